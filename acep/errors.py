@@ -1,0 +1,106 @@
+"""Errors as data: what is wrong, where it stands, and a hint; rendered at the edge in few lines."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = ["AcepError", "DataError", "EngineError", "QueryError", "SnapshotError", "suggest"]
+
+
+class AcepError(Exception):
+    """A mistake that its reader can mend: one line, and for a query the place in its text.
+
+    >>> print(QueryError("unknown column `pirce`", text="a.pirce > 1", start=2, end=7,
+    ...                  hint="did you mean `price`?").render())
+    unknown column `pirce` (line 1, column 3)
+      a.pirce > 1
+        ^^^^^
+    hint: did you mean `price`?
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        text: str | None = None,
+        start: int | None = None,
+        end: int | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.text = text
+        self.start = start
+        self.end = end
+        self.hint = hint
+
+    @property
+    def line(self) -> int | None:
+        """The 1-based line of the mistake in the query's text, or ``None``."""
+        if self.text is None or self.start is None:
+            return None
+        return self.text.count("\n", 0, self.start) + 1
+
+    @property
+    def column(self) -> int | None:
+        """The 1-based column of the mistake in its line, or ``None``."""
+        if self.text is None or self.start is None:
+            return None
+        return self.start - (self.text.rfind("\n", 0, self.start) + 1) + 1
+
+    def located(self, text: str) -> AcepError:
+        """The same error, with the query's text filled in where it was not known yet."""
+        if self.text is None:
+            self.text = text
+        return self
+
+    def render(self) -> str:
+        """The error for a reader: message, the line of the query with a caret below it, hint."""
+        lines = [self.message]
+        if self.text is not None and self.start is not None:
+            first = self.text.rfind("\n", 0, self.start) + 1
+            last = self.text.find("\n", self.start)
+            source = self.text[first:] if last < 0 else self.text[first:last]
+            width = max(1, min((self.end or self.start + 1) - self.start, len(source) - (self.start - first)))
+            lines[0] += f" (line {self.line}, column {self.column})"
+            indent = "".join("\t" if c == "\t" else " " for c in source[: self.start - first])
+            lines += ["  " + source, "  " + indent + "^" * width]
+        if self.hint:
+            lines.append(f"hint: {self.hint}")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.render()
+
+
+class QueryError(AcepError, ValueError):
+    """A query that cannot be read or makes no sense."""
+
+
+class DataError(AcepError, ValueError):
+    """Events that do not fit: a missing column, a wrong type, a null time, a batch out of order."""
+
+
+class SnapshotError(AcepError, ValueError):
+    """A state that cannot be restored: damaged, foreign, of another version or another query."""
+
+
+class EngineError(AcepError, RuntimeError):
+    """An engine that is not there or cannot run a query."""
+
+
+def suggest(name: str, known: Iterable[str]) -> str | None:
+    """A hint with the nearest known names, or ``None``.
+
+    >>> suggest("pirce", ["price", "volume"])
+    'did you mean `price`?'
+    """
+    names = list(known)
+    close = difflib.get_close_matches(name, names, n=2, cutoff=0.6)
+    if close:
+        return "did you mean " + " or ".join(f"`{c}`" for c in close) + "?"
+    if names:
+        listed = ", ".join(f"`{n}`" for n in sorted(names)[:12])
+        return f"known: {listed}" + (", ..." if len(names) > 12 else "")
+    return None

@@ -1,0 +1,189 @@
+"""Expressions over bound events: their tree. What they mean is in :mod:`acep.pattern.evaluation`.
+
+An attribute is named by variable, index and name. Of the indexes, ``None`` (plain ``a.x``) and
+``"i"`` mean *each* event bound to a Kleene variable, ``"i-1"`` the one bound before it, ``"last"``
+(``a[a.LEN]``) the last one of a completed repetition, and an integer ``n >= 1`` the n-th bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal as OneOf
+from typing import TypeAlias
+
+__all__ = [
+    "Aggregate",
+    "Attribute",
+    "Between",
+    "Binary",
+    "Call",
+    "Duration",
+    "Expr",
+    "In",
+    "Index",
+    "IsNull",
+    "Length",
+    "Like",
+    "Literal",
+    "Span",
+    "Timestamp",
+    "Unary",
+    "Value",
+]
+
+Value: TypeAlias = None | bool | int | float | str
+Index: TypeAlias = int | None | OneOf["i", "i-1", "last"]
+Scope: TypeAlias = OneOf["before", "all"]
+
+
+@dataclass(frozen=True)
+class Span:
+    """Where something stands in the query's text: character offsets ``[start, end)``."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A constant: null, boolean, integer, float or string."""
+
+    value: Value
+    span: Span | None = None
+
+
+@dataclass(frozen=True)
+class Duration:
+    """A length of time in nanoseconds: ``250 ms``, ``1 hour``."""
+
+    ns: Fraction
+    span: Span | None = None
+
+
+@dataclass(frozen=True)
+class Timestamp:
+    """A point in time in nanoseconds since 1970-01-01 UTC: ``TIMESTAMP '2024-01-02 10:00'``."""
+
+    ns: int
+    span: Span | None = None
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """``var[index].name``."""
+
+    var: str
+    index: Index
+    name: str
+    span: Span | None = None
+
+
+@dataclass(frozen=True)
+class Length:
+    """``a.LEN``: how many events are bound to a completed repetition."""
+
+    var: str
+    span: Span | None = None
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """``function(a[..i-1].name)`` (scope ``before``) or ``function(a[].name)`` (scope ``all``).
+
+    ``function`` is one of avg, sum, min, max, count, first, last; ``name`` is ``None`` only for
+    ``count(a[..i-1])`` and ``count(a[])``, which count events; with a name, non-null values.
+    """
+
+    function: str
+    var: str
+    scope: Scope
+    name: str | None
+    span: Span | None = None
+
+
+@dataclass(frozen=True)
+class Unary:
+    """``-x`` or ``NOT x``; ``op`` is ``"-"`` or ``"not"``."""
+
+    op: str
+    operand: Expr
+    span: Span | None = None
+
+
+@dataclass(frozen=True)
+class Binary:
+    """``op`` is one of ``+ - * / %``, ``= != < <= > >=``, ``and``, ``or``."""
+
+    op: str
+    left: Expr
+    right: Expr
+    span: Span | None = None
+
+
+@dataclass(frozen=True)
+class Call:
+    """A scalar function: abs, sqrt, floor, ceil, round, exp, ln, log10, power, sign, least,
+    greatest, lower, upper, length, trim, substring, concat, coalesce, hour, minute, second,
+    day, month, year, dayofweek."""
+
+    name: str
+    args: tuple[Expr, ...]
+    span: Span | None = None
+
+
+@dataclass(frozen=True)
+class In:
+    """``operand [NOT] IN (values)``."""
+
+    operand: Expr
+    values: tuple[Expr, ...]
+    negated: bool = False
+    span: Span | None = None
+
+
+@dataclass(frozen=True)
+class Between:
+    """``operand [NOT] BETWEEN low AND high``, both ends included."""
+
+    operand: Expr
+    low: Expr
+    high: Expr
+    negated: bool = False
+    span: Span | None = None
+
+
+@dataclass(frozen=True)
+class Like:
+    """``operand [NOT] LIKE 'pattern'``: ``%`` any characters, ``_`` one, backslash escapes."""
+
+    operand: Expr
+    pattern: str
+    negated: bool = False
+    span: Span | None = None
+
+
+@dataclass(frozen=True)
+class IsNull:
+    """``operand IS [NOT] NULL``."""
+
+    operand: Expr
+    negated: bool = False
+    span: Span | None = None
+
+
+Expr: TypeAlias = (
+    Literal
+    | Duration
+    | Timestamp
+    | Attribute
+    | Length
+    | Aggregate
+    | Unary
+    | Binary
+    | Call
+    | In
+    | Between
+    | Like
+    | IsNull
+)

@@ -1,0 +1,150 @@
+"""The syntax tree of a query: what a front end produces and all later stages read.
+
+Everything is a frozen dataclass; nothing here knows about text, automata or events.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+from typing import TypeAlias
+
+from acep.pattern.expressions import Expr
+
+__all__ = [
+    "Choice",
+    "Component",
+    "EventSet",
+    "Negation",
+    "Node",
+    "Output",
+    "Query",
+    "Repeat",
+    "Sequence",
+    "Source",
+    "Strategy",
+    "Within",
+]
+
+
+class Strategy(Enum):
+    """Event selection strategy (SASE+ section 2)."""
+
+    STRICT_CONTIGUITY = "strict_contiguity"
+    PARTITION_CONTIGUITY = "partition_contiguity"
+    SKIP_TILL_NEXT_MATCH = "skip_till_next_match"
+    SKIP_TILL_ANY_MATCH = "skip_till_any_match"
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether gaps between bound events cost errors."""
+        return self in (Strategy.STRICT_CONTIGUITY, Strategy.PARTITION_CONTIGUITY)
+
+
+class Output(Enum):
+    """Which of the matches are given (docs/semantics.md, "Output")."""
+
+    ALL = "all"
+    NON_OVERLAP = "non_overlap"
+    EARLIEST_MAXIMAL = "earliest_maximal"
+
+
+@dataclass(frozen=True)
+class Component:
+    """One event of a type in ``types`` (empty: any type) bound to ``var``."""
+
+    var: str
+    types: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Negation:
+    """No event of ``types`` (empty: any type) between its neighbours: ``~B b``."""
+
+    var: str
+    types: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """``item`` at least ``low`` and at most ``high`` times (``None``: without limit).
+
+    ``?`` is ``{0,1}``, ``*`` is ``{0,}``, ``+`` is ``{1,}``. Where ``item`` is a :class:`Component`
+    its variable is a Kleene variable (``a[]``); any other item is a group.
+    """
+
+    item: Node
+    low: int
+    high: int | None
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """``items`` one after another."""
+
+    items: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Exactly one of ``items``."""
+
+    items: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class EventSet:
+    """All of ``items`` in any order, their events interleaved at will (match windows 2012).
+
+    Each item is a :class:`Component` or a :class:`Repeat` of one.
+    """
+
+    items: tuple[Component | Repeat, ...]
+
+
+Node: TypeAlias = Component | Negation | Repeat | Sequence | Choice | EventSet
+
+
+@dataclass(frozen=True)
+class Within:
+    """The window: a length in ``unit``.
+
+    ``unit`` is ``"events"`` (positions in the partition), ``"ticks"`` (the units of an integer
+    ``ts``), or ``"ns"`` (a duration in nanoseconds).
+    """
+
+    amount: Fraction
+    unit: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """``FROM (query) AS type``: the matches of ``query`` as events of type ``type``."""
+
+    query: Query
+    type: str
+
+
+@dataclass(frozen=True)
+class Query:
+    """A whole query, checked and normalised except for what needs the columns of a stream.
+
+    ``where`` holds the top-level conjuncts, in the order written; ``ties`` the attributes of
+    ``[attr]``. ``weights`` are (variable, weight) pairs, a weight of ``None`` meaning "may not be
+    missing". ``text`` is what the user wrote.
+    """
+
+    text: str
+    pattern: Node
+    strategy: Strategy = Strategy.SKIP_TILL_ANY_MATCH
+    where: tuple[Expr, ...] = ()
+    ties: tuple[str, ...] = ()
+    within: Within | None = None
+    having: Expr | None = None
+    returns: tuple[tuple[str, Expr], ...] = ()
+    output: Output = Output.ALL
+    sources: tuple[Source, ...] = ()
+    errors: Fraction = Fraction(0)
+    weights: tuple[tuple[str, Fraction | None], ...] = ()
+    letters: bool = False
