@@ -1,0 +1,59 @@
+"""Plain records between the engine and its callers: events in, matches out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from acep.pattern.expressions import Value
+
+__all__ = ["Counts", "Events", "Found", "Id"]
+
+Id = int | str
+
+
+@dataclass(frozen=True)
+class Events:
+    """Events of one stream, in stream order, as columns of equal length n.
+
+    ``ts``: n ticks. ``types``: n event types. ``ids``: n event ids. ``columns``: for each attribute
+    that a plan reads (``Plan.columns``), n values; timestamps as ticks, NaN as ``None``.
+    ``order``: n tie breakers within a timestamp (``seq``), used only to tell a batch out of order.
+    """
+
+    ts: list[int]
+    types: list[str | None]
+    ids: list[Id] | None
+    columns: dict[str, list[Value]]
+    order: list[int] | None = None
+
+    def __len__(self) -> int:
+        return len(self.ts)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One match. ``start`` and ``end`` are the ticks of its first and last bound event; ``key`` the
+    values of the partition attributes; ``bindings`` (variable, ids) pairs in the order of the
+    pattern, bound variables only; ``bundle`` the first match point of its bundle; ``values`` those of RETURN."""
+
+    key: tuple[Value, ...]
+    start: int
+    end: int
+    error: int | Fraction
+    bindings: tuple[tuple[str, tuple[Id, ...]], ...]
+    bundle: int
+    values: tuple[Value, ...] = ()
+
+
+@dataclass
+class Counts:
+    """Work and losses since a stream began: events seen, late ones refused, match nodes made, arcs tried
+    (touches), and matches given."""
+
+    events: int = 0
+    late: int = 0
+    nodes: int = 0
+    touches: int = 0
+    matches: int = 0
+    extra: dict[str, int] = field(default_factory=dict)
