@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from acep.pattern.expressions import Value
 
-__all__ = ["Counts", "Events", "Found", "Id"]
+__all__ = ["Counts", "Events", "Found", "Id", "output_order"]
 
 Id = int | str
 
@@ -35,7 +35,8 @@ class Events:
 class Found:
     """One match. ``start`` and ``end`` are the ticks of its first and last bound event; ``key`` the
     values of the partition attributes; ``bindings`` (variable, ids) pairs in the order of the
-    pattern, bound variables only; ``bundle`` the first match point of its bundle; ``values`` those of RETURN."""
+    pattern, bound variables only; ``bundle`` the first match point of its bundle; ``values`` those of RETURN;
+    ``trail`` (id, variable) pairs in stream order."""
 
     key: tuple[Value, ...]
     start: int
@@ -44,6 +45,12 @@ class Found:
     bindings: tuple[tuple[str, tuple[Id, ...]], ...]
     bundle: int
     values: tuple[Value, ...] = ()
+    trail: tuple[tuple[Id, str], ...] = ()
+
+
+def output_order(found: Found) -> tuple[int, tuple[Id, ...], tuple[str, ...]]:
+    """The key by which matches are ordered: match point, ids bound in stream order, variables."""
+    return found.end, tuple(i for i, _ in found.trail), tuple(v for _, v in found.trail)
 
 
 @dataclass

@@ -1,0 +1,344 @@
+"""What expressions mean: a tree compiled once into a function of its leaves' values.
+
+Three-valued logic: ``None`` is null and unknown. Arithmetic that has no answer (division by zero, an
+integer beyond 64 bits, a square root of a negative number) gives null. ``/`` is true division,
+``%`` takes the sign of the dividend, both as in SQL.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import ROUND_HALF_UP, Decimal
+from fractions import Fraction
+from typing import Any
+
+from acep.errors import QueryError
+from acep.pattern.expressions import (
+    Aggregate,
+    Attribute,
+    Between,
+    Binary,
+    Call,
+    Duration,
+    Expr,
+    In,
+    IsNull,
+    Length,
+    Like,
+    Literal,
+    Timestamp,
+    Unary,
+)
+
+__all__ = ["FUNCTIONS", "Compiled", "Leaf", "compile_expression", "leaves_of", "like"]
+
+Leaf = Attribute | Length | Aggregate
+Values = Sequence[Any]
+Run = Callable[[Values], Any]
+
+INT_LIMIT = 2**63
+EPOCH = datetime(1970, 1, 1)
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """An expression ready to run: ``run(values)`` with one value for each of ``leaves``."""
+
+    expr: Expr
+    leaves: tuple[Leaf, ...]
+    run: Run
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The direct parts of an expression, in the order written."""
+    match expr:
+        case Unary(operand=x) | IsNull(operand=x) | Like(operand=x):
+            return (x,)
+        case Binary(left=left, right=right):
+            return (left, right)
+        case Call(args=args):
+            return args
+        case In(operand=x, values=values):
+            return (x, *values)
+        case Between(operand=x, low=low, high=high):
+            return (x, low, high)
+        case _:
+            return ()
+
+
+def leaves_of(expr: Expr) -> tuple[Leaf, ...]:
+    """The references to events in an expression, each once, in the order written."""
+    found: dict[Leaf, None] = {}
+    stack = [expr]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, (Attribute, Length, Aggregate)):
+            found.setdefault(item)
+        stack.extend(reversed(children(item)))
+    return tuple(found)
+
+
+def compile_expression(expr: Expr, tick_ns: Fraction | None = None) -> Compiled:
+    """Compile an expression; durations and timestamps become ticks of ``tick_ns`` nanoseconds.
+
+    Raises :class:`QueryError` for a duration where ``tick_ns`` is unknown.
+
+    >>> from acep.pattern.expressions import Attribute, Binary, Literal
+    >>> c = compile_expression(Binary(">", Attribute("a", None, "x"), Literal(2)))
+    >>> c.run([3]), c.run([2]), c.run([None])
+    (True, False, None)
+    """
+    leaves = leaves_of(expr)
+    index = {leaf: i for i, leaf in enumerate(leaves)}
+    return Compiled(expr, leaves, _build(expr, index, tick_ns))
+
+
+def in_ticks(ns: Fraction | int, tick_ns: Fraction | None, expr: Duration | Timestamp) -> int | float:
+    """A time in ticks: an integer where it is whole."""
+    if tick_ns is None:
+        span = expr.span
+        raise QueryError(
+            "a time needs to know how long a tick of `ts` is",
+            start=span.start if span else None,
+            end=span.end if span else None,
+            hint='name the unit of an integer ts: unit="s" (ns, us, ms, s, min, h, d)',
+        )
+    ticks = Fraction(ns) / tick_ns
+    return int(ticks) if ticks.denominator == 1 else float(ticks)
+
+
+def _build(expr: Expr, index: dict[Leaf, int], tick_ns: Fraction | None) -> Run:
+    def sub(e: Expr) -> Run:
+        return _build(e, index, tick_ns)
+
+    match expr:
+        case Attribute() | Length() | Aggregate():
+            i = index[expr]
+            return lambda v: v[i]
+        case Literal(value=value):
+            return lambda v: value
+        case Duration(ns=ns) | Timestamp(ns=ns):
+            ticks = in_ticks(ns, tick_ns, expr)
+            return lambda v: ticks
+        case Unary(op="-", operand=x):
+            f = sub(x)
+            return lambda v: None if (a := f(v)) is None else _number(-a)
+        case Unary(operand=x):
+            f = sub(x)
+            return lambda v: None if (a := f(v)) is None else not a
+        case Binary(op="and", left=left, right=right):
+            return _and(sub(left), sub(right))
+        case Binary(op="or", left=left, right=right):
+            return _or(sub(left), sub(right))
+        case Binary(op=op, left=left, right=right):
+            return _strict(BINARY[op], (sub(left), sub(right)))
+        case Call(name=name, args=args):
+            _, _, function, strict = FUNCTIONS[name]
+            runs = tuple(sub(a) for a in args)
+            if name in TIME_PARTS:
+                in_ticks(0, tick_ns, Timestamp(0, expr.span))
+                assert tick_ns is not None
+                ns = tick_ns
+                return _strict(lambda t: function(t, ns), runs)
+            if not strict:
+                return lambda v: function(*[r(v) for r in runs])
+            return _strict(function, runs)
+        case In(operand=x, values=values, negated=negated):
+            return _maybe_not(_in(sub(x), tuple(sub(e) for e in values)), negated)
+        case Between(operand=x, low=low, high=high, negated=negated):
+            f, lo, hi = sub(x), sub(low), sub(high)
+            inside = _and(_strict(BINARY[">="], (f, lo)), _strict(BINARY["<="], (f, hi)))
+            return _maybe_not(inside, negated)
+        case Like(operand=x, pattern=pattern, negated=negated):
+            return _maybe_not(_strict(lambda s: like(s, pattern), (sub(x),)), negated)
+        case IsNull(operand=x, negated=negated):
+            f = sub(x)
+            return (lambda v: f(v) is not None) if negated else (lambda v: f(v) is None)
+
+
+def _maybe_not(f: Run, negated: bool) -> Run:
+    if not negated:
+        return f
+    return lambda v: None if (a := f(v)) is None else not a
+
+
+def _and(f: Run, g: Run) -> Run:
+    def run(v: Values) -> Any:
+        a = f(v)
+        if a is False:
+            return False
+        b = g(v)
+        if b is False:
+            return False
+        return None if a is None or b is None else True
+
+    return run
+
+
+def _or(f: Run, g: Run) -> Run:
+    def run(v: Values) -> Any:
+        a = f(v)
+        if a is True:
+            return True
+        b = g(v)
+        if b is True:
+            return True
+        return None if a is None or b is None else False
+
+    return run
+
+
+def _in(f: Run, runs: tuple[Run, ...]) -> Run:
+    def run(v: Values) -> Any:
+        a = f(v)
+        if a is None:
+            return None
+        values = [r(v) for r in runs]
+        if any(b is not None and a == b for b in values):
+            return True
+        return None if any(b is None for b in values) else False
+
+    return run
+
+
+def _strict(function: Callable[..., Any], runs: tuple[Run, ...]) -> Run:
+    """Null if any argument is null or there is no answer."""
+
+    def run(v: Values) -> Any:
+        args = []
+        for r in runs:
+            a = r(v)
+            if a is None:
+                return None
+            args.append(a)
+        try:
+            return _number(function(*args))
+        except (ArithmeticError, ValueError):
+            return None
+
+    return run
+
+
+def _number(x: Any) -> Any:
+    if isinstance(x, float):
+        return None if x != x else x
+    if isinstance(x, int) and not isinstance(x, bool) and not -INT_LIMIT <= x < INT_LIMIT:
+        return None
+    return x
+
+
+def _modulo(a: Any, b: Any) -> Any:
+    if isinstance(a, int) and isinstance(b, int):
+        r = abs(a) % abs(b)
+        return -r if a < 0 else r
+    return math.fmod(a, b)
+
+
+BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": lambda a, b: a / b,
+    "%": _modulo,
+    "=": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+}
+
+
+def like(text: str, pattern: str) -> bool:
+    r"""SQL LIKE: ``%`` is any characters, ``_`` one, a backslash takes the next one literally.
+
+    >>> like("creatinine", "%atin%"), like("50%", r"50\%"), like("abc", "a_")
+    (True, True, False)
+    """
+    tokens: list[str | None | bool] = []  # a character, None for one of any, True for any number
+    i = 0
+    while i < len(pattern):
+        c = pattern[i]
+        if c == "\\" and i + 1 < len(pattern):
+            i += 1
+            tokens.append(pattern[i])
+        else:
+            tokens.append(True if c == "%" else None if c == "_" else c)
+        i += 1
+    # Greedy with one place to go back to: time O(len(text) * len(pattern)), never exponential.
+    t = p = 0
+    back: tuple[int, int] | None = None
+    while t < len(text):
+        if p < len(tokens) and tokens[p] is True:
+            back = (p, t)
+            p += 1
+        elif p < len(tokens) and (tokens[p] is None or tokens[p] == text[t]):
+            p, t = p + 1, t + 1
+        elif back is not None:
+            back = (back[0], back[1] + 1)
+            p, t = back[0] + 1, back[1]
+        else:
+            return False
+    return all(x is True for x in tokens[p:])
+
+
+def _round(x: Any, digits: int = 0) -> Any:
+    if isinstance(x, int) and digits >= 0:
+        return x
+    if math.isinf(x) or not -300 <= digits <= 300:
+        return x
+    # Half away from zero, as in SQL; Python's own round goes to the even neighbour.
+    result = Decimal(repr(x)).quantize(Decimal(1).scaleb(-digits), rounding=ROUND_HALF_UP)
+    return int(result) if isinstance(x, int) else float(result)
+
+
+def _substring(text: str, start: int, length: int | None = None) -> str:
+    first = start - 1
+    last = len(text) if length is None else first + length
+    return text[max(first, 0) : max(last, 0)]
+
+
+def _least(*args: Any) -> Any:
+    return min((a for a in args if a is not None), default=None)
+
+
+def _greatest(*args: Any) -> Any:
+    return max((a for a in args if a is not None), default=None)
+
+
+def _part(name: str) -> Callable[[Any, Fraction], int]:
+    def part(ticks: Any, tick_ns: Fraction) -> int:
+        moment = EPOCH + timedelta(microseconds=int(Fraction(ticks) * tick_ns // 1000))
+        return moment.isoweekday() % 7 + 1 if name == "dayofweek" else int(getattr(moment, name))
+
+    return part
+
+
+TIME_PARTS = ("hour", "minute", "second", "day", "month", "year", "dayofweek")
+
+# name: least number of arguments, greatest, function, null if an argument is null
+FUNCTIONS: dict[str, tuple[int, int, Callable[..., Any], bool]] = {
+    "abs": (1, 1, abs, True),
+    "sqrt": (1, 1, math.sqrt, True),
+    "floor": (1, 1, math.floor, True),
+    "ceil": (1, 1, math.ceil, True),
+    "round": (1, 2, _round, True),
+    "exp": (1, 1, math.exp, True),
+    "ln": (1, 1, math.log, True),
+    "log10": (1, 1, math.log10, True),
+    "power": (2, 2, math.pow, True),
+    "sign": (1, 1, lambda x: (x > 0) - (x < 0), True),
+    "least": (2, 64, _least, False),
+    "greatest": (2, 64, _greatest, False),
+    "lower": (1, 1, str.lower, True),
+    "upper": (1, 1, str.upper, True),
+    "length": (1, 1, len, True),
+    "trim": (1, 1, str.strip, True),
+    "substring": (2, 3, _substring, True),
+    "concat": (1, 64, lambda *parts: "".join(parts), True),
+    "coalesce": (1, 64, lambda *args: next((a for a in args if a is not None), None), False),
+    **{name: (1, 1, _part(name), True) for name in TIME_PARTS},
+}
