@@ -1,0 +1,200 @@
+"""What an expression is worth, for the oracle: a small evaluator of its own, sharing nothing with acep's.
+
+``value(expr, look)`` asks ``look`` for the worth of each reference to an event. ``None`` is null and
+unknown. Times (durations, TIMESTAMP, ``hour(...)``) are left out: the oracle knows integer times only.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any
+
+from acep.pattern import expressions as x
+
+__all__ = ["Leaf", "aggregate", "leaves", "value"]
+
+Leaf = x.Attribute | x.Length | x.Aggregate
+Look = Callable[[Leaf], Any]
+
+
+def parts(expr: x.Expr) -> tuple[x.Expr, ...]:
+    """The direct parts of an expression."""
+    match expr:
+        case x.Unary() | x.IsNull() | x.Like():
+            return (expr.operand,)
+        case x.Binary():
+            return (expr.left, expr.right)
+        case x.Call():
+            return expr.args
+        case x.In():
+            return (expr.operand, *expr.values)
+        case x.Between():
+            return (expr.operand, expr.low, expr.high)
+        case _:
+            return ()
+
+
+def leaves(expr: x.Expr) -> Iterator[Leaf]:
+    """The references to events in an expression."""
+    if isinstance(expr, (x.Attribute, x.Length, x.Aggregate)):
+        yield expr
+    for part in parts(expr):
+        yield from leaves(part)
+
+
+def value(expr: x.Expr, look: Look) -> Any:
+    """The worth of ``expr``: three-valued logic, and null wherever there is no answer."""
+    match expr:
+        case x.Attribute() | x.Length() | x.Aggregate():
+            return look(expr)
+        case x.Literal():
+            return expr.value
+        case x.Unary(op="not"):
+            return negate(value(expr.operand, look))
+        case x.Unary():
+            operand = value(expr.operand, look)
+            return None if operand is None else -operand
+        case x.Binary(op="and"):
+            return both(value(expr.left, look), value(expr.right, look))
+        case x.Binary(op="or"):
+            # De Morgan holds in three-valued logic too.
+            return negate(both(negate(value(expr.left, look)), negate(value(expr.right, look))))
+        case x.Binary():
+            return binary(expr.op, value(expr.left, look), value(expr.right, look))
+        case x.Call():
+            return call(expr.name, [value(arg, look) for arg in expr.args])
+        case x.In():
+            operand = value(expr.operand, look)
+            equal = [binary("=", operand, value(v, look)) for v in expr.values]
+            found = True if True in equal else None if None in equal else False
+            return negate(found) if expr.negated else found
+        case x.Between():
+            operand = value(expr.operand, look)
+            above = binary(">=", operand, value(expr.low, look))
+            below = binary("<=", operand, value(expr.high, look))
+            inside = both(above, below)
+            return negate(inside) if expr.negated else inside
+        case x.Like():
+            operand = value(expr.operand, look)
+            if operand is None:
+                return None
+            like = re.fullmatch(like_pattern(expr.pattern), operand, re.DOTALL) is not None
+            return like is not expr.negated
+        case x.IsNull():
+            return (value(expr.operand, look) is None) is not expr.negated
+        case _:
+            raise NotImplementedError(type(expr).__name__)
+
+
+def negate(a: bool | None) -> bool | None:
+    return None if a is None else not a
+
+
+def both(a: bool | None, b: bool | None) -> bool | None:
+    if a is False or b is False:
+        return False
+    return None if a is None or b is None else True
+
+
+def binary(op: str, a: Any, b: Any) -> Any:
+    """Comparison or arithmetic."""
+    if a is None or b is None:
+        return None
+    match op:
+        case "=":
+            return a == b
+        case "!=":
+            return a != b
+        case "<":
+            return a < b
+        case "<=":
+            return a <= b
+        case ">":
+            return a > b
+        case ">=":
+            return a >= b
+        case "+":
+            return a + b
+        case "-":
+            return a - b
+        case "*":
+            return a * b
+        case "/":
+            return None if b == 0 else a / b
+        case "%":
+            if b == 0:
+                return None
+            # The sign of the dividend, as in SQL; Python's own has that of the divisor.
+            return math.fmod(a, b) if isinstance(a, float) or isinstance(b, float) else a - b * int(Fraction(a, b))
+    raise NotImplementedError(op)
+
+
+def call(name: str, args: list[Any]) -> Any:
+    """The scalar functions that need no clock."""
+    if name == "coalesce":
+        return next((a for a in args if a is not None), None)
+    if name in ("least", "greatest"):
+        known = [a for a in args if a is not None]
+        return (min if name == "least" else max)(known) if known else None
+    if any(a is None for a in args):
+        return None
+    match name:
+        case "abs":
+            return abs(args[0])
+        case "sign":
+            return (args[0] > 0) - (args[0] < 0)
+        case "floor":
+            return math.floor(args[0])
+        case "ceil":
+            return math.ceil(args[0])
+        case "sqrt":
+            return math.sqrt(args[0]) if args[0] >= 0 else None
+        case "power":
+            return math.pow(args[0], args[1])
+        case "lower":
+            return args[0].lower()
+        case "upper":
+            return args[0].upper()
+        case "length":
+            return len(args[0])
+        case "concat":
+            return "".join(args)
+    raise NotImplementedError(name)
+
+
+def like_pattern(pattern: str) -> str:
+    """A LIKE pattern as a regular expression."""
+    out = []
+    rest = iter(pattern)
+    for c in rest:
+        if c == "\\":
+            out.append(re.escape(next(rest, "\\")))
+        else:
+            out.append({"%": ".*", "_": "."}.get(c) or re.escape(c))
+    return "".join(out)
+
+
+def aggregate(function: str, events: list[Any]) -> Any:
+    """``function`` over what the events hold: nulls do not count."""
+    known = [e for e in events if e is not None]
+    if function == "count":
+        return len(known)
+    if not known:
+        return None
+    match function:
+        case "sum":
+            return sum(known)
+        case "avg":
+            return sum(known) / len(known)
+        case "min":
+            return min(known)
+        case "max":
+            return max(known)
+        case "first":
+            return known[0]
+        case "last":
+            return known[-1]
+    raise NotImplementedError(function)
