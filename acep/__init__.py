@@ -1,0 +1,77 @@
+"""Complex event processing: patterns in event streams, found approximately, in one process and on Spark.
+
+>>> import acep
+>>> query = acep.regex("a(b|c)db", within=5, errors=1)
+>>> found = acep.match({"ts": [1, 2, 4, 5], "type": ["a", "x", "d", "b"]}, query)
+>>> [(m.bindings, m.error) for m in found]
+[({'a': (0,), 'd': (2,), 'b': (3,)}, 1)]
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0.dev0"
+
+if TYPE_CHECKING:
+    from acep.budget import Budget
+    from acep.engine.api import Matcher, match
+    from acep.engine.matches import Bundle, Match, Matches, Report
+    from acep.errors import AcepError, DataError, EngineError, QueryError, SnapshotError
+    from acep.pattern.letters import regex
+    from acep.pattern.sase import parse
+    from acep.pattern.tree import Query
+
+__all__ = [
+    "AcepError",
+    "Budget",
+    "Bundle",
+    "DataError",
+    "EngineError",
+    "Match",
+    "Matcher",
+    "Matches",
+    "Query",
+    "QueryError",
+    "Report",
+    "SnapshotError",
+    "__version__",
+    "match",
+    "parse",
+    "regex",
+]
+
+# Names are looked up when they are first used, so that `import acep` stays cheap.
+_WHERE = {
+    "AcepError": "acep.errors",
+    "Budget": "acep.budget",
+    "Bundle": "acep.engine.matches",
+    "DataError": "acep.errors",
+    "EngineError": "acep.errors",
+    "Match": "acep.engine.matches",
+    "Matcher": "acep.engine.api",
+    "Matches": "acep.engine.matches",
+    "Query": "acep.pattern.tree",
+    "QueryError": "acep.errors",
+    "Report": "acep.engine.matches",
+    "SnapshotError": "acep.errors",
+    "match": "acep.engine.api",
+    "parse": "acep.pattern.sase",
+    "regex": "acep.pattern.letters",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _WHERE:
+        value = getattr(importlib.import_module(_WHERE[name]), name)
+    elif name == "spark":
+        value = importlib.import_module("acep.spark")
+    else:
+        raise AttributeError(f"module 'acep' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "spark"])

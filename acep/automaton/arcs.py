@@ -1,0 +1,210 @@
+"""From a Thompson automaton to arcs that each bind one event: the 2016 paper's ``propagate``, computed once.
+
+A *state* is "this letter was the last one bound"; state 0 is the start. An *arc* joins two states:
+all walks of the Thompson automaton from one letter to the next, with empty, missing, negation and
+again edges composed away. Walks that differ in cost only are one arc with several gaps.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from acep.automaton.thompson import Edge, Gap, Thompson, pareto
+
+__all__ = ["Accept", "Arc", "Arcs", "Crossing", "State", "compose"]
+
+
+@dataclass(frozen=True, order=True)
+class Crossing:
+    """A negation walked past: its number, and the groups whose next iteration was entered before it."""
+
+    negation: int
+    entered: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Accept:
+    """The pattern may end here: at this scaled cost, past these (trailing) negations."""
+
+    cost: int
+    crossings: tuple[Crossing, ...]
+
+
+@dataclass(frozen=True)
+class Arc:
+    """From ``source`` an event may be bound to ``var``, leading to ``target``.
+
+    ``gaps`` are what may be missing on the way: (scaled weight, letters) pairs, lightest first.
+    ``resets`` are the groups of which it enters a new iteration. ``closes`` are the Kleene
+    variables whose repetition it leaves. ``blocking``: it skips no letter and stays inside the innermost
+    open repetition, so that a run which can take it must not ignore the event under skip till next match.
+    """
+
+    source: int
+    target: int
+    var: str
+    types: tuple[str, ...]
+    gaps: tuple[Gap, ...]
+    crossings: tuple[Crossing, ...]
+    resets: tuple[int, ...]
+    closes: tuple[str, ...]
+    blocking: bool
+
+    @property
+    def weight(self) -> int:
+        """The least scaled weight of what is missing."""
+        return self.gaps[0][0]
+
+
+@dataclass(frozen=True)
+class State:
+    """``var`` was bound last. ``open`` are the Kleene variables whose repetition has not been left;
+    ``accepts`` the ways to end here; ``rest`` the least scaled cost of reaching an end (``None``: it cannot)."""
+
+    number: int
+    var: str
+    open: tuple[str, ...]
+    accepts: tuple[Accept, ...]
+    rest: int | None
+
+
+@dataclass(frozen=True)
+class Arcs:
+    """The automaton that runs. ``states[0]`` is the start; ``arcs[s]`` are those that leave state ``s``."""
+
+    states: tuple[State, ...]
+    arcs: tuple[tuple[Arc, ...], ...]
+
+
+@dataclass(frozen=True)
+class _Label:
+    """What a walk has done so far, apart from its cost."""
+
+    place: int
+    entered: frozenset[int]  # groups entered anew
+    copies: frozenset[int]  # iterations begun, in which nothing is bound yet
+    stays: frozenset[int]  # repetitions that the walk has not left
+    crossings: tuple[Crossing, ...]
+
+
+def compose(automaton: Thompson) -> Arcs:
+    """Compose empty, missing, negation and again edges away.
+
+    States and arcs are numbered in the order of the pattern, so that equal queries give equal plans.
+    """
+    leaving: list[list[Edge]] = [[] for _ in automaton.places]
+    for edge in automaton.edges:
+        leaving[edge.source].append(edge)
+    ends = dict(automaton.copies)
+    kleene_of_set: dict[int, tuple[str, ...]] = {}
+    for letter in automaton.letters:
+        if letter.kleene is not None:
+            known = kleene_of_set.get(letter.kleene, ())
+            if letter.var not in known:
+                kleene_of_set[letter.kleene] = (*known, letter.var)
+    arcs: list[tuple[Arc, ...]] = []
+    states: list[State] = []
+    for number in range(len(automaton.letters) + 1):
+        letter = automaton.letters[number - 1] if number else None
+        place = letter.target if letter else automaton.start
+        stays = frozenset(i for i, _ in letter.inside) if letter else frozenset()
+        opened = {v: i for i in stays for v in kleene_of_set.get(i, ())}
+        innermost = next((i for i, is_open in reversed(letter.inside) if is_open), None) if letter else None
+        label = _Label(place, frozenset(), frozenset(), stays, ())
+        reached = _walks(automaton, leaving, ends, label)
+        found: dict[tuple[int, tuple[Crossing, ...], tuple[int, ...], tuple[str, ...]], list[Gap]] = {}
+        blocking = set()
+        accepts: dict[tuple[Crossing, ...], int] = {}
+        for at, gaps in reached.items():
+            closes = tuple(sorted(v for v, i in opened.items() if i not in at.stays))
+            if at.place == automaton.final and number:
+                trailing = tuple(c for c in at.crossings if automaton.negations[c.negation].trailing)
+                accepts[trailing] = min(gaps[0][0], accepts.get(trailing, gaps[0][0]))
+            for edge in leaving[at.place]:
+                if edge.kind != "letter":
+                    continue
+                target = automaton.letters[edge.number]
+                resets = tuple(g for g in target.groups if g in at.entered)
+                crossings = at.crossings
+                if not number:
+                    crossings = tuple(c for c in crossings if automaton.negations[c.negation].leading)
+                key = (edge.number + 1, crossings, resets, closes)
+                found.setdefault(key, []).extend(gaps)
+                if gaps[0][0] == 0 and (innermost is None or innermost in at.stays):
+                    blocking.add(key)
+        here = []
+        for key in sorted(found):
+            target_number, crossings, resets, closes = key
+            target = automaton.letters[target_number - 1]
+            gaps = pareto(found[key], automaton.costs)
+            here.append(
+                Arc(number, target_number, target.var, target.types, gaps, crossings, resets, closes, key in blocking)
+            )
+        arcs.append(tuple(here))
+        states.append(
+            State(
+                number,
+                letter.var if letter else "",
+                tuple(sorted(opened)),
+                tuple(Accept(cost, crossings) for crossings, cost in sorted(accepts.items())),
+                None,
+            )
+        )
+    return Arcs(_with_rest(states, arcs), tuple(arcs))
+
+
+def _walks(
+    automaton: Thompson, leaving: list[list[Edge]], ends: dict[int, int], start: _Label
+) -> dict[_Label, tuple[Gap, ...]]:
+    """All walks from a place that bind nothing, with the gaps worth having."""
+    reached: dict[_Label, tuple[Gap, ...]] = {start: ((0, 0),)}
+    todo = deque([start])
+    while todo:
+        label = todo.popleft()
+        gaps = reached[label]
+        for edge in leaving[label.place]:
+            if edge.kind == "letter":
+                continue
+            if edge.target in ends and ends[edge.target] in label.copies:
+                continue  # an iteration that binds nothing is none
+            after, cost = _step(automaton, label, edge), gaps
+            if edge.kind == "missing":
+                cost = pareto([(a + c, b + d) for a, b in gaps for c, d in edge.gaps], automaton.costs)
+            known = reached.get(after, ())
+            best = pareto([*known, *cost], automaton.costs)
+            if best != known:
+                reached[after] = best
+                todo.append(after)
+    return reached
+
+
+def _step(automaton: Thompson, label: _Label, edge: Edge) -> _Label:
+    place = automaton.places[edge.target]
+    entered, copies, crossings = label.entered, label.copies, label.crossings
+    if place.copy_start is not None:
+        copies = copies | {place.copy_start}
+    if edge.kind == "again":
+        entered = entered | {edge.number}
+    elif edge.kind == "negation":
+        around = automaton.negations[edge.number].groups
+        crossing = Crossing(edge.number, tuple(g for g in around if g in entered))
+        if crossing not in crossings:
+            crossings = tuple(sorted((*crossings, crossing)))
+    return _Label(edge.target, entered, copies, label.stays.intersection(place.inside), crossings)
+
+
+def _with_rest(states: list[State], arcs: list[tuple[Arc, ...]]) -> tuple[State, ...]:
+    rest: list[int | None] = [min((a.cost for a in s.accepts), default=None) for s in states]
+    changed = True
+    while changed:
+        changed = False
+        for number, here in enumerate(arcs):
+            for arc in here:
+                onward = rest[arc.target]
+                if onward is None:
+                    continue
+                cost, known = arc.weight + onward, rest[number]
+                if known is None or cost < known:
+                    rest[number], changed = cost, True
+    return tuple(State(s.number, s.var, s.open, s.accepts, rest[s.number]) for s in states)

@@ -1,0 +1,322 @@
+"""Registers and predicates on arcs: what a run remembers, and when a predicate is decided.
+
+Each conjunct is put on the earliest arcs that can decide it (SASE+ 2008, section 3.2): those that bind
+one of its variables, or leave a repetition of which it speaks as a whole. Each state keeps only the
+registers that it or a later state reads (their section 5.2.1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from acep.automaton.arcs import Arc, Arcs
+from acep.automaton.thompson import Thompson
+from acep.pattern.evaluation import Leaf, leaves_of
+from acep.pattern.expressions import Aggregate, Attribute, Expr, Length
+
+__all__ = ["Check", "Frame", "Program", "Register", "Source", "Step", "assemble"]
+
+
+@dataclass(frozen=True, order=True)
+class Register:
+    """One remembered value of the events bound to ``var``.
+
+    ``kind``: ``last`` or ``nth`` (``number``-th) value of attribute ``name``; ``count`` of events; ``sum``,
+    ``min``, ``max`` and ``nonnull`` (number) of the values; ``frames``: for predicate ``number`` the
+    values of its references to ``var`` at each event.
+    """
+
+    kind: str
+    var: str
+    name: str = ""
+    number: int = 0
+
+    def __str__(self) -> str:
+        if self.kind == "frames":
+            return f"{self.var}[].frames(p{self.number})"
+        if self.kind == "nth":
+            return f"{self.var}[{self.number}].{self.name}"
+        if self.kind == "last":
+            return f"{self.var}[last].{self.name}"
+        return f"{self.kind}({self.var}[].{self.name})" if self.name else f"{self.kind}({self.var}[])"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the value of a reference comes from.
+
+    ``kind``: ``event`` (attribute ``name`` of the event being bound), ``one`` (1, or 0 if that attribute is
+    null), ``register``, ``average`` (a sum and a count), or ``frame`` (component ``index`` of the frame taken
+    from ``registers[0]``).
+    """
+
+    kind: str
+    registers: tuple[Register, ...] = ()
+    name: str = ""
+    index: int = 0
+
+
+@dataclass(frozen=True)
+class Check:
+    """Predicate ``predicate`` with the sources of its references, for all combinations of ``loops`` (frames).
+
+    With ``only = (counter, n)`` it is decided by the n-th event of a variable: when ``counter`` is n - 1.
+    """
+
+    predicate: int
+    sources: tuple[Source, ...]
+    loops: tuple[Register, ...]
+    only: tuple[Register, int] | None = None
+
+    def reads(self) -> set[Register]:
+        """The registers read."""
+        counter = {self.only[0]} if self.only else set()
+        return {r for s in self.sources for r in s.registers} | set(self.loops) | counter
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What is appended to a ``frames`` register when an event is bound."""
+
+    register: Register
+    sources: tuple[Source, ...]
+
+
+@dataclass(frozen=True)
+class Step:
+    """What happens along an arc: ``leaving`` is checked on the old registers; then the registers of the
+    variables in ``forgets`` are unbound; then ``binding`` is checked; then the event updates the registers
+    of its variable."""
+
+    arc: Arc
+    leaving: tuple[Check, ...]
+    forgets: tuple[str, ...]
+    binding: tuple[Check, ...]
+    frames: tuple[Frame, ...]
+
+
+@dataclass(frozen=True)
+class Program:
+    """``layouts[s]`` are the registers kept in state s; ``steps[s]`` its arcs; ``ending[s]`` the checks
+    made when a run ends there."""
+
+    layouts: tuple[tuple[Register, ...], ...]
+    steps: tuple[tuple[Step, ...], ...]
+    ending: tuple[tuple[Check, ...], ...]
+
+
+def assemble(automaton: Thompson, arcs: Arcs, predicates: tuple[Expr, ...]) -> Program:
+    """Put predicates on arcs and lay the registers out.
+
+    ``predicates`` speak of bound variables only, none of a negated one.
+    """
+    kleene = frozenset(letter.var for letter in automaton.letters if letter.kleene is not None)
+    forms = tuple(_form(i, p, kleene) for i, p in enumerate(predicates))
+    bindable = _may_be_bound(automaton, arcs)
+    steps = tuple(
+        tuple(_step(automaton, arcs, arc, forms, bindable[arc.source]) for arc in here) for here in arcs.arcs
+    )
+    ending = tuple(
+        tuple(
+            f.from_registers()
+            for f in forms
+            if f.wholes.intersection(s.open) and f.vars <= bindable[s.number] and s.accepts
+        )
+        for s in arcs.states
+    )
+    layouts = _layouts(steps, ending, bindable)
+    kept = tuple(
+        tuple(
+            Step(
+                s.arc,
+                s.leaving,
+                s.forgets,
+                s.binding,
+                tuple(f for f in s.frames if f.register in layouts[s.arc.target]),
+            )
+            for s in here
+        )
+        for here in steps
+    )
+    return Program(tuple(tuple(sorted(layout)) for layout in layouts), kept, ending)
+
+
+@dataclass(frozen=True)
+class _Form:
+    """A predicate sorted by what its references mean.
+
+    ``each``: Kleene variables of which every event is meant; ``wholes``: those meant as a whole, when left.
+    """
+
+    number: int
+    leaves: tuple[Leaf, ...]
+    vars: frozenset[str]
+    kleene: frozenset[str]
+    each: tuple[str, ...]
+    wholes: frozenset[str]
+
+    def frame_leaves(self, var: str) -> tuple[Leaf, ...]:
+        """The references that take part in a frame of ``var``."""
+        return tuple(leaf for leaf in self.leaves if leaf.var == var and _of_each(leaf))
+
+    def frames(self, var: str) -> Register:
+        return Register("frames", var, number=self.number)
+
+    def from_registers(self, binding: str | None = None, surely_first: bool = False) -> Check:
+        """The check when ``binding`` is being bound (``None``: when a repetition is left, or at the end)."""
+        sources, loops = [], [self.frames(v) for v in self.each if v != binding]
+        nth = self.nth(binding) if binding else 0
+        for leaf in self.leaves:
+            if leaf.var == binding:
+                sources.append(self.current(leaf, nth))
+            elif leaf.var in self.each and _of_each(leaf):
+                index = self.frame_leaves(leaf.var).index(leaf)
+                sources.append(Source("frame", (self.frames(leaf.var),), index=index))
+            else:
+                sources.append(_stored(leaf, self.kleene))
+        only = (Register("count", binding), nth) if binding and nth and not (surely_first and nth == 1) else None
+        return Check(self.number, tuple(sources), tuple(loops), only)
+
+    def nth(self, var: str) -> int:
+        """If the predicate is decided by the n-th event of ``var``: n, else 0."""
+        if var not in self.kleene or var in self.each:
+            return 0
+        return max((x.index for x in self.leaves if x.var == var and _is_nth(x)), default=0)  # type: ignore
+
+    def current(self, leaf: Leaf, nth: int = 0) -> Source:
+        """The source of a reference to the variable that is being bound, at this event."""
+        if leaf.var in self.kleene:
+            if isinstance(leaf, Attribute) and (leaf.index in (None, "i") or leaf.index == nth > 0):
+                return Source("event", name=leaf.name)
+            return _stored(leaf, self.kleene)
+        if isinstance(leaf, Attribute):
+            once = leaf.index in (None, 1, "last")
+            return Source("event", name=leaf.name) if once else _stored(leaf, self.kleene)
+        if isinstance(leaf, Length) or leaf.function == "count":
+            return Source("one", name="" if isinstance(leaf, Length) else leaf.name or "")
+        return Source("event", name=leaf.name or "")
+
+
+def _is_nth(leaf: Leaf) -> bool:
+    return isinstance(leaf, Attribute) and isinstance(leaf.index, int)
+
+
+def _of_each(leaf: Leaf) -> bool:
+    if isinstance(leaf, Attribute):
+        return leaf.index in (None, "i", "i-1")
+    return isinstance(leaf, Aggregate) and leaf.scope == "before"
+
+
+def _form(number: int, predicate: Expr, kleene: frozenset[str]) -> _Form:
+    leaves = leaves_of(predicate)
+    each: dict[str, None] = {}
+    wholes = set()
+    for leaf in leaves:
+        if leaf.var not in kleene:
+            continue
+        if _of_each(leaf):
+            each.setdefault(leaf.var)
+        elif not _is_nth(leaf):
+            wholes.add(leaf.var)
+    return _Form(number, leaves, frozenset(leaf.var for leaf in leaves), kleene, tuple(each), frozenset(wholes))
+
+
+def _stored(leaf: Leaf, kleene: frozenset[str]) -> Source:
+    """The source of a reference among the registers, as they are before an event is bound."""
+    var = leaf.var
+    match leaf:
+        case Attribute(index=int() as n, name=name) if var in kleene or n > 1:
+            return Source("register", (Register("nth", var, name, n),))
+        case Attribute(name=name):
+            return Source("register", (Register("last", var, name),))
+        case Length():
+            return Source("register", (Register("count", var),))
+        case Aggregate(function="avg", name=name):
+            assert name is not None
+            return Source("average", (Register("sum", var, name), Register("nonnull", var, name)))
+        case Aggregate(function="count", name=None):
+            return Source("register", (Register("count", var),))
+        case Aggregate(function="count", name=name):
+            return Source("register", (Register("nonnull", var, name or ""),))
+        case Aggregate(function="first", name=name):
+            return Source("register", (Register("nth", var, name or "", 1),))
+        case Aggregate(function=function, name=name):
+            return Source("register", (Register(function, var, name or ""),))
+
+
+def _may_be_bound(automaton: Thompson, arcs: Arcs) -> list[frozenset[str]]:
+    """For each state the variables that may be bound in some run that is there."""
+    bound: list[frozenset[str]] = [frozenset() for _ in arcs.states]
+    changed = True
+    while changed:
+        changed = False
+        for here in arcs.arcs:
+            for arc in here:
+                after = (bound[arc.source] - _forgotten(automaton, arc)) | {arc.var} | bound[arc.target]
+                if after != bound[arc.target]:
+                    bound[arc.target], changed = after, True
+    return bound
+
+
+def _forgotten(automaton: Thompson, arc: Arc) -> frozenset[str]:
+    return frozenset(v for g in arc.resets for v in automaton.groups[g])
+
+
+def _step(automaton: Thompson, arcs: Arcs, arc: Arc, forms: tuple[_Form, ...], bound: frozenset[str]) -> Step:
+    forgets = _forgotten(automaton, arc)
+    closes = frozenset(arc.closes)
+    still_open = frozenset(arcs.states[arc.target].open)
+    leaving, binding = [], []
+    for form in forms:
+        if form.wholes & closes and form.vars <= bound and (arc.var not in form.vars or arc.var in forgets):
+            leaving.append(form.from_registers())
+        if (
+            arc.var in form.vars
+            and not form.wholes & still_open
+            and form.vars <= (bound - forgets) | {arc.var}
+        ):
+            first = arc.var not in bound - forgets
+            again = arcs.states[arc.source].var == arc.var and arc.var not in forgets
+            nth = form.nth(arc.var)
+            if not (nth > 1 and first or nth == 1 and again):
+                binding.append(form.from_registers(arc.var, first))
+    frames = tuple(
+        Frame(form.frames(arc.var), tuple(form.current(leaf) for leaf in form.frame_leaves(arc.var)))
+        for form in forms
+        if arc.var in form.each and (len(form.vars) > 1 or form.wholes)
+    )
+    binding.sort(key=lambda c: (bool(c.reads()), len(c.loops), c.predicate))
+    return Step(arc, tuple(leaving), tuple(sorted(forgets)), tuple(binding), frames)
+
+
+def _layouts(
+    steps: tuple[tuple[Step, ...], ...], ending: tuple[tuple[Check, ...], ...], bindable: list[frozenset[str]]
+) -> list[set[Register]]:
+    """What each state must remember: read there, or needed after one of its arcs."""
+    layouts: list[set[Register]] = [{r for c in checks for r in c.reads()} for checks in ending]
+    changed = True
+    while changed:
+        changed = False
+        for state, here in enumerate(steps):
+            for step in here:
+                needed = {r for r in _needed_before(step, layouts[step.arc.target]) if r.var in bindable[state]}
+                if not needed <= layouts[state]:
+                    layouts[state] |= needed
+                    changed = True
+    return layouts
+
+
+def _needed_before(step: Step, after: set[Register]) -> set[Register]:
+    needed = {r for c in step.binding for r in c.reads()}
+    for register in after:
+        if register.var != step.arc.var:
+            needed.add(register)
+        elif register.kind == "frames":
+            frame = next(f for f in step.frames if f.register == register)
+            needed |= {register, *(r for s in frame.sources for r in s.registers)}
+        elif register.kind != "last":
+            needed.add(register)
+            if register.kind == "nth" and register.number > 1:
+                needed.add(Register("count", register.var))
+    kept = {r for r in needed if r.var not in step.forgets}
+    return kept | {r for c in step.leaving for r in c.reads()}

@@ -1,0 +1,391 @@
+"""From the pattern tree to a Thompson automaton (RC-ACEP 2016, section 2 and Figure 1).
+
+Places are joined by edges: a *letter* edge binds an event, a *missing* edge walks past letters at a
+cost, a *negation* edge walks past a negation, an *again* edge enters the next iteration of a group,
+an *empty* edge does nothing. A repetition ``{m,n}`` is unrolled into copies; what is missing of it
+is paid on the edge that leaves it, so that the iterations that are there are numbered from one. A set
+has a place for each number of events that its items have bound. Weights are integers, scaled by
+``Costs.scale``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import lcm, prod
+
+from acep.errors import QueryError
+from acep.pattern.tree import (
+    Choice,
+    Component,
+    EventSet,
+    Negation,
+    Node,
+    Query,
+    Repeat,
+    Sequence,
+)
+
+__all__ = ["Costs", "Edge", "Gap", "Letter", "Negated", "Place", "Thompson", "build", "costs_of", "pareto"]
+
+Gap = tuple[int, int]  # scaled weight of the letters walked past, and how many they are
+SET_PLACES = 4096
+
+
+@dataclass(frozen=True)
+class Costs:
+    """The error budget and the weights as integers: a weight of 1 is ``scale``, ``None`` may not be missing."""
+
+    scale: int
+    budget: int
+    weights: tuple[tuple[str, int | None], ...]
+    contiguous: bool
+
+    def weight(self, var: str) -> int | None:
+        """The scaled weight of a variable's letter."""
+        return dict(self.weights).get(var, self.scale)
+
+    def unscaled(self, cost: int) -> int | Fraction:
+        """A scaled cost as the user counts it."""
+        value = Fraction(cost, self.scale)
+        return int(value) if value.denominator == 1 else value
+
+
+def costs_of(query: Query) -> Costs:
+    """Scale a query's errors and weights to integers, so that sums are exact."""
+    given = [w for _, w in query.weights if w is not None]
+    scale = lcm(*(w.denominator for w in given)) if given else 1
+    weights = tuple((v, None if w is None else int(w * scale)) for v, w in query.weights)
+    return Costs(scale, int(query.errors * scale), weights, query.strategy.contiguous)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place between letters; ``inside`` are the repetitions and sets (instances) around it."""
+
+    inside: tuple[int, ...]
+    copy_start: int | None = None
+
+
+@dataclass(frozen=True)
+class Edge:
+    """``kind`` is letter, missing, negation, again or empty; ``number`` that of the letter, negation or group."""
+
+    source: int
+    target: int
+    kind: str
+    number: int = -1
+    gaps: tuple[Gap, ...] = ()
+
+
+@dataclass(frozen=True)
+class Letter:
+    """A letter edge, which is a state of the plan: what it binds, and what is around it.
+
+    ``inside`` are (instance, open) pairs, outermost first: the repetitions and sets that the letter stands
+    in, and whether each can take another event after it. ``groups`` are the repeated groups around it.
+    ``kleene`` is the instance of the repetition (or set) that makes its variable a Kleene variable.
+    """
+
+    var: str
+    types: tuple[str, ...]
+    inside: tuple[tuple[int, bool], ...]
+    groups: tuple[int, ...]
+    kleene: int | None
+    source: int
+    target: int
+
+
+@dataclass(frozen=True)
+class Negated:
+    """A negation: ``leading`` if no component stands before it, ``trailing`` if none after."""
+
+    var: str
+    types: tuple[str, ...]
+    weight: int | None
+    groups: tuple[int, ...]
+    leading: bool
+    trailing: bool
+
+
+@dataclass(frozen=True)
+class Thompson:
+    """The automaton: ``start`` and ``final`` are places; ``copies`` maps the last place of an iteration to
+    the number of its copy; ``groups`` gives the variables of each repeated group."""
+
+    places: tuple[Place, ...]
+    edges: tuple[Edge, ...]
+    letters: tuple[Letter, ...]
+    negations: tuple[Negated, ...]
+    groups: tuple[tuple[str, ...], ...]
+    copies: tuple[tuple[int, int], ...]
+    start: int
+    final: int
+    costs: Costs
+
+
+def pareto(gaps: Iterable[Gap], costs: Costs) -> tuple[Gap, ...]:
+    """The gaps that are worth walking: within the budget, none lighter with as many letters."""
+    best: list[Gap] = []
+    for weight, letters in sorted(set(gaps), key=lambda g: (g[0], -g[1])):
+        if weight <= costs.budget and (not best or letters > best[-1][1]):
+            best.append((weight, letters))
+    return tuple(best)
+
+
+def build(query: Query) -> Thompson:
+    """The Thompson automaton of a query's pattern.
+
+    Raises :class:`QueryError` where a set has too many items to be unrolled.
+    """
+    builder = _Builder(costs_of(query))
+    start = builder.place(())
+    final = builder.node(query.pattern, start, _Around())
+    return builder.done(start, final)
+
+
+@dataclass(frozen=True)
+class _Around:
+    """What is around a node: instances with their openness, and repeated groups."""
+
+    inside: tuple[tuple[int, bool], ...] = ()
+    groups: tuple[int, ...] = ()
+    path: tuple[int, ...] = ()
+    before: bool = False  # whether a component stands before the node in the sequences around it
+    after: bool = False
+
+    def at(self, i: int, items: tuple[Node, ...] = ()) -> _Around:
+        return _Around(
+            self.inside,
+            self.groups,
+            (*self.path, i),
+            self.before or any(map(binds, items[:i])),
+            self.after or any(map(binds, items[i + 1 :])),
+        )
+
+    def within(self, inside: tuple[tuple[int, bool], ...], groups: tuple[int, ...]) -> _Around:
+        return _Around(inside, groups, (*self.path, 0), self.before, self.after)
+
+
+@dataclass
+class _Builder:
+    costs: Costs
+    places: list[Place] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
+    letters: list[Letter] = field(default_factory=list)
+    negations: list[Negated] = field(default_factory=list)
+    negation_numbers: dict[tuple[int, ...], int] = field(default_factory=dict)
+    group_numbers: dict[tuple[int, ...], int] = field(default_factory=dict)
+    group_vars: list[tuple[str, ...]] = field(default_factory=list)
+    copies: dict[int, int] = field(default_factory=dict)
+    instances: int = 0
+
+    def place(self, inside: tuple[tuple[int, bool], ...], copy: int | None = None) -> int:
+        self.places.append(Place(tuple(i for i, _ in inside), copy))
+        return len(self.places) - 1
+
+    def edge(self, source: int, target: int, kind: str = "empty", number: int = -1, gaps: tuple[Gap, ...] = ()) -> None:
+        self.edges.append(Edge(source, target, kind, number, gaps))
+
+    def missing(self, source: int, target: int, gaps: tuple[Gap, ...]) -> None:
+        if gaps == ((0, 0),):
+            self.edge(source, target)
+        elif gaps:
+            self.edge(source, target, "missing", gaps=gaps)
+
+    def letter(self, item: Component, source: int, target: int, around: _Around, kleene: int | None) -> None:
+        self.letters.append(
+            Letter(item.var, item.types, around.inside, around.groups, kleene, source, target)
+        )
+        self.edge(source, target, "letter", len(self.letters) - 1)
+
+    def node(self, node: Node, start: int, around: _Around) -> int:
+        match node:
+            case Component():
+                end = self.place(around.inside)
+                self.letter(node, start, end, around, None)
+                self.missing(start, end, self.absent(node))
+                return end
+            case Sequence(items=items):
+                for i, item in enumerate(items):
+                    start = self.node(item, start, around.at(i, items))
+                return start
+            case Choice(items=items):
+                ends = []
+                for i, item in enumerate(items):
+                    first = self.place(around.inside)
+                    self.edge(start, first)
+                    ends.append(self.node(item, first, around.at(i)))
+                end = self.place(around.inside)
+                for last in ends:
+                    self.edge(last, end)
+                return end
+            case Repeat():
+                return self.repeat(node, start, around)
+            case EventSet():
+                return self.event_set(node, start, around)
+            case Negation():
+                return self.negation(node, start, around)
+
+    def repeat(self, node: Repeat, start: int, around: _Around) -> int:
+        item, low, high = node.item, node.low, node.high
+        component = isinstance(item, Component)
+        instance = self.instances
+        self.instances += 1
+        group = -1 if component or high == 1 else self.group(item, around)
+        groups = around.groups if group < 0 else (*around.groups, group)
+        end = self.place(around.inside)
+        self.missing(start, end, self.iterations(item, low, high, 0))
+        before = start
+        copies = max(low, 1) if high is None else high
+        for j in range(1, copies + 1):
+            inside = (*around.inside, (instance, high is None or j < high))
+            copy = len(self.copies)
+            first = self.place(inside, copy)
+            self.edge(before, first, *(("again", group) if j > 1 and group >= 0 else ()))
+            if component:
+                assert isinstance(item, Component)
+                last = self.place(inside)
+                kleene = instance if high != 1 else None
+                self.letter(item, first, last, around.within(inside, groups), kleene)
+            else:
+                last = self.node(item, first, around.within(inside, groups))
+            self.copies[last] = copy
+            self.missing(last, end, self.iterations(item, low, high, j))
+            before = last
+        if high is None:
+            self.edge(before, first, *(("again", group) if group >= 0 else ()))
+        return end
+
+    def event_set(self, node: EventSet, start: int, around: _Around) -> int:
+        instance = self.instances
+        self.instances += 1
+        items: list[tuple[Component, int, int | None]] = []
+        for part in node.items:
+            if isinstance(part, Component):
+                items.append((part, 1, 1))
+            else:
+                assert isinstance(part.item, Component)
+                items.append((part.item, part.low, part.high))
+        caps = [max(low, 1) if high is None else high for _, low, high in items]
+        if prod(c + 1 for c in caps) > SET_PLACES:
+            raise QueryError(
+                f"a set of {len(items)} items needs more than {SET_PLACES} places",
+                hint="use fewer items, smaller repetitions, or split the set",
+            )
+        inner = (*around.inside, (instance, True))
+        zero = (0,) * len(items)
+        where = {zero: self.place(inner)}
+        self.edge(start, where[zero])
+        end = self.place(around.inside)
+        todo = [zero]
+        while todo:
+            counts = todo.pop()
+            rest: tuple[Gap, ...] = ((0, 0),)
+            for (item, low, high), bound in zip(items, counts, strict=True):
+                rest = self.sums(rest, self.iterations(item, low, high, bound))
+            self.missing(where[counts], end, rest)
+            for i, (item, _, high) in enumerate(items):
+                if high is not None and counts[i] == high:
+                    continue
+                after = (*counts[:i], min(counts[i] + 1, caps[i]), *counts[i + 1 :])
+                is_open = any(h is None or after[k] < h for k, (_, _, h) in enumerate(items))
+                inside = (*around.inside, (instance, is_open))
+                if after not in where:
+                    where[after] = self.place(inner)
+                    todo.append(after)
+                kleene = instance if high != 1 else None
+                inner_around = around.within(inside, around.groups)
+                self.letter(item, where[counts], where[after], inner_around, kleene)
+        return end
+
+    def negation(self, node: Negation, start: int, around: _Around) -> int:
+        if around.path not in self.negation_numbers:
+            self.negation_numbers[around.path] = len(self.negations)
+            weight = dict(self.costs.weights).get(node.var)
+            self.negations.append(
+                Negated(node.var, node.types, weight, around.groups, not around.before, not around.after)
+            )
+        end = self.place(around.inside)
+        self.edge(start, end, "negation", self.negation_numbers[around.path])
+        return end
+
+    def group(self, item: Node, around: _Around) -> int:
+        if around.path not in self.group_numbers:
+            self.group_numbers[around.path] = len(self.group_vars)
+            self.group_vars.append(tuple(dict.fromkeys(variables(item))))
+        return self.group_numbers[around.path]
+
+    def absent(self, node: Node) -> tuple[Gap, ...]:
+        """The gaps of walking ``node`` with no event bound."""
+        match node:
+            case Component(var=var):
+                weight = self.costs.weight(var)
+                letters = 1 if self.costs.contiguous else 0
+                return () if weight is None else pareto([(weight, letters)], self.costs)
+            case Sequence(items=items) | EventSet(items=items):
+                total: tuple[Gap, ...] = ((0, 0),)
+                for item in items:
+                    total = self.sums(total, self.absent(item))
+                return total
+            case Choice(items=items):
+                return pareto([g for item in items for g in self.absent(item)], self.costs)
+            case Repeat(item=item, low=low, high=high):
+                return self.iterations(item, low, high, 0)
+            case Negation():
+                return ((0, 0),)
+
+    def iterations(self, item: Node, low: int, high: int | None, bound: int) -> tuple[Gap, ...]:
+        """The gaps of ending a repetition after ``bound`` iterations."""
+        one = self.absent(item)
+        total: tuple[Gap, ...] = ((0, 0),)
+        for _ in range(low - bound):
+            total = self.sums(total, one)
+        # Optional letters are worth walking only as substitutes that are cheaper than an event too many.
+        if self.costs.contiguous and any(w < self.costs.scale * n for w, n in one):
+            more, extra = total, max(low - bound, 0)
+            while more and (high is None or bound + extra < high):
+                more, extra = self.sums(more, one), extra + 1
+                total = pareto([*total, *more], self.costs)
+        return total
+
+    def sums(self, left: tuple[Gap, ...], right: tuple[Gap, ...]) -> tuple[Gap, ...]:
+        return pareto([(a + c, b + d) for a, b in left for c, d in right], self.costs)
+
+    def done(self, start: int, final: int) -> Thompson:
+        return Thompson(
+            tuple(self.places),
+            tuple(self.edges),
+            tuple(self.letters),
+            tuple(self.negations),
+            tuple(self.group_vars),
+            tuple(self.copies.items()),
+            start,
+            final,
+            self.costs,
+        )
+
+
+def binds(node: Node) -> bool:
+    """Whether a part of a pattern has a component that is not negated."""
+    match node:
+        case Component():
+            return True
+        case Negation():
+            return False
+        case Repeat(item=item):
+            return binds(item)
+        case Sequence(items=items) | Choice(items=items) | EventSet(items=items):
+            return any(map(binds, items))
+
+
+def variables(node: Node) -> list[str]:
+    """The variables of a pattern in the order written, negated ones too; a letter may come twice."""
+    match node:
+        case Component(var=var) | Negation(var=var):
+            return [var]
+        case Repeat(item=item):
+            return variables(item)
+        case Sequence(items=items) | Choice(items=items) | EventSet(items=items):
+            return [v for item in items for v in variables(item)]

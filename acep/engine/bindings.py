@@ -1,0 +1,171 @@
+"""Conditions over whole bindings: HAVING, RETURN, and what breaks a negation.
+
+Predicates on arcs run on registers; these look at the events themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+from acep.automaton.arcs import Crossing
+from acep.engine.reference import Event, History, bound_events, path_of
+from acep.pattern.evaluation import INT_LIMIT, Compiled, Leaf
+from acep.pattern.expressions import Aggregate, Attribute, Length
+from acep.plan.compile import Plan
+
+__all__ = ["breaks", "crossings_of", "having_holds", "returned"]
+
+Steps = list[tuple[Event, str]]
+
+
+def having_holds(plan: Plan, steps: Steps) -> bool:
+    """Whether a binding passes HAVING."""
+    return plan.having is None or _whole(plan, plan.having, steps) is True
+
+
+def returned(plan: Plan, steps: Steps) -> tuple[Any, ...]:
+    """The values of RETURN for a binding."""
+    return tuple(_whole(plan, c, steps) for _, c in plan.returns)
+
+
+def _whole(plan: Plan, compiled: Compiled, steps: Steps) -> Any:
+    bound = bound_events(steps)
+    column = {name: i for i, name in enumerate(plan.row)}
+    return compiled.run([_summary(leaf, bound.get(leaf.var, []), column) for leaf in compiled.leaves])
+
+
+def _summary(leaf: Leaf, events: Sequence[Event], column: dict[str, int]) -> Any:
+    """A reference to a variable as a whole; null where nothing is bound."""
+    match leaf:
+        case Length():
+            return len(events)
+        case Attribute(index=int() as n, name=name):
+            return events[n - 1].row[column[name]] if n <= len(events) else None
+        case Attribute(name=name):
+            return events[-1].row[column[name]] if events else None
+        case Aggregate(function="count", name=None):
+            return len(events)
+        case Aggregate(function=function, name=name):
+            assert name is not None
+            return aggregate(function, [e.row[column[name]] for e in events])
+
+
+def aggregate(function: str, values: list[Any]) -> Any:
+    """An aggregate of values, nulls left out; ``first`` and ``last`` take them as they are."""
+    if function == "first":
+        return values[0] if values else None
+    if function == "last":
+        return values[-1] if values else None
+    known = [v for v in values if v is not None]
+    if function == "count":
+        return len(known)
+    if not known:
+        return None
+    if function == "min":
+        return min(known)
+    if function == "max":
+        return max(known)
+    total = known[0]
+    for v in known[1:]:
+        total += v
+    if function == "avg":
+        return total / len(known)
+    return None if isinstance(total, int) and not -INT_LIMIT <= total < INT_LIMIT else total
+
+
+def crossings_of(history: History | None) -> list[tuple[int, Crossing]]:
+    """The negations walked past, each with the number of the step that came next."""
+    return [(j, c) for j, (crossings, _) in enumerate(path_of(history)) for c in crossings]
+
+
+def breaks(
+    plan: Plan, steps: Steps, history: History | None, j: int, crossing: Crossing, events: Sequence[Event]
+) -> int:
+    """How many of ``events`` break a negation that was walked past just before step ``j``.
+
+    The events are of the negation's types and lie where it forbids them.
+    """
+    negation = plan.automaton.negations[crossing.negation]
+    conjuncts = plan.negated[crossing.negation]
+    resets = [r for _, r in path_of(history)]
+    views: dict[str, list[Event]] = {}
+    for compiled in conjuncts:
+        for leaf in compiled.leaves:
+            if leaf.var != negation.var and leaf.var not in views:
+                views[leaf.var] = _view(plan, steps, resets, j, crossing, leaf.var)
+    if any(not events_of_var for events_of_var in views.values()):
+        return 0
+    return sum(
+        all(_holds(plan, c, {**views, negation.var: [event]}) for c in conjuncts) for event in events
+    )
+
+
+def _view(
+    plan: Plan, steps: Steps, resets: list[tuple[int, ...]], j: int, crossing: Crossing, var: str
+) -> list[Event]:
+    """The events of ``var`` that a negation's conjunct means (docs/semantics.md, "Negation")."""
+    groups = plan.automaton.groups
+    around = plan.automaton.negations[crossing.negation].groups
+    common = [g for g in around if var in groups[g]]
+    first, last = 0, len(steps)
+    if common:
+        enclosing = set(around[: around.index(common[-1]) + 1])
+        entered = enclosing.intersection(crossing.entered) or j == 0
+        inside = j if entered else j - 1
+        starts = [s for s in range(len(steps)) if s == 0 or enclosing.intersection(resets[s])]
+        first = max(s for s in starts if s <= inside)
+        last = min((s for s in starts if s > inside), default=len(steps))
+    seen: list[Event] = []
+    for s in range(first, last):
+        if s > first and any(var in groups[g] for g in resets[s]):
+            seen = []
+        event, bound = steps[s]
+        if bound == var:
+            seen.append(event)
+    return seen
+
+
+def _holds(plan: Plan, compiled: Compiled, env: dict[str, list[Event]]) -> bool:
+    """A conjunct over given events, for each event of the Kleene variables of which it means each."""
+    column = {name: i for i, name in enumerate(plan.row)}
+    each: dict[str, int] = {}  # variable: the first index that it speaks of
+    for leaf in compiled.leaves:
+        if leaf.var in plan.kleene and _means_each(leaf):
+            earlier = isinstance(leaf, Aggregate) or leaf.index == "i-1"
+            each[leaf.var] = max(each.get(leaf.var, 0), int(earlier))
+    for leaf in compiled.leaves:
+        if isinstance(leaf, Attribute) and isinstance(leaf.index, int):
+            if leaf.index > len(env[leaf.var]):
+                return False
+            if leaf.var in each:
+                each[leaf.var] = max(each[leaf.var], leaf.index)
+    for chosen in product(*(range(low, len(env[v])) for v, low in each.items())):
+        at = dict(zip(each, chosen, strict=True))
+        values = []
+        for leaf in compiled.leaves:
+            events = env[leaf.var]
+            if leaf.var in each and _means_each(leaf):
+                values.append(_at(leaf, events, at[leaf.var], column))
+            else:
+                values.append(_summary(leaf, events, column))
+        if compiled.run(values) is not True:
+            return False
+    return True
+
+
+def _means_each(leaf: Leaf) -> bool:
+    if isinstance(leaf, Attribute):
+        return leaf.index in (None, "i", "i-1")
+    return isinstance(leaf, Aggregate) and leaf.scope == "before"
+
+
+def _at(leaf: Leaf, events: Sequence[Event], i: int, column: dict[str, int]) -> Any:
+    match leaf:
+        case Attribute(index="i-1", name=name):
+            return events[i - 1].row[column[name]]
+        case Attribute(name=name):
+            return events[i].row[column[name]]
+        case _:
+            return _summary(leaf, events[:i], column)

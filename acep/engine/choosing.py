@@ -1,0 +1,123 @@
+"""Which of the complete matches are given: ALL, NON OVERLAP, EARLIEST MAXIMAL (docs/semantics.md).
+
+Both functions take the matches that still wait, and say which are chosen now and which must wait longer,
+because a run that is still alive may bear on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from acep.engine.found import Id
+from acep.pattern.expressions import Value
+
+__all__ = ["Complete", "earliest_maximal", "non_overlap"]
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """A complete match, before it is chosen: its partition, scaled error, RETURN values, and its
+    events as (position, ts, id, variable)."""
+
+    key: tuple[Value, ...]
+    error: int
+    values: tuple[Value, ...]
+    events: tuple[tuple[int, int, Id, str], ...]
+
+    @property
+    def first(self) -> int:
+        """The position of the first event."""
+        return self.events[0][0]
+
+    @property
+    def last(self) -> int:
+        """The position of the last event."""
+        return self.events[-1][0]
+
+    def order(self) -> tuple[int, tuple[Id, ...], tuple[str, ...]]:
+        """Match point, ids, variables: the order of the output."""
+        return self.events[-1][1], tuple(e[2] for e in self.events), tuple(e[3] for e in self.events)
+
+
+def non_overlap(waiting: list[Complete], horizon: int | None) -> tuple[list[Complete], list[Complete]]:
+    """Greedy by (error, match point, start, ids) within each cluster of overlapping matches.
+
+    ``horizon`` is the earliest position at which a match yet to come may start (``None``: none will come).
+    A cluster that ends before it is settled.
+    """
+    chosen: list[Complete] = []
+    rest: list[Complete] = []
+    for cluster in _clusters(waiting):
+        if horizon is not None and max(m.last for m in cluster) >= horizon:
+            rest += cluster
+            continue
+        taken: list[Complete] = []
+        for match in sorted(cluster, key=_greedy):
+            if all(match.first > t.last or match.last < t.first for t in taken):
+                taken.append(match)
+        chosen += taken
+    return chosen, rest
+
+
+def _greedy(match: Complete) -> tuple[int, int, int, tuple[Id, ...], tuple[str, ...]]:
+    point, ids, variables = match.order()
+    return match.error, point, match.events[0][1], ids, variables
+
+
+def _clusters(waiting: list[Complete]) -> Iterable[list[Complete]]:
+    cluster: list[Complete] = []
+    end = -1
+    for match in sorted(waiting, key=lambda m: m.first):
+        if cluster and match.first > end:
+            yield cluster
+            cluster = []
+        cluster.append(match)
+        end = max(end, match.last) if len(cluster) > 1 else match.last
+    if cluster:
+        yield cluster
+
+
+def earliest_maximal(waiting: list[Complete], alive: set[int]) -> tuple[list[Complete], list[Complete]]:
+    """Per first event, the matches that are earliest and maximal among all that begin there.
+
+    ``alive`` are the first positions of the runs and undecided matches that may still add to them.
+    """
+    groups: dict[int, list[Complete]] = {}
+    for match in waiting:
+        groups.setdefault(match.first, []).append(match)
+    chosen: list[Complete] = []
+    rest: list[Complete] = []
+    for first, group in groups.items():
+        if first in alive:
+            rest += group
+        else:
+            chosen += _earliest_maximal(group)
+    return chosen, rest
+
+
+def _earliest_maximal(group: list[Complete]) -> list[Complete]:
+    pairs = [frozenset((e[0], e[3]) for e in m.events) for m in group]
+    smaller = {p - {x} for p in pairs for x in p}
+    starts = [_by_variable(m) for m in group]
+    # All but one variable equal: the matches that share such a remainder, by the variable left out.
+    remainders: dict[tuple[str, frozenset[tuple[int, str]]], int] = {}
+    for p, bound in zip(pairs, starts, strict=True):
+        for var, first in bound.items():
+            rest = (var, frozenset(x for x in p if x[1] != var))
+            remainders[rest] = min(first, remainders.get(rest, first))
+    chosen = []
+    for match, p, bound in zip(group, pairs, starts, strict=True):
+        earliest = all(
+            remainders[var, frozenset(x for x in p if x[1] != var)] >= first for var, first in bound.items()
+        )
+        if earliest and p not in smaller:
+            chosen.append(match)
+    return chosen
+
+
+def _by_variable(match: Complete) -> dict[str, int]:
+    first: dict[str, int] = {}
+    for position, _, _, var in match.events:
+        first.setdefault(var, position)
+    return first

@@ -1,0 +1,341 @@
+"""One plan over one stream: partitions and their live nodes, undecided matches, and what is given when.
+
+A complete match goes through: negations, HAVING, the wait for a trailing negation, the choice of the output,
+and release in the order of match points, where it gets its bundle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from acep.automaton.arcs import Accept, Crossing
+from acep.engine.bindings import breaks, crossings_of, having_holds, returned
+from acep.engine.choosing import Complete, earliest_maximal, non_overlap
+from acep.engine.found import Counts, Events, Found
+from acep.engine.reference import Event, History, MatchNode, Reference, Trail
+from acep.pattern.expressions import Value
+from acep.pattern.tree import Output
+from acep.plan.compile import Plan
+
+__all__ = ["Core", "Partition", "Undecided"]
+
+Key = tuple[Value, ...]
+
+
+@dataclass
+class Undecided:
+    """A binding that waits for time to pass: the ways to end it, as (error so far, history, trailing negations)."""
+
+    trail: Trail
+    options: list[tuple[int, History | None, tuple[Crossing, ...]]]
+
+
+@dataclass
+class Partition:
+    """The state of one partition. ``recent`` are the events that may break a negation, with their types."""
+
+    position: int = 0
+    nodes: list[MatchNode] = field(default_factory=list)
+    recent: list[tuple[Event, str | None]] = field(default_factory=list)
+    undecided: list[Undecided] = field(default_factory=list)
+    waiting: list[Complete] = field(default_factory=list)
+    ready: list[Complete] = field(default_factory=list)
+    last: tuple[int, int] | None = None  # ts and position of the last match point given
+    bundle: int = 0
+
+
+class Core:
+    """The state of one plan over one stream; ``clock`` is the latest time seen."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.engine = Reference(plan)
+        self.counts = Counts()
+        self.partitions: dict[Key, Partition] = {}
+        self.position = 0  # in the whole stream
+        self.clock: int | None = None
+        self.swept: int | None = None
+        self.keeps_positions = False  # ids are positions, so that idle partitions must be remembered
+        self.negated = [n.types for n in plan.automaton.negations]
+
+    def push(self, events: Events) -> list[Found]:
+        """Events in stream order; the matches that are certain after the last one."""
+        touched: dict[Key, None] = {}
+        self.keeps_positions |= events.ids is None
+        for i, event, key, kind in self._rows(events):
+            self.counts.events += 1
+            self.clock = event.ts
+            if key is None:
+                continue
+            partition = self.partitions.get(key)
+            if partition is None:
+                partition = self.partitions[key] = Partition()
+            position = self.position - 1 if self.plan.strict else partition.position
+            identity = partition.position if events.ids is None else events.ids[i]
+            partition.position += 1
+            touched.setdefault(key)
+            self._feed(key, partition, Event(position, event.ts, identity, event.row), kind)
+        return self._settle(touched)
+
+    def advance(self, clock: int) -> list[Found]:
+        """No event with ``ts <= clock`` will come any more."""
+        if self.clock is None or clock >= self.clock:
+            self.clock = clock + 1
+        return self._settle(self.partitions)
+
+    def finish(self) -> list[Found]:
+        """The stream has ended: everything is decided."""
+        for key, partition in self.partitions.items():
+            partition.nodes.clear()
+            self._decide(key, partition, None)
+        given = self._give(dict.fromkeys(self.partitions))
+        self.partitions.clear()
+        return given
+
+    def low(self) -> int | None:
+        """The earliest match point that may still be given (``None``: any)."""
+        if self.clock is None:
+            return None
+        points = [self.clock]
+        for p in self.partitions.values():
+            points += [u.trail.event.ts for u in p.undecided]
+            points += [m.events[-1][1] for m in (*p.waiting, *p.ready)]
+        return min(points)
+
+    def _rows(self, events: Events) -> Iterator[tuple[int, Event, Key | None, str | None]]:
+        """Each event with its row, partition key (``None``: none) and type; counts its position."""
+        schema = self.plan.schema
+
+        def values(name: str) -> Sequence[Value]:
+            if name == schema.ts:
+                return events.ts
+            return events.types if name == schema.type else events.columns[name]
+
+        rows = [values(name) for name in self.plan.row]
+        keys = [values(name) for name in self.plan.keys]
+        for i in range(len(events)):
+            self.position += 1
+            key: Key | None = tuple(column[i] for column in keys)
+            if any(v is None for v in key or ()):
+                key = None
+            row = tuple(column[i] for column in rows)
+            yield i, Event(0, events.ts[i], 0, row), key, events.types[i]
+
+    def _feed(self, key: Key, partition: Partition, event: Event, kind: str | None) -> None:
+        if partition.undecided:
+            self._decide(key, partition, (event.position, event.ts))
+        expired = self.engine.expired
+        live = [n for n in partition.nodes if not expired(n, event.position, event.ts)]
+        partition.nodes, complete = self.engine.feed(live, event, kind, self.counts)
+        if complete:
+            self._complete(key, partition, complete)
+        if any(not types or kind in types for types in self.negated):
+            partition.recent.append((event, kind))
+
+    def _complete(self, key: Key, partition: Partition, complete: list[tuple[MatchNode, Accept]]) -> None:
+        """The bindings that end with the current event; of runs with one binding the least error counts."""
+        bindings: dict[int, tuple[Trail, list[tuple[int, History | None, tuple[Crossing, ...]]]]] = {}
+        for node, accept in complete:
+            error = node.error + accept.cost + self._broken(partition, node)
+            if error <= self.engine.budget:
+                _, options = bindings.setdefault(id(node.trail), (node.trail, []))
+                options.append((error, node.history, accept.crossings))
+        for trail, options in bindings.values():
+            steps = trail.steps()
+            if not having_holds(self.plan, steps):
+                continue
+            if any(crossings for _, _, crossings in options):
+                partition.undecided.append(Undecided(trail, options))
+            else:
+                self._choose(key, partition, trail, min(error for error, _, _ in options))
+
+    def _broken(self, partition: Partition, node: MatchNode) -> int:
+        """The cost of the negations broken before the last event of a run."""
+        if node.history is None:
+            return 0
+        steps = node.trail.steps()
+        window = self.plan.window
+        cost = 0
+        for j, crossing in crossings_of(node.history):
+            if j:
+                low, high = steps[j - 1][0].position + 1, steps[j][0].position
+                events = [(e, k) for e, k in partition.recent if low <= e.position < high]
+            else:
+                first, last = steps[0][0], steps[-1][0]
+                assert window.span is not None
+                events = [(e, k) for e, k in partition.recent if e.position < first.position]
+                if window.counted:
+                    events = [(e, k) for e, k in events if last.position - e.position <= window.span]
+                else:
+                    events = [(e, k) for e, k in events if last.ts - e.ts <= window.span]
+            cost += self._cost(node.trail, node.history, j, crossing, events)
+        return cost
+
+    def _cost(
+        self,
+        trail: Trail,
+        history: History | None,
+        j: int,
+        crossing: Crossing,
+        events: list[tuple[Event, str | None]],
+    ) -> int:
+        negation = self.plan.automaton.negations[crossing.negation]
+        suspects = [e for e, kind in events if not negation.types or kind in negation.types]
+        count = breaks(self.plan, trail.steps(), history, j, crossing, suspects) if suspects else 0
+        if not count:
+            return 0
+        return self.engine.budget + 1 if negation.weight is None else count * negation.weight
+
+    def _decide(self, key: Key, partition: Partition, now: tuple[int, int] | None) -> None:
+        """Decide the trailing negations whose time has passed at position and time ``now`` (``None``: all)."""
+        window = self.plan.window
+        assert window.span is not None or not partition.undecided
+        rest = []
+        for undecided in partition.undecided:
+            first, last = undecided.trail.first, undecided.trail.event
+            span = window.span or 0
+            if now is not None and (now[0] - first.position if window.counted else now[1] - first.ts) <= span:
+                rest.append(undecided)
+                continue
+            events = [
+                (e, k)
+                for e, k in partition.recent
+                if e.position > last.position
+                and (e.position - first.position if window.counted else e.ts - first.ts) <= span
+            ]
+            steps = undecided.trail.steps()
+            errors = []
+            for error, history, crossings in undecided.options:
+                for crossing in crossings:
+                    error += self._cost(undecided.trail, history, len(steps), crossing, events)
+                errors.append(error)
+            if min(errors) <= self.engine.budget:
+                self._choose(key, partition, undecided.trail, min(errors))
+        partition.undecided = rest
+
+    def _choose(self, key: Key, partition: Partition, trail: Trail, error: int) -> None:
+        steps = trail.steps()
+        events = tuple((e.position, e.ts, e.id, var) for e, var in steps)
+        match = Complete(key, error, returned(self.plan, steps), events)
+        if self.plan.query.output is Output.ALL:
+            partition.ready.append(match)
+        else:
+            partition.waiting.append(match)
+
+    def _settle(self, touched: dict[Key, None] | dict[Key, Partition]) -> list[Found]:
+        """After a batch: expire and decide by the clock, choose, give, and forget what is idle."""
+        span, clock = self.plan.window.span, self.clock
+        if clock is None:
+            return []
+        timed = span is not None and not self.plan.window.counted
+        if timed and (self.swept is None or clock - self.swept > (span or 0)):
+            self.swept = clock
+            touched = self.partitions
+        keys = dict.fromkeys([*touched, *(k for k, p in self.partitions.items() if p.undecided)])
+        if timed:
+            for key in keys:
+                partition = self.partitions[key]
+                partition.nodes = [n for n in partition.nodes if not self.engine.expired(n, 0, clock)]
+                self._decide(key, partition, (0, clock))
+        given = self._give(keys)
+        for key in keys:
+            self._forget(key)
+        return given
+
+    def _give(self, keys: dict[Key, None]) -> list[Found]:
+        if self.plan.query.output is not Output.ALL:
+            self._choose_output(keys)
+        given: list[Found] = []
+        for key in keys:
+            partition = self.partitions[key]
+            undecided = [u.trail.event.position for u in partition.undecided]
+            limit = min([*undecided, *(m.last for m in partition.waiting)], default=None)
+            now = [m for m in partition.ready if limit is None or m.last <= limit]
+            partition.ready = [m for m in partition.ready if not (limit is None or m.last <= limit)]
+            given += [self._release(partition, m) for m in sorted(now, key=Complete.order)]
+        self.counts.matches += len(given)
+        return given
+
+    def _choose_output(self, keys: dict[Key, None]) -> None:
+        if self.plan.query.output is Output.NON_OVERLAP and self.plan.strict:
+            everything = [m for p in self.partitions.values() for m in p.waiting]
+            horizons = [h for p in self.partitions.values() if (h := self._horizon(p)) is not None]
+            chosen, rest = non_overlap(everything, min(horizons, default=None))
+            self._spread(chosen, rest, self.partitions)
+            return
+        for key in keys:
+            partition = self.partitions[key]
+            if not partition.waiting:
+                continue
+            if self.plan.query.output is Output.NON_OVERLAP:
+                chosen, rest = non_overlap(partition.waiting, self._horizon(partition))
+            else:
+                alive = {n.trail.first.position for n in partition.nodes}
+                alive |= {u.trail.first.position for u in partition.undecided}
+                chosen, rest = earliest_maximal(partition.waiting, alive)
+            self._spread(chosen, rest, {key: partition})
+
+    def _spread(self, chosen: list[Complete], rest: list[Complete], partitions: dict[Key, Partition]) -> None:
+        for partition in partitions.values():
+            partition.waiting = []
+        for match in rest:
+            self.partitions[match.key].waiting.append(match)
+        for match in chosen:
+            self.partitions[match.key].ready.append(match)
+
+    def _horizon(self, partition: Partition) -> int | None:
+        """The earliest position at which a match yet to come may start, among the runs alive."""
+        starts = [n.trail.first.position for n in partition.nodes]
+        starts += [u.trail.first.position for u in partition.undecided]
+        return min(starts, default=None)
+
+    def _release(self, partition: Partition, match: Complete) -> Found:
+        position, point = match.events[-1][0], match.events[-1][1]
+        span = self.plan.window.span
+        if partition.last is None or (
+            span is not None
+            and (position - partition.last[1] if self.plan.window.counted else point - partition.last[0]) > span
+        ):
+            partition.bundle = point
+        partition.last = (point, position)
+        bound: dict[str, list[int | str]] = {}
+        for _, _, identity, var in match.events:
+            bound.setdefault(var, []).append(identity)
+        return Found(
+            key=match.key,
+            start=match.events[0][1],
+            end=point,
+            error=self.plan.automaton.costs.unscaled(match.error),
+            bindings=tuple((v, tuple(bound[v])) for v in self.plan.variables if v in bound),
+            bundle=partition.bundle,
+            values=match.values,
+            trail=tuple((e[2], e[3]) for e in match.events),
+        )
+
+    def _forget(self, key: Key) -> None:
+        """Trim what no run can need any more, and drop a partition that nothing is left of."""
+        partition = self.partitions[key]
+        window, clock = self.plan.window, self.clock
+        assert clock is not None
+        if partition.recent:
+            starts = [n.trail.first.position for n in partition.nodes]
+            starts += [u.trail.first.position for u in partition.undecided]
+            oldest = min(starts, default=None)
+            leading = any(n.leading for n in self.plan.automaton.negations)
+
+            def needed(event: Event) -> bool:
+                if oldest is not None and event.position >= oldest:
+                    return True
+                if not leading or window.span is None:
+                    return False
+                # Strictly more than a window ago for whatever is bound from now on, or has been bound last.
+                newest = self.position if self.plan.strict else partition.position
+                return (newest - event.position if window.counted else clock - event.ts) <= window.span
+
+            partition.recent = [(e, k) for e, k in partition.recent if needed(e)]
+        idle = not (partition.nodes or partition.undecided or partition.waiting or partition.ready or partition.recent)
+        timed = window.span is not None and not window.counted
+        if idle and timed and (partition.last is None or clock - partition.last[0] > (window.span or 0)):
+            if not self.keeps_positions:
+                del self.partitions[key]

@@ -1,0 +1,211 @@
+"""The plan's program made callable: each step's checks and register updates as functions of tuples.
+
+A run's registers are a tuple in the order of its state's layout. ``UNBOUND`` stands for what no event has
+given yet; a predicate that meets it is dropped (docs/semantics.md, "Missing variables").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Final
+
+from acep.automaton.arcs import Arc
+from acep.automaton.registers import Check, Frame, Register, Source, Step
+from acep.pattern.evaluation import INT_LIMIT
+from acep.plan.compile import Plan
+
+__all__ = ["UNBOUND", "Move", "Registers", "Row", "Unbound", "moves_of"]
+
+
+class Unbound:
+    """The type of :data:`UNBOUND`."""
+
+    def __repr__(self) -> str:
+        return "UNBOUND"
+
+
+UNBOUND: Final = Unbound()
+Registers = tuple[Any, ...]
+Row = tuple[Any, ...]
+Frames = tuple[Any, ...]
+Get = Callable[[Registers, Row, Frames], Any]
+Holds = Callable[[Registers, Row], bool]
+EMPTY: Final[Row] = ()
+
+
+@dataclass(frozen=True)
+class Move:
+    """An arc ready to run. ``leaving`` and ``binding`` are (predicate number, function) pairs."""
+
+    arc: Arc
+    leaving: tuple[tuple[int, Holds], ...]
+    binding: tuple[tuple[int, Holds], ...]
+    update: Callable[[Registers, Row], Registers]
+
+    def failed(self, registers: Registers, row: Row) -> int | None:
+        """The number of the first predicate that forbids this move, or ``None`` if it can be made."""
+        for number, holds in self.leaving:
+            if not holds(registers, EMPTY):
+                return number
+        for number, holds in self.binding:
+            if not holds(registers, row):
+                return number
+        return None
+
+
+def moves_of(plan: Plan) -> tuple[tuple[tuple[Move, ...], ...], tuple[tuple[Holds, ...], ...]]:
+    """For each state its moves, and the checks made when a run ends there."""
+    column = {name: i for i, name in enumerate(plan.row)}
+    layouts = [{r: i for i, r in enumerate(layout)} for layout in plan.program.layouts]
+    moves = tuple(
+        tuple(_move(plan, step, layouts, column) for step in here) for here in plan.program.steps
+    )
+    ending = tuple(
+        tuple(_check(plan, c, layouts[s], column) for c in checks) for s, checks in enumerate(plan.program.ending)
+    )
+    return moves, ending
+
+
+def _move(plan: Plan, step: Step, layouts: list[dict[Register, int]], column: dict[str, int]) -> Move:
+    old = layouts[step.arc.source]
+    kept = {r: i for r, i in old.items() if r.var not in step.forgets}
+    return Move(
+        step.arc,
+        tuple((c.predicate, _check(plan, c, old, column)) for c in step.leaving),
+        tuple((c.predicate, _check(plan, c, kept, column)) for c in step.binding),
+        _update(step, kept, plan.program.layouts[step.arc.target], column),
+    )
+
+
+def _get(source: Source, layout: dict[Register, int], column: dict[str, int], loops: tuple[Register, ...]) -> Get:
+    if source.kind == "event":
+        i = column[source.name]
+        return lambda regs, row, frames: row[i]
+    if source.kind == "one":
+        if not source.name:
+            return lambda regs, row, frames: 1
+        i = column[source.name]
+        return lambda regs, row, frames: int(row[i] is not None)
+    if source.kind == "frame":
+        which, k = loops.index(source.registers[0]), source.index
+        return lambda regs, row, frames: frames[which][k]
+    if any(r not in layout for r in source.registers):
+        return lambda regs, row, frames: UNBOUND
+    i = layout[source.registers[0]]
+    if source.kind == "average":
+        j = layout[source.registers[1]]
+
+        def average(regs: Registers, row: Row, frames: Frames) -> Any:
+            if regs[i] is UNBOUND:
+                return UNBOUND
+            return regs[i] / regs[j] if regs[j] else None
+
+        return average
+    if source.registers[0].kind == "sum":
+        # Sums are exact; one that does not fit in 64 bits reads as null.
+        def total(regs: Registers, row: Row, frames: Frames) -> Any:
+            value = regs[i]
+            return None if isinstance(value, int) and not -INT_LIMIT <= value < INT_LIMIT else value
+
+        return total
+    return lambda regs, row, frames: regs[i]
+
+
+def _check(plan: Plan, check: Check, layout: dict[Register, int], column: dict[str, int]) -> Holds:
+    run = plan.predicates[check.predicate].run
+    gets = tuple(_get(s, layout, column, check.loops) for s in check.sources)
+    counter = layout.get(check.only[0], -1) if check.only else -1
+    turn = check.only[1] - 1 if check.only else -1
+    loops = tuple(layout.get(r, -1) for r in check.loops)
+
+    def one(regs: Registers, row: Row, frames: Frames) -> bool:
+        values = []
+        for get in gets:
+            value = get(regs, row, frames)
+            if value is UNBOUND:
+                return True
+            values.append(value)
+        return run(values) is True
+
+    def holds(regs: Registers, row: Row) -> bool:
+        if turn >= 0:
+            count = regs[counter] if counter >= 0 else UNBOUND
+            if (0 if count is UNBOUND else count) != turn:
+                return True
+        if not loops:
+            return one(regs, row, ())
+        lists = [regs[i] if i >= 0 else UNBOUND for i in loops]
+        if any(frames is UNBOUND for frames in lists):
+            return True
+        return all(one(regs, row, frames) for frames in product(*lists))
+
+    return holds
+
+
+def _update(
+    step: Step, old: dict[Register, int], layout: tuple[Register, ...], column: dict[str, int]
+) -> Callable[[Registers, Row], Registers]:
+    if not layout:
+        return lambda regs, row: ()
+    frames = {f.register: f for f in step.frames}
+    parts = tuple(_write(r, step, old, column, frames) for r in layout)
+    return lambda regs, row: tuple([part(regs, row) for part in parts])
+
+
+def _write(
+    register: Register, step: Step, old: dict[Register, int], column: dict[str, int], frames: dict[Register, Frame]
+) -> Callable[[Registers, Row], Any]:
+    i = old.get(register, -1)
+
+    def before(regs: Registers) -> Any:
+        return regs[i] if i >= 0 else UNBOUND
+
+    if register.var != step.arc.var:
+        return lambda regs, row: before(regs)
+    if register.kind == "frames":
+        gets = tuple(_get(s, old, column, ()) for s in frames[register].sources)
+
+        def append(regs: Registers, row: Row) -> Any:
+            frame = tuple(get(regs, row, ()) for get in gets)
+            known = before(regs)
+            if any(v is UNBOUND for v in frame):
+                return known
+            return (frame,) if known is UNBOUND else (*known, frame)
+
+        return append
+    if register.kind == "count":
+        return lambda regs, row: 1 if (n := before(regs)) is UNBOUND else n + 1
+    k = column[register.name]
+    if register.kind == "last":
+        return lambda regs, row: row[k]
+    if register.kind == "nth":
+        n = register.number - 1
+        counter = old.get(Register("count", register.var), -1) if n else -1
+
+        def nth(regs: Registers, row: Row) -> Any:
+            known = before(regs)
+            if known is not UNBOUND:
+                return known
+            count = regs[counter] if counter >= 0 else UNBOUND
+            return row[k] if n == 0 or (0 if count is UNBOUND else count) == n else UNBOUND
+
+        return nth
+    fold = FOLDS[register.kind]
+
+    def folded(regs: Registers, row: Row) -> Any:
+        known, value = before(regs), row[k]
+        if known is UNBOUND or known is None:
+            return fold(None, value)
+        return known if value is None else fold(known, value)
+
+    return folded
+
+
+FOLDS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "sum": lambda known, value: value if known is None else known + value,
+    "min": lambda known, value: value if known is None else min(known, value),
+    "max": lambda known, value: value if known is None else max(known, value),
+    "nonnull": lambda known, value: (known or 0) + (value is not None),
+}

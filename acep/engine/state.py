@@ -1,0 +1,250 @@
+"""The state of a core as plain JSON-like data, and back: match nodes share their trails, so these are numbered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from acep.automaton.arcs import Crossing
+from acep.engine.choosing import Complete
+from acep.engine.core import Core, Partition, Undecided
+from acep.engine.program import UNBOUND
+from acep.engine.reference import Event, History, MatchNode, Trail
+from acep.errors import SnapshotError
+
+__all__ = ["dump_core", "load_core"]
+
+
+def dump_core(core: Core) -> dict[str, Any]:
+    """The state of a core as data."""
+    counts = core.counts
+    return {
+        "counts": [counts.events, counts.late, counts.nodes, counts.touches, counts.matches],
+        "position": core.position,
+        "clock": core.clock,
+        "swept": core.swept,
+        "keeps": core.keeps_positions,
+        "partitions": [[_value(key), _dump_partition(p)] for key, p in core.partitions.items()],
+    }
+
+
+def load_core(core: Core, data: Any) -> None:
+    """Fill a new core from data.
+
+    Raises :class:`SnapshotError` if the data do not have the form of a state of this plan.
+    """
+    try:
+        c = core.counts
+        c.events, c.late, c.nodes, c.touches, c.matches = (_int(x) for x in data["counts"])
+        core.position = _int(data["position"])
+        core.clock = None if data["clock"] is None else _int(data["clock"])
+        core.swept = None if data["swept"] is None else _int(data["swept"])
+        core.keeps_positions = bool(data["keeps"])
+        for key, partition in data["partitions"]:
+            values = _loaded(key)
+            if not isinstance(values, tuple) or len(values) != len(core.plan.keys):
+                raise ValueError("key")
+            core.partitions[values] = _load_partition(core, values, partition)
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError):
+        raise SnapshotError("the snapshot does not hold a state of this query") from None
+
+
+def _value(value: Any) -> Any:
+    """Tuples and UNBOUND are tagged; all else is JSON already."""
+    if value is UNBOUND:
+        return ["u"]
+    if isinstance(value, tuple):
+        return ["t", *map(_value, value)]
+    return value
+
+
+def _loaded(value: Any) -> Any:
+    if isinstance(value, list):
+        if value == ["u"]:
+            return UNBOUND
+        if not value or value[0] != "t":
+            raise ValueError("value")
+        return tuple(map(_loaded, value[1:]))
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise ValueError("value")
+
+
+def _int(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError("integer")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("text")
+    return value
+
+
+def _identity(value: Any) -> int | str:
+    if isinstance(value, bool) or not isinstance(value, (int, str)):
+        raise ValueError("id")
+    return value
+
+
+def _dump_partition(partition: Partition) -> dict[str, Any]:
+    trails: dict[int, int] = {}
+    trail_rows: list[Any] = []
+    histories: dict[int, int] = {}
+    history_rows: list[Any] = []
+
+    def trail_number(trail: Trail | None) -> int:
+        todo = []
+        while trail is not None and id(trail) not in trails:
+            todo.append(trail)
+            trail = trail.previous
+        for t in reversed(todo):
+            before = trails[id(t.previous)] if t.previous is not None else -1
+            trails[id(t)] = len(trail_rows)
+            trail_rows.append([before, t.var, _event(t.event)])
+        return -1 if trail is None and not todo else trails[id(todo[0] if todo else trail)]
+
+    def history_number(history: History | None) -> int:
+        todo = []
+        while history is not None and id(history) not in histories:
+            todo.append(history)
+            history = history.previous
+        for h in reversed(todo):
+            before = histories[id(h.previous)] if h.previous is not None else -1
+            histories[id(h)] = len(history_rows)
+            history_rows.append([before, _crossings(h.crossings), list(h.resets)])
+        return -1 if history is None and not todo else histories[id(todo[0] if todo else history)]
+
+    nodes = [
+        [n.state, _value(n.registers), n.error, trail_number(n.trail), history_number(n.history)]
+        for n in partition.nodes
+    ]
+    undecided = [
+        [trail_number(u.trail), [[e, history_number(h), _crossings(c)] for e, h, c in u.options]]
+        for u in partition.undecided
+    ]
+    return {
+        "position": partition.position,
+        "trails": trail_rows,
+        "histories": history_rows,
+        "nodes": nodes,
+        "undecided": undecided,
+        "recent": [[_event(e), kind] for e, kind in partition.recent],
+        "waiting": [_complete(m) for m in partition.waiting],
+        "ready": [_complete(m) for m in partition.ready],
+        "last": partition.last,
+        "bundle": partition.bundle,
+    }
+
+
+def _load_partition(core: Core, key: tuple[Any, ...], data: Any) -> Partition:
+    plan = core.plan
+    known = set(plan.variables)
+    trails: list[Trail] = []
+    for before, var, event in data["trails"]:
+        if not -1 <= _int(before) < len(trails) or var not in known:
+            raise ValueError("trail")
+        trails.append(Trail(_load_event(core, event), var, trails[before] if before >= 0 else None))
+    histories: list[History] = []
+    for before, crossings, resets in data["histories"]:
+        if not -1 <= _int(before) < len(histories):
+            raise ValueError("history")
+        if any(not 0 <= _int(g) < len(plan.automaton.groups) for g in resets):
+            raise ValueError("group")
+        previous = histories[before] if before >= 0 else None
+        histories.append(History(_load_crossings(core, crossings), tuple(resets), previous))
+
+    def trail_at(i: Any) -> Trail:
+        if not 0 <= _int(i) < len(trails):
+            raise ValueError("trail")
+        return trails[i]
+
+    def history_at(i: Any, trail: Trail) -> History | None:
+        if not -1 <= _int(i) < len(histories) or (i < 0) == core.engine.keeps_history:
+            raise ValueError("history")
+        history = histories[i] if i >= 0 else None
+        length, steps = 0, history
+        while steps is not None:
+            length, steps = length + 1, steps.previous
+        if history is not None and length != len(trail.steps()):
+            raise ValueError("history")
+        return history
+
+    nodes = []
+    for state, registers, error, trail, history in data["nodes"]:
+        if not 0 < _int(state) < len(plan.arcs.states):
+            raise ValueError("state")
+        values = _loaded(registers)
+        if not isinstance(values, tuple) or len(values) != len(plan.program.layouts[state]):
+            raise ValueError("registers")
+        bound = trail_at(trail)
+        nodes.append(MatchNode(state, values, _int(error), bound, history_at(history, bound)))
+    undecided = []
+    for trail, options in data["undecided"]:
+        bound = trail_at(trail)
+        undecided.append(
+            Undecided(
+                bound, [(_int(e), history_at(h, bound), _load_crossings(core, c)) for e, h, c in options]
+            )
+        )
+        if not options:
+            raise ValueError("options")
+    last = data["last"]
+    if last is not None:
+        point, position = last
+        last = (_int(point), _int(position))
+    recent = []
+    for event, kind in data["recent"]:
+        recent.append((_load_event(core, event), None if kind is None else _text(kind)))
+    return Partition(
+        position=_int(data["position"]),
+        nodes=nodes,
+        recent=recent,
+        undecided=undecided,
+        waiting=[_load_complete(core, key, m) for m in data["waiting"]],
+        ready=[_load_complete(core, key, m) for m in data["ready"]],
+        last=last,
+        bundle=_int(data["bundle"]),
+    )
+
+
+def _event(event: Event) -> list[Any]:
+    return [event.position, event.ts, event.id, _value(event.row)]
+
+
+def _load_event(core: Core, data: Any) -> Event:
+    position, ts, identity, row = data
+    values = _loaded(row)
+    if not isinstance(values, tuple) or len(values) not in (0, len(core.plan.row)):
+        raise ValueError("row")
+    if core.engine.keeps_rows and len(values) != len(core.plan.row):
+        raise ValueError("row")
+    return Event(_int(position), _int(ts), _identity(identity), values)
+
+
+def _crossings(crossings: tuple[Crossing, ...]) -> list[Any]:
+    return [[c.negation, list(c.entered)] for c in crossings]
+
+
+def _load_crossings(core: Core, data: Any) -> tuple[Crossing, ...]:
+    loaded = []
+    for negation, entered in data:
+        if not 0 <= _int(negation) < len(core.plan.automaton.negations):
+            raise ValueError("negation")
+        loaded.append(Crossing(negation, tuple(_int(g) for g in entered)))
+    return tuple(loaded)
+
+
+def _complete(match: Complete) -> list[Any]:
+    return [match.error, _value(match.values), [list(e) for e in match.events]]
+
+
+def _load_complete(core: Core, key: tuple[Any, ...], data: Any) -> Complete:
+    error, values, events = data
+    loaded = tuple((_int(p), _int(t), _identity(i), _text(v)) for p, t, i, v in events)
+    if not loaded or any(v not in core.plan.variables for *_, v in loaded):
+        raise ValueError("events")
+    returned = _loaded(values)
+    if not isinstance(returned, tuple) or len(returned) != len(core.plan.returns):
+        raise ValueError("values")
+    return Complete(key, _int(error), returned, loaded)
