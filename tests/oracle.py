@@ -39,6 +39,9 @@ INFINITE = Fraction(10**9)
 """Stands for an infinite weight: more than any budget."""
 
 
+NANOSECONDS = {"ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
+
+
 class TooMany(Exception):
     """The enumeration was stopped: the case is too large for it."""
 
@@ -85,9 +88,12 @@ def oracle(
     type: str = "type",
     id: str | None = None,
     seq: str | None = None,
+    unit: str | None = None,
     limit: int = 10**6,
 ) -> list[OracleMatch]:
     """All matches of ``query``, in output order. Gives up with :class:`TooMany` after ``limit`` steps."""
+    if query.within is not None and query.within.unit == "ns" and unit is not None:
+        query = replace(query, within=tree.Within(query.within.amount / NANOSECONDS[unit], "ticks"))
     reading = Reading(query)
     rows = sorted(range(len(events)), key=lambda r: (events[r][ts], events[r][seq] if seq else 0, r))
     partitions: dict[tuple[Any, ...], list[Event]] = {}
@@ -195,6 +201,7 @@ class Reading:
         self.weights = dict(query.weights)
         self.variables: set[str] = set()
         self.negated: set[str] = set()
+        self.kleene: set[str] = set()
         self.in_group: set[str] = set()
         self.groups: set[Path] = set()
         self._survey(query.pattern, (), False)
@@ -217,6 +224,8 @@ class Reading:
                 group = not isinstance(item, tree.Component) and high != 1
                 if group:
                     self.groups.add(path)
+                if isinstance(item, tree.Component) and high != 1:
+                    self.kleene.add(item.var)
                 self._survey(item, (*path, 0), in_group or group)
             case tree.Sequence(items=items) | tree.Choice(items=items) | tree.EventSet(items=items):
                 for i, item in enumerate(items):
@@ -227,15 +236,10 @@ class Reading:
         others: list[x.Expr] = []
         classes: list[set[x.Expr]] = []
         for conjunct in self.query.where:
-            sides = (
-                [member(conjunct.left), member(conjunct.right)]
-                if isinstance(conjunct, x.Binary) and conjunct.op == "="
-                else [None]
-            )
-            if None in sides or all(isinstance(side, x.Literal) for side in sides):
+            joined = self._sides(conjunct)
+            if len(joined) < 2 or all(isinstance(side, x.Literal) for side in joined):
                 others.append(conjunct)
                 continue
-            joined = {side for side in sides if side is not None}
             apart = []
             for known in classes:
                 if known & joined:
@@ -255,29 +259,43 @@ class Reading:
         self.partition = tuple(ties)
 
         for known in classes:
-            for left, right in combinations(sorted(known, key=repr), 2):
-                same = isinstance(left, x.Attribute) and isinstance(right, x.Attribute) and left.name == right.name
-                if same and left.name in ties:
+            members = sorted(known, key=repr)
+            for left, right in combinations(members, 2):
+                if not any(isinstance(side, x.Attribute) for side in (left, right)):
+                    continue  # two constants bind nothing
+                if plain_of(left) is not None and plain_of(left) == plain_of(right) and plain_of(left) in ties:
                     continue  # the partition sees to it
                 others.append(x.Binary("=", left, right))
+            for ref in members:
+                # A reference to each event of a repetition is many: they are pairs among themselves. Not in a repeated
+                # group, where the equality speaks of one iteration only.
+                var = ref.var if isinstance(ref, x.Attribute) and ref.index is None else None
+                if isinstance(ref, x.Attribute) and var in self.kleene - self.in_group and ref.name not in ties:
+                    others.append(x.Binary("=", ref, x.Attribute(ref.var, 1, ref.name)))
         conjuncts = [Conjunct.of(expr) for expr in others]
         self.conjuncts = [c for c in conjuncts if not c.vars & self.negated]
         self.of_negations = [c for c in conjuncts if c.vars & self.negated]
 
+    def _sides(self, conjunct: x.Expr) -> set[x.Expr]:
+        """The two sides of an equality as members of a class, spelled in one way; fewer than two if it is none."""
+        if not isinstance(conjunct, x.Binary) or conjunct.op != "=":
+            return set()
+        sides: set[x.Expr] = set()
+        for side in (conjunct.left, conjunct.right):
+            match side:
+                case x.Literal(value=constant):
+                    sides.add(x.Literal(constant))
+                case x.Attribute(var=var, index=(None | "i" | 1 | "last") as index, name=name):
+                    each = index == "i" or var not in self.kleene
+                    sides.add(x.Attribute(var, None if each else index, name))
+                case _:
+                    return set()
+        return sides
 
-def member(expr: x.Expr) -> x.Expr | None:
-    """A side of an equality as a member of a class, spelled in one way; ``None`` if it cannot be one."""
-    match expr:
-        case x.Attribute(var=var, index=(None | "i"), name=name):
-            return x.Attribute(var, None, name)
-        case x.Attribute(var=var, index=(1 | "last") as index, name=name):
-            return x.Attribute(var, index, name)
-        case x.Literal(value=constant):
-            return x.Literal(constant)
-        case x.Unary(op="-", operand=x.Literal(value=int() | float() as constant)):
-            return x.Literal(-constant)
-        case _:
-            return None
+
+def plain_of(ref: x.Expr) -> str | None:
+    """The name of the attribute, for ``a.x``."""
+    return ref.name if isinstance(ref, x.Attribute) and ref.index is None else None
 
 
 # Walks: how a run goes through the pattern

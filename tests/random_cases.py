@@ -1,0 +1,685 @@
+"""Random queries, as text, over random streams: deterministic by seed, and small enough for the oracle.
+
+``random_case(seed)`` covers both front ends, every strategy, errors and weights, repetitions, groups, choices, sets,
+negations, all the ways of referring to bound events, windows, HAVING and the outputs. Streams are planted with runs of
+the pattern, so that matches do occur. ``shrink`` makes a failing case small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+
+import acep
+from acep.pattern import tree
+
+__all__ = ["Case", "random_case", "shrink"]
+
+Row = dict[str, Any]
+COLUMNS = {"ts": pa.int64(), "type": pa.string(), "k": pa.int64(), "x": pa.int64(), "y": pa.int64(), "s": pa.string()}
+TYPES = "ABCDE"
+STRATEGIES = ("strict_contiguity", "partition_contiguity", "skip_till_next_match", "skip_till_any_match")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A query's text with the options of its front end, and a stream."""
+
+    seed: int
+    letters: bool
+    text: str
+    options: dict[str, Any]
+    events: list[Row] = field(hash=False)
+
+    def query(self) -> tree.Query:
+        """The query, read by acep."""
+        return (acep.regex if self.letters else acep.parse)(self.text, **self.options)
+
+    def table(self, start: int = 0, end: int | None = None) -> pa.Table:
+        """The stream, or rows of it."""
+        rows = self.events[start:end]
+        return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in COLUMNS.items()})
+
+    def paste(self) -> str:
+        """The case as it would stand in the corpus, but for its matches."""
+        used = [name for name in COLUMNS if name in ("ts", "type") or any(row[name] is not None for row in self.events)]
+        lines = [" ".join(["label", *used])]
+        for i, row in enumerate(self.events):
+            cells = ["-" if row[name] is None else str(row[name]) for name in used]
+            lines.append(" ".join([f"{row['type']}{i}", *cells]))
+        options = [f"{name} = {toml(given)}" for name, given in self.options.items() if given is not None]
+        head = f"{'regex' if self.letters else 'query'} = {toml(self.text)}"
+        events = 'events = """\n' + "\n".join(lines) + '\n"""'
+        return "\n".join([f"# seed {self.seed}", "[[case]]", f'name = "seed_{self.seed}"', head, *options, events])
+
+
+def toml(given: Any) -> str:
+    if isinstance(given, dict):
+        return "{ " + ", ".join(f"{key} = {toml(v)}" for key, v in given.items()) + " }"
+    if isinstance(given, str):
+        return '"' + given.replace('"', '\\"') + '"'
+    return str(given)
+
+
+# Patterns
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of a pattern: its text, and a way to sample the types of the events of one walk through it."""
+
+    text: str
+    sample: Callable[[Random], list[str]]
+
+
+@dataclass(frozen=True)
+class Var:
+    """What a predicate needs to know of a variable."""
+
+    name: str
+    kleene: bool = False
+    negated: bool = False
+    grouped: bool = False
+
+
+def chance(rng: Random, p: float) -> bool:
+    return rng.random() < p
+
+
+def pick(rng: Random, weighted: dict[Any, float]) -> Any:
+    return rng.choices(list(weighted), list(weighted.values()))[0]
+
+
+class Patterns:
+    """Random patterns of the SASE+ language."""
+
+    def __init__(self, rng: Random, size: int) -> None:
+        self.rng = rng
+        self.left = size
+        self.vars: list[Var] = []
+        self.edges = False  # whether a negation stands at an end, which needs a window
+
+    def pattern(self) -> Part:
+        parts: list[Part] = []
+        rng = self.rng
+        if chance(rng, 0.07):
+            parts.append(self.negation(False))
+            self.edges = True
+        while self.left > 0:
+            if parts and chance(rng, 0.17):
+                parts.append(self.negation(False))
+            parts.append(self.item(False, 0))
+            if chance(rng, 0.12):
+                break
+        if chance(rng, 0.08):
+            parts.append(self.negation(False))
+            self.edges = True
+        whole = sequence(parts)
+        return Part(f"SEQ({whole.text})", whole.sample)
+
+    def item(self, grouped: bool, depth: int) -> Part:
+        kinds = {"component": 9, "kleene": 5, "optional": 1.5}
+        if self.left > 1:
+            kinds |= {"group": 2.5 if depth == 0 else 1.2 if depth == 1 else 0, "choice": 1.5, "set": 2.0}
+        kind = pick(self.rng, kinds)
+        if kind in ("component", "kleene", "optional"):
+            return self.component(kind, grouped)
+        return getattr(self, kind)(grouped, depth)
+
+    def new(self, **known: bool) -> tuple[Var, str]:
+        var = Var("abcdefghijklmn"[len(self.vars)], **known)
+        self.vars.append(var)
+        # Mostly a type of its own, so that events are not all alike; sometimes another's, or any.
+        kind = TYPES[len(self.vars) - 1] if len(self.vars) <= len(TYPES) else "E"
+        if chance(self.rng, 0.25):
+            kind = self.rng.choice(TYPES[:3])
+        if chance(self.rng, 0.04):
+            kind = "ANY"
+        return var, kind
+
+    def component(self, kind: str, grouped: bool) -> Part:
+        self.left -= 1
+        rng = self.rng
+        var, name = self.new(kleene=kind == "kleene", grouped=grouped)
+        if kind == "component":
+            return Part(f"{name} {var.name}", lambda rng: [name])
+        if kind == "optional":
+            return Part(f"{name}? {var.name}", lambda rng: [name] * rng.randint(0, 1))
+        sign, low, high = pick(
+            rng,
+            {("+", 1, 3): 6, ("*", 0, 2): 2, ("{2}", 2, 2): 1.5, ("{1,2}", 1, 2): 1, ("{2,3}", 2, 3): 1, ("{2,}", 2, 3): 1,
+             ("{0,2}", 0, 2): 0.5},
+        )  # fmt: skip
+        return Part(f"{name}{sign} {var.name}[]", lambda rng: [name] * rng.randint(low, high))
+
+    def negation(self, grouped: bool) -> Part:
+        var, name = self.new(negated=True, grouped=grouped)
+        return Part(f"~{name} {var.name}", lambda rng: [])
+
+    def group(self, grouped: bool, depth: int) -> Part:
+        sign, low, high = pick(
+            self.rng,
+            {("+", 1, 2): 5, ("*", 0, 2): 1, ("{2}", 2, 2): 3, ("?", 0, 1): 1.5, ("{1,2}", 1, 2): 1, ("{2,}", 2, 2): 1,
+             ("{2,3}", 2, 3): 1},
+        )  # fmt: skip
+        inside = grouped or sign != "?"
+        count = min(self.left, self.rng.choice((1, 2, 2, 2, 3)))
+        reserved, self.left = self.left - count, count
+        parts = []
+        if chance(self.rng, 0.06) and depth == 0:
+            parts.append(self.negation(inside))
+            self.edges = True
+        while self.left > 0:
+            if parts and chance(self.rng, 0.15):
+                parts.append(self.negation(inside))
+            parts.append(self.item(inside, depth + 1))
+        if chance(self.rng, 0.06) and depth == 0:
+            parts.append(self.negation(inside))
+            self.edges = True
+        self.left = reserved
+        whole = sequence(parts)
+
+        def sample(rng: Random) -> list[str]:
+            return [name for _ in range(rng.randint(low, high)) for name in whole.sample(rng)]
+
+        return Part(f"({whole.text}){sign}", sample)
+
+    def choice(self, grouped: bool, depth: int) -> Part:
+        self.left -= 2
+        first, left = self.new(grouped=grouped)
+        second, right = self.new(grouped=grouped)
+        if chance(self.rng, 0.3):
+            # One variable in both alternatives.
+            self.vars.pop()
+            second = first
+        if chance(self.rng, 0.3) and self.left > 0:
+            self.left -= 1
+            third, more = self.new(grouped=grouped)
+            text = f"({left} {first.name} | {right} {second.name}, {more} {third.name})"
+            return Part(text, lambda rng: rng.choice(([left], [right, more])))
+        if chance(self.rng, 0.3):
+            kleene = self.vars.pop() if second is not first else None
+            if kleene is not None:
+                self.vars.append(replace(kleene, kleene=True))
+                text = f"({left} {first.name} | {right}+ {second.name}[])"
+                return Part(text, lambda rng: rng.choice(([left], [right], [right, right])))
+        return Part(f"({left} {first.name} | {right} {second.name})", lambda rng: [rng.choice((left, right))])
+
+    def set(self, grouped: bool, depth: int) -> Part:
+        parts = []
+        for _ in range(min(self.left, self.rng.choice((2, 2, 2, 3)))):
+            kind = pick(self.rng, {"component": 6, "kleene": 3, "optional": 1})
+            parts.append(self.component(kind, grouped))
+
+        def sample(rng: Random) -> list[str]:
+            names = [name for part in parts for name in part.sample(rng)]
+            rng.shuffle(names)
+            return names
+
+        return Part("{" + ", ".join(part.text for part in parts) + "}", sample)
+
+
+def sequence(parts: list[Part]) -> Part:
+    return Part(", ".join(part.text for part in parts), lambda rng: [n for part in parts for n in part.sample(rng)])
+
+
+# Predicates
+
+
+class Predicates:
+    """Random conjuncts over the variables of a pattern."""
+
+    def __init__(self, rng: Random, variables: list[Var]) -> None:
+        self.rng = rng
+        self.vars = variables
+        self.bound = [var for var in variables if not var.negated]
+        self.kleene = [var for var in self.bound if var.kleene]
+
+    def conjuncts(self) -> list[str]:
+        rng = self.rng
+        count = pick(rng, {0: 3, 1: 4, 2: 3, 3: 1.2})
+        out = [self.conjunct() for _ in range(count)]
+        if chance(rng, 0.12):
+            out += self.equalities()
+        for var in self.vars:
+            if var.negated and chance(rng, 0.5):
+                out.append(self.about(var))
+        rng.shuffle(out)
+        return out
+
+    def equalities(self) -> list[str]:
+        """A chain of equalities, perhaps through all variables, which makes a partition attribute."""
+        rng = self.rng
+        names = [var.name for var in self.vars]
+        if chance(rng, 0.4):
+            rng.shuffle(names)
+            names = names[: rng.randint(2, max(2, len(names)))]
+        column = pick(rng, {"k": 3, "x": 1, "y": 1})
+        out = [f"{v}.{column} = {w}.{column}" for v, w in zip(names, names[1:], strict=False)]
+        if chance(rng, 0.15):
+            out.append(f"{names[0]}.{column} = {rng.randint(1, 2)}")
+        # No condition can speak of two negated variables.
+        negated = [f"{var.name}." for var in self.vars if var.negated]
+        return [one for one in out if sum(name in one for name in negated) < 2]
+
+    def conjunct(self) -> str:
+        rng = self.rng
+        kind = pick(rng, {"kleene": 6 if self.kleene else 0, "pair": 5 if len(self.bound) > 1 else 0, "single": 3, "or": 1.2})
+        if kind == "kleene":
+            return self.of_kleene(rng.choice(self.kleene))
+        if kind == "pair":
+            return self.pair(*rng.sample(self.bound, 2))
+        if kind == "single":
+            return self.single(rng.choice(self.bound))
+        left, right = self.plain(), self.plain()
+        return f"({left} OR {right})" if chance(rng, 0.7) else f"NOT ({left} AND {right})"
+
+    def plain(self) -> str:
+        if len(self.bound) > 1 and chance(self.rng, 0.5):
+            return self.pair(*self.rng.sample(self.bound, 2))
+        return self.single(self.rng.choice(self.bound))
+
+    def compare(self) -> str:
+        return pick(self.rng, {"<": 1, "<=": 2.5, ">": 1, ">=": 2.5, "!=": 2, "=": 0.7})
+
+    def column(self) -> str:
+        return self.rng.choice(("x", "x", "y"))
+
+    def about(self, var: Var) -> str:
+        """A conjunct of a negation."""
+        others = self.bound
+        if others and chance(self.rng, 0.65):
+            return self.pair(var, self.rng.choice(others))
+        return self.single(var)
+
+    def single(self, var: Var) -> str:
+        rng, v, column = self.rng, var.name, self.column()
+        n = rng.randint(0, 3)
+        return pick(
+            rng,
+            {
+                f"{v}.{column} {self.compare()} {n}": 5,
+                f"{v}.{column} IN ({n}, {rng.randint(0, 3)})": 1,
+                f"{v}.{column} NOT IN ({n}, {rng.randint(0, 3)})": 0.7,
+                f"{v}.{column} BETWEEN {min(n, 1)} AND {n + 1}": 1,
+                f"{v}.{column} NOT BETWEEN 3 AND {n + 3}": 0.5,
+                f"{v}.{column} IS NULL": 0.4,
+                f"{v}.{column} IS NOT NULL": 1,
+                f"{v}.{column} % 2 = {n % 2}": 0.7,
+                f"({v}.x + {v}.y) {self.compare()} {n}": 0.7,
+                f"{v}.s = 'p'": 0.7,
+                f"{v}.s LIKE 'p%'": 0.4,
+                f"coalesce({v}.{column}, 1) {self.compare()} {n}": 0.4,
+            },
+        )  # type: ignore[no-any-return]
+
+    def pair(self, one: Var, two: Var) -> str:
+        rng, v, w = self.rng, one.name, two.name
+        c, d = self.column(), self.column()
+        n = rng.randint(0, 3)
+        return pick(
+            rng,
+            {
+                f"{v}.{c} {self.compare()} {w}.{d}": 5,
+                f"{v}.{c} = {w}.{d}": 1,
+                f"{v}.{c} {self.compare()} {w}.{d} + {n}": 1,
+                f"abs({v}.{c} - {w}.{d}) <= {n}": 1.2,
+                f"{v}.{c} + {w}.{d} {self.compare()} {n}": 1,
+                f"{v}.ts - {w}.ts <= {n}": 1,
+                f"{v}.{c} {self.compare()} 2 * {w}.{d} - 1": 0.7,
+                f"{v}.s = {w}.s": 0.5,
+            },
+        )  # type: ignore[no-any-return]
+
+    def of_kleene(self, var: Var) -> str:
+        """All the ways of referring to the events of a repetition."""
+        rng, a, c = self.rng, var.name, self.column()
+        n = rng.randint(0, 3)
+        others = [v for v in self.bound if v is not var]
+        w = f"{rng.choice(others).name}.{self.column()}" if others else str(n)
+        function = rng.choice(("avg", "sum", "min", "max", "count", "first", "last"))
+        op = self.compare()
+        return pick(
+            rng,
+            {
+                f"{a}[1].{c} {op} {n}": 1.5,
+                f"{a}[2].{c} {op} {n}": 0.6,
+                f"{a}[1].{c} {op} {w}": 1,
+                f"{a}[i].{c} {op} {n}": 1,
+                f"{a}[i].{c} {op} {w}": 1,
+                f"{a}[i].{c} {op} {a}[i-1].{c}": 3,
+                f"{a}.{c} {op} prev({a}.{c})": 0.7,
+                f"{a}[i].{c} {op} {function}({a}[..i-1].{c})": 2.5,
+                f"{a}[i].{c} {op} count({a}[..i-1])": 0.7,
+                f"{a}[i].{c} >= {a}[1].{c}": 1,
+                f"{a}[i-1].{c} {op} {w}": 0.6,
+                f"({a}[i].{c} {op} {a}[i-1].{c} OR {a}[i].y = {n})": 0.7,
+                f"{w} {op} {a}[{a}.LEN].{c}": 2,
+                f"{a}[{a}.LEN].{c} {op} {a}[1].{c}": 0.7,
+                f"{a}.LEN {op} {max(n, 1)}": 1,
+                f"{function}({a}[].{c}) {op} {w}": 1.5,
+                f"count({a}[]) <= {n + 1}": 0.7,
+                f"{a}.{c} <= max({a}[].y)": 0.4,
+            },
+        )  # type: ignore[no-any-return]
+
+    def having(self) -> str:
+        rng, var = self.rng, self.rng.choice(self.bound)
+        v, c, n = var.name, self.column(), rng.randint(0, 3)
+        forms = {
+            f"{v}.{c} {self.compare()} {n}": 2.0,
+            f"{v}.{c} IS NOT NULL": 0.7,
+            f"({v}.{c} IS NULL OR {v}.{c} {self.compare()} {n})": 0.7,
+        }
+        if var.kleene:
+            function = rng.choice(("avg", "sum", "min", "max", "count", "first", "last"))
+            forms |= {
+                f"count({v}[]) {self.compare()} {n}": 2,
+                f"{function}({v}[].{c}) {self.compare()} {n}": 2,
+                f"{v}[1].{c} {self.compare()} {n}": 1,
+                f"{v}[{v}.LEN].{c} {self.compare()} {v}[1].{c}": 1,
+            }
+        return pick(rng, forms)  # type: ignore[no-any-return]
+
+
+# Queries
+
+
+def sase(rng: Random, seed: int) -> Case:
+    patterns = Patterns(rng, pick(rng, {1: 0.7, 2: 3, 3: 4, 4: 2, 5: 0.7}))
+    pattern = patterns.pattern()
+    bound = [var for var in patterns.vars if not var.negated]
+    strategy = rng.choice(STRATEGIES)
+    predicates = Predicates(rng, patterns.vars)
+    conjuncts = predicates.conjuncts()
+    if chance(rng, 0.55 if strategy == "partition_contiguity" else 0.25):
+        conjuncts.insert(0, "[k]")
+    text = f"PATTERN {pattern.text}\nWHERE {strategy}"
+    if conjuncts:
+        text += " { " + " AND ".join(conjuncts) + " }"
+    within = random_window(rng, patterns.edges)
+    if within:
+        text += f"\nWITHIN {within}"
+    if chance(rng, 0.12):
+        text += f"\nHAVING {predicates.having()}"
+    output = pick(rng, {"": 8, "NON OVERLAP": 1, "EARLIEST MAXIMAL": 1.2})
+    if output:
+        text += f"\nOUTPUT {output}"
+    options: dict[str, Any] = {}
+    options |= random_errors(rng, [var.name for var in bound], [v.name for v in patterns.vars if v.negated])
+    heavy = strategy == "skip_till_any_match" or bool(options.get("errors"))
+    size = rng.randint(4, 8 if heavy else 12)
+    return Case(seed, False, text, options, random_stream(rng, pattern, size, TYPES + "X"))
+
+
+def random_window(rng: Random, needed: bool) -> str:
+    kind = pick(rng, {"": 0 if needed else 3, "ticks": 4, "events": 3})
+    if kind == "ticks":
+        return str(rng.randint(2, 10))
+    return f"{rng.randint(2, 8)} EVENTS" if kind else ""
+
+
+def random_errors(rng: Random, bound: list[str], negated: list[str]) -> dict[str, Any]:
+    errors: Any = pick(rng, {0: 5, 1: 3, 2: 1.6, 3: 0.5})
+    out: dict[str, Any] = {}
+    weights: dict[str, Any] = {}
+    if chance(rng, 0.25):
+        for var in bound:
+            if chance(rng, 0.5):
+                weights[var] = pick(rng, {0.5: 3, 2: 2, 1.5: 1, float("inf"): 1.5, 0.25: 0.3})
+    for var in negated:
+        if chance(rng, 0.3):
+            weights[var] = pick(rng, {1: 2, 0.5: 2, 2: 1})
+    if weights and errors and chance(rng, 0.3):
+        errors = errors - 0.5
+    if errors:
+        out["errors"] = errors
+    if weights:
+        out["weights"] = weights
+    return out
+
+
+def letters(rng: Random, seed: int) -> Case:
+    part = expression(rng, pick(rng, {1: 0.3, 2: 2, 3: 4, 4: 3, 5: 1}), 0)
+    strategy = rng.choice(STRATEGIES)
+    options: dict[str, Any] = {"strategy": strategy}
+    window = random_window(rng, False)
+    options["within"] = window if "EVENTS" in window else int(window) if window else None
+    if chance(rng, 0.25):
+        options["by"] = "k"
+    if chance(rng, 0.15):
+        options["output"] = rng.choice(("non_overlap", "earliest_maximal"))
+    names = sorted({c for c in part.text if c.isalpha()})
+    options |= random_errors(rng, names, [])
+    heavy = strategy == "skip_till_any_match" or bool(options.get("errors"))
+    size = rng.randint(4, 8 if heavy else 12)
+    return Case(seed, True, part.text, options, random_stream(rng, part, size, "abcdx"))
+
+
+def expression(rng: Random, size: int, depth: int) -> Part:
+    """A random letter expression with ``size`` letters."""
+    parts = []
+    while size > 0:
+        kind = pick(rng, {"letter": 6, "group": 2 if size > 1 and depth < 2 else 0, "choice": 1.5 if size > 1 and depth < 2 else 0})
+        if kind == "letter":
+            size -= 1
+            parts.append(single_letter(rng))
+        else:
+            inner = rng.randint(2, min(size, 3))
+            size -= inner
+            if kind == "group":
+                part = expression(rng, inner, depth + 1)
+                text, sample = f"({part.text})", part.sample
+            else:
+                left, right = expression(rng, 1, depth + 1), expression(rng, inner - 1, depth + 1)
+                text = f"({left.text}|{right.text})"
+                sample = either(left, right)
+            parts.append(repeated(rng, Part(text, sample), 0.5 if kind == "group" else 0.3))
+    return Part("".join(part.text for part in parts), sequence(parts).sample)
+
+
+def either(left: Part, right: Part) -> Callable[[Random], list[str]]:
+    return lambda rng: rng.choice((left, right)).sample(rng)
+
+
+def single_letter(rng: Random) -> Part:
+    if chance(rng, 0.03):
+        return repeated(rng, Part(".", lambda rng: ["x"]), 0.3)
+    letter = rng.choice("aabbccd")
+    return repeated(rng, Part(letter, lambda rng: [letter]), 0.3)
+
+
+def repeated(rng: Random, part: Part, p: float) -> Part:
+    if not chance(rng, p):
+        return part
+    sign, low, high = pick(rng, {("+", 1, 3): 4, ("*", 0, 2): 2, ("?", 0, 1): 2, ("{2}", 2, 2): 1.5, ("{1,2}", 1, 2): 1, ("{2,}", 2, 3): 1})
+    return Part(part.text + sign, lambda rng: [name for _ in range(rng.randint(low, high)) for name in part.sample(rng)])
+
+
+# Streams
+
+
+def random_stream(rng: Random, pattern: Part, size: int, alphabet: str) -> list[Row]:
+    """Runs of the pattern, one after another and into each other, with noise."""
+    types: list[str] = []
+    while len(types) < size:
+        walk = ["X" if name == "ANY" else name for name in pattern.sample(rng)]
+        if chance(rng, 0.25):
+            # Into the one before.
+            at = [rng.randint(0, len(types)) for _ in walk]
+            for place, name in zip(sorted(at, reverse=True), reversed(walk), strict=True):
+                types.insert(place, name)
+        else:
+            types += walk
+        for _ in range(rng.choice((0, 0, 1, 1, 2))):
+            types.insert(rng.randint(0, len(types)), rng.choice(alphabet))
+    types = types[:size]
+    keys = pick(rng, {1: 2, 2: 3, 3: 0.5})
+    step = pick(rng, {(1,): 3, (0, 1): 2, (0, 1, 2): 2, (1, 2, 3): 1})
+    trend = pick(rng, {"any": 3, "up": 1.5, "same": 1})
+    ts, now, rows = rng.randint(0, 3), rng.randint(0, 3), []
+    for i, name in enumerate(types):
+        ts += rng.choice(step) if i else 0
+        now = {"any": rng.randint(0, 3), "up": min(now + rng.randint(0, 1), 5), "same": now}[trend]
+        rows.append(
+            {
+                "ts": ts,
+                "type": name,
+                "k": None if chance(rng, 0.03) else rng.randint(1, keys),
+                "x": None if chance(rng, 0.06) else now,
+                "y": None if chance(rng, 0.06) else rng.randint(0, 3),
+                "s": None if chance(rng, 0.05) else rng.choice(("p", "p", "pq", "r")),
+            }
+        )
+    return rows
+
+
+def random_case(seed: int) -> Case:
+    """The case of a seed."""
+    rng = Random(seed)
+    return letters(rng, seed) if chance(rng, 0.25) else sase(rng, seed)
+
+
+# Shrinking
+
+
+def shrink(case: Case, fails: Callable[[Case], bool]) -> Case:
+    """A case that still fails, from which nothing can be taken any more."""
+    again = True
+    while again:
+        again = False
+        for smaller in smaller_cases(case):
+            try:
+                failing = fails(smaller)
+            except Exception:  # a text that is no query any more
+                failing = False
+            if failing:
+                case, again = smaller, True
+                break
+    return case
+
+
+def smaller_cases(case: Case) -> Iterator[Case]:
+    """The case with a little less: an event, a clause, a conjunct, an option, a part of the pattern, a value."""
+    for i in reversed(range(len(case.events))):
+        yield replace(case, events=case.events[:i] + case.events[i + 1 :])
+    for name in case.options:
+        yield replace(case, options={k: v for k, v in case.options.items() if k != name})
+    if "weights" in case.options:
+        for var in case.options["weights"]:
+            less = {k: v for k, v in case.options["weights"].items() if k != var}
+            yield replace(case, options={**case.options, "weights": less})
+    if case.options.get("errors", 0) > 1:
+        yield replace(case, options={**case.options, "errors": case.options["errors"] - 1})
+    for text in smaller_texts(case.text, case.letters):
+        gone = {w: v for w, v in case.options.get("weights", {}).items() if f"{w}" in text}
+        options = {**case.options, "weights": gone} if "weights" in case.options else case.options
+        yield replace(case, text=text, options=options)
+    for i, row in enumerate(case.events):
+        for name, plain in (("s", None), ("k", 1), ("k", None), ("y", 0), ("y", None), ("x", 0), ("x", None)):
+            # Towards null, so that columns which do not matter disappear; but null is not tried where it was a value
+            # in place of which a smaller one would do.
+            if row[name] != plain and not (row[name] is None and plain is not None):
+                rows = [*case.events]
+                rows[i] = {**row, name: plain}
+                yield replace(case, events=rows)
+    tidy = [{**row, "ts": i} for i, row in enumerate(case.events)]
+    if tidy != case.events and any(a["ts"] > b["ts"] for a, b in zip(case.events, tidy, strict=True)):
+        yield replace(case, events=tidy)
+
+
+def smaller_texts(text: str, is_letters: bool) -> Iterator[str]:
+    if is_letters:
+        for i in range(len(text)):
+            for length in (1, 2, 3, 4):
+                yield text[:i] + text[i + length :]
+        for i, c in enumerate(text):
+            # A pair of parentheses.
+            if c == "(":
+                deep = 0
+                for j in range(i, len(text)):
+                    deep += (text[j] == "(") - (text[j] == ")")
+                    if deep == 0:
+                        yield text[:i] + text[i + 1 : j] + text[j + 1 :]
+                        break
+        return
+    clauses = text.split("\n")
+    for i in range(1, len(clauses)):
+        if not clauses[i].startswith("WHERE") or "{" not in clauses[i]:
+            if not clauses[i].startswith("WHERE"):
+                yield "\n".join(clauses[:i] + clauses[i + 1 :])
+            continue
+        head, _, body = clauses[i].partition(" { ")
+        conjuncts = split_conjuncts(body.removesuffix(" }"))
+        for j in range(len(conjuncts)):
+            less = conjuncts[:j] + conjuncts[j + 1 :]
+            clause = head + (" { " + " AND ".join(less) + " }" if less else "")
+            yield "\n".join(clauses[:i] + [clause] + clauses[i + 1 :])
+    pattern = clauses[0]
+    rest = "\n".join(clauses[1:])
+    spans = list(pieces(pattern))
+    for start, end in spans:
+        less = pattern[:start] + pattern[end:]
+        for bad, good in ((", )", ")"), ("(, ", "("), (", , ", ", "), ("{, ", "{"), (", }", "}"), (" | )", ")"), ("( | ", "(")):
+            less = less.replace(bad, good)
+        yield less + "\n" + rest
+    for sign in ("+", "*", "?", "{2}", "{1,2}", "{2,3}", "{2,}", "{0,2}", "[]"):
+        at = pattern.find(sign)
+        while at >= 0:
+            yield pattern[:at] + pattern[at + len(sign) :] + "\n" + rest
+            at = pattern.find(sign, at + 1)
+
+
+def split_conjuncts(body: str) -> list[str]:
+    """Split at the top-level ANDs; the AND of BETWEEN is not one."""
+    words, out, deep, between = body.split(" "), [""], 0, False
+    for word in words:
+        if word == "AND" and deep == 0 and not between:
+            out.append("")
+            continue
+        if word == "AND" and deep == 0:
+            between = False
+        if word == "BETWEEN" and deep == 0:
+            between = True
+        deep += word.count("(") - word.count(")")
+        out[-1] += (" " if out[-1] else "") + word
+    return out
+
+
+def pieces(pattern: str) -> Iterator[tuple[int, int]]:
+    """The spans of components and of bracketed parts."""
+    stack: list[int] = []
+    for i, c in enumerate(pattern):
+        if c in "({":
+            stack.append(i)
+        elif c in ")}":
+            start = stack.pop()
+            if pattern[start + 1 : i].replace(",", "").isdigit() or not stack:
+                continue
+            end = i + 1
+            while end < len(pattern) and pattern[end] in "+*?":
+                end += 1
+            if pattern[end : end + 1] == "{":
+                end = pattern.index("}", end) + 1
+            yield start, end
+    for i, c in enumerate(pattern):
+        if c.isupper() or c == "~":
+            if i and (pattern[i - 1].isalnum() or pattern[i - 1] == "~"):
+                continue
+            if pattern[i:].startswith(("PATTERN", "SEQ")):
+                continue
+            end = i
+            deep = 0
+            while end < len(pattern) and not (deep == 0 and pattern[end] in ",|)}"):
+                deep += (pattern[end] == "{") - (pattern[end] == "}")
+                end += 1
+            yield i, end
+
+
+def as_fraction(number: Any) -> Fraction:
+    return Fraction(number) if isinstance(number, int) else Fraction(str(number))
