@@ -1,0 +1,129 @@
+"""Whatever holds events becomes an Arrow table.
+
+pandas and polars are never imported here; an object of theirs brings them along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from acep.errors import DataError
+
+__all__ = ["to_table"]
+
+
+def to_table(events: Any) -> pa.Table:
+    """Events as an Arrow table; nothing is copied where that can be avoided.
+
+    ``events`` is a pandas or polars frame; a ``pyarrow`` Table, RecordBatch or RecordBatchReader; any object with
+    ``__arrow_c_stream__`` or ``__arrow_c_array__``; a list of dicts, one a row (what a row does not name is null
+    there); or a dict of columns. A named index of a pandas frame counts as a column.
+
+    Raises :class:`DataError` for anything else, and for a column that mixes types.
+
+    >>> to_table([{"ts": 1, "type": "a"}, {"ts": 2, "x": 0.5}]).column_names
+    ['ts', 'type', 'x']
+    >>> to_table({"ts": [1, 2], "type": ["a", "b"]}).num_rows
+    2
+    """
+    if isinstance(events, pa.Table):
+        return events
+    if isinstance(events, pa.RecordBatch):
+        return pa.Table.from_batches([events])
+    if isinstance(events, pa.RecordBatchReader):
+        return _guarded(events.read_all)
+    home = type(events).__module__.partition(".")[0]
+    if home == "pandas" and hasattr(events, "columns"):
+        return _from_pandas(events)
+    if home == "polars" and hasattr(events, "collect"):
+        events = events.collect()
+    if home == "polars" and hasattr(events, "to_arrow") and hasattr(events, "columns"):
+        return _guarded(events.to_arrow)
+    if home == "pyspark":
+        raise DataError("these events are a Spark DataFrame", hint="use acep.spark.match(df, query)")
+    if isinstance(events, str | bytes) or hasattr(events, "__fspath__"):
+        raise DataError(
+            f"events are a table, not {type(events).__name__}",
+            hint="read a file with acep.read_events(path)",
+        )
+    if hasattr(events, "__arrow_c_stream__"):
+        return _guarded(lambda: pa.RecordBatchReader.from_stream(events).read_all())
+    if hasattr(events, "__arrow_c_array__"):
+        return _guarded(lambda: pa.Table.from_batches([pa.record_batch(events)]))
+    if isinstance(events, Mapping):
+        return _from_columns(events)
+    if isinstance(events, np.ndarray) and events.dtype.names:
+        return _from_columns({name: events[name] for name in events.dtype.names})
+    if isinstance(events, Iterable) and not isinstance(events, np.ndarray):
+        return _from_rows(list(events))
+    raise DataError(
+        f"events cannot be read from a {type(events).__name__}",
+        hint="give a pandas, polars or pyarrow table, a list of dicts, or a dict of columns",
+    )
+
+
+def _guarded(read: Callable[[], pa.Table]) -> pa.Table:
+    try:
+        return read()
+    except (pa.ArrowException, TypeError, ValueError) as bad:
+        raise DataError(f"the events cannot be read: {_first_line(bad)}") from None
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def _from_pandas(frame: Any) -> pa.Table:
+    names = [str(name) for name in frame.columns]
+    index = [name for name in frame.index.names if name is not None]
+    keep = bool(index) and not {str(name) for name in index} & set(names)
+    try:
+        table = pa.Table.from_pandas(frame, preserve_index=keep)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        if len(set(names)) == len(names):
+            for name in frame.columns:
+                _array(str(name), frame[name])
+        raise DataError("the frame cannot be read as a table") from None
+    extra = [name for name in table.column_names if name.startswith("__index_level_")]
+    return table.drop_columns(extra) if extra else table
+
+
+def _from_columns(columns: Mapping[Any, Any]) -> pa.Table:
+    arrays = {str(name): _array(str(name), values) for name, values in columns.items()}
+    sizes = {name: len(array) for name, array in arrays.items()}
+    if len(set(sizes.values())) > 1:
+        listed = ", ".join(f"`{name}` {size}" for name, size in sizes.items())
+        raise DataError(f"the columns differ in length: {listed}")
+    return pa.table(arrays)
+
+
+def _from_rows(rows: list[Any]) -> pa.Table:
+    names: dict[Any, None] = {}
+    for number, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise DataError(
+                f"row {number} of the events is a {type(row).__name__}, not a dict",
+                hint="give a list of dicts, or a dict of columns",
+            )
+        names.update(dict.fromkeys(row))
+    return pa.table({str(name): _array(str(name), [row.get(name) for row in rows]) for name in names})
+
+
+def _array(name: str, values: Any) -> pa.Array | pa.ChunkedArray:
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise DataError(f"column `{name}` is a {type(values).__name__}, not a list of values")
+    try:
+        if type(values).__module__.partition(".")[0] == "polars":
+            return values.to_arrow()  # type: ignore[attr-defined]
+        return pa.array(values if hasattr(values, "__len__") else list(values), from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as bad:
+        kinds = sorted({type(v).__name__ for v in values if v is not None})
+        if len(kinds) > 1:
+            raise DataError(f"column `{name}` mixes {' and '.join(kinds)}", hint="give it one type") from None
+        raise DataError(f"column `{name}` cannot be read: {_first_line(bad)}") from None

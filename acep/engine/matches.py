@@ -1,0 +1,272 @@
+"""Matches as a user sees them: a list of records that becomes an Arrow, pandas or polars table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from html import escape
+from typing import TYPE_CHECKING, Any, overload
+
+from acep.engine.found import Found, Id
+from acep.engine.report import Report
+from acep.engine.tables import ticks_to_input, time_types
+from acep.engine.times import from_ticks
+from acep.plan.schema import Kind, Schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Bundle", "Match", "Matches", "Point", "Report", "whole"]
+
+SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Match:
+    """One match.
+
+    ``key``: the partition attributes. ``start``, ``end``: the time of the first and last bound event, as in the
+    input (an integer, a date, a datetime; ``numpy.datetime64`` where the input counts nanoseconds). ``error``: what is
+    missing, an integer where it is whole. ``bindings``: for each variable the ids of its events. ``bundle``: the
+    first match point of its bundle. ``values``: those of RETURN.
+    """
+
+    key: dict[str, Any]
+    start: Any
+    end: Any
+    error: int | float
+    bindings: dict[str, tuple[Id, ...]]
+    bundle: Any
+    values: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """Match points chained by gaps no longer than the window: the first and the last one, the number of
+    ``matches``, and the least error among them (``best``)."""
+
+    key: dict[str, Any]
+    start: Any
+    end: Any
+    matches: int
+    best: int | float
+
+
+@dataclass(frozen=True)
+class Point:
+    """A match point: the time at which matches of a partition end, and the least error among them."""
+
+    key: dict[str, Any]
+    point: Any
+    best: int | float
+
+
+def whole(error: int | Fraction) -> int | float:
+    """An error as an integer where it is whole, else a float.
+
+    >>> whole(Fraction(4, 2)), whole(Fraction(1, 2))
+    (2, 0.5)
+    """
+    return int(error) if error == int(error) else float(error)
+
+
+class Matches(Sequence[Match]):
+    """The matches of one query, in the order of the output.
+
+    A read-only list of :class:`Match`; a slice is again ``Matches``. ``report`` says what the run did; ``keys`` and
+    ``returns`` name the partition attributes and the values of RETURN; ``window`` is the plan's.
+    """
+
+    def __init__(
+        self,
+        found: Sequence[Found],
+        schema: Schema,
+        keys: tuple[str, ...] = (),
+        returns: tuple[str, ...] = (),
+        report: Report | None = None,
+        window: Any = None,
+        return_kinds: tuple[Kind, ...] = (),
+    ) -> None:
+        self.found = found
+        self.schema = schema
+        self.keys = keys
+        self.returns = returns
+        self.report = report or Report(matches=len(found))
+        self.window = window
+        self.return_kinds = return_kinds
+        times = time_types(schema)
+        self._key_times = {k: times.get(k) for k in keys if schema.kind(k) is Kind.TIMESTAMP}
+        self._instants = [i for i, kind in enumerate(return_kinds) if kind is Kind.TIMESTAMP]
+
+    @classmethod
+    def from_found(
+        cls,
+        found: Sequence[Found],
+        *,
+        schema: Schema,
+        keys: tuple[str, ...] = (),
+        returns: tuple[str, ...] = (),
+        report: Report | None = None,
+        window: Any = None,
+        return_kinds: tuple[Kind, ...] = (),
+    ) -> Matches:
+        """Matches from an engine's records.
+
+        ``return_kinds`` are the kinds of the values of RETURN; times among them are given back as times.
+
+        >>> one = Found(("AAPL",), 1, 9, 0, (("a", (0, 3)), ("b", (7,))), 9)
+        >>> Matches.from_found([one], schema=Schema((("symbol", Kind.STRING),)), keys=("symbol",))[0]
+        Match(key={'symbol': 'AAPL'}, start=1, end=9, error=0, bindings={'a': (0, 3), 'b': (7,)}, bundle=9, values={})
+        """
+        return cls(found, schema, keys, returns, report, window, return_kinds)
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    @overload
+    def __getitem__(self, index: int) -> Match: ...
+    @overload
+    def __getitem__(self, index: slice) -> Matches: ...
+    def __getitem__(self, index: int | slice) -> Match | Matches:
+        if isinstance(index, slice):
+            return Matches(
+                self.found[index], self.schema, self.keys, self.returns, self.report, self.window, self.return_kinds
+            )
+        return self._match(self.found[index])
+
+    def __iter__(self) -> Iterator[Match]:
+        return map(self._match, self.found)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Matches) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _match(self, one: Found) -> Match:
+        start, end, bundle = ticks_to_input((one.start, one.end, one.bundle), self.schema)
+        values = one.values
+        if self._instants:
+            values = tuple(self._instant(v) if i in self._instants else v for i, v in enumerate(values))
+        return Match(
+            key=self._key(one.key),
+            start=start,
+            end=end,
+            error=whole(one.error),
+            bindings=dict(one.bindings),
+            bundle=bundle,
+            values=dict(zip(self.returns, values, strict=True)),
+        )
+
+    def _key(self, key: tuple[Any, ...]) -> dict[str, Any]:
+        named = dict(zip(self.keys, key, strict=True))
+        for name, held in self._key_times.items():
+            named[name] = from_ticks([named[name]], self.schema.tick_ns, held)[0] if held else named[name]
+        return named
+
+    def _instant(self, ticks: Any) -> Any:
+        return ticks_to_input([ticks], self.schema)[0] if self.schema.instants else ticks
+
+    def count(self, value: Any = None) -> int:
+        """The number of matches (of those equal to ``value``, if one is given)."""
+        return len(self.found) if value is None else sum(match == value for match in self)
+
+    def bundles(self) -> list[Bundle]:
+        """The match bundles, in the order of their first match point.
+
+        >>> ends = [Found((), 1, end, error, (("a", (end,)),), 5) for end, error in ((5, 1), (7, 0))]
+        >>> Matches.from_found(ends, schema=Schema(())).bundles()
+        [Bundle(key={}, start=5, end=7, matches=2, best=0)]
+        """
+        grouped: dict[tuple[tuple[Any, ...], int], list[Any]] = {}
+        for one in self.found:
+            group = grouped.setdefault((one.key, one.bundle), [one.end, 0, one.error])
+            group[0] = max(group[0], one.end)
+            group[1] += 1
+            group[2] = min(group[2], one.error)
+        out = []
+        for (key, first), (last, number, best) in sorted(grouped.items(), key=lambda item: item[0][1]):
+            start, end = ticks_to_input((first, last), self.schema)
+            out.append(Bundle(self._key(key), start, end, number, whole(best)))
+        return out
+
+    def points(self) -> list[Point]:
+        """The distinct match points, in their order.
+
+        >>> ends = [Found((), 1, 5, error, (("a", (i,)),), 5) for i, error in enumerate((2, 1))]
+        >>> Matches.from_found(ends, schema=Schema(())).points()
+        [Point(key={}, point=5, best=1)]
+        """
+        grouped: dict[tuple[tuple[Any, ...], int], Any] = {}
+        for one in self.found:
+            at = (one.key, one.end)
+            grouped[at] = min(grouped.get(at, one.error), one.error)
+        ordered = sorted(grouped.items(), key=lambda item: item[0][1])
+        return [
+            Point(self._key(key), ticks_to_input([end], self.schema)[0], whole(best)) for (key, end), best in ordered
+        ]
+
+    def to_arrow(self) -> pa.Table:
+        """The matches as an Arrow table, a row a match.
+
+        Columns: ``key`` (struct of the partition attributes), ``start`` and ``end`` (of the type of the input's time
+        column), ``error`` (int64, or float64 where one is fractional), ``bindings`` (map of variable to list of
+        event ids), ``bundle`` (as ``start``), and ``values`` (struct) if the query has RETURN.
+        """
+        from acep.engine.arrow import matches_table
+
+        return matches_table(self)
+
+    def to_pandas(self) -> Any:
+        """The matches as a pandas frame: the columns of :meth:`to_arrow`, with dicts in ``key`` and ``bindings``."""
+        return self.to_arrow().to_pandas(maps_as_pydicts="strict")
+
+    def to_polars(self) -> Any:
+        """The matches as a polars frame: the columns of :meth:`to_arrow`; ``bindings`` is a list of
+        structs (``key``: the variable, ``value``: its ids), as polars has no maps."""
+        import polars
+
+        table = self.to_arrow()
+        return polars.from_arrow(table if self.keys else table.drop_columns(["key"]))
+
+    def __repr__(self) -> str:
+        lines = [_title(self)]
+        lines += [f"  {_line(match)}" for match in self[:SHOWN]]
+        if len(self) > SHOWN:
+            lines.append("  ...")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        heads = [*self.keys, "start", "end", "error", "bindings", "bundle", *self.returns]
+        rows = [
+            [*m.key.values(), m.start, m.end, m.error, _bound(m), m.bundle, *m.values.values()] for m in self[:SHOWN]
+        ]
+        body = "".join("<tr>" + "".join(f"<td>{escape(str(v))}</td>" for v in row) + "</tr>" for row in rows)
+        head = "".join(f"<th>{escape(h)}</th>" for h in heads)
+        more = f"<p>... and {len(self) - SHOWN:,} more</p>" if len(self) > SHOWN else ""
+        report = escape(str(self.report)).replace("\n", "<br>")
+        return (
+            f"<div><p><b>{escape(_title(self))}</b></p>"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}<p><small>{report}</small></p></div>"
+        )
+
+
+def _title(matches: Matches) -> str:
+    number = len(matches)
+    bundles = len({(one.key, one.bundle) for one in matches.found})
+    if not number:
+        return "no matches"
+    return f"{number:,} match{'es' if number > 1 else ''} in {bundles:,} bundle{'s' if bundles > 1 else ''}"
+
+
+def _bound(match: Match) -> str:
+    return " ".join(f"{var}={','.join(map(str, ids))}" for var, ids in match.bindings.items())
+
+
+def _line(match: Match) -> str:
+    parts = [f"{name}={value}" for name, value in match.key.items()]
+    parts += [f"{match.start}..{match.end}", _bound(match)]
+    if match.error:
+        parts.append(f"error={match.error}")
+    parts += [f"{name}={value}" for name, value in match.values.items()]
+    return "  ".join(parts)

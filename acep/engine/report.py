@@ -1,0 +1,73 @@
+"""What a run did and what it gave up: events, work, matches, and an estimate of the recall."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from acep.engine.found import Counts
+
+__all__ = ["Report"]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a run did.
+
+    ``events`` seen, ``late`` ones refused; match nodes ``made``, ``kept`` to the end and ``shed`` for want of budget;
+    ``work`` in touches (arcs tried); ``matches`` given; ``seconds`` of wall time. ``recall`` estimates the share of
+    the exact answer that was found, and lies in ``interval`` with 95 % confidence; an exact run has 1 and (1, 1).
+
+    >>> print(Report(events=1000, made=40, work=2000, matches=3, seconds=0.5))
+    1,000 events, 3 matches in 0.50 s (2,000 events/s)
+    40 nodes made, 2,000 touches; exact: nothing was shed
+    """
+
+    events: int = 0
+    late: int = 0
+    made: int = 0
+    kept: int = 0
+    shed: int = 0
+    work: int = 0
+    matches: int = 0
+    seconds: float = 0.0
+    recall: float = 1.0
+    interval: tuple[float, float] = (1.0, 1.0)
+
+    @classmethod
+    def of(cls, counts: Counts, seconds: float = 0.0) -> Report:
+        """The report of an exact run.
+
+        >>> Report.of(Counts(events=5, nodes=2, touches=7, matches=1)).work
+        7
+        """
+        return cls(
+            events=counts.events,
+            late=counts.late,
+            made=counts.nodes,
+            kept=counts.nodes,
+            work=counts.touches,
+            matches=counts.matches,
+            seconds=seconds,
+        )
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing was given up for want of budget."""
+        return self.shed == 0 and self.recall == 1.0
+
+    def __str__(self) -> str:
+        first = f"{_count(self.events, 'event')}, {_count(self.matches, 'match', 'matches')}"
+        if self.seconds > 0:
+            first += f" in {self.seconds:.2f} s ({self.events / self.seconds:,.0f} events/s)"
+        if self.late:
+            first += f"; {_count(self.late, 'event')} came too late"
+        second = f"{_count(self.made, 'node')} made, {_count(self.work, 'touch', 'touches')}; "
+        if self.exact:
+            return first + "\n" + second + "exact: nothing was shed"
+        low, high = self.interval
+        second += f"{self.shed:,} shed; estimated recall {self.recall:.1%} ({low:.1%} to {high:.1%})"
+        return first + "\n" + second
+
+
+def _count(number: int, one: str, many: str | None = None) -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -1,0 +1,209 @@
+"""Tables in: the columns of an Arrow table as a schema, its rows as events in stream order, and ticks back as times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from acep.engine.columns import UNIT_NS, kind_of, plain_type, tick_of, ticks_of, values_of
+from acep.engine.found import Events, Id
+from acep.engine.frames import to_table
+from acep.engine.times import from_ticks, time_type
+from acep.errors import DataError, suggest
+from acep.plan.schema import Kind, Schema
+
+__all__ = ["InputSchema", "events_of", "schema_of", "ticks_to_input", "time_types", "to_table"]
+
+
+@dataclass(frozen=True)
+class InputSchema(Schema):
+    """The schema of a table, which remembers the Arrow types of its time columns (``ts`` always among them),
+    so that times can be given back as they came."""
+
+    times: tuple[tuple[str, pa.DataType], ...] = ()
+
+
+# Columns to a schema ----------------------------------------------------------------------------
+
+
+def schema_of(
+    table_schema: pa.Schema,
+    *,
+    ts: str = "ts",
+    type: str | None = "type",
+    seq: str | None = None,
+    id: str | None = None,
+    unit: str | None = None,
+) -> InputSchema:
+    """What a plan must know of a table's columns.
+
+    ``ts`` is a column of integers, timestamps or dates; ``unit`` the length of a tick of an integer ``ts``
+    (``"ns"``, ``"us"``, ``"ms"``, ``"s"``, ``"min"``, ``"h"`` or ``"d"``). Where ``ts`` is a timestamp, a tick is
+    the finest unit among the time columns. A missing column ``"type"`` means a stream without types.
+
+    Raises :class:`DataError` for a column that is missing, named twice, or of a type that its role does not allow.
+
+    >>> schema_of(pa.schema({"ts": pa.int64(), "x": pa.float32()}), unit="s").tick_ns
+    Fraction(1000000000, 1)
+    """
+    names = table_schema.names
+    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+        raise DataError(f"two columns are called `{twice[0]}`", hint="rename one of them")
+    if type == "type" and type not in names:
+        type = None
+    for role, name in (("ts", ts), ("type", type), ("seq", seq), ("id", id)):
+        if name is not None and name not in names:
+            near = suggest(name, names) or "the events have no columns"
+            hint = near if name != role else f"name the column with {role}=; {near}"
+            raise DataError(f"there is no column `{name}`", hint=hint)
+    kinds = tuple((f.name, kind) for f in table_schema if (kind := kind_of(f.type)) is not None)
+    times = tuple((f.name, plain_type(f.type)) for f in table_schema if f.name == ts or tick_of(f.type))
+    held = {f.name: f.type for f in table_schema}
+    instants = _check_ts(ts, held[ts])
+    for role, name, wanted in (
+        ("type", type, (Kind.STRING,)),
+        ("seq", seq, (Kind.INT, Kind.TIMESTAMP)),
+        ("id", id, (Kind.INT, Kind.STRING)),
+    ):
+        if name is None or pa.types.is_null(held[name]):
+            continue
+        if kind_of(held[name]) not in wanted:
+            words = {Kind.STRING: "texts", Kind.INT: "integers", Kind.TIMESTAMP: "timestamps"}
+            raise DataError(
+                f"the {role} column `{name}` must hold {' or '.join(words[k] for k in wanted)}, not {held[name]}",
+                hint="cast it to text" if role == "type" else None,
+            )
+    tick: Fraction | None = None
+    if instants:
+        if unit is not None:
+            raise DataError(f"unit={unit!r} is for an integer ts, but `{ts}` is {held[ts]}", hint="leave unit out")
+        tick = Fraction(_finest(table_schema) or 1)
+    elif unit is not None:
+        if unit not in UNIT_NS:
+            raise DataError(f"unit={unit!r} is not a unit of time", hint=f"one of {', '.join(UNIT_NS)}")
+        tick = Fraction(UNIT_NS[unit])
+    return InputSchema(kinds, ts, type, seq, id, tick, instants, times)
+
+
+def _check_ts(name: str, held: pa.DataType) -> bool:
+    """Whether ``ts`` is a timestamp; raises where it is neither that nor an integer."""
+    kind = kind_of(held)
+    if kind is Kind.TIMESTAMP:
+        return True
+    if (kind is Kind.INT and not pa.types.is_duration(plain_type(held))) or pa.types.is_null(held):
+        return False
+    hint = {
+        Kind.FLOAT: "cast it to integers of a fine enough unit, or to timestamps",
+        Kind.STRING: "parse it to timestamps, or cast it to integers",
+    }
+    raise DataError(
+        f"the time column `{name}` must hold integers, timestamps or dates, not {held}",
+        hint=hint.get(kind) if kind else None,
+    )
+
+
+def _finest(table_schema: pa.Schema) -> int | None:
+    units = [unit for f in table_schema if (unit := tick_of(f.type)) is not None]
+    return min(units, default=None)
+
+
+def time_types(schema: Schema) -> dict[str, pa.DataType]:
+    """The Arrow types of the time columns of a stream, ``ts`` always among them."""
+    default = time_type(schema.tick_ns) if schema.instants else pa.int64()
+    return {schema.ts: default} | dict(schema.times if isinstance(schema, InputSchema) else ())
+
+
+def ticks_to_input(values: Iterable[int | None], schema: Schema) -> list[Any]:
+    """Ticks of ``ts`` as they were in the input: integers, or dates and times (:func:`acep.engine.times.from_ticks`).
+
+    >>> ticks_to_input([5], schema_of(pa.schema({"ts": pa.int64()})))
+    [5]
+    >>> ticks_to_input([86400], schema_of(pa.schema({"ts": pa.date32()})))
+    [datetime.date(1970, 1, 2)]
+    """
+    return from_ticks(values, schema.tick_ns if schema.instants else None, time_types(schema)[schema.ts])
+
+
+# Rows to events ---------------------------------------------------------------------------------
+
+
+def events_of(table: pa.Table, schema: Schema, columns: tuple[str, ...], *, base: int = 0) -> Events:
+    """The rows of a table as events in the order of (``ts``, ``seq``, row); only ``columns`` are converted.
+
+    Ids are ``base`` plus the row's position, or the values of the id column.
+
+    Raises :class:`DataError` for a null in the time, seq or id column, for an id that comes twice, for a column that
+    is missing or not of the kind that ``schema`` says, and for values that do not fit.
+
+    >>> table = pa.table({"ts": [2, 1, 2], "type": ["b", "a", "c"], "x": [1.5, float("nan"), None]})
+    >>> events = events_of(table, schema_of(table.schema), ("x",))
+    >>> events.ts, events.types, events.ids, events.columns
+    ([1, 2, 2], ['a', 'b', 'c'], [1, 0, 2], {'x': [None, 1.5, None]})
+    """
+    names = table.column_names
+    for name in dict.fromkeys((schema.ts, schema.type, schema.seq, schema.id, *columns)):
+        if name is not None and name not in names:
+            raise DataError(f"there is no column `{name}`", hint=suggest(name, names))
+    size = table.num_rows
+    tick = schema.tick_ns or _finest(table.schema) or 1
+    _check_ts(schema.ts, table.column(schema.ts).type)
+    ts = _no_nulls(schema.ts, table, tick, base)
+    seq = _no_nulls(schema.seq, table, tick, base) if schema.seq is not None else None
+    order: Any = None
+    if seq is not None:
+        order = np.lexsort((seq, ts))
+    elif size and np.any(ts[1:] < ts[:-1]):
+        order = np.argsort(ts, kind="stable")
+
+    def sorted_list(values: Any) -> list[Any]:
+        out: list[Any] = (values if order is None else values[order]).tolist()
+        return out
+
+    def attribute(name: str) -> list[Any]:
+        kind = schema.kind(name)
+        if kind is None:
+            raise DataError(f"column `{name}` is {table.column(name).type}, which cannot be used as an attribute")
+        return sorted_list(values_of(name, table.column(name), kind, tick))
+
+    types: list[str | None] = [None] * size
+    if schema.type is not None:
+        types = sorted_list(values_of(schema.type, table.column(schema.type), Kind.STRING, tick))
+    ids = _ids(schema.id, table, base) if schema.id is not None else np.arange(base, base + size)
+    return Events(
+        ts=sorted_list(ts),
+        types=types,
+        ids=sorted_list(ids),
+        columns={name: attribute(name) for name in columns},
+        order=sorted_list(seq) if seq is not None else None,
+    )
+
+
+def _no_nulls(name: str, table: pa.Table, tick: Fraction | int, base: int) -> Any:
+    numbers, null = ticks_of(name, table.column(name), tick)
+    if null is not None and null.any():
+        _null(name, int(np.argmax(null)) + base)
+    return numbers
+
+
+def _null(name: str, row: int) -> None:
+    raise DataError(f"column `{name}` is null in row {row} (rows count from 0)", hint="fill it in, or drop the row")
+
+
+def _ids(name: str, table: pa.Table, base: int) -> Any:
+    column = table.column(name)
+    kind = kind_of(column.type)
+    if kind not in (Kind.INT, Kind.STRING) and not pa.types.is_null(column.type):
+        raise DataError(f"the id column `{name}` must hold integers or texts, not {column.type}")
+    values: list[Id | None] = values_of(name, column, kind or Kind.INT, 1).tolist()
+    if None in values:
+        _null(name, values.index(None) + base)
+    if len(set(values)) < len(values):
+        seen: set[Id | None] = set()
+        twice = next(v for v in values if v in seen or seen.add(v))  # type: ignore[func-returns-value]
+        raise DataError(f"the id {twice!r} comes twice in column `{name}`", hint="leave id out to use row positions")
+    return np.array(values, dtype=object) if kind is Kind.STRING else np.array(values)

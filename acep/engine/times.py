@@ -1,0 +1,75 @@
+"""Ticks of time as the times that a user gave: dates, datetimes, and the Arrow types of them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from acep.engine.columns import UNIT_NS, plain_type
+
+__all__ = ["from_ticks", "time_type"]
+
+EPOCH = dt.datetime(1970, 1, 1)
+
+
+def time_type(tick_ns: Fraction | int | None) -> pa.DataType:
+    """The Arrow type of an instant counted in ticks of ``tick_ns``: a timestamp without zone."""
+    for unit in ("s", "ms", "us"):
+        if tick_ns == UNIT_NS[unit]:
+            return pa.timestamp(unit)
+    return pa.timestamp("ns")
+
+
+def from_ticks(ticks: Iterable[int | None], tick_ns: Fraction | int | None, held: pa.DataType) -> list[Any]:
+    """Ticks as Python values of an Arrow type.
+
+    Integers stay; dates become :class:`datetime.date`; timestamps :class:`datetime.datetime`, in the zone of the
+    type if it has one, except that those in nanoseconds become :class:`numpy.datetime64` (in UTC if there is a zone).
+
+    >>> from_ticks([0, None], 10**9, pa.timestamp("s"))
+    [datetime.datetime(1970, 1, 1, 0, 0), None]
+    >>> from_ticks([1], 1, pa.timestamp("ns"))
+    [np.datetime64('1970-01-01T00:00:00.000000001')]
+    """
+    held = plain_type(held)
+    if tick_ns is None or not (pa.types.is_timestamp(held) or pa.types.is_date(held)):
+        return list(ticks)
+    if pa.types.is_timestamp(held) and held.unit == "ns":
+        length = int(tick_ns)
+        return [None if t is None else np.datetime64(t * length, "ns") for t in ticks]
+    times, over = (Fraction(tick_ns) / 1000).as_integer_ratio()
+    zone = _zone(held.tz) if pa.types.is_timestamp(held) and held.tz else None
+    day = pa.types.is_date(held)
+    out: list[Any] = []
+    for t in ticks:
+        if t is None:
+            out.append(None)
+            continue
+        try:
+            time = EPOCH + dt.timedelta(microseconds=t * times // over)
+        except OverflowError:  # beyond the years 1 to 9999 of Python's datetime
+            out.append(np.datetime64(t * times // over, "us"))
+            continue
+        if day:
+            out.append(time.date())
+        else:
+            out.append(time.replace(tzinfo=dt.UTC).astimezone(zone) if zone is not None else time)
+    return out
+
+
+def _zone(name: str) -> dt.tzinfo:
+    if name.upper() in ("UTC", "Z", "GMT", "+00:00"):
+        return dt.UTC
+    if name[:1] in "+-":
+        return dt.datetime.strptime(name, "%z").tzinfo or dt.UTC
+    import zoneinfo
+
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError):
+        return dt.UTC

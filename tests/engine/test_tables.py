@@ -1,0 +1,381 @@
+"""Tables in: every kind of frame, every type of column, and what is said of those that do not fit."""
+
+from __future__ import annotations
+
+import datetime as dt
+import subprocess
+import sys
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from acep.engine.tables import events_of, schema_of, ticks_to_input, to_table
+from acep.errors import DataError
+from acep.plan.schema import Kind, Schema
+
+ROWS = [{"ts": 1, "type": "a", "x": 1.5}, {"ts": 2, "type": "b", "x": None}]
+COLUMNS = {"ts": [1, 2], "type": ["a", "b"], "x": [1.5, None]}
+
+
+class Stream:
+    """Any object that offers the Arrow PyCapsule interface."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+class Batch:
+    """Any object that offers one batch."""
+
+    def __init__(self, batch: pa.RecordBatch) -> None:
+        self.batch = batch
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> object:
+        return self.batch.__arrow_c_array__(requested_schema)
+
+
+def _pandas() -> Any:
+    return pytest.importorskip("pandas").DataFrame(COLUMNS)
+
+
+def _polars() -> Any:
+    return pytest.importorskip("polars").DataFrame(COLUMNS)
+
+
+MAKERS = {
+    "table": lambda: pa.table(COLUMNS),
+    "batch": lambda: pa.RecordBatch.from_pydict(COLUMNS),
+    "reader": lambda: pa.table(COLUMNS).to_reader(),
+    "stream": lambda: Stream(pa.table(COLUMNS)),
+    "array": lambda: Batch(pa.RecordBatch.from_pydict(COLUMNS)),
+    "rows": lambda: ROWS,
+    "generator": lambda: (row for row in ROWS),
+    "columns": lambda: COLUMNS,
+    "columns of numpy": lambda: {"ts": np.array([1, 2]), "type": ["a", "b"], "x": np.array([1.5, np.nan])},
+    "structured": lambda: np.array([(1, "a", 1.5), (2, "b", np.nan)], [("ts", "i8"), ("type", "U1"), ("x", "f8")]),
+    "pandas": _pandas,
+    "polars": _polars,
+    "polars lazy": lambda: _polars().lazy(),
+    "columns of pandas": lambda: dict(_pandas().items()),
+    "columns of polars": lambda: _polars().to_dict(),
+}
+
+
+def columns_of(events: Any, *names: str, **roles: Any) -> dict[str, list[Any]]:
+    table = to_table(events)
+    return events_of(table, schema_of(table.schema, **roles), names).columns
+
+
+@pytest.mark.parametrize("maker", MAKERS.values(), ids=MAKERS)
+def test_every_source_gives_the_same_events(maker: Any) -> None:
+    table = to_table(maker())
+    events = events_of(table, schema_of(table.schema), ("x",))
+    assert (events.ts, events.types, events.ids) == ([1, 2], ["a", "b"], [0, 1])
+    assert events.columns == {"x": [1.5, None]}
+
+
+def test_a_named_index_of_pandas_is_a_column() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"ts": [3, 1], "type": ["a", "b"]}).set_index("ts")
+    assert to_table(frame).column_names == ["type", "ts"]
+    assert to_table(frame.reset_index()).column_names == ["ts", "type"]
+    unnamed = pandas.DataFrame({"ts": [3, 1]}, index=[7, 9])
+    assert to_table(unnamed).column_names == ["ts"]
+
+
+@pytest.mark.parametrize(
+    ("events", "message"),
+    [
+        (3, "cannot be read from a int"),
+        ("events.csv", "a table, not str"),
+        (np.zeros(3), "cannot be read from a ndarray"),
+        ([1, 2], "row 0 of the events is a int"),
+        ([{"x": 1}, {"x": "a"}], "column `x` mixes int and str"),
+        ({"x": [1, 2], "y": [1]}, "differ in length: `x` 2, `y` 1"),
+        ({"x": "text"}, "column `x` is a str"),
+        ({"x": [object()]}, "column `x` cannot be read"),
+    ],
+)
+def test_what_is_no_table(events: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        to_table(events)
+
+
+def test_a_mixed_column_of_pandas_is_named() -> None:
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(DataError, match="column `x` mixes int and str"):
+        to_table(pandas.DataFrame({"ts": [1, 2], "x": [1, "a"]}))
+
+
+def test_rows_may_name_different_columns() -> None:
+    table = to_table([{"ts": 1}, {"ts": 2, "x": 1}, {"ts": 3, "x": 0.5}])
+    assert table.to_pydict() == {"ts": [1, 2, 3], "x": [None, 1.0, 0.5]}
+
+
+MIDNIGHT = dt.datetime(2024, 1, 1)
+DAY = 19723
+COLUMN_TYPES: list[tuple[str, pa.Array, Kind, list[Any]]] = [
+    *((str(t), pa.array([1, None, 3], t), Kind.INT, [1, None, 3]) for t in (pa.int8(), pa.uint16(), pa.uint64())),
+    ("bool", pa.array([True, None, False]), Kind.BOOL, [True, None, False]),
+    ("float32", pa.array([0.5, float("nan"), None], pa.float32()), Kind.FLOAT, [0.5, None, None]),
+    ("float16", pa.array([np.float16(0.5), None, None], pa.float16()), Kind.FLOAT, [0.5, None, None]),
+    ("decimal", pa.array([Decimal("1.25"), None, Decimal("-2")]), Kind.FLOAT, [1.25, None, -2.0]),
+    ("null", pa.nulls(3), Kind.FLOAT, [None, None, None]),
+    *(
+        (str(t), pa.array(["u", None, "v"], t), Kind.STRING, ["u", None, "v"])
+        for t in (pa.string(), pa.large_string(), pa.string_view())
+    ),
+    ("dictionary", pa.array(["u", None, "v"]).dictionary_encode(), Kind.STRING, ["u", None, "v"]),
+    ("dictionary of int", pa.array([7, None, 9]).dictionary_encode(), Kind.INT, [7, None, 9]),
+    (
+        "small dictionary",
+        pa.DictionaryArray.from_arrays(pa.array([1, None, 0], pa.uint8()), pa.array(["v", "u"])),
+        Kind.STRING,
+        ["u", None, "v"],
+    ),
+    ("run ends", pa.RunEndEncodedArray.from_arrays([2, 3], ["u", "v"]), Kind.STRING, ["u", "u", "v"]),
+    ("date32", pa.array([MIDNIGHT.date(), None, None], pa.date32()), Kind.TIMESTAMP, [DAY * 86400, None, None]),
+    ("duration", pa.array([5, None, 7], pa.duration("s")), Kind.INT, [5, None, 7]),
+    ("timestamp", pa.array([MIDNIGHT, None, None], pa.timestamp("s")), Kind.TIMESTAMP, [DAY * 86400, None, None]),
+    (
+        "zoned",
+        pa.array([MIDNIGHT.replace(tzinfo=dt.timezone(dt.timedelta(hours=1))), None, None], pa.timestamp("s", "UTC")),
+        Kind.TIMESTAMP,
+        [DAY * 86400 - 3600, None, None],
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "array", "kind", "values"), COLUMN_TYPES, ids=[c[0] for c in COLUMN_TYPES])
+def test_every_type_of_column(name: str, array: pa.Array, kind: Kind, values: list[Any]) -> None:
+    for column in (array, array.slice(1), pa.chunked_array([array.slice(0, 1), array.slice(1)])):
+        table = pa.table({"ts": pa.array([1, 2, 3])[: len(column)], "x": column})
+        schema = schema_of(table.schema)
+        assert schema.kind("x") is kind
+        got = events_of(table, schema, ("x",)).columns["x"]
+        expected = values[-len(column) :]
+        assert got == expected
+        assert [type(v) for v in got] == [type(v) for v in expected]
+
+
+def test_nested_columns_are_not_offered() -> None:
+    table = to_table({"ts": [1], "x": [[1, 2]], "y": [{"a": 1}], "z": [b"raw"], "t": [dt.time(1)]})
+    assert schema_of(table.schema).kinds == (("ts", Kind.INT),)
+    with pytest.raises(DataError, match="cannot be used as an attribute"):
+        events_of(table, schema_of(table.schema), ("x",))
+
+
+def test_extension_types_count_as_what_they_store() -> None:
+    class Price(pa.ExtensionType):
+        def __init__(self) -> None:
+            super().__init__(pa.int64(), "acep.test.price")
+
+        def __arrow_ext_serialize__(self) -> bytes:
+            return b""
+
+        @classmethod
+        def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> Price:
+            return cls()
+
+    column = pa.ExtensionArray.from_storage(Price(), pa.array([5, 6]))
+    table = pa.table({"ts": [1, 2], "x": column})
+    assert events_of(table, schema_of(table.schema), ("x",)).columns == {"x": [5, 6]}
+
+
+def test_only_the_columns_asked_for_are_looked_at() -> None:
+    table = pa.table({"ts": [1], "x": pa.array([2**63], pa.uint64()), "y": [4]})
+    schema = schema_of(table.schema)
+    assert events_of(table, schema, ("y",)).columns == {"y": [4]}
+    with pytest.raises(DataError, match="column `x` has an integer beyond 64 bits"):
+        events_of(table, schema, ("x",))
+
+
+# Order and ids -----------------------------------------------------------------------------------
+
+
+def test_events_come_in_the_order_of_time_then_arrival() -> None:
+    table = to_table({"ts": [2, 1, 2, 1], "type": ["a", "b", "c", "d"]})
+    events = events_of(table, schema_of(table.schema), (), base=10)
+    assert events.types == ["b", "d", "a", "c"]
+    assert events.ids == [11, 13, 10, 12]
+    assert events.order is None
+
+
+def test_seq_breaks_ties() -> None:
+    table = to_table({"ts": [1, 1, 1, 0], "type": ["a", "b", "c", "d"], "n": [3, 2, 2, 9]})
+    events = events_of(table, schema_of(table.schema, seq="n"), ())
+    assert events.types == ["d", "b", "c", "a"]
+    assert events.order == [9, 2, 2, 3]
+
+
+@pytest.mark.parametrize("ids", [["x", "y"], [7, -8]])
+def test_an_id_column(ids: list[Any]) -> None:
+    table = to_table({"ts": [2, 1], "type": ["a", "b"], "n": ids})
+    assert events_of(table, schema_of(table.schema, id="n"), ()).ids == ids[::-1]
+
+
+def test_no_rows_are_no_events() -> None:
+    for table in (pa.table({"ts": pa.nulls(0), "type": pa.nulls(0)}), pa.table({"ts": pa.array([], pa.int64())})):
+        events = events_of(table, schema_of(table.schema), ())
+        assert (len(events), events.types, events.ids) == (0, [], [])
+
+
+# Times -------------------------------------------------------------------------------------------
+
+
+def test_ticks_are_the_finest_unit_of_the_time_columns() -> None:
+    coarse, fine = pa.timestamp("s"), pa.timestamp("ms")
+    table = pa.table({"ts": pa.array([1, 2], coarse), "other": pa.array([1500, 2500], fine)})
+    schema = schema_of(table.schema)
+    assert schema.tick_ns == Fraction(1_000_000)
+    assert schema.instants
+    events = events_of(table, schema, ("other",))
+    assert (events.ts, events.columns["other"]) == ([1000, 2000], [1500, 2500])
+
+
+@pytest.mark.parametrize(
+    ("column", "given"),
+    [
+        (pa.array([5], pa.int32()), [5]),
+        (pa.array([5], pa.uint64()), [5]),
+        (pa.array([5], pa.timestamp("s")), [dt.datetime(1970, 1, 1, 0, 0, 5)]),
+        (pa.array([5], pa.timestamp("us")), [dt.datetime(1970, 1, 1, 0, 0, 0, 5)]),
+        (pa.array([5], pa.timestamp("ns")), [np.datetime64(5, "ns")]),
+        (pa.array([5], pa.timestamp("ns", "UTC")), [np.datetime64(5, "ns")]),
+        (pa.array([5], pa.timestamp("ms", "UTC")), [dt.datetime(1970, 1, 1, 0, 0, 0, 5000, dt.UTC)]),
+        (pa.array([0], pa.timestamp("s", "+02:00")), [dt.datetime(1970, 1, 1, tzinfo=dt.UTC)]),
+        (pa.array([-1], pa.date32()), [dt.date(1969, 12, 31)]),
+        (pa.array([86_400_000], pa.date64()), [dt.date(1970, 1, 2)]),
+        (pa.array([10**12], pa.timestamp("s")), [np.datetime64(10**12, "s")]),
+    ],
+    ids=lambda value: str(getattr(value, "type", "")),
+)
+def test_times_come_back_as_they_were(column: pa.Array, given: list[Any]) -> None:
+    finer = pa.array([0], pa.timestamp("ms"))
+    for extra in ({}, {"other": finer} if pa.types.is_temporal(column.type) else {}):
+        table = pa.table({"ts": column} | extra)
+        schema = schema_of(table.schema)
+        back = ticks_to_input(events_of(table, schema, ()).ts, schema)
+        assert back == given
+        assert isinstance(back[0], type(given[0]))
+        assert ticks_to_input([None], schema) == [None]
+
+
+def test_a_zone_comes_back() -> None:
+    pytest.importorskip("zoneinfo")
+    table = pa.table({"ts": pa.array([0], pa.timestamp("s", "Europe/Berlin"))})
+    schema = schema_of(table.schema)
+    back = ticks_to_input(events_of(table, schema, ()).ts, schema)[0]
+    assert back.isoformat() in ("1970-01-01T01:00:00+01:00", "1970-01-01T00:00:00+00:00")  # the latter without tzdata
+
+
+def test_a_schema_that_forgot_the_types_gives_timestamps() -> None:
+    plain = Schema((), tick_ns=Fraction(10**6), instants=True)
+    assert ticks_to_input([1], plain) == [dt.datetime(1970, 1, 1, 0, 0, 0, 1000)]
+
+
+@pytest.mark.parametrize(("unit", "ns"), [(None, None), ("ns", 1), ("min", 60 * 10**9), ("d", 86400 * 10**9)])
+def test_the_unit_of_an_integer_ts(unit: str | None, ns: int | None) -> None:
+    schema = schema_of(pa.schema({"ts": pa.int64()}), unit=unit)
+    assert (schema.tick_ns, schema.instants) == (ns, False)
+
+
+def test_a_timestamp_between_the_ticks_of_an_integer_ts() -> None:
+    table = pa.table({"ts": [1], "when": pa.array([1500], pa.timestamp("ms"))})
+    schema = schema_of(table.schema, unit="s")
+    assert events_of(table, schema, ()).ts == [1]
+    with pytest.raises(DataError, match="column `when` has times that fall between the ticks"):
+        events_of(table, schema, ("when",))
+    whole = table.set_column(1, "when", pa.array([3000], pa.timestamp("ms")))
+    assert events_of(whole, schema, ("when",)).columns == {"when": [3]}
+
+
+def test_times_that_overflow() -> None:
+    table = pa.table({"ts": pa.array([0], pa.timestamp("ns")), "born": pa.array([dt.date(1492, 1, 1)])})
+    schema = schema_of(table.schema)
+    assert events_of(table, schema, ()).ts == [0]
+    with pytest.raises(DataError, match="column `born` has a time that does not fit"):
+        events_of(table, schema, ("born",))
+
+
+# Complaints --------------------------------------------------------------------------------------
+
+INTS = pa.schema({"ts": pa.int64(), "type": pa.string(), "price": pa.float64()})
+
+
+@pytest.mark.parametrize(
+    ("schema", "roles", "message", "hint"),
+    [
+        (INTS, {"ts": "tss"}, "there is no column `tss`", "did you mean `ts`"),
+        (INTS, {"type": "kind"}, "there is no column `kind`", "known: "),
+        (INTS, {"seq": "n"}, "there is no column `n`", "known: "),
+        (pa.schema({"time": pa.int64()}), {}, "there is no column `ts`", "name the column with ts="),
+        (pa.schema({}), {}, "there is no column `ts`", "no columns"),
+        (pa.schema([("ts", pa.int64()), ("ts", pa.int64())]), {}, "two columns are called `ts`", "rename"),
+        (pa.schema({"ts": pa.float64()}), {}, "must hold integers, timestamps or dates, not double", "cast it"),
+        (pa.schema({"ts": pa.string()}), {}, "must hold integers, timestamps or dates, not string", "parse it"),
+        (pa.schema({"ts": pa.bool_()}), {}, "not bool", None),
+        (pa.schema({"ts": pa.duration("s")}), {}, "not duration", None),
+        (pa.schema({"ts": pa.int64(), "type": pa.int8()}), {}, "type column `type` must hold texts, not int8", "cast"),
+        (INTS, {"id": "price"}, "id column `price` must hold integers or texts, not double", None),
+        (INTS, {"seq": "type"}, "seq column `type` must hold integers or timestamps, not string", None),
+        (INTS, {"unit": "week"}, "unit='week' is not a unit of time", "one of ns, us"),
+        (pa.schema({"ts": pa.timestamp("s")}), {"unit": "s"}, "unit='s' is for an integer ts", "leave unit out"),
+    ],
+)
+def test_columns_that_do_not_fit(schema: pa.Schema, roles: dict[str, Any], message: str, hint: str | None) -> None:
+    with pytest.raises(DataError, match=message) as raised:
+        schema_of(schema, **roles)
+    assert hint is None or hint in (raised.value.hint or "")
+
+
+def test_a_missing_type_column_is_a_stream_without_types() -> None:
+    schema = schema_of(pa.schema({"ts": pa.int64()}))
+    assert schema.type is None
+    assert events_of(pa.table({"ts": [1, 2]}), schema, ()).types == [None, None]
+
+
+@pytest.mark.parametrize("role", ["ts", "seq", "id"])
+def test_a_null_names_its_row(role: str) -> None:
+    table = pa.table({"ts": [1, 2, 3], "n": [1, 2, 3]}).set_column(
+        0 if role == "ts" else 1, "ts" if role == "ts" else "n", pa.array([5, 6, None])
+    )
+    roles = {} if role == "ts" else {role: "n"}
+    with pytest.raises(DataError, match=r"is null in row 12 \(rows count from 0\)"):
+        events_of(table, schema_of(table.schema, **roles), (), base=10)
+
+
+def test_an_id_that_comes_twice() -> None:
+    table = pa.table({"ts": [1, 2, 3], "n": ["a", "b", "a"]})
+    with pytest.raises(DataError, match="the id 'a' comes twice in column `n`"):
+        events_of(table, schema_of(table.schema, id="n"), ())
+
+
+def test_batches_must_keep_their_types() -> None:
+    schema = schema_of(pa.schema({"ts": pa.int64(), "x": pa.float64(), "n": pa.int64()}))
+    ints = pa.table({"ts": [1], "x": [1], "n": [1]})
+    assert events_of(ints, schema, ("x",)).columns == {"x": [1.0]}
+    nothing = pa.table({"ts": [1], "x": pa.nulls(1), "n": pa.nulls(1)})
+    assert events_of(nothing, schema, ("n",)).columns == {"n": [None]}
+    with pytest.raises(DataError, match="`n` holds float values, where int values were seen"):
+        events_of(pa.table({"ts": [1], "x": [1.0], "n": [0.5]}), schema, ("n",))
+    with pytest.raises(DataError, match="there is no column `n`"):
+        events_of(pa.table({"ts": [1], "x": [1.0]}), schema, ("n",))
+
+
+def test_neither_pandas_nor_polars_is_imported() -> None:
+    code = (
+        "import sys, acep.engine.tables as t, acep.engine.matches, acep.engine.files, pyarrow.csv, io\n"
+        "table = pyarrow.csv.read_csv(io.BytesIO(b'ts,type,x,y\\n2,a,1.5,u\\n1,b,,\\n'))\n"
+        "events = t.events_of(table, t.schema_of(table.schema), ('x', 'y'))\n"
+        "assert events.columns == {'x': [None, 1.5], 'y': ['', 'u']}, events\n"
+        "assert not {'pandas', 'polars', 'pyspark'} & set(sys.modules), 'imported'"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
