@@ -1,0 +1,301 @@
+"""Whether a query makes sense: all that can be said without the columns of a stream.
+
+Front ends call :func:`check_query` last. Each check is a plain function that raises a
+:class:`~acep.errors.QueryError` with the place in the text, where it is known, and a hint.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from acep.errors import QueryError, suggest
+from acep.pattern.closure import close_equalities
+from acep.pattern.evaluation import children, leaves_of
+from acep.pattern.expressions import Aggregate, Attribute, Expr, Length, Span
+from acep.pattern.operands import check_condition, kind_of
+from acep.pattern.tree import Choice, Component, Negation, Node, Query, Repeat, Sequence
+from acep.pattern.walk import (
+    components,
+    kleene_variables,
+    mentioned,
+    negated_variables,
+    nodes,
+    parts,
+    positions,
+    variables,
+)
+
+__all__ = ["DEEPEST", "MOST_POSITIONS", "check_query", "checked_errors", "checked_weights"]
+
+DEEPEST = 100
+"""How deep patterns and expressions may nest: later stages walk them recursively."""
+
+MOST_POSITIONS = 10_000
+"""How many components a pattern may have when its repetitions are written out."""
+
+Places = Mapping[str, list[Span]]
+
+
+@dataclass(frozen=True)
+class _Names:
+    """The variables of a pattern."""
+
+    known: frozenset[str]
+    negated: frozenset[str]
+    kleene: frozenset[str]
+
+
+def check_query(query: Query, places: Places | None = None) -> None:
+    """Raise :class:`QueryError` if the query makes no sense whatever the stream holds.
+
+    ``places`` says where each variable is declared in the text, in the order of the declarations.
+    """
+    places = places or {}
+    _check_size(query)
+    _check_declarations(query, places)
+    _check_sources(query)
+    names = _Names(frozenset(variables(query.pattern)), negated_variables(query.pattern), kleene_variables(query.pattern))
+    for conjunct in query.where:
+        _check_conjunct(conjunct, names)
+    for result in [*([query.having] if query.having else []), *(e for _, e in query.returns)]:
+        _check_result(result, names)
+    if query.having is not None:
+        check_condition(query.having)
+    for _, value in query.returns:
+        kind_of(value)
+    _check_negations(query, places)
+    close_equalities(query)
+
+
+def _fail(message: str, span: Span | None, hint: str | None = None) -> QueryError:
+    return QueryError(message, start=span.start if span else None, end=span.end if span else None, hint=hint)
+
+
+# ---- size
+
+
+def _check_size(query: Query) -> None:
+    if not any(isinstance(c, Component) for c in components(query.pattern)):
+        raise QueryError("the pattern binds no event", hint="add a component that is not negated")
+    if _pattern_depth(query.pattern) > DEEPEST:
+        raise QueryError("the pattern is nested too deeply", hint=f"at most {DEEPEST} levels")
+    if positions(query.pattern) > MOST_POSITIONS:
+        hint = f"at most {MOST_POSITIONS} components, repetitions written out"
+        raise QueryError("the pattern is too large", hint=hint)
+    for expr in [*query.where, *([query.having] if query.having else []), *(e for _, e in query.returns)]:
+        _check_depth(expr)
+
+
+def _pattern_depth(node: Node) -> int:
+    deepest, stack = 0, [(node, 1)]
+    while stack:
+        item, depth = stack.pop()
+        deepest = max(deepest, depth)
+        stack.extend((part, depth + 1) for part in parts(item))
+    return deepest
+
+
+def _check_depth(expr: Expr) -> None:
+    stack = [(expr, 1)]
+    while stack:
+        item, depth = stack.pop()
+        if depth > DEEPEST:
+            raise _fail("this expression is nested too deeply", expr.span, f"at most {DEEPEST} levels, or terms of one sum")
+        stack.extend((child, depth + 1) for child in children(item))
+
+
+# ---- declarations
+
+
+def _check_declarations(query: Query, places: Places) -> None:
+    if query.letters:
+        return
+    _declare(query.pattern, set(), {}, places)
+    kinds: dict[str, type] = {}
+    for c in components(query.pattern):
+        if kinds.setdefault(c.var, type(c)) is not type(c):
+            raise _fail(f"`{c.var}` is both negated and not", _place(places, c.var, -1), "use another variable")
+
+
+def _declare(node: Node, before: set[str], seen: dict[str, int], places: Places) -> set[str]:
+    """The variables declared in ``node``, added to ``before``, which are those on the way to it."""
+    match node:
+        case Component(var=var) | Negation(var=var):
+            seen[var] = seen.get(var, 0) + 1
+            if var in before:
+                hint = "use another name; only the alternatives of a choice may share one"
+                raise _fail(f"`{var}` is declared twice", _place(places, var, seen[var] - 1), hint)
+            before.add(var)
+            return {var}
+        case _:
+            found: set[str] = set()
+            for part in parts(node):
+                added = _declare(part, before, seen, places)
+                found |= added
+                if isinstance(node, Choice):
+                    before -= added
+            before |= found
+            return found
+
+
+def _place(places: Places, var: str, number: int) -> Span | None:
+    spans = places.get(var, [])
+    return spans[number] if -len(spans) <= number < len(spans) else None
+
+
+def _check_sources(query: Query) -> None:
+    if not query.sources:
+        return
+    known = {s.type for s in query.sources}
+    for c in components(query.pattern):
+        for kind in c.types:
+            if kind not in known:
+                raise QueryError(f"type `{kind}` comes from no query of FROM", hint=suggest(kind, known))
+
+
+# ---- conditions
+
+
+def _check_conjunct(expr: Expr, names: _Names) -> None:
+    """The checks of one conjunct of WHERE."""
+    _check_known(expr, names)
+    check_condition(expr)
+    spoken = mentioned(expr)
+    if not spoken:
+        raise _fail("a condition without a variable", expr.span, "leave it out")
+    negated = [v for v in spoken if v in names.negated]
+    if len(negated) > 1:
+        raise _fail(f"a condition on two negated variables, `{negated[0]}` and `{negated[1]}`", expr.span, "write one for each")
+    walking: set[str] = set()
+    for leaf in leaves_of(expr):
+        if leaf.var in negated:
+            _check_negated_leaf(leaf)
+        elif leaf.var not in names.kleene:
+            _check_single_leaf(leaf)
+        if _walks(leaf):
+            walking.add(leaf.var)
+    if len(walking) > 1:
+        first, second = sorted(walking)
+        hint = f"plain {second}.x already means each event of {second}[]"
+        raise _fail(f"[i] of two variables, `{first}` and `{second}`, in one condition", expr.span, hint)
+
+
+def _walks(leaf: Attribute | Length | Aggregate) -> bool:
+    """Whether a reference speaks of one event after another of a repetition."""
+    if isinstance(leaf, Attribute):
+        return leaf.index in ("i", "i-1")
+    return isinstance(leaf, Aggregate) and leaf.scope == "before"
+
+
+def _check_known(expr: Expr, names: _Names) -> None:
+    for leaf in leaves_of(expr):
+        if leaf.var not in names.known:
+            raise _fail(f"unknown variable `{leaf.var}`", leaf.span, suggest(leaf.var, sorted(names.known)))
+
+
+def _check_negated_leaf(leaf: Attribute | Length | Aggregate) -> None:
+    if isinstance(leaf, Attribute) and leaf.index is None:
+        return
+    hint = f"write {leaf.var}.attribute"
+    raise _fail(f"`{leaf.var}` is negated: each of its events is looked at alone", leaf.span, hint)
+
+
+def _check_single_leaf(leaf: Attribute | Length | Aggregate) -> None:
+    """A reference to a variable that binds one event at most (in an iteration)."""
+    if _walks(leaf):
+        raise _fail(f"`{leaf.var}` is no repetition: there is no [i]", leaf.span, f"write + after its type, or {leaf.var}.attribute")
+    if isinstance(leaf, Attribute) and isinstance(leaf.index, int) and leaf.index > 1:
+        raise _fail(f"`{leaf.var}` binds one event only", leaf.span, f"write {leaf.var}.{leaf.name}")
+
+
+def _check_result(expr: Expr, names: _Names) -> None:
+    """The checks of HAVING and RETURN, which look at a finished match."""
+    _check_known(expr, names)
+    for leaf in leaves_of(expr):
+        if leaf.var in names.negated:
+            raise _fail(f"`{leaf.var}` is negated: it is in no match", leaf.span)
+        if _walks(leaf):
+            hint = f"plain {leaf.var}.x is the last event; aggregates go over {leaf.var}[]"
+            raise _fail("[i] belongs in WHERE: here the match is complete", leaf.span, hint)
+
+
+# ---- negations
+
+
+def _check_negations(query: Query, places: Places) -> None:
+    if query.within is not None:
+        return
+    for leading, var in [(True, v) for v in _open_ended(query.pattern, last=False)] + [
+        (False, v) for v in _open_ended(query.pattern, last=True)
+    ]:
+        side = "before" if leading else "after"
+        hint = "add WITHIN: it says how far to look"
+        raise _fail(f"no component stands {side} the negation of `{var}`", _place(places, var, 0), hint)
+
+
+def _open_ended(node: Node, *, last: bool) -> list[str]:
+    """Negations with no component before them (``last``: after them) in the sequences around them."""
+    match node:
+        case Negation(var=var):
+            return [var]
+        case Sequence(items=items):
+            found: list[str] = []
+            for item in reversed(items) if last else items:
+                found += _open_ended(item, last=last)
+                if any(isinstance(n, Component) for n in nodes(item)):
+                    break
+            return found
+        case _:
+            return [v for part in parts(node) for v in _open_ended(part, last=last)]
+
+
+# ---- budget
+
+
+def checked_errors(errors: object) -> Fraction:
+    """The error budget as an exact number. Raises :class:`QueryError` if it is none, negative or infinite.
+
+    >>> checked_errors(0.1)
+    Fraction(1, 10)
+    """
+    number = _exact(errors)
+    if number is None or number < 0:
+        raise QueryError(f"errors={errors!r} is not an error budget", hint="a number, at least 0 and finite")
+    return number
+
+
+def checked_weights(weights: object, known: tuple[str, ...]) -> tuple[tuple[str, Fraction | None], ...]:
+    """The weights as (variable, weight) pairs sorted by variable; infinity becomes ``None``.
+
+    Raises :class:`QueryError` for an unknown variable or a weight that is not positive.
+
+    >>> checked_weights({"b": math.inf, "a": 2}, ("a", "b"))
+    (('a', Fraction(2, 1)), ('b', None))
+    """
+    if not isinstance(weights, Mapping):
+        raise QueryError(f"weights={weights!r} is not a mapping", hint='weights={"a": 2}')
+    found: dict[str, Fraction | None] = {}
+    for var, weight in weights.items():
+        if var not in known:
+            raise QueryError(f"weights: unknown variable `{var}`", hint=suggest(str(var), known))
+        if weight is None or (isinstance(weight, float | Decimal) and weight == math.inf):
+            found[var] = None
+            continue
+        number = _exact(weight)
+        if number is None or number <= 0:
+            raise QueryError(f"weights: {weight!r} is no weight for `{var}`", hint="a positive number, or math.inf")
+        found[var] = number
+    return tuple(sorted(found.items(), key=lambda pair: pair[0]))
+
+
+def _exact(value: object) -> Fraction | None:
+    """A number as the user wrote it; ``None`` if it is none, or not finite."""
+    if isinstance(value, bool) or not isinstance(value, int | float | Fraction | Decimal):
+        return None
+    if isinstance(value, float | Decimal) and not math.isfinite(value):
+        return None
+    return Fraction(str(value)) if isinstance(value, float) else Fraction(value)

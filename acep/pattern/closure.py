@@ -1,0 +1,157 @@
+"""Equalities that follow from others, and the attributes that partition a stream.
+
+If ``a.id = b.id`` and ``b.id = c.id`` are asked for and b may be missing, ``a.id = c.id`` must still hold
+(docs/semantics.md, "Predicates"; the closure of the 2012 paper, section 4.4). So the references and
+constants that top-level equalities connect are put into classes, and all pairs of a class must be equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TypeAlias
+
+from acep.errors import QueryError
+from acep.pattern.expressions import Attribute, Binary, Duration, Expr, Literal, Timestamp
+from acep.pattern.tree import Query
+from acep.pattern.walk import group_variables, kleene_variables, negated_variables, variables
+
+__all__ = ["MOST_PAIRS", "Equal", "close_equalities", "equality_classes", "partition_attributes"]
+
+MOST_PAIRS = 20_000
+"""How many equalities may follow: a class of n members gives n * (n - 1) / 2."""
+
+Member: TypeAlias = Attribute | Literal | Timestamp | Duration
+
+
+@dataclass(frozen=True)
+class Equal:
+    """A class of references and constants that must all be equal, in the order of the text."""
+
+    members: tuple[Member, ...]
+
+
+def equality_classes(query: Query) -> tuple[Equal, ...]:
+    """The classes that the top-level equalities of a query make.
+
+    ``a[i].x`` is the same member as ``a.x``; so are ``a[1].x`` and ``a[a.LEN].x`` where a binds one event.
+    """
+    kleene = kleene_variables(query.pattern)
+    parent: dict[object, object] = {}
+    first: dict[object, Member] = {}
+
+    def root(key: object) -> object:
+        while parent[key] != key:
+            parent[key] = parent[parent[key]]
+            key = parent[key]
+        return key
+
+    for conjunct in query.where:
+        sides = _sides(conjunct, kleene)
+        if sides is None:
+            continue
+        keys = [_key(side) for side in sides]
+        if keys[0] == keys[1]:
+            continue  # `a.x = a.x` ties nothing
+        for key, side in zip(keys, sides, strict=True):
+            parent.setdefault(key, key)
+            first.setdefault(key, side)
+        parent[root(keys[1])] = root(keys[0])
+    groups: dict[object, list[Member]] = {}
+    for key, member in first.items():
+        groups.setdefault(root(key), []).append(member)
+    return tuple(Equal(tuple(members)) for members in groups.values())
+
+
+def _sides(conjunct: Expr, kleene: Iterable[str]) -> tuple[Member, Member] | None:
+    """The two sides of an equality of references and constants, in their plainest form."""
+    if not isinstance(conjunct, Binary) or conjunct.op != "=":
+        return None
+    left, right = _member(conjunct.left, kleene), _member(conjunct.right, kleene)
+    if left is None or right is None or not (isinstance(left, Attribute) or isinstance(right, Attribute)):
+        return None
+    return left, right
+
+
+def _member(expr: Expr, kleene: Iterable[str]) -> Member | None:
+    if isinstance(expr, Attribute):
+        if expr.index not in (None, "i", 1, "last"):
+            return None
+        plain = expr.index == "i" or expr.var not in kleene
+        return replace(expr, index=None if plain else expr.index, span=None)
+    if isinstance(expr, (Literal, Timestamp, Duration)):
+        return replace(expr, span=None)
+    return None
+
+
+def _key(member: Member) -> object:
+    if isinstance(member, Literal):  # TRUE is not 1
+        return ("literal", isinstance(member.value, bool), member.value)
+    return member
+
+
+def close_equalities(query: Query) -> tuple[Expr, ...]:
+    """The conjuncts of WHERE and the equalities that follow from them, which have no span.
+
+    For a class with ``a.x`` of a Kleene variable and no constant, ``a[i].x = a[1].x`` follows too (not
+    inside a repeated group). Pairs of two negated variables are left out: no condition can speak of both.
+    Raises :class:`QueryError` if more than :data:`MOST_PAIRS` would follow.
+
+    >>> from acep.pattern.sase import parse
+    >>> from acep.pattern.printing import expression_text
+    >>> query = parse("PATTERN SEQ(A a, B b, C c) WHERE a.id = b.id AND b.id = c.id")
+    >>> [expression_text(e) for e in close_equalities(query)]
+    ['a.id = b.id', 'b.id = c.id', 'a.id = c.id']
+    """
+    kleene = kleene_variables(query.pattern)
+    groups = group_variables(query.pattern)
+    negated = negated_variables(query.pattern)
+    present = {frozenset(map(_key, sides)) for c in query.where if (sides := _sides(c, kleene))}
+    implied: list[Expr] = []
+    for group in equality_classes(query):
+        n = len(group.members)
+        if len(implied) + n * (n - 1) // 2 > MOST_PAIRS:
+            hint = "tie an attribute of all events by [attribute]"
+            raise QueryError("too many equalities follow from each other", hint=hint)
+        pairs = list(combinations(group.members, 2))
+        if all(isinstance(m, Attribute) for m in group.members):
+            for m in group.members:
+                if isinstance(m, Attribute) and m.index is None and m.var in kleene and m.var not in groups:
+                    pairs.append((m, replace(m, index=1)))
+        for left, right in pairs:
+            names = {m.var for m in (left, right) if isinstance(m, Attribute)}
+            if not names or (len(names) == 2 and names <= negated):
+                continue
+            key = frozenset((_key(left), _key(right)))
+            if key in present:
+                continue
+            present.add(key)
+            if isinstance(left, Attribute) and isinstance(right, Attribute) and left.var == right.var:
+                left = replace(left, index="i") if right.index == 1 and left.index is None else left
+            implied.append(Binary("=", left, right) if isinstance(left, Attribute) else Binary("=", right, left))
+    return (*query.where, *implied)
+
+
+def partition_attributes(query: Query) -> tuple[str, ...]:
+    """The attributes that have one value in all events of a match: those of ``[attr]``, then each of which
+    one equality class holds ``a.x`` of every variable, in the order of their first mention.
+
+    Variables inside a repeated group take no part: there the equality speaks of one iteration.
+
+    >>> from acep.pattern.sase import parse
+    >>> partition_attributes(parse("PATTERN SEQ(A a, B b) WHERE [k] AND a.id = b.id AND a.x = b.y"))
+    ('k', 'id')
+    """
+    found = dict.fromkeys(query.ties)
+    every = set(variables(query.pattern))
+    groups = group_variables(query.pattern)
+    for group in equality_classes(query):
+        by_name: dict[str, set[str]] = {}
+        for m in group.members:
+            if isinstance(m, Attribute) and m.index is None and m.var not in groups:
+                by_name.setdefault(m.name, set()).add(m.var)
+        for name, names in by_name.items():
+            if names == every:
+                found.setdefault(name)
+    return tuple(found)

@@ -1,0 +1,116 @@
+"""Letter expressions to a :class:`~acep.pattern.tree.Query`: regular expressions over event types.
+
+As in the 2016 paper, section 2: ``a(b|c)d*`` with a window and a number of errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Many
+from datetime import timedelta
+from fractions import Fraction
+
+from acep.errors import QueryError, suggest
+from acep.pattern.check import check_query, checked_errors, checked_weights
+from acep.pattern.patterns import bounds, one_after_another, one_of, repeated
+from acep.pattern.sase import Errors, Weights
+from acep.pattern.syntax import Branch, branches, read, tokens, unquote
+from acep.pattern.times import window_of
+from acep.pattern.tree import Component, Node, Output, Query, Repeat, Strategy
+from acep.pattern.walk import variables
+
+__all__ = ["regex"]
+
+
+def regex(
+    text: str,
+    *,
+    within: float | Fraction | str | timedelta | None,
+    errors: Errors = 0,
+    by: str | Many[str] | None = None,
+    strategy: str | Strategy = Strategy.SKIP_TILL_ANY_MATCH,
+    weights: Weights | None = None,
+    output: str | Output = Output.ALL,
+) -> Query:
+    """Read a letter expression: each letter or digit is an event type, ``.`` any type, ``'SUBMIT'`` a type
+    with a longer name; ``* + ? {m} {m,} {m,n} {m+}``, groups ``( )`` or ``[ ]``, and ``|``.
+
+    ``within`` is the window: a number in the units of ``ts``, a text (``"1 hour"``, ``"5 EVENTS"``), a
+    timedelta, or ``None`` for no limit. ``errors`` is the greatest total weight of missing letters, ``by`` the
+    attributes that all events of a match share, ``strategy`` the event selection strategy, ``weights`` maps
+    letters to other weights than 1, ``output`` says which matches are given (``"all"``, ``"non_overlap"``,
+    ``"earliest_maximal"``).
+
+    Raises :class:`~acep.errors.QueryError` for whatever cannot be read or makes no sense.
+
+    >>> query = regex("a(b|c)d*", within=5, errors=1, by="user")
+    >>> query.pattern.items[2]
+    Repeat(item=Component(var='d', types=('d',)), low=0, high=None)
+    >>> query.ties
+    ('user',)
+    """
+    if not isinstance(text, str):
+        raise QueryError(f"a letter expression is a text, not {type(text).__name__}")
+    try:
+        node = _alternatives(read("letters", text))
+        query = Query(
+            text=text,
+            pattern=node,
+            strategy=_strategy(strategy),
+            ties=_attributes(by),
+            within=window_of(within),
+            output=_output(output),
+            errors=checked_errors(errors),
+            weights=checked_weights(weights or {}, variables(node)),
+            letters=True,
+        )
+        check_query(query)
+    except QueryError as error:
+        raise error.located(text) from None
+    return query
+
+
+def _alternatives(branch: Branch) -> Node:
+    return one_of([one_after_another([_item(b) for b in branches(option)]) for option in branches(branch)])
+
+
+def _item(branch: Branch) -> Node:
+    match branch.data:
+        case "single":
+            name = unquote(tokens(branch)[0])
+            # The type called "." must not share a name with the dot for any type.
+            return Component("'.'" if name == "." else name, (name,))
+        case "anything":
+            return Component(".", ())
+        case "group":
+            return _alternatives(branch)
+        case _:
+            inner, quantifier = branches(branch)
+            low, high = bounds(quantifier)
+            node = _item(inner)
+            if isinstance(node, Component):
+                return node if (low, high) == (1, 1) else Repeat(node, low, high)
+            return repeated(node, low, high, ())
+
+
+def _attributes(by: str | Many[str] | None) -> tuple[str, ...]:
+    names = () if by is None else (by,) if isinstance(by, str) else tuple(by)
+    for name in names:
+        if not isinstance(name, str) or not name:
+            raise QueryError(f"by={by!r} is not a list of attributes", hint='by="symbol" or by=["symbol", "user"]')
+    return tuple(dict.fromkeys(names))
+
+
+def _strategy(value: str | Strategy) -> Strategy:
+    known = {s.value: s for s in Strategy}
+    name = value.value if isinstance(value, Strategy) else str(value).lower()
+    if name not in known:
+        raise QueryError(f"unknown strategy `{name[:60]}`", hint=suggest(name[:60], known))
+    return known[name]
+
+
+def _output(value: str | Output) -> Output:
+    known = {o.value: o for o in Output}
+    name = value.value if isinstance(value, Output) else "_".join(str(value).lower().replace("-", " ").split())
+    if name not in known:
+        raise QueryError(f"unknown output `{name[:60]}`", hint=suggest(name[:60], known))
+    return known[name]

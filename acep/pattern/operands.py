@@ -1,0 +1,173 @@
+"""What operators and functions may meet, as far as it is certain without the columns of a stream.
+
+An attribute may hold anything, so only what no column could mend is refused here; the rest is for
+:mod:`acep.plan`, which knows the columns.
+"""
+
+from __future__ import annotations
+
+from acep.errors import QueryError
+from acep.pattern.expressions import (
+    Aggregate,
+    Attribute,
+    Between,
+    Binary,
+    Call,
+    Duration,
+    Expr,
+    In,
+    IsNull,
+    Length,
+    Like,
+    Literal,
+    Timestamp,
+    Unary,
+)
+
+__all__ = ["check_condition", "kind_of"]
+
+ANY = "any"
+_TEXT_FUNCTIONS = {"lower", "upper", "length", "trim", "substring", "concat"}
+_SAME_FUNCTIONS = {"least", "greatest", "coalesce"}
+_TIME_FUNCTIONS = {"hour", "minute", "second", "day", "month", "year", "dayofweek"}
+
+
+def _fail(expr: Expr, message: str, hint: str | None = None) -> QueryError:
+    span = expr.span
+    return QueryError(message, start=span.start if span else None, end=span.end if span else None, hint=hint)
+
+
+def check_condition(expr: Expr) -> None:
+    """Raise :class:`QueryError` (without the text) if the expression cannot be true or false."""
+    kind = kind_of(expr)
+    if kind not in ("boolean", ANY):
+        hint = "write an attribute, as in a.x" if isinstance(expr, Literal) else "compare it with something"
+        raise _fail(expr, f"a condition is needed here, not a {kind}", hint)
+
+
+def kind_of(expr: Expr) -> str:
+    """The kind of an expression's value: ``number``, ``text``, ``boolean``, ``timestamp``, ``duration``,
+    ``null``, or ``any`` where the columns decide.
+
+    Raises :class:`QueryError` (without the text) where operands cannot meet, whatever the columns are.
+
+    >>> from acep.pattern.expressions import Attribute, Binary, Literal
+    >>> kind_of(Binary("<", Attribute("a", None, "x"), Literal(3)))
+    'boolean'
+    """
+    match expr:
+        case Literal(value=value):
+            return "null" if value is None else {bool: "boolean", str: "text"}.get(type(value), "number")
+        case Duration():
+            return "duration"
+        case Timestamp():
+            return "timestamp"
+        case Attribute():
+            return ANY
+        case Length():
+            return "number"
+        case Aggregate(function=function):
+            return "number" if function in ("count", "avg") else ANY
+        case Unary(op="not", operand=operand):
+            check_condition(operand)
+            return "boolean"
+        case Unary(operand=operand):
+            return _minus(operand)
+        case Binary(op="and" | "or", left=left, right=right):
+            check_condition(left)
+            check_condition(right)
+            return "boolean"
+        case Binary(op="+" | "-" | "*" | "/" | "%" as op, left=left, right=right):
+            return _arithmetic(expr, op, kind_of(left), kind_of(right))
+        case Binary(left=left, right=right):
+            _comparable(expr, left, right)
+            return "boolean"
+        case In(operand=operand, values=values):
+            for item in values:
+                _comparable(item, operand, item, null=True)
+            return "boolean"
+        case Between(operand=operand, low=low, high=high):
+            _comparable(low, operand, low)
+            _comparable(high, operand, high)
+            return "boolean"
+        case Like(operand=operand):
+            if kind_of(operand) not in ("text", ANY):
+                raise _fail(operand, f"LIKE looks at texts, not at a {kind_of(operand)}")
+            return "boolean"
+        case IsNull(operand=operand):
+            kind_of(operand)
+            return "boolean"
+        case Call():
+            return _call(expr)
+
+
+def _minus(operand: Expr) -> str:
+    kind = kind_of(operand)
+    if kind not in ("number", "duration", ANY):
+        raise _fail(operand, f"a {kind} has no sign")
+    return kind
+
+
+def _arithmetic(expr: Expr, op: str, left: str, right: str) -> str:
+    """The kind of ``left op right``; times and lengths of time add up as one expects."""
+    kinds = {left, right}
+    for kind in ("text", "boolean", "null"):
+        if kind in kinds:
+            hint = "join texts by concat(a.x, b.x)" if kind == "text" and op == "+" else None
+            raise _fail(expr, f"`{op}` cannot take a {kind}" if kind != "null" else f"`{op}` with NULL is always NULL", hint)
+    if ANY in kinds:
+        return ANY
+    if kinds == {"number"}:
+        return "number"
+    known = {
+        ("+", "timestamp", "duration"): "timestamp",
+        ("+", "duration", "timestamp"): "timestamp",
+        ("+", "duration", "duration"): "duration",
+        ("-", "timestamp", "timestamp"): "duration",
+        ("-", "timestamp", "duration"): "timestamp",
+        ("-", "duration", "duration"): "duration",
+        ("*", "duration", "number"): "duration",
+        ("*", "number", "duration"): "duration",
+        ("/", "duration", "number"): "duration",
+        ("/", "duration", "duration"): "number",
+        ("%", "duration", "duration"): "duration",
+    }
+    if (op, left, right) not in known:
+        hint = "give the number a unit, as in 5 min" if kinds <= {"number", "duration", "timestamp"} and "number" in kinds else None
+        raise _fail(expr, f"`{op}` cannot take a {left} and a {right}", hint)
+    return known[op, left, right]
+
+
+def _comparable(at: Expr, left: Expr, right: Expr, *, null: bool = False) -> None:
+    kinds = (kind_of(left), kind_of(right))
+    if "null" in kinds and not null:
+        raise _fail(at, "a comparison with NULL is never true", "write x IS NULL or x IS NOT NULL")
+    known = {k for k in kinds if k not in (ANY, "null")}
+    if len(known) > 1:
+        numbers = known == {"number", "duration"} or known == {"number", "timestamp"}
+        hint = "give the number a unit, as in 5 min" if numbers and "duration" in known else None
+        raise _fail(at, f"a {kinds[0]} cannot be compared with a {kinds[1]}", hint)
+
+
+def _call(expr: Call) -> str:
+    kinds = [kind_of(a) for a in expr.args]
+    name = expr.name
+    if name in _SAME_FUNCTIONS:
+        known = {k for k in kinds if k not in (ANY, "null")}
+        if len(known) > 1:
+            raise _fail(expr, f"`{name}` needs arguments of one kind, not a {' and a '.join(sorted(known))}")
+        return ANY if ANY in kinds or not known else known.pop()
+    for i, (arg, kind) in enumerate(zip(expr.args, kinds, strict=True)):
+        if name in _TEXT_FUNCTIONS:
+            wanted = "number" if name == "substring" and i > 0 else "text"
+        elif name in _TIME_FUNCTIONS:
+            wanted = "timestamp"
+        elif name in ("abs", "sign") and kind == "duration":
+            wanted = "duration"
+        else:
+            wanted = "number"
+        if kind not in (wanted, ANY, "null"):
+            raise _fail(arg, f"`{name}` needs a {wanted} here, not a {kind}")
+    if name == "abs":
+        return kinds[0] if kinds[0] != "null" else ANY
+    return "text" if name in _TEXT_FUNCTIONS and name != "length" else "number"

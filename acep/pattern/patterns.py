@@ -1,0 +1,279 @@
+"""From the grammar's tree to the pattern: components, groups, choices, sets, negations, repetitions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from acep.pattern.expressions import Span
+from acep.pattern.predicates import name
+from acep.pattern.syntax import Branch, branches, fail, quoted, span, tokens
+from acep.pattern.tree import Choice, Component, EventSet, Negation, Node, Repeat, Sequence
+from acep.pattern.walk import components
+
+__all__ = ["HIGHEST", "Places", "bounds", "one_after_another", "one_of", "pattern", "repeated"]
+
+HIGHEST = 10_000
+"""The greatest bound of a repetition, and the greatest number of positions of a pattern."""
+
+_RESERVED = {
+    "and", "or", "not", "in", "between", "like", "is", "true", "false", "null", "as", "pattern", "from", "where",
+    "within", "having", "return", "output", "all",
+}  # fmt: skip
+
+
+@dataclass
+class Places:
+    """What building a pattern needs to know and finds out.
+
+    ``mentioned`` are the variables of the query's expressions. ``declared`` gets the place of each
+    declaration, by variable, in the order of the text.
+    """
+
+    mentioned: Collection[str] = ()
+    declared: dict[str, list[Span]] = field(default_factory=dict)
+
+    def declare(self, var: str, where: Span) -> str:
+        self.declared.setdefault(var, []).append(where)
+        return var
+
+
+def pattern(branch: Branch, places: Places) -> Node:
+    """The pattern after PATTERN. Raises :class:`QueryError` (without the text)."""
+    options = branches(branch)
+    for option in options:
+        items = branches(option)
+        if len(items) > 1 and any(item.data != "set" for item in items):
+            raise fail("several components need SEQ", option, "write PATTERN SEQ(A a, B b)")
+    return _alternatives(branch, places)
+
+
+# ---- plain constructors, shared with the letter expressions
+
+
+def one_after_another(items: list[Node]) -> Node:
+    """A sequence, flat; of one item, the item."""
+    flat: list[Node] = []
+    for item in items:
+        flat.extend(item.items if isinstance(item, Sequence) else (item,))
+    return flat[0] if len(flat) == 1 else Sequence(tuple(flat))
+
+
+def one_of(items: list[Node]) -> Node:
+    """A choice, flat; of one item, the item."""
+    flat: list[Node] = []
+    for item in items:
+        flat.extend(item.items if isinstance(item, Choice) else (item,))
+    return flat[0] if len(flat) == 1 else Choice(tuple(flat))
+
+
+def repeated(item: Node, low: int, high: int | None, mentioned: Collection[str]) -> Node:
+    """A repetition, simplified where that changes nothing.
+
+    A repetition of a repetition of one component is a single one where each count in between can be
+    reached and no expression speaks of the variable (in a group it would mean the current iteration).
+    """
+    if (low, high) == (1, 1):
+        return item
+    if isinstance(item, Repeat) and isinstance(item.item, Component) and item.item.var not in mentioned:
+        inner = item
+        unbounded = inner.high is None and inner.low <= 1
+        exact = inner.low == inner.high and low == high
+        optional = (inner.low, inner.high) == (0, 1) and (high is None or (low, high) == (0, 1))
+        if (unbounded and (high is None or low >= 1)) or exact or optional:
+            most = None if inner.high is None or high is None else inner.high * high
+            return Repeat(inner.item, inner.low * low, most)
+    return Repeat(item, low, high)
+
+
+def bounds(branch: Branch) -> tuple[int, int | None]:
+    """The bounds of a quantifier. Raises :class:`QueryError` (without the text)."""
+    words = [str(t) for t in tokens(branch)]
+    numbers = [_count(branch, w) for w in words if w not in ("+", "*", "?")]
+    match branch.data:
+        case "sign":
+            return {"+": (1, None), "*": (0, None), "?": (0, 1)}[words[0]]
+        case "exactly":
+            low, high = numbers[0], numbers[0]
+        case "at_least":
+            if len(words) == 2 and words[1] != "+":
+                raise fail("this is not a repetition", branch, f"write {{{words[0]},}} for {words[0]} or more")
+            return numbers[0], None
+        case "at_most":
+            low, high = 0, numbers[0]
+        case _:
+            low, high = numbers
+    if high < 1:
+        raise fail("a repetition of none", branch, "leave the component out, or write `?` for an optional one")
+    if low > high:
+        raise fail("the least number of repetitions is above the greatest", branch, f"write {{{high},{low}}}")
+    return low, high
+
+
+def _count(branch: Branch, word: str) -> int:
+    if not word.isdecimal():
+        raise fail("a number of repetitions is a whole number", branch)
+    if len(word) > 6 or int(word) > HIGHEST:
+        raise fail("too many repetitions", branch, f"at most {HIGHEST}; write {{m,}} for no limit")
+    return int(word)
+
+
+# ---- SASE+
+
+
+def _alternatives(branch: Branch, places: Places) -> Node:
+    found: list[Node] = []
+    options = branches(branch)
+    for option in options:
+        node = _sequence(option, places)
+        if len(options) > 1 and not _binds(node):
+            raise fail("an alternative needs a component that is not negated", option)
+        found.append(node)
+    return one_of(found)
+
+
+def _sequence(branch: Branch, places: Places) -> Node:
+    return one_after_another([_item(b, places) for b in branches(branch)])
+
+
+def _item(branch: Branch, places: Places) -> Node:
+    match branch.data:
+        case "component":
+            return _component(branch, places)
+        case "group":
+            return _group(branch, places)
+        case "set":
+            return _set(branch, places)
+        case "negation":
+            return _negation(branch, places)
+        case _:
+            return _repetition(branch, _sequence(branches(branch)[0], places), places)
+
+
+def _binds(node: Node) -> bool:
+    return any(isinstance(c, Component) for c in components(node))
+
+
+def _quantifier(branch: Branch) -> Branch | None:
+    found = branches(branch, "sign", "exactly", "at_least", "from_to", "at_most")
+    return found[0] if found else None
+
+
+def _repetition(branch: Branch, node: Node, places: Places) -> Node:
+    """A group, nested sequence or set with what stands behind it."""
+    quantifier = _quantifier(branch)
+    if quantifier is None:
+        return node
+    if isinstance(node, Negation):
+        raise fail("a negation cannot be repeated", branch)
+    if not _binds(node):
+        raise fail("a repeated group needs a component that is not negated", branch)
+    low, high = bounds(quantifier)
+    return repeated(node, low, high, places.mentioned)
+
+
+def _component(branch: Branch, places: Places) -> Node:
+    (kind,) = branches(branch, "type")
+    return _declared(branch, _types(kind), kind, places)
+
+
+def _types(branch: Branch) -> tuple[str, ...]:
+    """The types of a ``type``: one, or none for ANY."""
+    return () if tokens(branch)[0].type == "ANY" else (name(branch),)
+
+
+def _declared(branch: Branch, types: tuple[str, ...], kind: Branch, places: Places) -> Node:
+    """A component from its types and the variable and quantifiers behind them."""
+    quantifier = _quantifier(branch)
+    found = branches(branch, "variable")
+    if not found:
+        component = Component(places.declare(name(kind), span(kind)), types)
+        return component if quantifier is None else _repeat(component, quantifier)
+    variable = found[0]
+    named = branches(variable, "name")[0]
+    var = name(named)
+    if var.lower() in _RESERVED and tokens(named)[0].type == "NAME":
+        raise fail(f"{quoted(var)} is a word of the language", named, f"choose another name, or write `{var}` in backquotes")
+    component = Component(places.declare(var, span(named)), types)
+    second = _quantifier(variable)
+    if quantifier is None and second is None:
+        if branches(variable, "brackets"):
+            raise fail(f"{quoted(var + '[]')} is not repeated", branch, f"write + after the type, or {quoted(var)} without []")
+        return component
+    if quantifier is None or second is None:
+        only = quantifier if second is None else second
+        assert only is not None
+        return _repeat(component, only)
+    if tokens(quantifier) != ["+"] or second.data == "sign":
+        raise fail("two repetitions of one component", second, "keep one of them")
+    low, high = bounds(second)
+    # `T+ t[]{3}`: the plus says that there may be more.
+    return Repeat(component, low, None if second.data == "exactly" else high)
+
+
+def _repeat(component: Component, quantifier: Branch) -> Node:
+    low, high = bounds(quantifier)
+    return component if (low, high) == (1, 1) else Repeat(component, low, high)
+
+
+def _group(branch: Branch, places: Places) -> Node:
+    inner = branches(branch, "alternatives")[0]
+    if branches(branch, "variable"):
+        return _declared(branch, tuple(dict.fromkeys(_union(inner))), inner, places)
+    return _repetition(branch, _alternatives(inner, places), places)
+
+
+def _union(branch: Branch) -> tuple[str, ...]:
+    """The types of ``(A|B)`` before a variable; none if one of them is ANY."""
+    found: list[str] = []
+    for option in branches(branch):
+        items = branches(option)
+        parts = branches(items[0])
+        if len(items) == 1 and items[0].data == "component" and len(parts) == 1:
+            types = _types(parts[0])
+        elif len(items) == 1 and items[0].data == "group" and len(parts) == 1:
+            types = _union(parts[0])
+        else:
+            raise fail("only types can stand in parentheses before a variable", option, "(A|B) x")
+        if not types:
+            return ()
+        found.extend(types)
+    return tuple(found)
+
+
+def _set(branch: Branch, places: Places) -> Node:
+    members: list[Component | Repeat] = []
+    for item in branches(branches(branch, "sequence")[0]):
+        node = _member(item, places)
+        if isinstance(node, Negation):
+            raise fail("a negation cannot stand in a set", item)
+        if not isinstance(node, Component) and not (isinstance(node, Repeat) and isinstance(node.item, Component)):
+            raise fail("a set holds components only", item, "{A a, B+ b[]}")
+        members.append(node)
+    whole: Node = members[0] if len(members) == 1 else EventSet(tuple(members))
+    return _repetition(branch, whole, places)
+
+
+def _member(branch: Branch, places: Places) -> Node:
+    """An item of a set; a bare name that the predicates speak of is a variable of any type (2012, section 3)."""
+    if branch.data == "component" and not branches(branch, "variable"):
+        (kind,) = branches(branch, "type")
+        if tokens(kind)[0].type == "NAME" and name(kind) in places.mentioned:
+            return _declared(branch, (), kind, places)
+    return _item(branch, places)
+
+
+def _negation(branch: Branch, places: Places) -> Node:
+    (inner,) = branches(branch)
+    node = _item(inner, places)
+    match node:
+        case Component(var, types):
+            return Negation(var, types)
+        case Negation():
+            raise fail("a negation of a negation", branch, "leave both out")
+        case Repeat(item=Component()):
+            raise fail("a negation cannot be repeated", branch, "`~B b` already speaks of each event of type B")
+        case Choice():
+            raise fail("only one component can be negated", branch, "for several types write ~(A|B) x")
+        case _:
+            raise fail("only one component can be negated", branch, "~B b")

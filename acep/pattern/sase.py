@@ -1,0 +1,144 @@
+"""SASE+ text to a :class:`~acep.pattern.tree.Query` (the language of the 2008 paper, section 2, and more).
+
+docs/language.md describes the language; ``sase.lark`` is its grammar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from fractions import Fraction
+
+from acep.errors import QueryError, suggest
+from acep.pattern.check import check_query, checked_errors, checked_weights
+from acep.pattern.expressions import Expr, Span
+from acep.pattern.patterns import Places, pattern
+from acep.pattern.predicates import conjuncts, expression, label, name
+from acep.pattern.syntax import Branch, branches, fail, quoted, read, tokens
+from acep.pattern.times import read_window
+from acep.pattern.tree import Output, Query, Source, Strategy, Within
+from acep.pattern.walk import mentioned
+
+__all__ = ["parse"]
+
+Weights = Mapping[str, float | Fraction | Decimal | None]
+Errors = float | Fraction | Decimal
+
+
+def parse(text: str, *, errors: Errors = 0, weights: Weights | None = None) -> Query:
+    """Read a query in SASE+ text.
+
+    ``errors`` is the error budget: the greatest total weight of missing components (a number, at least
+    0). ``weights`` gives variables another weight than 1: a positive number, or infinity (or ``None``)
+    for a component that may not be missing.
+
+    Raises :class:`~acep.errors.QueryError`, with the place in the text and a hint, for whatever cannot be
+    read or makes no sense.
+
+    >>> query = parse("PATTERN SEQ(Shelf a, ~(Register b), Exit c) WHERE [tag_id] WITHIN 12 hours")
+    >>> query.pattern.items[1]
+    Negation(var='b', types=('Register',))
+    >>> query.ties
+    ('tag_id',)
+    """
+    if not isinstance(text, str):
+        raise QueryError(f"a query is a text, not {type(text).__name__}")
+    try:
+        tree = read("sase", text)
+        return _query(branches(tree)[0], text, checked_errors(errors), weights or {})
+    except QueryError as error:
+        raise error.located(text) from None
+
+
+def _query(branch: Branch, text: str, errors: Fraction, weights: Weights) -> Query:
+    sources = tuple(_source(s, text) for part in branches(branch, "sources") for s in branches(part))
+    clauses = _clauses(branch)
+    strategy, bound, where, ties = _where(clauses.get("where"))
+    having = expression(clauses["having"].children[0]) if "having" in clauses else None
+    returns = _returns(clauses.get("returns"))
+    spoken = {v for e in (*where, *([having] if having else []), *(e for _, e in returns)) for v in mentioned(e)}
+    places = Places(spoken)
+    node = pattern(branches(branch, "alternatives")[0], places)
+    for var, where_it_is in bound:
+        if var not in places.declared:
+            hint = suggest(var, places.declared)
+            raise fail(f"unknown variable {quoted(var)}", where_it_is, hint)
+    query = Query(
+        text=text,
+        pattern=node,
+        strategy=strategy,
+        where=tuple(where),
+        ties=tuple(dict.fromkeys(ties)),
+        within=_within(clauses.get("within")),
+        having=having,
+        returns=returns,
+        output=_output(clauses.get("output")),
+        sources=sources,
+        errors=errors,
+        weights=checked_weights(weights, tuple(places.declared)),
+    )
+    check_query(query, places.declared)
+    return query
+
+
+def _source(branch: Branch, text: str) -> Source:
+    query = _query(branches(branch, "query")[0], text, Fraction(0), {})
+    return Source(query, name(branches(branch, "name")[0]))
+
+
+def _clauses(branch: Branch) -> dict[str, Branch]:
+    """The clauses by their names, each at most once."""
+    found: dict[str, Branch] = {}
+    for clause in branches(branch, "where", "within", "having", "returns", "output_as"):
+        kind = clause.data.removesuffix("_as")
+        if kind in found:
+            word = "RETURN" if kind == "returns" else kind.upper()
+            raise fail(f"a second {word} clause", clause, "join conditions by AND" if kind in ("where", "having") else None)
+        found[kind] = clause
+    return found
+
+
+def _where(branch: Branch | None) -> tuple[Strategy, list[tuple[str, Span]], list[Expr], list[str]]:
+    """Strategy, the variables it names, conjuncts and ties."""
+    strategy, bound, where, ties = Strategy.SKIP_TILL_ANY_MATCH, list[tuple[str, Span]](), list[Expr](), list[str]()
+    for part in branches(branch) if branch is not None else []:
+        if part.data == "strategy":
+            strategy = Strategy(tokens(part)[0].lower())
+            bound = [(name(branches(b)[0]), _place(b)) for b in branches(part)]
+        else:
+            more, tied = conjuncts(part)
+            where += more
+            ties += tied
+    return strategy, bound, where, ties
+
+
+def _place(branch: Branch) -> Span:
+    token = tokens(branches(branch)[0])[0]
+    return Span(token.start_pos or 0, token.end_pos or 0)
+
+
+def _within(branch: Branch | None) -> Within | None:
+    if branch is None:
+        return None
+    unit = branches(branch, "unit")
+    try:
+        return read_window(tokens(branch)[0], tokens(unit[0])[0] if unit else None)
+    except QueryError as error:
+        raise fail(error.message, branch, error.hint) from None
+
+
+def _returns(branch: Branch | None) -> tuple[tuple[str, Expr], ...]:
+    found: dict[str, Expr] = {}
+    for part in branches(branch) if branch is not None else []:
+        value, called = branches(part)
+        if label(called) in found:
+            raise fail(f"RETURN names {quoted(label(called))} twice", called)
+        found[label(called)] = expression(value)
+    return tuple(found.items())
+
+
+def _output(branch: Branch | None) -> Output:
+    if branch is None:
+        return Output.ALL
+    word = tokens(branches(branch)[0])[0].type
+    return {"ALL": Output.ALL, "NON_OVERLAP": Output.NON_OVERLAP}.get(word, Output.EARLIEST_MAXIMAL)

@@ -1,0 +1,105 @@
+"""Text to a tree of the grammar, within limits; what does not fit becomes a :class:`QueryError`.
+
+The grammars are LALR(1), so that reading takes time linear in the text, whatever the text is. Trees that
+nest too deeply are refused here, before anything recursive looks at them.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import TypeAlias
+
+from lark import Lark, Token, Tree, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+
+from acep.errors import QueryError
+from acep.pattern.expressions import Span
+from acep.pattern.mistakes import explain
+
+__all__ = ["LONGEST", "Branch", "Leaf", "branches", "fail", "quoted", "read", "span", "tokens", "unquote"]
+
+LONGEST = 100_000
+"""The longest query, in characters."""
+
+_DEEPEST = 240
+
+Branch: TypeAlias = Tree[Token]
+Leaf: TypeAlias = Branch | Token
+
+
+@cache
+def grammar(name: str) -> Lark:
+    """The parser of a grammar file of this folder."""
+    text = files("acep.pattern").joinpath(f"{name}.lark").read_text(encoding="utf-8")
+    return Lark(text, parser="lalr", propagate_positions=True, maybe_placeholders=False)
+
+
+def read(name: str, text: str) -> Branch:
+    """The tree of ``text`` by the grammar ``name``. Raises :class:`QueryError` at the place of a mistake."""
+    if len(text) > LONGEST:
+        raise QueryError(f"the query is longer than {LONGEST} characters")
+    try:
+        tree = grammar(name).parse(text)
+    except UnexpectedToken as error:
+        token = error.token
+        end = token.type == "$END"
+        at = len(text.rstrip()) if end else token.start_pos or 0
+        raise explain(text, at, None if end else token, error.accepts or error.expected) from None
+    except UnexpectedCharacters as error:
+        raise explain(text, error.pos_in_stream or 0, None, error.allowed) from None
+    except UnexpectedInput as error:  # pragma: no cover: lark raises no other kind
+        raise QueryError("this query cannot be read", start=error.pos_in_stream) from None
+    _check_depth(tree)
+    return tree
+
+
+def _check_depth(tree: Branch) -> None:
+    stack = [(tree, 1)]
+    while stack:
+        branch, depth = stack.pop()
+        if depth > _DEEPEST:
+            raise fail("this is nested too deeply", branch)
+        stack.extend((child, depth + 1) for child in branch.children if isinstance(child, Tree))
+
+
+def span(leaf: Leaf) -> Span:
+    """Where a part of the tree stands."""
+    if isinstance(leaf, Token):
+        return Span(leaf.start_pos or 0, leaf.end_pos or 0)
+    if leaf.meta.empty:
+        return Span(0, 0)
+    return Span(leaf.meta.start_pos, leaf.meta.end_pos)
+
+
+def fail(message: str, at: Leaf | Span | None = None, hint: str | None = None) -> QueryError:
+    """A :class:`QueryError` at a place; the text is filled in by the front end."""
+    where = at if isinstance(at, Span) or at is None else span(at)
+    if where is None:
+        return QueryError(message, hint=hint)
+    return QueryError(message, start=where.start, end=where.end, hint=hint)
+
+
+def branches(branch: Branch, *names: str) -> list[Branch]:
+    """The subtrees directly below, of the given names if any are given."""
+    return [c for c in branch.children if isinstance(c, Tree) and (not names or c.data in names)]
+
+
+def tokens(branch: Branch) -> list[Token]:
+    """The tokens directly below."""
+    return [c for c in branch.children if isinstance(c, Token)]
+
+
+def unquote(token: Token) -> str:
+    """The name or text of a token, without its quotes; a doubled quote stands for one.
+
+    >>> unquote(Token("STRING", "'it''s'"))
+    "it's"
+    """
+    if token[:1] in ("'", '"', "`"):
+        return token[1:-1].replace(token[0] * 2, token[0])
+    return str(token)
+
+
+def quoted(name: str) -> str:
+    """A name as it is shown in a message: shortened, in backquotes."""
+    return f"`{name if len(name) <= 40 else name[:37] + '...'}`"

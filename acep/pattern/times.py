@@ -1,0 +1,189 @@
+"""Numbers with units: durations, windows and points in time, read from text and written again."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+
+from acep.errors import QueryError, suggest
+from acep.pattern.tree import Within
+
+__all__ = ["UNITS", "duration_text", "exact_number", "read_timestamp", "read_window", "timestamp_text", "unit_ns"]
+
+_NAMES = {
+    1: "ns nano nanos nanosecond nanoseconds",
+    1_000: "us µs micros microsecond microseconds",
+    1_000_000: "ms millis millisecond milliseconds",
+    1_000_000_000: "s sec secs second seconds",
+    60_000_000_000: "min mins minute minutes",
+    3_600_000_000_000: "h hr hrs hour hours",
+    86_400_000_000_000: "d day days",
+    604_800_000_000_000: "w week weeks",
+}
+UNITS = {name: ns for ns, names in _NAMES.items() for name in names.split()}
+"""Nanoseconds by the name of the unit, in lower case."""
+
+_LARGEST = 2**63 - 1
+_DIGITS = 400  # longer numbers are a mistake, and would take long to read
+_NUMBER = re.compile(r"(?:\d+(?:\.\d+)?|\.\d+)(?:e([+-]?\d+))?", re.IGNORECASE)
+_WINDOW = re.compile(r"\s*([\d.]\S*?)\s*([^\W\d]*)\s*")
+_TIMESTAMP = re.compile(
+    r"(\d{4})-(\d{1,2})-(\d{1,2})"
+    r"(?:[ T](\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?)?"
+    r"\s*(Z|[+-]\d{2}:?\d{2})?",
+    re.IGNORECASE,
+)
+
+
+def exact_number(text: str) -> Fraction:
+    """The exact value of a decimal number such as ``1.5`` or ``2e3``.
+
+    Raises :class:`QueryError` (without a place) if it is no number or out of all proportion.
+
+    >>> exact_number("1.5")
+    Fraction(3, 2)
+    """
+    found = _NUMBER.fullmatch(text)
+    if found is None:
+        raise QueryError(f"`{text[:40]}` is not a number")
+    exponent = found.group(1)
+    if len(text) > _DIGITS or (exponent is not None and abs(int(exponent)) > _DIGITS):
+        raise QueryError("this number is too long", hint=f"at most {_DIGITS} digits")
+    return Fraction(text)
+
+
+def unit_ns(name: str) -> int:
+    """Nanoseconds of a unit. Raises :class:`QueryError` (without a place) for an unknown one.
+
+    >>> unit_ns("Minutes")
+    60000000000
+    """
+    key = name.lower().replace("μ", "µ")  # two code points look the same
+    if key in UNITS:
+        return UNITS[key]
+    if key == "m":
+        raise QueryError("`m` could be minutes or months", hint="write `min` for minutes")
+    if key in ("month", "months", "mon", "year", "years", "y"):
+        raise QueryError(f"a {key.rstrip('s')} has no fixed length", hint="write days or weeks")
+    raise QueryError(f"unknown unit `{name[:40]}`", hint=suggest(key, [*UNITS, "events"]))
+
+
+def read_window(amount: str, unit: str | None) -> Within:
+    """The window of ``WITHIN amount unit``; without a unit the amount is in ticks of ``ts``.
+
+    Raises :class:`QueryError` (without a place) if the amount is not positive, not whole for events, or
+    beyond 64 bits.
+
+    >>> read_window("1", "hour")
+    Within(amount=Fraction(3600000000000, 1), unit='ns')
+    >>> read_window("500", "EVENTS")
+    Within(amount=Fraction(500, 1), unit='events')
+    """
+    number = exact_number(amount)
+    if unit is None:
+        return checked_window(Within(number, "ticks"))
+    if unit.lower() in ("event", "events"):
+        return checked_window(Within(number, "events"))
+    return checked_window(Within(number * unit_ns(unit), "ns"))
+
+
+def checked_window(within: Within) -> Within:
+    """The window itself, or :class:`QueryError` (without a place) if it makes no sense."""
+    if within.amount <= 0:
+        raise QueryError("WITHIN needs a positive length")
+    if within.unit == "events" and within.amount.denominator != 1:
+        raise QueryError("WITHIN needs a whole number of events")
+    if within.amount > _LARGEST:
+        raise QueryError("this window is too long", hint="at most 2**63 - 1 nanoseconds, ticks or events")
+    return within
+
+
+def window_of(value: object) -> Within | None:
+    """The window of an argument: a number of ticks, a text such as ``"1 hour"`` or ``"5 EVENTS"``, a
+    :class:`~datetime.timedelta`, or ``None`` for no window.
+
+    >>> window_of("5 events")
+    Within(amount=Fraction(5, 1), unit='events')
+    """
+    match value:
+        case None:
+            return None
+        case timedelta():
+            return checked_window(Within(Fraction(value // timedelta(microseconds=1)) * 1000, "ns"))
+        case str():
+            found = _WINDOW.fullmatch(value[: 2 * _DIGITS])
+            if found is None:
+                raise QueryError(f"`{value[:40]}` is not a window", hint='write "1 hour", "5 EVENTS" or a number')
+            return read_window(found.group(1), found.group(2) or None)
+        case bool():
+            pass
+        case int() | Fraction():
+            return checked_window(Within(Fraction(value), "ticks"))
+        case float() if math.isfinite(value):
+            return checked_window(Within(Fraction(str(value)), "ticks"))
+    raise QueryError(f"within={value!r} is not a window", hint='write "1 hour", "5 EVENTS" or a number')
+
+
+def read_timestamp(text: str) -> int:
+    """Nanoseconds since 1970-01-01 UTC of an ISO date, or date and time; without a zone it is UTC.
+
+    Raises :class:`QueryError` (without a place) if it is none or beyond 64 bits (1677 to 2262).
+
+    >>> read_timestamp("1970-01-01 00:00:01.5")
+    1500000000
+    """
+    found = _TIMESTAMP.fullmatch(text.strip()[:80])
+    hint = "write '2024-01-31', '2024-01-31 10:00:00.25' or '2024-01-31T10:00:00+01:00'"
+    if found is None:
+        raise QueryError(f"`{text[:40]}` is not a timestamp", hint=hint)
+    year, month, day, hour, minute, second, fraction, zone = found.groups()
+    try:
+        moment = datetime(int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0), tzinfo=UTC)
+    except ValueError as error:
+        raise QueryError(f"`{text[:40]}` is not a timestamp: {error}", hint=hint) from None
+    seconds = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(seconds=1)
+    if zone and zone not in "Zz":
+        offset = int(zone[1:3]) * 3600 + int(zone[-2:]) * 60
+        seconds -= offset if zone[0] == "+" else -offset
+    ns = seconds * 1_000_000_000 + int((fraction or "").ljust(9, "0"))
+    if abs(ns) > _LARGEST:
+        raise QueryError("this timestamp is out of range", hint="years 1678 to 2261")
+    return ns
+
+
+def decimal_text(number: Fraction) -> str:
+    """A fraction as a decimal if it has a finite one, else as ``p/q``."""
+    if number.denominator == 1:
+        return str(number.numerator)
+    for digits in range(1, _DIGITS + 1):
+        scaled = number * 10**digits
+        if scaled.denominator == 1:
+            whole = str(abs(scaled.numerator)).rjust(digits + 1, "0")
+            return f"{'-' if number < 0 else ''}{whole[:-digits]}.{whole[-digits:]}"
+    return f"{number.numerator}/{number.denominator}"
+
+
+def duration_text(ns: Fraction) -> str:
+    """A length of time in the largest unit in which it is whole.
+
+    >>> duration_text(Fraction(5_400_000_000_000)), duration_text(Fraction(1, 2))
+    ('90 min', '0.5 ns')
+    """
+    names = {ns: names.split()[0] for ns, names in _NAMES.items()}
+    for size in sorted(names, reverse=True):
+        if ns != 0 and (ns / size).denominator == 1:
+            return f"{ns // size} {names[size]}"
+    return f"{decimal_text(ns)} ns"
+
+
+def timestamp_text(ns: int) -> str:
+    """A point in time as ISO text in UTC.
+
+    >>> timestamp_text(1_500_000_000)
+    '1970-01-01 00:00:01.500000000'
+    """
+    seconds, rest = divmod(ns, 1_000_000_000)
+    moment = datetime(1970, 1, 1) + timedelta(seconds=seconds)
+    return moment.isoformat(" ") + (f".{rest:09d}" if rest else "")

@@ -1,0 +1,99 @@
+"""Ways through a pattern and through an expression: what is in them, in the order of the text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from acep.pattern.evaluation import leaves_of
+from acep.pattern.expressions import Expr
+from acep.pattern.tree import Choice, Component, EventSet, Negation, Node, Repeat, Sequence
+
+__all__ = [
+    "components",
+    "group_variables",
+    "kleene_variables",
+    "mentioned",
+    "negated_variables",
+    "nodes",
+    "parts",
+    "positions",
+    "variables",
+]
+
+
+def parts(node: Node) -> tuple[Node, ...]:
+    """The direct parts of a node, in order."""
+    match node:
+        case Repeat(item=item):
+            return (item,)
+        case Sequence(items=items) | Choice(items=items):
+            return items
+        case EventSet(items=members):
+            return members
+        case _:
+            return ()
+
+
+def nodes(node: Node) -> Iterator[Node]:
+    """The node and all below it, in the order of the text."""
+    stack = [node]
+    while stack:
+        item = stack.pop()
+        yield item
+        stack.extend(reversed(parts(item)))
+
+
+def components(node: Node) -> tuple[Component | Negation, ...]:
+    """The components and negations below a node, in the order of the text."""
+    return tuple(n for n in nodes(node) if isinstance(n, (Component, Negation)))
+
+
+def variables(node: Node) -> tuple[str, ...]:
+    """The variables below a node, each once, negated ones too, in the order of the text."""
+    return tuple(dict.fromkeys(c.var for c in components(node)))
+
+
+def negated_variables(node: Node) -> frozenset[str]:
+    """The variables of negations."""
+    return frozenset(c.var for c in components(node) if isinstance(c, Negation))
+
+
+def kleene_variables(node: Node) -> frozenset[str]:
+    """The variables of components that a repetition of their own may bind more than once."""
+    return frozenset(
+        n.item.var
+        for n in nodes(node)
+        if isinstance(n, Repeat) and isinstance(n.item, Component) and (n.high is None or n.high > 1)
+    )
+
+
+def group_variables(node: Node) -> frozenset[str]:
+    """The variables, negated ones too, inside a group that may be walked more than once."""
+    found: set[str] = set()
+    for n in nodes(node):
+        if isinstance(n, Repeat) and not isinstance(n.item, Component) and (n.high is None or n.high > 1):
+            found.update(variables(n.item))
+    return frozenset(found)
+
+
+def mentioned(expr: Expr) -> tuple[str, ...]:
+    """The variables in an expression, each once, in the order of the text."""
+    return tuple(dict.fromkeys(leaf.var for leaf in leaves_of(expr)))
+
+
+def positions(node: Node) -> int:
+    """How many components stand in the pattern when its repetitions are written out.
+
+    >>> from acep.pattern.tree import Component
+    >>> positions(Repeat(Component("a", ("A",)), 2, 5))
+    5
+    """
+    match node:
+        case Component() | Negation():
+            return 1
+        case Repeat(item=item, low=low, high=high):
+            return positions(item) * max(1, low if high is None else high)
+        case _:
+            return sum(positions(part) for part in parts(node))
+
+
