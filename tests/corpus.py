@@ -179,7 +179,7 @@ def _case(file: str, raw: dict[str, Any]) -> Case:
     if raw.get("ordered") and "matches" not in raw:
         raise CorpusError(f"{where}: `ordered` speaks of `matches`")
     ruling = raw["ruling"]
-    columns, names = _events(where, raw["events"])
+    columns, names = _events(where, raw["events"], raw.get("ts", "ts") == "ts")
     columns = _typed(where, columns, raw.get("schema", {}))
     have = [name for name, _ in columns]
     stream = {"ts": "ts", "type": "type"} | {k: raw[k] for k in STREAM_KEYS if k in raw}
@@ -227,8 +227,8 @@ def _raises(where: str, raw: Any) -> Raises:
 _WORD = re.compile(r"([A-Za-z_]+)(-?\d+)?")
 
 
-def _events(where: str, raw: Any) -> tuple[tuple[tuple[str, tuple[Cell, ...]], ...], dict[str, int]]:
-    """Columns, and what the rows are called."""
+def _events(where: str, raw: Any, timed: bool) -> tuple[tuple[tuple[str, tuple[Cell, ...]], ...], dict[str, int]]:
+    """Columns, and what the rows are called; ``timed``: a missing column ``ts`` is filled in."""
     names: dict[str, int] = {}
     if isinstance(raw, list):
         heads = list(dict.fromkeys(key for row in raw for key in row))
@@ -244,8 +244,7 @@ def _events(where: str, raw: Any) -> tuple[tuple[tuple[str, tuple[Cell, ...]], .
         if None in words:
             raise CorpusError(f"{where}: an event is a type and a ts: {raw!r}")
         parts = [(word[1], word[2]) for word in words if word is not None]
-        timed = {ts is not None for _, ts in parts}
-        if len(timed) > 1:
+        if len({ts is not None for _, ts in parts}) > 1:
             raise CorpusError(f"{where}: either every event has a ts or none")
         times = [int(ts) if ts is not None else row + 1 for row, (_, ts) in enumerate(parts)]
         for row, (kind, time) in enumerate(zip((kind for kind, _ in parts), times, strict=True)):
@@ -260,7 +259,7 @@ def _events(where: str, raw: Any) -> tuple[tuple[tuple[str, tuple[Cell, ...]], .
         names = {label: row for row, label in enumerate(labels)}
         if len(names) < size:
             raise CorpusError(f"{where}: the same label twice")
-    if "ts" not in table:
+    if timed and "ts" not in table:
         table["ts"] = list(range(1, size + 1))
     return tuple((head, tuple(values)) for head, values in table.items()), names
 
