@@ -24,7 +24,7 @@ __all__ = ["regex"]
 def regex(
     text: str,
     *,
-    within: float | Fraction | str | timedelta | None,
+    within: float | Fraction | str | timedelta | None = None,
     errors: Errors = 0,
     by: str | Many[str] | None = None,
     strategy: str | Strategy = Strategy.SKIP_TILL_ANY_MATCH,

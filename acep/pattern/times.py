@@ -73,7 +73,7 @@ def unit_ns(name: str) -> int:
 def read_window(amount: str, unit: str | None) -> Within:
     """The window of ``WITHIN amount unit``; without a unit the amount is in ticks of ``ts``.
 
-    Raises :class:`QueryError` (without a place) if the amount is not positive, not whole for events, or
+    Raises :class:`QueryError` (without a place) if the amount is negative, no positive whole number of events, or
     beyond 64 bits.
 
     >>> read_window("1", "hour")
@@ -91,7 +91,7 @@ def read_window(amount: str, unit: str | None) -> Within:
 
 def checked_window(within: Within) -> Within:
     """The window itself, or :class:`QueryError` (without a place) if it makes no sense."""
-    if within.amount <= 0:
+    if within.amount < 0 or (within.unit == "events" and within.amount == 0):
         raise QueryError("WITHIN needs a positive length")
     if within.unit == "events" and within.amount.denominator != 1:
         raise QueryError("WITHIN needs a whole number of events")
