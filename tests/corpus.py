@@ -7,7 +7,7 @@ A case is a query, a small stream, and *all* its matches, worked out by hand fro
     ``"A1 B2 B2"`` is one event a word: its type, then its ``ts``. Where no word has a ``ts`` it is 1, 2, ...
     Several lines are a table: a line of column names, then a line a row; ``-`` is null, ``NaN`` a float
     that is none. Without a column ``ts`` it is 1, 2, ...; a column ``label`` only names rows for ``matches``.
-    A list of inline tables does as well.
+    A list of inline tables does as well. ``schema`` gives the types of columns where their values do not tell.
 ``matches``
     ``"a=A1 b=B2,B3 !1"`` binds ``a`` and ``b``, with error 1 (default 0). An event is named by its row (0-based), by
     its label, or, in the short form, by its word; ``B2'`` is the second event of that word. In a letter expression
@@ -77,7 +77,8 @@ class Raises:
 
 @dataclass(frozen=True)
 class Case:
-    """One case. ``columns`` are the stream's columns in order; ``query_options`` go to ``parse`` or ``regex``,
+    """One case. ``columns`` are the stream's columns in order, ``kinds`` the types of those for which the case gives
+    one; ``query_options`` go to ``parse`` or ``regex``,
     ``stream_options`` (``ts``, ``type``, ``seq``, ``id``, ``unit``) to ``match``."""
 
     file: str
@@ -87,6 +88,7 @@ class Case:
     text: str
     letters: bool
     columns: tuple[tuple[str, tuple[Cell, ...]], ...]
+    kinds: Mapping[str, str] = field(default_factory=dict)
     query_options: Mapping[str, Any] = field(default_factory=dict)
     stream_options: Mapping[str, Any] = field(default_factory=dict)
     matches: tuple[Match, ...] | None = None
@@ -109,14 +111,29 @@ class Case:
 
     def table(self) -> pa.Table:
         """The stream, as Arrow."""
-        return pa.table({name: _array(name, values) for name, values in self.columns})
+        return pa.table(
+            {
+                name: _array(name, values, self.kinds.get(name))
+                for name, values in self.columns
+            }
+        )
 
 
 QUERY_KEYS = {"errors", "weights"}
 LETTER_KEYS = {"within", "by", "strategy", "output"} | QUERY_KEYS
 STREAM_KEYS = {"ts", "type", "seq", "id", "unit"}
 CASE_KEYS = (
-    {"name", "ruling", "why", "query", "regex", "events", "matches", "contains", "count"}
+    {
+        "name",
+        "ruling",
+        "why",
+        "query",
+        "regex",
+        "events",
+        "matches",
+        "contains",
+        "count",
+    }
     | {"ordered", "raises", "schema"}
     | LETTER_KEYS
     | STREAM_KEYS
@@ -168,20 +185,33 @@ def _case(file: str, raw: dict[str, Any]) -> Case:
         raise CorpusError(f"{where}: one of `query` and `regex`")
     letters = "regex" in raw
     if not letters and (strange := (LETTER_KEYS - QUERY_KEYS) & set(raw)):
-        raise CorpusError(f"{where}: {', '.join(sorted(strange))} stand in the text of a query")
+        raise CorpusError(
+            f"{where}: {', '.join(sorted(strange))} stand in the text of a query"
+        )
     expected = {"matches", "raises"} & set(raw)
-    if len(expected) > 1 or (not expected and "count" not in raw and "contains" not in raw):
-        raise CorpusError(f"{where}: one of `matches`, `contains` with `count`, and `raises`")
+    if len(expected) > 1 or (
+        not expected and "count" not in raw and "contains" not in raw
+    ):
+        raise CorpusError(
+            f"{where}: one of `matches`, `contains` with `count`, and `raises`"
+        )
     if "matches" in raw and {"count", "contains"} & set(raw):
-        raise CorpusError(f"{where}: `matches` are all matches: no `count`, no `contains`")
+        raise CorpusError(
+            f"{where}: `matches` are all matches: no `count`, no `contains`"
+        )
     if "contains" in raw and "count" not in raw:
         raise CorpusError(f"{where}: `contains` needs `count`")
     if raw.get("ordered") and "matches" not in raw:
         raise CorpusError(f"{where}: `ordered` speaks of `matches`")
     ruling = raw["ruling"]
     columns, names = _events(where, raw["events"], raw.get("ts", "ts") == "ts")
-    columns = _typed(where, columns, raw.get("schema", {}))
     have = [name for name, _ in columns]
+    kinds = raw.get("schema", {})
+    _known(f"{where}: schema", kinds, have)
+    if odd := sorted(set(kinds.values()) - set(SCHEMA)):
+        raise CorpusError(
+            f"{where}: a column is one of {', '.join(SCHEMA)}, not {', '.join(odd)}"
+        )
     stream = {"ts": "ts", "type": "type"} | {k: raw[k] for k in STREAM_KEYS if k in raw}
     if "raises" not in raw:
         for key in ("ts", "type", "seq", "id"):
@@ -203,7 +233,10 @@ def _case(file: str, raw: dict[str, Any]) -> Case:
         text=raw["regex"] if letters else raw["query"],
         letters=letters,
         columns=columns,
-        query_options={k: raw[k] for k in raw if k in (LETTER_KEYS if letters else QUERY_KEYS)},
+        kinds=kinds,
+        query_options={
+            k: raw[k] for k in raw if k in (LETTER_KEYS if letters else QUERY_KEYS)
+        },
         stream_options=stream,
         matches=matches("matches") if "matches" in raw else None,
         contains=matches("contains"),
@@ -227,18 +260,26 @@ def _raises(where: str, raw: Any) -> Raises:
 _WORD = re.compile(r"([A-Za-z_]+)(-?\d+)?")
 
 
-def _events(where: str, raw: Any, timed: bool) -> tuple[tuple[tuple[str, tuple[Cell, ...]], ...], dict[str, int]]:
+def _events(
+    where: str, raw: Any, timed: bool
+) -> tuple[tuple[tuple[str, tuple[Cell, ...]], ...], dict[str, int]]:
     """Columns, and what the rows are called; ``timed``: a missing column ``ts`` is filled in."""
     names: dict[str, int] = {}
     if isinstance(raw, list):
         heads = list(dict.fromkeys(key for row in raw for key in row))
         table = {head: [row.get(head) for row in raw] for head in heads}
     elif "\n" in raw.strip():
-        header, *lines = (line.split() for line in raw.strip().splitlines() if line.strip())
+        header, *lines = (
+            line.split() for line in raw.strip().splitlines() if line.strip()
+        )
         for number, line in enumerate(lines):
             if len(line) != len(header):
-                raise CorpusError(f"{where}: row {number} of `events` has {len(line)} cells, not {len(header)}")
-        table = {head: [_cell(line[c]) for line in lines] for c, head in enumerate(header)}
+                raise CorpusError(
+                    f"{where}: row {number} of `events` has {len(line)} cells, not {len(header)}"
+                )
+        table = {
+            head: [_cell(line[c]) for line in lines] for c, head in enumerate(header)
+        }
     else:
         words = [_WORD.fullmatch(word) for word in raw.split()]
         if None in words:
@@ -246,8 +287,12 @@ def _events(where: str, raw: Any, timed: bool) -> tuple[tuple[tuple[str, tuple[C
         parts = [(word[1], word[2]) for word in words if word is not None]
         if len({ts is not None for _, ts in parts}) > 1:
             raise CorpusError(f"{where}: either every event has a ts or none")
-        times = [int(ts) if ts is not None else row + 1 for row, (_, ts) in enumerate(parts)]
-        for row, (kind, time) in enumerate(zip((kind for kind, _ in parts), times, strict=True)):
+        times = [
+            int(ts) if ts is not None else row + 1 for row, (_, ts) in enumerate(parts)
+        ]
+        for row, (kind, time) in enumerate(
+            zip((kind for kind, _ in parts), times, strict=True)
+        ):
             name = f"{kind}{time}"
             while name in names:
                 name += "'"
@@ -283,30 +328,7 @@ def _cell(text: str) -> Cell:
     return text
 
 
-def _typed(
-    where: str, columns: tuple[tuple[str, tuple[Cell, ...]], ...], schema: Mapping[str, str]
-) -> tuple[tuple[str, tuple[Cell, ...]], ...]:
-    """Checks ``schema``, and marks the columns that it names."""
-    _known(f"{where}: schema", schema, [name for name, _ in columns])
-    for kind in schema.values():
-        if kind not in SCHEMA:
-            raise CorpusError(f"{where}: a column is one of {', '.join(SCHEMA)}, not {kind!r}")
-    return tuple((name, Column(values, schema.get(name))) for name, values in columns)
-
-
-class Column(tuple[Cell, ...]):
-    """Values, and the name of their type where the case gives one."""
-
-    kind: str | None
-
-    def __new__(cls, values: Iterable[Cell], kind: str | None = None) -> Column:
-        self = super().__new__(cls, values)
-        self.kind = kind
-        return self
-
-
-def _array(name: str, values: tuple[Cell, ...]) -> pa.Array:
-    kind = values.kind if isinstance(values, Column) else None
+def _array(name: str, values: tuple[Cell, ...], kind: str | None) -> pa.Array:
     if kind is not None:
         if kind == "utc":
             return pa.array([_utc(v) for v in values], SCHEMA[kind])
@@ -329,7 +351,9 @@ def _utc(value: Cell) -> Cell:
 # Matches ----------------------------------------------------------------------------------------
 
 
-def _match(where: str, raw: Any, names: Mapping[str, int], letters: bool, size: int) -> Match:
+def _match(
+    where: str, raw: Any, names: Mapping[str, int], letters: bool, size: int
+) -> Match:
     bind: dict[str, list[Ref]] = {}
     error: str | int | float = 0
     bundle: Cell = None
@@ -357,13 +381,22 @@ def _match(where: str, raw: Any, names: Mapping[str, int], letters: bool, size: 
                 raise CorpusError(f"{where}: {word!r} in a match")
     else:
         _known(f"{where}: match", raw, MATCH_KEYS)
-        bind, error, bundle = raw.get("bind", {}), raw.get("error", 0), raw.get("bundle")
+        bind, error, bundle = (
+            raw.get("bind", {}),
+            raw.get("error", 0),
+            raw.get("bundle"),
+        )
         key, has_key = raw.get("key", {}), "key" in raw
         ret, has_ret = raw.get("ret", {}), "ret" in raw
-    rows = {var: tuple(_row(where, ref, names, size) for ref in refs) for var, refs in bind.items()}
+    rows = {
+        var: tuple(_row(where, ref, names, size) for ref in refs)
+        for var, refs in bind.items()
+    }
     flat = [row for some in rows.values() for row in some]
     if not flat or len(set(flat)) < len(flat):
-        raise CorpusError(f"{where}: a match binds at least one event, and none twice: {raw!r}")
+        raise CorpusError(
+            f"{where}: a match binds at least one event, and none twice: {raw!r}"
+        )
     return Match(
         bindings=tuple(sorted(rows.items())),
         error=Fraction(str(error)),

@@ -199,7 +199,11 @@ def query_of(case: Case) -> Query:
 def ids_of(case: Case) -> dict[Any, int]:
     """Rows by event id."""
     name = case.stream_options.get("id")
-    return {id_: row for row, id_ in enumerate(case.column(name))} if name else {row: row for row in range(len(case))}
+    return (
+        {id_: row for row, id_ in enumerate(case.column(name))}
+        if name
+        else {row: row for row in range(len(case))}
+    )
 
 
 def stream_rows(case: Case) -> list[int]:
@@ -222,7 +226,12 @@ def got(matches: Iterable[Any], ids: Mapping[Any, int]) -> list[Got]:
     """What an engine gave, in rows."""
     return [
         Got(
-            bindings=tuple(sorted((var, tuple(ids[i] for i in some)) for var, some in m.bindings.items())),
+            bindings=tuple(
+                sorted(
+                    (var, tuple(ids[i] for i in some))
+                    for var, some in m.bindings.items()
+                )
+            ),
             error=Fraction(str(m.error)),
             start=moment(m.start),
             end=moment(m.end),
@@ -236,7 +245,9 @@ def got(matches: Iterable[Any], ids: Mapping[Any, int]) -> list[Got]:
 
 def whole(case: Case, engine: str) -> list[Got]:
     """All events at once."""
-    found = acep.match(case.table(), query_of(case), engine=engine, **case.stream_options)
+    found = acep.match(
+        case.table(), query_of(case), engine=engine, **case.stream_options
+    )
     return got(found, derived_ids(case))
 
 
@@ -279,7 +290,9 @@ def pushed(case: Case, engine: str, *, restored: bool) -> list[Got]:
 def judged(case: Case) -> list[Got]:
     """The oracle's, which knows integers only."""
     query = query_of(case)
-    options = {name: case.stream_options.get(name) for name in ("ts", "type", "id", "seq")}
+    options = {
+        name: case.stream_options.get(name) for name in ("ts", "type", "id", "seq")
+    }
     columns = {name: list(values) for name, values in case.columns}
     ts = options["ts"]
     tick = Fraction(UNITS.get(str(case.stream_options.get("unit")), 1))
@@ -289,11 +302,16 @@ def judged(case: Case) -> list[Got]:
         tick, epoch = Fraction(1000), dt.datetime(1970, 1, 1)
         for name, values in columns.items():
             if any(isinstance(value, dt.date) for value in values):
-                columns[name] = [_microseconds(moment(value) - epoch) for value in values]
+                columns[name] = [
+                    _microseconds(moment(value) - epoch) for value in values
+                ]
         names = dict(zip(columns[ts], times, strict=True))
     if query.within is not None and query.within.unit == "ns":
         query = replace(query, within=Within(query.within.amount / tick, "ticks"))
-    rows = [{name: values[row] for name, values in columns.items()} for row in range(len(case))]
+    rows = [
+        {name: values[row] for name, values in columns.items()}
+        for row in range(len(case))
+    ]
     found = oracle(query, rows, **options)
     return [
         replace(
@@ -337,20 +355,32 @@ def told(match: Match, one: Got, *, times: bool, values: bool) -> Got:
         end=one.end if times else None,
         bundle=one.bundle if match.bundle is not None else None,
         key=one.key if match.key is not None else (),
-        values=tuple((k, v) for k, v in one.values) if values and match.values is not None else (),
+        values=tuple((k, v) for k, v in one.values)
+        if values and match.values is not None
+        else (),
     )
 
 
-def compare(case: Case, found: list[Got], *, ordered: bool = True, values: bool = True) -> None:
+def compare(
+    case: Case, found: list[Got], *, ordered: bool = True, values: bool = True
+) -> None:
     """Fails unless these are the case's matches."""
     times = not query_of(case).sources
-    twice = {one.bindings for one in found if [o.bindings for o in found].count(one.bindings) > 1}
+    twice = {
+        one.bindings
+        for one in found
+        if [o.bindings for o in found].count(one.bindings) > 1
+    }
     assert not twice, f"given twice: {sorted(twice)}"
     by_binding = {one.bindings: one for one in found}
     wanted = case.matches if case.matches is not None else case.contains
     missing = [shown(case, m.bindings) for m in wanted if m.bindings not in by_binding]
     known = {m.bindings for m in wanted}
-    surplus = [shown(case, b) for b in by_binding if b not in known] if case.matches is not None else []
+    surplus = (
+        [shown(case, b) for b in by_binding if b not in known]
+        if case.matches is not None
+        else []
+    )
     assert (missing, surplus) == ([], []), f"missing: {missing}; too many: {surplus}"
     if case.count is not None:
         assert len(found) == case.count
@@ -360,7 +390,9 @@ def compare(case: Case, found: list[Got], *, ordered: bool = True, values: bool 
             want = replace(want, start=None, end=None)
         if not values:
             want = replace(want, values=())
-        assert told(match, by_binding[match.bindings], times=times, values=values) == want
+        assert (
+            told(match, by_binding[match.bindings], times=times, values=values) == want
+        )
     if ordered and case.ordered:
         assert [one.bindings for one in found] == [m.bindings for m in wanted]
 
@@ -371,7 +403,9 @@ def shown(case: Case, bindings: tuple[tuple[str, tuple[int, ...]], ...]) -> str:
 
 
 def cases(of: Iterable[Case]) -> Any:
-    return pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in of])
+    return pytest.mark.parametrize(
+        "case", [pytest.param(case, id=case.id) for case in of]
+    )
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -421,10 +455,15 @@ def test_found_with_less_is_found_with_more(case: Case) -> None:
     if query.output.value != "all" or query.sources:
         return
     few = {m.bindings: m.error for m in _matches(case, query)}
-    more = {m.bindings: m.error for m in _matches(case, replace(query, errors=query.errors + 1))}
+    more = {
+        m.bindings: m.error
+        for m in _matches(case, replace(query, errors=query.errors + 1))
+    }
     assert all(more.get(bindings) == error for bindings, error in few.items())
 
 
 def _matches(case: Case, query: Query) -> list[Got]:
-    return got(acep.match(case.table(), query, engine=ENGINES[0], **case.stream_options), ids_of(case))
-
+    return got(
+        acep.match(case.table(), query, engine=ENGINES[0], **case.stream_options),
+        ids_of(case),
+    )
