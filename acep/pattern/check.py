@@ -17,7 +17,7 @@ from acep.pattern.closure import close_equalities
 from acep.pattern.evaluation import children, leaves_of
 from acep.pattern.expressions import Aggregate, Attribute, Expr, Length, Span
 from acep.pattern.operands import check_condition, kind_of
-from acep.pattern.tree import Choice, Component, Negation, Node, Query, Repeat, Sequence
+from acep.pattern.tree import Choice, Component, Negation, Node, Query, Sequence
 from acep.pattern.walk import (
     components,
     kleene_variables,
@@ -229,12 +229,10 @@ def _check_result(expr: Expr, names: _Names) -> None:
 def _check_negations(query: Query, places: Places) -> None:
     if query.within is not None:
         return
-    for leading, var in [(True, v) for v in _open_ended(query.pattern, last=False)] + [
-        (False, v) for v in _open_ended(query.pattern, last=True)
-    ]:
-        side = "before" if leading else "after"
-        hint = "add WITHIN: it says how far to look"
-        raise _fail(f"no component stands {side} the negation of `{var}`", _place(places, var, 0), hint)
+    for last in (False, True):
+        for var in _open_ended(query.pattern, last=last):
+            message = f"no component stands {'after' if last else 'before'} the negation of `{var}`"
+            raise _fail(message, _place(places, var, 0), "add WITHIN: it says how far to look")
 
 
 def _open_ended(node: Node, *, last: bool) -> list[str]:
@@ -287,7 +285,8 @@ def checked_weights(weights: object, known: tuple[str, ...]) -> tuple[tuple[str,
             continue
         number = _exact(weight)
         if number is None or number <= 0:
-            raise QueryError(f"weights: {weight!r} is no weight for `{var}`", hint="a positive number, or math.inf")
+            message = f"weights: {weight!r} is no weight for `{var}`"
+            raise QueryError(message, hint="a positive number, or math.inf for what may not be missing")
         found[var] = number
     return tuple(sorted(found.items(), key=lambda pair: pair[0]))
 

@@ -45,7 +45,10 @@ def pattern(branch: Branch, places: Places) -> Node:
         items = branches(option)
         if len(items) > 1 and any(item.data != "set" for item in items):
             raise fail("several components need SEQ", option, "write PATTERN SEQ(A a, B b)")
-    return _alternatives(branch, places)
+    node = _alternatives(branch, places)
+    if not _binds(node):
+        raise fail("the pattern binds no event", branch, "add a component that is not negated")
+    return node
 
 
 # ---- plain constructors, shared with the letter expressions

@@ -44,6 +44,7 @@ _RESERVED = {
     "all", "and", "any", "as", "between", "earliest", "false", "from", "having", "in", "is", "like", "non", "not",
     "null", "or", "output", "pattern", "return", "seq", "timestamp", "true", "where", "within",
 }  # fmt: skip
+_STRATEGIES = {s.value for s in Strategy}
 _OUTPUTS = {Output.ALL: "ALL", Output.NON_OVERLAP: "NON OVERLAP", Output.EARLIEST_MAXIMAL: "EARLIEST MAXIMAL"}
 
 # How tightly an operator binds; a part that binds less is put in parentheses.
@@ -56,7 +57,7 @@ _LEVELS = {"or": _OR, "and": _AND, "+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PR
 
 def _name(name: str) -> str:
     """A variable or type as it can be read again."""
-    if _PLAIN.fullmatch(name) and name.lower() not in _RESERVED:
+    if _PLAIN.fullmatch(name) and name.lower() not in _RESERVED and name.lower() not in _STRATEGIES:
         return name
     return "`" + name.replace("`", "``") + "`"
 
@@ -264,7 +265,7 @@ def canonical(query: Query) -> str:
     '/* errors 1 */ PATTERN SEQ(A a, B+ b[]) WHERE skip_till_any_match() {[k] AND b[i].x > 3} WITHIN 1 h'
     """
     head = list(_budget(query))
-    words = [f"/* {', '.join(head)} */"] if head else []
+    words = [f"/* {', '.join(head).replace('*/', '*|')} */"] if head else []
     if query.sources:
         words.append("FROM " + ", ".join(f"({canonical(s.query)}) AS {_name(s.type)}" for s in query.sources))
     if query.letters:

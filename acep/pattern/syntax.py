@@ -21,7 +21,7 @@ __all__ = ["LONGEST", "Branch", "Leaf", "branches", "fail", "quoted", "read", "s
 LONGEST = 100_000
 """The longest query, in characters."""
 
-_DEEPEST = 240
+_DEEPEST = 150
 
 Branch: TypeAlias = Tree[Token]
 Leaf: TypeAlias = Branch | Token
