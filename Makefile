@@ -4,22 +4,69 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+LOWEST := .venv-lowest
 
-# How many cases the random tests try; see tests/conftest.py.
+# The stream and the query of the demo, where its own are not wanted: make demo EVENTS=ticks.parquet QUERY=rise.sase
+EVENTS ?=
+QUERY  ?=
+DEMO_ARGS ?= $(if $(EVENTS),--events '$(EVENTS)') $(if $(QUERY),--query '$(QUERY)')
+
+# What pytest is given besides: make test PYTEST_ARGS='-k corpus'
+PYTEST_ARGS ?=
+# How many processes test at once; Spark tests stay in one of them, since they share a session.
+WORKERS ?= 2
+
+# How many cases the random tests try, as a multiple of their usual number (tests/conftest.py).
 export ACEP_CASES
 
 .DEFAULT_GOAL := help
 
-.PHONY: help
+.PHONY: help venv test lint types format demo test-lower-bounds wheel clean
+
 help:  ## list what make can do
-	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 22
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1:\2/p' Makefile | awk -F: '{printf "  %-20s%s\n", $$1, $$2}'
 
-.PHONY: venv
-venv: $(STAMP)  ## make .venv with everything installed, acep itself as an editable install
+venv: $(STAMP)  ## make .venv with everything in it, acep itself as an editable install
 
-# The virtual environment is made again from nothing when what it should hold has changed.
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet -e '.[spark,pandas,polars,test,dev]'
 	touch $@
+
+test: lint types  ## check style and types, run all tests
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
+
+lint: $(STAMP)  ## check style
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+# Types are checked on an installed copy: in the working tree acep.learning and acep.sketches are not where mypy looks.
+types: $(STAMP)  ## check types
+	rm -rf build/types
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --target build/types .
+	cd build/types && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache -p acep
+
+format: $(STAMP)  ## format the code and mend what can be mended without thought
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+demo: $(STAMP)  ## see it work; EVENTS= and QUERY= name another stream and query
+	$(BIN)/python -m acep.demo $(DEMO_ARGS)
+
+# The oldest releases that pyproject.toml allows, and the tests that show that they suffice.
+test-lower-bounds: $(LOWEST)/.installed  ## test with the oldest supported dependencies
+	$(LOWEST)/bin/python -m pytest $(PYTEST_ARGS) -m 'not spark' tests
+
+$(LOWEST)/.installed: pyproject.toml tests/lower-bounds.txt
+	$(PYTHON) -m venv --clear $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet --upgrade pip
+	$(LOWEST)/bin/python -m pip install --quiet -c tests/lower-bounds.txt -e '.[spark,pandas,polars,test]'
+	touch $@
+
+wheel: $(STAMP)  ## build the wheel into dist/
+	$(BIN)/python -m build --wheel --outdir dist .
+
+clean:  ## remove everything that was made
+	rm -rf $(VENV) $(LOWEST) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find acep learning sketches tests -name __pycache__ -type d -prune -exec rm -rf {} +
