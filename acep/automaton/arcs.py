@@ -124,8 +124,8 @@ def compose(automaton: Thompson) -> Arcs:
             for edge in leaving[at.place]:
                 if edge.kind != "letter":
                     continue
-                target = automaton.letters[edge.number]
-                resets = tuple(g for g in target.groups if g in at.entered)
+                groups = automaton.letters[edge.number].groups
+                resets = tuple(g for g in groups if g in at.entered)
                 crossings = at.crossings
                 if not number:
                     crossings = tuple(c for c in crossings if automaton.negations[c.negation].leading)

@@ -113,9 +113,7 @@ def assemble(automaton: Thompson, arcs: Arcs, predicates: tuple[Expr, ...]) -> P
     kleene = frozenset(letter.var for letter in automaton.letters if letter.kleene is not None)
     forms = tuple(_form(i, p, kleene) for i, p in enumerate(predicates))
     bindable = _may_be_bound(automaton, arcs)
-    steps = tuple(
-        tuple(_step(automaton, arcs, arc, forms, bindable[arc.source]) for arc in here) for here in arcs.arcs
-    )
+    steps = tuple(tuple(_step(automaton, arcs, arc, forms, bindable[arc.source]) for arc in here) for here in arcs.arcs)
     ending = tuple(
         tuple(
             f.from_registers()
@@ -181,7 +179,7 @@ class _Form:
         """If the predicate is decided by the n-th event of ``var``: n, else 0."""
         if var not in self.kleene or var in self.each:
             return 0
-        return max((x.index for x in self.leaves if x.var == var and _is_nth(x)), default=0)  # type: ignore
+        return max((_ordinal(leaf) for leaf in self.leaves if leaf.var == var), default=0)
 
     def current(self, leaf: Leaf, nth: int = 0) -> Source:
         """The source of a reference to the variable that is being bound, at this event."""
@@ -197,8 +195,9 @@ class _Form:
         return Source("event", name=leaf.name or "")
 
 
-def _is_nth(leaf: Leaf) -> bool:
-    return isinstance(leaf, Attribute) and isinstance(leaf.index, int)
+def _ordinal(leaf: Leaf) -> int:
+    """n of ``a[n]``, else 0."""
+    return leaf.index if isinstance(leaf, Attribute) and isinstance(leaf.index, int) else 0
 
 
 def _of_each(leaf: Leaf) -> bool:
@@ -216,7 +215,7 @@ def _form(number: int, predicate: Expr, kleene: frozenset[str]) -> _Form:
             continue
         if _of_each(leaf):
             each.setdefault(leaf.var)
-        elif not _is_nth(leaf):
+        elif not _ordinal(leaf):
             wholes.add(leaf.var)
     return _Form(number, leaves, frozenset(leaf.var for leaf in leaves), kleene, tuple(each), frozenset(wholes))
 
@@ -270,15 +269,11 @@ def _step(automaton: Thompson, arcs: Arcs, arc: Arc, forms: tuple[_Form, ...], b
     for form in forms:
         if form.wholes & closes and form.vars <= bound and (arc.var not in form.vars or arc.var in forgets):
             leaving.append(form.from_registers())
-        if (
-            arc.var in form.vars
-            and not form.wholes & still_open
-            and form.vars <= (bound - forgets) | {arc.var}
-        ):
+        if arc.var in form.vars and not form.wholes & still_open and form.vars <= (bound - forgets) | {arc.var}:
             first = arc.var not in bound - forgets
             again = arcs.states[arc.source].var == arc.var and arc.var not in forgets
             nth = form.nth(arc.var)
-            if not (nth > 1 and first or nth == 1 and again):
+            if not ((nth > 1 and first) or (nth == 1 and again)):
                 binding.append(form.from_registers(arc.var, first))
     frames = tuple(
         Frame(form.frames(arc.var), tuple(form.current(leaf) for leaf in form.frame_leaves(arc.var)))

@@ -195,9 +195,7 @@ class _Builder:
             self.edge(source, target, "missing", gaps=gaps)
 
     def letter(self, item: Component, source: int, target: int, around: _Around, kleene: int | None) -> None:
-        self.letters.append(
-            Letter(item.var, item.types, around.inside, around.groups, kleene, source, target)
-        )
+        self.letters.append(Letter(item.var, item.types, around.inside, around.groups, kleene, source, target))
         self.edge(source, target, "letter", len(self.letters) - 1)
 
     def node(self, node: Node, start: int, around: _Around) -> int:
@@ -229,34 +227,54 @@ class _Builder:
                 return self.negation(node, start, around)
 
     def repeat(self, node: Repeat, start: int, around: _Around) -> int:
+        """The copies of a repetition, one after another; what is missing of it is paid on the way out."""
         item, low, high = node.item, node.low, node.high
-        component = isinstance(item, Component)
+        contiguous = self.costs.contiguous
         instance = self.instances
         self.instances += 1
-        group = -1 if component or high == 1 else self.group(item, around)
-        groups = around.groups if group < 0 else (*around.groups, group)
+        group = -1 if isinstance(item, Component) or high == 1 else self.group(item, around)
         end = self.place(around.inside)
-        self.missing(start, end, self.iterations(item, low, high, 0))
+        self.missing(start, end, ((0, 0),) if low == 0 else () if contiguous else self.iterations(item, low))
         before = start
         copies = max(low, 1) if high is None else high
         for j in range(1, copies + 1):
             inside = (*around.inside, (instance, high is None or j < high))
             copy = len(self.copies)
             first = self.place(inside, copy)
-            self.edge(before, first, *(("again", group) if j > 1 and group >= 0 else ()))
-            if component:
-                assert isinstance(item, Component)
-                last = self.place(inside)
-                kleene = instance if high != 1 else None
-                self.letter(item, first, last, around.within(inside, groups), kleene)
-            else:
-                last = self.node(item, first, around.within(inside, groups))
+            again = ("again", group) if group >= 0 else ("empty", -1)
+            self.edge(before, first, *(again if j > 1 else ("empty", -1)))
+            last = self.copy(item, first, inside, around, group, instance if high != 1 else None)
             self.copies[last] = copy
-            self.missing(last, end, self.iterations(item, low, high, j))
-            before = last
+            after = last
+            if contiguous:
+                # Where gaps cost, a missing iteration may stand anywhere: after the j-th, bound or not.
+                after = self.place(inside)
+                self.edge(last, after)
+                self.missing(before, after, self.absent(item))
+            self.missing(after, end, ((0, 0),) if j >= low else () if contiguous else self.iterations(item, low - j))
+            before = after
         if high is None:
-            self.edge(before, first, *(("again", group) if group >= 0 else ()))
+            self.edge(before, first, *again)
+            if contiguous:
+                self.missing(before, before, self.absent(item))
         return end
+
+    def copy(
+        self,
+        item: Node,
+        first: int,
+        inside: tuple[tuple[int, bool], ...],
+        around: _Around,
+        group: int,
+        kleene: int | None,
+    ) -> int:
+        """One iteration, from place ``first`` to the place returned."""
+        groups = around.groups if group < 0 else (*around.groups, group)
+        if not isinstance(item, Component):
+            return self.node(item, first, around.within(inside, groups))
+        last = self.place(inside)
+        self.letter(item, first, last, around.within(inside, groups), kleene)
+        return last
 
     def event_set(self, node: EventSet, start: int, around: _Around) -> int:
         instance = self.instances
@@ -283,9 +301,10 @@ class _Builder:
         while todo:
             counts = todo.pop()
             rest: tuple[Gap, ...] = ((0, 0),)
-            for (item, low, high), bound in zip(items, counts, strict=True):
-                rest = self.sums(rest, self.iterations(item, low, high, bound))
-            self.missing(where[counts], end, rest)
+            for (item, low, _), bound in zip(items, counts, strict=True):
+                rest = self.sums(rest, self.iterations(item, low - bound))
+            if not self.costs.contiguous or rest == ((0, 0),):
+                self.missing(where[counts], end, rest)
             for i, (item, _, high) in enumerate(items):
                 if high is not None and counts[i] == high:
                     continue
@@ -298,6 +317,8 @@ class _Builder:
                 kleene = instance if high != 1 else None
                 inner_around = around.within(inside, around.groups)
                 self.letter(item, where[counts], where[after], inner_around, kleene)
+                if self.costs.contiguous:
+                    self.missing(where[counts], where[after], self.absent(item))
         return end
 
     def negation(self, node: Negation, start: int, around: _Around) -> int:
@@ -332,21 +353,27 @@ class _Builder:
             case Choice(items=items):
                 return pareto([g for item in items for g in self.absent(item)], self.costs)
             case Repeat(item=item, low=low, high=high):
-                return self.iterations(item, low, high, 0)
+                return self.all_absent(self.absent(item), low, high)
             case Negation():
                 return ((0, 0),)
 
-    def iterations(self, item: Node, low: int, high: int | None, bound: int) -> tuple[Gap, ...]:
-        """The gaps of ending a repetition after ``bound`` iterations."""
+    def iterations(self, item: Node, count: int) -> tuple[Gap, ...]:
+        """The gaps of so many missing iterations."""
         one = self.absent(item)
         total: tuple[Gap, ...] = ((0, 0),)
-        for _ in range(low - bound):
+        for _ in range(count):
             total = self.sums(total, one)
-        # Optional letters are worth walking only as substitutes that are cheaper than an event too many.
+        return total
+
+    def all_absent(self, one: tuple[Gap, ...], low: int, high: int | None) -> tuple[Gap, ...]:
+        """The gaps of a repetition with no event; of optional iterations only where letters make up for events."""
+        total: tuple[Gap, ...] = ((0, 0),)
+        for _ in range(low):
+            total = self.sums(total, one)
         if self.costs.contiguous and any(w < self.costs.scale * n for w, n in one):
-            more, extra = total, max(low - bound, 0)
-            while more and (high is None or bound + extra < high):
-                more, extra = self.sums(more, one), extra + 1
+            more, count = total, low
+            while more and (high is None or count < high):
+                more, count = self.sums(more, one), count + 1
                 total = pareto([*total, *more], self.costs)
         return total
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from acep.budget import Budget, tolerant
-from acep.engine.found import Counts, Found
+from acep.engine.found import Counts, Found, output_order
 from acep.engine.matches import Matches, Report
 from acep.engine.sealing import seal, unseal
 from acep.engine.stream import Stream
@@ -58,7 +58,7 @@ def match(
         raise QueryError(f"unknown output {output!r}", hint=suggest(output, OUTPUTS))
     matcher = Matcher(query, budget=budget, ts=ts, type=type, seq=seq, id=id, unit=unit, engine=engine)
     table = to_table(events)
-    found = matcher._push(table) + matcher._end()
+    found = sorted(matcher._push(table) + matcher._end(), key=output_order)
     matches = matcher._matches(found)
     if output == "points":
         return matches.points()
@@ -171,9 +171,13 @@ class Matcher:
             raise DataError("the stream has been finished: no more events can be pushed", hint="make a new Matcher")
         if self._stream is None:
             self._prepare(table.schema)
-        assert self._stream is not None and self._schema is not None and self._plan is not None
+        assert self._stream is not None
+        assert self._schema is not None
+        assert self._plan is not None
         if schema_of(table.schema, **self._names).instants != self._schema.instants:
-            raise DataError(f"column `{self._schema.ts}` is now {table.schema.field(self._schema.ts).type}, as it was not before")
+            raise DataError(
+                f"column `{self._schema.ts}` is now {table.schema.field(self._schema.ts).type}, as it was not before"
+            )
         events = events_of(table, self._schema, self._plan.columns, base=self._rows)
         (found,) = self._stream.push(events)
         self._rows += table.num_rows

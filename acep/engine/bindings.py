@@ -97,14 +97,10 @@ def breaks(
                 views[leaf.var] = _view(plan, steps, resets, j, crossing, leaf.var)
     if any(not events_of_var for events_of_var in views.values()):
         return 0
-    return sum(
-        all(_holds(plan, c, {**views, negation.var: [event]}) for c in conjuncts) for event in events
-    )
+    return sum(all(_holds(plan, c, {**views, negation.var: [event]}) for c in conjuncts) for event in events)
 
 
-def _view(
-    plan: Plan, steps: Steps, resets: list[tuple[int, ...]], j: int, crossing: Crossing, var: str
-) -> list[Event]:
+def _view(plan: Plan, steps: Steps, resets: list[tuple[int, ...]], j: int, crossing: Crossing, var: str) -> list[Event]:
     """The events of ``var`` that a negation's conjunct means (docs/semantics.md, "Negation")."""
     groups = plan.automaton.groups
     around = plan.automaton.negations[crossing.negation].groups
@@ -133,7 +129,7 @@ def _holds(plan: Plan, compiled: Compiled, env: dict[str, list[Event]]) -> bool:
     each: dict[str, int] = {}  # variable: the first index that it speaks of
     for leaf in compiled.leaves:
         if leaf.var in plan.kleene and _means_each(leaf):
-            earlier = isinstance(leaf, Aggregate) or leaf.index == "i-1"
+            earlier = not isinstance(leaf, Attribute) or leaf.index == "i-1"
             each[leaf.var] = max(each.get(leaf.var, 0), int(earlier))
     for leaf in compiled.leaves:
         if isinstance(leaf, Attribute) and isinstance(leaf.index, int):

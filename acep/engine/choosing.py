@@ -108,9 +108,7 @@ def _earliest_maximal(group: list[Complete]) -> list[Complete]:
             remainders[rest] = min(first, remainders.get(rest, first))
     chosen = []
     for match, p, bound in zip(group, pairs, starts, strict=True):
-        earliest = all(
-            remainders[var, frozenset(x for x in p if x[1] != var)] >= first for var, first in bound.items()
-        )
+        earliest = all(remainders[var, frozenset(x for x in p if x[1] != var)] >= first for var, first in bound.items())
         if earliest and p not in smaller:
             chosen.append(match)
     return chosen

@@ -207,9 +207,8 @@ class Core:
             steps = undecided.trail.steps()
             errors = []
             for error, history, crossings in undecided.options:
-                for crossing in crossings:
-                    error += self._cost(undecided.trail, history, len(steps), crossing, events)
-                errors.append(error)
+                costs = (self._cost(undecided.trail, history, len(steps), c, events) for c in crossings)
+                errors.append(error + sum(costs))
             if min(errors) <= self.engine.budget:
                 self._choose(key, partition, undecided.trail, min(errors))
         partition.undecided = rest
@@ -336,6 +335,6 @@ class Core:
             partition.recent = [(e, k) for e, k in partition.recent if needed(e)]
         idle = not (partition.nodes or partition.undecided or partition.waiting or partition.ready or partition.recent)
         timed = window.span is not None and not window.counted
-        if idle and timed and (partition.last is None or clock - partition.last[0] > (window.span or 0)):
-            if not self.keeps_positions:
-                del self.partitions[key]
+        past = partition.last is None or clock - partition.last[0] > (window.span or 0)
+        if idle and timed and past and not self.keeps_positions:
+            del self.partitions[key]

@@ -59,9 +59,7 @@ def moves_of(plan: Plan) -> tuple[tuple[tuple[Move, ...], ...], tuple[tuple[Hold
     """For each state its moves, and the checks made when a run ends there."""
     column = {name: i for i, name in enumerate(plan.row)}
     layouts = [{r: i for i, r in enumerate(layout)} for layout in plan.program.layouts]
-    moves = tuple(
-        tuple(_move(plan, step, layouts, column) for step in here) for here in plan.program.steps
-    )
+    moves = tuple(tuple(_move(plan, step, layouts, column) for step in here) for here in plan.program.steps)
     ending = tuple(
         tuple(_check(plan, c, layouts[s], column) for c in checks) for s, checks in enumerate(plan.program.ending)
     )
@@ -97,7 +95,7 @@ def _get(source: Source, layout: dict[Register, int], column: dict[str, int], lo
     if source.kind == "average":
         j = layout[source.registers[1]]
 
-        def average(regs: Registers, row: Row, frames: Frames) -> Any:
+        def average(regs: Registers, _row: Row, _frames: Frames) -> Any:
             if regs[i] is UNBOUND:
                 return UNBOUND
             return regs[i] / regs[j] if regs[j] else None
@@ -105,7 +103,7 @@ def _get(source: Source, layout: dict[Register, int], column: dict[str, int], lo
         return average
     if source.registers[0].kind == "sum":
         # Sums are exact; one that does not fit in 64 bits reads as null.
-        def total(regs: Registers, row: Row, frames: Frames) -> Any:
+        def total(regs: Registers, _row: Row, _frames: Frames) -> Any:
             value = regs[i]
             return None if isinstance(value, int) and not -INT_LIMIT <= value < INT_LIMIT else value
 
@@ -136,7 +134,7 @@ def _check(plan: Plan, check: Check, layout: dict[Register, int], column: dict[s
                 return True
         if not loops:
             return one(regs, row, ())
-        lists = [regs[i] if i >= 0 else UNBOUND for i in loops]
+        lists: list[Any] = [regs[i] if i >= 0 else UNBOUND for i in loops]
         if any(frames is UNBOUND for frames in lists):
             return True
         return all(one(regs, row, frames) for frames in product(*lists))

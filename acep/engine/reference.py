@@ -8,7 +8,6 @@ alike in all that can matter later, are one node, with the least error.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from acep.automaton.arcs import Accept, Arc, Crossing
@@ -89,13 +88,10 @@ class Reference:
 
         ``nodes`` are the live nodes of the event's partition, none of them expired; ``kind`` is the event's type.
         """
-        waiting = []
         made: dict[Any, MatchNode] = {}
         trails: dict[tuple[int, str], Trail] = {}
         kept = event if self.keeps_rows else event._replace(row=())
-        for node in nodes:
-            if self._try(node, event, kept, kind, made, trails, counts):
-                waiting.append(node)
+        waiting = [node for node in nodes if self._try(node, event, kept, kind, made, trails, counts)]
         self._begin(event, kept, kind, made, trails, counts)
         counts.nodes += len(made)
         complete = [(node, accept) for node in made.values() for accept in self._endings(node)]
@@ -196,8 +192,7 @@ class Reference:
     def _can_pay(self, node: MatchNode, between: int) -> bool:
         """Under contiguity: whether some arc would still be affordable after so many events."""
         return any(
-            node.error + self._cost(m.arc, between) + self._rest(m.arc) <= self.budget
-            for m in self.moves[node.state]
+            node.error + self._cost(m.arc, between) + self._rest(m.arc) <= self.budget for m in self.moves[node.state]
         )
 
     def _endings(self, node: MatchNode) -> Iterator[Accept]:

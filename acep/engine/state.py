@@ -157,7 +157,7 @@ def _load_partition(core: Core, key: tuple[Any, ...], data: Any) -> Partition:
     def trail_at(i: Any) -> Trail:
         if not 0 <= _int(i) < len(trails):
             raise ValueError("trail")
-        return trails[i]
+        return trails[_int(i)]
 
     def history_at(i: Any, trail: Trail) -> History | None:
         if not -1 <= _int(i) < len(histories) or (i < 0) == core.engine.keeps_history:
@@ -183,9 +183,7 @@ def _load_partition(core: Core, key: tuple[Any, ...], data: Any) -> Partition:
     for trail, options in data["undecided"]:
         bound = trail_at(trail)
         undecided.append(
-            Undecided(
-                bound, [(_int(e), history_at(h, bound), _load_crossings(core, c)) for e, h, c in options]
-            )
+            Undecided(bound, [(_int(e), history_at(h, bound), _load_crossings(core, c)) for e, h, c in options])
         )
         if not options:
             raise ValueError("options")

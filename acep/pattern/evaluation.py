@@ -258,7 +258,7 @@ def like(text: str, pattern: str) -> bool:
     >>> like("creatinine", "%atin%"), like("50%", r"50\%"), like("abc", "a_")
     (True, True, False)
     """
-    tokens: list[str | None | bool] = []  # a character, None for one of any, True for any number
+    tokens: list[str | bool | None] = []  # a character, None for one of any, True for any number
     i = 0
     while i < len(pattern):
         c = pattern[i]

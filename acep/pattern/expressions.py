@@ -32,8 +32,8 @@ __all__ = [
     "Value",
 ]
 
-Value: TypeAlias = None | bool | int | float | str
-Index: TypeAlias = int | None | OneOf["i", "i-1", "last"]
+Value: TypeAlias = bool | int | float | str | None
+Index: TypeAlias = int | OneOf["i", "i-1", "last"] | None
 Scope: TypeAlias = OneOf["before", "all"]
 
 

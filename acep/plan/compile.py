@@ -12,7 +12,7 @@ from acep.automaton.thompson import Thompson, build, variables
 from acep.errors import AcepError, QueryError
 from acep.pattern.closure import close_equalities, partition_attributes
 from acep.pattern.evaluation import Compiled, compile_expression, leaves_of
-from acep.pattern.expressions import Attribute, Binary, Expr
+from acep.pattern.expressions import Attribute, Binary, Expr, Length
 from acep.pattern.printing import canonical
 from acep.pattern.tree import Query, Strategy
 from acep.plan.kinds import column, resolve
@@ -84,9 +84,12 @@ def _compile(query: Query, schema: Schema) -> Plan:
     sources = tuple((compile_query(s.query, base), s.type) for s in query.sources)
     if sources:
         schema = _derived(sources, base)
-    _check_types(query, schema)
+    automaton = build(query)
+    _check_types(query, schema, automaton)
+    if not query.letters:
+        _check_repetitions(automaton)
     keys = tuple(column(k, Attribute("", None, k), schema)[0] for k in partition_attributes(query))
-    negative = {n.var for n in build(query).negations}
+    negative = {n.var for n in automaton.negations}
     positive: list[Expr] = []
     against: list[Expr] = []
     for conjunct in close_equalities(query):
@@ -95,30 +98,40 @@ def _compile(query: Query, schema: Schema) -> Plan:
             continue
         mentioned = {leaf.var for leaf in leaves_of(resolved)}
         (against if mentioned & negative else positive).append(resolved)
-    automaton = build(query)
     arcs = compose(automaton)
     program = assemble(automaton, arcs, tuple(positive))
-    having = compile_expression(resolve(query.having, schema, condition=True)[0], schema.tick_ns) if query.having else None
+    having = (
+        compile_expression(resolve(query.having, schema, condition=True)[0], schema.tick_ns) if query.having else None
+    )
     named = [(name, *resolve(expr, schema)) for name, expr in query.returns]
     returns = tuple((name, compile_expression(expr, schema.tick_ns)) for name, expr, _ in named)
     predicates = tuple(compile_expression(p, schema.tick_ns) for p in positive)
     negated = tuple(
-        tuple(
-            compile_expression(p, schema.tick_ns) for p in against if n.var in {leaf.var for leaf in leaves_of(p)}
-        )
+        tuple(compile_expression(p, schema.tick_ns) for p in against if n.var in {leaf.var for leaf in leaves_of(p)})
         for n in automaton.negations
     )
-    everything = [*predicates, *(c for n in negated for c in n), *([having] if having else []), *(c for _, c in returns)]
-    names = dict.fromkeys(
-        leaf.name for c in everything for leaf in c.leaves if getattr(leaf, "name", None) is not None
-    )
-    row = tuple(sorted(str(n) for n in names))
+    everything = [
+        *predicates,
+        *(c for n in negated for c in n),
+        *([having] if having else []),
+        *(c for _, c in returns),
+    ]
+    leaves = [leaf for c in everything for leaf in c.leaves if not isinstance(leaf, Length)]
+    row = tuple(sorted({leaf.name for leaf in leaves if leaf.name is not None}))
     own = {schema.ts, schema.type}
     columns = tuple(sorted({*row, *keys} - own)) if not sources else ()
     if sources:
         columns = tuple(sorted({c for p, _ in sources for c in p.columns}))
     kleene = frozenset(letter.var for letter in automaton.letters if letter.kleene is not None)
-    text = "\n".join((canonical(query), repr(schema.tick_ns), repr([(n, schema.kind(n)) for n in (*row, *keys)]), schema.ts, str(schema.type)))
+    text = "\n".join(
+        (
+            canonical(query),
+            repr(schema.tick_ns),
+            repr([(n, schema.kind(n)) for n in (*row, *keys)]),
+            schema.ts,
+            str(schema.type),
+        )
+    )
     return Plan(
         query=query,
         schema=schema,
@@ -135,16 +148,27 @@ def _compile(query: Query, schema: Schema) -> Plan:
         negated=negated,
         having=having,
         returns=returns,
-        return_kinds=tuple(_column_kind(kind, schema) for _, _, kind in named),
+        return_kinds=tuple(_column_kind(kind) for _, _, kind in named),
         sources=sources,
         fingerprint=hashlib.sha256(text.encode()).hexdigest()[:32],
     )
 
 
-def _check_types(query: Query, schema: Schema) -> None:
+def _check_repetitions(automaton: Thompson) -> None:
+    """A variable that several alternatives declare is repeated in all of them or in none."""
+    if repeated := {x.var for x in automaton.letters if x.kleene is not None}:
+        mixed = sorted(repeated & {x.var for x in automaton.letters if x.kleene is None})
+        if mixed:
+            raise QueryError(
+                f"`{mixed[0]}` is repeated in one alternative and single in another",
+                hint="give it the same repetition in each, or two names",
+            )
+
+
+def _check_types(query: Query, schema: Schema, automaton: Thompson) -> None:
     if schema.type is not None:
         return
-    typed = next((letter.types[0] for letter in build(query).letters if letter.types), None)
+    typed = next((letter.types[0] for letter in automaton.letters if letter.types), None)
     if typed is not None:
         at = query.text.find(typed)
         raise QueryError(
@@ -170,10 +194,18 @@ def _window(query: Query, schema: Schema) -> Window:
         return Window(int(within.amount) - 1, True)
     if within.unit == "ticks":
         if schema.instants:
-            raise _at_within(query, "the window needs a unit of time, as `ts` is a timestamp", "write WITHIN 1 hour, or WITHIN 100 EVENTS")
+            raise _at_within(
+                query,
+                "the window needs a unit of time, as `ts` is a timestamp",
+                "write WITHIN 1 hour, or WITHIN 100 EVENTS",
+            )
         return Window(int(within.amount // 1), False)
     if schema.tick_ns is None:
-        raise _at_within(query, "a window in time needs to know how long a tick of the integer `ts` is", 'name the unit: unit="s" (ns, us, ms, s, min, h, d)')
+        raise _at_within(
+            query,
+            "a window in time needs to know how long a tick of the integer `ts` is",
+            'name the unit: unit="s" (ns, us, ms, s, min, h, d)',
+        )
     return Window(int(within.amount / schema.tick_ns // 1), False)
 
 
@@ -184,7 +216,7 @@ def _at_within(query: Query, message: str, hint: str) -> QueryError:
     return QueryError(message, start=at, end=len(query.text.rstrip()), hint=hint)
 
 
-def _column_kind(kind: str, schema: Schema) -> Kind:
+def _column_kind(kind: str) -> Kind:
     if kind == "null":
         return Kind.STRING
     if kind == "duration":
@@ -208,4 +240,6 @@ def _derived(sources: tuple[tuple[Plan, str], ...], base: Schema) -> Schema:
                     hint="rename it in RETURN",
                 )
     kinds |= {"ts": time, "type": Kind.STRING}
-    return Schema(tuple(kinds.items()), "ts", "type", None, None, Fraction(base.tick_ns) if base.tick_ns else None, base.instants)
+    return Schema(
+        tuple(kinds.items()), "ts", "type", None, None, Fraction(base.tick_ns) if base.tick_ns else None, base.instants
+    )

@@ -93,8 +93,8 @@ def _resolve(expr: Expr, schema: Schema) -> tuple[Expr, str]:
         case In(operand=x, values=values):
             x, kind = _resolve(x, schema)
             parts = []
-            for value in values:
-                v, other = _resolve(value, schema)
+            for part in values:
+                v, other = _resolve(part, schema)
                 _, v = _comparable(x, kind, v, other)
                 parts.append(v)
             return replace(expr, operand=x, values=tuple(parts)), "bool"
@@ -149,7 +149,7 @@ def _comparable(left: Expr, k1: str, right: Expr, k2: str) -> tuple[Expr, Expr]:
     """Both sides, once they can be compared: a text next to a timestamp is read as one."""
     if "null" in (k1, k2) or k1 == k2 or (k1 in LENGTHS and k2 in LENGTHS):
         return left, right
-    for this, that, kind, other in ((left, right, k1, k2), (right, left, k2, k1)):
+    for that, kind, other in ((right, k1, k2), (left, k2, k1)):
         if kind == "timestamp" and other == "string" and isinstance(that, Literal):
             moment = Timestamp(_instant(that), that.span)
             return (left, moment) if that is right else (moment, right)
