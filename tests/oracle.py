@@ -131,10 +131,18 @@ class Conjunct:
     """The variables with ``a[i-1]`` or ``a[..i-1]``: it speaks of ``i > 1`` only."""
     each: frozenset[str]
     """The variables with plain ``a.x`` or ``a[i].x``: it speaks of each event."""
+    anchors: Mapping[str, int]
+    """For the variables with ``[i]``, the greatest n of an ``a[n]`` beside it: it speaks of ``i > n`` only."""
 
     @staticmethod
     def of(expr: x.Expr) -> Conjunct:
         used = list(leaves(expr))
+        attributes = [leaf for leaf in used if isinstance(leaf, x.Attribute)]
+        walking = {leaf.var for leaf in attributes if leaf.index in ("i", "i-1")}
+        anchors: dict[str, int] = {}
+        for leaf in attributes:
+            if leaf.var in walking and isinstance(leaf.index, int):
+                anchors[leaf.var] = max(anchors.get(leaf.var, 0), leaf.index)
 
         def those(wanted: Any) -> frozenset[str]:
             return frozenset(leaf.var for leaf in used if wanted(leaf))
@@ -152,12 +160,15 @@ class Conjunct:
                 or (isinstance(leaf, x.Attribute) and leaf.index == "i-1")
             ),
             those(lambda leaf: isinstance(leaf, x.Attribute) and leaf.index in (None, "i")),
+            anchors,
         )
 
     def holds(self, env: Env) -> bool:
         """Whether it is true of the events bound, for all combinations of those it speaks of one by one."""
         names = sorted(self.previous | self.each)
-        ranges = [range(1 if name in self.previous else 0, len(env[name])) for name in names]
+        ranges = [
+            range(max(1 if name in self.previous else 0, self.anchors.get(name, 0)), len(env[name])) for name in names
+        ]
         return all(self._holds(env, dict(zip(names, at, strict=True))) for at in product(*ranges))
 
     def _holds(self, env: Env, at: dict[str, int]) -> bool:
@@ -265,13 +276,13 @@ class Reading:
                     continue  # two constants bind nothing
                 if plain_of(left) is not None and plain_of(left) == plain_of(right) and plain_of(left) in ties:
                     continue  # the partition sees to it
-                others.append(x.Binary("=", left, right))
+                others.append(equal(left, right))
             for ref in members:
                 # A reference to each event of a repetition is many: they are pairs among themselves. Not in a repeated
                 # group, where the equality speaks of one iteration only.
                 var = ref.var if isinstance(ref, x.Attribute) and ref.index is None else None
                 if isinstance(ref, x.Attribute) and var in self.kleene - self.in_group and ref.name not in ties:
-                    others.append(x.Binary("=", ref, x.Attribute(ref.var, 1, ref.name)))
+                    others.append(x.Binary("=", ref, x.Attribute(ref.var, "i-1", ref.name)))
         conjuncts = [Conjunct.of(expr) for expr in others]
         self.conjuncts = [c for c in conjuncts if not c.vars & self.negated]
         self.of_negations = [c for c in conjuncts if c.vars & self.negated]
@@ -291,6 +302,15 @@ class Reading:
                 case _:
                     return set()
         return sides
+
+
+def equal(left: x.Expr, right: x.Expr) -> x.Expr:
+    """An equality of two members of a class; of ``a.x`` and ``a[1].x`` it is ``a[i].x = a[1].x``."""
+    for one, other in ((left, right), (right, left)):
+        if isinstance(one, x.Attribute) and isinstance(other, x.Attribute):
+            if one.var == other.var and one.index is None and other.index == 1:
+                return x.Binary("=", replace(one, index="i"), other)
+    return x.Binary("=", left, right)
 
 
 def plain_of(ref: x.Expr) -> str | None:

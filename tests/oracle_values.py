@@ -178,7 +178,9 @@ def like_pattern(pattern: str) -> str:
 
 
 def aggregate(function: str, events: list[Any]) -> Any:
-    """``function`` over what the events hold: nulls do not count."""
+    """``function`` over what the events hold: nulls do not count, but the first event may hold one."""
+    if function in ("first", "last"):
+        return events[0 if function == "first" else -1] if events else None
     known = [e for e in events if e is not None]
     if function == "count":
         return len(known)
@@ -193,8 +195,4 @@ def aggregate(function: str, events: list[Any]) -> Any:
             return min(known)
         case "max":
             return max(known)
-        case "first":
-            return known[0]
-        case "last":
-            return known[-1]
     raise NotImplementedError(function)

@@ -7,6 +7,7 @@ the pattern, so that matches do occur. ``shrink`` makes a failing case small.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -47,7 +48,8 @@ class Case:
 
     def paste(self) -> str:
         """The case as it would stand in the corpus, but for its matches."""
-        used = [name for name in COLUMNS if name in ("ts", "type") or any(row[name] is not None for row in self.events)]
+        said = re.findall(r"[a-z]+", f"{self.text} {self.options.get('by')}")
+        used = [name for name in COLUMNS if name in ("ts", "type", *said) or any(row[name] is not None for row in self.events)]
         lines = [" ".join(["label", *used])]
         for i, row in enumerate(self.events):
             cells = ["-" if row[name] is None else str(row[name]) for name in used]
@@ -357,6 +359,7 @@ class Predicates:
                 f"{a}[i].{c} {op} {function}({a}[..i-1].{c})": 2.5,
                 f"{a}[i].{c} {op} count({a}[..i-1])": 0.7,
                 f"{a}[i].{c} >= {a}[1].{c}": 1,
+                f"{a}[1].{c} {op} {a}[i].{self.column()}": 0.3,
                 f"{a}[i-1].{c} {op} {w}": 0.6,
                 f"({a}[i].{c} {op} {a}[i-1].{c} OR {a}[i].y = {n})": 0.7,
                 f"{w} {op} {a}[{a}.LEN].{c}": 2,
