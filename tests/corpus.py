@@ -12,7 +12,7 @@ A case is a query, a small stream, and *all* its matches, worked out by hand fro
     ``"a=A1 b=B2,B3 !1"`` binds ``a`` and ``b``, with error 1 (default 0). An event is named by its row (0-based), by
     its label, or, in the short form, by its word; ``B2'`` is the second event of that word. In a letter expression
     ``"a1 b4"`` is enough. ``@5`` asks for the bundle 5, ``key.k=7`` for a partition, ``ret.n=3`` for a value of RETURN;
-    these are compared only where a case names them. ``start`` and ``end`` always are, as the ``ts`` of the bound events.
+    these are compared only where a case names them. ``start`` and ``end`` always are: the ``ts`` of the bound events.
     A list of inline tables ``{bind, error, bundle, key, ret}`` does as well.
 ``contains``, ``count``
     Where all matches are too many to list: some of them, and how many there are.
@@ -111,12 +111,7 @@ class Case:
 
     def table(self) -> pa.Table:
         """The stream, as Arrow."""
-        return pa.table(
-            {
-                name: _array(name, values, self.kinds.get(name))
-                for name, values in self.columns
-            }
-        )
+        return pa.table({name: _array(name, values, self.kinds.get(name)) for name, values in self.columns})
 
 
 QUERY_KEYS = {"errors", "weights"}
@@ -185,20 +180,12 @@ def _case(file: str, raw: dict[str, Any]) -> Case:
         raise CorpusError(f"{where}: one of `query` and `regex`")
     letters = "regex" in raw
     if not letters and (strange := (LETTER_KEYS - QUERY_KEYS) & set(raw)):
-        raise CorpusError(
-            f"{where}: {', '.join(sorted(strange))} stand in the text of a query"
-        )
+        raise CorpusError(f"{where}: {', '.join(sorted(strange))} stand in the text of a query")
     expected = {"matches", "raises"} & set(raw)
-    if len(expected) > 1 or (
-        not expected and "count" not in raw and "contains" not in raw
-    ):
-        raise CorpusError(
-            f"{where}: one of `matches`, `contains` with `count`, and `raises`"
-        )
+    if len(expected) > 1 or (not expected and "count" not in raw and "contains" not in raw):
+        raise CorpusError(f"{where}: one of `matches`, `contains` with `count`, and `raises`")
     if "matches" in raw and {"count", "contains"} & set(raw):
-        raise CorpusError(
-            f"{where}: `matches` are all matches: no `count`, no `contains`"
-        )
+        raise CorpusError(f"{where}: `matches` are all matches: no `count`, no `contains`")
     if "contains" in raw and "count" not in raw:
         raise CorpusError(f"{where}: `contains` needs `count`")
     if raw.get("ordered") and "matches" not in raw:
@@ -209,9 +196,7 @@ def _case(file: str, raw: dict[str, Any]) -> Case:
     kinds = raw.get("schema", {})
     _known(f"{where}: schema", kinds, have)
     if odd := sorted(set(kinds.values()) - set(SCHEMA)):
-        raise CorpusError(
-            f"{where}: a column is one of {', '.join(SCHEMA)}, not {', '.join(odd)}"
-        )
+        raise CorpusError(f"{where}: a column is one of {', '.join(SCHEMA)}, not {', '.join(odd)}")
     stream = {"ts": "ts", "type": "type"} | {k: raw[k] for k in STREAM_KEYS if k in raw}
     if "raises" not in raw:
         for key in ("ts", "type", "seq", "id"):
@@ -234,9 +219,7 @@ def _case(file: str, raw: dict[str, Any]) -> Case:
         letters=letters,
         columns=columns,
         kinds=kinds,
-        query_options={
-            k: raw[k] for k in raw if k in (LETTER_KEYS if letters else QUERY_KEYS)
-        },
+        query_options={k: raw[k] for k in raw if k in (LETTER_KEYS if letters else QUERY_KEYS)},
         stream_options=stream,
         matches=matches("matches") if "matches" in raw else None,
         contains=matches("contains"),
@@ -260,26 +243,18 @@ def _raises(where: str, raw: Any) -> Raises:
 _WORD = re.compile(r"([A-Za-z_]+)(-?\d+)?")
 
 
-def _events(
-    where: str, raw: Any, timed: bool
-) -> tuple[tuple[tuple[str, tuple[Cell, ...]], ...], dict[str, int]]:
+def _events(where: str, raw: Any, timed: bool) -> tuple[tuple[tuple[str, tuple[Cell, ...]], ...], dict[str, int]]:
     """Columns, and what the rows are called; ``timed``: a missing column ``ts`` is filled in."""
     names: dict[str, int] = {}
     if isinstance(raw, list):
-        heads = list(dict.fromkeys(key for row in raw for key in row))
+        heads = list(dict.fromkeys(key for row in raw for key in row)) or ["type", "ts"]
         table = {head: [row.get(head) for row in raw] for head in heads}
     elif "\n" in raw.strip():
-        header, *lines = (
-            line.split() for line in raw.strip().splitlines() if line.strip()
-        )
+        header, *lines = (line.split() for line in raw.strip().splitlines() if line.strip())
         for number, line in enumerate(lines):
             if len(line) != len(header):
-                raise CorpusError(
-                    f"{where}: row {number} of `events` has {len(line)} cells, not {len(header)}"
-                )
-        table = {
-            head: [_cell(line[c]) for line in lines] for c, head in enumerate(header)
-        }
+                raise CorpusError(f"{where}: row {number} of `events` has {len(line)} cells, not {len(header)}")
+        table = {head: [_cell(line[c]) for line in lines] for c, head in enumerate(header)}
     else:
         words = [_WORD.fullmatch(word) for word in raw.split()]
         if None in words:
@@ -287,12 +262,8 @@ def _events(
         parts = [(word[1], word[2]) for word in words if word is not None]
         if len({ts is not None for _, ts in parts}) > 1:
             raise CorpusError(f"{where}: either every event has a ts or none")
-        times = [
-            int(ts) if ts is not None else row + 1 for row, (_, ts) in enumerate(parts)
-        ]
-        for row, (kind, time) in enumerate(
-            zip((kind for kind, _ in parts), times, strict=True)
-        ):
+        times = [int(ts) if ts is not None else row + 1 for row, (_, ts) in enumerate(parts)]
+        for row, (kind, time) in enumerate(zip((kind for kind, _ in parts), times, strict=True)):
             name = f"{kind}{time}"
             while name in names:
                 name += "'"
@@ -351,9 +322,7 @@ def _utc(value: Cell) -> Cell:
 # Matches ----------------------------------------------------------------------------------------
 
 
-def _match(
-    where: str, raw: Any, names: Mapping[str, int], letters: bool, size: int
-) -> Match:
+def _match(where: str, raw: Any, names: Mapping[str, int], letters: bool, size: int) -> Match:
     bind: dict[str, list[Ref]] = {}
     error: str | int | float = 0
     bundle: Cell = None
@@ -388,15 +357,10 @@ def _match(
         )
         key, has_key = raw.get("key", {}), "key" in raw
         ret, has_ret = raw.get("ret", {}), "ret" in raw
-    rows = {
-        var: tuple(_row(where, ref, names, size) for ref in refs)
-        for var, refs in bind.items()
-    }
+    rows = {var: tuple(_row(where, ref, names, size) for ref in refs) for var, refs in bind.items()}
     flat = [row for some in rows.values() for row in some]
     if not flat or len(set(flat)) < len(flat):
-        raise CorpusError(
-            f"{where}: a match binds at least one event, and none twice: {raw!r}"
-        )
+        raise CorpusError(f"{where}: a match binds at least one event, and none twice: {raw!r}")
     return Match(
         bindings=tuple(sorted(rows.items())),
         error=Fraction(str(error)),
