@@ -1,0 +1,66 @@
+"""What tests share: one Spark session, the streams on disk, and how many cases random tests try.
+
+``ACEP_CASES`` multiplies the number of cases of every random test (1 if it is not set), ``ACEP_DATA`` is the folder of
+the streams. With ``CI`` set, Hypothesis draws the same cases in every run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).resolve().parents[1]
+STREAMS = Path(os.environ.get("ACEP_DATA") or ROOT.parent / "shared" / "data")
+CASES = float(os.environ.get("ACEP_CASES") or 1)
+
+# A busy machine is no failure: no deadlines, and no complaint that data are generated slowly.
+settings.register_profile(
+    "local", deadline=None, max_examples=max(1, round(100 * CASES)), suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("ci", settings.get_profile("local"), derandomize=True, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keeps the tests that use Spark in one process, where tests are spread over several."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()) or item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.spark)
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+@pytest.fixture(scope="session")
+def cases() -> Callable[[int], int]:
+    """How many cases a random test is to try, of so many that it would try usually."""
+    return lambda usual: max(1, round(usual * CASES))
+
+
+@pytest.fixture(scope="session")
+def data() -> Callable[[str], Path]:
+    """The file of a stream, by its name; the test is skipped where there is none."""
+
+    def path(name: str) -> Path:
+        file = STREAMS / name if name.endswith(".parquet") else STREAMS / f"{name}.parquet"
+        if not file.is_file():
+            pytest.skip(f"no stream {file.name} under {STREAMS}")
+        return file
+
+    return path
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The one Spark session of all tests."""
+    from acep.spark.session import get_session
+
+    session = get_session()
+    yield session
+    session.stop()

