@@ -96,68 +96,57 @@ def compose(automaton: Thompson) -> Arcs:
     leaving: list[list[Edge]] = [[] for _ in automaton.places]
     for edge in automaton.edges:
         leaving[edge.source].append(edge)
-    ends = dict(automaton.copies)
-    kleene_of_set: dict[int, tuple[str, ...]] = {}
+    variables: dict[int, dict[str, None]] = {}  # the Kleene variables of each repetition or set
     for letter in automaton.letters:
         if letter.kleene is not None:
-            known = kleene_of_set.get(letter.kleene, ())
-            if letter.var not in known:
-                kleene_of_set[letter.kleene] = (*known, letter.var)
-    arcs: list[tuple[Arc, ...]] = []
-    states: list[State] = []
+            variables.setdefault(letter.kleene, {}).setdefault(letter.var)
+    states, arcs = [], []
     for number in range(len(automaton.letters) + 1):
-        letter = automaton.letters[number - 1] if number else None
-        place = letter.target if letter else automaton.start
-        stays = frozenset(i for i, _ in letter.inside) if letter else frozenset()
-        opened = {v: i for i in stays for v in kleene_of_set.get(i, ())}
-        innermost = next((i for i, is_open in reversed(letter.inside) if is_open), None) if letter else None
-        label = _Label(place, frozenset(), frozenset(), stays, ())
-        reached = _walks(automaton, leaving, ends, label)
-        found: dict[tuple[int, tuple[Crossing, ...], tuple[int, ...], tuple[str, ...]], list[Gap]] = {}
-        blocking = set()
-        accepts: dict[tuple[Crossing, ...], int] = {}
-        for at, gaps in reached.items():
-            closes = tuple(sorted(v for v, i in opened.items() if i not in at.stays))
-            if at.place == automaton.final and number:
-                trailing = tuple(c for c in at.crossings if automaton.negations[c.negation].trailing)
-                accepts[trailing] = min(gaps[0][0], accepts.get(trailing, gaps[0][0]))
-            for edge in leaving[at.place]:
-                if edge.kind != "letter":
-                    continue
-                groups = automaton.letters[edge.number].groups
-                resets = tuple(g for g in groups if g in at.entered)
-                crossings = at.crossings
-                if not number:
-                    crossings = tuple(c for c in crossings if automaton.negations[c.negation].leading)
+        state, here = _state(automaton, leaving, variables, number)
+        states.append(state)
+        arcs.append(here)
+    return Arcs(_with_rest(states, arcs), tuple(arcs))
+
+
+def _state(
+    automaton: Thompson, leaving: list[list[Edge]], variables: dict[int, dict[str, None]], number: int
+) -> tuple[State, tuple[Arc, ...]]:
+    """The state of being at a letter (0: at the start), without its ``rest``, and the arcs that leave it."""
+    letter = automaton.letters[number - 1] if number else None
+    inside = letter.inside if letter else ()
+    stays = frozenset(i for i, _ in inside)
+    opened = {v: i for i in stays for v in variables.get(i, ())}
+    innermost = next((i for i, is_open in reversed(inside) if is_open), None)
+    start = _Label(letter.target if letter else automaton.start, frozenset(), frozenset(), stays, ())
+    found: dict[tuple[int, tuple[Crossing, ...], tuple[int, ...], tuple[str, ...]], list[Gap]] = {}
+    blocking = set()
+    accepts: dict[tuple[Crossing, ...], int] = {}
+    for at, gaps in _walks(automaton, leaving, start).items():
+        closes = tuple(sorted(v for v, i in opened.items() if i not in at.stays))
+        if at.place == automaton.final and letter:
+            trailing = tuple(c for c in at.crossings if automaton.negations[c.negation].trailing)
+            accepts[trailing] = min(gaps[0][0], accepts.get(trailing, gaps[0][0]))
+        for edge in leaving[at.place]:
+            if edge.kind == "letter":
+                resets = tuple(g for g in automaton.letters[edge.number].groups if g in at.entered)
+                crossings = tuple(c for c in at.crossings if letter or automaton.negations[c.negation].leading)
                 key = (edge.number + 1, crossings, resets, closes)
                 found.setdefault(key, []).extend(gaps)
                 if gaps[0][0] == 0 and (innermost is None or innermost in at.stays):
                     blocking.add(key)
-        here = []
-        for key in sorted(found):
-            target_number, crossings, resets, closes = key
-            target = automaton.letters[target_number - 1]
-            gaps = pareto(found[key], automaton.costs)
-            here.append(
-                Arc(number, target_number, target.var, target.types, gaps, crossings, resets, closes, key in blocking)
-            )
-        arcs.append(tuple(here))
-        states.append(
-            State(
-                number,
-                letter.var if letter else "",
-                tuple(sorted(opened)),
-                tuple(Accept(cost, crossings) for crossings, cost in sorted(accepts.items())),
-                None,
-            )
-        )
-    return Arcs(_with_rest(states, arcs), tuple(arcs))
+    here = []
+    for key in sorted(found):
+        target, crossings, resets, closes = key
+        to = automaton.letters[target - 1]
+        gaps = pareto(found[key], automaton.costs)
+        here.append(Arc(number, target, to.var, to.types, gaps, crossings, resets, closes, key in blocking))
+    endings = tuple(Accept(cost, crossings) for crossings, cost in sorted(accepts.items()))
+    return State(number, letter.var if letter else "", tuple(sorted(opened)), endings, None), tuple(here)
 
 
-def _walks(
-    automaton: Thompson, leaving: list[list[Edge]], ends: dict[int, int], start: _Label
-) -> dict[_Label, tuple[Gap, ...]]:
+def _walks(automaton: Thompson, leaving: list[list[Edge]], start: _Label) -> dict[_Label, tuple[Gap, ...]]:
     """All walks from a place that bind nothing, with the gaps worth having."""
+    ends = dict(automaton.copies)
     reached: dict[_Label, tuple[Gap, ...]] = {start: ((0, 0),)}
     todo = deque([start])
     while todo:
