@@ -37,6 +37,8 @@ DEEPEST = 100
 MOST_POSITIONS = 10_000
 """How many components a pattern may have when its repetitions are written out."""
 
+_MATCH_ATTRIBUTES = ("ts", "type", "start", "end", "error")
+
 Places = Mapping[str, list[Span]]
 
 
@@ -58,7 +60,9 @@ def check_query(query: Query, places: Places | None = None) -> None:
     _check_size(query)
     _check_declarations(query, places)
     _check_sources(query)
-    names = _Names(frozenset(variables(query.pattern)), negated_variables(query.pattern), kleene_variables(query.pattern))
+    names = _Names(
+        frozenset(variables(query.pattern)), negated_variables(query.pattern), kleene_variables(query.pattern)
+    )
     for conjunct in query.where:
         _check_conjunct(conjunct, names)
     for result in [*([query.having] if query.having else []), *(e for _, e in query.returns)]:
@@ -104,7 +108,9 @@ def _check_depth(expr: Expr) -> None:
     while stack:
         item, depth = stack.pop()
         if depth > DEEPEST:
-            raise _fail("this expression is nested too deeply", expr.span, f"at most {DEEPEST} levels, or terms of one sum")
+            raise _fail(
+                "this expression is nested too deeply", expr.span, f"at most {DEEPEST} levels, or terms of one sum"
+            )
         stack.extend((child, depth + 1) for child in children(item))
 
 
@@ -151,6 +157,11 @@ def _check_sources(query: Query) -> None:
     if not query.sources:
         return
     known = {s.type for s in query.sources}
+    for source in query.sources:
+        for name, value in source.query.returns:
+            if name in _MATCH_ATTRIBUTES:
+                hint = "every match has one as an event: choose another name"
+                raise _fail(f"RETURN cannot name a value `{name}` in a query of FROM", value.span, hint)
     for c in components(query.pattern):
         for kind in c.types:
             if kind not in known:
@@ -169,7 +180,9 @@ def _check_conjunct(expr: Expr, names: _Names) -> None:
         raise _fail("a condition without a variable", expr.span, "leave it out")
     negated = [v for v in spoken if v in names.negated]
     if len(negated) > 1:
-        raise _fail(f"a condition on two negated variables, `{negated[0]}` and `{negated[1]}`", expr.span, "write one for each")
+        raise _fail(
+            f"a condition on two negated variables, `{negated[0]}` and `{negated[1]}`", expr.span, "write one for each"
+        )
     walking: set[str] = set()
     for leaf in leaves_of(expr):
         if leaf.var in negated:
@@ -207,7 +220,11 @@ def _check_negated_leaf(leaf: Attribute | Length | Aggregate) -> None:
 def _check_single_leaf(leaf: Attribute | Length | Aggregate) -> None:
     """A reference to a variable that binds one event at most (in an iteration)."""
     if _walks(leaf):
-        raise _fail(f"`{leaf.var}` is no repetition: there is no [i]", leaf.span, f"write + after its type, or {leaf.var}.attribute")
+        raise _fail(
+            f"`{leaf.var}` is no repetition: there is no [i]",
+            leaf.span,
+            f"write + after its type, or {leaf.var}.attribute",
+        )
     if isinstance(leaf, Attribute) and isinstance(leaf.index, int) and leaf.index > 1:
         raise _fail(f"`{leaf.var}` binds one event only", leaf.span, f"write {leaf.var}.{leaf.name}")
 

@@ -7,10 +7,10 @@ constants that top-level equalities connect are put into classes, and all pairs 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 from acep.errors import QueryError
 from acep.pattern.expressions import Attribute, Binary, Duration, Expr, Literal, Timestamp
@@ -64,7 +64,7 @@ def equality_classes(query: Query) -> tuple[Equal, ...]:
     return tuple(Equal(tuple(members)) for members in groups.values())
 
 
-def _sides(conjunct: Expr, kleene: Iterable[str]) -> tuple[Member, Member] | None:
+def _sides(conjunct: Expr, kleene: Collection[str]) -> tuple[Member, Member] | None:
     """The two sides of an equality of references and constants, in their plainest form."""
     if not isinstance(conjunct, Binary) or conjunct.op != "=":
         return None
@@ -74,7 +74,7 @@ def _sides(conjunct: Expr, kleene: Iterable[str]) -> tuple[Member, Member] | Non
     return left, right
 
 
-def _member(expr: Expr, kleene: Iterable[str]) -> Member | None:
+def _member(expr: Expr, kleene: Collection[str]) -> Member | None:
     if isinstance(expr, Attribute):
         if expr.index not in (None, "i", 1, "last"):
             return None
@@ -116,10 +116,9 @@ def close_equalities(query: Query) -> tuple[Expr, ...]:
             raise QueryError("too many equalities follow from each other", hint=hint)
         pairs = list(combinations(group.members, 2))
         if all(isinstance(m, Attribute) for m in group.members):
-            for m in group.members:
-                if isinstance(m, Attribute) and m.index is None and m.var in kleene and m.var not in groups:
-                    pairs.append((m, replace(m, index=1)))
-        for left, right in pairs:
+            pairs += [(m, replace(m, index=1)) for m in group.members if _is_each(m, kleene - groups)]
+        for pair in pairs:
+            left, right = pair
             names = {m.var for m in (left, right) if isinstance(m, Attribute)}
             if not names or (len(names) == 2 and names <= negated):
                 continue
@@ -131,6 +130,11 @@ def close_equalities(query: Query) -> tuple[Expr, ...]:
                 left = replace(left, index="i") if right.index == 1 and left.index is None else left
             implied.append(Binary("=", left, right) if isinstance(left, Attribute) else Binary("=", right, left))
     return (*query.where, *implied)
+
+
+def _is_each(member: Member, kleene: Collection[str]) -> TypeGuard[Attribute]:
+    """Whether a reference stands for each event of a repetition."""
+    return isinstance(member, Attribute) and member.index is None and member.var in kleene
 
 
 def partition_attributes(query: Query) -> tuple[str, ...]:

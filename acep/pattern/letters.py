@@ -15,7 +15,7 @@ from acep.pattern.patterns import bounds, one_after_another, one_of, repeated
 from acep.pattern.sase import Errors, Weights
 from acep.pattern.syntax import Branch, branches, read, tokens, unquote
 from acep.pattern.times import window_of
-from acep.pattern.tree import Component, Node, Output, Query, Repeat, Strategy
+from acep.pattern.tree import Component, Node, Output, Query, Strategy
 from acep.pattern.walk import variables
 
 __all__ = ["regex"]
@@ -86,10 +86,7 @@ def _item(branch: Branch) -> Node:
         case _:
             inner, quantifier = branches(branch)
             low, high = bounds(quantifier)
-            node = _item(inner)
-            if isinstance(node, Component):
-                return node if (low, high) == (1, 1) else Repeat(node, low, high)
-            return repeated(node, low, high, ())
+            return repeated(_item(inner), low, high, ())
 
 
 def _attributes(by: str | Many[str] | None) -> tuple[str, ...]:

@@ -67,7 +67,18 @@ _OPENS_ITEM = {"_TILDE"}
 _ITEM = _OPENS_ITEM | {"NAME", "BACKTICK", "STRING", "ANY", "_SEQ", "LPAR", "LBRACE", "_NOT", "_BANG"}
 _CLAUSE = {f"_{word}" for word in CLAUSES}
 _COMPARISONS = {"=>": ">=", "=<": "<=", "===": "=", "=!": "!="}
-_SMART = {"‘": "'", "’": "'", "“": '"', "”": '"', "´": "'", "−": "-", "–": "-", "≤": "<=", "≥": ">=", "≠": "!="}
+_SMART = {
+    "\N{LEFT SINGLE QUOTATION MARK}": "'",
+    "\N{RIGHT SINGLE QUOTATION MARK}": "'",
+    "\N{ACUTE ACCENT}": "'",
+    "\N{LEFT DOUBLE QUOTATION MARK}": '"',
+    "\N{RIGHT DOUBLE QUOTATION MARK}": '"',
+    "\N{MINUS SIGN}": "-",
+    "\N{EN DASH}": "-",
+    "\N{LESS-THAN OR EQUAL TO}": "<=",
+    "\N{GREATER-THAN OR EQUAL TO}": ">=",
+    "\N{NOT EQUAL TO}": "!=",
+}
 
 
 def explain(text: str, at: int, token: Token | None, accepted: Collection[str]) -> QueryError:
@@ -79,7 +90,8 @@ def explain(text: str, at: int, token: Token | None, accepted: Collection[str]) 
         found = _unreadable(text, at)
         if found is not None:
             return found
-        what, end = f"unexpected `{text[at]}`", at + 1
+        c = text[at]
+        what, end = f"unexpected `{c}`" if c.isprintable() else f"unexpected character U+{ord(c):04X}", at + 1
     elif token is None:
         what, end = ("the query is empty" if not text.strip() else "the query ends too early"), at + 1
     else:
@@ -119,17 +131,27 @@ def _slip(text: str, at: int, token: Token | None, accepted: Collection[str]) ->
     strategy = _misspelled_strategy(text, at)
     if strategy is not None:
         return strategy
+    if token is None and at < len(text.rstrip()):
+        return "write a name that is no single letter in quotes: 'A_1'" if "LETTER" in accepted else None
     if token is None:
         return _unclosed(before) if "$END" not in accepted else None
+    if token.type == "QUANT" and "LETTER" in accepted and before.endswith(("+", "*", "?", "}")):
+        return "two repetitions in a row: put the first in parentheses"
     word = str(token).lower()
     if token.type == "COMPARE" and "_AND" in accepted:
         return "comparisons do not chain: a < b AND b < c"
     if "UNIT" in accepted and token.type == "NAME":
-        return _did_you_mean(word, [*UNITS, "events", *CLAUSES, "AND", "OR"]) or _expectation(accepted)
+        guess = _did_you_mean(word, [*UNITS, *CLAUSES, "EVENTS" if "EVENTS" in accepted else "AND", "OR"])
+        if guess or "_AND" not in accepted:
+            return guess or _expectation(accepted)
     if token.type == "NAME" and "COMMA" in accepted and "RPAR" in accepted and re.search(r"\w\s*(\[\s*\])?$", before):
         return "is a comma missing before it?"
     if _CLAUSE & set(accepted) and token.type == "NAME":
-        return _did_you_mean(word, [*CLAUSES, "AND", "OR", "BETWEEN", "LIKE", "EARLIEST MAXIMAL", "NON OVERLAP"])
+        guess = _did_you_mean(word, [*CLAUSES, "AND", "OR", "BETWEEN", "LIKE", "EARLIEST MAXIMAL", "NON OVERLAP"])
+        if guess or "_AND" not in accepted:
+            return guess
+    if "_AND" in accepted and token.type in _EXPRESSION:
+        return "is AND missing before it?"
     if "_PATTERN" in accepted:
         return _did_you_mean(word, ["PATTERN", "FROM"]) or "a query begins with PATTERN, or FROM ... PATTERN"
     if f"_{word.upper()}" in _CLAUSE and "RBRACE" in accepted:

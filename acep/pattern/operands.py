@@ -114,7 +114,9 @@ def _arithmetic(expr: Expr, op: str, left: str, right: str) -> str:
     for kind in ("text", "boolean", "null"):
         if kind in kinds:
             hint = "join texts by concat(a.x, b.x)" if kind == "text" and op == "+" else None
-            raise _fail(expr, f"`{op}` cannot take a {kind}" if kind != "null" else f"`{op}` with NULL is always NULL", hint)
+            raise _fail(
+                expr, f"`{op}` cannot take a {kind}" if kind != "null" else f"`{op}` with NULL is always NULL", hint
+            )
     if ANY in kinds:
         return ANY
     if kinds == {"number"}:
@@ -133,7 +135,11 @@ def _arithmetic(expr: Expr, op: str, left: str, right: str) -> str:
         ("%", "duration", "duration"): "duration",
     }
     if (op, left, right) not in known:
-        hint = "give the number a unit, as in 5 min" if kinds <= {"number", "duration", "timestamp"} and "number" in kinds else None
+        hint = (
+            "give the number a unit, as in 5 min"
+            if kinds <= {"number", "duration", "timestamp"} and "number" in kinds
+            else None
+        )
         raise _fail(expr, f"`{op}` cannot take a {left} and a {right}", hint)
     return known[op, left, right]
 

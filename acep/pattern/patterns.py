@@ -6,8 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from acep.pattern.expressions import Span
-from acep.pattern.predicates import name
-from acep.pattern.syntax import Branch, branches, fail, quoted, span, tokens
+from acep.pattern.syntax import Branch, branches, fail, name, quoted, span, tokens
 from acep.pattern.tree import Choice, Component, EventSet, Negation, Node, Repeat, Sequence
 from acep.pattern.walk import components
 
@@ -34,6 +33,7 @@ class Places:
     declared: dict[str, list[Span]] = field(default_factory=dict)
 
     def declare(self, var: str, where: Span) -> str:
+        """Note a declaration, and give the variable back."""
         self.declared.setdefault(var, []).append(where)
         return var
 
@@ -165,12 +165,12 @@ def _quantifier(branch: Branch) -> Branch | None:
 def _repetition(branch: Branch, node: Node, places: Places) -> Node:
     """A group, nested sequence or set with what stands behind it."""
     quantifier = _quantifier(branch)
+    if isinstance(node, Negation) and quantifier is not None:
+        raise fail("a negation cannot be repeated", branch, "`~B b` already speaks of each event of type B")
+    if not _binds(node) and (quantifier is not None or branch.data == "group"):
+        raise fail("a group needs a component that is not negated", branch)
     if quantifier is None:
         return node
-    if isinstance(node, Negation):
-        raise fail("a negation cannot be repeated", branch)
-    if not _binds(node):
-        raise fail("a repeated group needs a component that is not negated", branch)
     low, high = bounds(quantifier)
     return repeated(node, low, high, places.mentioned)
 
@@ -196,12 +196,16 @@ def _declared(branch: Branch, types: tuple[str, ...], kind: Branch, places: Plac
     named = branches(variable, "name")[0]
     var = name(named)
     if var.lower() in _RESERVED and tokens(named)[0].type == "NAME":
-        raise fail(f"{quoted(var)} is a word of the language", named, f"choose another name, or write `{var}` in backquotes")
+        raise fail(
+            f"{quoted(var)} is a word of the language", named, f"choose another name, or write `{var}` in backquotes"
+        )
     component = Component(places.declare(var, span(named)), types)
     second = _quantifier(variable)
     if quantifier is None and second is None:
         if branches(variable, "brackets"):
-            raise fail(f"{quoted(var + '[]')} is not repeated", branch, f"write + after the type, or {quoted(var)} without []")
+            raise fail(
+                f"{quoted(var + '[]')} is not repeated", branch, f"write + after the type, or {quoted(var)} without []"
+            )
         return component
     if quantifier is None or second is None:
         only = quantifier if second is None else second
@@ -210,13 +214,13 @@ def _declared(branch: Branch, types: tuple[str, ...], kind: Branch, places: Plac
     if tokens(quantifier) != ["+"] or second.data == "sign":
         raise fail("two repetitions of one component", second, "keep one of them")
     low, high = bounds(second)
-    # `T+ t[]{3}`: the plus says that there may be more.
-    return Repeat(component, low, None if second.data == "exactly" else high)
+    # `T+ t[]{3}`: the plus says one at least, and that there may be more.
+    return repeated(component, max(1, low), None if second.data == "exactly" else high, ())
 
 
 def _repeat(component: Component, quantifier: Branch) -> Node:
     low, high = bounds(quantifier)
-    return component if (low, high) == (1, 1) else Repeat(component, low, high)
+    return repeated(component, low, high, ())
 
 
 def _group(branch: Branch, places: Places) -> Node:

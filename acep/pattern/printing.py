@@ -2,27 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from acep.pattern.expressions import (
-    Aggregate,
-    Attribute,
-    Between,
-    Binary,
-    Call,
-    Duration,
-    Expr,
-    In,
-    IsNull,
-    Length,
-    Like,
-    Literal,
-    Timestamp,
-    Unary,
-    Value,
-)
-from acep.pattern.times import decimal_text, duration_text, timestamp_text
+from acep.pattern.spelling import attribute_text, condition_text, expression_text, name_text, quoted_text
+from acep.pattern.times import decimal_text, duration_text
 from acep.pattern.tree import (
     Choice,
     Component,
@@ -39,110 +22,7 @@ from acep.pattern.tree import (
 
 __all__ = ["canonical", "expression_text", "pattern_text", "tree_lines"]
 
-_PLAIN = re.compile(r"[^\W\d]\w*")
-_RESERVED = {
-    "all", "and", "any", "as", "between", "earliest", "false", "from", "having", "in", "is", "like", "non", "not",
-    "null", "or", "output", "pattern", "return", "seq", "timestamp", "true", "where", "within",
-}  # fmt: skip
-_STRATEGIES = {s.value for s in Strategy}
 _OUTPUTS = {Output.ALL: "ALL", Output.NON_OVERLAP: "NON OVERLAP", Output.EARLIEST_MAXIMAL: "EARLIEST MAXIMAL"}
-
-# How tightly an operator binds; a part that binds less is put in parentheses.
-_OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _SIGN, _ATOM = range(8)
-_LEVELS = {"or": _OR, "and": _AND, "+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "%": _PRODUCT}
-
-
-# ---- names and expressions
-
-
-def _name(name: str) -> str:
-    """A variable or type as it can be read again."""
-    if _PLAIN.fullmatch(name) and name.lower() not in _RESERVED and name.lower() not in _STRATEGIES:
-        return name
-    return "`" + name.replace("`", "``") + "`"
-
-
-def _attribute(name: str) -> str:
-    if _PLAIN.fullmatch(name) and name != "LEN":
-        return name
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
-
-
-def expression_text(expr: Expr) -> str:
-    """The text of an expression, which reads as the same expression again.
-
-    >>> from acep.pattern.sase import parse
-    >>> query = parse("PATTERN SEQ(Stock+ a[], Stock b) WHERE b.volume<80%*a[a.LEN].volume AND NOT (a.x=1 OR b.y IN (1,2))")
-    >>> [expression_text(e) for e in query.where]
-    ['b.volume < 0.8 * a[a.LEN].volume', 'NOT (a.x = 1 OR b.y IN (1, 2))']
-    """
-    return _expression(expr, _OR)
-
-
-def _expression(expr: Expr, least: int) -> str:
-    text, level = _written(expr)
-    return text if level >= least else f"({text})"
-
-
-def _written(expr: Expr) -> tuple[str, int]:
-    """The text of an expression and how tightly its outermost operator binds."""
-    match expr:
-        case Literal(value=value):
-            return _literal(value), _SIGN if isinstance(value, (int, float)) and value < 0 else _ATOM
-        case Duration(ns=ns):
-            return ("-" if ns < 0 else "") + duration_text(abs(ns)), _SIGN if ns < 0 else _ATOM
-        case Timestamp(ns=ns):
-            return f"TIMESTAMP '{timestamp_text(ns)}'", _ATOM
-        case Attribute(var=var, index=index, name=name):
-            place = f"{_name(var)}.LEN" if index == "last" else index
-            return f"{_name(var)}{'' if index is None else f'[{place}]'}.{_attribute(name)}", _ATOM
-        case Length(var=var):
-            return f"{_name(var)}.LEN", _ATOM
-        case Aggregate(function=function, var=var, scope=scope, name=name):
-            of = "" if name is None else f".{_attribute(name)}"
-            return f"{function}({_name(var)}[{'..i-1' if scope == 'before' else ''}]{of})", _ATOM
-        case Unary(op="not", operand=operand):
-            return f"NOT {_expression(operand, _NOT)}", _NOT
-        case Unary(operand=operand):
-            return f"- {_expression(operand, _SIGN)}", _SIGN
-        case Binary(op=op, left=left, right=right):
-            level = _LEVELS.get(op, _COMPARE)
-            # `and` and `or` read back as one chain, whatever their grouping.
-            chained = op in ("and", "or")
-            before = _expression(left, _SUM if level == _COMPARE else level)
-            after = _expression(right, level if chained else level + 1)
-            return f"{before} {op.upper()} {after}", level
-        case Call(name=name, args=args):
-            return f"{name}({', '.join(_expression(a, _OR) for a in args)})", _ATOM
-        case In(operand=operand, values=values, negated=negated):
-            inside = ", ".join(_expression(v, _OR) for v in values)
-            return f"{_expression(operand, _SUM)} {'NOT ' if negated else ''}IN ({inside})", _COMPARE
-        case Between(operand=operand, low=low, high=high, negated=negated):
-            limits = f"{_expression(low, _SUM)} AND {_expression(high, _SUM)}"
-            return f"{_expression(operand, _SUM)} {'NOT ' if negated else ''}BETWEEN {limits}", _COMPARE
-        case Like(operand=operand, pattern=pattern, negated=negated):
-            return f"{_expression(operand, _SUM)} {'NOT ' if negated else ''}LIKE {_text(pattern)}", _COMPARE
-        case IsNull(operand=operand, negated=negated):
-            return f"{_expression(operand, _SUM)} IS {'NOT ' if negated else ''}NULL", _COMPARE
-
-
-def _literal(value: Value) -> str:
-    match value:
-        case None:
-            return "NULL"
-        case bool():
-            return str(value).upper()
-        case str():
-            return _text(value)
-        case _:
-            return repr(value)
-
-
-# ---- patterns
 
 
 def pattern_text(node: Node) -> str:
@@ -154,12 +34,12 @@ def pattern_text(node: Node) -> str:
     """
     match node:
         case Component(var=var, types=types):
-            return f"{_types(types)} {_name(var)}"
+            return f"{_types(types)} {name_text(var)}"
         case Negation(var=var, types=types):
-            return f"~({_types(types)} {_name(var)})"
+            return f"~({_types(types)} {name_text(var)})"
         case Repeat(item=Component(var=var, types=types), low=low, high=high):
             brackets = "" if high == 1 else "[]"
-            return f"{_types(types)}{_bounds(low, high)} {_name(var)}{brackets}"
+            return f"{_types(types)}{_bounds(low, high)} {name_text(var)}{brackets}"
         case Repeat(item=item, low=low, high=high):
             inside = pattern_text(item)
             bare = isinstance(item, (Sequence, EventSet, Choice))
@@ -174,8 +54,8 @@ def pattern_text(node: Node) -> str:
 
 def _types(types: tuple[str, ...]) -> str:
     if len(types) == 1:
-        return _name(types[0])
-    return f"({' | '.join(_name(t) for t in types)})" if types else "ANY"
+        return name_text(types[0])
+    return f"({' | '.join(name_text(t) for t in types)})" if types else "ANY"
 
 
 def _bounds(low: int, high: int | None) -> str:
@@ -203,7 +83,7 @@ def letters_text(node: Node) -> str:
         case Component(types=()):
             return "."
         case Component(var=var):
-            return var if len(var) == 1 and var.isalnum() else _text(var)
+            return var if len(var) == 1 and var.isalnum() else quoted_text(var)
         case Repeat(item=item, low=low, high=high):
             inside = letters_text(item)
             return (inside if isinstance(item, (Component, Choice)) else f"({inside})") + _bounds(low, high)
@@ -232,8 +112,8 @@ def _clauses(query: Query) -> Iterator[str]:
     """The clauses behind the pattern; those that say nothing are left out."""
     conditions = []
     if query.ties:
-        conditions.append(f"[{', '.join(_attribute(t) for t in query.ties)}]")
-    conditions += [_expression(e, _NOT) for e in query.where]
+        conditions.append(f"[{', '.join(attribute_text(t) for t in query.ties)}]")
+    conditions += [condition_text(e) for e in query.where]
     if conditions or query.strategy is not Strategy.SKIP_TILL_ANY_MATCH:
         yield f"WHERE {query.strategy.value}() {{{' AND '.join(conditions)}}}"
     if query.within is not None:
@@ -241,7 +121,7 @@ def _clauses(query: Query) -> Iterator[str]:
     if query.having is not None:
         yield f"HAVING {expression_text(query.having)}"
     if query.returns:
-        yield "RETURN " + ", ".join(f"{expression_text(e)} AS {_name(n)}" for n, e in query.returns)
+        yield "RETURN " + ", ".join(f"{expression_text(e)} AS {name_text(n)}" for n, e in query.returns)
     if query.output is not Output.ALL:
         yield f"OUTPUT {_OUTPUTS[query.output]}"
 
@@ -250,7 +130,7 @@ def _budget(query: Query) -> Iterator[str]:
     if query.errors:
         yield f"errors {query.errors}"
     for var, weight in query.weights:
-        yield f"weight {_name(var)} {'infinite' if weight is None else weight}"
+        yield f"weight {name_text(var)} {'infinite' if weight is None else weight}"
 
 
 def canonical(query: Query) -> str:
@@ -267,7 +147,7 @@ def canonical(query: Query) -> str:
     head = list(_budget(query))
     words = [f"/* {', '.join(head).replace('*/', '*|')} */"] if head else []
     if query.sources:
-        words.append("FROM " + ", ".join(f"({canonical(s.query)}) AS {_name(s.type)}" for s in query.sources))
+        words.append("FROM " + ", ".join(f"({canonical(s.query)}) AS {name_text(s.type)}" for s in query.sources))
     if query.letters:
         words.append(f"LETTERS {letters_text(query.pattern)}")
     else:
@@ -279,7 +159,8 @@ def tree_lines(query: Query) -> list[str]:
     """The query as an indented tree, one part a line.
 
     >>> from acep.pattern.sase import parse
-    >>> print("\\n".join(tree_lines(parse("PATTERN SEQ(A a, (B b | C c)+) WHERE [k] AND b.x > 3 WITHIN 5 EVENTS"))))
+    >>> for line in tree_lines(parse("PATTERN SEQ(A a, (B b | C c)+) WHERE [k] AND b.x > 3 WITHIN 5 EVENTS")):
+    ...     print(line)
     query, skip_till_any_match
       sequence
         component a: A
@@ -293,16 +174,16 @@ def tree_lines(query: Query) -> list[str]:
     """
     lines = [f"query, {query.strategy.value}"]
     for source in query.sources:
-        lines.append(f"  from, as {_name(source.type)}")
+        lines.append(f"  from, as {name_text(source.type)}")
         lines += ["    " + line for line in tree_lines(source.query)]
     lines += _node_lines(query.pattern, 1)
-    lines += [f"  tie [{_attribute(t)}]" for t in query.ties]
+    lines += [f"  tie [{attribute_text(t)}]" for t in query.ties]
     lines += [f"  where {expression_text(e)}" for e in query.where]
     if query.within is not None:
         lines.append(f"  within {_window(query.within)}")
     if query.having is not None:
         lines.append(f"  having {expression_text(query.having)}")
-    lines += [f"  return {_name(n)}: {expression_text(e)}" for n, e in query.returns]
+    lines += [f"  return {name_text(n)}: {expression_text(e)}" for n, e in query.returns]
     if query.output is not Output.ALL:
         lines.append(f"  output {_OUTPUTS[query.output].lower()}")
     lines += [f"  {line}" for line in _budget(query)]
@@ -347,5 +228,3 @@ def _count_text(low: int, high: int | None) -> str:
     if high is None:
         return f"{low} or more" if low else "any number"
     return str(low) if low == high else f"{low} to {high}"
-
-

@@ -13,8 +13,8 @@ from acep.errors import QueryError, suggest
 from acep.pattern.check import check_query, checked_errors, checked_weights
 from acep.pattern.expressions import Expr, Span
 from acep.pattern.patterns import Places, pattern
-from acep.pattern.predicates import conjuncts, expression, label, name
-from acep.pattern.syntax import Branch, branches, fail, quoted, read, tokens
+from acep.pattern.predicates import conjuncts, expression
+from acep.pattern.syntax import Branch, branches, fail, name, quoted, read, tokens
 from acep.pattern.times import read_window
 from acep.pattern.tree import Output, Query, Source, Strategy, Within
 from acep.pattern.walk import mentioned
@@ -93,7 +93,9 @@ def _clauses(branch: Branch) -> dict[str, Branch]:
         kind = clause.data.removesuffix("_as")
         if kind in found:
             word = "RETURN" if kind == "returns" else kind.upper()
-            raise fail(f"a second {word} clause", clause, "join conditions by AND" if kind in ("where", "having") else None)
+            raise fail(
+                f"a second {word} clause", clause, "join conditions by AND" if kind in ("where", "having") else None
+            )
         found[kind] = clause
     return found
 
@@ -131,9 +133,9 @@ def _returns(branch: Branch | None) -> tuple[tuple[str, Expr], ...]:
     found: dict[str, Expr] = {}
     for part in branches(branch) if branch is not None else []:
         value, called = branches(part)
-        if label(called) in found:
-            raise fail(f"RETURN names {quoted(label(called))} twice", called)
-        found[label(called)] = expression(value)
+        if name(called) in found:
+            raise fail(f"RETURN names {quoted(name(called))} twice", called)
+        found[name(called)] = expression(value)
     return tuple(found.items())
 
 

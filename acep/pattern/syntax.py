@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from lark import Lark, Token, Tree, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
@@ -16,7 +16,7 @@ from acep.errors import QueryError
 from acep.pattern.expressions import Span
 from acep.pattern.mistakes import explain
 
-__all__ = ["LONGEST", "Branch", "Leaf", "branches", "fail", "quoted", "read", "span", "tokens", "unquote"]
+__all__ = ["LONGEST", "Branch", "Leaf", "branches", "fail", "name", "quoted", "read", "span", "tokens", "unquote"]
 
 LONGEST = 100_000
 """The longest query, in characters."""
@@ -46,7 +46,8 @@ def read(name: str, text: str) -> Branch:
         at = len(text.rstrip()) if end else token.start_pos or 0
         raise explain(text, at, None if end else token, error.accepts or error.expected) from None
     except UnexpectedCharacters as error:
-        raise explain(text, error.pos_in_stream or 0, None, error.allowed) from None
+        parser: Any = error.interactive_parser
+        raise explain(text, error.pos_in_stream or 0, None, parser.accepts() if parser else error.allowed) from None
     except UnexpectedInput as error:  # pragma: no cover: lark raises no other kind
         raise QueryError("this query cannot be read", start=error.pos_in_stream) from None
     _check_depth(tree)
@@ -103,3 +104,8 @@ def unquote(token: Token) -> str:
 def quoted(name: str) -> str:
     """A name as it is shown in a message: shortened, in backquotes."""
     return f"`{name if len(name) <= 40 else name[:37] + '...'}`"
+
+
+def name(branch: Branch) -> str:
+    """The text of a subtree that holds one name, type or label."""
+    return unquote(tokens(branch)[0])

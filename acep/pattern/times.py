@@ -140,7 +140,9 @@ def read_timestamp(text: str) -> int:
         raise QueryError(f"`{text[:40]}` is not a timestamp", hint=hint)
     year, month, day, hour, minute, second, fraction, zone = found.groups()
     try:
-        moment = datetime(int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0), tzinfo=UTC)
+        moment = datetime(
+            int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0), tzinfo=UTC
+        )
     except ValueError as error:
         raise QueryError(f"`{text[:40]}` is not a timestamp: {error}", hint=hint) from None
     seconds = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(seconds=1)

@@ -95,5 +95,3 @@ def positions(node: Node) -> int:
             return positions(item) * max(1, low if high is None else high)
         case _:
             return sum(positions(part) for part in parts(node))
-
-

@@ -1,0 +1,118 @@
+"""From the grammar's tree to references: attributes of events, and what aggregates go over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from acep.pattern.expressions import Aggregate, Attribute, Expr, Index, Length, Span
+from acep.pattern.syntax import Branch, branches, fail, name, quoted, span, tokens
+
+__all__ = ["aggregate", "previous", "scalar"]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """``a``, ``a[]``, ``a[..i-1]``, ``a[1].x``: not yet known to be an attribute or what an aggregate is over."""
+
+    var: str
+    index: Index
+    scope: str | None  # "before", "all", or None where an index or nothing stands
+    name: str | None
+    span: Span
+
+
+def _reference(branch: Branch) -> Reference:
+    var = name(branches(branch, "name")[0])
+    index: Index = None
+    scope: str | None = None
+    for part in branches(branch, "index"):
+        index, scope = _index(part, var)
+    attribute = None
+    for part in branches(branch, "attribute"):
+        attribute = name(branches(part)[0])
+    return Reference(var, index, scope, attribute, span(branch))
+
+
+def _index(branch: Branch, var: str) -> tuple[Index, str | None]:
+    """The index in brackets, or the scope of an aggregate."""
+    ranged = bool(tokens(branch))
+    places = branches(branch)
+    if not places:
+        if ranged:
+            raise fail("`a[..]` needs an end", branch, f"write {var}[..i-1] or {var}[]")
+        return None, "all"
+    words = [str(t) for t in tokens(places[0])]
+    types = [t.type for t in tokens(places[0])]
+    match words:
+        case ["i"] if not ranged:
+            return "i", None
+        case ["i", "-", "1"]:
+            return (None, "before") if ranged else ("i-1", None)
+        case [owner, length] if length.upper() == "LEN" and types == ["NAME", "NAME"]:
+            if owner != var:
+                raise fail(
+                    f"{quoted(f'{var}[{owner}.LEN]')}: the index speaks of another variable",
+                    places[0],
+                    f"write {var}[{var}.LEN]",
+                )
+            return (None, "all") if ranged else ("last", None)
+        case [number] if types == ["NUMBER"] and number.isdecimal() and not ranged and len(number) < 19:
+            if int(number) < 1:
+                raise fail("the first event is number 1", places[0], f"write {var}[1]")
+            return int(number), None
+        case ["-", "1"]:
+            hint = f"write {var}[{var}.LEN] for the last event, {var}[i-1] for the one before {var}[i]"
+        case ["i", _, _]:
+            hint = f"only {var}[i] and {var}[i-1] can be compared"
+        case [word] if word.upper() == "LEN":
+            hint = f"write {var}[{var}.LEN]"
+        case _:
+            hint = f"an index is a number, i, i-1 or {var}.LEN; a range is ..i-1"
+    raise fail("this is not an index", places[0], hint)
+
+
+def scalar(branch: Branch) -> Expr:
+    """A reference where a value is needed."""
+    ref = _reference(branch)
+    if ref.scope is not None:
+        shown = f"{ref.var}[]" if ref.scope == "all" else f"{ref.var}[..i-1]"
+        hint = f"use it in an aggregate, such as avg({shown}.{ref.name or 'x'})"
+        raise fail(f"{quoted(shown)} stands for many events", branch, hint)
+    if ref.name is None:
+        hint = f"write {quoted(ref.var + '.attribute')}; an attribute needs its variable before it"
+        raise fail(f"{quoted(ref.var)} is not a value", branch, hint)
+    if ref.index is None and ref.name == "LEN" and _plain(branch):
+        return Length(ref.var, ref.span)
+    return Attribute(ref.var, ref.index, ref.name, ref.span)
+
+
+def _plain(branch: Branch) -> bool:
+    """Whether the attribute is written without quotes: ``a."LEN"`` is an attribute."""
+    return tokens(branches(branches(branch, "attribute")[0])[0])[0].type == "NAME"
+
+
+def _tie(branch: Branch) -> Expr:
+    raise fail("`[attribute]` stands alone, joined by AND", branch, "compare the attributes instead: a.x = b.x")
+
+
+def previous(branch: Branch, args: list[Branch]) -> Expr:
+    """``prev(a.x)`` is ``a[i-1].x`` (the 2012 paper, section 3)."""
+    ref = _reference(args[0]) if len(args) == 1 and args[0].data == "reference" else None
+    if ref is None or ref.name is None or ref.scope is not None or ref.index not in (None, "i"):
+        raise fail("`prev` takes one attribute", branch, "prev(a.x), the same as a[i-1].x")
+    return Attribute(ref.var, "i-1", ref.name, span(branch))
+
+
+def aggregate(branch: Branch, function: str, args: list[Branch]) -> Expr:
+    """``avg(a[].x)``, ``avg(a[..i-1].x)``; ``avg(a.x)`` goes over all events too."""
+    if len(args) != 1 or args[0].data != "reference":
+        raise fail(
+            f"`{function}` goes over the events of one variable", branch, f"{function}(a[].x) or {function}(a[..i-1].x)"
+        )
+    ref = _reference(args[0])
+    if ref.index is not None:
+        hint = f"write {ref.var}[..i-1] for the events before it, {ref.var}[] for all"
+        raise fail(f"`{function}` goes over many events, not one", args[0], hint)
+    if ref.name is None and function != "count":
+        raise fail(f"`{function}` needs an attribute", args[0], f"{function}({ref.var}[].x)")
+    return Aggregate(function, ref.var, "before" if ref.scope == "before" else "all", ref.name, span(branch))

@@ -1,0 +1,131 @@
+"""Names and expressions as text that reads as the same again."""
+
+from __future__ import annotations
+
+import re
+
+from acep.pattern.expressions import (
+    Aggregate,
+    Attribute,
+    Between,
+    Binary,
+    Call,
+    Duration,
+    Expr,
+    In,
+    IsNull,
+    Length,
+    Like,
+    Literal,
+    Timestamp,
+    Unary,
+    Value,
+)
+from acep.pattern.times import duration_text, timestamp_text
+from acep.pattern.tree import Strategy
+
+__all__ = ["attribute_text", "condition_text", "expression_text", "name_text", "quoted_text"]
+
+_PLAIN = re.compile(r"[^\W\d]\w*")
+_RESERVED = {
+    "all", "and", "any", "as", "between", "earliest", "false", "from", "having", "in", "is", "like", "non", "not",
+    "null", "or", "output", "pattern", "return", "seq", "timestamp", "true", "where", "within",
+}  # fmt: skip
+_STRATEGIES = {s.value for s in Strategy}
+# How tightly an operator binds; a part that binds less is put in parentheses.
+_OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _SIGN, _ATOM = range(8)
+_LEVELS = {"or": _OR, "and": _AND, "+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "%": _PRODUCT}
+
+
+def name_text(name: str) -> str:
+    """A variable or type as it can be read again."""
+    if _PLAIN.fullmatch(name) and name.lower() not in _RESERVED and name.lower() not in _STRATEGIES:
+        return name
+    return "`" + name.replace("`", "``") + "`"
+
+
+def attribute_text(name: str) -> str:
+    """An attribute as it can be read again."""
+    if _PLAIN.fullmatch(name) and name != "LEN":
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quoted_text(value: str) -> str:
+    """A text constant."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def expression_text(expr: Expr) -> str:
+    """The text of an expression, which reads as the same expression again.
+
+    >>> from acep.pattern.sase import parse
+    >>> query = parse("PATTERN SEQ(Stock+ a[], Stock b) WHERE b.x<80%*a[a.LEN].x AND NOT (a.x=1 OR b.y IN (1,2))")
+    >>> [expression_text(e) for e in query.where]
+    ['b.x < 0.8 * a[a.LEN].x', 'NOT (a.x = 1 OR b.y IN (1, 2))']
+    """
+    return _expression(expr, _OR)
+
+
+def _expression(expr: Expr, least: int) -> str:
+    text, level = _written(expr)
+    return text if level >= least else f"({text})"
+
+
+def _written(expr: Expr) -> tuple[str, int]:
+    """The text of an expression and how tightly its outermost operator binds."""
+    match expr:
+        case Literal(value=value):
+            return _literal(value), _SIGN if isinstance(value, (int, float)) and value < 0 else _ATOM
+        case Duration(ns=ns):
+            return ("-" if ns < 0 else "") + duration_text(abs(ns)), _SIGN if ns < 0 else _ATOM
+        case Timestamp(ns=ns):
+            return f"TIMESTAMP '{timestamp_text(ns)}'", _ATOM
+        case Attribute(var=var, index=index, name=name):
+            place = f"{name_text(var)}.LEN" if index == "last" else index
+            return f"{name_text(var)}{'' if index is None else f'[{place}]'}.{attribute_text(name)}", _ATOM
+        case Length(var=var):
+            return f"{name_text(var)}.LEN", _ATOM
+        case Aggregate(function=function, var=var, scope=scope, name=name):
+            of = "" if name is None else f".{attribute_text(name)}"
+            return f"{function}({name_text(var)}[{'..i-1' if scope == 'before' else ''}]{of})", _ATOM
+        case Unary(op="not", operand=operand):
+            return f"NOT {_expression(operand, _NOT)}", _NOT
+        case Unary(operand=operand):
+            return f"- {_expression(operand, _SIGN)}", _SIGN
+        case Binary(op=op, left=left, right=right):
+            level = _LEVELS.get(op, _COMPARE)
+            # `and` and `or` read back as one chain, whatever their grouping.
+            chained = op in ("and", "or")
+            before = _expression(left, _SUM if level == _COMPARE else level)
+            after = _expression(right, level if chained else level + 1)
+            return f"{before} {op.upper()} {after}", level
+        case Call(name=name, args=args):
+            return f"{name}({', '.join(_expression(a, _OR) for a in args)})", _ATOM
+        case In(operand=operand, values=values, negated=negated):
+            inside = ", ".join(_expression(v, _OR) for v in values)
+            return f"{_expression(operand, _SUM)} {'NOT ' if negated else ''}IN ({inside})", _COMPARE
+        case Between(operand=operand, low=low, high=high, negated=negated):
+            limits = f"{_expression(low, _SUM)} AND {_expression(high, _SUM)}"
+            return f"{_expression(operand, _SUM)} {'NOT ' if negated else ''}BETWEEN {limits}", _COMPARE
+        case Like(operand=operand, pattern=pattern, negated=negated):
+            return f"{_expression(operand, _SUM)} {'NOT ' if negated else ''}LIKE {quoted_text(pattern)}", _COMPARE
+        case IsNull(operand=operand, negated=negated):
+            return f"{_expression(operand, _SUM)} IS {'NOT ' if negated else ''}NULL", _COMPARE
+
+
+def _literal(value: Value) -> str:
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return str(value).upper()
+        case str():
+            return quoted_text(value)
+        case _:
+            return repr(value)
+
+
+def condition_text(expr: Expr) -> str:
+    """The text of an expression as it stands between ANDs."""
+    return _expression(expr, _NOT)
