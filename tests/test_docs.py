@@ -1,0 +1,139 @@
+"""Runs what README.md and docs/ show: every ``python`` block and every ``console`` command.
+
+The blocks of a page run in order, in one folder and, for Python, in one namespace, as a reader would run them. A
+``python`` block with ``>>>`` is a doctest; any other runs as it is. A line ``$ command`` of a ``console`` block is run
+by the shell and must succeed; the lines below it, if any, are what it prints, with ``...`` for what may differ.
+``examples/`` is there to read. A block marked ``no-run`` is left out, and its first line is a comment that says why.
+"""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [page for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))) if page.exists()]
+RUN = ("python", "console")
+# Under these names a block would look runnable and yet be run by nobody.
+UNTESTED = ("py", "python3", "pycon", "sh", "bash", "shell", "shell-session")
+FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^`\n]*)\n(?P<body>.*?)^(?P=indent)``` *$", re.MULTILINE | re.DOTALL)
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page: its language, the words after it, the line of its fence, and its text."""
+
+    language: str
+    words: tuple[str, ...]
+    line: int
+    text: str
+
+    @property
+    def runs(self) -> bool:
+        return self.language in RUN and "no-run" not in self.words
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    text = page.read_text(encoding="utf-8")
+    for fence in FENCE.finditer(text):
+        indent = len(fence["indent"])
+        body = "".join(line[indent:] or "\n" for line in fence["body"].splitlines(keepends=True))
+        language, *words = fence["info"].split() or [""]
+        yield Block(language, tuple(words), text.count("\n", 0, fence.start()) + 1, body)
+
+
+def commands(text: str) -> Iterator[tuple[str, str]]:
+    """(command, what it prints) of a console block; a command goes on after a backslash at the end of a line."""
+    for piece in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        command, _, printed = re.sub(r"\\\n> ", "\\\n", piece).partition("\n")
+        while command.endswith("\\"):
+            more, _, printed = printed.partition("\n")
+            command = f"{command[:-1]}{more}"
+        yield command, printed
+
+
+def run_python(block: Block, names: dict[str, Any], page: Path) -> None:
+    if ">>>" not in block.text:
+        code = compile("\n" * block.line + block.text, str(page), "exec")
+        exec(code, names)  # noqa: S102 - the documentation is ours, and running it is the test
+        return
+    told: list[str] = []
+    test = doctest.DocTestParser().get_doctest(block.text, names, page.name, str(page), block.line)
+    runner = doctest.DocTestRunner(optionflags=FLAGS)
+    runner.run(test, out=told.append, clear_globs=False)
+    names.update(test.globs)
+    assert not told, "".join(told)
+
+
+def run_console(block: Block) -> None:
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
+    assert block.text.startswith("$ "), f"line {block.line}: a console block begins with `$ `"
+    for command, printed in commands(block.text):
+        done = subprocess.run(
+            ["bash", "-c", command],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PATH": path},
+        )
+        assert done.returncode == 0, f"line {block.line}: {command}\n{done.stdout}{done.stderr}"
+        if printed.strip():
+            same = doctest.OutputChecker().check_output(printed, done.stdout, FLAGS)
+            assert same, f"line {block.line}: {command}\nexpected:\n{printed}\nprinted:\n{done.stdout}"
+
+
+def pages() -> list[Any]:
+    uses_spark = {page: any(block.runs and "spark" in block.text for block in blocks(page)) for page in PAGES}
+    return [
+        pytest.param(page, id=page.relative_to(ROOT).as_posix(), marks=[pytest.mark.spark] if uses_spark[page] else [])
+        for page in PAGES
+    ]
+
+
+@pytest.mark.parametrize("page", pages())
+def test_what_a_page_shows_works(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for block in blocks(page):
+        if block.runs and block.language == "python":
+            run_python(block, names, page)
+        elif block.runs:
+            run_console(block)
+
+
+@pytest.mark.parametrize("page", pages())
+def test_no_block_escapes_without_a_reason(page: Path) -> None:
+    assert page.read_text(encoding="utf-8").count("```") == 2 * len(list(blocks(page))), "a fence is not closed"
+    for block in blocks(page):
+        assert block.language not in UNTESTED, f"line {block.line}: write `python` or `console`, which are run"
+        if "no-run" in block.words:
+            assert re.match(r"# \w+", block.text), f"line {block.line}: a block that is not run says why, in a comment"
+
+
+def test_blocks_are_found_and_run(tmp_path: Path) -> None:
+    """The reader of pages reads: a test that runs nothing would pass."""
+    page = tmp_path / "page.md"
+    page.write_text(
+        "- a list\n\n  ```python\n  x = 1\n\n  y = 2\n  ```\n\n```console\n$ echo a \\\n  b\na b\n$ true\n```\n"
+    )
+    first, second = blocks(page)
+    assert (first.language, first.line, first.text) == ("python", 3, "x = 1\n\ny = 2\n")
+    assert list(commands(second.text)) == [("echo a   b", "a b\n"), ("true", "")]
+    run_console(second)
+    with pytest.raises(AssertionError, match="expected"):
+        run_console(Block("console", (), 1, "$ echo a\nb\n"))
+    with pytest.raises(AssertionError, match="Expected"):
+        run_python(Block("python", (), 1, ">>> 1 + 1\n3\n"), {}, page)
+    with pytest.raises(ZeroDivisionError):
+        run_python(Block("python", (), 1, "1 / 0\n"), {}, page)
