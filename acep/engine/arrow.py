@@ -62,23 +62,22 @@ def matches_table(matches: Matches) -> pa.Table:
     return pa.table(columns)
 
 
-def groups_table(groups: Sequence[Bundle] | Sequence[Point], schema: Schema, keys: tuple[str, ...]) -> pa.Table:
-    """A row a bundle or match point, with the columns of its record.
+def groups_table(
+    groups: Sequence[Bundle] | Sequence[Point], schema: Schema, keys: tuple[str, ...], heads: Sequence[str]
+) -> pa.Table:
+    """A row a bundle or match point: its key as a struct, and the fields ``heads`` of its record.
 
-    >>> groups_table([Point({}, 5, 0)], Schema(()), ()).column_names
-    ['key', 'point', 'best']
+    >>> groups_table([Point({}, 5, 0)], Schema(()), (), ("point", "best")).to_pylist()
+    [{'key': {}, 'point': 5, 'best': 0}]
     """
-    bundles = [g for g in groups if isinstance(g, Bundle)]
-    points = [g for g in groups if isinstance(g, Point)]
     held = time_types(schema)[schema.ts]
     columns: dict[str, pa.Array] = {"key": _named_keys([g.key for g in groups], keys, schema)}
-    if points:
-        columns["point"] = pa.array([p.point for p in points], held)
-    else:
-        columns["start"] = pa.array([b.start for b in bundles], held)
-        columns["end"] = pa.array([b.end for b in bundles], held)
-        columns["matches"] = pa.array([b.matches for b in bundles], pa.int64())
-    columns["best"] = _error_column([g.best for g in groups])
+    for head in heads:
+        values = [getattr(g, head) for g in groups]
+        if head == "best":
+            columns[head] = _error_column(values)
+        else:
+            columns[head] = pa.array(values, pa.int64() if head == "matches" else held)
     return pa.table(columns)
 
 

@@ -144,7 +144,10 @@ def values_of(name: str, column: pa.ChunkedArray, kind: Kind, tick_ns: Fraction 
     if nothing:
         return np.full(len(column), None, object)
     if kind is Kind.STRING:
-        parts = [_texts(chunk) for chunk in _decoded(column, keep_dictionary=True).chunks]
+        try:
+            parts = [_texts(chunk) for chunk in _decoded(column, keep_dictionary=True).chunks]
+        except UnicodeDecodeError:
+            raise DataError(f"column `{name}` is not UTF-8 text") from None
         return np.concatenate(parts) if parts else np.empty(0, object)
     if kind is Kind.FLOAT and found is Kind.FLOAT:
         numbers, null = _joined(_decoded(column))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from acep.engine.building import array_of
 from acep.errors import DataError
 
 __all__ = ["to_table"]
@@ -48,7 +49,7 @@ def to_table(events: Any) -> pa.Table:
     if isinstance(events, str | bytes) or hasattr(events, "__fspath__"):
         raise DataError(
             f"events are a table, not {type(events).__name__}",
-            hint="read a file with acep.read_events(path)",
+            hint="acep.engine.files.read_events(path) reads a file",
         )
     if hasattr(events, "__arrow_c_stream__"):
         return _guarded(lambda: pa.RecordBatchReader.from_stream(events).read_all())
@@ -98,7 +99,7 @@ def _from_columns(columns: Mapping[Any, Any]) -> pa.Table:
     if len(set(sizes.values())) > 1:
         listed = ", ".join(f"`{name}` {size}" for name, size in sizes.items())
         raise DataError(f"the columns differ in length: {listed}")
-    return pa.table(arrays)
+    return pa.Table.from_arrays(list(arrays.values()), names=list(arrays))
 
 
 def _from_rows(rows: list[Any]) -> pa.Table:
@@ -110,7 +111,8 @@ def _from_rows(rows: list[Any]) -> pa.Table:
                 hint="give a list of dicts, or a dict of columns",
             )
         names.update(dict.fromkeys(row))
-    return pa.table({str(name): _array(str(name), [row.get(name) for row in rows]) for name in names})
+    arrays = [_array(str(name), [row.get(name) for row in rows]) for name in names]
+    return pa.Table.from_arrays(arrays, names=list(map(str, names)))
 
 
 def _array(name: str, values: Any) -> pa.Array | pa.ChunkedArray:
@@ -118,6 +120,9 @@ def _array(name: str, values: Any) -> pa.Array | pa.ChunkedArray:
         return values
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise DataError(f"column `{name}` is a {type(values).__name__}, not a list of values")
+    built = array_of(values)
+    if built is not None:
+        return built
     try:
         if type(values).__module__.partition(".")[0] == "polars":
             return values.to_arrow()  # type: ignore[attr-defined]

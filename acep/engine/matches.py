@@ -224,10 +224,10 @@ class Matches(Sequence[Match]):
     def to_polars(self) -> Any:
         """The matches as a polars frame: the columns of :meth:`to_arrow`; ``bindings`` is a list of
         structs (``key``: the variable, ``value``: its ids), as polars has no maps."""
-        import polars
+        import polars as pl
 
         table = self.to_arrow()
-        return polars.from_arrow(table if self.keys else table.drop_columns(["key"]))
+        return pl.from_arrow(table if self.keys else table.drop_columns(["key"]))
 
     def __repr__(self) -> str:
         lines = [_title(self)]

@@ -29,7 +29,8 @@ def from_ticks(ticks: Iterable[int | None], tick_ns: Fraction | int | None, held
     """Ticks as Python values of an Arrow type.
 
     Integers stay; dates become :class:`datetime.date`; timestamps :class:`datetime.datetime`, in the zone of the
-    type if it has one, except that those in nanoseconds become :class:`numpy.datetime64` (in UTC if there is a zone).
+    type if it has one. Those in nanoseconds become :class:`numpy.datetime64`, with a zone only where a datetime
+    cannot hold them (in UTC then).
 
     >>> from_ticks([0, None], 10**9, pa.timestamp("s"))
     [datetime.datetime(1970, 1, 1, 0, 0), None]
@@ -39,27 +40,35 @@ def from_ticks(ticks: Iterable[int | None], tick_ns: Fraction | int | None, held
     held = plain_type(held)
     if tick_ns is None or not (pa.types.is_timestamp(held) or pa.types.is_date(held)):
         return list(ticks)
-    if pa.types.is_timestamp(held) and held.unit == "ns":
-        length = int(tick_ns)
-        return [None if t is None else np.datetime64(t * length, "ns") for t in ticks]
-    times, over = (Fraction(tick_ns) / 1000).as_integer_ratio()
+    nanos = pa.types.is_timestamp(held) and held.unit == "ns"
     zone = _zone(held.tz) if pa.types.is_timestamp(held) and held.tz else None
     day = pa.types.is_date(held)
+    if nanos and zone is None:
+        return [None if t is None else np.datetime64(_scaled(t, tick_ns), "ns") for t in ticks]
+    tick_us = Fraction(tick_ns) / 1000
     out: list[Any] = []
     for t in ticks:
         if t is None:
             out.append(None)
-            continue
-        try:
-            time = EPOCH + dt.timedelta(microseconds=t * times // over)
-        except OverflowError:  # beyond the years 1 to 9999 of Python's datetime
-            out.append(np.datetime64(t * times // over, "us"))
-            continue
-        if day:
-            out.append(time.date())
+        elif nanos and _scaled(t, tick_ns) % 1000:
+            out.append(np.datetime64(_scaled(t, tick_ns), "ns"))
         else:
-            out.append(time.replace(tzinfo=dt.UTC).astimezone(zone) if zone is not None else time)
+            out.append(_moment(_scaled(t, tick_us), zone, day))
     return out
+
+
+def _scaled(ticks: int, factor: Fraction | int) -> int:
+    return ticks * factor.numerator // factor.denominator
+
+
+def _moment(micros: int, zone: dt.tzinfo | None, day: bool) -> Any:
+    try:
+        time = EPOCH + dt.timedelta(microseconds=micros)
+        if day:
+            return time.date()
+        return time if zone is None else time.replace(tzinfo=dt.UTC).astimezone(zone)
+    except OverflowError:  # beyond the years 1 to 9999 of Python's datetime
+        return np.datetime64(micros, "us")
 
 
 def _zone(name: str) -> dt.tzinfo:
