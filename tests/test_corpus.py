@@ -282,8 +282,8 @@ def pushed(case: Case, engine: str, *, restored: bool) -> list[Got]:
 def judged(case: Case) -> list[Got]:
     """The oracle's, which knows integers only."""
     query = query_of(case)
-    options = {name: case.stream_options.get(name) for name in ("ts", "type", "id", "seq")}
-    columns = {name: list(values) for name, values in case.columns}
+    options: dict[str, Any] = {name: case.stream_options.get(name) for name in ("ts", "type", "id", "seq")}
+    columns: dict[str, list[Any]] = {name: list(values) for name, values in case.columns}
     ts = options["ts"]
     tick = Fraction(UNITS.get(str(case.stream_options.get("unit")), 1))
     times = [moment(value) for value in columns[ts]]
@@ -373,7 +373,7 @@ def shown(bindings: tuple[tuple[str, tuple[int, ...]], ...]) -> str:
     return " ".join(f"{var}={','.join(map(str, rows))}" for var, rows in bindings)
 
 
-def cases(of: Iterable[Case]) -> Any:
+def cases(of: Iterable[Case]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in of])
 
 
