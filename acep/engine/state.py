@@ -10,6 +10,7 @@ from acep.engine.core import Core, Partition, Undecided
 from acep.engine.program import UNBOUND
 from acep.engine.reference import Event, History, MatchNode, Trail
 from acep.errors import SnapshotError
+from acep.plan.schema import Kind
 
 __all__ = ["dump_core", "load_core"]
 
@@ -41,10 +42,9 @@ def load_core(core: Core, data: Any) -> None:
         core.keeps_positions = bool(data["keeps"])
         for key, partition in data["partitions"]:
             values = _loaded(key)
-            if not isinstance(values, tuple) or len(values) != len(core.plan.keys):
-                raise ValueError("key")
+            _check_row(core, core.plan.keys, values)
             core.partitions[values] = _load_partition(core, values, partition)
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError):
+    except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, RecursionError):
         raise SnapshotError("the snapshot does not hold a state of this query") from None
 
 
@@ -81,10 +81,53 @@ def _text(value: Any) -> str:
     return value
 
 
-def _identity(value: Any) -> int | str:
-    if isinstance(value, bool) or not isinstance(value, (int, str)):
-        raise ValueError("id")
-    return value
+def _identity(core: Core, value: Any) -> int | str:
+    schema = core.plan.schema
+    texts = schema.id is not None and schema.kind(schema.id) is Kind.STRING
+    return _text(value) if texts else _int(value)
+
+
+HELD: dict[Kind, tuple[type, ...]] = {
+    Kind.BOOL: (bool,),
+    Kind.INT: (int,),
+    Kind.FLOAT: (int, float),
+    Kind.STRING: (str,),
+    Kind.TIMESTAMP: (int,),
+}
+
+
+def _check_value(core: Core, column: str, value: Any) -> None:
+    """A value must be what its column holds, or null."""
+    schema = core.plan.schema
+    own = {schema.ts: Kind.INT, schema.type: Kind.STRING}
+    held = HELD[schema.kind(column) or own[column]]
+    if value is not None and (not isinstance(value, held) or isinstance(value, bool) > (bool in held)):
+        raise ValueError("value")
+
+
+def _check_row(core: Core, columns: tuple[str, ...], row: Any) -> None:
+    if not isinstance(row, tuple):
+        raise ValueError("row")
+    for column, value in zip(columns, row, strict=True):
+        _check_value(core, column, value)
+
+
+def _check_registers(core: Core, state: int, values: Any) -> None:
+    if not isinstance(values, tuple):
+        raise ValueError("registers")
+    for register, value in zip(core.plan.program.layouts[state], values, strict=True):
+        if value is UNBOUND:
+            continue
+        if register.kind in ("count", "nonnull"):
+            _int(value)
+        elif register.kind != "frames":
+            _check_value(core, register.name, value)
+        elif not isinstance(value, tuple) or not all(map(_is_frame, value)):
+            raise ValueError("frames")
+
+
+def _is_frame(value: Any) -> bool:
+    return isinstance(value, tuple) and not any(isinstance(v, tuple) or v is UNBOUND for v in value)
 
 
 def _dump_partition(partition: Partition) -> dict[str, Any]:
@@ -175,8 +218,7 @@ def _load_partition(core: Core, key: tuple[Any, ...], data: Any) -> Partition:
         if not 0 < _int(state) < len(plan.arcs.states):
             raise ValueError("state")
         values = _loaded(registers)
-        if not isinstance(values, tuple) or len(values) != len(plan.program.layouts[state]):
-            raise ValueError("registers")
+        _check_registers(core, state, values)
         bound = trail_at(trail)
         nodes.append(MatchNode(state, values, _int(error), bound, history_at(history, bound)))
     undecided = []
@@ -213,11 +255,8 @@ def _event(event: Event) -> list[Any]:
 def _load_event(core: Core, data: Any) -> Event:
     position, ts, identity, row = data
     values = _loaded(row)
-    if not isinstance(values, tuple) or len(values) not in (0, len(core.plan.row)):
-        raise ValueError("row")
-    if core.engine.keeps_rows and len(values) != len(core.plan.row):
-        raise ValueError("row")
-    return Event(_int(position), _int(ts), _identity(identity), values)
+    _check_row(core, core.plan.row if core.engine.keeps_rows else (), values)
+    return Event(_int(position), _int(ts), _identity(core, identity), values)
 
 
 def _crossings(crossings: tuple[Crossing, ...]) -> list[Any]:
@@ -239,7 +278,7 @@ def _complete(match: Complete) -> list[Any]:
 
 def _load_complete(core: Core, key: tuple[Any, ...], data: Any) -> Complete:
     error, values, events = data
-    loaded = tuple((_int(p), _int(t), _identity(i), _text(v)) for p, t, i, v in events)
+    loaded = tuple((_int(p), _int(t), _identity(core, i), _text(v)) for p, t, i, v in events)
     if not loaded or any(v not in core.plan.variables for *_, v in loaded):
         raise ValueError("events")
     returned = _loaded(values)

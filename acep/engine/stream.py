@@ -98,7 +98,7 @@ class Stream:
             stream._finished = payload["finished"] is True
             for core, dumped in zip(stream._cores, payload["cores"], strict=True):
                 core.load(dumped)
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError):
             raise SnapshotError("the snapshot does not hold a state of this query") from None
         return stream
 

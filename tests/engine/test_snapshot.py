@@ -1,0 +1,180 @@
+"""The state of a Matcher as bytes: it goes on where it was, and nothing but its own bytes is taken."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import zlib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import acep
+from acep.engine.found import Events
+from acep.engine.sealing import HEADER, seal, unseal
+
+QUERY = acep.parse(
+    "PATTERN SEQ(A+ a[], ~N n, B b, ~C c) WHERE skip_till_any_match(a[], b) { [k] AND a[i].x >= a[i-1].x AND n.x > a[1].x "
+    "AND b.x < a[a.LEN].x } WITHIN 8 HAVING count(a[]) <= 3 RETURN avg(a[].x) AS mean NON OVERLAP"
+)
+ROWS = {
+    "ts": [1, 2, 3, 4, 5, 6, 7, 8, 20],
+    "type": ["A", "A", "N", "A", "B", "B", "A", "B", "A"],
+    "k": [1, 1, 1, 2, 1, 2, 1, 1, 1],
+    "x": [1, 2, 0, 5, 1, 4, 7, None, 3],
+}
+
+
+def rows(start: int, end: int | None = None) -> dict[str, list[Any]]:
+    return {name: values[start:end] for name, values in ROWS.items()}
+
+
+def fed(end: int, query: acep.Query = QUERY) -> acep.Matcher:
+    matcher = acep.Matcher(query)
+    matcher.push(rows(0, end))
+    return matcher
+
+
+@pytest.mark.parametrize("cut", range(10))
+def test_goes_on_where_it_was(cut: int) -> None:
+    whole = acep.Matcher(QUERY)
+    expected = [*whole.push(rows(0)), *whole.finish()]
+    first = acep.Matcher(QUERY)
+    found = [*first.push(rows(0, cut))] if cut else []
+    second = acep.Matcher(QUERY)
+    second.restore(first.snapshot())
+    assert second.snapshot() == first.snapshot()
+    found += [*second.push(rows(cut)), *second.finish()]
+    assert sorted(found, key=repr) == sorted(expected, key=repr)
+    assert expected
+    assert second.report.work == whole.report.work
+    assert second.report.events == len(ROWS["ts"])
+
+
+def test_a_restored_matcher_can_be_finished_at_once() -> None:
+    first = fed(9)
+    second = acep.Matcher(QUERY)
+    second.restore(first.snapshot())
+    assert list(second.finish()) == list(first.finish())
+    with pytest.raises(acep.DataError, match="has been finished"):
+        second.push(rows(8))
+
+
+def test_a_composed_query_goes_on_where_it_was() -> None:
+    query = acep.parse(
+        "FROM (PATTERN SEQ(A a, B b) WHERE [k] WITHIN 5 RETURN a.x AS x) AS Rise "
+        "PATTERN SEQ(Rise r, Rise s) WHERE s.x >= r.x WITHIN 20"
+    )
+    whole = acep.Matcher(query)
+    expected = [*whole.push(rows(0)), *whole.finish()]
+    assert expected
+    for cut in range(1, 9):
+        first = fed(cut, query)
+        start = acep.Matcher(query)
+        found = list(start.push(rows(0, cut)))
+        second = acep.Matcher(query)
+        second.restore(first.snapshot())
+        assert [*found, *second.push(rows(cut)), *second.finish()] == expected
+
+
+def refused(data: Any, query: acep.Query = QUERY) -> str:
+    """The complaint about bytes; the matcher that refuses them goes on as before."""
+    matcher = fed(5, query)
+    before = matcher.snapshot()
+    with pytest.raises(acep.SnapshotError) as caught:
+        matcher.restore(data)
+    assert matcher.snapshot() == before
+    return caught.value.message
+
+
+def test_foreign_bytes() -> None:
+    assert refused(b"") == refused(b"PAR1" * 40) == "these bytes are not a snapshot of acep"
+    assert refused("text") == "a snapshot is bytes, not str"
+
+
+def test_every_flipped_byte_is_noticed() -> None:
+    data = fed(5).snapshot()
+    for i in range(len(data)):
+        if i not in (10, 11):  # two reserved bytes
+            refused(data[:i] + bytes([data[i] ^ 0x40]) + data[i + 1 :])
+
+
+def test_every_truncation_is_noticed() -> None:
+    data = fed(5).snapshot()
+    for i in range(0, len(data), 7):
+        refused(data[:i])
+    assert "damaged" in refused(data + b"\0")
+
+
+def test_another_query() -> None:
+    data = fed(5).snapshot()
+    other = acep.parse(QUERY.text.replace("WITHIN 8", "WITHIN 9"))
+    assert "belongs to another query" in refused(data, other)
+    budget = acep.Matcher(QUERY, budget=acep.Budget(errors=1))
+    with pytest.raises(acep.SnapshotError, match="another query"):
+        budget.restore(data)
+    renamed = acep.Matcher(QUERY, ts="when")
+    with pytest.raises(acep.SnapshotError, match="another query"):
+        renamed.restore(data)
+
+
+def test_another_version() -> None:
+    data = fed(5).snapshot()
+    assert "format version 9" in refused(data[:8] + (9).to_bytes(2, "little") + data[10:])
+
+
+def test_a_small_file_that_unpacks_to_much() -> None:
+    """Only what is read is unpacked, and what is not JSON is refused."""
+    body = zlib.compress(b"[" * 10_000_000)
+    good = seal({"bomb": 1}, "q")
+    fields = list(HEADER.unpack_from(good))
+    fields[4], fields[5] = hashlib.blake2b(body, digest_size=16).digest(), len(body)
+    with pytest.raises(acep.SnapshotError, match="cannot be read"):
+        unseal(HEADER.pack(*fields) + body, "q")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.floats(allow_nan=False) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    found = [path]
+    if isinstance(value, dict):
+        found += [p for k, v in value.items() for p in places(v, (*path, k))]
+    elif isinstance(value, list):
+        found += [p for i, v in enumerate(value) for p in places(v, (*path, i))]
+    return found
+
+
+def replaced(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+    if not path:
+        return new
+    copied = dict(value) if isinstance(value, dict) else list(value)
+    copied[path[0]] = replaced(value[path[0]], path[1:], new)
+    return copied
+
+
+@given(st.data())
+def test_a_state_of_another_form_is_refused_or_works(data: st.DataObject) -> None:
+    """A well sealed state with something else anywhere in it: a clear error, or a state that goes on."""
+    matcher = fed(6)
+    stream = matcher._stream
+    assert stream is not None
+    payload = unseal(stream.snapshot(), stream.fingerprint)
+    path = data.draw(st.sampled_from(places(payload)))
+    broken = json.loads(json.dumps(replaced(payload, path, data.draw(JSON))))
+    try:
+        other = type(stream).restore(stream.plans, seal(broken, stream.fingerprint))
+    except acep.SnapshotError:
+        return
+    events = Events(ts=[8, 9, 20], types=["A", "B", "A"], ids=[6, 7, 8], columns={"k": [1, 1, 1], "x": [7, 3, 3]})
+    with contextlib.suppress(acep.AcepError):
+        other.push(events)
+        other.snapshot()
+        other.finish()
