@@ -17,8 +17,8 @@ from acep.engine.found import Events
 from acep.engine.sealing import HEADER, seal, unseal
 
 QUERY = acep.parse(
-    "PATTERN SEQ(A+ a[], ~N n, B b, ~C c) WHERE skip_till_any_match(a[], b) { [k] AND a[i].x >= a[i-1].x AND n.x > a[1].x "
-    "AND b.x < a[a.LEN].x } WITHIN 8 HAVING count(a[]) <= 3 RETURN avg(a[].x) AS mean NON OVERLAP"
+    "PATTERN SEQ(A+ a[], ~N n, B b, ~C c) WHERE skip_till_any_match(a[], b) { [k] AND a[i].x >= a[i-1].x "
+    "AND n.x > a[1].x AND b.x < a[a.LEN].x } WITHIN 8 HAVING count(a[]) <= 3 RETURN avg(a[].x) AS mean NON OVERLAP"
 )
 ROWS = {
     "ts": [1, 2, 3, 4, 5, 6, 7, 8, 20],
