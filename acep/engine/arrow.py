@@ -16,7 +16,7 @@ from acep.engine.tables import time_types
 from acep.engine.times import time_type
 from acep.plan.schema import Kind, Schema
 
-__all__ = ["groups_table", "matches_table"]
+__all__ = ["groups_table", "matches_table", "without_maps"]
 
 TYPES = {
     Kind.BOOL: pa.bool_(),
@@ -60,6 +60,19 @@ def matches_table(matches: Matches) -> pa.Table:
         ]
         columns["values"] = pa.StructArray.from_arrays(fields, names=list(matches.returns))
     return pa.table(columns)
+
+
+def without_maps(table: pa.Table) -> pa.Table:
+    """The table with its column ``bindings`` as a list of structs, for readers that have no maps.
+
+    >>> one = Found((), 1, 9, 0, (("a", (0, 3)),), 9)
+    >>> without_maps(matches_table(Matches.from_found([one], schema=Schema(())))).column("bindings").to_pylist()
+    [[{'key': 'a', 'value': [0, 3]}]]
+    """
+    at = table.column_names.index("bindings")
+    held = table.schema.field(at).type
+    entries = pa.struct([("key", held.key_type), ("value", held.item_type)])
+    return table.set_column(at, "bindings", table.column(at).cast(pa.list_(entries)))
 
 
 def groups_table(

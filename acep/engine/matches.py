@@ -218,15 +218,19 @@ class Matches(Sequence[Match]):
         return matches_table(self)
 
     def to_pandas(self) -> Any:
-        """The matches as a pandas frame: the columns of :meth:`to_arrow`, with dicts in ``key`` and ``bindings``."""
-        return self.to_arrow().to_pandas(maps_as_pydicts="strict")
+        """The matches as a pandas frame: the columns of :meth:`to_arrow`, ``bindings`` as in a :class:`Match`."""
+        frame = self.to_arrow().drop_columns(["bindings"]).to_pandas()
+        frame.insert(4, "bindings", [dict(one.bindings) for one in self.found])
+        return frame
 
     def to_polars(self) -> Any:
-        """The matches as a polars frame: the columns of :meth:`to_arrow`; ``bindings`` is a list of
-        structs (``key``: the variable, ``value``: its ids), as polars has no maps."""
+        """The matches as a polars frame: the columns of :meth:`to_arrow`, without ``key`` where there is none;
+        ``bindings`` is a list of structs (``key``: the variable, ``value``: its ids)."""
         import polars as pl
 
-        table = self.to_arrow()
+        from acep.engine.arrow import without_maps
+
+        table = without_maps(self.to_arrow())
         return pl.from_arrow(table if self.keys else table.drop_columns(["key"]))
 
     def __repr__(self) -> str:
