@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -443,7 +442,7 @@ def test_complaints(case: Case, engine: str) -> None:
         assert case.raises.hint.lower() in (error.hint or "").lower()
 
 
-@cases(case for case in GOOD if case.query_options.get("errors", 0) != math.inf)
+@cases(GOOD)
 def test_found_with_less_is_found_with_more(case: Case) -> None:
     """A greater budget keeps every match, with no greater error (but for an output that chooses)."""
     query = query_of(case)
