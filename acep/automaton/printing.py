@@ -1,0 +1,268 @@
+"""Automaton, arcs and program as text, one thing a line: for readers, and for tests that compare texts.
+
+Costs are shown as the user counts them (unscaled). State n of the arcs is letter n of the Thompson automaton.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from acep.automaton.arcs import Accept, Arc, Arcs, Crossing, State
+from acep.automaton.registers import Check, Frame, Program, Register, Source, Step
+from acep.automaton.thompson import Costs, Edge, Gap, Letter, Negated, Thompson
+from acep.pattern.expressions import Expr
+from acep.pattern.printing import expression_text
+
+__all__ = ["arcs_lines", "crossing_text", "gaps_text", "program_lines", "thompson_lines", "types_text"]
+
+
+def types_text(types: tuple[str, ...]) -> str:
+    """The types that a letter binds.
+
+    >>> types_text(("A", "B")), types_text(())
+    ('A|B', 'ANY')
+    """
+    return "|".join(types) or "ANY"
+
+
+def gaps_text(gaps: tuple[Gap, ...], costs: Costs) -> str:
+    """What may be missing on a walk; under contiguity with the letters that make up for events in between.
+
+    >>> gaps_text(((1, 0),), Costs(2, 4, (), False)), gaps_text(((0, 0), (2, 1)), Costs(1, 2, (), True))
+    ('1/2', '0 or 2 (1 letter)')
+    """
+    return " or ".join(_gap(weight, letters, costs) for weight, letters in gaps)
+
+
+def _gap(weight: int, letters: int, costs: Costs) -> str:
+    text = str(costs.unscaled(weight))
+    return f"{text} ({_count(letters, 'letter')})" if letters else text
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+# ---- the Thompson automaton
+
+
+def thompson_lines(automaton: Thompson) -> list[str]:
+    r"""The Thompson automaton: its letters, negations and groups, then each place with the edges that leave it.
+
+    >>> from acep.automaton.thompson import build
+    >>> from acep.pattern.letters import regex
+    >>> print("\n".join(thompson_lines(build(regex("ab?", within=5, errors=1)))))
+    5 places, 2 letters; error budget 1
+    letter 1: a
+    letter 2: b; inside r0
+    place 0, start
+      letter 1 (a) -> 1
+      missing 1 -> 1
+    place 1
+      empty -> 2
+      empty -> 3
+    place 2, final
+    place 3, inside r0, first of copy 0
+      letter 2 (b) -> 4
+    place 4, inside r0, last of copy 0
+      empty -> 2
+    """
+    costs = automaton.costs
+    head = f"{_count(len(automaton.places), 'place')}, {_count(len(automaton.letters), 'letter')}"
+    lines = [f"{head}; error budget {costs.unscaled(costs.budget)}" + (", contiguous" if costs.contiguous else "")]
+    lines += [f"letter {i}: {_letter(letter)}" for i, letter in enumerate(automaton.letters, 1)]
+    lines += [f"negation n{i}: {_negation(negation, costs)}" for i, negation in enumerate(automaton.negations)]
+    lines += [f"group g{i}: {', '.join(names)}" for i, names in enumerate(automaton.groups)]
+    leaving: list[list[Edge]] = [[] for _ in automaton.places]
+    for edge in automaton.edges:
+        leaving[edge.source].append(edge)
+    last_of = dict(automaton.copies)
+    for number, place in enumerate(automaton.places):
+        words = [f"place {number}"]
+        words += ["start"] if number == automaton.start else []
+        words += ["final"] if number == automaton.final else []
+        words += [f"inside {' '.join(f'r{i}' for i in place.inside)}"] if place.inside else []
+        words += [f"first of copy {place.copy_start}"] if place.copy_start is not None else []
+        words += [f"last of copy {last_of[number]}"] if number in last_of else []
+        lines.append(", ".join(words))
+        lines += [f"  {_edge(edge, automaton)} -> {edge.target}" for edge in leaving[number]]
+    return lines
+
+
+def _letter(letter: Letter) -> str:
+    own = letter.var if letter.types == (letter.var,) else f"{letter.var} of {types_text(letter.types)}"
+    words = [own]
+    if letter.inside:
+        words.append("inside " + " ".join(f"r{i}{' (open)' if is_open else ''}" for i, is_open in letter.inside))
+    if letter.kleene is not None:
+        words.append(f"each event of r{letter.kleene}")
+    if letter.groups:
+        words.append("of " + " ".join(f"g{g}" for g in letter.groups))
+    return "; ".join(words)
+
+
+def _negation(negation: Negated, costs: Costs) -> str:
+    where = [word for word, holds in (("leading", negation.leading), ("trailing", negation.trailing)) if holds]
+    words = [f"no {negation.var} of {types_text(negation.types)}", " and ".join(where) or "between"]
+    if negation.weight is not None:
+        words.append(f"each costs {costs.unscaled(negation.weight)}")
+    if negation.groups:
+        words.append("of " + " ".join(f"g{g}" for g in negation.groups))
+    return "; ".join(words)
+
+
+def _edge(edge: Edge, automaton: Thompson) -> str:
+    match edge.kind:
+        case "letter":
+            return f"letter {edge.number + 1} ({automaton.letters[edge.number].var})"
+        case "missing":
+            return f"missing {gaps_text(edge.gaps, automaton.costs)}"
+        case "negation":
+            return f"past n{edge.number} (no {automaton.negations[edge.number].var})"
+        case "again":
+            return f"again g{edge.number}"
+        case _:
+            return edge.kind
+
+
+# ---- the arcs
+
+
+def arcs_lines(arcs: Arcs, automaton: Thompson) -> list[str]:
+    r"""The automaton that runs: each state with its arcs, and the ways to end there.
+
+    An arc written ``=>`` is blocking: under skip till next match an event that it can bind must not be ignored.
+
+    >>> from acep.automaton.arcs import compose
+    >>> from acep.automaton.thompson import build
+    >>> from acep.pattern.letters import regex
+    >>> automaton = build(regex("ab?", within=5, errors=1))
+    >>> print("\n".join(arcs_lines(compose(automaton), automaton)))
+    state 0, nothing bound; least rest 0
+      => 1 (a)
+      -> 2 (b), missing 1
+    state 1 (a); least rest 0
+      => 2 (b)
+      ends
+    state 2 (b); least rest 0
+      ends
+    """
+    lines = []
+    for state, here in zip(arcs.states, arcs.arcs, strict=True):
+        lines.append(_state(state, automaton))
+        lines += [f"  {_arc(arc, automaton)}" for arc in here]
+        lines += [f"  {_accept(accept, automaton)}" for accept in state.accepts]
+    return lines
+
+
+def _state(state: State, automaton: Thompson) -> str:
+    name = f"state {state.number} ({state.var})" if state.number else "state 0, nothing bound"
+    opened = f", open {' '.join(state.open)}" if state.open else ""
+    rest = "no way to an end" if state.rest is None else f"least rest {automaton.costs.unscaled(state.rest)}"
+    return f"{name}{opened}; {rest}"
+
+
+def _arc(arc: Arc, automaton: Thompson) -> str:
+    words = [f"{'=>' if arc.blocking else '->'} {arc.target} ({arc.var})"]
+    if arc.gaps != ((0, 0),):
+        words.append(f"missing {gaps_text(arc.gaps, automaton.costs)}")
+    words += [f"past {crossing_text(c, automaton)}" for c in arc.crossings]
+    words += [f"again g{g}" for g in arc.resets]
+    words += [f"closes {var}" for var in arc.closes]
+    return ", ".join(words)
+
+
+def crossing_text(crossing: Crossing, automaton: Thompson) -> str:
+    """A negation that is walked past: its number and variable, and the groups entered anew before it."""
+    entered = f", in a new g{' g'.join(map(str, crossing.entered))}" if crossing.entered else ""
+    return f"n{crossing.negation} (no {automaton.negations[crossing.negation].var}{entered})"
+
+
+def _accept(accept: Accept, automaton: Thompson) -> str:
+    words = ["ends"]
+    if accept.cost:
+        words.append(f"missing {automaton.costs.unscaled(accept.cost)}")
+    words += [f"past {crossing_text(c, automaton)}" for c in accept.crossings]
+    return ", ".join(words)
+
+
+# ---- the program
+
+
+def program_lines(program: Program, predicates: Sequence[Expr]) -> list[str]:
+    """The program: for each state the registers that a run keeps there, what is checked along its arcs (in brackets
+    where the values come from), and how they set the registers of the state they lead to.
+
+    ``predicates`` are those that the program was assembled from; one that no arc decides is named at the end.
+    """
+    texts = [f"p{i}: {expression_text(p)}" for i, p in enumerate(predicates)]
+    decided: set[int] = set()
+    lines = []
+    for number, (layout, steps, ending) in enumerate(zip(program.layouts, program.steps, program.ending, strict=True)):
+        lines.append(f"state {number} keeps {', '.join(map(str, layout)) or 'nothing'}")
+        for step in steps:
+            lines.append(f"  {step.arc.var} -> {step.arc.target}")
+            lines += [f"    {line}" for line in _step(step, layout, program.layouts[step.arc.target], texts)]
+            decided.update(check.predicate for check in (*step.leaving, *step.binding))
+        lines += [f"  at the end checks {_check(check, texts)}" for check in ending]
+        decided.update(check.predicate for check in ending)
+    return lines + [f"never decided: {text}" for i, text in enumerate(texts) if i not in decided]
+
+
+def _step(step: Step, before: tuple[Register, ...], after: tuple[Register, ...], texts: Sequence[str]) -> Iterator[str]:
+    for check in step.leaving:
+        yield f"on leaving checks {_check(check, texts)}"
+    lost = [r for r in before if r.var in step.forgets]
+    if lost:
+        yield f"forgets {', '.join(map(str, lost))}"
+    for check in step.binding:
+        yield f"checks {_check(check, texts)}"
+    frames = {f.register: f for f in step.frames}
+    for register in after:
+        if register.var == step.arc.var:
+            yield f"{register} {_update(register, frames.get(register))}"
+
+
+def _check(check: Check, texts: Sequence[str]) -> str:
+    words = [f"{texts[check.predicate]}  [{', '.join(_source(s) for s in check.sources)}]"]
+    if check.loops:
+        words.append(f"for each of {', '.join(map(str, check.loops))}")
+    if check.only is not None:
+        counter, n = check.only
+        words.append(f"only when {counter} is {n - 1}")
+    return ", ".join(words)
+
+
+def _source(source: Source) -> str:
+    match source.kind:
+        case "event":
+            return f"event.{source.name}"
+        case "one":
+            return f"1 if event.{source.name} is known" if source.name else "1"
+        case "average":
+            total, count = source.registers
+            return f"{total} / {count}"
+        case "frame":
+            return f"{source.registers[0]}[{source.index}]"
+        case _:
+            return str(source.registers[0])
+
+
+def _update(register: Register, frame: Frame | None) -> str:
+    value = f"event.{register.name}"
+    match register.kind:
+        case "last":
+            return f"= {value}"
+        case "nth":
+            return f"= {value} if it is event {register.number}"
+        case "count":
+            return "+= 1"
+        case "nonnull":
+            return f"+= 1 if {value} is known"
+        case "sum":
+            return f"+= {value}"
+        case "frames":
+            assert frame is not None
+            return f"+= ({', '.join(_source(s) for s in frame.sources)})"
+        case kind:
+            return f"= {kind}(itself, {value})"
