@@ -252,7 +252,8 @@ class Core:
             limit = min([*undecided, *(m.last for m in partition.waiting)], default=None)
             now = [m for m in partition.ready if limit is None or m.last <= limit]
             partition.ready = [m for m in partition.ready if not (limit is None or m.last <= limit)]
-            given += [self._release(partition, m) for m in sorted(now, key=Complete.order)]
+            # Bundles chain match points as they lie in the stream; the output's order is another one among equal times.
+            given += [self._release(partition, m) for m in sorted(now, key=lambda m: m.last)]
         self.counts.matches += len(given)
         return given
 
