@@ -57,6 +57,7 @@ class Core:
         self.clock: int | None = None
         self.swept: int | None = None
         self.keeps_positions = False  # ids are positions, so that idle partitions must be remembered
+        self.waits = any(n.trailing for n in plan.automaton.negations)
         self.negated = [n.types for n in plan.automaton.negations]
 
     def push(self, events: Events) -> list[Found]:
@@ -231,7 +232,9 @@ class Core:
         if timed and (self.swept is None or clock - self.swept > (span or 0)):
             self.swept = clock
             touched = self.partitions
-        keys = dict.fromkeys([*touched, *(k for k, p in self.partitions.items() if p.undecided)])
+        keys = dict.fromkeys(touched)
+        if self.waits:
+            keys |= dict.fromkeys(k for k, p in self.partitions.items() if p.undecided)
         if timed:
             for key in keys:
                 partition = self.partitions[key]

@@ -1,0 +1,124 @@
+"""A stream over several plans: order, the passing of time, what is kept and what is freed."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import acep
+from acep.engine.found import Events, Found
+from acep.engine.stream import Stream
+from acep.engine.tables import schema_of
+from acep.plan.compile import Plan, compile_query
+
+SCHEMA = schema_of(pa.schema({"ts": pa.int64(), "type": pa.string(), "k": pa.int64()}))
+
+
+def plan(text: str) -> Plan:
+    return compile_query(acep.parse(text), SCHEMA)
+
+
+def events(text: str, keys: list[int | None] | None = None, first: int = 0) -> Events:
+    words = text.split()
+    return Events(
+        ts=[int(w[1:]) for w in words],
+        types=[w[0] for w in words],
+        ids=list(range(first, first + len(words))),
+        columns={"k": list(keys or [1] * len(words))},
+    )
+
+
+def ids(found: list[list[Found]]) -> list[list[tuple[int | str, ...]]]:
+    return [[tuple(i for i, _ in f.trail) for f in each] for each in found]
+
+
+def test_each_plan_gives_its_own_matches() -> None:
+    stream = Stream([plan("PATTERN SEQ(A a, B b) WITHIN 9"), plan("PATTERN SEQ(B b) WITHIN 9")])
+    assert ids(stream.push(events("A1 B2 B3"))) == [[(0, 1), (0, 2)], [(1,), (2,)]]
+    assert ids(stream.finish()) == [[], []]
+    assert stream.counts.events == 3
+    assert stream.counts.matches == 4
+
+
+def test_a_trailing_negation_is_decided_when_time_has_passed() -> None:
+    text = "PATTERN SEQ(A a, B b, ~C c) WHERE [k] WITHIN 10"
+    by_clock = Stream([plan(text)])
+    assert ids(by_clock.push(events("A1 B5"))) == [[]]
+    assert ids(by_clock.advance(10)) == [[]]
+    assert ids(by_clock.advance(11)) == [[(0, 1)]]
+    by_event = Stream([plan(text)])
+    assert ids(by_event.push(events("A1 B5"))) == [[]]
+    assert ids(by_event.push(events("A11", [2], 2))) == [[]], "a C may still come at 11"
+    assert ids(by_event.push(events("A12", [2], 3))) == [[(0, 1)]]
+    broken = Stream([plan(text)])
+    assert ids(broken.push(events("A1 B5 C11 A12"))) == [[]]
+    assert ids(broken.finish()) == [[]]
+
+
+def test_matches_of_a_partition_come_in_the_order_of_their_match_points() -> None:
+    """A match that is certain waits for one that ends before it and is not."""
+    stream = Stream([plan("PATTERN (SEQ(A a, ~C c) | B b) WITHIN 10")])
+    assert ids(stream.push(events("A1 B2"))) == [[]]
+    assert ids(stream.advance(11)) == [[(0,), (1,)]]
+
+
+def test_an_older_event_is_refused_and_nothing_is_taken_in() -> None:
+    stream = Stream([plan("PATTERN SEQ(A a, B b) WITHIN 9")])
+    stream.push(events("A5"))
+    before = stream.snapshot()
+    with pytest.raises(acep.DataError, match=r"event 1 of the batch \(ts 4\) is older"):
+        stream.push(events("B6 B4"))
+    assert stream.snapshot() == before
+    assert ids(stream.push(events("B5", first=1))) == [[(0, 1)]]
+    stream.advance(7)
+    with pytest.raises(acep.DataError, match="is older"):
+        stream.push(events("B7"))
+    assert ids(stream.push(events("B8", first=2))) == [[(0, 2)]]
+
+
+def test_a_tie_is_older_by_its_order() -> None:
+    stream = Stream([plan("PATTERN SEQ(A a, B b) WITHIN 9")])
+    one = events("A5")
+    stream.push(Events(one.ts, one.types, one.ids, one.columns, order=[7]))
+    with pytest.raises(acep.DataError, match="is older"):
+        stream.push(Events(one.ts, one.types, one.ids, one.columns, order=[6]))
+
+
+def test_idle_keys_are_freed() -> None:
+    stream = Stream([plan("PATTERN SEQ(A a, ~C c, B b, ~D d) WHERE [k] WITHIN 10")])
+    text = " ".join(f"{t}{i}" for i in range(0, 4000, 4) for t in "AB")
+    keys: list[int | None] = [i // 2 for i in range(2000)]
+    sizes = []
+    for at in range(0, 2000, 100):
+        part = events(text, keys)
+        stream.push(
+            Events(part.ts[at : at + 100], part.types[at : at + 100], list(range(100)), {"k": keys[at : at + 100]})
+        )
+        sizes.append(len(stream._cores[0].core.partitions))
+    assert max(sizes) < 70
+    stream.advance(5000)
+    assert not stream._cores[0].core.partitions
+    assert len(stream.snapshot()) < 300
+
+
+def test_an_event_without_a_key_keeps_its_place_in_the_stream() -> None:
+    stream = Stream([plan("PATTERN SEQ(A a, B b) WHERE strict_contiguity { [k] }")])
+    assert ids(stream.push(events("A1 A2 B3", [1, None, 1]))) == [[]]
+    assert ids(stream.push(events("A4 B5", [1, 1], 3))) == [[(3, 4)]]
+
+
+def test_without_ids_events_are_numbered_in_their_partition() -> None:
+    stream = Stream([plan("PATTERN SEQ(A a, B b) WHERE [k] WITHIN 100")])
+    part = events("A1 A2 B3 B4", [1, 2, 1, 2])
+    assert ids(stream.push(Events(part.ts, part.types, None, part.columns))) == [[(0, 1), (0, 1)]]
+    late = events("A500 B501", [1, 1])
+    assert ids(stream.push(Events(late.ts, late.types, None, late.columns))) == [[(2, 3)]]
+
+
+def test_inner_matches_reach_an_outer_query_in_order() -> None:
+    text = (
+        "FROM (PATTERN SEQ(A a, ~C c) WITHIN 10) AS X, (PATTERN SEQ(B b) WITHIN 1) AS Y PATTERN SEQ(X x, Y y) WITHIN 50"
+    )
+    stream = Stream([plan(text)])
+    assert ids(stream.push(events("A1 B2 B3"))) == [[]]
+    assert ids(stream.advance(11)) == [[(0, 1), (0, 2)]]
