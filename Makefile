@@ -5,6 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 LOWEST := .venv-lowest
+BARE   := .venv-bare
 
 # The stream and the query of the demo, where its own are not wanted: make demo EVENTS=ticks.parquet QUERY=rise.sase
 EVENTS ?=
@@ -21,7 +22,7 @@ export ACEP_CASES
 
 .DEFAULT_GOAL := help
 
-.PHONY: help venv test lint types format demo test-lower-bounds wheel clean
+.PHONY: help venv test lint types format demo test-lower-bounds test-wheel wheel clean
 
 help:  ## list what make can do
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1:\2/p' Makefile | awk -F: '{printf "  %-20s%s\n", $$1, $$2}'
@@ -64,9 +65,31 @@ $(LOWEST)/.installed: pyproject.toml tests/lower-bounds.txt
 	$(LOWEST)/bin/python -m pip install --quiet -c tests/lower-bounds.txt -e '.[spark,pandas,polars,test]'
 	touch $@
 
+# What a user gets who asks for nothing but acep, and then for the newest pandas, which Spark does not allow.
+test-wheel: wheel  ## install the wheel by itself, and try it
+	rm -rf $(BARE)
+	$(PYTHON) -m venv $(BARE)
+	$(BARE)/bin/python -m pip install --quiet dist/acep-*.whl
+	cd $(BARE) && bin/python -m pip check
+	cd $(BARE) && bin/python -W error -c 'import acep, acep.learning, acep.sketches'
+	cd $(BARE) && bin/acep --help > help.txt && test -s help.txt
+	cd $(BARE) && ! ls -d lib/python3.*/site-packages/* | grep -E '/(learning|sketches|experiments|notebooks|tests)$$'
+	$(BARE)/bin/python -m pip install --quiet pandas
+	cd $(BARE) && bin/python -W error -c "$$TRY_PANDAS"
+
+define TRY_PANDAS
+import acep, pandas
+events = pandas.DataFrame({"ts": [1, 2, 3], "type": ["a", "x", "b"]})
+found = acep.match(events, acep.regex("ab", within=5))
+assert len(found) == 1 == len(found.to_pandas()), found
+print("acep", acep.__version__, "works with pandas", pandas.__version__)
+endef
+export TRY_PANDAS
+
 wheel: $(STAMP)  ## build the wheel into dist/
+	rm -rf dist
 	$(BIN)/python -m build --wheel --outdir dist .
 
 clean:  ## remove everything that was made
-	rm -rf $(VENV) $(LOWEST) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) $(BARE) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find acep learning sketches tests -name __pycache__ -type d -prune -exec rm -rf {} +
