@@ -17,7 +17,7 @@ slow as that sounds: made for a dozen events and a handful of components.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import combinations, product
 from typing import Any
@@ -27,7 +27,7 @@ from acep.pattern import tree
 from acep.pattern.tree import Output, Query, Strategy
 from tests.oracle_values import aggregate, leaves, value
 
-__all__ = ["OracleMatch", "TooMany", "oracle"]
+__all__ = ["OracleMatch", "TooManyStepsError", "oracle"]
 
 Number = int | Fraction
 Path = tuple[int, ...]  # where a node stands in the tree: the indexes from the root
@@ -42,7 +42,7 @@ INFINITE = Fraction(10**9)
 NANOSECONDS = {"ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
 
 
-class TooMany(Exception):
+class TooManyStepsError(Exception):
     """The enumeration was stopped: the case is too large for it."""
 
 
@@ -56,6 +56,7 @@ class OracleMatch:
     error: Number
     bindings: dict[str, tuple[Any, ...]]
     bundle: int
+    values: dict[str, Any] = field(default_factory=dict)
 
 
 # Streams
@@ -91,7 +92,9 @@ def oracle(
     unit: str | None = None,
     limit: int = 10**6,
 ) -> list[OracleMatch]:
-    """All matches of ``query``, in output order. Gives up with :class:`TooMany` after ``limit`` steps."""
+    """All matches of ``query``, in output order. Gives up with :class:`TooManyStepsError` after ``limit`` steps."""
+    if query.sources:
+        events, ts, type, id, seq = composed(query, events, ts, type, id, seq, unit, limit), "ts", "type", None, None
     if query.within is not None and query.within.unit == "ns" and unit is not None:
         query = replace(query, within=tree.Within(query.within.amount / NANOSECONDS[unit], "ticks"))
     reading = Reading(query)
@@ -116,6 +119,26 @@ def oracle(
     return give(reading, found)
 
 
+def composed(
+    query: Query,
+    events: Sequence[Mapping[str, Any]],
+    ts: str,
+    type: str,
+    id: str | None,
+    seq: str | None,
+    unit: str | None,
+    limit: int,
+) -> list[dict[str, Any]]:
+    """The matches of the inner queries as events, in their order: ties in the order of FROM, then of the output."""
+    rows = []
+    for source in query.sources:
+        inner = oracle(source.query, events, ts=ts, type=type, id=id, seq=seq, unit=unit, limit=limit)
+        for m in inner:
+            told = {"start": m.start, "end": m.end, "error": m.error, **m.key, **m.values}
+            rows.append({**told, "ts": m.end, "type": source.type})
+    return sorted(rows, key=lambda row: int(row["ts"]))
+
+
 # What the query says, before any event
 
 
@@ -126,7 +149,7 @@ class Conjunct:
     expr: x.Expr
     vars: frozenset[str]
     whole: frozenset[str]
-    """The variables of which it speaks once their repetition has been left (``a[a.LEN]``, ``a.LEN``, ``avg(a[].x)``)."""
+    """The variables of which it speaks once their repetition is left (``a[a.LEN]``, ``a.LEN``, ``avg(a[].x)``)."""
     previous: frozenset[str]
     """The variables with ``a[i-1]`` or ``a[..i-1]``: it speaks of ``i > 1`` only."""
     each: frozenset[str]
@@ -151,13 +174,17 @@ class Conjunct:
             expr,
             those(lambda leaf: True),
             those(
-                lambda leaf: isinstance(leaf, x.Length)
-                or (isinstance(leaf, x.Aggregate) and leaf.scope == "all")
-                or (isinstance(leaf, x.Attribute) and leaf.index == "last")
+                lambda leaf: (
+                    isinstance(leaf, x.Length)
+                    or (isinstance(leaf, x.Aggregate) and leaf.scope == "all")
+                    or (isinstance(leaf, x.Attribute) and leaf.index == "last")
+                )
             ),
             those(
-                lambda leaf: (isinstance(leaf, x.Aggregate) and leaf.scope == "before")
-                or (isinstance(leaf, x.Attribute) and leaf.index == "i-1")
+                lambda leaf: (
+                    (isinstance(leaf, x.Aggregate) and leaf.scope == "before")
+                    or (isinstance(leaf, x.Attribute) and leaf.index == "i-1")
+                )
             ),
             those(lambda leaf: isinstance(leaf, x.Attribute) and leaf.index in (None, "i")),
             anchors,
@@ -262,9 +289,7 @@ class Reading:
         ties = list(self.query.ties)
         for known in classes:
             for name in sorted({ref.name for ref in known if isinstance(ref, x.Attribute)}):
-                tied = all(
-                    var not in self.in_group and x.Attribute(var, None, name) in known for var in self.variables
-                )
+                tied = all(var not in self.in_group and x.Attribute(var, None, name) in known for var in self.variables)
                 if tied and name not in ties:
                     ties.append(name)
         self.partition = tuple(ties)
@@ -307,8 +332,8 @@ class Reading:
 def equal(left: x.Expr, right: x.Expr) -> x.Expr:
     """An equality of two members of a class; of ``a.x`` and ``a[1].x`` it is ``a[i].x = a[1].x``."""
     for one, other in ((left, right), (right, left)):
-        if isinstance(one, x.Attribute) and isinstance(other, x.Attribute):
-            if one.var == other.var and one.index is None and other.index == 1:
+        match one, other:
+            case x.Attribute(index=None), x.Attribute(index=1) if one.var == other.var:
                 return x.Binary("=", replace(one, index="i"), other)
     return x.Binary("=", left, right)
 
@@ -511,7 +536,7 @@ class Walks:
                 return sum(self.least(item) for item in items)
 
     def missing_ways(self, node: tree.Node) -> set[tuple[Number, int]]:
-        """The (weight, number) of the letters of every walk through a node with everything missing, within the budget."""
+        """The (weight, number) of letters of every walk through a node with everything missing, within the budget."""
         match node:
             case tree.Component(var=var):
                 ways: set[tuple[Number, int]] = {(self.reading.weight(var), 1)}
@@ -588,7 +613,7 @@ class Runs:
         """From a run that has just bound event number ``last``, to all runs that it is the beginning of."""
         self.steps_left[0] -= 1
         if self.steps_left[0] < 0:
-            raise TooMany
+            raise TooManyStepsError
         legs = self.walks.legs(rest)
         for leg in legs:
             if leg.to is None:
@@ -705,8 +730,7 @@ class Runs:
             return 0  # a conjunct mentions a variable with no bound event
         types = negated.node.types
         return sum(
-            (not types or event.type in types)
-            and all(c.holds({**env, negated.node.var: [event]}) for c in conjuncts)
+            (not types or event.type in types) and all(c.holds({**env, negated.node.var: [event]}) for c in conjuncts)
             for event in self._looked_at(steps, negated, before)
         )
 
@@ -831,6 +855,7 @@ def give(reading: Reading, found: list[Candidate]) -> list[OracleMatch]:
             m.error,
             {var: tuple(event.id for event in m.of(var)) for var in sorted(set(m.vars))},
             bundles[m],
+            {name: value(expr, m.look) for name, expr in reading.query.returns},
         )
         for m in found
     ]
@@ -860,11 +885,7 @@ def earliest_maximal(found: list[Candidate]) -> list[Candidate]:
     def extended(m: Candidate, by: Candidate) -> bool:
         """Whether ``by`` is ``m`` with one more event, after its first."""
         more = set(by.binding) - set(m.binding)
-        return (
-            len(by.binding) == len(m.binding) + 1
-            and len(more) == 1
-            and next(iter(more))[0].place > m.first.place
-        )
+        return len(by.binding) == len(m.binding) + 1 and len(more) == 1 and next(iter(more))[0].place > m.first.place
 
     return [m for m in found if not any(beaten(m, by) or extended(m, by) for by in found)]
 
