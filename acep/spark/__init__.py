@@ -1,0 +1,9 @@
+"""acep on Spark: DataFrames in and out, batch and streaming. PySpark is imported when a function needs it."""
+
+from __future__ import annotations
+
+from acep.spark.failures import error_in
+from acep.spark.matching import match, punctuation
+from acep.spark.session import get_session
+
+__all__ = ["error_in", "get_session", "match", "punctuation"]

