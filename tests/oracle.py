@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from itertools import combinations, product
 from typing import Any
 
@@ -299,6 +300,8 @@ class Reading:
             for left, right in combinations(members, 2):
                 if not any(isinstance(side, x.Attribute) for side in (left, right)):
                     continue  # two constants bind nothing
+                if {getattr(side, "var", None) for side in (left, right)} <= self.negated and left.var != right.var:  # type: ignore[union-attr]
+                    continue  # no event stands for a negated variable but its own
                 if plain_of(left) is not None and plain_of(left) == plain_of(right) and plain_of(left) in ties:
                     continue  # the partition sees to it
                 others.append(equal(left, right))
@@ -664,9 +667,12 @@ class Runs:
             return False
         if not self._left(steps, place.scopes):
             return False
+        asked = [conjunct for conjunct in self.reading.conjuncts if place.var in conjunct.vars]
+        if not asked:
+            return True
         env, homes = self._environment((*steps, (event, place)))
-        for conjunct in self.reading.conjuncts:
-            if place.var not in conjunct.vars or not all(env.get(var) for var in conjunct.vars):
+        for conjunct in asked:
+            if not all(env.get(var) for var in conjunct.vars):
                 continue
             if any(homes[var] in place.scopes for var in conjunct.whole):
                 continue  # decided once it has been left
@@ -812,17 +818,21 @@ class Candidate:
     def last(self) -> Event:
         return self.binding[-1][0]
 
-    @property
+    @cached_property
     def ids(self) -> tuple[Any, ...]:
         return tuple(event.id for event, _ in self.binding)
 
-    @property
+    @cached_property
     def vars(self) -> tuple[str, ...]:
         return tuple(var for _, var in self.binding)
 
     def of(self, var: str) -> tuple[Event, ...]:
         """The events bound to a variable, in all iterations."""
-        return tuple(event for event, v in self.binding if v == var)
+        return self._by_var.get(var, ())
+
+    @cached_property
+    def _by_var(self) -> dict[str, tuple[Event, ...]]:
+        return {var: tuple(event for event, v in self.binding if v == var) for var in set(self.vars)}
 
     def look(self, leaf: x.Attribute | x.Length | x.Aggregate) -> Any:
         """What a reference means in HAVING: what is not bound is null there."""
@@ -874,8 +884,6 @@ def non_overlap(reading: Reading, found: list[Candidate]) -> list[Candidate]:
 def earliest_maximal(found: list[Candidate]) -> list[Candidate]:
     def beaten(m: Candidate, by: Candidate) -> bool:
         """Whether ``by`` binds all variables but one as ``m`` does, and that one to events that start earlier."""
-        if by.first is not m.first:
-            return False
         differ = [var for var in set(m.vars) | set(by.vars) if m.of(var) != by.of(var)]
         if len(differ) != 1:
             return False
@@ -887,7 +895,11 @@ def earliest_maximal(found: list[Candidate]) -> list[Candidate]:
         more = set(by.binding) - set(m.binding)
         return len(by.binding) == len(m.binding) + 1 and len(more) == 1 and next(iter(more))[0].place > m.first.place
 
-    return [m for m in found if not any(beaten(m, by) or extended(m, by) for by in found)]
+    # One that begins with another event neither beats nor extends.
+    rivals: dict[Event, list[Candidate]] = {}
+    for m in found:
+        rivals.setdefault(m.first, []).append(m)
+    return [m for m in found if not any(beaten(m, by) or extended(m, by) for by in rivals[m.first])]
 
 
 def bundles_of(reading: Reading, found: list[Candidate]) -> dict[Candidate, int]:
