@@ -27,7 +27,7 @@ ENGINES = ("reference",)
 """The engines that must agree with the oracle."""
 
 CHUNKS = 100
-LIMIT = 20_000
+LIMIT = 5_000
 """How many steps the oracle may take before a stream is cut."""
 
 SEEDS = st.integers(min_value=10**6, max_value=2 * 10**6)
