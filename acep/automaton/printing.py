@@ -95,7 +95,7 @@ def _letter(letter: Letter) -> str:
     if letter.inside:
         words.append("inside " + " ".join(f"r{i}{' (open)' if is_open else ''}" for i, is_open in letter.inside))
     if letter.kleene is not None:
-        words.append(f"each event of r{letter.kleene}")
+        words.append(f"repeated in r{letter.kleene}")
     if letter.groups:
         words.append("of " + " ".join(f"g{g}" for g in letter.groups))
     return "; ".join(words)

@@ -1,0 +1,189 @@
+"""A picture of the automaton, as SVG: the Thompson automaton, and the arcs that run.
+
+Plain text of SVG, with colours for light and dark backgrounds; whatever a query names is escaped.
+"""
+
+from __future__ import annotations
+
+import textwrap
+
+from acep.automaton.arcs import Accept, Arc, Arcs, State, compose
+from acep.automaton.layers import place
+from acep.automaton.printing import types_text
+from acep.automaton.shapes import LINE, Arrow, Shape, number, picture, safe, text, text_width
+from acep.automaton.thompson import Costs, Edge, Gap, Thompson, build
+from acep.pattern.tree import Query
+
+__all__ = ["automaton_svg", "query_svg"]
+
+_MARGIN = 24.0
+_LONGEST = 28
+_WIDEST = 110
+_STYLE = """
+.paper{fill:#ffffff}
+text{font:13px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#1f2328}
+.title{font-weight:bold}
+.note{fill:#59636e}
+.box{fill:#f6f8fa;stroke:#59636e;stroke-width:1.3}
+.inner{fill:none;stroke:#59636e;stroke-width:1}
+.line{fill:none;stroke:#1f2328;stroke-width:1.3}
+.head{fill:#1f2328}
+.empty{fill:none;stroke:#818b98;stroke-width:1}
+.empty-head{fill:#818b98}
+.missing{fill:none;stroke:#bc4c00;stroke-width:1.2;stroke-dasharray:5 3}
+.missing-head,.missing-text{fill:#bc4c00}
+@media (prefers-color-scheme: dark){
+.paper{fill:#0d1117}
+text{fill:#e6edf3}
+.note{fill:#9198a1}
+.box{fill:#161b22;stroke:#9198a1}
+.inner{stroke:#9198a1}
+.line{stroke:#e6edf3}
+.head{fill:#e6edf3}
+.empty{stroke:#7d8590}
+.empty-head{fill:#7d8590}
+.missing{stroke:#f0883e}
+.missing-head,.missing-text{fill:#f0883e}
+}
+"""
+_LEGEND = "dashed: letters are missing, at the cost after the +; double border: the pattern may end there"
+
+
+def query_svg(query: Query) -> str:
+    """The automaton of a query as an SVG document.
+
+    Raises :class:`QueryError` where a set has too many items to be unrolled.
+
+    >>> from acep.pattern.letters import regex
+    >>> picture = query_svg(regex("a(b|'<')", within=5))
+    >>> picture.startswith("<svg"), "&lt;" in picture
+    (True, True)
+    """
+    automaton = build(query)
+    return automaton_svg(automaton, compose(automaton), title=query.text)
+
+
+def automaton_svg(automaton: Thompson, arcs: Arcs, *, title: str = "") -> str:
+    """A Thompson automaton and its arcs as an SVG document, below the title."""
+    parts: list[str] = []
+    width, y = 0.0, _MARGIN
+    for line in _wrapped(title):
+        y += LINE
+        parts.append(text(_MARGIN, y, line))
+        width = max(width, text_width(line))
+    pictures = (
+        ("Thompson automaton: places, and edges that bind one letter or none", _thompson(automaton)),
+        ("Arcs: a state for each letter bound last; each arc binds the letter it leads to", _arcs(arcs, automaton)),
+    )
+    for heading, (shapes, arrows) in pictures:
+        y += 2 * LINE
+        parts.append(text(_MARGIN, y, heading, "title"))
+        width = max(width, text_width(heading) * 1.05)
+        y += LINE
+        drawing = place([s.size for s in shapes], [a.link for a in arrows])
+        if drawing is None:
+            y += LINE
+            note = f"too large to be drawn: {len(shapes)} nodes, {len(arrows)} arrows"
+            parts.append(text(_MARGIN, y, note, "note"))
+            continue
+        # The arrow into the start needs some room on the left.
+        parts.append(f'<g transform="translate({number(_MARGIN + 22)} {number(y)})">')
+        parts += picture(shapes, arrows, drawing)
+        parts.append("</g>")
+        y += drawing.height
+        width = max(width, drawing.width + 22)
+    y += 2 * LINE
+    parts.append(text(_MARGIN, y, _LEGEND, "note"))
+    width = max(width, text_width(_LEGEND)) + 2 * _MARGIN
+    y += _MARGIN
+    size = f'width="{number(width)}" height="{number(y)}" viewBox="0 0 {number(width)} {number(y)}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">'
+    paper = f'<rect class="paper" width="{number(width)}" height="{number(y)}"/>'
+    name = f"<title>{safe(title or 'automaton')}</title>"
+    return "\n".join([head, name, f"<style>{_STYLE}</style>", paper, *parts, "</svg>", ""])
+
+
+# ---- what there is to draw
+
+
+def _thompson(automaton: Thompson) -> tuple[list[Shape], list[Arrow]]:
+    """The places and edges; a place that the start cannot reach is not there."""
+    order = [automaton.start, *(i for i in range(len(automaton.places)) if i != automaton.start)]
+    at = {place: i for i, place in enumerate(order)}
+    shapes = [Shape((str(place),), True, place == automaton.final) for place in order]
+    arrows = [_edge(edge, automaton, at) for edge in automaton.edges]
+    return shapes, arrows
+
+
+def _edge(edge: Edge, automaton: Thompson, at: dict[int, int]) -> Arrow:
+    source, target = at[edge.source], at[edge.target]
+    match edge.kind:
+        case "letter":
+            letter = automaton.letters[edge.number]
+            return Arrow(source, target, (_named(letter.var, letter.types),), "line")
+        case "missing":
+            return Arrow(source, target, (_missing(edge.gaps, automaton.costs),), "missing")
+        case "negation":
+            negation = automaton.negations[edge.number]
+            return Arrow(source, target, (f"no {_named(negation.var, negation.types)}",), "line")
+        case "again":
+            return Arrow(source, target, (f"again g{edge.number}",), "empty")
+        case _:
+            return Arrow(source, target, (), "empty")
+
+
+def _arcs(arcs: Arcs, automaton: Thompson) -> tuple[list[Shape], list[Arrow]]:
+    shapes = [_state(state, automaton) for state in arcs.states]
+    arrows = []
+    for here in arcs.arcs:
+        drawn = [_arc(arc, automaton) for arc in here]
+        arrows += [arrow for arrow in drawn if arrow.source != arrow.target]
+        loops = [arrow for arrow in drawn if arrow.source == arrow.target]
+        if loops:
+            # All loops of a state are one, with a line for each.
+            plain = any(loop.kind == "line" for loop in loops)
+            lines = tuple(", ".join(loop.lines) for loop in loops if loop.lines)
+            arrows.append(Arrow(loops[0].source, loops[0].target, lines, "line" if plain else "missing"))
+    return shapes, arrows
+
+
+def _state(state: State, automaton: Thompson) -> Shape:
+    if not state.number:
+        return Shape(("start",), False, False)
+    lines = [f"{state.number}  {_named(state.var, automaton.letters[state.number - 1].types)}"]
+    lines += [_ending(accept, automaton) for accept in state.accepts if accept.cost or accept.crossings]
+    return Shape(tuple(lines), False, bool(state.accepts))
+
+
+def _ending(accept: Accept, automaton: Thompson) -> str:
+    words = [f"ends +{automaton.costs.unscaled(accept.cost)}" if accept.cost else "ends"]
+    words += [f"no {_short(automaton.negations[c.negation].var)}" for c in accept.crossings]
+    return ", ".join(words)
+
+
+def _arc(arc: Arc, automaton: Thompson) -> Arrow:
+    missing = arc.gaps != ((0, 0),)
+    lines = [_missing(arc.gaps, automaton.costs)] if missing else []
+    lines += [f"no {_short(automaton.negations[c.negation].var)}" for c in arc.crossings]
+    lines += [f"again g{g}" for g in arc.resets]
+    return Arrow(arc.source, arc.target, tuple(lines), "missing" if missing else "line")
+
+
+def _missing(gaps: tuple[Gap, ...], costs: Costs) -> str:
+    """What is missing; under contiguity the least and the most, which makes up for events in between."""
+    most = f" to {costs.unscaled(gaps[-1][0])}" if len(gaps) > 1 else ""
+    return f"+{costs.unscaled(gaps[0][0])}{most}"
+
+
+def _named(var: str, types: tuple[str, ...]) -> str:
+    return _short(var) if types == (var,) else f"{_short(var)}: {_short(types_text(types))}"
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
+
+
+def _wrapped(words: str) -> list[str]:
+    """Lines as they were written, long ones broken."""
+    lines = (line.expandtabs(4).rstrip() for line in words.strip().splitlines())
+    return [part for line in lines for part in ([line] if len(line) <= _WIDEST else textwrap.wrap(line, _WIDEST))]
