@@ -28,6 +28,7 @@ UNIT_NS = {
     "d": 86_400_000_000_000,
 }
 LIMIT = 2**63
+FEW = 10_000  # for fewer texts a dictionary does not pay the import of pyarrow.compute
 
 Array = npt.NDArray[Any]
 
@@ -220,8 +221,9 @@ def _buffer(array: pa.Array) -> Array:
 def _nulls(array: pa.Array) -> Array:
     if not array.null_count:
         return np.zeros(len(array), bool)
-    mask = array.is_null()
-    return _bits(mask.buffers()[1], mask.offset, len(mask))
+    if pa.types.is_null(array.type):
+        return np.ones(len(array), bool)
+    return ~_bits(array.buffers()[0], array.offset, len(array))
 
 
 def _bits(buffer: pa.Buffer, offset: int, size: int) -> Array:
@@ -230,8 +232,10 @@ def _bits(buffer: pa.Buffer, offset: int, size: int) -> Array:
 
 
 def _texts(array: pa.Array) -> Array:
-    """Texts as Python strings; each distinct one is made once."""
+    """Texts as Python strings; of many, each distinct one is made once."""
     if not pa.types.is_dictionary(array.type):
+        if len(array) <= FEW:
+            return np.array([*array.to_pylist(), None], dtype=object)[:-1]
         if pa.types.is_string_view(array.type):
             array = array.cast(pa.large_string())
         array = array.dictionary_encode()

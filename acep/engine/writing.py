@@ -181,13 +181,13 @@ def _opened(target: Target, *, binary: bool) -> Iterator[IO[Any]]:
         yield target
         return
     mode, encoding = ("xb", None) if binary else ("x", "utf-8")
-    path = Path(os.path.realpath(target))
-    if path.exists() and not path.is_file():  # a device or a pipe cannot be replaced
-        if path.is_dir():
-            raise DataError(f"`{target}` is a directory, not a file")
-        with path.open(mode.replace("x", "w"), encoding=encoding) as stream:
+    if Path(target).is_dir():
+        raise DataError(f"`{target}` is a directory, not a file")
+    if Path(target).exists() and not Path(target).is_file():  # a device or a pipe cannot be replaced
+        with Path(target).open(mode.replace("x", "w"), encoding=encoding, newline=None if binary else "") as stream:
             yield stream
         return
+    path = Path(os.path.realpath(target))
     draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         try:

@@ -165,6 +165,13 @@ def test_every_type_of_column(array: pa.Array, kind: Kind, values: list[Any]) ->
         assert [type(v) for v in got] == [type(v) for v in expected]
 
 
+@pytest.mark.parametrize("held", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
+def test_many_texts_are_as_good_as_few(held: pa.DataType) -> None:
+    values = [None if i % 7 == 0 else f"v{i % 13}" for i in range(20_000)]
+    table = pa.table({"ts": range(20_000), "x": pa.chunked_array([values[:15_000], values[15_000:]], held)})
+    assert events_of(table, schema_of(table.schema), ("x",)).columns["x"] == values
+
+
 def test_nested_columns_are_not_offered() -> None:
     table = to_table({"ts": [1], "x": [[1, 2]], "y": [{"a": 1}], "z": [b"raw"], "t": [dt.time(1)]})
     assert schema_of(table.schema).kinds == (("ts", Kind.INT),)

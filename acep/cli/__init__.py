@@ -1,0 +1,165 @@
+"""The command line: ``acep match``, ``acep explain``, ``acep why`` and ``acep replay`` (docs/command_line.md).
+
+Only argparse is loaded here; a command loads what it needs when it runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from acep.errors import AcepError
+
+__all__ = ["main"]
+
+SUMMARY = "Find patterns in event streams, approximately."
+QUERY_HELP = "a query: its text, a file that holds it, or a letter expression such as 're:a(b|c)db'"
+EVENTS_HELP = "a file of events: .csv, .csv.gz, .parquet, .jsonl"
+# How Python's callers name columns, in hints; the command line has options of the same names.
+ARGUMENT = re.compile(r"(?<![\w.])(ts|type|seq|id|unit)=(?:\"(\w+)\")?")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command line (``sys.argv`` by default) and give its exit status.
+
+    0: done, whether or not something was found; 2: bad input, explained on stderr; 130: interrupted.
+    """
+    parser = _parser()
+    args = parser.parse_args(argv)
+    try:
+        with _plain_warnings():
+            _command(args.command)(args)
+            sys.stdout.flush()
+    except AcepError as error:
+        if error.hint is not None:
+            error.hint = ARGUMENT.sub(lambda found: f"--{found[1]}" + (f" {found[2]}" if found[2] else ""), error.hint)
+        sys.stderr.write(f"acep: {error.render()}\n")
+        return 2
+    except BrokenPipeError:
+        # Whoever read the output has read enough; what is still buffered must not fail again at exit.
+        with suppress(OSError, ValueError, AttributeError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        sys.stderr.write("acep: interrupted\n")
+        return 130
+    return 0
+
+
+def _command(name: str) -> Callable[[argparse.Namespace], None]:
+    run: Callable[[argparse.Namespace], None] = importlib.import_module(f"acep.cli.{name}").run
+    return run
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Warnings as one line each, without the place in the code that a user does not know."""
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        sys.stderr.write(f"acep: warning: {message}\n")
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
+
+
+# Arguments --------------------------------------------------------------------------------------
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="acep", description=SUMMARY, allow_abbrev=False)
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+
+    match = _subcommand(commands, "match", "find a query's matches in a file of events")
+    match.add_argument("events", metavar="EVENTS", help=EVENTS_HELP)
+    _add_query_options(match)
+    _add_column_options(match)
+    _add_output_options(match)
+    match.add_argument("--engine", default="auto", metavar="NAME", help="auto (default) or reference")
+
+    replay = _subcommand(commands, "replay", "the same through Spark Structured Streaming, batch by batch")
+    replay.add_argument("events", metavar="EVENTS", help=EVENTS_HELP)
+    _add_query_options(replay)
+    _add_column_options(replay)
+
+    explain = _subcommand(
+        commands, "explain", "show what becomes of a query: tree, automaton, plan, and what is costly"
+    )
+    _add_query_options(explain)
+    _add_column_options(explain)
+    explain.add_argument("--events", metavar="FILE", help="check the query against the columns of a file of events")
+    explain.add_argument("--svg", metavar="FILE", help="draw the automaton")
+
+    why = _subcommand(commands, "why", "say why a key has no match: how far it came, and what failed there")
+    why.add_argument("events", metavar="EVENTS", help=EVENTS_HELP)
+    why.add_argument(
+        "--key", metavar="KEY", help="a value of the partition attribute, or x=1,y=2 where there are several"
+    )
+    _add_query_options(why)
+    _add_column_options(why)
+    return parser
+
+
+def _subcommand(commands: Any, name: str, summary: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=summary, description=summary[0].upper() + summary[1:] + ".", allow_abbrev=False
+    )
+    parser.add_argument("query", metavar="QUERY", help=QUERY_HELP)
+    return parser
+
+
+def _add_query_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("the query")
+    group.add_argument("--errors", metavar="K", help="how much of the pattern may be missing (default 0)")
+    group.add_argument(
+        "--weights", metavar="a=2,b=0.5", help="what a missing letter costs, if not 1; inf: never missing"
+    )
+    group.add_argument("--within", metavar="W", help="window of a letter expression: 5, '1 hour', '5 events' or none")
+    group.add_argument("--by", metavar="COL,...", help="columns that all events of a letter expression's match share")
+    group.add_argument("--strategy", metavar="NAME", help="event selection strategy of a letter expression")
+
+
+def _add_column_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("the columns")
+    group.add_argument("--ts", default="ts", metavar="COL", help="the time (default ts)")
+    group.add_argument("--type", default="type", metavar="COL", help="the event type (default type)")
+    group.add_argument("--seq", metavar="COL", help="the order among equal times (default: that of the file)")
+    group.add_argument("--id", metavar="COL", help="the ids of events (default: row numbers from 0)")
+    group.add_argument("--unit", metavar="U", help="the unit of an integer time: ns, us, ms, s, min, h or d")
+
+
+def _add_output_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("the output")
+    group.add_argument("--output", metavar="FILE", help="write to a .jsonl, .parquet or .csv file, not to stdout")
+    group.add_argument("--limit", type=_limit, metavar="N", help="give at most the first N")
+    kind = group.add_mutually_exclusive_group()
+    for name, text in (
+        ("bundles", "matches that end within a window of each other, as one"),
+        ("points", "the times at which matches end"),
+        ("count", "how many matches there are"),
+    ):
+        kind.add_argument(f"--{name}", dest="kind", action="store_const", const=name, default="matches", help=text)
+
+
+def _limit(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of matches")
+    return int(text)
+
+
+class _Version(argparse.Action):
+    """Prints the version, which is not looked up otherwise."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any, **__: Any) -> None:
+        import acep
+
+        sys.stdout.write(f"acep {acep.__version__}\n")
+        parser.exit(0)

@@ -1,0 +1,162 @@
+"""What all commands read: the query, the names of columns, and the events that the query looks at."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from acep.errors import DataError, QueryError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from acep.pattern.tree import Query
+
+__all__ = ["column_names", "columns_read", "load_events", "load_query"]
+
+LETTERS = "re:"
+FILE_NAME = re.compile(r"\S*(?:[/\\]\S*|\.(?:acep|sase|sql|txt|query|q))")
+
+
+def load_query(args: argparse.Namespace) -> Query:
+    """The query that the arguments name, with its budget.
+
+    Raises :class:`QueryError` or :class:`DataError` for whatever cannot be read.
+    """
+    text = _query_text(args.query)
+    errors, weights = _errors(args.errors), _weights(args.weights)
+    if text.startswith(LETTERS):
+        return _letters(text[len(LETTERS) :], args, errors, weights)
+    bare = not re.search(r"\s|pattern", text, re.IGNORECASE)
+    marked = f"a letter expression is marked by {LETTERS}, as in '{LETTERS}{text[:40]}'"
+    for option in ("within", "by", "strategy"):
+        if getattr(args, option) is not None:
+            raise QueryError(
+                f"--{option} is for letter expressions ({LETTERS}...)",
+                hint=marked if bare else f"say it in the query: {_IN_TEXT[option]}",
+            )
+    from acep.pattern.sase import parse
+
+    try:
+        return parse(text, errors=errors, weights=weights)
+    except QueryError as error:
+        if bare:
+            error.hint = marked
+        raise
+
+
+_IN_TEXT = {
+    "within": "... WITHIN 1 hour",
+    "by": "... WHERE [column]",
+    "strategy": "... WHERE skip_till_next_match() {...}",
+}
+
+
+def _query_text(given: str) -> str:
+    """The text itself, or what the file of that name holds."""
+    if given.startswith(LETTERS):
+        return given
+    path = Path(given)
+    try:
+        there = path.is_file()
+    except (OSError, ValueError):  # a long text is no name of a file
+        there = False
+    if not there:
+        if FILE_NAME.fullmatch(given):
+            raise DataError(f"there is no file `{given}` with a query")
+        return given
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except OSError as bad:
+        raise DataError(f"`{given}` cannot be read: {bad.strerror}") from None
+    except UnicodeDecodeError:
+        raise DataError(f"`{given}` is not a text in UTF-8", hint="a query comes first, then the events") from None
+
+
+def _letters(text: str, args: argparse.Namespace, errors: Fraction, weights: dict[str, Any]) -> Query:
+    from acep.pattern.letters import regex
+
+    if args.within is None:
+        raise QueryError("a letter expression needs --within", hint="--within 5, --within '1 hour', or --within none")
+    return regex(
+        text,
+        within=_window(args.within),
+        errors=errors,
+        by=[name.strip() for name in args.by.split(",")] if args.by is not None else None,
+        weights=weights,
+        **({"strategy": args.strategy} if args.strategy is not None else {}),
+    )
+
+
+def _window(text: str) -> Fraction | str | None:
+    if text.strip().lower() == "none":
+        return None
+    number = _number(text)
+    return text if number is None else number
+
+
+def _number(text: str) -> Fraction | None:
+    """A number as it is written, or ``None``; long exponents are not worth their zeros."""
+    if not re.fullmatch(r"\s*[+-]?\d{1,30}(\.\d{1,30})?(/\d{1,30})?\s*", text):
+        return None
+    try:
+        return Fraction(text.strip())
+    except (ValueError, ZeroDivisionError):
+        return None
+
+
+def _errors(text: str | None) -> Fraction:
+    if text is None:
+        return Fraction(0)
+    number = _number(text)
+    if number is None or number < 0:
+        raise QueryError(
+            f"--errors {text} is not a number of errors", hint="a number that is not negative, such as 2 or 0.5"
+        )
+    return number
+
+
+def _weights(text: str | None) -> dict[str, Fraction | None]:
+    weights: dict[str, Fraction | None] = {}
+    for part in text.split(",") if text is not None else ():
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        number = _number(value)
+        if not name or not equals or (number is None and value.lower() != "inf"):
+            raise QueryError(f"--weights {text}: `{part}` is no weight", hint="as in --weights a=2,b=0.5,c=inf")
+        weights[name] = number
+    return weights
+
+
+# Events -----------------------------------------------------------------------------------------
+
+
+def column_names(args: argparse.Namespace) -> dict[str, Any]:
+    """What ``acep.match`` is told of the columns."""
+    return {name: getattr(args, name) for name in ("ts", "type", "seq", "id", "unit")}
+
+
+def load_events(path: str, query: Query, args: argparse.Namespace) -> pa.Table:
+    """The events of a file, with the columns that a query reads (or all, if one is missing)."""
+    from acep.engine.files import read_events
+
+    roles = [getattr(args, name) for name in ("ts", "type", "seq", "id")]
+    wanted = dict.fromkeys([*(name for name in roles if name is not None), *columns_read(query)])
+    return read_events(path, list(wanted), ts=args.ts, type=args.type)
+
+
+def columns_read(query: Query) -> Iterator[str]:
+    """The attributes that a query mentions, those of its sources too."""
+    from acep.pattern.evaluation import leaves_of
+
+    yield from query.ties
+    for expr in (*query.where, *([query.having] if query.having else []), *(e for _, e in query.returns)):
+        for leaf in leaves_of(expr):
+            name = getattr(leaf, "name", None)
+            if name is not None:
+                yield name
+    for source in query.sources:
+        yield from columns_read(source.query)

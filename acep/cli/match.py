@@ -1,0 +1,49 @@
+"""``acep match``: the matches of a query in a file of events, as JSON lines or in a file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from acep.cli.inputs import column_names, load_events, load_query
+from acep.cli.progress import progress
+from acep.errors import QueryError
+
+HEADS = {"bundles": ("start", "end", "matches", "best"), "points": ("point", "best")}
+
+
+def run(args: argparse.Namespace) -> None:
+    """Match, and write what was asked for."""
+    if args.kind == "count" and (args.output is not None or args.limit is not None):
+        raise QueryError("--count prints one number", hint="leave out --output and --limit")
+    query = load_query(args)
+    if args.output is not None:
+        from acep.engine.writing import output_format
+
+        output_format(args.output)  # a wrong name is said before the work is done
+    from acep.engine.api import match
+
+    with progress(f"reading {args.events}"):
+        table = load_events(args.events, query, args)
+    names = column_names(args)
+    with progress(f"matching {table.num_rows:,} events"):
+        result: Any = match(table, query, output=args.kind, engine=args.engine, **names)
+    if args.kind == "count":
+        sys.stdout.write(f"{result}\n")
+        return
+    if args.limit is not None:
+        result = result[: args.limit]
+    target, form = (sys.stdout, "jsonl") if args.output is None else (args.output, None)
+    if args.kind == "matches":
+        from acep.engine.writing import write_matches
+
+        write_matches(result, target, form)
+        return
+    from acep.engine.tables import schema_of
+    from acep.engine.writing import write_groups
+    from acep.plan.compile import compile_query
+
+    schema = schema_of(table.schema, **names)
+    keys = compile_query(query, schema).keys
+    write_groups(result, target, form, heads=HEADS[args.kind], schema=schema, keys=keys)

@@ -1,0 +1,387 @@
+"""The command line: what it prints, what it says of bad input, and with which exit status."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import acep
+from acep.cli import main
+
+CSV = """\
+ts,type,symbol,price
+1,Stock,AAPL,10
+2,Stock,MSFT,7
+3,Stock,AAPL,11
+4,Stock,MSFT,6
+9,News,AAPL,
+9,Stock,AAPL,4
+"""
+QUERY = """\
+PATTERN SEQ(Stock+ a[], Stock b)
+WHERE skip_till_next_match(a[], b) { [symbol] AND a[1].price = 10 AND a[i].price > a[i-1].price
+                                     AND b.price < 80% * a[a.LEN].price }
+WITHIN 100
+"""
+LINE = (
+    '{"key": {"symbol": "AAPL"}, "start": 1, "end": 9, "error": 0, "bindings": {"a": [0, 2], "b": [5]}, "bundle": 9}\n'
+)
+LETTERS = "ts,type\n1,a\n2,x\n4,d\n5,b\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a query and events, in which the test runs."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "events.csv").write_text(CSV)
+    (tmp_path / "letters.csv").write_text(LETTERS)
+    (tmp_path / "query.acep").write_text(QUERY)
+    return tmp_path
+
+
+def run(*args: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """The command line in a process of its own."""
+    command = [sys.executable, "-W", "error", "-m", "acep.cli", *args]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, **options)
+
+
+# What is printed ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("query", ["query.acep", QUERY])
+def test_a_match_is_a_line(query: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["match", query, "events.csv"]) == 0
+    assert capsys.readouterr() == (LINE, "")
+
+
+def test_a_process_of_its_own() -> None:
+    done = run("match", "query.acep", "events.csv")
+    assert (done.returncode, done.stdout, done.stderr) == (0, LINE, "")
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "jsonl"])
+def test_every_kind_of_file(suffix: str, capsys: pytest.CaptureFixture[str]) -> None:
+    from acep.engine.files import read_events
+
+    table = read_events("events.csv")
+    if suffix == "parquet":
+        pq.write_table(table, "e.parquet")
+    else:
+        Path("e.jsonl").write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    assert main(["match", "query.acep", f"e.{suffix}"]) == 0
+    assert capsys.readouterr().out == LINE
+
+
+def test_nothing_found_is_no_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["match", "re:abb", "letters.csv", "--within", "1"]) == 0
+    assert capsys.readouterr() == ("", "")
+    Path("none.csv").write_text("ts,type,symbol,price\n")
+    assert main(["match", "query.acep", "none.csv"]) == 0
+    assert main(["match", "query.acep", "none.csv", "--count"]) == 0
+    assert capsys.readouterr() == ("0\n", "")
+
+
+@pytest.mark.parametrize(
+    ("options", "printed"),
+    [
+        (["--count"], "2\n"),
+        (
+            ["--bundles"],
+            '{"key": {}, "start": 4, "end": 5, "matches": 2, "best": 0}\n',
+        ),
+        (["--points"], '{"key": {}, "point": 4, "best": 0}\n{"key": {}, "point": 5, "best": 0}\n'),
+        (["--bundles", "--limit", "0"], ""),
+    ],
+)
+def test_other_kinds_of_output(options: list[str], printed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["match", "re:ad|db", "letters.csv", "--within", "5", *options]) == 0
+    assert capsys.readouterr().out == printed
+
+
+def test_limit(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["match", "re:a(b|c)db", "letters.csv", "--within", "5", "--errors", "3"]
+    assert main(arguments) == 0
+    whole = capsys.readouterr().out.splitlines()
+    assert len(whole) > 2
+    assert main([*arguments, "--limit", "2"]) == 0
+    assert capsys.readouterr().out.splitlines() == whole[:2]
+
+
+@pytest.mark.parametrize(
+    ("options", "bindings"),
+    [
+        (["--errors", "1", "--weights", "b=0.5,c=inf"], {"a": [0], "d": [2], "b": [3]}),
+        (["--errors", "1/2", "--weights", "b=0.5"], {"a": [0], "d": [2], "b": [3]}),
+        (["--errors", "2", "--strategy", "strict_contiguity"], {"a": [0], "d": [2], "b": [3]}),
+    ],
+)
+def test_options_of_letter_expressions(
+    options: list[str], bindings: dict[str, list[int]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["match", "re:a(b|c)db", "letters.csv", "--within", "5", *options]) == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert bindings in [match["bindings"] for match in found]
+
+
+def test_by_and_a_window_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("e.csv").write_text(
+        "when,kind,user,id\n2024-01-01T10:00:00,a,u,e1\n2024-01-01T10:00:01,b,v,e2\n2024-01-01T10:30:00.5,b,u,e3\n"
+    )
+    columns = ["--ts", "when", "--type", "kind", "--id", "id"]
+    assert main(["match", "re:ab", "e.csv", "--within", "1 hour", "--by", "user", *columns]) == 0
+    assert capsys.readouterr().out == (
+        '{"key": {"user": "u"}, "start": "2024-01-01T10:00:00", "end": "2024-01-01T10:30:00.500000", "error": 0, '
+        '"bindings": {"a": ["e1"], "b": ["e3"]}, "bundle": "2024-01-01T10:30:00.500000"}\n'
+    )
+    assert main(["match", "re:ab", "e.csv", "--within", "none", *columns, "--count"]) == 0
+    assert capsys.readouterr().out == "2\n"
+
+
+def test_the_unit_of_an_integer_time(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["match", "re:ad", "letters.csv", "--within", "2 min", "--count", "--unit"]
+    assert main([*arguments, "min"]) == 0
+    assert main([*arguments, "s"]) == 0
+    assert capsys.readouterr().out == "0\n1\n"
+
+
+def test_a_query_in_a_file_may_be_a_letter_expression(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("q.txt").write_text("re:ad\n")
+    assert main(["match", "q.txt", "letters.csv", "--within", "5", "--count"]) == 0
+    assert capsys.readouterr().out == "1\n"
+
+
+def test_output_files(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("m.jsonl", "m.parquet", "m.csv"):
+        assert main(["match", "query.acep", "events.csv", "--output", name]) == 0
+    assert main(["match", "query.acep", "events.csv", "--bundles", "--output", "b.parquet"]) == 0
+    assert main(["match", "query.acep", "events.csv", "--points", "--output", "p.csv"]) == 0
+    assert capsys.readouterr() == ("", "")
+    assert Path("m.jsonl").read_text() == LINE
+    assert pq.read_table("m.parquet").column("start").to_pylist() == [1]
+    assert Path("m.csv").read_text().startswith("key.symbol,start,end,")
+    assert pq.read_table("b.parquet").to_pylist() == [
+        {"key": {"symbol": "AAPL"}, "start": 9, "end": 9, "matches": 1, "best": 0}
+    ]
+    assert Path("p.csv").read_text() == "key.symbol,point,best\nAAPL,9,0\n"
+
+
+# Bad input ---------------------------------------------------------------------------------------
+
+BAD_QUERY = "PATTERN SEQ(Stock a, Stock b WITHIN 5"
+MISTAKES: list[tuple[list[str], str]] = [
+    (["match", BAD_QUERY, "events.csv"], "line 1, column"),
+    (["match", QUERY.replace("price", "pirce"), "events.csv"], "unknown column `pirce` (line 2, column"),
+    (["match", QUERY.replace("[symbol]", "[simbol]"), "events.csv"], "did you mean `symbol`?"),
+    (["match", QUERY.replace("= 10", "= 'ten'"), "events.csv"], "a int cannot be compared with a string"),
+    (["match", "query.acep", "nulls.csv"], "column `ts` is null in row 1"),
+    (["match", "query.acep", "empty.csv"], "`empty.csv` is empty"),
+    (["match", "query.acep", "cut.parquet"], "`cut.parquet` is not a whole Parquet file"),
+    (["match", "query.acep", "ragged.csv"], "row 3 has 1 cell, the header 2"),
+    (["match", "query.acep", "broken.jsonl"], "line 2, column"),
+    (["match", "query.acep", "event.csv"], "did you mean `events.csv`"),
+    (["match", "query.acep", "events.xml"], "not named like a file of events"),
+    (["match", "query.acep", "float.csv"], "must hold integers, timestamps or dates, not double"),
+    (["match", "query.acep", "words.csv"], "`ts` is not a time in row 0"),
+    (["match", "query.acep", "events.csv", "--ts", "time"], "there is no column `time`"),
+    (["match", "query.acep", "events.csv", "--id", "idd"], "there is no column `idd`"),
+    (["match", "query.acep", "events.csv", "--id", "symbol"], "the id 'AAPL' comes twice"),
+    (["match", "query.acep", "events.csv", "--unit", "week"], "'week' is not a unit of time"),
+    (["match", "query.acep", "events.csv", "--engine", "fast"], "there is no engine 'fast'"),
+    (["match", "query.acep", "events.csv", "--output", "x.xls"], "no format of output is named like `x.xls`"),
+    (["match", "query.acep", "events.csv", "--output", "no/x.csv"], "`no/x.csv` cannot be written"),
+    (["match", "query.acep", "events.csv", "--count", "--limit", "3"], "--count prints one number"),
+    (["match", "query.acep", "events.csv", "--errors", "few"], "--errors few is not a number of errors"),
+    (["match", "query.acep", "events.csv", "--errors", "-1"], "--errors -1 is not a number of errors"),
+    (["match", "query.acep", "events.csv", "--weights", "a"], "--weights a: `a` is no weight"),
+    (["match", "query.acep", "events.csv", "--weights", "z=2"], "unknown variable `z`"),
+    (["match", "query.acep", "events.csv", "--within", "5"], "--within is for letter expressions"),
+    (["match", "missing.acep", "events.csv"], "there is no file `missing.acep`"),
+    (["match", "cut.parquet", "events.csv"], "is not a text in UTF-8"),
+    (["match", "re:a(b", "letters.csv", "--within", "5"], "line 1, column"),
+    (["match", "re:ab", "letters.csv"], "needs --within"),
+    (["match", "re:ab", "letters.csv", "--within", "1 hour"], "name the unit: --unit s"),
+    (["match", "re:ab", "letters.csv", "--within", "soon"], "soon"),
+    (["match", "re:ab", "letters.csv", "--within", "5", "--strategy", "any"], "unknown strategy `any`"),
+    (["match", "re:ab", "letters.csv", "--within", "5", "--by", "user"], "unknown column `user`"),
+    (["match", "a(b|c)d", "letters.csv", "--within", "5"], "'re:a(b|c)d'"),
+    (["match", "a(b|c)d", "letters.csv"], "'re:a(b|c)d'"),
+    (["explain", BAD_QUERY], "line 1, column"),
+    (["explain", "query.acep", "--events", "letters.csv"], "unknown column"),
+    (["explain", "query.acep", "--svg", "no/x.svg"], "`no/x.svg` cannot be written"),
+]
+
+
+@pytest.fixture
+def damaged(folder: Path) -> None:
+    whole = folder / "whole.parquet"
+    pq.write_table(pa.table({"ts": [1], "type": ["a"]}), whole)
+    (folder / "cut.parquet").write_bytes(whole.read_bytes()[:-8] + b"\xff\xfe")
+    (folder / "nulls.csv").write_text(CSV.replace("\n2,", "\n,"))
+    (folder / "empty.csv").write_text("")
+    (folder / "ragged.csv").write_text("ts,type\n1,a\n2\n")
+    (folder / "broken.jsonl").write_text('{"ts": 1}\n{"ts": 2\n')
+    (folder / "float.csv").write_text(CSV.replace("\n1,", "\n1.5,"))
+    (folder / "words.csv").write_text(CSV.replace("\n1,", "\none,"))
+    (folder / "events.xml").write_text("<events/>")
+
+
+@pytest.mark.usefixtures("damaged")
+@pytest.mark.parametrize(("args", "said"), MISTAKES, ids=lambda value: value if isinstance(value, str) else "")
+def test_mistakes_are_explained(args: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(args) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("acep: ")
+    assert said in err
+    assert "Traceback" not in err
+    assert len(err.splitlines()) <= 4
+
+
+def test_a_caret_points_at_the_place() -> None:
+    done = run("match", QUERY.replace("b.price", "b.pirce"), "events.csv")
+    assert (done.returncode, done.stdout) == (2, "")
+    message, source, caret, hint = done.stderr.splitlines()
+    assert message == "acep: unknown column `pirce` (line 3, column 42)"
+    assert source[caret.index("^") : caret.rindex("^") + 1] == "b.pirce"
+    assert hint == "hint: did you mean `price`?"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        [],
+        ["match"],
+        ["match", "re:a"],
+        ["fly"],
+        ["match", "re:a", "e.csv", "--cpu", "1"],
+        ["match", "re:a", "e.csv", "--out", "x"],
+    ],
+)
+def test_unknown_arguments(args: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(args)
+    assert exit_.value.code == 2
+    assert "usage: acep" in capsys.readouterr().err
+
+
+def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
+    for args in (["--help"], ["match", "--help"], ["--version"]):
+        with pytest.raises(SystemExit) as exit_:
+            main(args)
+        assert exit_.value.code == 0
+    out = capsys.readouterr().out
+    assert f"acep {acep.__version__}" in out
+    assert "--points" in out
+
+
+# How it ends -------------------------------------------------------------------------------------
+
+
+def test_a_reader_that_has_had_enough() -> None:
+    Path("many.csv").write_text("ts,type\n" + "".join(f"{i},a\n" for i in range(20_000)))
+    command = f"{sys.executable} -m acep.cli match re:a many.csv --within 5 | head -n 1"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("\n") == 1
+
+
+def test_an_interrupt() -> None:
+    Path("long.csv").write_text("ts,type\n" + "".join(f"{i},a\n" for i in range(300)))
+    command = [sys.executable, "-m", "acep.cli", "match", "re:a*b", "long.csv", "--within", "none"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        time.sleep(3)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (130, "", "acep: interrupted\n")
+
+
+def test_nothing_is_said_of_progress_where_nobody_watches() -> None:
+    assert run("match", "query.acep", "events.csv").stderr == ""
+
+
+def test_progress_on_a_terminal() -> None:
+    code = (
+        "import sys, time, acep.cli.progress as p\n"
+        "sys.stderr.isatty = lambda: True\n"
+        "p.AFTER = p.EVERY = 0.05\n"
+        "with p.progress('matching 5 events'): time.sleep(0.5)\n"
+        "with p.progress('short'): pass\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert done.stdout == b""
+    assert b"matching 5 events: 0 s" in done.stderr
+    assert b"short" not in done.stderr
+    assert done.stderr.endswith(b"\r\x1b[K")
+
+
+def test_little_is_loaded_before_it_is_needed() -> None:
+    code = "import sys, acep.cli\nassert not {'numpy', 'pyarrow', 'lark'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    code = "import sys\nfrom acep.cli import main\nmain(['match', 'query.acep', 'events.csv'])\n"
+    code += "assert not {'pandas', 'polars', 'pyspark', 'pyarrow.compute'} & set(sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+# explain -----------------------------------------------------------------------------------------
+
+
+def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "query.acep"]) == 0
+    out = capsys.readouterr().out
+    assert [line for line in out.splitlines() if line.startswith("# ")] == [
+        "# tokens",
+        "# tree",
+        "# Thompson automaton",
+        "# arcs",
+        "# costly",
+    ]
+    assert "nothing that stands out" in out
+    assert main(["explain", "query.acep", "--events", "events.csv", "--svg", "a.svg"]) == 0
+    out = capsys.readouterr().out
+    assert "partitions: symbol" in out
+    assert "window: 100 ticks of ts" in out
+    assert "columns read: ts, type, price, symbol" in out
+    assert "b.price < 0.8 * a[a.LEN].price" in out
+    assert Path("a.svg").read_text().startswith("<svg")
+
+
+def test_explain_letters(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["explain", "re:a(b|c)*d", "--within", "5 s", "--errors", "1", "--events", "letters.csv"]
+    assert main([*arguments, "--unit", "ms"]) == 0
+    out = capsys.readouterr().out
+    assert "a  (  b  |  c  )  *  d" in out
+    assert "window: 5000 ticks of ts (5 s)" in out
+    assert "* `(b|c)*` under skip till any match" in out
+    assert main(["explain", "re:ab", "--within", "5 events", "--events", "letters.csv"]) == 0
+    assert "window: 5 events" in capsys.readouterr().out
+    assert main(["explain", "re:ab", "--within", "none", "--events", "letters.csv"]) == 0
+    assert "window: none" in capsys.readouterr().out
+
+
+def test_explain_shows_sources(capsys: pytest.CaptureFixture[str]) -> None:
+    query = "FROM (PATTERN SEQ(a x, b y) WITHIN 5) AS T PATTERN SEQ(T x, T y) WITHIN 50"
+    assert main(["explain", query]) == 0
+    out = capsys.readouterr().out
+    assert "# source T" in out
+    assert "  # Thompson automaton" in out
+
+
+def test_the_script_is_installed() -> None:
+    script = Path(sys.executable).with_name("acep")
+    if not script.exists():
+        pytest.skip("acep is not installed into this interpreter")
+    done = subprocess.run([script, "--version"], capture_output=True, text=True, check=True, env={**os.environ})
+    assert done.stdout == f"acep {acep.__version__}\n"
