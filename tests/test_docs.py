@@ -26,6 +26,7 @@ RUN = ("python", "console")
 # Under these names a block would look runnable and yet be run by nobody.
 UNTESTED = ("py", "python3", "pycon", "sh", "bash", "shell", "shell-session")
 FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^`\n]*)\n(?P<body>.*?)^(?P=indent)``` *$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]+)")
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -92,15 +93,18 @@ def run_console(block: Block) -> None:
             assert same, f"line {block.line}: {command}\nexpected:\n{printed}\nprinted:\n{done.stdout}"
 
 
-def pages() -> list[Any]:
-    uses_spark = {page: any(block.runs and "spark" in block.text for block in blocks(page)) for page in PAGES}
-    return [
-        pytest.param(page, id=page.relative_to(ROOT).as_posix(), marks=[pytest.mark.spark] if uses_spark[page] else [])
-        for page in PAGES
-    ]
+def told(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.parametrize("page", pages())
+def uses_spark(page: Path) -> bool:
+    return any(block.runs and "spark" in block.text for block in blocks(page))
+
+
+PARAMS = [pytest.param(page, id=told(page), marks=[pytest.mark.spark] if uses_spark(page) else []) for page in PAGES]
+
+
+@pytest.mark.parametrize("page", PARAMS)
 def test_what_a_page_shows_works(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
@@ -112,13 +116,20 @@ def test_what_a_page_shows_works(page: Path, tmp_path: Path, monkeypatch: pytest
             run_console(block)
 
 
-@pytest.mark.parametrize("page", pages())
+@pytest.mark.parametrize("page", PAGES, ids=told)
 def test_no_block_escapes_without_a_reason(page: Path) -> None:
     assert page.read_text(encoding="utf-8").count("```") == 2 * len(list(blocks(page))), "a fence is not closed"
     for block in blocks(page):
         assert block.language not in UNTESTED, f"line {block.line}: write `python` or `console`, which are run"
         if "no-run" in block.words:
             assert re.match(r"# \w+", block.text), f"line {block.line}: a block that is not run says why, in a comment"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=told)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    lost = [link for link in LINK.findall(text) if not (page.parent / link).exists()]
+    assert not lost
 
 
 def test_blocks_are_found_and_run(tmp_path: Path) -> None:
