@@ -59,7 +59,7 @@ def check_query(query: Query, places: Places | None = None) -> None:
     places = places or {}
     _check_size(query)
     _check_declarations(query, places)
-    _check_sources(query)
+    _check_sources(query, places)
     names = _Names(
         frozenset(variables(query.pattern)), negated_variables(query.pattern), kleene_variables(query.pattern)
     )
@@ -153,7 +153,7 @@ def _place(places: Places, var: str, number: int) -> Span | None:
     return spans[number] if -len(spans) <= number < len(spans) else None
 
 
-def _check_sources(query: Query) -> None:
+def _check_sources(query: Query, places: Places) -> None:
     if not query.sources:
         return
     known = {s.type for s in query.sources}
@@ -165,7 +165,8 @@ def _check_sources(query: Query) -> None:
     for c in components(query.pattern):
         for kind in c.types:
             if kind not in known:
-                raise QueryError(f"type `{kind}` comes from no query of FROM", hint=suggest(kind, known))
+                message = f"type `{kind}` comes from no query of FROM"
+                raise _fail(message, _place(places, c.var, 0), suggest(kind, known))
 
 
 # ---- conditions

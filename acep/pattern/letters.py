@@ -5,6 +5,7 @@ As in the 2016 paper, section 2: ``a(b|c)d*`` with a window and a number of erro
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from collections.abc import Sequence as Many
 from datetime import timedelta
 from fractions import Fraction
@@ -13,7 +14,7 @@ from acep.errors import QueryError, suggest
 from acep.pattern.check import check_query, checked_errors, checked_weights
 from acep.pattern.patterns import bounds, one_after_another, one_of, repeated
 from acep.pattern.sase import Errors, Weights
-from acep.pattern.syntax import Branch, branches, read, tokens, unquote
+from acep.pattern.syntax import Branch, branches, name, read
 from acep.pattern.times import window_of
 from acep.pattern.tree import Component, Node, Output, Query, Strategy
 from acep.pattern.walk import variables
@@ -63,9 +64,12 @@ def regex(
             weights=checked_weights(weights or {}, variables(node)),
             letters=True,
         )
-        check_query(query)
     except QueryError as error:
         raise error.located(text) from None
+    try:
+        check_query(query)
+    except QueryError as error:
+        raise QueryError(error.message, text=text, start=0, end=len(text), hint=error.hint) from None
     return query
 
 
@@ -76,9 +80,9 @@ def _alternatives(branch: Branch) -> Node:
 def _item(branch: Branch) -> Node:
     match branch.data:
         case "single":
-            name = unquote(tokens(branch)[0])
+            letter = name(branch)
             # The type called "." must not share a name with the dot for any type.
-            return Component("'.'" if name == "." else name, (name,))
+            return Component("'.'" if letter == "." else letter, (letter,))
         case "anything":
             return Component(".", ())
         case "group":
@@ -90,24 +94,24 @@ def _item(branch: Branch) -> Node:
 
 
 def _attributes(by: str | Many[str] | None) -> tuple[str, ...]:
-    names = () if by is None else (by,) if isinstance(by, str) else tuple(by)
-    for name in names:
-        if not isinstance(name, str) or not name:
-            raise QueryError(f"by={by!r} is not a list of attributes", hint='by="symbol" or by=["symbol", "user"]')
+    given: object = (by,) if isinstance(by, str) else () if by is None else by
+    names = tuple(given) if isinstance(given, Iterable) else (given,)
+    if not all(isinstance(n, str) and n for n in names):
+        raise QueryError(f"by={by!r} is not a list of attributes", hint='by="symbol" or by=["symbol", "user"]')
     return tuple(dict.fromkeys(names))
 
 
 def _strategy(value: str | Strategy) -> Strategy:
     known = {s.value: s for s in Strategy}
-    name = value.value if isinstance(value, Strategy) else str(value).lower()
-    if name not in known:
-        raise QueryError(f"unknown strategy `{name[:60]}`", hint=suggest(name[:60], known))
-    return known[name]
+    wanted = value.value if isinstance(value, Strategy) else str(value).lower()
+    if wanted not in known:
+        raise QueryError(f"unknown strategy `{wanted[:60]}`", hint=suggest(wanted[:60], known))
+    return known[wanted]
 
 
 def _output(value: str | Output) -> Output:
     known = {o.value: o for o in Output}
-    name = value.value if isinstance(value, Output) else "_".join(str(value).lower().replace("-", " ").split())
-    if name not in known:
-        raise QueryError(f"unknown output `{name[:60]}`", hint=suggest(name[:60], known))
-    return known[name]
+    wanted = value.value if isinstance(value, Output) else "_".join(str(value).lower().replace("-", " ").split())
+    if wanted not in known:
+        raise QueryError(f"unknown output `{wanted[:60]}`", hint=suggest(wanted[:60], known))
+    return known[wanted]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 
 from lark import Token
 
 from acep.errors import QueryError
-from acep.pattern.times import UNITS
+from acep.pattern.times import UNITS, unit_ns
 
 __all__ = ["explain"]
 
@@ -32,14 +33,8 @@ _WORDS = {
     "UNIT": "a unit such as `min`",
     "EVENTS": "`EVENTS`",
     "STRATEGY": "a strategy such as `skip_till_next_match`",
-    "COMPARE": "an operator",
-    "ADD": "an operator",
-    "MULTIPLY": "an operator",
-    "_IN": "an operator",
-    "_BETWEEN": "an operator",
-    "_LIKE": "an operator",
-    "_IS": "an operator",
-    "QUANT": "`+`, `*` or `?`",
+    "_IN": "`IN`",
+    "QUANT": "`+`",
     "_PIPE": "`|`",
     "LPAR": "`(`",
     "RPAR": "`)`",
@@ -51,9 +46,6 @@ _WORDS = {
     "DOT": "`.`",
     "RANGE": "`..`",
     "SEMICOLON": "",
-    "NON_OVERLAP": "",
-    "EARLIEST_MAXIMAL": "",
-    "ALL": "",
     "LETTER": "a letter",
     "TYPE": "a letter",
     "ANY_LETTER": "`.`",
@@ -66,7 +58,10 @@ _EXPRESSION = _OPENS_EXPRESSION | {
 _OPENS_ITEM = {"_TILDE"}
 _ITEM = _OPENS_ITEM | {"NAME", "BACKTICK", "STRING", "ANY", "_SEQ", "LPAR", "LBRACE", "_NOT", "_BANG"}
 _CLAUSE = {f"_{word}" for word in CLAUSES}
-_COMPARISONS = {"=>": ">=", "=<": "<=", "===": "=", "=!": "!="}
+_JOINING = ("AND", "OR", "BETWEEN", "LIKE", "AS")
+_OUTPUTS = {"ALL", "NON_OVERLAP", "EARLIEST_MAXIMAL"}
+_OPERATORS = {"COMPARE", "ADD", "MULTIPLY", "_IN", "_NOT", "_BETWEEN", "_LIKE", "_IS"}
+_COMPARISONS = {"===": "=", "!==": "!=", "=>": ">=", "=<": "<=", "=!": "!=", "><": "!="}
 _SMART = {
     "\N{LEFT SINGLE QUOTATION MARK}": "'",
     "\N{RIGHT SINGLE QUOTATION MARK}": "'",
@@ -81,109 +76,144 @@ _SMART = {
 }
 
 
+@dataclass(frozen=True)
+class Spot:
+    """Where reading stopped: before ``token``, or at a character of which there is none, or at the end of the text.
+
+    Only the terminals ``accepted`` could stand there.
+    """
+
+    text: str
+    at: int
+    token: Token | None
+    accepted: frozenset[str]
+
+    @property
+    def before(self) -> str:
+        """The text before it, without trailing space."""
+        return self.text[: self.at].rstrip()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the text is at its end."""
+        return self.token is None and not self.text[self.at :].strip()
+
+    @property
+    def kind(self) -> str:
+        """The terminal that stands there, or nothing."""
+        return "" if self.token is None else self.token.type
+
+    @property
+    def word(self) -> str:
+        """What stands there, in lower case."""
+        return "" if self.token is None else str(self.token).lower()
+
+    def error(self, message: str, hint: str | None, length: int = 1) -> QueryError:
+        """An error at this place."""
+        end = self.at + length if self.token is None else self.token.end_pos
+        return QueryError(message, text=self.text, start=self.at, end=end, hint=hint)
+
+
 def explain(text: str, at: int, token: Token | None, accepted: Collection[str]) -> QueryError:
     """The error for the text that stands at ``at``, where only the terminals ``accepted`` could stand.
 
     ``token`` is ``None`` at the end of the text and where no token could be read.
     """
-    if token is None and at < len(text) and not text[at:].isspace():
-        found = _unreadable(text, at)
-        if found is not None:
+    spot = Spot(text, at, token, frozenset(accepted))
+    for slip in SLIPS:
+        found = slip(spot)
+        if isinstance(found, QueryError):
             return found
-        c = text[at]
-        what, end = f"unexpected `{c}`" if c.isprintable() else f"unexpected character U+{ord(c):04X}", at + 1
-    elif token is None:
-        what, end = ("the query is empty" if not text.strip() else "the query ends too early"), at + 1
-    else:
-        shown = str(token) if len(token) <= 40 else f"{token[:37]}..."
-        what, end = f"unexpected `{shown}`", token.end_pos or at + 1
-    slip = _slip(text, at, token, accepted)
-    if isinstance(slip, QueryError):
-        return slip
-    return QueryError(what, text=text, start=at, end=end, hint=slip or _expectation(accepted))
+        if found is not None:
+            return spot.error(_what(spot), found)
+    return spot.error(_what(spot), _expectation(spot.accepted))
 
 
-def _unreadable(text: str, at: int) -> QueryError | None:
-    """An opening that is never closed, or a character that is no part of the language."""
-    c = text[at]
+def _what(spot: Spot) -> str:
+    if spot.ended:
+        return "the query ends too early" if spot.text.strip() else "the query is empty"
+    if spot.token is not None:
+        return f"unexpected `{spot.token if len(spot.token) <= 40 else spot.token[:37] + '...'}`"
+    c = spot.text[spot.at]
+    return f"unexpected `{c}`" if c.isprintable() else f"unexpected character U+{ord(c):04X}"
+
+
+# ---- the usual slips, each a hint, or an error that says more, or nothing
+
+
+def _not_closed(spot: Spot) -> QueryError | None:
+    """A quote or comment that is never closed."""
+    if spot.token is not None or spot.ended:
+        return None
+    c = spot.text[spot.at]
     if c in "'\"`":
-        what = "name" if c == "`" else "text"
-        return QueryError(f"this {what} is not closed", text=text, start=at, end=at + 1, hint=f"write the closing {c}")
-    if text.startswith("/*", at):
-        return QueryError("this comment is not closed", text=text, start=at, end=at + 2, hint="write the closing */")
-    if c in _SMART:
-        return QueryError(f"unexpected `{c}`", text=text, start=at, end=at + 1, hint=f"write {_SMART[c]}")
+        return spot.error(f"this {'name' if c == '`' else 'text'} is not closed", f"write the closing {c}")
+    if spot.text.startswith("/*", spot.at):
+        return spot.error("this comment is not closed", "write the closing */", 2)
     return None
 
 
-def _slip(text: str, at: int, token: Token | None, accepted: Collection[str]) -> str | QueryError | None:
-    """A hint for the usual slips, or an error at an earlier place that is the real one."""
-    before = text[:at].rstrip()
-    two = (before[-1:] if before.endswith(("=", "<", ">", "!")) else "") + text[at : at + 1]
-    if two in _COMPARISONS:
-        return f"write {_COMPARISONS[two]}"
-    if text.startswith("|", at) and ("TRUE" in accepted or "_OR" in accepted):
+def _typography(spot: Spot) -> str | None:
+    """A character that a word processor put there."""
+    c = spot.text[spot.at : spot.at + 1]
+    return f"write {_SMART[c]}" if c in _SMART else None
+
+
+def _operator(spot: Spot) -> str | None:
+    """An operator of other languages."""
+    text, at = spot.text, spot.at
+    for wrong, right in _COMPARISONS.items():
+        if any(text.startswith(wrong, at - k) for k in range(len(wrong)) if k <= at):
+            return f"write {right}"
+    if text.startswith("|", at) and spot.accepted & {"TRUE", "_OR"}:
         return "write OR for alternatives and abs(x) for an absolute value"
-    if text.startswith("&", at) and "_AND" in accepted:
+    if text.startswith("&", at) and "_AND" in spot.accepted:
         return "write AND"
-    if text.startswith("|", at) and re.search(r"\bseq\s*\([^()]*$", before, re.IGNORECASE):
-        return "put the alternatives in parentheses: (A a | B b)"
-    strategy = _misspelled_strategy(text, at)
-    if strategy is not None:
-        return strategy
-    if token is None and at < len(text.rstrip()):
-        return "write a name that is no single letter in quotes: 'A_1'" if "LETTER" in accepted else None
-    if token is None:
-        return _unclosed(before) if "$END" not in accepted else None
-    if token.type == "QUANT" and "LETTER" in accepted and before.endswith(("+", "*", "?", "}")):
-        return "two repetitions in a row: put the first in parentheses"
-    word = str(token).lower()
-    if token.type == "COMPARE" and "_AND" in accepted:
+    if spot.kind == "COMPARE" and "_AND" in spot.accepted:
         return "comparisons do not chain: a < b AND b < c"
-    if "UNIT" in accepted and token.type == "NAME":
-        guess = _did_you_mean(word, [*UNITS, *CLAUSES, "EVENTS" if "EVENTS" in accepted else "AND", "OR"])
-        if guess or "_AND" not in accepted:
-            return guess or _expectation(accepted)
-    if token.type == "NAME" and "COMMA" in accepted and "RPAR" in accepted and re.search(r"\w\s*(\[\s*\])?$", before):
-        return "is a comma missing before it?"
-    if _CLAUSE & set(accepted) and token.type == "NAME":
-        guess = _did_you_mean(word, [*CLAUSES, "AND", "OR", "BETWEEN", "LIKE", "EARLIEST MAXIMAL", "NON OVERLAP"])
-        if guess or "_AND" not in accepted:
-            return guess
-    if "_AND" in accepted and token.type in _EXPRESSION:
-        return "is AND missing before it?"
-    if "_PATTERN" in accepted:
-        return _did_you_mean(word, ["PATTERN", "FROM"]) or "a query begins with PATTERN, or FROM ... PATTERN"
-    if f"_{word.upper()}" in _CLAUSE and "RBRACE" in accepted:
-        return "is a `}` missing before it?"
-    if f"_{word.upper()}" in _CLAUSE and "RPAR" in accepted:
-        return "is a `)` missing before it?"
     return None
 
 
-def _did_you_mean(word: str, known: Collection[str]) -> str | None:
-    by_lower = {k.lower(): k for k in known}
-    close = difflib.get_close_matches(word[:60], list(by_lower), n=1, cutoff=0.7)
-    return f"did you mean {by_lower[close[0]]}?" if close else None
+def _alternatives(spot: Spot) -> str | None:
+    """``SEQ(A a | B b)``: it is not clear what the alternatives are."""
+    if spot.kind == "_PIPE" and re.search(r"\bseq\s*\([^()]*$", spot.before, re.IGNORECASE):
+        return "put the alternatives in parentheses: (A a | B b)"
+    return None
 
 
-def _misspelled_strategy(text: str, at: int) -> QueryError | None:
-    """An error at the word after WHERE, if what follows it can only be a misspelled strategy."""
-    for found in re.finditer(r"\bwhere\s+([^\W\d]\w*)", text[:at], re.IGNORECASE):
+def _strategy(spot: Spot) -> QueryError | None:
+    """A misspelled strategy, which reads as a function at first."""
+    for found in re.finditer(r"\bwhere\s+([^\W\d]\w*)", spot.text[: spot.at], re.IGNORECASE):
         word = found.group(1)
-        if word.lower() in STRATEGIES:
-            continue
         close = difflib.get_close_matches(word.lower()[:60], STRATEGIES, n=1, cutoff=0.7)
-        if close:
+        if close and word.lower() not in STRATEGIES:
             start, end = found.span(1)
             hint = f"did you mean {close[0]}?"
-            return QueryError(f"unknown strategy `{word[:40]}`", text=text, start=start, end=end, hint=hint)
+            return QueryError(f"unknown strategy `{word[:40]}`", text=spot.text, start=start, end=end, hint=hint)
     return None
 
 
-def _unclosed(before: str) -> str | None:
+def _letter(spot: Spot) -> str | None:
+    """What other regular expressions have and letter expressions have not."""
+    if "LETTER" not in spot.accepted or spot.ended:
+        return None
+    if spot.kind in ("QUANT", "LBRACE") and spot.before.endswith(("+", "*", "?", "}")):
+        return "two repetitions in a row: put the first in parentheses"
+    if spot.token is not None:
+        return None
+    c = spot.text[spot.at]
+    if c in "^$":
+        return "leave it out: an expression is looked for anywhere in the stream"
+    if c in "~!":
+        return "negation needs SASE+ text: PATTERN SEQ(A a, ~B b, C c)"
+    return "write a name that is no single letter in quotes: 'A_1'"
+
+
+def _still_open(spot: Spot) -> str | None:
     """The bracket that is still open at the end of the text."""
-    bare = re.sub(r"/\*[\s\S]*?\*/|--[^\n]*|//[^\n]*|'[^']*'|\"[^\"]*\"|`[^`]*`", "", before)
+    if not spot.ended or "$END" in spot.accepted:
+        return None
+    bare = re.sub(r"/\*[\s\S]*?\*/|--[^\n]*|//[^\n]*|'[^']*'|\"[^\"]*\"|`[^`]*`", "", spot.before)
     closing = {"(": ")", "[": "]", "{": "}"}
     stack: list[str] = []
     for c in bare:
@@ -191,26 +221,107 @@ def _unclosed(before: str) -> str | None:
             stack.append(c)
         elif stack and closing[stack[-1]] == c:
             stack.pop()
-    if stack:
-        return f"a `{stack[-1]}` is not closed: write `{closing[stack[-1]]}`"
+    return f"a `{stack[-1]}` is not closed: write `{closing[stack[-1]]}`" if stack else None
+
+
+def _unit(spot: Spot) -> str | QueryError | None:
+    """A misspelled unit, or one without a fixed length."""
+    if "UNIT" not in spot.accepted or spot.kind != "NAME":
+        return None
+    words = [*UNITS, *CLAUSES, *(["EVENTS"] if "EVENTS" in spot.accepted else ["AND", "OR"])]
+    unclear = spot.word in ("m", "month", "months", "year", "years")
+    hint = None if unclear else _did_you_mean(spot.word, words)
+    if unclear or (hint is None and "EVENTS" in spot.accepted):
+        try:
+            unit_ns(spot.word)
+        except QueryError as error:
+            return spot.error(error.message, error.hint)
+    return hint
+
+
+def _comma(spot: Spot) -> str | None:
+    if spot.kind == "NAME" and {"COMMA", "RPAR"} <= spot.accepted and re.search(r"\w\s*(\[\s*\])?$", spot.before):
+        return "is a comma missing before it?"
     return None
+
+
+def _keyword(spot: Spot) -> str | None:
+    """A misspelled keyword."""
+    if spot.kind != "NAME":
+        return None
+    if "_PATTERN" in spot.accepted:
+        return _did_you_mean(spot.word, ["PATTERN", "FROM"])
+    if spot.accepted & _OUTPUTS:
+        known = [*(CLAUSES if spot.accepted & _CLAUSE else ()), "ALL", "EARLIEST MAXIMAL", "NON OVERLAP"]
+        return _did_you_mean(spot.word, [*known, *(w for w in _JOINING if f"_{w}" in spot.accepted)])
+    return None
+
+
+def _conjunction(spot: Spot) -> str | None:
+    if "_AND" in spot.accepted and spot.kind in _EXPRESSION:
+        return "is AND missing before it?"
+    return None
+
+
+def _beginning(spot: Spot) -> str | None:
+    if "_PATTERN" in spot.accepted and not spot.ended:
+        return "a query begins with PATTERN, or FROM ... PATTERN"
+    return None
+
+
+def _clause(spot: Spot) -> str | None:
+    """A clause where a bracket is still open."""
+    if spot.kind in _CLAUSE:
+        for name, bracket in (("RBRACE", "}"), ("RPAR", ")")):
+            if name in spot.accepted:
+                return f"is a `{bracket}` missing before it?"
+    return None
+
+
+SLIPS: tuple[Callable[[Spot], str | QueryError | None], ...] = (
+    _not_closed,
+    _typography,
+    _operator,
+    _alternatives,
+    _strategy,
+    _letter,
+    _still_open,
+    _unit,
+    _comma,
+    _keyword,
+    _conjunction,
+    _beginning,
+    _clause,
+)
+"""The rules in the order in which they are asked; the first answer counts."""
+
+
+def _did_you_mean(word: str, known: Collection[str]) -> str | None:
+    by_lower = {k.lower(): k for k in known}
+    close = difflib.get_close_matches(word[:60], list(by_lower), n=1, cutoff=0.66)
+    begun = [k for k in by_lower if " " in k and k.split()[0] == word]
+    found = [*begun, *close]
+    return f"did you mean {by_lower[found[0]]}?" if found else None
+
+
+# ---- what could stand there
 
 
 def _expectation(accepted: Collection[str]) -> str | None:
     """What could stand there, in words."""
     left = set(accepted)
     words: list[str] = []
-    if left >= _OPENS_EXPRESSION:
-        words.append("an expression")
-        left -= _EXPRESSION
-    elif left >= _OPENS_ITEM:
-        words.append("a component such as `Type name`")
-        left -= _ITEM
-    if left >= _CLAUSE:
-        words.append("a clause (WHERE, WITHIN, HAVING, RETURN, OUTPUT)")
-        left -= _CLAUSE
-    if "COMPARE" in left:
-        left.discard("_NOT")
+
+    def group(opens: Collection[str], word: str, names: Collection[str]) -> None:
+        if left.issuperset(opens):
+            words.append(word)
+            left.difference_update(names)
+
+    group(_OPENS_EXPRESSION, "an expression", _EXPRESSION)
+    group(_OPENS_ITEM, "a component such as `Type name`", _ITEM)
+    group(_CLAUSE, "a clause (WHERE, WITHIN, HAVING, RETURN, OUTPUT)", _CLAUSE | _OUTPUTS)
+    group({"ADD"}, "an operator", _OPERATORS)
+    group({"QUANT", "LBRACE"}, "a repetition such as `+`", ("QUANT", "LBRACE", "LSQB"))
     for name in sorted(left, key=lambda n: (list(_WORDS).index(n) if n in _WORDS else -1, n)):
         word = _WORDS.get(name, f"`{name.strip('_').replace('_', ' ')}`")
         if word and word not in words:

@@ -27,6 +27,8 @@ from acep.pattern.expressions import (
 __all__ = ["check_condition", "kind_of"]
 
 ANY = "any"
+QUANTITY = "quantity"
+_QUANTITIES = {"number", "duration", "timestamp", QUANTITY}
 _TEXT_FUNCTIONS = {"lower", "upper", "length", "trim", "substring", "concat"}
 _SAME_FUNCTIONS = {"least", "greatest", "coalesce"}
 _TIME_FUNCTIONS = {"hour", "minute", "second", "day", "month", "year", "dayofweek"}
@@ -47,7 +49,7 @@ def check_condition(expr: Expr) -> None:
 
 def kind_of(expr: Expr) -> str:
     """The kind of an expression's value: ``number``, ``text``, ``boolean``, ``timestamp``, ``duration``,
-    ``null``, or ``any`` where the columns decide.
+    ``null``; ``quantity`` (a number or a time) or ``any`` where the columns decide.
 
     Raises :class:`QueryError` (without the text) where operands cannot meet, whatever the columns are.
 
@@ -67,7 +69,7 @@ def kind_of(expr: Expr) -> str:
         case Length():
             return "number"
         case Aggregate(function=function):
-            return "number" if function in ("count", "avg") else ANY
+            return "number" if function in ("count", "avg", "sum") else ANY
         case Unary(op="not", operand=operand):
             check_condition(operand)
             return "boolean"
@@ -103,9 +105,9 @@ def kind_of(expr: Expr) -> str:
 
 def _minus(operand: Expr) -> str:
     kind = kind_of(operand)
-    if kind not in ("number", "duration", ANY):
+    if kind not in ("number", "duration", QUANTITY, ANY):
         raise _fail(operand, f"a {kind} has no sign")
-    return kind
+    return QUANTITY if kind == ANY else kind
 
 
 def _arithmetic(expr: Expr, op: str, left: str, right: str) -> str:
@@ -117,8 +119,8 @@ def _arithmetic(expr: Expr, op: str, left: str, right: str) -> str:
             raise _fail(
                 expr, f"`{op}` cannot take a {kind}" if kind != "null" else f"`{op}` with NULL is always NULL", hint
             )
-    if ANY in kinds:
-        return ANY
+    if kinds & {ANY, QUANTITY}:
+        return QUANTITY
     if kinds == {"number"}:
         return "number"
     known = {
@@ -149,7 +151,7 @@ def _comparable(at: Expr, left: Expr, right: Expr, *, null: bool = False) -> Non
     if "null" in kinds and not null:
         raise _fail(at, "a comparison with NULL is never true", "write x IS NULL or x IS NOT NULL")
     known = {k for k in kinds if k not in (ANY, "null")}
-    if len(known) > 1:
+    if len(known) > 1 and not (QUANTITY in known and known <= _QUANTITIES):
         numbers = known == {"number", "duration"} or known == {"number", "timestamp"}
         hint = "give the number a unit, as in 5 min" if numbers and "duration" in known else None
         raise _fail(at, f"a {kinds[0]} cannot be compared with a {kinds[1]}", hint)
@@ -160,6 +162,8 @@ def _call(expr: Call) -> str:
     name = expr.name
     if name in _SAME_FUNCTIONS:
         known = {k for k in kinds if k not in (ANY, "null")}
+        if QUANTITY in known and known <= _QUANTITIES:
+            return QUANTITY
         if len(known) > 1:
             raise _fail(expr, f"`{name}` needs arguments of one kind, not a {' and a '.join(sorted(known))}")
         return ANY if ANY in kinds or not known else known.pop()
@@ -172,8 +176,8 @@ def _call(expr: Call) -> str:
             wanted = "duration"
         else:
             wanted = "number"
-        if kind not in (wanted, ANY, "null"):
+        if kind not in (wanted, ANY, "null") and not (kind == QUANTITY and wanted in _QUANTITIES):
             raise _fail(arg, f"`{name}` needs a {wanted} here, not a {kind}")
     if name == "abs":
-        return kinds[0] if kinds[0] != "null" else ANY
+        return "duration" if kinds[0] == "duration" else QUANTITY
     return "text" if name in _TEXT_FUNCTIONS and name != "length" else "number"

@@ -140,7 +140,7 @@ def _call(branch: Branch) -> Expr:
         raise fail(f"unknown function {quoted(token)}", token, hint)
     least, most, _, _ = FUNCTIONS[function]
     if not least <= len(args) <= most:
-        wanted = str(least) if least == most else f"{least} to {most}"
+        wanted = str(least) if least == most else f"{least} {'or' if most == least + 1 else 'to'} {most}"
         raise fail(f"`{function}` takes {wanted} argument{'s' if wanted != '1' else ''}, not {len(args)}", branch)
     return Call(function, tuple(expression(a) for a in args), span(branch))
 

@@ -82,13 +82,17 @@ def letters_text(node: Node) -> str:
     match node:
         case Component(types=()):
             return "."
-        case Component(var=var):
-            return var if len(var) == 1 and var.isalnum() else quoted_text(var)
+        case Component(types=types):
+            return types[0] if len(types[0]) == 1 and types[0].isalnum() else quoted_text(types[0])
         case Repeat(item=item, low=low, high=high):
             inside = letters_text(item)
             return (inside if isinstance(item, (Component, Choice)) else f"({inside})") + _bounds(low, high)
         case Sequence(items=items):
-            return "".join(letters_text(i) for i in items)
+            text = ""
+            for part in map(letters_text, items):
+                # Without a space two quotes would be one inside a name.
+                text += f" {part}" if text.endswith("'") and part.startswith("'") else part
+            return text
         case Choice(items=items):
             return f"({'|'.join(letters_text(i) for i in items)})"
         case _:

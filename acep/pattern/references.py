@@ -79,7 +79,9 @@ def scalar(branch: Branch) -> Expr:
         hint = f"use it in an aggregate, such as avg({shown}.{ref.name or 'x'})"
         raise fail(f"{quoted(shown)} stands for many events", branch, hint)
     if ref.name is None:
-        hint = f"write {quoted(ref.var + '.attribute')}; an attribute needs its variable before it"
+        hint = f"write an attribute of it, {ref.var}.x; or, if it is one, its variable before it, a.{ref.var}"
+        if ref.index is not None:
+            hint = "write an attribute behind it, as in a[1].x"
         raise fail(f"{quoted(ref.var)} is not a value", branch, hint)
     if ref.index is None and ref.name == "LEN" and _plain(branch):
         return Length(ref.var, ref.span)

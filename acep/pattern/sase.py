@@ -58,7 +58,8 @@ def _query(branch: Branch, text: str, errors: Fraction, weights: Weights) -> Que
     returns = _returns(clauses.get("returns"))
     spoken = {v for e in (*where, *([having] if having else []), *(e for _, e in returns)) for v in mentioned(e)}
     places = Places(spoken)
-    node = pattern(branches(branch, "alternatives")[0], places)
+    whole = branches(branch, "alternatives")[0]
+    node = pattern(whole, places)
     for var, where_it_is in bound:
         if var not in places.declared:
             hint = suggest(var, places.declared)
@@ -77,7 +78,10 @@ def _query(branch: Branch, text: str, errors: Fraction, weights: Weights) -> Que
         errors=errors,
         weights=checked_weights(weights, tuple(places.declared)),
     )
-    check_query(query, places.declared)
+    try:
+        check_query(query, places.declared)
+    except QueryError as error:
+        raise error if error.start is not None else fail(error.message, whole, error.hint) from None
     return query
 
 

@@ -27,11 +27,13 @@ from acep.pattern.tree import Strategy
 __all__ = ["attribute_text", "condition_text", "expression_text", "name_text", "quoted_text"]
 
 _PLAIN = re.compile(r"[^\W\d]\w*")
+# Words that may mean something else where a name stands, without underscores.
 _RESERVED = {
-    "all", "and", "any", "as", "between", "earliest", "false", "from", "having", "in", "is", "like", "non", "not",
-    "null", "or", "output", "pattern", "return", "seq", "timestamp", "true", "where", "within",
+    "all", "and", "any", "as", "between", "earliest", "earliestmaximal", "false", "from", "having", "in", "is", "like",
+    "non", "nonoverlap", "not", "null", "or", "output", "pattern", "return", "seq", "timestamp", "true", "where",
+    "within", *(s.value.replace("_", "") for s in Strategy),
 }  # fmt: skip
-_STRATEGIES = {s.value for s in Strategy}
+
 # How tightly an operator binds; a part that binds less is put in parentheses.
 _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _SIGN, _ATOM = range(8)
 _LEVELS = {"or": _OR, "and": _AND, "+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "%": _PRODUCT}
@@ -39,7 +41,7 @@ _LEVELS = {"or": _OR, "and": _AND, "+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PR
 
 def name_text(name: str) -> str:
     """A variable or type as it can be read again."""
-    if _PLAIN.fullmatch(name) and name.lower() not in _RESERVED and name.lower() not in _STRATEGIES:
+    if _PLAIN.fullmatch(name) and name.lower().replace("_", "") not in _RESERVED:
         return name
     return "`" + name.replace("`", "``") + "`"
 

@@ -107,5 +107,8 @@ def quoted(name: str) -> str:
 
 
 def name(branch: Branch) -> str:
-    """The text of a subtree that holds one name, type or label."""
-    return unquote(tokens(branch)[0])
+    """The text of a subtree that holds one name, type or label; :class:`QueryError` if it is empty."""
+    found = unquote(tokens(branch)[0])
+    if not found:
+        raise fail("an empty name", branch, "write something between the quotes")
+    return found

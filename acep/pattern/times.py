@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
-from acep.errors import QueryError, suggest
+from acep.errors import QueryError
 from acep.pattern.tree import Within
 
 __all__ = ["UNITS", "duration_text", "exact_number", "read_timestamp", "read_window", "timestamp_text", "unit_ns"]
@@ -67,7 +68,9 @@ def unit_ns(name: str) -> int:
         raise QueryError("`m` could be minutes or months", hint="write `min` for minutes")
     if key in ("month", "months", "mon", "year", "years", "y"):
         raise QueryError(f"a {key.rstrip('s')} has no fixed length", hint="write days or weeks")
-    raise QueryError(f"unknown unit `{name[:40]}`", hint=suggest(key, [*UNITS, "events"]))
+    close = difflib.get_close_matches(key[:40], UNITS, n=1)
+    hint = f"did you mean `{close[0]}`?" if close else "the units are ns, us, ms, s, min, h, d and w"
+    raise QueryError(f"unknown unit `{name[:40]}`", hint=hint)
 
 
 def read_window(amount: str, unit: str | None) -> Within:
