@@ -379,6 +379,40 @@ def test_explain_shows_sources(capsys: pytest.CaptureFixture[str]) -> None:
     assert "  # Thompson automaton" in out
 
 
+# replay ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+def test_replay(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", "query.acep", "events.csv", "--chunk", "3"]) == 0
+    out, err = capsys.readouterr()
+    assert out == LINE
+    assert "6 events in " in err
+    assert "1 match" in err
+    assert main(["replay", "query.acep", "events.csv", "--output", "m.jsonl", "--limit", "0"]) == 0
+    assert Path("m.jsonl").read_text() == ""
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["replay", BAD_QUERY, "events.csv"], "line 1, column"),
+        (["replay", QUERY.replace("price", "pirce"), "events.csv"], "unknown column `pirce`"),
+        (["replay", "query.acep", "event.csv"], "there is no file `event.csv`"),
+        (["replay", "query.acep", "events.csv", "--output", "x.xls"], "no format of output"),
+        (["replay", "query.acep", "events.csv", "--chunk", "0"], "not a positive number"),
+    ],
+)
+def test_mistakes_are_explained_before_spark_starts(
+    args: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(args) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert said in err
+
+
 def test_the_script_is_installed() -> None:
     script = Path(sys.executable).with_name("acep")
     if not script.exists():

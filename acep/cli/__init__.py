@@ -85,10 +85,12 @@ def _parser() -> argparse.ArgumentParser:
     _add_output_options(match)
     match.add_argument("--engine", default="auto", metavar="NAME", help="auto (default) or reference")
 
-    replay = _subcommand(commands, "replay", "the same through Spark Structured Streaming, batch by batch")
+    replay = _subcommand(commands, "replay", "the same through Spark Structured Streaming, ending in a summary")
     replay.add_argument("events", metavar="EVENTS", help=EVENTS_HELP)
     _add_query_options(replay)
     _add_column_options(replay)
+    _add_stream_options(replay)
+    _add_output_options(replay, kinds=False)
 
     explain = _subcommand(
         commands, "explain", "show what becomes of a query: tree, automaton, plan, and what is costly"
@@ -136,10 +138,19 @@ def _add_column_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--unit", metavar="U", help="the unit of an integer time: ns, us, ms, s, min, h or d")
 
 
-def _add_output_options(parser: argparse.ArgumentParser) -> None:
+def _add_stream_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("the stream")
+    group.add_argument("--chunk", type=_number, metavar="N", help="events a micro-batch (default a twentieth of all)")
+    group.add_argument("--watermark", metavar="D", help="replay in the order of the file, with events late by up to D")
+    group.add_argument("--checkpoint", metavar="FOLDER", help="where the run can be taken up from after a crash")
+
+
+def _add_output_options(parser: argparse.ArgumentParser, *, kinds: bool = True) -> None:
     group = parser.add_argument_group("the output")
     group.add_argument("--output", metavar="FILE", help="write to a .jsonl, .parquet or .csv file, not to stdout")
-    group.add_argument("--limit", type=_limit, metavar="N", help="give at most the first N")
+    group.add_argument("--limit", type=_number, metavar="N", help="give at most the first N")
+    if not kinds:
+        return
     kind = group.add_mutually_exclusive_group()
     for name, text in (
         ("bundles", "matches that end within a window of each other, as one"),
@@ -149,9 +160,9 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
         kind.add_argument(f"--{name}", dest="kind", action="store_const", const=name, default="matches", help=text)
 
 
-def _limit(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of matches")
+def _number(text: str) -> int:
+    if not (text.isdecimal() and text.isascii()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number")
     return int(text)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from acep.engine.matches import Bundle, Match, Matches, Point
     from acep.plan.schema import Schema
 
-__all__ = ["group_record", "json_line", "match_record", "output_format", "write_groups", "write_matches"]
+__all__ = ["group_record", "json_line", "match_record", "output_format", "write_groups", "write_matches", "write_table"]
 
 FORMATS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
 Target = str | os.PathLike[str] | IO[Any]
@@ -140,6 +140,31 @@ def write_groups(
 
     zoned = _is_zoned(schema)
     _write((group_record(g, zoned=zoned) for g in groups), [*(f"key.{k}" for k in keys), *heads], table, target, form)
+
+
+def write_table(table: pa.Table, target: Target, form: str | None = None) -> None:
+    """Write matches that are a table with the columns of :meth:`~acep.engine.matches.Matches.to_arrow` (``key`` may be
+    left out), as :func:`write_matches` does."""
+    heads = []
+    for field in table.schema:
+        named = [inner.name for inner in field.type] if field.name in ("key", "values") else None
+        heads += [field.name] if named is None else [f"{field.name}.{name}" for name in named]
+    rows = (row for batch in table.to_batches() for row in batch.to_pylist())
+    _write(map(_row_record, rows), heads, lambda: table, target, form)
+
+
+def _row_record(row: dict[str, Any]) -> dict[str, Any]:
+    record: dict[str, Any] = {"key": {}}
+    for name, value in row.items():
+        if name == "bindings":
+            record[name] = {var: list(ids) for var, ids in value}
+        elif name == "error":
+            record[name] = int(value) if value == int(value) else value
+        elif isinstance(value, dict):
+            record[name] = {inner: _plain(v) for inner, v in value.items()}
+        else:
+            record[name] = _plain(value)
+    return record
 
 
 def _is_zoned(schema: Schema) -> bool:

@@ -19,7 +19,7 @@ from acep.engine.files import format_of, read_events, write_groups, write_matche
 from acep.engine.found import Found
 from acep.engine.matches import Match, Matches
 from acep.engine.tables import events_of, schema_of
-from acep.engine.writing import json_line, match_record
+from acep.engine.writing import json_line, match_record, write_table
 from acep.errors import DataError
 
 CSV = "ts,type,price\n1,a,1.5\n2,b,\n"
@@ -281,6 +281,16 @@ def test_parquet(tmp_path: Path) -> None:
         table = pq.read_table(tmp_path / "x.parquet")
         assert table.column_names == ["start", "end", "error", "bindings", "bundle", "values"]
         assert table.schema.field("start").type == pa.timestamp("ms")
+
+
+@pytest.mark.parametrize("matches", [KEYED, RETURNING, KEYED[:0]])
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_a_table_of_matches_is_written_like_matches(matches: Matches, form: str) -> None:
+    from_table, from_matches = io.StringIO(), io.StringIO()
+    table = matches.to_arrow()
+    write_table(table if matches.keys else table.drop_columns(["key"]), from_table, form)
+    write_matches(matches, from_matches, form)
+    assert from_table.getvalue() == from_matches.getvalue()
 
 
 @pytest.mark.parametrize("kind", ["bundles", "points"])

@@ -1,0 +1,32 @@
+"""``acep replay``: a file of events through Spark Structured Streaming, ending in a summary."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from acep.cli.inputs import column_names, load_query
+
+
+def run(args: argparse.Namespace) -> None:
+    """Replay, write the matches as ``acep match`` does, and sum up on stderr."""
+    query = load_query(args)
+    from acep.engine.writing import output_format, write_table
+
+    if args.output is not None:
+        output_format(args.output)  # a wrong name is said before the work is done
+    from acep.spark.replay import replay
+
+    watermark = args.watermark
+    done = replay(
+        query,
+        args.events,
+        chunk=args.chunk,
+        watermark=int(watermark) if watermark is not None and watermark.isdecimal() else watermark,
+        checkpoint=args.checkpoint,
+        **column_names(args),
+    )
+    target, form = (sys.stdout, "jsonl") if args.output is None else (args.output, None)
+    write_table(done.table(args.limit), target, form)
+    sys.stdout.flush()
+    sys.stderr.write(f"{done}\n")
