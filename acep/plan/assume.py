@@ -1,0 +1,254 @@
+"""A stream that a query could be meant for: what its columns hold, as far as the query tells.
+
+Lets a query be compiled, explained and linted before there are events. Names cannot be wrong then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TypeAlias
+
+from acep.errors import QueryError
+from acep.pattern.closure import partition_attributes
+from acep.pattern.evaluation import TIME_PARTS, leaves_of
+from acep.pattern.expressions import (
+    Aggregate,
+    Attribute,
+    Between,
+    Binary,
+    Call,
+    Duration,
+    Expr,
+    In,
+    IsNull,
+    Length,
+    Like,
+    Literal,
+    Timestamp,
+    Unary,
+)
+from acep.pattern.tree import Query
+from acep.plan.compile import Plan, compile_query
+from acep.plan.schema import Kind, Schema
+
+__all__ = ["assumed_plan", "assumed_schema"]
+
+Path: TypeAlias = tuple[int, ...]
+Slot: TypeAlias = tuple[Path | None, str]  # a column of the stream (None) or of the matches that a query looks at
+Term: TypeAlias = Slot | Kind | None
+
+TS: Slot = (None, "ts")
+_TEXT = ("lower", "upper", "length", "trim", "concat", "substring")
+_LITERALS: dict[type, Kind] = {bool: Kind.BOOL, str: Kind.STRING, int: Kind.FLOAT, float: Kind.FLOAT}
+_SAME = ("least", "greatest", "coalesce")
+
+
+def assumed_plan(query: Query) -> Plan:
+    """The plan of a query for a stream that has what it asks for.
+
+    Raises :class:`QueryError` where no stream could: a column compared with a text and with a number.
+    """
+    try:
+        return compile_query(query, assumed_schema(query))
+    except QueryError as error:
+        try:
+            return compile_query(query, assumed_schema(query, Kind.INT))
+        except QueryError:
+            raise error from None
+
+
+def assumed_schema(query: Query, number: Kind = Kind.FLOAT) -> Schema:
+    """A schema with the columns that a query mentions; those that may be numbers are of kind ``number``.
+
+    >>> from acep.pattern.sase import parse
+    >>> schema = assumed_schema(parse("PATTERN SEQ(A a, B b) WHERE [k] AND a.x > b.x AND b.name LIKE 'x%' WITHIN 5"))
+    >>> [(name, kind.value) for name, kind in schema.kinds]
+    [('k', 'float'), ('name', 'string'), ('x', 'float')]
+    """
+    slots = _Slots()
+    _Reader(slots, query, ()).read()
+    kinds = {}
+    for scope, name in list(slots.parent):
+        if scope is None and name not in ("ts", "type"):
+            kinds[name] = slots.kind((scope, name)) or number
+    instants = slots.kind(TS) in (Kind.TIMESTAMP, Kind.STRING)
+    return Schema(tuple(sorted(kinds.items())), tick_ns=Fraction(1), instants=instants)
+
+
+@dataclass
+class _Slots:
+    """Columns in classes that must hold the same, and what is known of each class."""
+
+    parent: dict[Slot, Slot] = field(default_factory=dict)
+    known: dict[Slot, set[Kind]] = field(default_factory=dict)
+
+    def root(self, slot: Slot) -> Slot:
+        self.parent.setdefault(slot, slot)
+        while self.parent[slot] != slot:
+            slot = self.parent[slot]
+        return slot
+
+    def same(self, one: Term, two: Term) -> None:
+        """What one holds the other holds too."""
+        if isinstance(one, Kind):
+            one, two = two, one
+        if one is None or two is None or isinstance(one, Kind):
+            return
+        first = self.root(one)
+        if isinstance(two, Kind):
+            self.known.setdefault(first, set()).add(two)
+            return
+        second = self.root(two)
+        if first != second:
+            self.parent[second] = first
+            self.known.setdefault(first, set()).update(self.known.pop(second, set()))
+
+    def kind(self, slot: Slot) -> Kind | None:
+        """What a column holds; a text next to a timestamp is read as one."""
+        known = self.known.get(self.root(slot), set())
+        order = (Kind.TIMESTAMP, Kind.STRING, Kind.BOOL, Kind.FLOAT, Kind.INT)
+        found = next((kind for kind in order if kind in known), None)
+        return None if found is Kind.FLOAT else found
+
+
+@dataclass
+class _Reader:
+    """Goes through one query; ``path`` leads to it through the clauses FROM."""
+
+    slots: _Slots
+    query: Query
+    path: Path
+
+    def read(self) -> None:
+        query = self.query
+        inner = [_Reader(self.slots, s.query, (*self.path, i)) for i, s in enumerate(query.sources)]
+        for reader in inner:
+            reader.read()
+        for expr in (*query.where, *([query.having] if query.having else [])):
+            self.condition(expr)
+        for _, expr in query.returns:
+            self.term(expr)
+        for name in partition_attributes(query):
+            self.column(name)
+        for name in self.names():
+            for reader in inner:
+                self.slots.same(self.column(name), reader.given(name))
+
+    def names(self) -> set[str]:
+        """The attributes that the query mentions."""
+        exprs = [*self.query.where, *([self.query.having] if self.query.having else [])]
+        exprs += [e for _, e in self.query.returns]
+        leaves = [leaf for expr in exprs for leaf in leaves_of(expr)]
+        found = {leaf.name for leaf in leaves if not isinstance(leaf, Length) and leaf.name is not None}
+        return found | set(partition_attributes(self.query))
+
+    def given(self, name: str) -> Term:
+        """What the matches of this query hold under a name."""
+        returned = dict(self.query.returns)
+        if name in returned:
+            return self.term(returned[name])
+        if name in partition_attributes(self.query):
+            return self.column(name)
+        own: dict[str, Term] = {"start": TS, "end": TS, "error": Kind.FLOAT}
+        return own.get(name)
+
+    def column(self, name: str) -> Slot:
+        """The slot of an attribute."""
+        slot: Slot = TS if name == "ts" else (self.path if self.query.sources else None, name)
+        if name == "type":
+            self.slots.same(slot, Kind.STRING)
+        return self.slots.root(slot)
+
+    def condition(self, expr: Expr) -> None:
+        self.slots.same(self.term(expr), Kind.BOOL)
+
+    def number(self, expr: Expr) -> Term:
+        self.slots.same(self.term(expr), Kind.FLOAT)
+        return Kind.FLOAT
+
+    def alike(self, *exprs: Expr) -> Term:
+        """Expressions that are compared: they hold the same."""
+        terms = [self.term(e) for e in exprs]
+        for term in terms[1:]:
+            self.slots.same(terms[0], term)
+        return terms[0]
+
+    def term(self, expr: Expr) -> Term:
+        """What an expression gives: what a column holds, a kind, or ``None`` where nothing is known."""
+        match expr:
+            case Literal(value=None):
+                return None
+            case Literal(value=value):
+                return _LITERALS[type(value)]
+            case Duration() | Length():
+                return Kind.FLOAT
+            case Timestamp():
+                return Kind.TIMESTAMP
+            case Attribute(name=name):
+                return self.column(name)
+            case Aggregate():
+                return self.aggregate(expr)
+            case Unary(op="not", operand=operand):
+                self.condition(operand)
+                return Kind.BOOL
+            case Unary(operand=operand):
+                return self.number(operand)
+            case Binary(op="and" | "or", left=left, right=right):
+                self.condition(left)
+                self.condition(right)
+                return Kind.BOOL
+            case Binary(op="+" | "-" | "*" | "/" | "%" as op, left=left, right=right):
+                return self.arithmetic(op, left, right)
+            case Binary(left=left, right=right):
+                self.alike(left, right)
+            case In(operand=operand, values=values):
+                self.alike(operand, *values)
+            case Between(operand=operand, low=low, high=high):
+                self.alike(operand, low, high)
+            case Like(operand=operand):
+                self.slots.same(self.term(operand), Kind.STRING)
+            case IsNull(operand=operand):
+                self.term(operand)
+            case Call():
+                return self.call(expr)
+        return Kind.BOOL
+
+    def aggregate(self, expr: Aggregate) -> Term:
+        if expr.name is None:
+            return Kind.FLOAT
+        column = self.column(expr.name)
+        if expr.function in ("avg", "sum"):
+            self.slots.same(column, Kind.FLOAT)
+        return Kind.FLOAT if expr.function in ("avg", "count") else column
+
+    def arithmetic(self, op: str, left: Expr, right: Expr) -> Term:
+        """A time moved by a duration is a time; the difference of two of a kind is a number, or a duration."""
+        if op in "+-" and isinstance(right, Duration):
+            return self.term(left)
+        if op == "+" and isinstance(left, Duration):
+            return self.term(right)
+        if op == "-":
+            self.alike(left, right)
+            return None
+        self.number(left)
+        self.number(right)
+        return Kind.FLOAT
+
+    def call(self, expr: Call) -> Term:
+        if expr.name in _SAME:
+            return self.alike(*expr.args)
+        if expr.name in TIME_PARTS:
+            slot = self.term(expr.args[0])
+            # The hour of an integer ts is known as well.
+            if slot != self.slots.root(TS):
+                self.slots.same(slot, Kind.TIMESTAMP)
+            return Kind.FLOAT
+        if expr.name in _TEXT:
+            for i, arg in enumerate(expr.args):
+                wanted = Kind.INT if expr.name == "substring" and i else Kind.STRING
+                self.slots.same(self.term(arg), wanted)
+            return Kind.FLOAT if expr.name == "length" else Kind.STRING
+        for arg in expr.args:
+            self.number(arg)
+        return Kind.FLOAT

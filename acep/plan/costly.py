@@ -1,0 +1,232 @@
+"""Rules of the lint on what a query costs in matches, partial matches and memory, wherever it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+from math import prod
+
+from acep.pattern.printing import expression_text, letters_text, pattern_text
+from acep.pattern.tree import Component, EventSet, Node, Repeat, Strategy
+from acep.pattern.walk import components, nodes
+from acep.plan.findings import Finding, Looked
+
+__all__ = [
+    "any_match_repetition",
+    "bare_name_in_set",
+    "begins_anywhere",
+    "decided_late",
+    "each_value_kept",
+    "large_set",
+    "many_states",
+    "no_window",
+    "repetitions_share_events",
+    "single_events_match",
+]
+
+MANY_STATES = 1000
+MANY_PLACES = 64
+MANY_TIMES = 16
+
+
+def any_match_repetition(looked: Looked) -> Iterator[Finding]:
+    """Skip till any match with a repetition that can bind many events: exponentially many matches."""
+    if looked.query.strategy is not Strategy.SKIP_TILL_ANY_MATCH:
+        return
+    for node in _long_repetitions(looked):
+        yield Finding(
+            "any_match_repetition",
+            f"`{_shown(looked, node)}` under skip till any match: each choice of the events that it can bind is a "
+            "match of its own, up to 2^n matches for n events in a window",
+            "use skip till next match, or give the repetition a small upper bound such as {1,5}",
+            looked.place(components(node)[0].var),
+        )
+
+
+def repetitions_share_events(looked: Looked) -> Iterator[Finding]:
+    """Two long repetitions that can bind the same events, or one that may be cut into iterations at will."""
+    for one, two in combinations(_long_repetitions(looked), 2):
+        nested = two in list(nodes(one))
+        if not nested and _share_types(one, two):
+            yield Finding(
+                "repetitions_share_events",
+                f"`{_shown(looked, one)}` and `{_shown(looked, two)}` can bind the same events: n of them can be "
+                "divided between the two in n ways",
+                "tell their events apart by type or by a condition, or make them one repetition",
+                looked.place(components(two)[0].var),
+            )
+    again: dict[str, None] = {}
+    for here in looked.plan.arcs.arcs:
+        for one_arc, two_arc in combinations([arc for arc in here if arc.weight == 0], 2):
+            if one_arc.var == two_arc.var and one_arc.resets != two_arc.resets:
+                again.setdefault(one_arc.var)
+    for var in again:
+        yield Finding(
+            "repetitions_share_events",
+            f"an event bound to `{var}` may go on with the iteration or begin a new one: n events can be cut into "
+            "iterations in up to 2^n ways",
+            "leave out one of the two repetitions, or end each iteration with an event that must be there",
+            looked.place(var),
+        )
+
+
+def no_window(looked: Looked) -> Iterator[Finding]:
+    """Without a window nothing expires."""
+    query, plan = looked.query, looked.plan
+    waits = any(here for here in plan.arcs.arcs[1:])
+    # Under contiguity a run either goes on with the next event or is over, unless a repetition keeps it alive.
+    brief = query.strategy.contiguous and not any(
+        isinstance(n, Repeat) and n.high is None for n in nodes(query.pattern)
+    )
+    if query.within is None and waits and not brief:
+        yield Finding(
+            "no_window",
+            "there is no window: a partial match is kept for as long as the stream runs",
+            "say how long a match may last: WITHIN 1 hour, or WITHIN 100 EVENTS",
+        )
+
+
+def large_set(looked: Looked) -> Iterator[Finding]:
+    """A set whose items may have come in very many combinations."""
+    for node in nodes(looked.query.pattern):
+        if not isinstance(node, EventSet):
+            continue
+        places = prod(_most(item) + 1 for item in node.items)
+        if places > MANY_PLACES:
+            yield Finding(
+                "large_set",
+                f"the set `{_shown(looked, node)}` needs {places:,} places: one for each combination of what has come",
+                "use fewer items or smaller repetitions, or split the set into a sequence of sets",
+                looked.place(components(node)[0].var),
+            )
+
+
+def many_states(looked: Looked) -> Iterator[Finding]:
+    """Repetitions and sets that are written out to a large automaton."""
+    arcs = looked.plan.arcs
+    if len(arcs.states) > MANY_STATES:
+        yield Finding(
+            "many_states",
+            f"the pattern becomes {len(arcs.states):,} states and {sum(map(len, arcs.arcs)):,} arcs, "
+            "tried event by event",
+            "bounded repetitions and sets are written out: make their bounds smaller",
+        )
+
+
+def single_events_match(looked: Looked) -> Iterator[Finding]:
+    """An error budget that leaves one event of the pattern."""
+    arcs, costs = looked.plan.arcs, looked.plan.automaton.costs
+    least: dict[str, int] = {}  # by the first event's variable, what is missing if nothing else is bound
+    for arc in arcs.arcs[0]:
+        for accept in arcs.states[arc.target].accepts:
+            missing = arc.weight + accept.cost
+            least[arc.var] = min(missing, least.get(arc.var, missing))
+    if not least or not 0 < min(least.values()) <= costs.budget:
+        return
+    var = min(least, key=lambda v: least[v])
+    errors = costs.unscaled(costs.budget)
+    yield Finding(
+        "single_events_match",
+        f"with {errors} error{'' if errors == 1 else 's'} a single event matches: "
+        f"`{var}` alone misses only {costs.unscaled(least[var])}",
+        "allow fewer errors, or give more weight to the letters that must be there",
+        looked.place(var),
+    )
+
+
+def begins_anywhere(looked: Looked) -> Iterator[Finding]:
+    """Errors that let a match begin at a later letter: more events begin a run."""
+    arcs = looked.plan.arcs.arcs[0]
+    first = dict.fromkeys(arc.var for arc in arcs if arc.weight == 0)
+    later = [var for var in dict.fromkeys(arc.var for arc in arcs) if var not in first]
+    if later:
+        names = ", ".join(f"`{var}`" for var in later)
+        yield Finding(
+            "begins_anywhere",
+            f"with errors a match may begin at {names}: each such event begins a partial match",
+            "give the first letters an infinite weight, so that they must be there: weights={"
+            + ", ".join(f"'{var}': math.inf" for var in first)
+            + "}",
+            looked.place(later[0]),
+        )
+
+
+def decided_late(looked: Looked) -> Iterator[Finding]:
+    """Conditions on a repetition as a whole, which no event decides."""
+    program = looked.plan.program
+    steps = [step for here in program.steps for step in here]
+    late = {check.predicate for step in steps for check in step.leaving}
+    late |= {check.predicate for checks in program.ending for check in checks}
+    for number in sorted(late - {check.predicate for step in steps for check in step.binding}):
+        expr = looked.plan.predicates[number].expr
+        yield Finding(
+            "decided_late",
+            f"`{expression_text(expr)}` is decided only when the repetition has been left: until then no event rules "
+            "a partial match out",
+            "where the condition can only get worse, say it of each event: a[i].x < 5, or bounds such as {1,3}",
+            expr.span,
+        )
+
+
+def each_value_kept(looked: Looked) -> Iterator[Finding]:
+    """Conditions on each event of a repetition and another variable that comes later."""
+    kept: dict[int, dict[str, None]] = {}
+    for layout in looked.plan.program.layouts:
+        for register in layout:
+            if register.kind == "frames":
+                kept.setdefault(register.number, {}).setdefault(register.var)
+    for number, names in sorted(kept.items()):
+        expr = looked.plan.predicates[number].expr
+        listed = " and ".join(f"`{var}`" for var in names)
+        yield Finding(
+            "each_value_kept",
+            f"`{expression_text(expr)}` speaks of each event of {listed}: their values are all kept, and looked at one "
+            "by one",
+            "compare with one value: max(a[].x), min(a[].x), a[1].x or a[a.LEN].x",
+            expr.span,
+        )
+
+
+def bare_name_in_set(looked: Looked) -> Iterator[Finding]:
+    """A name in a set that is taken for a variable, of any type, since conditions speak of it."""
+    for node in nodes(looked.query.pattern):
+        for item in node.items if isinstance(node, EventSet) else ():
+            component = item.item if isinstance(item, Repeat) else item
+            if not isinstance(component, Component) or component.types:
+                continue
+            declared = looked.places.get(component.var)
+            if declared is not None and declared.bare:
+                yield Finding(
+                    "bare_name_in_set",
+                    f"`{component.var}` in a set is a variable, as conditions speak of it: it binds events of any type",
+                    f"if it is a type, name the variable too: {component.var} x; if not, write ANY {component.var}",
+                    declared.span,
+                )
+
+
+# ---- parts of patterns
+
+
+def _shown(looked: Looked, node: Node) -> str:
+    return letters_text(node) if looked.query.letters else pattern_text(node)
+
+
+def _long_repetitions(looked: Looked) -> list[Repeat]:
+    return [
+        node
+        for node in nodes(looked.query.pattern)
+        if isinstance(node, Repeat) and (node.high is None or node.high > MANY_TIMES)
+    ]
+
+
+def _share_types(one: Node, two: Node) -> bool:
+    """Whether an event could be bound in both."""
+    types = [[c.types for c in components(node) if isinstance(c, Component)] for node in (one, two)]
+    return any(not a or not b or set(a) & set(b) for a in types[0] for b in types[1])
+
+
+def _most(item: Component | Repeat) -> int:
+    """As many events of an item as places are counted for."""
+    if isinstance(item, Component):
+        return 1
+    return max(item.low, 1) if item.high is None else item.high

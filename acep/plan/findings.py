@@ -1,0 +1,81 @@
+"""What a lint looks at, and what it finds: a query with its plan, and where its variables stand in the text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lark import Token, UnexpectedInput
+
+from acep.pattern.expressions import Span
+from acep.pattern.syntax import grammar, unquote
+from acep.pattern.tree import Query
+from acep.plan.compile import Plan
+
+__all__ = ["Declared", "Finding", "Looked", "declarations", "tokens_of"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something costly: which rule found it, what it is, what to do about it, and where it stands in the text."""
+
+    rule: str
+    message: str
+    hint: str
+    span: Span | None = None
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  hint: {self.hint}"
+
+
+@dataclass(frozen=True)
+class Declared:
+    """Where a variable is declared; ``bare`` if it is a name in a set without a type."""
+
+    span: Span
+    bare: bool
+
+
+@dataclass(frozen=True)
+class Looked:
+    """A query with its plan and the places of its variables."""
+
+    plan: Plan
+    places: dict[str, Declared]
+
+    @property
+    def query(self) -> Query:
+        """The query."""
+        return self.plan.query
+
+    def place(self, var: str) -> Span | None:
+        """Where a variable is declared, if that is known."""
+        return self.places[var].span if var in self.places else None
+
+
+def tokens_of(query: Query) -> list[Token]:
+    """The words of a query's text as the grammar reads them; none if the text is not one of ours.
+
+    >>> from acep.pattern.letters import regex
+    >>> [str(token) for token in tokens_of(regex("a(b|c)+", within=5))]
+    ['a', '(', 'b', '|', 'c', ')', '+']
+    """
+    parser = grammar("letters" if query.letters else "sase").parse_interactive(query.text)
+    try:
+        return list(parser.iter_parse())
+    except UnexpectedInput:
+        return []
+
+
+def declarations(tokens: list[Token], number: int) -> dict[str, Declared]:
+    """Where the variables of a text's ``number``-th pattern are declared, by their names; inner queries come first."""
+    starts = [i for i, token in enumerate(tokens) if token.type == "_PATTERN"]
+    begin = starts[number] + 1 if number < len(starts) else 0
+    found: dict[str, Declared] = {}
+    for i in range(begin, len(tokens)):
+        token = tokens[i]
+        if token.type == "_WHERE":
+            break
+        bare = i > 0 and tokens[i - 1] in ("{", ",")
+        place = Span(token.start_pos or 0, token.end_pos or 0)
+        found.setdefault(unquote(token), Declared(place, bare))
+    return found

@@ -1,0 +1,107 @@
+"""Rules of the lint on what keeps a query in one place, or its matches waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from acep.pattern.closure import equality_classes, partition_attributes
+from acep.pattern.expressions import Attribute
+from acep.pattern.tree import Strategy
+from acep.pattern.walk import group_variables, negated_variables, variables
+from acep.plan.findings import Finding, Looked
+
+__all__ = ["composed", "leading_negation", "nearly_partitioned", "no_partition", "one_order", "trailing_negation"]
+
+
+def no_partition(looked: Looked) -> Iterator[Finding]:
+    """No partition attribute: every event meets every partial match, and on Spark all work is in one bucket."""
+    plan = looked.plan
+    if plan.keys or plan.strict or len(plan.automaton.letters) < 2:
+        return
+    yield Finding(
+        "no_partition",
+        "no attribute ties the events of a match together: the stream is one partition, on Spark one bucket, and every "
+        "event meets the partial matches of all others",
+        "if a match is about one thing, say so: [user]",
+    )
+
+
+def one_order(looked: Looked) -> Iterator[Finding]:
+    """Strict contiguity: the order of the whole stream matters."""
+    if not looked.plan.strict:
+        return
+    strict = looked.query.strategy is Strategy.STRICT_CONTIGUITY
+    what = "strict contiguity" if strict else "partition contiguity without a partition attribute is strict: it"
+    yield Finding(
+        "one_order",
+        f"{what} looks at the order of the whole stream, which cannot be split over buckets",
+        "use partition contiguity with what a match is about: partition_contiguity { [user] }",
+    )
+
+
+def nearly_partitioned(looked: Looked) -> Iterator[Finding]:
+    """An attribute that equalities tie in all variables but some, so that it is no partition attribute."""
+    query = looked.query
+    every, negated, grouped = (
+        set(variables(query.pattern)),
+        negated_variables(query.pattern),
+        group_variables(query.pattern),
+    )
+    known = partition_attributes(query)
+    for group in equality_classes(query):
+        members = [m for m in group.members if isinstance(m, Attribute)]
+        for name in dict.fromkeys(m.name for m in members if m.name not in known):
+            present = {m.var for m in members if m.name == name}
+            full = {m.var for m in members if m.name == name and m.index is None and m.var not in grouped}
+            missing = [v for v in variables(query.pattern) if v not in full]
+            if not missing or len(every) < 2 or not every - negated <= present:
+                continue
+            var = missing[0]
+            if var not in present:
+                why = f"`{name}` ties every variable but the negated `{var}`"
+            elif var in grouped:
+                why = f"`{name}` ties `{var}` only within an iteration of its group"
+            else:
+                why = f"`{name}` ties only one event of `{var}`"
+            yield Finding(
+                "nearly_partitioned",
+                f"{why}: it does not partition the stream",
+                f"if all events of a match have one `{name}`, say so: [{name}]",
+                looked.place(var),
+            )
+
+
+def leading_negation(looked: Looked) -> Iterator[Finding]:
+    """A negation before the first component looks back over a window."""
+    for negation in looked.plan.automaton.negations:
+        if negation.leading:
+            yield Finding(
+                "leading_negation",
+                f"the negation of `{negation.var}` stands before everything: its events are kept for a whole window, "
+                "and looked at again for each match",
+                "if only what comes after the first event counts, put the negation behind it",
+                looked.place(negation.var),
+            )
+
+
+def trailing_negation(looked: Looked) -> Iterator[Finding]:
+    """A negation after the last component is decided when the window has passed."""
+    for negation in looked.plan.automaton.negations:
+        if negation.trailing:
+            yield Finding(
+                "trailing_negation",
+                f"the negation of `{negation.var}` stands after everything: each match waits until its window has "
+                "passed",
+                "make the window as short as the question allows",
+                looked.place(negation.var),
+            )
+
+
+def composed(looked: Looked) -> Iterator[Finding]:
+    """A query over the matches of others waits for theirs to be certain."""
+    if looked.query.sources:
+        yield Finding(
+            "composed",
+            "the matches of the inner queries are held back until no earlier one can come, and only then looked at",
+            "keep the windows of inner queries short; if one query can say it, write one",
+        )
