@@ -188,8 +188,8 @@ def _with_rest(states: list[State], arcs: list[tuple[Arc, ...]]) -> tuple[State,
     changed = True
     while changed:
         changed = False
-        for number, here in enumerate(arcs):
-            for arc in here:
+        for number in reversed(range(len(arcs))):  # mostly from the end to the start: few rounds are needed
+            for arc in arcs[number]:
                 onward = rest[arc.target]
                 if onward is None:
                     continue

@@ -292,8 +292,8 @@ def _layouts(
     changed = True
     while changed:
         changed = False
-        for state, here in enumerate(steps):
-            for step in here:
+        for state in reversed(range(len(steps))):  # mostly from the end to the start: few rounds are needed
+            for step in steps[state]:
                 needed = {r for r in _needed_before(step, layouts[step.arc.target]) if r.var in bindable[state]}
                 if not needed <= layouts[state]:
                     layouts[state] |= needed

@@ -363,6 +363,8 @@ class _Builder:
         total: tuple[Gap, ...] = ((0, 0),)
         for _ in range(count):
             total = self.sums(total, one)
+            if not total:  # beyond the budget
+                break
         return total
 
     def all_absent(self, one: tuple[Gap, ...], low: int, high: int | None) -> tuple[Gap, ...]:
