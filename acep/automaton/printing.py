@@ -215,8 +215,13 @@ def _step(step: Step, before: tuple[Register, ...], after: tuple[Register, ...],
     lost = [r for r in before if r.var in step.forgets]
     if lost:
         yield f"forgets {', '.join(map(str, lost))}"
+    known = {r for r in before if r.var not in step.forgets}
     for check in step.binding:
-        yield f"checks {_check(check, texts)}"
+        unbound = sorted({r for s in check.sources for r in s.registers} - known)
+        if unbound:
+            yield f"drops {texts[check.predicate]}, as {unbound[0]} is unbound"
+        else:
+            yield f"checks {_check(check, texts)}"
     frames = {f.register: f for f in step.frames}
     for register in after:
         if register.var == step.arc.var:

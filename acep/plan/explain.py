@@ -1,0 +1,117 @@
+"""What becomes of a query, stage by stage, as text, and what in it is costly."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+from acep.automaton.printing import arcs_lines, program_lines, thompson_lines, types_text
+from acep.pattern.closure import close_equalities, partition_attributes
+from acep.pattern.printing import expression_text, tree_lines
+from acep.pattern.times import duration_text
+from acep.pattern.tree import Query
+from acep.plan.assume import assumed_plan
+from acep.plan.compile import Plan, compile_query
+from acep.plan.findings import tokens_of
+from acep.plan.lint import lint_plan
+from acep.plan.schema import Schema
+
+__all__ = ["explain"]
+
+_WIDTH = 100
+
+
+def explain(query: Query, schema: Schema | None = None) -> str:
+    """What becomes of a query, in sections with a heading each.
+
+    Without a ``schema`` the columns are assumed to be what the query asks for; the text says so.
+
+    Raises :class:`QueryError` where the query cannot be compiled.
+
+    >>> from acep.pattern.letters import regex
+    >>> print(explain(regex("ab", within=5, by="user")))
+    # tokens
+      a  b
+    <BLANKLINE>
+    # tree
+      query, skip_till_any_match
+        sequence
+          component a: a
+          component b: b
+        tie [user]
+        within 5
+    <BLANKLINE>
+    # equalities
+      partition attributes: user
+    <BLANKLINE>
+    # Thompson automaton
+      ...
+    """
+    plan = assumed_plan(query) if schema is None else compile_query(query, schema)
+    tokens = textwrap.wrap("  ".join(map(str, tokens_of(query))), _WIDTH, break_long_words=False)
+    findings = [line for found in lint_plan(plan) for line in f"* {found}".splitlines()]
+    sections = [
+        *([("tokens", tokens)] if tokens else []),
+        *_stages(plan, assumed=schema is None),
+        ("costly", findings or ["nothing that stands out"]),
+    ]
+    return _text(sections)
+
+
+def _text(sections: list[tuple[str, list[str]]]) -> str:
+    parts = ("\n".join([f"# {title}", *(f"  {line}" if line else "" for line in lines)]) for title, lines in sections)
+    return "\n\n".join(parts)
+
+
+def _stages(plan: Plan, *, assumed: bool) -> Iterator[tuple[str, list[str]]]:
+    """The sections of one query, those of its sources among them."""
+    yield "tree", tree_lines(plan.query)
+    for source, kind in plan.sources:
+        yield f"source {kind}", _text(list(_stages(source, assumed=assumed))).splitlines()
+    yield "equalities", list(_equalities(plan.query))
+    yield "Thompson automaton", thompson_lines(plan.automaton)
+    yield "arcs", arcs_lines(plan.arcs, plan.automaton)
+    yield "program", program_lines(plan.program, [p.expr for p in plan.predicates])
+    yield "plan", list(_plan(plan, assumed))
+
+
+def _equalities(query: Query) -> Iterator[str]:
+    for expr in close_equalities(query)[len(query.where) :]:
+        yield f"follows: {expression_text(expr)}"
+    keys = partition_attributes(query)
+    yield f"partition attributes: {', '.join(keys)}" if keys else "no partition attribute"
+
+
+def _plan(plan: Plan, assumed: bool) -> Iterator[str]:
+    query, schema, costs = plan.query, plan.schema, plan.automaton.costs
+    if assumed:
+        yield "no events were given: the columns are assumed to be what the query asks for"
+    yield f"partitions: {', '.join(plan.keys) or 'none: the stream is one'}"
+    if plan.strict:
+        yield "positions: those of the whole stream"
+    yield f"window: {_window(plan, assumed)}"
+    own = [schema.ts, *([schema.type] if schema.type else [])]
+    yield f"columns read: {', '.join(dict.fromkeys([*own, *plan.columns]))}"
+    if plan.predicates:
+        yield f"values looked at of an event: {', '.join(plan.row)}"
+    for negation, conditions in zip(plan.automaton.negations, plan.negated, strict=True):
+        broken = f"broken by: {negation.var} of {types_text(negation.types)}"
+        texts = " AND ".join(expression_text(c.expr) for c in conditions)
+        yield f"{broken} with {texts}" if texts else broken
+    yield f"error budget: {costs.unscaled(costs.budget)}"
+    yield f"output: {query.output.value.replace('_', ' ')}"
+    yield "engine: reference, which runs every query"
+
+
+def _window(plan: Plan, assumed: bool) -> str:
+    window, within, schema = plan.window, plan.query.within, plan.schema
+    if window.span is None or within is None:
+        return "none"
+    if window.counted:
+        return f"{window.span + 1} events"
+    if assumed and within.unit == "ns":
+        return duration_text(within.amount)
+    ticks = f"{window.span} ticks of {schema.ts}"
+    if assumed or schema.tick_ns is None:
+        return ticks
+    return f"{ticks} ({duration_text(window.span * schema.tick_ns)})"
