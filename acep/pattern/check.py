@@ -20,8 +20,8 @@ from acep.pattern.operands import check_condition, kind_of
 from acep.pattern.tree import Choice, Component, Negation, Node, Query, Sequence
 from acep.pattern.walk import (
     components,
-    kleene_variables,
     mentioned,
+    most_bound,
     negated_variables,
     nodes,
     parts,
@@ -48,7 +48,7 @@ class _Names:
 
     known: frozenset[str]
     negated: frozenset[str]
-    kleene: frozenset[str]
+    most: dict[str, int | None]
 
 
 def check_query(query: Query, places: Places | None = None) -> None:
@@ -60,9 +60,7 @@ def check_query(query: Query, places: Places | None = None) -> None:
     _check_size(query)
     _check_declarations(query, places)
     _check_sources(query, places)
-    names = _Names(
-        frozenset(variables(query.pattern)), negated_variables(query.pattern), kleene_variables(query.pattern)
-    )
+    names = _Names(frozenset(variables(query.pattern)), negated_variables(query.pattern), most_bound(query.pattern))
     for conjunct in query.where:
         _check_conjunct(conjunct, names)
     for result in [*([query.having] if query.having else []), *(e for _, e in query.returns)]:
@@ -188,8 +186,11 @@ def _check_conjunct(expr: Expr, names: _Names) -> None:
     for leaf in leaves_of(expr):
         if leaf.var in negated:
             _check_negated_leaf(leaf)
-        elif leaf.var not in names.kleene:
-            _check_single_leaf(leaf)
+        else:
+            if _walks(leaf) and names.most[leaf.var] == 1:
+                hint = f"write + after its type, or {leaf.var}.attribute"
+                raise _fail(f"`{leaf.var}` is no repetition: there is no [i]", leaf.span, hint)
+            _check_number(leaf, names.most[leaf.var])
         if _walks(leaf):
             walking.add(leaf.var)
     if len(walking) > 1:
@@ -218,16 +219,12 @@ def _check_negated_leaf(leaf: Attribute | Length | Aggregate) -> None:
     raise _fail(f"`{leaf.var}` is negated: each of its events is looked at alone", leaf.span, hint)
 
 
-def _check_single_leaf(leaf: Attribute | Length | Aggregate) -> None:
-    """A reference to a variable that binds one event at most (in an iteration)."""
-    if _walks(leaf):
-        raise _fail(
-            f"`{leaf.var}` is no repetition: there is no [i]",
-            leaf.span,
-            f"write + after its type, or {leaf.var}.attribute",
-        )
-    if isinstance(leaf, Attribute) and isinstance(leaf.index, int) and leaf.index > 1:
-        raise _fail(f"`{leaf.var}` binds one event only", leaf.span, f"write {leaf.var}.{leaf.name}")
+def _check_number(leaf: Attribute | Length | Aggregate, most: int | None) -> None:
+    """``a[3]`` of a variable that binds fewer events would never be looked at."""
+    if isinstance(leaf, Attribute) and isinstance(leaf.index, int) and most is not None and leaf.index > most:
+        bound = "one event only" if most == 1 else f"{most} events at most"
+        hint = f"write {leaf.var}.{leaf.name}" if most == 1 else f"{leaf.var}[{leaf.var}.LEN] is the last one"
+        raise _fail(f"`{leaf.var}` binds {bound}", leaf.span, hint)
 
 
 def _check_result(expr: Expr, names: _Names) -> None:

@@ -70,9 +70,7 @@ _SMART = {
     "\N{RIGHT DOUBLE QUOTATION MARK}": '"',
     "\N{MINUS SIGN}": "-",
     "\N{EN DASH}": "-",
-    "\N{LESS-THAN OR EQUAL TO}": "<=",
-    "\N{GREATER-THAN OR EQUAL TO}": ">=",
-    "\N{NOT EQUAL TO}": "!=",
+    "\N{MULTIPLICATION SIGN}": "*",
 }
 
 

@@ -24,14 +24,25 @@ from acep.pattern.expressions import (
 from acep.pattern.literals import LITERALS
 from acep.pattern.references import aggregate, previous, scalar
 from acep.pattern.syntax import Branch, Leaf, branches, fail, name, quoted, span, tokens
+from acep.pattern.tree import Strategy
 
 __all__ = ["AGGREGATES", "conjuncts", "expression"]
 
 AGGREGATES = ("avg", "sum", "min", "max", "count", "first", "last")
 _SCALAR = {"min": "least", "max": "greatest"}
 _ALIASES = {"average": "avg", "mean": "avg", "pow": "power", "ceiling": "ceil", "substr": "substring"}
-_ELSEWHERE = {"log": "write ln(x) or log10(x)", "if": "write the alternatives with AND and OR"}
-_COMPARE = {"==": "=", "<>": "!="}
+_ELSEWHERE = {
+    "log": "write ln(x) or log10(x)",
+    "if": "write the alternatives with AND and OR",
+    **{s.value: "a strategy stands directly after WHERE" for s in Strategy},
+}
+_COMPARE = {
+    "==": "=",
+    "<>": "!=",
+    "\N{NOT EQUAL TO}": "!=",
+    "\N{LESS-THAN OR EQUAL TO}": "<=",
+    "\N{GREATER-THAN OR EQUAL TO}": ">=",
+}
 
 
 def conjuncts(branch: Branch) -> tuple[list[Expr], list[str]]:

@@ -13,6 +13,7 @@ __all__ = [
     "group_variables",
     "kleene_variables",
     "mentioned",
+    "most_bound",
     "negated_variables",
     "nodes",
     "parts",
@@ -60,11 +61,19 @@ def negated_variables(node: Node) -> frozenset[str]:
 
 def kleene_variables(node: Node) -> frozenset[str]:
     """The variables of components that a repetition of their own may bind more than once."""
-    return frozenset(
-        n.item.var
-        for n in nodes(node)
-        if isinstance(n, Repeat) and isinstance(n.item, Component) and (n.high is None or n.high > 1)
-    )
+    return frozenset(var for var, most in most_bound(node).items() if most is None or most > 1)
+
+
+def most_bound(node: Node) -> dict[str, int | None]:
+    """How many events a variable binds at most, in one iteration of the groups around it; ``None``: no limit."""
+    found: dict[str, int | None] = {}
+    for n in nodes(node):
+        if isinstance(n, Component):
+            found.setdefault(n.var, 1)
+        elif isinstance(n, Repeat) and isinstance(n.item, Component):
+            known = found.get(n.item.var, 1)
+            found[n.item.var] = None if known is None or n.high is None else max(known, n.high)
+    return found
 
 
 def group_variables(node: Node) -> frozenset[str]:

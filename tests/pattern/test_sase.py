@@ -161,6 +161,23 @@ def test_the_pattern_of_the_2012_paper() -> None:
     assert query.output is Output.EARLIEST_MAXIMAL
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        # the workload of the 2008 paper, section 6
+        """PATTERN(STOCK+ a[], STOCK b) where skip_till_next_match {
+        [symbol] ∧ a[1].price %500==0 ∧ a[i].price > a[i-1].price ∧ b.volume <150} within 500""",
+        """PATTERN SEQ(B+ a[]{3}, B b) WHERE [symbol] AND a[1].volume>5000 AND a[i].close>avg(a[..i-1].close)
+        AND b.volume<0.2*a[a.LEN].volume WITHIN 30 min""",
+        "PATTERN SEQ(KILL k, SUBMIT s, FINISH f) WHERE [logical_name] AND s.job!=k.job AND f.job=s.job WITHIN 30 min",
+        "PATTERN SEQ(P+ p[]{4}) WHERE [key] AND p[i].acc>15 AND p[i].ts-p[i-1].ts>=250ms WITHIN 2 s",
+        "PATTERN SEQ(U u, ~E e, B b) WHERE [symbol] WITHIN 1 d",
+    ],
+)
+def test_queries_of_real_streams(text: str) -> None:
+    acep.parse(text)
+
+
 # ---- patterns
 
 PATTERNS: dict[str, Node] = {
@@ -385,6 +402,11 @@ EXPRESSIONS: dict[str, Expr] = {
     "a.x != 1": Binary("!=", A, ONE),
     "a.x <> 1": Binary("!=", A, ONE),
     "a.x<=1": Binary("<=", A, ONE),
+    "a.x ≤ 1": Binary("<=", A, ONE),
+    "a.x≥1": Binary(">=", A, ONE),
+    "a.x ≠ 1": Binary("!=", A, ONE),
+    "¬a.x ∧ b.y": Unary("not", A),
+    "a.x \N{LOGICAL OR} b.y": Binary("or", A, B),
     "1 + 2 * 3 > a.x": Binary(">", Binary("+", ONE, Binary("*", TWO, THREE)), A),
     "1 - 2 - 3 > a.x": Binary(">", Binary("-", Binary("-", ONE, TWO), THREE), A),
     "(1 + 2) * 3 > a.x": Binary(">", Binary("*", Binary("+", ONE, TWO), THREE), A),

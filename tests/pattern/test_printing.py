@@ -1,0 +1,221 @@
+"""Queries as text: nothing that changes the meaning is lost, nothing else is in it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from fractions import Fraction
+from importlib.resources import files
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import acep
+from acep.errors import QueryError
+from acep.pattern.printing import canonical, expression_text, pattern_text, tree_lines
+from acep.pattern.spelling import name_text
+from acep.pattern.times import UNITS, duration_text, exact_number, read_timestamp, read_window, timestamp_text
+from acep.pattern.tree import Component, Query
+from tests.pattern.test_letters import EXPRESSIONS as LETTERS
+from tests.pattern.test_sase import EXPRESSIONS, PATTERNS, QUERY_3
+
+BASE = "PATTERN SEQ(A a, B b) WHERE a.x = 1 WITHIN 5"
+
+# Each differs from every other in its meaning.
+DIFFERENT = [
+    acep.parse(BASE),
+    acep.parse(BASE, errors=1),
+    acep.parse(BASE, errors=0.5),
+    acep.parse(BASE, weights={"a": 2}),
+    acep.parse(BASE, weights={"a": None}),
+    acep.parse(BASE, weights={"b": 2}),
+    acep.parse(BASE + " EVENTS"),
+    acep.parse(BASE + " ns"),
+    acep.parse(BASE + " us"),
+    acep.parse(BASE + " OUTPUT NON OVERLAP"),
+    acep.parse(BASE + " OUTPUT EARLIEST MAXIMAL"),
+    acep.parse(BASE + " HAVING a.x = 1"),
+    acep.parse(BASE + " RETURN a.x AS x"),
+    acep.parse(BASE + " RETURN a.x AS y"),
+    acep.parse(BASE + " RETURN b.x AS y"),
+    acep.parse(BASE.replace("= 1", "= 1.0")),
+    acep.parse(BASE.replace("= 1", "= TRUE")),
+    acep.parse(BASE.replace("= 1", "= '1'")),
+    acep.parse(BASE.replace("= 1", "= 1 ns")),
+    acep.parse(BASE.replace("= 1", "= TIMESTAMP '1970-01-01'")),
+    acep.parse(BASE.replace("a.x =", "[x] AND a.x =")),
+    acep.parse(BASE.replace("a.x =", "[y] AND a.x =")),
+    acep.parse(BASE.replace("WHERE", "WHERE skip_till_next_match(a, b) AND")),
+    acep.parse(BASE.replace("WHERE", "WHERE strict_contiguity(a, b) AND")),
+    acep.parse(BASE.replace("WHERE", "WHERE partition_contiguity(a, b) AND")),
+    acep.parse(BASE.replace("A a", "C a")),
+    acep.parse(BASE.replace("A a", "'A a' a")),
+    acep.parse(BASE.replace("A a", "(A|C) a")),
+    acep.parse(BASE.replace("A a", "ANY a")),
+    acep.parse(BASE.replace("A a", "`ANY` a")),
+    acep.parse("FROM (PATTERN A a) AS A, (PATTERN B b) AS B " + BASE),
+    acep.parse("FROM (PATTERN A a) AS B, (PATTERN B b) AS A " + BASE),
+    acep.regex("ab"),
+    acep.regex("ab", by="x"),
+    acep.regex("ab", within=5),
+    acep.regex("ab", errors=1),
+    acep.regex("a|b"),
+    acep.regex("'ab'"),
+    acep.regex("."),
+    acep.regex("'.'"),
+    *(
+        acep.parse(f"PATTERN SEQ({p}, Z z)")
+        for p in ["A+ a[]", "A* a[]", "A? a", "A{2} a[]", "A{2,} a[]", "A{2,3} a[]"]
+    ),
+    *(
+        acep.parse(f"PATTERN {p}")
+        for p in ["(A a, B b)+", "{A a, B b}", "{A a, B b}+", "(A a | B b)", "SEQ(A a, ~N n, B b)"]
+    ),
+]
+
+
+def test_different_queries_have_different_texts() -> None:
+    for one, other in combinations(DIFFERENT, 2):
+        assert canonical(one) != canonical(other)
+
+
+@pytest.mark.parametrize("query", DIFFERENT)
+def test_the_canonical_text_has_no_places_in_it(query: Query) -> None:
+    assert canonical(replace(query, text="something else")) == canonical(query)
+    assert "span" not in canonical(query).lower()
+
+
+@pytest.mark.parametrize("text", PATTERNS)
+def test_the_text_of_a_pattern_reads_as_the_same_pattern(text: str) -> None:
+    assert acep.parse(f"PATTERN {pattern_text(PATTERNS[text])}").pattern == PATTERNS[text]
+
+
+def test_spellings_have_one_canonical_text() -> None:
+    assert canonical(acep.parse(" ".join(QUERY_3.split()).replace("80%", "0.8").replace("and", "&&"))) == (
+        canonical(acep.parse(QUERY_3))
+    )
+
+
+TREE = """
+query, skip_till_next_match
+  from, as T
+    query, skip_till_any_match
+      component a: A
+      return x: a.x
+  from, as `my type`
+    query, skip_till_any_match
+      component b: B
+  sequence
+    repeat 2 or more
+      component t: T
+    no n: ANY
+    repeat any number
+      choice
+        component u: `my type`
+        sequence
+          component v: (T | `my type`)
+          repeat 0 to 1
+            component w: T
+    set, in any order
+      component x: T
+      repeat 3
+        component y: T
+  tie [k]
+  tie ["odd name"]
+  where t[i].x > t[i-1].x
+  where NOT (u.x = 1 OR v.x LIKE 'a%')
+  within 90 min
+  having count(t[]) > 2
+  return n: t.LEN
+  output earliest maximal
+  errors 3/2
+  weight t infinite
+  weight u 2
+"""
+
+
+def test_tree() -> None:
+    query = acep.parse(
+        """
+        FROM (PATTERN A a RETURN a.x AS x) AS T, (PATTERN B b) AS `my type`
+        PATTERN SEQ(T+ t[]{2}, ~ANY n, (`my type` u | (T|'my type') v, T? w)*, {T x, T{3} y[]})
+        WHERE skip_till_next_match() { [k, 'odd name'] AND t[i].x > t[i-1].x AND NOT (u.x = 1 OR v.x LIKE 'a%') }
+        WITHIN 1.5 hours HAVING count(t[]) > 2 RETURN t.LEN AS n EARLIEST MAXIMAL
+        """,
+        errors=1.5,
+        weights={"u": 2, "t": None},
+    )
+    assert "\n".join(tree_lines(query)) == TREE.strip()
+    assert tree_lines(acep.regex("a+", within=5)) == [
+        "query, skip_till_any_match",
+        "  repeat 1 or more",
+        "    component a: a",
+        "  within 5",
+    ]
+
+
+# ---- names, units, times
+
+
+@given(st.text(min_size=1), st.text(min_size=1), st.text(min_size=1))
+def test_any_name_can_be_written(kind: str, var: str, attribute: str) -> None:
+    query = acep.parse(f"PATTERN {name_text(kind)} {name_text(var)}")
+    assert query.pattern == Component(var, (kind,))
+    quoted = '"' + attribute.replace('"', '""') + '"'
+    text = canonical(acep.parse(f"PATTERN {name_text(kind)} {name_text(var)} WHERE {name_text(var)}.{quoted} = 1"))
+    assert canonical(acep.parse(text)) == text
+
+
+@pytest.mark.parametrize(
+    "word", ["all", "and", "Any", "NON", "non_overlap", "earliestmaximal", "seq", "where", "Skip_Till_Any_Match"]
+)
+def test_words_of_the_language_as_names(word: str) -> None:
+    query = acep.parse(f"PATTERN SEQ(`{word}` `{word}`, B b) WHERE `{word}`.{word} = 1")
+    assert canonical(acep.parse(canonical(query))) == canonical(query)
+
+
+def test_the_grammar_knows_the_units_of_times() -> None:
+    grammar = files("acep.pattern").joinpath("sase.lark").read_text(encoding="utf-8")
+    (pattern,) = re.findall(r"^UNIT\.2: /(.*)/i$", grammar, re.MULTILINE)
+    for name in [*UNITS, *(u + "s" for u in UNITS), "m", "mo", "y"]:
+        assert (re.fullmatch(pattern, name, re.IGNORECASE) is not None) == (name in UNITS), name
+    for name, ns in UNITS.items():
+        window = acep.parse(f"PATTERN A a WITHIN 3 {name.upper()}").within
+        assert window is not None
+        assert (window.amount, window.unit) == (3 * ns, "ns")
+
+
+@given(st.fractions(min_value=0, max_value=10**15, max_denominator=10**6))
+def test_durations_are_written_exactly(ns: Fraction) -> None:
+    number, unit = duration_text(ns).split()
+    if "/" not in number:
+        assert exact_number(number) * UNITS[unit] == ns
+    else:
+        assert Fraction(number) == ns
+
+
+@given(st.integers(-(2**63) + 1, 2**63 - 1))
+def test_timestamps_are_written_exactly(ns: int) -> None:
+    assert read_timestamp(timestamp_text(ns)) == ns
+
+
+@pytest.mark.parametrize(("amount", "unit"), [("0", "EVENTS"), ("1.5", "events"), ("1e300", "h"), ("9" * 401, None)])
+def test_windows_that_make_no_sense(amount: str, unit: str | None) -> None:
+    with pytest.raises(QueryError):
+        read_window(amount, unit)
+
+
+@pytest.mark.parametrize("text", EXPRESSIONS)
+def test_the_text_of_an_expression_is_stable(text: str) -> None:
+    (first, *_) = acep.parse(f"PATTERN SEQ(A+ a[], B b) WHERE {text}").where
+    once = expression_text(first)
+    (again, *_) = acep.parse(f"PATTERN SEQ(A+ a[], B b) WHERE {once}").where
+    assert expression_text(again) == once
+
+
+@pytest.mark.parametrize("text", LETTERS)
+def test_letter_expressions_are_stable(text: str) -> None:
+    once = canonical(acep.regex(text)).removeprefix("LETTERS ")
+    assert canonical(acep.regex(once)).removeprefix("LETTERS ") == once
