@@ -26,7 +26,7 @@ from acep.spark.results import Group, Groups, group_rows, match_rows
 
 __all__ = ["Bucket", "Totals"]
 
-LENGTHS = struct.Struct("<QQQ")
+HEAD = struct.Struct("<16sQQQ")  # checksum of all that follows it, and the lengths of the three parts
 
 
 @dataclass
@@ -109,19 +109,18 @@ class Bucket:
 
     def dumps(self) -> bytes:
         """The whole state, bound to the job: a sealed head, then the engine's state and the rows held back."""
-        engine, rows = self.stream.snapshot(), self.held.dumps()
         head = seal(
             {
                 "clock": self.held.clock,
                 "ended": self.ended,
                 "totals": [self.totals.events, self.totals.late, self.totals.matches],
                 "groups": [groups.dump() for groups in self.groups],
-                "engine": _digest(engine),
-                "rows": _digest(rows),
             },
             self.job.fingerprint,
         )
-        return LENGTHS.pack(len(head), len(engine), len(rows)) + head + engine + rows
+        parts = (head, self.stream.snapshot(), self.held.dumps())
+        packed = HEAD.pack(bytes(16), *map(len, parts)) + b"".join(parts)
+        return _checksum(packed) + packed[16:]
 
     @classmethod
     def loads(cls, job: Job, part: Pass, data: bytes) -> Bucket:
@@ -130,27 +129,21 @@ class Bucket:
         Raises :class:`SnapshotError` if the bytes are damaged, or were made by another query, for a stream with other
         columns, with other column names, another output or another number of buckets.
         """
-        if len(data) < LENGTHS.size:
-            raise SnapshotError("the state of a bucket is damaged: it is too short")
-        sizes = LENGTHS.unpack_from(data)
-        if LENGTHS.size + sum(sizes) != len(data):
-            raise SnapshotError("the state of a bucket is damaged: its length does not fit")
-        ends = [LENGTHS.size + sum(sizes[: i + 1]) for i in range(3)]
+        if len(data) < HEAD.size or data[:16] != _checksum(data):
+            raise SnapshotError("the state of a bucket is damaged: its checksum does not fit")
+        sizes = HEAD.unpack_from(data)[1:]
+        ends = [HEAD.size + sum(sizes[: i + 1]) for i in range(3)]
         head, engine, rows = (data[end - size : end] for end, size in zip(ends, sizes, strict=True))
         payload = _payload(head, job.fingerprint)
         bucket = cls(job, part)
         try:
-            if payload["engine"] != _digest(engine) or payload["rows"] != _digest(rows):
-                raise SnapshotError("the state of a bucket is damaged: a checksum does not fit")
             clock = payload["clock"]
             bucket.held.clock = None if clock is None else int(clock)
             bucket.ended = payload["ended"] is True
             bucket.totals = Totals(*(int(number) for number in payload["totals"]))
             for groups, dumped in zip(bucket.groups, payload["groups"], strict=True):
                 groups.load(dumped)
-        except (KeyError, TypeError, ValueError) as bad:
-            if isinstance(bad, SnapshotError):
-                raise
+        except (KeyError, TypeError, ValueError):
             raise SnapshotError("the state of a bucket does not hold what it should") from None
         bucket.held.loads(rows)
         bucket.stream = Stream.restore(bucket.plans, engine)
@@ -169,8 +162,8 @@ def _payload(head: bytes, fingerprint: str) -> Any:
         ) from None
 
 
-def _digest(data: bytes) -> str:
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
+def _checksum(data: bytes) -> bytes:
+    return hashlib.blake2b(data[16:], digest_size=16).digest()
 
 
 def _count_row(job: Job, number: int, count: int) -> pa.Table:

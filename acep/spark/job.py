@@ -5,18 +5,27 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from acep.budget import Budget, tolerant
+from acep.engine.api import OUTPUTS
 from acep.engine.stream import Stream
-from acep.engine.tables import InputSchema
-from acep.errors import QueryError
+from acep.engine.tables import InputSchema, schema_of
+from acep.errors import DataError, QueryError, suggest
 from acep.pattern.tree import Query, Strategy
 from acep.plan.compile import Plan, compile_query
+from acep.plan.schema import Kind
+from acep.spark.times import first_end_tick, tick_ms_of
+from acep.spark.types import arrow_schema, result_type
 
-__all__ = ["Job", "Pass", "columns_read", "named_queries", "passes_of", "plans_of"]
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+__all__ = ["BUCKETS", "Job", "Pass", "columns_read", "job_of", "passes_of", "plans_of"]
+
+BUCKETS = 8
 
 
 @dataclass(frozen=True)
@@ -75,7 +84,7 @@ class Job:
         return Job(**fields | {"fingerprint": hashlib.sha256(text.encode()).hexdigest()})
 
 
-def named_queries(query: Any, budget: Budget | None) -> tuple[tuple[str, ...], tuple[Query, ...], bool]:
+def _named_queries(query: Any, budget: Budget | None) -> tuple[tuple[str, ...], tuple[Query, ...], bool]:
     """Names, queries with the budget applied, and whether there are several (a list's names are "0", "1", ...)."""
     if isinstance(query, Mapping):
         named = [(str(name), one) for name, one in query.items()]
@@ -147,3 +156,41 @@ def passes_of(plans: Sequence[Plan], buckets: int) -> tuple[Pass, ...]:
         passes.append(Pass(tuple(members), tuple(sorted(shared)), first, size))
         first += size
     return tuple(passes)
+
+
+def job_of(
+    columns: StructType,
+    query: Any,
+    *,
+    budget: Budget | None = None,
+    output: str = "matches",
+    buckets: int | None = None,
+    **names: Any,
+) -> tuple[Job, StructType]:
+    """The job of queries over a DataFrame with these columns, and the columns of its result.
+
+    ``names`` are ``ts``, ``type``, ``seq``, ``id`` and ``unit``, as of :func:`acep.spark.match`.
+    Raises :class:`QueryError` or :class:`DataError`.
+    """
+    if output not in OUTPUTS:
+        raise QueryError(f"unknown output {output!r}", hint=suggest(output, OUTPUTS))
+    if buckets is not None and (isinstance(buckets, bool) or not isinstance(buckets, int) or buckets < 1):
+        raise DataError(f"buckets={buckets!r} is not a positive number")
+    titles, queries, several = _named_queries(query, budget)
+    schema = schema_of(arrow_schema(columns), **names)
+    plans = plans_of(queries, schema)
+    text_ids = schema.id is not None and schema.kind(schema.id) is Kind.STRING
+    result = result_type(plans, columns, schema.ts, text_ids, output, several)
+    job = Job(
+        names=titles,
+        queries=queries,
+        schema=schema,
+        columns=tuple(sorted(columns_read(plans, schema) | (set() if schema.seq else set(columns.names)))),
+        passes=passes_of(plans, buckets or BUCKETS),
+        output=output,
+        result=arrow_schema(result),
+        tick_ms=tick_ms_of(schema),
+        end=first_end_tick(columns[schema.ts].dataType, schema),
+        several=several,
+    )
+    return job.sealed(), result

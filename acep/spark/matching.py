@@ -6,23 +6,18 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from acep.budget import Budget
-from acep.engine.api import ENGINES, OUTPUTS
-from acep.engine.tables import schema_of, to_table
-from acep.errors import DataError, EngineError, QueryError, suggest
-from acep.plan.schema import Kind
-from acep.spark.job import Job, columns_read, named_queries, passes_of, plans_of
-from acep.spark.results import result_type
+from acep.engine.api import ENGINES
+from acep.engine.tables import to_table
+from acep.errors import EngineError
+from acep.spark.job import BUCKETS, Job, job_of
 from acep.spark.running import over_batch, over_stream
 from acep.spark.session import get_session, needs_pyspark
-from acep.spark.times import end_of_stream, first_end_tick, tick_ms_of
-from acep.spark.types import arrow_schema
+from acep.spark.times import end_of_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 __all__ = ["match", "punctuation"]
-
-STREAM_BUCKETS = 8
 
 
 def match(
@@ -68,37 +63,17 @@ def match(
     when Spark runs, see :func:`acep.spark.error_in`.
     """
     needs_pyspark()
-    if output not in OUTPUTS:
-        raise QueryError(f"unknown output {output!r}", hint=suggest(output, OUTPUTS))
     if engine not in ENGINES:
         raise EngineError(f"there is no engine {engine!r}", hint=f"one of {', '.join(ENGINES)}")
-    if buckets is not None and (isinstance(buckets, bool) or not isinstance(buckets, int) or buckets < 1):
-        raise DataError(f"buckets={buckets!r} is not a positive number")
     frame = _frame(df)
-    names, queries, several = named_queries(query, budget)
-    schema = schema_of(arrow_schema(frame.schema), ts=ts, type=type, seq=seq, id=id, unit=unit)
-    plans = plans_of(queries, schema)
-    text_ids = id is not None and schema.kind(id) is Kind.STRING
-    result = result_type(plans, frame.schema, ts, text_ids, output, several)
-    columns = columns_read(plans, schema) | (set(frame.columns) if seq is None else set())
-    if buckets is None:
-        buckets = STREAM_BUCKETS if frame.isStreaming else _shuffle_partitions(frame)
-    job = Job(
-        names=names,
-        queries=queries,
-        schema=schema,
-        columns=tuple(sorted(columns)),
-        passes=passes_of(plans, buckets),
-        output=output,
-        result=arrow_schema(result),
-        tick_ms=tick_ms_of(schema),
-        end=first_end_tick(frame.schema[ts].dataType, schema),
-        several=several,
-    ).sealed()
+    if buckets is None and not frame.isStreaming:
+        buckets = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or BUCKETS)
+    names = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
+    job, result = job_of(frame.schema, query, budget=budget, output=output, buckets=buckets, **names)
     _warn(job)
     if frame.isStreaming:
-        return over_stream(frame, job, plans, result, watermark)
-    return over_batch(frame, job, plans, result)
+        return over_stream(frame, job, result, watermark)
+    return over_batch(frame, job, result)
 
 
 def punctuation(df: Any, *, ts: str = "ts") -> DataFrame:
@@ -125,10 +100,6 @@ def _frame(df: Any) -> DataFrame:
     if isinstance(df, DataFrame):
         return df
     return get_session().createDataFrame(to_table(df))
-
-
-def _shuffle_partitions(frame: DataFrame) -> int:
-    return int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or STREAM_BUCKETS)
 
 
 def _warn(job: Job) -> None:

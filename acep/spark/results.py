@@ -1,93 +1,24 @@
-"""Results on Spark: their columns, found matches as rows of them, and groups that wait until nothing can be added."""
+"""Results on Spark: found matches as rows, and groups of them that wait until nothing can be added."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from acep.engine.arrow import matches_table
 from acep.engine.found import Found
 from acep.engine.matches import Matches
-from acep.errors import QueryError
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan
-from acep.plan.schema import Kind, Schema
+from acep.plan.schema import Schema
 from acep.spark.job import Job
 
-if TYPE_CHECKING:
-    from pyspark.sql.types import DataType, StructType
-
-__all__ = ["Groups", "group_rows", "match_rows", "result_type"]
-
-
-def result_type(
-    plans: Sequence[Plan], columns: StructType, ts: str, text_ids: bool, output: str, several: bool
-) -> StructType:
-    """The columns of the result.
-
-    Raises :class:`QueryError` where two queries give one name to values of different types.
-    """
-    from pyspark.sql import types as st
-
-    time = columns[ts].dataType
-    plain = {
-        Kind.BOOL: st.BooleanType(),
-        Kind.INT: st.LongType(),
-        Kind.FLOAT: st.DoubleType(),
-        Kind.STRING: st.StringType(),
-    }
-
-    def of_kind(kind: Kind | None) -> DataType:
-        return time if kind is Kind.TIMESTAMP else plain[kind or Kind.STRING]
-
-    keys: dict[str, DataType] = {}
-    values: dict[str, DataType] = {}
-    for plan in plans:
-        for key in plan.keys:
-            derived = bool(plan.sources) and key not in columns.names
-            keys[key] = of_kind(plan.schema.kind(key)) if derived else _key_type(columns[key].dataType)
-        for (name, _), kind in zip(plan.returns, plan.return_kinds, strict=True):
-            held, other = of_kind(kind), values.get(name)
-            if other is not None and other != held:
-                raise QueryError(
-                    f"two queries give `{name}`, as a {other.simpleString()} and as a {held.simpleString()}",
-                    hint="rename it in one RETURN",
-                )
-            values[name] = held
-    error = st.DoubleType() if any(plan.automaton.costs.scale != 1 for plan in plans) else st.LongType()
-    fields: list[tuple[str, DataType]] = [("query", st.StringType())] if several else []
-    if output == "count":
-        return _struct([*fields, ("count", st.LongType())])
-    if keys:
-        fields.append(("key", _struct(list(keys.items()))))
-    if output == "points":
-        return _struct([*fields, ("point", time), ("best", error)])
-    fields += [("start", time), ("end", time)]
-    if output == "bundles":
-        return _struct([*fields, ("matches", st.LongType()), ("best", error)])
-    ids = st.StringType() if text_ids else st.LongType()
-    fields += [("error", error), ("bindings", st.MapType(st.StringType(), st.ArrayType(ids))), ("bundle", time)]
-    if values:
-        fields.append(("values", _struct(list(values.items()))))
-    return _struct(fields)
-
-
-def _struct(fields: list[tuple[str, Any]]) -> StructType:
-    from pyspark.sql import types as st
-
-    return st.StructType([st.StructField(name, held) for name, held in fields])
-
-
-def _key_type(held: DataType) -> DataType:
-    """Decimals are compared as doubles, and given back as such."""
-    from pyspark.sql import types as st
-
-    return st.DoubleType() if isinstance(held, st.DecimalType) else held
+__all__ = ["Groups", "group_rows", "match_rows"]
 
 
 # Rows -------------------------------------------------------------------------------------------

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from acep.errors import DataError
-from acep.plan.compile import Plan
-from acep.spark.job import Job, Pass, columns_read
+from acep.spark.job import Job, Pass, columns_read, plans_of
 from acep.spark.times import DELAY_KEY, delay_of, event_time
 from acep.spark.workers import BUCKET, PACKED, STEPPED, match_partition, pack, step, unpack
 
@@ -44,11 +42,11 @@ def _bucket(frame: DataFrame, part: Pass) -> Column:
     return sf.when(~missing, number.cast("int"))
 
 
-def _travelling(frame: DataFrame, job: Job, plans: Sequence[Plan]) -> list[Column]:
+def _travelling(frame: DataFrame, job: Job) -> list[Column]:
     """The columns that go to the workers; one that only breaks ties, and that Arrow cannot order, goes as text."""
     from pyspark.sql import functions as sf
 
-    read = columns_read(plans, job.schema)
+    read = columns_read(plans_of(job.queries, job.schema), job.schema)
     out = []
     for name in job.columns:
         column = sf.col(_quoted(name))
@@ -64,14 +62,14 @@ def _travelling(frame: DataFrame, job: Job, plans: Sequence[Plan]) -> list[Colum
 # Batch and stream -------------------------------------------------------------------------------
 
 
-def over_batch(frame: DataFrame, job: Job, plans: Sequence[Plan], result: StructType) -> DataFrame:
+def over_batch(frame: DataFrame, job: Job, result: StructType) -> DataFrame:
     """The result of a job over a DataFrame that is all there."""
     from pyspark.sql import functions as sf
 
     ts = sf.col(_quoted(job.schema.ts))
     numbers = [_bucket(frame, part) for part in job.passes]
     number = numbers[0] if len(numbers) == 1 else sf.explode(sf.array(*numbers))
-    rows = frame.select(*_travelling(frame, job, plans), number.alias(BUCKET))
+    rows = frame.select(*_travelling(frame, job), number.alias(BUCKET))
     # Rows without a time go along, to be complained about.
     rows = rows.where(sf.col(BUCKET).isNotNull() | ts.isNull())
     rows = rows.withColumn(BUCKET, sf.coalesce(sf.col(BUCKET), sf.lit(0)))
@@ -89,7 +87,7 @@ def over_batch(frame: DataFrame, job: Job, plans: Sequence[Plan], result: Struct
     return found.unionAll(none).groupBy("query").agg(sf.sum("count").alias("count"))
 
 
-def over_stream(frame: DataFrame, job: Job, plans: Sequence[Plan], result: StructType, watermark: Any) -> DataFrame:
+def over_stream(frame: DataFrame, job: Job, result: StructType, watermark: Any) -> DataFrame:
     """The result of a job over a streaming DataFrame.
 
     Raises :class:`DataError` where there is no watermark, or two.
@@ -113,7 +111,7 @@ def over_stream(frame: DataFrame, job: Job, plans: Sequence[Plan], result: Struc
         else:
             rows = rows.withColumn(TIME, time).withWatermark(TIME, delay)
     numbers = [_bucket(frame, part).alias(f"{BUCKET}{i}") for i, part in enumerate(job.passes)]
-    rows = rows.select(*_travelling(frame, job, plans), *numbers)
+    rows = rows.select(*_travelling(frame, job), *numbers)
     # A stateful operator wants to see an event time column. The watermark itself comes from the rows, above.
     held = [IntegerType(), BinaryType(), LongType()]
     marks: list[dict[str, Any] | None] = [None, None, {DELAY_KEY: 0}]

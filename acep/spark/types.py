@@ -1,15 +1,20 @@
-"""Spark's column types as Arrow types."""
+"""Types of columns: Spark's as Arrow's, and those of a result."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+
+from acep.errors import QueryError
+from acep.plan.compile import Plan
+from acep.plan.schema import Kind
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
-__all__ = ["arrow_schema", "arrow_type"]
+__all__ = ["arrow_schema", "arrow_type", "result_type"]
 
 PLAIN = {
     "boolean": pa.bool_(),
@@ -56,3 +61,71 @@ def arrow_type(held: DataType) -> pa.DataType | None:
 def arrow_schema(columns: StructType) -> pa.Schema:
     """The columns as Arrow sees them; what it cannot hold becomes binary, which no query can use."""
     return pa.schema([(field.name, arrow_type(field.dataType) or pa.binary()) for field in columns.fields])
+
+
+# Results ----------------------------------------------------------------------------------------
+
+
+def result_type(
+    plans: Sequence[Plan], columns: StructType, ts: str, text_ids: bool, output: str, several: bool
+) -> StructType:
+    """The columns of the result.
+
+    Raises :class:`QueryError` where two queries give one name to values of different types.
+    """
+    from pyspark.sql import types as st
+
+    time = columns[ts].dataType
+    plain = {
+        Kind.BOOL: st.BooleanType(),
+        Kind.INT: st.LongType(),
+        Kind.FLOAT: st.DoubleType(),
+        Kind.STRING: st.StringType(),
+    }
+
+    def of_kind(kind: Kind | None) -> DataType:
+        return time if kind is Kind.TIMESTAMP else plain[kind or Kind.STRING]
+
+    keys: dict[str, DataType] = {}
+    values: dict[str, DataType] = {}
+    for plan in plans:
+        for key in plan.keys:
+            derived = bool(plan.sources) and key not in columns.names
+            keys[key] = of_kind(plan.schema.kind(key)) if derived else _key_type(columns[key].dataType)
+        for (name, _), kind in zip(plan.returns, plan.return_kinds, strict=True):
+            held, other = of_kind(kind), values.get(name)
+            if other is not None and other != held:
+                raise QueryError(
+                    f"two queries give `{name}`, as a {other.simpleString()} and as a {held.simpleString()}",
+                    hint="rename it in one RETURN",
+                )
+            values[name] = held
+    error = st.DoubleType() if any(plan.automaton.costs.scale != 1 for plan in plans) else st.LongType()
+    fields: list[tuple[str, DataType]] = [("query", st.StringType())] if several else []
+    if output == "count":
+        return _struct([*fields, ("count", st.LongType())])
+    if keys:
+        fields.append(("key", _struct(list(keys.items()))))
+    if output == "points":
+        return _struct([*fields, ("point", time), ("best", error)])
+    fields += [("start", time), ("end", time)]
+    if output == "bundles":
+        return _struct([*fields, ("matches", st.LongType()), ("best", error)])
+    ids = st.StringType() if text_ids else st.LongType()
+    fields += [("error", error), ("bindings", st.MapType(st.StringType(), st.ArrayType(ids))), ("bundle", time)]
+    if values:
+        fields.append(("values", _struct(list(values.items()))))
+    return _struct(fields)
+
+
+def _struct(fields: list[tuple[str, Any]]) -> StructType:
+    from pyspark.sql import types as st
+
+    return st.StructType([st.StructField(name, held) for name, held in fields])
+
+
+def _key_type(held: DataType) -> DataType:
+    """Decimals are compared as doubles, and given back as such."""
+    from pyspark.sql import types as st
+
+    return st.DoubleType() if isinstance(held, st.DecimalType) else held

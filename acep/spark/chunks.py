@@ -1,0 +1,128 @@
+"""A table of events as files for a file stream: one micro-batch each, in order, and a last one that ends the stream."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from acep.engine.columns import plain_type, ticks_of
+from acep.engine.tables import InputSchema
+from acep.errors import DataError, SnapshotError
+
+__all__ = ["ORDER", "ROW", "for_spark", "with_order", "write_chunks"]
+
+# Columns that stand for what Spark does not know: the place of an event in the stream, and its row in the file.
+ORDER, ROW = "__order", "__row"
+
+# A file stream reads files by their time of modification, and forgets those a week older than the newest.
+FIRST_MTIME = 1_000_000_000
+
+
+def for_spark(table: pa.Table) -> pa.Table:
+    """The table in types that Parquet files and Spark have.
+
+    Raises :class:`DataError` for times that fall between Spark's microseconds, and integers beyond 64 bits.
+    """
+    return pa.table({name: _fitted(name, table.column(name)) for name in table.column_names})
+
+
+def _fitted(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    plain = plain_type(column.type)
+    if plain != column.type:
+        column = column.cast(plain)
+    wanted = plain
+    if pa.types.is_timestamp(plain):
+        wanted = pa.timestamp("us", tz=plain.tz)
+    elif pa.types.is_date64(plain):
+        wanted = pa.date32()
+    elif pa.types.is_unsigned_integer(plain) or pa.types.is_duration(plain):
+        wanted = pa.int64()
+    elif pa.types.is_float16(plain):
+        wanted = pa.float32()
+    elif pa.types.is_large_string(plain) or pa.types.is_string_view(plain) or pa.types.is_null(plain):
+        wanted = pa.string()
+    try:
+        return column.cast(wanted)
+    except pa.ArrowInvalid:
+        raise DataError(
+            f"column `{name}` ({plain}) holds values that Spark's {wanted} does not",
+            hint="round times to microseconds" if pa.types.is_timestamp(plain) else None,
+        ) from None
+
+
+def with_order(table: pa.Table, schema: InputSchema, *, sort: bool) -> pa.Table:
+    """The table with its rows numbered, as :data:`ROW`, and their places in the stream's order, as :data:`ORDER`.
+
+    The order is that of (``ts``, ``seq``, row). ``sort`` puts the rows in that order too.
+    """
+    size = table.num_rows
+    keys: list[Any] = []
+    for name in (schema.seq, schema.ts):
+        if name is not None:
+            ticks, null = ticks_of(name, table.column(name), schema.tick_ns or 1)
+            if null is not None and null.any():
+                row = int(np.argmax(null))
+                raise DataError(f"column `{name}` is null in row {row} (rows count from 0)", hint="drop the row")
+            keys.append(ticks)
+    order = np.lexsort(keys)
+    place = np.empty(size, np.int64)
+    place[order] = np.arange(size)
+    table = table.append_column(ORDER, pa.array(place)).append_column(ROW, pa.array(np.arange(size)))
+    return table.take(pa.array(order)) if sort else table
+
+
+def write_chunks(table: pa.Table, folder: Path, size: int, end: dict[str, Any], about: dict[str, Any]) -> int:
+    """Write ``table`` as files of ``size`` rows, and the row ``end`` as the last one; how many files there are.
+
+    ``about`` says what the files are of, as JSON. Where the folder holds files already, they stay, if they are of
+    the same; else :class:`SnapshotError` is raised.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    note = folder / "_about.json"
+    number = -(-int(table.num_rows) // size)
+    if note.exists():
+        try:
+            found = json.loads(note.read_text(encoding="utf-8"))
+        except ValueError:
+            raise SnapshotError(f"`{note}` is damaged", hint="start with a new checkpoint") from None
+        if found != about:
+            changed = [name for name in about if found.get(name) != about[name]]
+            raise SnapshotError(
+                f"the checkpoint was made with another {' and '.join(changed) or 'version'}",
+                hint="go on with what it was made with, or start with a new checkpoint; nothing was lost",
+            )
+        return number + 1
+    for i in range(number):
+        _write(table.slice(i * size, size), folder, i)
+    last = {name: [end.get(name)] for name in table.column_names}
+    _write(pa.table(last, schema=table.schema), folder, number)
+    part = note.with_suffix(".part")
+    part.write_text(json.dumps(about), encoding="utf-8")
+    part.replace(note)
+    return number + 1
+
+
+def _write(rows: pa.Table, folder: Path, number: int) -> None:
+    path = folder / f"{number:06}.parquet"
+    # A name that begins with a dot is not read, so half a file is never seen.
+    part = path.with_name(f".{path.name}")
+    pq.write_table(rows, part)
+    os.utime(part, (FIRST_MTIME + number, FIRST_MTIME + number))
+    part.replace(path)
+
+
+def end_row(schema: InputSchema, held: pa.DataType) -> dict[str, Any]:
+    """The row that ends a stream whose time column has this Arrow type."""
+    if pa.types.is_integer(held):
+        return {schema.ts: int(np.iinfo(held.to_pandas_dtype()).max)}
+    day = dt.datetime(9999, 12, 31)
+    if pa.types.is_date(held):
+        return {schema.ts: day.date()}
+    return {schema.ts: day.replace(tzinfo=dt.UTC) if held.tz else day}

@@ -1,0 +1,233 @@
+"""Past events, replayed through Spark Structured Streaming: micro-batches, a checkpoint, progress, a summary."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from acep.budget import Budget, tolerant
+from acep.engine.files import read_events
+from acep.engine.tables import schema_of, to_table
+from acep.errors import DataError, QueryError
+from acep.pattern.printing import canonical
+from acep.pattern.tree import Query
+from acep.plan.compile import compile_query
+from acep.spark.chunks import ORDER, ROW, end_row, for_spark, with_order, write_chunks
+from acep.spark.failures import error_in
+from acep.spark.matching import match
+from acep.spark.metrics import Progress, progress_of
+from acep.spark.session import get_session, needs_pyspark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+__all__ = ["Replay", "replay"]
+
+CHUNKS = 20
+SMALLEST = 2_000
+POLL = 0.2
+
+
+@dataclass
+class Replay:
+    """What a replay did, and where its matches are.
+
+    ``events`` taken in, ``late`` ones refused, ``matches`` and ``bundles`` found, micro-``batches`` and ``seconds`` of
+    this run. ``folder`` holds the matches as Parquet files, which Spark reads without the leavings of a crash.
+    """
+
+    events: int
+    late: int
+    matches: int
+    bundles: int
+    batches: int
+    seconds: float
+    folder: Path
+    _session: Any = field(repr=False, compare=False, default=None)
+    _keep: Any = field(repr=False, compare=False, default=None)
+
+    def frame(self) -> DataFrame:
+        """The matches as a DataFrame, in the columns of :func:`acep.spark.match`."""
+        found: DataFrame = self._session.read.parquet(str(self.folder))
+        return found
+
+    def table(self, limit: int | None = None) -> pa.Table:
+        """The matches as an Arrow table, ordered by match point and start, or the first ``limit`` of them."""
+        from pyspark.sql import functions as sf
+
+        rows = self.frame().orderBy("end", "start", sf.map_values("bindings"))
+        return (rows if limit is None else rows.limit(limit)).toArrow()
+
+    def __str__(self) -> str:
+        speed = f" ({self.events / self.seconds:,.0f} events/s)" if self.seconds > 0 and self.batches else ""
+        late = f"; {self.late:,} came too late" if self.late else ""
+        return (
+            f"{self.events:,} events in {self.batches} micro-batches, {self.seconds:.1f} s{speed}{late}\n"
+            f"{self.matches:,} matches in {self.bundles:,} bundles"
+        )
+
+
+def replay(
+    query: Query,
+    events: Any,
+    *,
+    budget: Budget | None = None,
+    ts: str = "ts",
+    type: str | None = "type",
+    seq: str | None = None,
+    id: str | None = None,
+    unit: str | None = None,
+    chunk: int | None = None,
+    watermark: Any = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    buckets: int | None = None,
+    progress: bool | None = None,
+    session: SparkSession | None = None,
+) -> Replay:
+    """Replay events through Structured Streaming, as if they came now, and find the matches of a query.
+
+    ``events``: a file (CSV, Parquet, JSON Lines) or a table, as :func:`acep.match` takes. It is cut into micro-batches
+    of ``chunk`` events (a twentieth of them, at least 2,000), in order of time; with ``watermark`` (such as
+    "10 minutes") in the order of the rows instead, and what comes later than that is counted as late. Ties, and ids
+    where no ``id`` is named, are by row, so the matches are those of :func:`acep.match`. A last row that is no event
+    ends the stream.
+
+    ``checkpoint`` is a folder that the run can be taken up from after a crash, with the same arguments; nothing is
+    found twice. Without it a temporary folder serves, as long as the result lives. ``progress``: whether to tell on
+    stderr how far it is (``None``: if that is a terminal).
+
+    Raises :class:`QueryError`, :class:`DataError`, :class:`EngineError`, or :class:`SnapshotError` where the
+    checkpoint is of other events or another query.
+    """
+    needs_pyspark()
+    if not isinstance(query, Query):
+        raise QueryError(f"a query is what acep.parse or acep.regex gives, not {query.__class__.__name__}")
+    query = tolerant(query, budget)
+    source = str(Path(events).resolve()) if isinstance(events, str | os.PathLike) else ""
+    table = read_events(events, ts=ts, type=type) if source else to_table(events)
+    if chunk is not None and chunk < 1:
+        raise DataError(f"chunk={chunk} is not a positive number of events")
+    schema = schema_of(table.schema, ts=ts, type=type, seq=seq, id=id, unit=unit)
+    plan = compile_query(query, schema)
+    roles = [name for name in (schema.ts, schema.type, schema.id) if name is not None]
+    size = chunk or max(SMALLEST, -(-table.num_rows // CHUNKS))
+    about = {
+        "events": f"{source} {_stamp(source)} {table.num_rows}",
+        "query": canonical(query),
+        "columns": repr([(name, str(table.schema.field(name).type)) for name in table.column_names]),
+        "names": repr((schema.ts, schema.type, schema.seq, schema.id, unit)),
+        "chunk": size,
+        "watermark": str(watermark),
+        "buckets": buckets,
+    }
+    table = with_order(for_spark(table), schema, sort=watermark is None)
+    table = table.select(list(dict.fromkeys([*roles, *plan.columns, ORDER, ROW])))
+    keep = tempfile.TemporaryDirectory(prefix="acep-replay-") if checkpoint is None else None
+    folder = Path(keep.name if keep is not None else os.fspath(checkpoint or "")).resolve()
+    chunks = write_chunks(table, folder / "events", size, end_row(schema, table.schema.field(ts).type), about)
+
+    spark = session or get_session()
+    if watermark is None:
+        # Rows come in order, so one tick (or Spark's millisecond) of patience is enough for ties across chunks.
+        watermark = "1 millisecond" if schema.instants else 1
+    stream = spark.readStream.schema(spark.read.parquet(str(folder / "events" / f"{chunks - 1:06}.parquet")).schema)
+    frame = stream.option("maxFilesPerTrigger", 1).option("pathGlobFilter", "*.parquet").parquet(str(folder / "events"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = match(
+            frame, query, ts=ts, type=type, seq=ORDER, id=id or ROW, unit=unit, buckets=buckets, watermark=watermark
+        )
+    tell = _teller(chunks) if progress or (progress is None and sys.stderr.isatty()) else None
+    return _run(spark, found, folder, tell, keep)
+
+
+def _stamp(source: str) -> str:
+    if not source:
+        return ""
+    stat = Path(source).stat()
+    return f"{stat.st_size} {stat.st_mtime_ns}"
+
+
+def _run(
+    spark: SparkSession, found: DataFrame, folder: Path, tell: Callable[[Progress], None] | None, keep: Any
+) -> Replay:
+    from pyspark.errors import PySparkException
+    from pyspark.sql import functions as sf
+
+    began = time.monotonic()
+    matches = folder / "matches"
+    writer = found.writeStream.format("parquet").option("path", str(matches))
+    writer = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True)
+    try:
+        running = writer.start()
+        last, batches = _watch(running, tell)
+        running.awaitTermination()
+    except PySparkException as bad:
+        mine = error_in(bad)
+        if mine is None:
+            raise
+        raise mine from None
+    seconds = time.monotonic() - began
+    totals = _totals(folder / "totals.json", last)
+    rows = spark.read.schema(found.schema).parquet(str(matches)) if matches.exists() else found.limit(0)
+    keys = ["key"] if "key" in rows.columns else []
+    number, bundles = rows.agg(sf.count(sf.lit(1)), sf.countDistinct(*keys, "bundle")).collect()[0]
+    return Replay(totals["events"], totals["late"], number, bundles, batches, seconds, matches, spark, keep)
+
+
+def _watch(running: StreamingQuery, tell: Callable[[Progress], None] | None) -> tuple[Progress | None, int]:
+    """Follow a query to its end: what it said last, and how many micro-batches it ran."""
+    seen: set[int] = set()
+    last: Progress | None = None
+    while True:
+        active = running.isActive
+        for one in running.recentProgress:
+            if one["batchId"] not in seen and (progress := progress_of(one)) is not None:
+                seen.add(one["batchId"])
+                last = progress
+                if tell is not None:
+                    tell(progress)
+        if not active:
+            if tell is not None:
+                sys.stderr.write("\n" if seen else "")
+            return last, len(seen)
+        time.sleep(POLL)
+
+
+def _totals(path: Path, last: Progress | None) -> dict[str, int]:
+    """The counts at the end: of this run, or of an earlier one if this had nothing left to do."""
+    if last is not None:
+        path.write_text(json.dumps(dataclasses.asdict(last)), encoding="utf-8")
+        return {"events": last.events, "late": last.late}
+    try:
+        return {name: int(json.loads(path.read_text(encoding="utf-8"))[name]) for name in ("events", "late")}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {"events": 0, "late": 0}
+
+
+def _teller(chunks: int) -> Callable[[Progress], None]:
+    """Shows one line a micro-batch, over the one before if stderr is a terminal."""
+    start, end = ("\r\x1b[K", "") if sys.stderr.isatty() else ("", "\n")
+
+    def tell(done: Progress) -> None:
+        speed = f", {done.rows / done.seconds:,.0f}/s" if done.rows and done.seconds else ""
+        share = min(done.batch + 1, chunks)
+        sys.stderr.write(
+            f"{start}batch {share} of {chunks}: {done.events:,} events{speed}, {done.held:,} held, "
+            f"{done.matches:,} matches{f', {done.late:,} late' if done.late else ''}{end}"
+        )
+        sys.stderr.flush()
+
+    return tell

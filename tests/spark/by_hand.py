@@ -1,0 +1,190 @@
+"""The workers' functions called in this process, as Spark would call them: micro-batches, watermark, state, timeouts.
+
+Much faster than Spark, so that whole corpora and random streams can go through.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from acep.engine.columns import ticks_of
+from acep.engine.matches import Match
+from acep.engine.tables import schema_of
+from acep.spark import workers
+from acep.spark.chunks import ORDER, ROW, for_spark, with_order
+from acep.spark.job import Job, job_of
+from acep.spark.workers import BUCKET, match_partition, pack, step, unpack
+
+__all__ = ["State", "as_rows", "batch", "numbered", "rows_of", "same", "spread", "stream", "the_job"]
+
+
+class State:
+    """What a function of ``applyInPandasWithState`` sees of its group's state."""
+
+    def __init__(self) -> None:
+        self.data: tuple[bytes] | None = None
+        self.watermark = 0
+        self.timeout: int | None = None
+
+    @property
+    def exists(self) -> bool:
+        return self.data is not None
+
+    @property
+    def get(self) -> tuple[bytes]:
+        assert self.data is not None
+        return self.data
+
+    def update(self, data: tuple[bytes]) -> None:
+        self.data = data
+
+    def getCurrentWatermarkMs(self) -> int:  # noqa: N802 - Spark's name
+        return self.watermark
+
+    def setTimeoutTimestamp(self, at: int) -> None:  # noqa: N802 - Spark's name
+        assert at > self.watermark
+        self.timeout = at
+
+
+def numbered(table: pa.Table, **names: Any) -> pa.Table:
+    """The table with its rows and their order numbered, as a stream where ties are by row."""
+    table = for_spark(table)
+    return with_order(table, schema_of(table.schema, **names), sort=False)
+
+
+def the_job(table: pa.Table, query: Any, **options: Any) -> Job:
+    """The job of a query over a numbered table, with ids by row unless an id is named."""
+    options = {"seq": ORDER, "id": ROW} | options
+    return job_of(from_arrow_schema(table.schema, prefer_timestamp_ntz=True), query, **options)[0]
+
+
+def spread(job: Job, table: pa.Table) -> pa.Table:
+    """The columns of a job, with the numbers of buckets; hashed otherwise than Spark does, to no effect."""
+    out = table.select(job.columns)
+    for i, part in enumerate(job.passes):
+        keys = [table.column(key).to_pylist() for key in part.keys]
+        numbers = []
+        for row in range(table.num_rows):
+            key = tuple(column[row] for column in keys)
+            missing = any(v is None or v != v for v in key)
+            numbers.append(None if missing else part.first + hash(key) % part.size)
+        out = out.append_column(f"{BUCKET}{i}", pa.array(numbers, pa.int32()))
+    return out
+
+
+def batch(job: Job, table: pa.Table) -> list[dict[str, Any]]:
+    """Rows of the result over a batch, in one partition."""
+    out = []
+    wide = spread(job, table)
+    parts = []
+    for i in range(len(job.passes)):
+        narrow = wide.select([*job.columns, f"{BUCKET}{i}"]).rename_columns([*job.columns, BUCKET])
+        parts.append(narrow.filter(narrow.column(BUCKET).is_valid()))
+    rows = pa.concat_tables(parts)
+    rows = rows.sort_by([(BUCKET, "ascending"), (job.schema.ts, "ascending")])
+    batches = rows.to_batches(max_chunksize=7)
+    for found in match_partition(job, batches):
+        out += found.to_pylist(maps_as_pydicts="strict")
+    return out
+
+
+def stream(
+    job: Job,
+    batches: Sequence[pa.Table],
+    delay: int = 0,
+    *,
+    end: bool = True,
+    rng: random.Random | None = None,
+    states: dict[int, State] | None = None,
+) -> tuple[list[dict[str, Any]], dict[int, State], dict[str, int]]:
+    """Rows of the result over a stream of micro-batches, the states, and the totals; ``delay`` is in ticks of ``ts``.
+
+    With ``rng`` a micro-batch is sometimes run twice from the same state, as after a crash, and workers forget.
+    """
+    states = {} if states is None else states
+    out: list[dict[str, Any]] = []
+    totals: dict[str, int] = {}
+    highest: int | None = None
+    watermark = max((s.watermark for s in states.values()), default=0)
+
+    def run(packed: pa.RecordBatch | None) -> None:
+        frames: dict[int, list[pd.DataFrame]] = {}
+        if packed is not None:
+            for row in packed.to_pylist():
+                frames.setdefault(row["bucket"], []).append(pd.DataFrame({"rows": [row["rows"]]}))
+        else:
+            frames = {b: [] for b, s in states.items() if s.timeout is not None and s.timeout < watermark}
+        if frames:
+            totals.update(dict.fromkeys(("events", "late", "matches"), 0))
+        for bucket, blobs in frames.items():
+            state = states.setdefault(bucket, State())
+            state.watermark, state.timeout = watermark, None
+            before = state.data
+            if rng is not None and rng.random() < 0.3:
+                workers._LIVE.clear()
+            (stepped,) = step(job, (bucket,), iter(blobs), state)  # type: ignore[arg-type]
+            if rng is not None and rng.random() < 0.3:
+                after, state.data = state.data, before
+                (again,) = step(job, (bucket,), iter(blobs), state)  # type: ignore[arg-type]
+                assert bytes(again["rows"][0]) == bytes(stepped["rows"][0])
+                assert state.data == after
+            for name in totals:
+                totals[name] += int(stepped[name][0])
+            for found in unpack([pa.RecordBatch.from_pydict({"rows": pa.array([stepped["rows"][0]], pa.binary())})]):
+                out.extend(found.to_pylist(maps_as_pydicts="strict"))
+
+    for table in batches:
+        packed = list(pack(job, spread(job, table).to_batches(max_chunksize=5)))
+        run(pa.Table.from_batches(packed).combine_chunks().to_batches()[0])
+        ticks, _ = ticks_of(job.schema.ts, table.column(job.schema.ts), job.schema.tick_ns or 1)
+        if len(ticks):
+            highest = max(int(ticks.max()), highest if highest is not None else int(ticks.max()))
+            numerator, denominator = job.tick_ms
+            watermark = max(watermark, (highest - delay) * numerator // denominator, 0)
+        if rng is None or rng.random() < 0.5:
+            run(None)
+    if end:
+        watermark = 10**17
+        run(None)
+    return out, states, dict(totals)
+
+
+def as_rows(matches: Iterable[Match]) -> list[dict[str, Any]]:
+    """Matches of one process as rows of a result on Spark."""
+    out = []
+    for match in matches:
+        row = {name: getattr(match, name) for name in ("key", "start", "end", "error", "bindings", "bundle", "values")}
+        row["bindings"] = {var: list(ids) for var, ids in match.bindings.items()}
+        out.append({name: value for name, value in row.items() if value or name not in ("key", "values")})
+    return out
+
+
+def same(ours: list[dict[str, Any]], exact: list[dict[str, Any]]) -> bool:
+    """Whether two lists hold the same rows, in whatever order; errors may be doubles, and zones UTC by any name."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: plain(v) for name, v in sorted(value.items())}
+        if isinstance(value, dt.datetime) and value.tzinfo is not None:
+            return value.astimezone(dt.UTC)
+        return float(value) if isinstance(value, int) else value
+
+    return sorted(repr(plain(row)) for row in ours) == sorted(repr(plain(row)) for row in exact)
+
+
+def rows_of(table: pa.Table, order: Iterable[int], sizes: Iterable[int]) -> list[pa.Table]:
+    """Micro-batches of these sizes from the rows in this order."""
+    mixed = table.take(pa.array(np.fromiter(order, np.int64)))
+    out, start = [], 0
+    for size in sizes:
+        out.append(mixed.slice(start, size))
+        start += size
+    return [*out, mixed.slice(start)]

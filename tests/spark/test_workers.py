@@ -1,0 +1,304 @@
+"""What the workers do, without Spark: a batch and a stream give what one process gives."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import acep
+from acep.errors import DataError, SnapshotError
+from acep.spark.buckets import Bucket
+from acep.spark.job import passes_of
+from tests.corpus import Case, load_all
+from tests.random_cases import random_case
+from tests.spark.by_hand import as_rows, batch, numbered, rows_of, same, stream, the_job
+
+GOOD = [case for case in load_all() if case.raises is None]
+
+
+def query_of(case: Case) -> Any:
+    return (acep.regex if case.letters else acep.parse)(case.text, **case.query_options)
+
+
+def shuffled_within(table: pa.Table, ts: str, delay: int, rng: random.Random) -> list[int]:
+    """Rows in an order in which none comes ``delay`` ticks or more after a later one."""
+    ticks = [int(t) for t in table.column(ts).cast(pa.int64()).to_pylist()]
+    return sorted(range(len(ticks)), key=lambda row: ticks[row] + rng.uniform(0, delay))
+
+
+def split(size: int, rng: random.Random) -> list[int]:
+    sizes = []
+    while sum(sizes) < size:
+        sizes.append(rng.randint(0, 1 + size // 3))
+    return sizes[:-1]
+
+
+@pytest.mark.parametrize("case", GOOD, ids=lambda case: case.id)
+def test_a_batch_is_one_process(case: Case) -> None:
+    query, options = query_of(case), dict(case.stream_options)
+    exact = acep.match(case.table(), query, **options)
+    table = numbered(case.table(), **options)
+    job = the_job(table, query, **{k: v for k, v in options.items() if k != "seq"})
+    assert same(batch(job, table), as_rows(exact))
+
+
+@pytest.mark.parametrize("case", GOOD, ids=lambda case: case.id)
+def test_a_stream_is_one_process(case: Case) -> None:
+    query, options = query_of(case), dict(case.stream_options)
+    exact = as_rows(acep.match(case.table(), query, **options))
+    table = numbered(case.table(), **options)
+    job = the_job(table, query, **{k: v for k, v in options.items() if k != "seq"})
+    rng = random.Random(case.id)
+    order = sorted(range(table.num_rows), key=table.column("__order").to_pylist().__getitem__)
+    batches = rows_of(table, order, split(len(order), rng))
+    # One tick of patience is enough for events in order: late is what is not later than the watermark.
+    found, _, totals = stream(job, batches, delay=1, rng=rng)
+    assert totals["late"] == 0
+    assert same(found, exact)
+
+
+def test_random_streams_in_disorder_are_one_process(cases: Callable[[int], int]) -> None:
+    for seed in range(cases(150)):
+        case = random_case(seed)
+        query = case.query()
+        exact = as_rows(acep.match(case.table(), query, **case.stream))
+        table = numbered(case.table(), **{k: v for k, v in case.stream.items() if k != "unit"})
+        job = the_job(table, query, **{k: v for k, v in case.stream.items() if k != "seq"})
+        rng = random.Random(seed)
+        delay = rng.randint(1, 12)
+        batches = rows_of(table, shuffled_within(table, job.schema.ts, delay, rng), split(table.num_rows, rng))
+        found, _, totals = stream(job, batches, delay=delay, rng=rng)
+        assert totals["late"] == 0, case.paste()
+        assert totals["matches"] == len(exact)
+        assert same(found, exact), case.paste()
+
+
+# Outputs ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("output", ["points", "bundles"])
+def test_groups_are_those_of_one_process(output: str, cases: Callable[[int], int]) -> None:
+    for seed in range(cases(100)):
+        case = random_case(seed)
+        query = case.query()
+        exact = [vars(one) for one in acep.match(case.table(), query, output=output, **case.stream)]
+        exact = [{name: value for name, value in row.items() if value or name != "key"} for row in exact]
+        table = numbered(case.table(), **{k: v for k, v in case.stream.items() if k != "unit"})
+        job = the_job(table, query, output=output, **{k: v for k, v in case.stream.items() if k != "seq"})
+        assert same(batch(job, table), exact), case.paste()
+        rng = random.Random(seed)
+        batches = rows_of(table, shuffled_within(table, job.schema.ts, 5, rng), split(table.num_rows, rng))
+        found, _, _ = stream(job, batches, delay=5, rng=rng)
+        assert same(found, exact), case.paste()
+
+
+def test_counts_add_up() -> None:
+    table = numbered(pa.table({"ts": range(40), "type": list("abcd") * 10, "k": [0, 1] * 20}))
+    queries = {"x": acep.regex("ac", within=4, by="k"), "none": acep.regex("dd", within=1, by="k")}
+    job = the_job(table, queries, output="count")
+    exact = len(acep.match(table, queries["x"]))
+    assert exact
+    assert sum(row["count"] for row in batch(job, table)) == exact
+    found, _, _ = stream(job, rows_of(table, range(40), [10, 10]), delay=1)
+    assert {row["query"] for row in found} == {"x"}
+    assert sum(row["count"] for row in found) == exact
+
+
+def test_groups_are_given_when_they_are_whole() -> None:
+    table = numbered(pa.table({"ts": [0, 1, 3, 20, 21, 60], "type": list("abbabz")}))
+    query = acep.regex("ab", within=5)
+    for output, early in (("points", [{"point": 1, "best": 0}, {"point": 3, "best": 0}]), ("bundles", [])):
+        job = the_job(table, query, output=output)
+        first, states, _ = stream(job, rows_of(table, range(6), [3, 3]), delay=1, end=False)
+        assert [row for row in first if row.get("point", 99) <= 3] == early[: len(first)]
+        rest, _, _ = stream(job, [], end=True, states=states)
+        exact = acep.match(table, query, output=output)
+        assert len(first) + len(rest) == len(exact)
+
+
+# Time -------------------------------------------------------------------------------------------
+
+
+def test_late_events_are_counted_whatever_bucket_they_fall_into() -> None:
+    rows = [(t, f"k{t % 5}", "ab"[t // 5 % 2]) for t in range(100)]
+    table = numbered(pa.table(dict(zip(("ts", "k", "type"), map(list, zip(*rows, strict=True)), strict=True))))
+    query = acep.regex("ab", within=10, by="k")
+    job = the_job(table, query)
+    # The last ten rows come in time; ten of the first rows come again, too late, and change nothing.
+    again = table.slice(0, 10)
+    found, states, totals = stream(job, [table.slice(0, 90), table.slice(90), again], delay=3)
+    assert totals["late"] == 10
+    assert totals["events"] == 100
+    assert same(found, as_rows(acep.match(table, query)))
+    # After the end all is late.
+    _, _, totals = stream(job, [table.slice(95)], states=states)
+    assert totals["late"] == 15
+
+
+def test_an_event_at_the_watermark_is_late_and_one_after_it_is_not() -> None:
+    query = acep.regex("ab", within=10)
+    table = numbered(pa.table({"ts": [5, 9, 9], "type": list("aab")}))
+    job = the_job(table, query)
+    at = pa.table({"ts": [6, 7], "type": list("bb"), "__order": [7, 8], "__row": [7, 8]})
+    found, _, totals = stream(job, [table, table.slice(0, 0), at], delay=3, rng=None)
+    assert totals["late"] == 1
+    assert {tuple(row["bindings"]["b"]) for row in found} == {(8,), (2,)}
+
+
+def test_a_missing_time_is_an_error() -> None:
+    table = numbered(pa.table({"ts": [1, 2], "type": ["a", "b"]}))
+    job = the_job(table, acep.regex("ab", within=5))
+    broken = table.set_column(0, "ts", pa.array([1, None], pa.int64()))
+    with pytest.raises(DataError, match="`ts` is null"):
+        stream(job, [broken])
+    with pytest.raises(DataError, match="`ts` is null"):
+        batch(job, broken)
+
+
+def test_ties_do_not_depend_on_arrival() -> None:
+    table = pa.table({"ts": [1, 1, 1, 1, 2], "type": list("baabb"), "x": [1, 2, 3, None, 5]})
+    query = acep.parse("PATTERN SEQ(a p, b q) WHERE skip_till_any_match(p, q) WITHIN 5 RETURN p.x AS p, q.x AS q")
+    answers = set()
+    for seed in range(20):
+        rng = random.Random(seed)
+        order = rng.sample(range(5), 5)
+        job = the_job(table, query, seq=None, id=None)
+        mixed = table.take(pa.array(order))
+        found = batch(job, mixed)
+        again, _, _ = stream(job, rows_of(mixed, range(5), split(5, rng)), delay=3, rng=rng)
+        assert same(found, again)
+        answers.add(repr(sorted(map(repr, found))))
+    assert len(answers) == 1
+
+
+def test_ids_are_positions_in_the_partition() -> None:
+    table = pa.table({"ts": [1, 2, 3, 4, 5, 6], "type": list("axbaxb"), "k": list("uuvvvu")})
+    query = acep.regex("ab", within=9, by="k")
+    job = the_job(table, query, seq=None, id=None)
+    assert [row["bindings"] for row in batch(job, table)] == [{"a": [0], "b": [2]}]
+    found, _, _ = stream(job, rows_of(table, range(6), [2, 2]), delay=1)
+    assert [row["bindings"] for row in found] == [{"a": [0], "b": [2]}]
+
+
+# State ------------------------------------------------------------------------------------------
+
+
+def half_way(query: Any) -> tuple[Any, pa.Table, bytes]:
+    table = numbered(pa.table({"ts": range(30), "type": list("abc") * 10, "k": [0, 1, 2] * 10}))
+    job = the_job(table, query, buckets=1)
+    bucket = Bucket(job, job.pass_of(0))
+    bucket.add(table.slice(0, 20).select(job.columns))
+    bucket.advance(12)
+    return job, table, bucket.dumps()
+
+
+def test_a_state_goes_on_where_it_stood() -> None:
+    job, table, data = half_way(acep.regex("abc", within=20))
+    for _ in range(2):
+        bucket = Bucket.loads(job, job.pass_of(0), data)
+        assert len(bucket.held) == 7
+        assert bucket.held.clock == 12
+        assert (bucket.totals.events, bucket.totals.late) == (20, 0)
+        bucket.add(table.slice(12, 2).select(job.columns))
+        assert bucket.totals.late == 1
+        assert bucket.dumps() != data
+
+
+def test_another_query_is_told_and_nothing_is_lost() -> None:
+    job, table, data = half_way(acep.regex("abc", within=20, by="k"))
+    others = [
+        the_job(table, acep.regex("abc", within=21, by="k"), buckets=1),
+        the_job(table, acep.regex("abc", within=20, by="k"), buckets=2),
+        the_job(table, acep.regex("abc", within=20, by="k"), buckets=1, output="points"),
+        the_job(table, acep.regex("abc", within=20, by="k", errors=1), buckets=1),
+        the_job(table, {"x": acep.regex("abc", within=20, by="k")}, buckets=1),
+        the_job(table, acep.regex("abc", within=20, by="k"), buckets=1, id=None),
+        the_job(
+            table.append_column("new", table.column("k")), acep.regex("abc", within=20, by="k"), buckets=1, seq=None
+        ),
+    ]
+    for other in others:
+        with pytest.raises(SnapshotError, match="the checkpoint was made by another query") as told:
+            Bucket.loads(other, other.pass_of(0), data)
+        assert len(told.value.message.splitlines()) == 1
+    assert Bucket.loads(job, job.pass_of(0), data).dumps() == data
+
+
+def test_damage_is_told() -> None:
+    job, _, data = half_way(acep.regex("abc", within=20, by="k"))
+    rng = random.Random(1)
+    for _ in range(200):
+        bad = bytearray(data)
+        bad[rng.randrange(len(bad))] ^= 1 << rng.randrange(8)
+        with pytest.raises(SnapshotError):
+            Bucket.loads(job, job.pass_of(0), bytes(bad))
+    for size in (0, 3, 24, len(data) // 2, len(data) - 1):
+        with pytest.raises(SnapshotError):
+            Bucket.loads(job, job.pass_of(0), data[:size])
+
+
+def test_idle_keys_are_forgotten() -> None:
+    query = acep.regex("ab", within=10, by="k")
+    size = 300
+    table = pa.table({"ts": range(size), "type": ["a"] * size, "k": [f"key {i}" for i in range(size)]})
+    quiet = pa.table({"ts": range(1000, 1003), "type": ["a"] * 3, "k": ["x"] * 3})
+    table = numbered(pa.concat_tables([table, quiet]))
+    job = the_job(table, query)
+    batches = rows_of(table, range(table.num_rows), [100, 100, 100, 1, 1])
+    _, states, _ = stream(job, batches, delay=1, end=False)
+    for number, state in states.items():
+        bucket = Bucket.loads(job, job.pass_of(number), state.get[0])
+        live = [core.core.partitions for core in bucket.stream._cores]
+        assert all(set(partitions) <= {("x",)} for partitions in live)
+
+
+# Passes -----------------------------------------------------------------------------------------
+
+
+def test_queries_share_a_pass_where_they_share_an_attribute() -> None:
+    table = pa.table({"ts": [1], "type": ["a"], "k": [1], "l": [1], "m": [1]})
+
+    def by(*names: str, **options: Any) -> Any:
+        return acep.regex("ab", within=5, by=list(names) or None, **options)
+
+    queries = [by("k", "l"), by("l"), by("m"), by(), by("k", strategy="strict_contiguity"), by("l", "m")]
+    job = the_job(numbered(table), queries, buckets=4)
+    told = [(part.queries, part.keys, part.first, part.size) for part in job.passes]
+    assert told == [((0, 1, 5), ("l",), 0, 4), ((2,), ("m",), 4, 4), ((3, 4), (), 8, 1)]
+    assert [job.pass_of(b).keys for b in (0, 3, 4, 8)] == [("l",), ("l",), ("m",), ()]
+    assert passes_of([], 4) == ()
+
+
+def test_several_queries_at_once_give_what_each_gives() -> None:
+    rng = random.Random(3)
+    size = 120
+    columns = {
+        "ts": sorted(rng.randrange(200) for _ in range(size)),
+        "type": rng.choices("abc", k=size),
+        "k": rng.choices(["u", "v", None], k=size),
+        "l": rng.choices([1.5, 2.5, float("nan")], k=size),
+    }
+    table = numbered(pa.table(columns))
+    queries = {
+        "k": acep.regex("ab", within=10, by="k"),
+        "kl": acep.regex("a(b|c)c", within=20, by=["k", "l"], errors=1),
+        "l": acep.parse("PATTERN SEQ(a x, b y) WHERE skip_till_next_match(x, y) { [l] } WITHIN 9 RETURN y.ts AS t"),
+        "all": acep.regex("abc", within=3, strategy="strict_contiguity"),
+    }
+    job = the_job(table, queries)
+    found, _, _ = stream(job, rows_of(table, range(size), [30, 30, 30]), delay=1, rng=rng)
+    for rows in (batch(job, table), found):
+        for name, query in queries.items():
+            exact = as_rows(acep.match(table, query))
+            ours = [{n: v for n, v in row.items() if n != "query"} for row in rows if row["query"] == name]
+            assert exact
+            assert len(ours) == len(exact), name
+            for row in ours:
+                row["key"] = {n: v for n, v in row["key"].items() if v is not None}
+                row["values"] = {n: v for n, v in (row["values"] or {}).items() if v is not None}
+            ours = [{n: v for n, v in row.items() if v or n not in ("key", "values")} for row in ours]
+            assert same(ours, exact), name
