@@ -9,17 +9,34 @@ from importlib.resources import files
 from itertools import combinations
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import acep
 from acep.errors import QueryError
+from acep.pattern.expressions import (
+    Aggregate,
+    Attribute,
+    Between,
+    Binary,
+    Call,
+    Duration,
+    Expr,
+    In,
+    IsNull,
+    Length,
+    Like,
+    Literal,
+    Timestamp,
+    Unary,
+)
 from acep.pattern.printing import canonical, expression_text, pattern_text, tree_lines
 from acep.pattern.spelling import name_text
 from acep.pattern.times import UNITS, duration_text, exact_number, read_timestamp, read_window, timestamp_text
-from acep.pattern.tree import Component, Query
+from acep.pattern.tree import Choice, Component, EventSet, Negation, Node, Query, Repeat, Sequence, Within
+from acep.pattern.walk import mentioned
 from tests.pattern.test_letters import EXPRESSIONS as LETTERS
-from tests.pattern.test_sase import EXPRESSIONS, PATTERNS, QUERY_3
+from tests.pattern.test_sase import EXPRESSIONS, PATTERNS, QUERY_3, bare
 
 BASE = "PATTERN SEQ(A a, B b) WHERE a.x = 1 WITHIN 5"
 
@@ -154,6 +171,115 @@ def test_tree() -> None:
         "    component a: a",
         "  within 5",
     ]
+
+
+# ---- random queries, from tree to text and back
+
+NAMES = st.sampled_from(["x", "y", "odd name", 'say "so"', "LEN", "from", "ts", "größe", "`"])
+ATTRIBUTES = st.one_of(
+    st.builds(Attribute, st.just("a"), st.sampled_from([None, "i", "i-1", "last", 1, 2]), NAMES),
+    st.builds(Attribute, st.sampled_from(["b", "my var"]), st.just(None), NAMES),
+)
+AGGREGATES = st.builds(
+    Aggregate, st.sampled_from(["avg", "sum", "count"]), st.just("a"), st.sampled_from(["all", "before"]), NAMES
+)
+NUMBERS = st.recursive(
+    st.one_of(
+        ATTRIBUTES,
+        AGGREGATES,
+        st.builds(Length, st.just("a")),
+        st.builds(Literal, st.integers(-(2**63), 2**63 - 1)),
+        st.builds(Literal, st.floats(allow_nan=False, allow_infinity=False)),
+    ),
+    lambda inner: st.one_of(
+        st.builds(Binary, st.sampled_from("+-*/%"), inner, inner),
+        st.builds(Unary, st.just("-"), st.one_of(ATTRIBUTES, AGGREGATES)),
+        st.builds(Call, st.just("abs"), st.tuples(inner)),
+        st.builds(Call, st.just("greatest"), st.tuples(inner, inner)),
+    ),
+    max_leaves=6,
+)
+TEXTS = st.one_of(
+    ATTRIBUTES, st.builds(Literal, st.text(max_size=8)), st.builds(Call, st.just("lower"), st.tuples(ATTRIBUTES))
+)
+CONDITIONS = st.recursive(
+    st.one_of(
+        st.builds(Binary, st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), NUMBERS, NUMBERS),
+        st.builds(Binary, st.sampled_from(["=", "<"]), TEXTS, TEXTS),
+        st.builds(In, NUMBERS, st.lists(NUMBERS, min_size=1, max_size=3).map(tuple), st.booleans()),
+        st.builds(Between, NUMBERS, NUMBERS, NUMBERS, st.booleans()),
+        st.builds(Like, TEXTS, st.text(max_size=8), st.booleans()),
+        st.builds(IsNull, NUMBERS, st.booleans()),
+        st.builds(Binary, st.just(">"), ATTRIBUTES, st.builds(Duration, st.integers(-(10**18), 10**18).map(Fraction))),
+        st.builds(Binary, st.just(">"), ATTRIBUTES, st.builds(Timestamp, st.integers(-(2**62), 2**62))),
+    ),
+    lambda inner: st.one_of(
+        st.builds(Unary, st.just("not"), inner),
+        st.builds(Binary, st.just("or"), inner, inner),
+        st.builds(Binary, st.just("=" ), inner, inner),
+    ),
+    max_leaves=4,
+)  # fmt: skip
+
+
+@given(st.lists(CONDITIONS, max_size=3))
+def test_random_conditions_are_read_as_they_are_written(conditions: list[Expr]) -> None:
+    assume(all(mentioned(e) for e in conditions))
+    pattern = Sequence((Repeat(Component("a", ("A",)), 1, None), Component("b", ("B",)), Component("my var", ())))
+    query = Query("", pattern, where=tuple(conditions))
+    again = acep.parse(canonical(query))
+    assert canonical(again) == canonical(query)
+    if not any(" OR " in expression_text(e) for e in conditions):  # a chain of ORs may be grouped in another way
+        assert tuple(bare(e) for e in again.where) == query.where
+
+
+TYPES = st.sampled_from([(), ("A",), ("A", "B"), ("my type",), ("where",)])
+BOUNDS = st.sampled_from([(0, 1), (0, None), (1, None), (2, 2), (2, 5), (3, None), (0, 4)])
+
+
+@st.composite
+def patterns(draw: st.DrawFn) -> Node:
+    """A pattern in its plain form: no sequence in a sequence, no choice in a choice, each variable once."""
+    count = 0
+
+    def component() -> Component:
+        nonlocal count
+        count += 1
+        return Component(f"v{count}", draw(TYPES))
+
+    def leaf() -> Component | Repeat:
+        return Repeat(component(), *draw(BOUNDS)) if draw(st.booleans()) else component()
+
+    def node(depth: int, without: str) -> Node:
+        kinds = [k for k in ("leaf", "leaf", "sequence", "choice", "set", "group") if k != without]
+        kind = draw(st.sampled_from(kinds)) if depth else "leaf"
+        size = draw(st.integers(2, 3))
+        match kind:
+            case "sequence":
+                items = [node(depth - 1, "sequence") for _ in range(size)]
+                if draw(st.booleans()):
+                    items.insert(1, Negation(component().var, draw(TYPES)))
+                return Sequence(tuple(items))
+            case "choice":
+                return Choice(tuple(node(depth - 1, "choice") for _ in range(size)))
+            case "set":
+                return EventSet(tuple(leaf() for _ in range(size)))
+            case "group":
+                inner = draw(st.sampled_from(["sequence", "choice"]))
+                part = node(depth - 1, "sequence")
+                items = (part, node(depth - 1, inner)) if inner == "sequence" else (part,)
+                whole = Sequence(items) if len(items) > 1 else part
+                return whole if isinstance(whole, (Component, Repeat)) else Repeat(whole, *draw(BOUNDS))
+            case _:
+                return leaf()
+
+    return node(3, "")
+
+
+@given(patterns())
+def test_random_patterns_are_read_as_they_are_written(pattern: Node) -> None:
+    query = Query("", pattern, within=Within(Fraction(5), "ticks"))
+    assert acep.parse(canonical(query)).pattern == pattern
 
 
 # ---- names, units, times
