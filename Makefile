@@ -73,7 +73,7 @@ test-wheel: wheel  ## install the wheel by itself, and try it
 	cd $(BARE) && bin/python -m pip check
 	cd $(BARE) && bin/python -W error -c 'import acep, acep.learning, acep.sketches'
 	cd $(BARE) && bin/acep --help > help.txt && test -s help.txt
-	cd $(BARE) && ! ls -d lib/python3.*/site-packages/* | grep -E '/(learning|sketches|experiments|notebooks|tests)$$'
+	cd $(BARE) && ! ls -d lib/python3.*/site-packages/* | grep -E '/(learning|sketches|examples|experiments|notebooks|tests)$$'
 	$(BARE)/bin/python -m pip install --quiet pandas
 	cd $(BARE) && bin/python -W error -c "$$TRY_PANDAS"
 

@@ -68,7 +68,7 @@ def test_imports_go_one_way(name: str, path: Path) -> None:
     assert own in BELOW or own in TOP, f"{own} has no place in the order of imports: give it one in BELOW"
     for line, imported in imports(name, path):
         first = imported.split(".")[0]
-        assert first not in ("experiments", "notebooks", "tests", "learning", "sketches"), (
+        assert first not in ("examples", "experiments", "notebooks", "tests", "learning", "sketches"), (
             f"{path.name}:{line} imports {imported}, which is not installed under that name"
         )
         if first == "acep" and own not in TOP:
