@@ -159,7 +159,7 @@ class Conjunct:
     """For the variables with ``[i]``, the greatest n of an ``a[n]`` beside it: it speaks of ``i > n`` only."""
 
     @staticmethod
-    def of(expr: x.Expr) -> Conjunct:
+    def of(expr: x.Expr, kleene: set[str]) -> Conjunct:
         used = list(leaves(expr))
         attributes = [leaf for leaf in used if isinstance(leaf, x.Attribute)]
         walking = {leaf.var for leaf in attributes if leaf.index in ("i", "i-1")}
@@ -176,9 +176,12 @@ class Conjunct:
             those(lambda leaf: True),
             those(
                 lambda leaf: (
-                    isinstance(leaf, x.Length)
-                    or (isinstance(leaf, x.Aggregate) and leaf.scope == "all")
-                    or (isinstance(leaf, x.Attribute) and leaf.index == "last")
+                    leaf.var in kleene  # of a variable that binds one event there is nothing to wait for
+                    and (
+                        isinstance(leaf, x.Length)
+                        or (isinstance(leaf, x.Aggregate) and leaf.scope == "all")
+                        or (isinstance(leaf, x.Attribute) and leaf.index == "last")
+                    )
                 )
             ),
             those(
@@ -311,7 +314,7 @@ class Reading:
                 var = ref.var if isinstance(ref, x.Attribute) and ref.index is None else None
                 if isinstance(ref, x.Attribute) and var in self.kleene - self.in_group and ref.name not in ties:
                     others.append(x.Binary("=", ref, x.Attribute(ref.var, "i-1", ref.name)))
-        conjuncts = [Conjunct.of(expr) for expr in others]
+        conjuncts = [Conjunct.of(expr, self.kleene) for expr in others]
         self.conjuncts = [c for c in conjuncts if not c.vars & self.negated]
         self.of_negations = [c for c in conjuncts if c.vars & self.negated]
 

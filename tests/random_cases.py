@@ -350,7 +350,21 @@ class Predicates:
                 f"{v}.s = 'p'": 0.7,
                 f"{v}.s LIKE 'p%'": 0.4,
                 f"coalesce({v}.{column}, 1) {self.compare()} {n}": 0.4,
+                # As of a repetition, of a variable that binds one event.
+                f"{v}{self.whole(var)}": 0 if var.kleene or var.negated else 0.6,
             },
+        )
+
+    def whole(self, var: Var) -> str:
+        """What can be said of a whole repetition, behind the variable's name."""
+        column, op, n = self.column(), self.compare(), self.rng.randint(0, 3)
+        return self.rng.choice(
+            (
+                f".LEN {op} 1",
+                f"[1].{column} {op} {n}",
+                f"[{var.name}.LEN].{column} {op} {n}",
+                f".x {op} sum({var.name}[].y)",
+            )
         )
 
     def pair(self, one: Var, two: Var) -> str:
@@ -389,7 +403,7 @@ class Predicates:
                 f"{a}[i].{c} {op} {w}": 1,
                 f"{a}[i].{c} {op} {a}[i-1].{c}": 3,
                 f"{a}.{c} {op} prev({a}.{c})": 0.7,
-                f"{a}[i].{c} {op} {function}({a}[..i-1].{c})": 2.5,
+                f"{a}[i].{c} {op} {function}({a}[..i-1].{c})": 4,
                 f"{a}[i].{c} {op} count({a}[..i-1])": 0.7,
                 f"{a}[i].{c} >= {a}[1].{c}": 1,
                 f"{a}[1].{c} {op} {a}[i].{self.column()}": 0.3,
@@ -398,7 +412,7 @@ class Predicates:
                 f"{w} {op} {a}[{a}.LEN].{c}": 2,
                 f"{a}[{a}.LEN].{c} {op} {a}[1].{c}": 0.7,
                 f"{a}.LEN {op} {max(n, 1)}": 1,
-                f"{function}({a}[].{c}) {op} {w}": 1.5,
+                f"{function}({a}[].{c}) {op} {w}": 3,
                 f"count({a}[]) <= {n + 1}": 0.7,
                 f"{a}.{c} <= max({a}[].y)": 0.4,
             },
