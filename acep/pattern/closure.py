@@ -80,7 +80,7 @@ def _member(expr: Expr, kleene: Collection[str]) -> Member | None:
             return None
         plain = expr.index == "i" or expr.var not in kleene
         return replace(expr, index=None if plain else expr.index, span=None)
-    if isinstance(expr, (Literal, Timestamp, Duration)):
+    if isinstance(expr, (Literal, Timestamp, Duration)) and expr != Literal(None, expr.span):
         return replace(expr, span=None)
     return None
 

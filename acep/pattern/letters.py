@@ -61,7 +61,7 @@ def regex(
             within=window_of(within),
             output=_output(output),
             errors=checked_errors(errors),
-            weights=checked_weights(weights or {}, variables(node)),
+            weights=checked_weights({} if weights is None else weights, variables(node)),
             letters=True,
         )
     except QueryError as error:

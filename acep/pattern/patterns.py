@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from acep.pattern.expressions import Span
+from acep.pattern.spelling import is_reserved
 from acep.pattern.syntax import Branch, branches, fail, name, quoted, span, tokens
 from acep.pattern.tree import Choice, Component, EventSet, Negation, Node, Repeat, Sequence
 from acep.pattern.walk import components
@@ -13,12 +14,7 @@ from acep.pattern.walk import components
 __all__ = ["HIGHEST", "Places", "bounds", "one_after_another", "one_of", "pattern", "repeated"]
 
 HIGHEST = 10_000
-"""The greatest bound of a repetition, and the greatest number of positions of a pattern."""
-
-_RESERVED = {
-    "and", "or", "not", "in", "between", "like", "is", "true", "false", "null", "as", "pattern", "from", "where",
-    "within", "having", "return", "output", "all",
-}  # fmt: skip
+"""The greatest bound of a repetition."""
 
 
 @dataclass
@@ -195,7 +191,7 @@ def _declared(branch: Branch, types: tuple[str, ...], kind: Branch, places: Plac
     variable = found[0]
     named = branches(variable, "name")[0]
     var = name(named)
-    if var.lower() in _RESERVED and tokens(named)[0].type == "NAME":
+    if is_reserved(var) and tokens(named)[0].type == "NAME":
         raise fail(
             f"{quoted(var)} is a word of the language", named, f"choose another name, or write `{var}` in backquotes"
         )

@@ -45,7 +45,7 @@ def parse(text: str, *, errors: Errors = 0, weights: Weights | None = None) -> Q
         raise QueryError(f"a query is a text, not {type(text).__name__}")
     try:
         tree = read("sase", text)
-        return _query(branches(tree)[0], text, checked_errors(errors), weights or {})
+        return _query(branches(tree)[0], text, checked_errors(errors), {} if weights is None else weights)
     except QueryError as error:
         raise error.located(text) from None
 

@@ -24,24 +24,33 @@ from acep.pattern.expressions import (
 from acep.pattern.times import duration_text, timestamp_text
 from acep.pattern.tree import Strategy
 
-__all__ = ["attribute_text", "condition_text", "expression_text", "name_text", "quoted_text"]
+__all__ = ["RESERVED", "attribute_text", "condition_text", "expression_text", "is_reserved", "name_text", "quoted_text"]
 
 _PLAIN = re.compile(r"[^\W\d]\w*")
-# Words that may mean something else where a name stands, without underscores.
-_RESERVED = {
+RESERVED = {
     "all", "and", "any", "as", "between", "earliest", "earliestmaximal", "false", "from", "having", "in", "is", "like",
     "non", "nonoverlap", "not", "null", "or", "output", "pattern", "return", "seq", "timestamp", "true", "where",
     "within", *(s.value.replace("_", "") for s in Strategy),
 }  # fmt: skip
+"""Words that mean something else where a name stands, in lower case, without underscores."""
 
 # How tightly an operator binds; a part that binds less is put in parentheses.
 _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _SIGN, _ATOM = range(8)
 _LEVELS = {"or": _OR, "and": _AND, "+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "%": _PRODUCT}
 
 
+def is_reserved(name: str) -> bool:
+    """Whether a name is a word of the language.
+
+    >>> is_reserved("Where"), is_reserved("non_overlap"), is_reserved("price")
+    (True, True, False)
+    """
+    return name.lower().replace("_", "") in RESERVED
+
+
 def name_text(name: str) -> str:
     """A variable or type as it can be read again."""
-    if _PLAIN.fullmatch(name) and name.lower().replace("_", "") not in _RESERVED:
+    if _PLAIN.fullmatch(name) and not is_reserved(name):
         return name
     return "`" + name.replace("`", "``") + "`"
 

@@ -74,6 +74,15 @@ def test_a_query_is_a_text() -> None:
         acep.regex(None, within=5)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("keyword", ["WHERE", "WITHIN", "skip_till_any_match", "5 sec", "min", "IS", "AND"])
+def test_letters_that_only_look_like_a_keyword(keyword: str) -> None:
+    for plain, other in (("s", "\N{LATIN SMALL LETTER LONG S}"), ("i", "\N{LATIN SMALL LETTER DOTLESS I}")):
+        word = keyword.lower().replace(plain, other)
+        for text in ("PATTERN A a WHERE a.x > 1 " + word, "PATTERN A a WHERE " + word, "PATTERN A a " + word + " 5"):
+            settle(text)
+            settle(text + " a.x > 1")
+
+
 # ---- hostile text: an error or a query, and soon
 
 WHERE = "PATTERN SEQ(A a) WHERE "
