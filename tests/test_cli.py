@@ -419,3 +419,71 @@ def test_the_script_is_installed() -> None:
         pytest.skip("acep is not installed into this interpreter")
     done = subprocess.run([script, "--version"], capture_output=True, text=True, check=True, env={**os.environ})
     assert done.stdout == f"acep {acep.__version__}\n"
+
+
+# why ---------------------------------------------------------------------------------------------
+
+
+def test_why(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", "query.acep", "events.csv", "--key", "MSFT"]) == 0
+    assert capsys.readouterr().out == (
+        "symbol=MSFT: 2 events, no match\n"
+        "furthest: nothing is bound: a is needed first\n"
+        "  event 1 is no a: a[1].price = 10 does not hold (a[1].price = 7)\n"
+        "  event 3 is no a: a[1].price = 10 does not hold (a[1].price = 6)\n"
+        "then no event could begin a match\n"
+    )
+    assert main(["why", "query.acep", "events.csv", "--key", "symbol=AAPL"]) == 0
+    assert capsys.readouterr().out == "symbol=AAPL: 4 events, 1 match\n"
+    assert main(["why", "re:abd", "letters.csv", "--within", "50"]) == 0
+    assert "furthest: a=0 b=3; d is needed next\n" in capsys.readouterr().out
+    query = "PATTERN SEQ(a x, ~ANY y, b z) WITHIN 9 HAVING z.ts > 9"
+    assert main(["why", query, "letters.csv"]) == 0
+    assert "  event 1 breaks ~y: no such event may come there\n" in capsys.readouterr().out
+    assert main(["why", "PATTERN SEQ(a x, b z) WITHIN 9 HAVING z.ts > 9", "letters.csv"]) == 0
+    assert "  event 3 is refused by HAVING: z.ts > 9 does not hold\n" in capsys.readouterr().out
+
+
+def test_why_shortens_a_long_list(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("many.csv").write_text("ts,type,x\n0,a,0\n" + "".join(f"{i},b,{i}\n" for i in range(1, 40)))
+    assert main(["why", "PATTERN SEQ(a p, b q) WHERE q.x > 100 WITHIN 99", "many.csv"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 14
+    assert lines[-2] == "  ... and 29 more"
+
+
+KEYS = "ts,type,i,f,b,day\n1,a,7,0.5,true,2024-01-02\n2,b,7,0.5,true,2024-01-02\n"
+
+
+@pytest.mark.parametrize(
+    ("by", "key", "named"),
+    [
+        ("i", "7", "i=7"),
+        ("f", "0.5", "f=0.5"),
+        ("b", "TRUE", "b=True"),
+        ("day", "2024-01-02", "day=2024-01-02"),
+        ("i,f", "f=0.5, i=7", "i=7, f=0.5"),
+    ],
+)
+def test_keys_of_every_kind(by: str, key: str, named: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("keys.csv").write_text(KEYS)
+    assert main(["why", "re:ab", "keys.csv", "--within", "5 s", "--unit", "s", "--by", by, "--key", key]) == 0
+    assert capsys.readouterr().out == f"{named}: 2 events, 1 match\n"
+
+
+@pytest.mark.parametrize(
+    ("by", "key", "said"),
+    [
+        ("i", "8", "there is no event with i=8"),
+        ("i", "seven", "--key: 'seven' is no int"),
+        ("b", "maybe", "--key: 'maybe' is no bool"),
+        ("i,f", "7", "does not name i and f"),
+        ("i,f", None, "--key must say which i and f"),
+        (None, "7", "the query has no partition attribute"),
+    ],
+)
+def test_keys_that_are_none(by: str | None, key: str | None, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("keys.csv").write_text(KEYS)
+    options = [*(["--by", by] if by else []), *(["--key", key] if key else [])]
+    assert main(["why", "re:ab", "keys.csv", "--within", "5", *options]) == 2
+    assert said in capsys.readouterr().err

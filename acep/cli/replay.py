@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 
 from acep.cli.inputs import column_names, load_query
 
@@ -18,15 +19,16 @@ def run(args: argparse.Namespace) -> None:
     from acep.spark.replay import replay
 
     watermark = args.watermark
-    done = replay(
-        query,
-        args.events,
-        chunk=args.chunk,
-        watermark=int(watermark) if watermark is not None and watermark.isdecimal() else watermark,
-        checkpoint=args.checkpoint,
-        **column_names(args),
-    )
-    target, form = (sys.stdout, "jsonl") if args.output is None else (args.output, None)
-    write_table(done.table(args.limit), target, form)
+    with tempfile.TemporaryDirectory(prefix="acep-replay-") as folder:
+        done = replay(
+            query,
+            args.events,
+            chunk=args.chunk,
+            watermark=int(watermark) if watermark is not None and watermark.isdecimal() else watermark,
+            checkpoint=args.checkpoint or folder,
+            **column_names(args),
+        )
+        target, form = (sys.stdout, "jsonl") if args.output is None else (args.output, None)
+        write_table(done.table(args.limit), target, form)
     sys.stdout.flush()
     sys.stderr.write(f"{done}\n")

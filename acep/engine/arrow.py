@@ -12,7 +12,7 @@ import pyarrow as pa
 from acep.engine.columns import UNIT_NS
 from acep.engine.found import Found
 from acep.engine.matches import Bundle, Matches, Point, whole
-from acep.engine.tables import time_types
+from acep.engine.tables import attribute_tick, time_types
 from acep.engine.times import time_type
 from acep.plan.schema import Kind, Schema
 
@@ -123,11 +123,12 @@ def _values_column(values: list[Any], kind: Kind | None, schema: Schema, column:
 
 def _time_column(ticks: list[int | None], schema: Schema, column: str) -> pa.Array:
     """Ticks as the type that the time column has in the input, or a timestamp where that is unknown."""
-    held = time_types(schema).get(column, time_type(schema.tick_ns))
-    if pa.types.is_integer(held) or schema.tick_ns is None:
+    tick = attribute_tick(schema) if column != schema.ts or schema.instants else None
+    held = time_types(schema).get(column, time_type(tick))
+    if pa.types.is_integer(held) or tick is None:
         return pa.array(ticks, held if pa.types.is_integer(held) else pa.int64())
     unit = UNIT_NS["d"] if pa.types.is_date32(held) else UNIT_NS["ms" if pa.types.is_date64(held) else held.unit]
-    factor = schema.tick_ns / Fraction(unit)
+    factor = tick / Fraction(unit)
     numbers = [None if t is None else t * factor.numerator // factor.denominator for t in ticks]
     if pa.types.is_date32(held):
         return pa.array(numbers, pa.int32()).cast(held)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from acep.engine.found import Found, Id
 from acep.engine.report import Report
-from acep.engine.tables import ticks_to_input, time_types
-from acep.engine.times import from_ticks
+from acep.engine.tables import key_to_input, ticks_to_input
 from acep.plan.schema import Kind, Schema
 
 if TYPE_CHECKING:
@@ -95,8 +94,7 @@ class Matches(Sequence[Match]):
         self.report = report or Report(matches=len(found))
         self.window = window
         self.return_kinds = return_kinds
-        times = time_types(schema)
-        self._key_times = {k: times.get(k) for k in keys if schema.kind(k) is Kind.TIMESTAMP}
+        self._time_keys = any(schema.kind(k) is Kind.TIMESTAMP for k in keys)
         self._instants = [i for i, kind in enumerate(return_kinds) if kind is Kind.TIMESTAMP]
 
     @classmethod
@@ -159,10 +157,7 @@ class Matches(Sequence[Match]):
         )
 
     def _key(self, key: tuple[Any, ...]) -> dict[str, Any]:
-        named = dict(zip(self.keys, key, strict=True))
-        for name, held in self._key_times.items():
-            named[name] = from_ticks([named[name]], self.schema.tick_ns, held)[0] if held else named[name]
-        return named
+        return key_to_input(key, self.keys, self.schema) if self._time_keys else dict(zip(self.keys, key, strict=True))
 
     def _instant(self, ticks: Any) -> Any:
         return ticks_to_input([ticks], self.schema)[0] if self.schema.instants else ticks

@@ -17,7 +17,16 @@ from acep.engine.times import from_ticks, time_type
 from acep.errors import DataError, suggest
 from acep.plan.schema import Kind, Schema
 
-__all__ = ["InputSchema", "events_of", "schema_of", "ticks_to_input", "time_types", "to_table"]
+__all__ = [
+    "InputSchema",
+    "attribute_tick",
+    "events_of",
+    "key_to_input",
+    "schema_of",
+    "ticks_to_input",
+    "time_types",
+    "to_table",
+]
 
 
 @dataclass(frozen=True)
@@ -118,6 +127,30 @@ def time_types(schema: Schema) -> dict[str, pa.DataType]:
     return {schema.ts: default} | dict(schema.times if isinstance(schema, InputSchema) else ())
 
 
+def attribute_tick(schema: Schema) -> Fraction | None:
+    """The length of a tick of the time columns other than ``ts``: that of ``ts``, or the finest unit among
+    them where ``ts`` is an integer of unknown unit."""
+    if schema.tick_ns is None and isinstance(schema, InputSchema):
+        units = [unit for _, held in schema.times if (unit := tick_of(held)) is not None]
+        return Fraction(min(units)) if units else None
+    return schema.tick_ns
+
+
+def key_to_input(key: tuple[Any, ...], names: tuple[str, ...], schema: Schema) -> dict[str, Any]:
+    """The values of partition attributes by name, times as they were in the input.
+
+    >>> schema = schema_of(pa.schema({"ts": pa.int64(), "day": pa.date32()}))
+    >>> key_to_input((86400,), ("day",), schema)
+    {'day': datetime.date(1970, 1, 2)}
+    """
+    named = dict(zip(names, key, strict=True))
+    for name in names:
+        held = time_types(schema).get(name) if schema.kind(name) is Kind.TIMESTAMP else None
+        if held is not None:
+            (named[name],) = from_ticks([named[name]], attribute_tick(schema), held)
+    return named
+
+
 def ticks_to_input(values: Iterable[int | None], schema: Schema) -> list[Any]:
     """Ticks of ``ts`` as they were in the input: integers, or dates and times (:func:`acep.engine.times.from_ticks`).
 
@@ -150,7 +183,7 @@ def events_of(table: pa.Table, schema: Schema, columns: tuple[str, ...], *, base
         if name is not None and name not in names:
             raise DataError(f"there is no column `{name}`", hint=suggest(name, names))
     size = table.num_rows
-    tick = schema.tick_ns or _finest(table.schema) or 1
+    tick = attribute_tick(schema) or _finest(table.schema) or 1
     _check_ts(schema.ts, table.column(schema.ts).type)
     ts = _no_nulls(schema.ts, table, tick, base)
     seq = _no_nulls(schema.seq, table, tick, base) if schema.seq is not None else None

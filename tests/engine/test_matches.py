@@ -12,7 +12,7 @@ import pytest
 
 from acep.engine.found import Counts, Found
 from acep.engine.matches import Bundle, Match, Matches, Point, Report
-from acep.engine.tables import schema_of
+from acep.engine.tables import events_of, schema_of
 from acep.plan.schema import Kind, Schema
 
 INTEGERS = schema_of(pa.schema({"ts": pa.int32(), "type": pa.string(), "k": pa.string(), "name": pa.string()}))
@@ -104,6 +104,17 @@ def test_times_are_those_of_the_input(held: pa.DataType, start: Any, end: Any) -
         assert table.schema.field("key").type.field("day").type == (other or pa.date32())
         assert matches.bundles()[0].end == end
         assert np.datetime64(match.key["day"]) == np.datetime64("1970-01-02")
+
+
+@pytest.mark.parametrize("unit", [None, "s", "d"])
+def test_a_time_as_key_beside_an_integer_ts(unit: str | None) -> None:
+    table = pa.table({"ts": [1], "day": pa.array([dt.date(2024, 1, 2)])})
+    schema = schema_of(table.schema, unit=unit)
+    (day,) = events_of(table, schema, ("day",)).columns["day"]
+    matches = Matches.from_found([Found((day,), 1, 1, 0, (("a", (0,)),), 1)], schema=schema, keys=("day",))
+    assert matches[0].key == {"day": dt.date(2024, 1, 2)}
+    assert matches.to_arrow().to_pylist()[0]["key"] == {"day": dt.date(2024, 1, 2)}
+    assert matches.to_arrow().schema.field("start").type == pa.int64()
 
 
 def test_the_arrow_table() -> None:

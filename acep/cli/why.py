@@ -1,0 +1,136 @@
+"""``acep why``: for one key, how far its events came, and what failed there."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from acep.cli.inputs import column_names, load_events, load_query
+from acep.errors import DataError, suggest
+
+if TYPE_CHECKING:
+    from acep.engine.found import Events
+    from acep.engine.furthest import Furthest
+    from acep.plan.compile import Plan
+    from acep.plan.schema import Schema
+
+MOST = 10
+
+
+def run(args: argparse.Namespace) -> None:
+    """Look at the events of the key, and tell."""
+    query = load_query(args)
+    from acep.engine.furthest import furthest
+    from acep.engine.tables import events_of, key_to_input, schema_of
+    from acep.plan.compile import compile_query
+
+    table = load_events(args.events, query, args)
+    schema = schema_of(table.schema, **column_names(args))
+    plan = compile_query(query, schema)
+    events = events_of(table, schema, tuple(dict.fromkeys([*plan.columns, *plan.keys])))
+    key = _key(args.key, plan, events, schema)
+    found = furthest(plan, events, key)
+    sys.stdout.writelines(line + "\n" for line in told(found, key_to_input(key, plan.keys, schema)))
+
+
+def told(found: Furthest, key: dict[str, Any]) -> Iterator[str]:
+    r"""What is printed.
+
+    >>> from acep.engine.furthest import Failure, Furthest
+    >>> one = Failure(9, "b", "b.price < a.price does not hold (b.price = 5, a.price = 4)")
+    >>> found = Furthest(3, 0, "b is needed next", {"a": (0, 3)}, (one,), "the stream ended")
+    >>> print("\n".join(told(found, {"k": "x"})))
+    k=x: 3 events, no match
+    furthest: a=0,3; b is needed next
+      event 9 is no b: b.price < a.price does not hold (b.price = 5, a.price = 4)
+    then the stream ended
+    """
+    name = ", ".join(f"{column}={value}" for column, value in key.items()) or "the stream"
+    number = {0: "no match", 1: "1 match"}.get(found.matches, f"{found.matches:,} matches")
+    yield f"{name}: {found.events:,} event{'' if found.events == 1 else 's'}, {number}"
+    if found.matches:
+        return
+    bound = " ".join(f"{var}={','.join(map(str, ids))}" for var, ids in found.bound.items())
+    yield f"furthest: {bound + '; ' if bound else ''}{found.state}"
+    for failure in found.failed[:MOST]:
+        how = "breaks" if failure.arc.startswith("~") else "is refused by" if failure.arc == "HAVING" else "is no"
+        yield f"  event {failure.id} {how} {failure.arc}: {failure.reason}"
+    if len(found.failed) > MOST:
+        yield f"  ... and {len(found.failed) - MOST:,} more"
+    yield f"then {found.ended}"
+
+
+# Keys -------------------------------------------------------------------------------------------
+
+
+def _key(text: str | None, plan: Plan, events: Events, schema: Schema) -> tuple[Any, ...]:
+    """The values of the partition attributes that the user means."""
+    if not plan.keys:
+        if text is not None:
+            raise DataError("the query has no partition attribute", hint="leave out --key")
+        return ()
+    from acep.engine.tables import key_to_input
+
+    columns = [_column(name, events, schema) for name in plan.keys]
+    there: dict[tuple[Any, ...], None] = dict.fromkeys(key for key in zip(*columns, strict=True) if None not in key)
+    shown = {", ".join(str(v) for v in key_to_input(key, plan.keys, schema).values()): key for key in there}
+    if text is None:
+        some = ", ".join(list(shown)[:3])
+        raise DataError(f"--key must say which {' and '.join(plan.keys)}", hint=f"such as {some}" if some else None)
+    parts = _parts(text, plan.keys)
+    kinds = [schema.kind(name) for name in plan.keys]
+    wanted = tuple(_value(part, kind, schema) for part, kind in zip(parts, kinds, strict=True))
+    if wanted not in there:
+        near = suggest(", ".join(parts), shown)
+        named = ", ".join(f"{name}={part}" for name, part in zip(plan.keys, parts, strict=True))
+        raise DataError(f"there is no event with {named}", hint=near)
+    return wanted
+
+
+def _column(name: str, events: Events, schema: Schema) -> list[Any]:
+    if name == schema.ts:
+        return list(events.ts)
+    return list(events.types) if name == schema.type else events.columns[name]
+
+
+def _parts(text: str, keys: tuple[str, ...]) -> list[str]:
+    """The value of each key, from ``x=1,y=2`` in any order, or from a bare value of an only key."""
+    named: dict[str, str] = {}
+    pattern = "|".join(map(re.escape, keys))
+    if re.match(rf"\s*({pattern})\s*=", text):
+        places = [*re.finditer(rf"(?:^|,)\s*({pattern})\s*=", text)]
+        ends = [place.start() for place in places[1:]] + [len(text)]
+        named = {place[1]: text[place.end() : end].strip() for place, end in zip(places, ends, strict=True)}
+    elif len(keys) == 1:
+        named = {keys[0]: text}
+    if set(named) != set(keys):
+        example = ",".join(f"{key}=..." for key in keys)
+        raise DataError(f"--key {text} does not name {' and '.join(keys)}", hint=f"write --key {example}")
+    return [named[key] for key in keys]
+
+
+def _value(text: str, kind: Any, schema: Schema) -> Any:
+    from acep.engine.tables import attribute_tick
+    from acep.plan.schema import Kind
+
+    try:
+        if kind is Kind.INT:
+            return int(text)
+        if kind is Kind.FLOAT:
+            return float(text)
+        if kind is Kind.BOOL:
+            return {"true": True, "false": False}[text.lower()]
+        tick = attribute_tick(schema)
+        if kind is Kind.TIMESTAMP and tick is not None:
+            time = datetime.fromisoformat(text)
+            since = (time if time.tzinfo else time.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
+            micros = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+            return int(Fraction(micros * 1000) / tick)
+    except (ValueError, KeyError):
+        raise DataError(f"--key: {text!r} is no {kind.value}") from None
+    return text
