@@ -341,13 +341,10 @@ def test_little_is_loaded_before_it_is_needed() -> None:
 def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "query.acep"]) == 0
     out = capsys.readouterr().out
-    assert [line for line in out.splitlines() if line.startswith("# ")] == [
-        "# tokens",
-        "# tree",
-        "# Thompson automaton",
-        "# arcs",
-        "# costly",
-    ]
+    headings = [line[2:] for line in out.splitlines() if line.startswith("# ")]
+    assert headings[:2] == ["tokens", "tree"]
+    assert headings[-1] == "costly"
+    assert {"Thompson automaton", "arcs", "program", "plan"} <= set(headings)
     assert "nothing that stands out" in out
     assert main(["explain", "query.acep", "--events", "events.csv", "--svg", "a.svg"]) == 0
     out = capsys.readouterr().out
