@@ -1,4 +1,4 @@
-"""Tables in: every kind of frame, every type of column, and what is said of those that do not fit."""
+"""Tables in: every type of column, order, times, and what is said of columns that do not fit."""
 
 from __future__ import annotations
 
@@ -16,108 +16,6 @@ import pytest
 from acep.engine.tables import events_of, schema_of, ticks_to_input, to_table
 from acep.errors import DataError
 from acep.plan.schema import Kind, Schema
-
-ROWS = [{"ts": 1, "type": "a", "x": 1.5}, {"ts": 2, "type": "b", "x": None}]
-COLUMNS = {"ts": [1, 2], "type": ["a", "b"], "x": [1.5, None]}
-
-
-class Stream:
-    """Any object that offers the Arrow PyCapsule interface."""
-
-    def __init__(self, table: pa.Table) -> None:
-        self.table = table
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self.table.__arrow_c_stream__(requested_schema)
-
-
-class Batch:
-    """Any object that offers one batch."""
-
-    def __init__(self, batch: pa.RecordBatch) -> None:
-        self.batch = batch
-
-    def __arrow_c_array__(self, requested_schema: object = None) -> object:
-        return self.batch.__arrow_c_array__(requested_schema)
-
-
-def _pandas() -> Any:
-    return pytest.importorskip("pandas").DataFrame(COLUMNS)
-
-
-def _polars() -> Any:
-    return pytest.importorskip("polars").DataFrame(COLUMNS)
-
-
-MAKERS = {
-    "table": lambda: pa.table(COLUMNS),
-    "batch": lambda: pa.RecordBatch.from_pydict(COLUMNS),
-    "reader": lambda: pa.table(COLUMNS).to_reader(),
-    "stream": lambda: Stream(pa.table(COLUMNS)),
-    "array": lambda: Batch(pa.RecordBatch.from_pydict(COLUMNS)),
-    "rows": lambda: ROWS,
-    "generator": lambda: (row for row in ROWS),
-    "columns": lambda: COLUMNS,
-    "columns of numpy": lambda: {"ts": np.array([1, 2]), "type": ["a", "b"], "x": np.array([1.5, np.nan])},
-    "structured": lambda: np.array([(1, "a", 1.5), (2, "b", np.nan)], [("ts", "i8"), ("type", "U1"), ("x", "f8")]),
-    "pandas": _pandas,
-    "polars": _polars,
-    "polars lazy": lambda: _polars().lazy(),
-    "columns of pandas": lambda: dict(_pandas().items()),
-    "columns of polars": lambda: _polars().to_dict(),
-}
-
-
-def columns_of(events: Any, *names: str, **roles: Any) -> dict[str, list[Any]]:
-    table = to_table(events)
-    return events_of(table, schema_of(table.schema, **roles), names).columns
-
-
-@pytest.mark.parametrize("maker", MAKERS.values(), ids=MAKERS)
-def test_every_source_gives_the_same_events(maker: Any) -> None:
-    table = to_table(maker())
-    events = events_of(table, schema_of(table.schema), ("x",))
-    assert (events.ts, events.types, events.ids) == ([1, 2], ["a", "b"], [0, 1])
-    assert events.columns == {"x": [1.5, None]}
-
-
-def test_a_named_index_of_pandas_is_a_column() -> None:
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"ts": [3, 1], "type": ["a", "b"]}).set_index("ts")
-    assert to_table(frame).column_names == ["type", "ts"]
-    assert to_table(frame.reset_index()).column_names == ["ts", "type"]
-    unnamed = pandas.DataFrame({"ts": [3, 1]}, index=[7, 9])
-    assert to_table(unnamed).column_names == ["ts"]
-
-
-@pytest.mark.parametrize(
-    ("events", "message"),
-    [
-        (3, "cannot be read from a int"),
-        ("events.csv", "a table, not str"),
-        (np.zeros(3), "cannot be read from a ndarray"),
-        ([1, 2], "row 0 of the events is a int"),
-        ([{"x": 1}, {"x": "a"}], "column `x` mixes int and str"),
-        ({"x": [1, 2], "y": [1]}, "differ in length: `x` 2, `y` 1"),
-        ({"x": "text"}, "column `x` is a str"),
-        ({"x": [object()]}, "column `x` cannot be read"),
-    ],
-)
-def test_what_is_no_table(events: Any, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        to_table(events)
-
-
-def test_a_mixed_column_of_pandas_is_named() -> None:
-    pandas = pytest.importorskip("pandas")
-    with pytest.raises(DataError, match="column `x` mixes int and str"):
-        to_table(pandas.DataFrame({"ts": [1, 2], "x": [1, "a"]}))
-
-
-def test_rows_may_name_different_columns() -> None:
-    table = to_table([{"ts": 1}, {"ts": 2, "x": 1}, {"ts": 3, "x": 0.5}])
-    assert table.to_pydict() == {"ts": [1, 2, 3], "x": [None, 1.0, 0.5]}
-
 
 MIDNIGHT = dt.datetime(2024, 1, 1)
 DAY = 19723
@@ -376,45 +274,6 @@ def test_batches_must_keep_their_types() -> None:
         events_of(pa.table({"ts": [1], "x": [1.0], "n": [0.5]}), schema, ("n",))
     with pytest.raises(DataError, match="there is no column `n`"):
         events_of(pa.table({"ts": [1], "x": [1.0]}), schema, ("n",))
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        [],
-        [None, None],
-        [1, None, -(2**63)],
-        (1, 2, 3),
-        [1, 2.5, None],
-        [True, None, False],
-        ["ä", None, ""],
-        [dt.datetime(2024, 1, 1), None],
-        [b"raw"],
-        *(np.array([1, 2, 3], kind) for kind in ("i1", "u2", "i8", "f4", ">i4", "?")),
-        np.arange(6)[::2],
-        np.array(["2024-01-01", "NaT"], "M8[us]"),
-        np.array(["2024-01-01"], "M8[D]"),
-        np.array(["a", "b"]),
-    ],
-    ids=repr,
-)
-def test_a_column_is_what_arrow_makes_of_it(values: Any) -> None:
-    if isinstance(values, np.ndarray) and not values.dtype.isnative:
-        expected = pa.array(values.astype(values.dtype.newbyteorder("=")))
-        values = values.astype(values.dtype.newbyteorder("="))
-    else:
-        expected = pa.array(values)
-    assert to_table({"x": values}).column("x").combine_chunks().equals(expected)
-
-
-@pytest.mark.parametrize("values", [[2**63], [2**64], [10**400, 0.5]])
-def test_integers_beyond_64_bits_are_not_lost(values: list[Any]) -> None:
-    try:
-        column = to_table({"x": values}).column("x")
-    except DataError as error:
-        assert "column `x`" in error.message  # noqa: PT017
-    else:
-        assert column.to_pylist() == values
 
 
 def test_neither_pandas_nor_polars_is_imported() -> None:
