@@ -15,11 +15,11 @@ from typing import Any
 import pyarrow as pa
 
 from acep.engine.disorder import HoldBack
-from acep.engine.found import Found
+from acep.engine.found import Found, Id
 from acep.engine.sealing import seal, unseal
 from acep.engine.stream import Stream
 from acep.engine.tables import events_of
-from acep.errors import SnapshotError
+from acep.errors import DataError, SnapshotError
 from acep.plan.compile import Plan
 from acep.spark.job import Job, Pass, plans_of
 from acep.spark.results import Group, Groups, group_rows, match_rows
@@ -85,11 +85,13 @@ class Bucket:
         return out
 
     def _push(self, rows: pa.Table) -> list[pa.Table]:
-        events = events_of(rows, self.job.schema, self.columns)
-        if self.job.schema.id is None:
-            # The engine then numbers the events of each partition: on Spark a row has no position of its own.
-            events = replace(events, ids=None)
-        return self._given(self.stream.push(events), lambda groups: [])
+        schema = self.job.schema
+        events = events_of(rows, replace(schema, id=None), self.columns)
+        # Without ids the engine numbers the events of each partition: on Spark a row has no position of its own.
+        ids: list[Id] | None = rows.column(schema.id).to_pylist() if schema.id is not None else None
+        if ids is not None and None in ids:
+            raise DataError(f"column `{schema.id}` is null in some event", hint="fill it in, or leave id= out")
+        return self._given(self.stream.push(replace(events, ids=ids)), lambda groups: [])
 
     def _given(self, found: list[list[Found]], close: Callable[[Groups], list[Group]]) -> list[pa.Table]:
         out = []

@@ -9,10 +9,12 @@ from acep.budget import Budget
 from acep.engine.api import ENGINES
 from acep.engine.tables import to_table
 from acep.errors import EngineError
+from acep.spark.chunks import for_spark
 from acep.spark.job import BUCKETS, Job, job_of
 from acep.spark.running import over_batch, over_stream
 from acep.spark.session import get_session, needs_pyspark
 from acep.spark.times import end_of_stream
+from acep.spark.types import spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -99,7 +101,9 @@ def _frame(df: Any) -> DataFrame:
 
     if isinstance(df, DataFrame):
         return df
-    return get_session().createDataFrame(to_table(df))
+    table = for_spark(to_table(df))
+    # The types are said, since a timestamp without a zone would become one with the zone of the session.
+    return get_session().createDataFrame(table, spark_schema(table.schema))
 
 
 def _warn(job: Job) -> None:

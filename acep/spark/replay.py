@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import shutil
 import sys
 import tempfile
 import time
 import warnings
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,7 +42,7 @@ SMALLEST = 2_000
 POLL = 0.2
 
 
-@dataclass
+@dataclass(eq=False)
 class Replay:
     """What a replay did, and where its matches are.
 
@@ -56,7 +58,6 @@ class Replay:
     seconds: float
     folder: Path
     _session: Any = field(repr=False, compare=False, default=None)
-    _keep: Any = field(repr=False, compare=False, default=None)
 
     def frame(self) -> DataFrame:
         """The matches as a DataFrame, in the columns of :func:`acep.spark.match`."""
@@ -134,8 +135,7 @@ def replay(
     }
     table = with_order(for_spark(table), schema, sort=watermark is None)
     table = table.select(list(dict.fromkeys([*roles, *plan.columns, ORDER, ROW])))
-    keep = tempfile.TemporaryDirectory(prefix="acep-replay-") if checkpoint is None else None
-    folder = Path(keep.name if keep is not None else os.fspath(checkpoint or "")).resolve()
+    folder = Path(tempfile.mkdtemp(prefix="acep-replay-") if checkpoint is None else os.fspath(checkpoint)).resolve()
     chunks = write_chunks(table, folder / "events", size, end_row(schema, table.schema.field(ts).type), about)
 
     spark = session or get_session()
@@ -150,7 +150,15 @@ def replay(
             frame, query, ts=ts, type=type, seq=ORDER, id=id or ROW, unit=unit, buckets=buckets, watermark=watermark
         )
     tell = _teller(chunks) if progress or (progress is None and sys.stderr.isatty()) else None
-    return _run(spark, found, folder, tell, keep)
+    try:
+        done = _run(spark, found, folder, tell)
+    except BaseException:
+        if checkpoint is None:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+    if checkpoint is None:
+        weakref.finalize(done, shutil.rmtree, folder, ignore_errors=True)
+    return done
 
 
 def _stamp(source: str) -> str:
@@ -160,9 +168,7 @@ def _stamp(source: str) -> str:
     return f"{stat.st_size} {stat.st_mtime_ns}"
 
 
-def _run(
-    spark: SparkSession, found: DataFrame, folder: Path, tell: Callable[[Progress], None] | None, keep: Any
-) -> Replay:
+def _run(spark: SparkSession, found: DataFrame, folder: Path, tell: Callable[[Progress], None] | None) -> Replay:
     from pyspark.errors import PySparkException
     from pyspark.sql import functions as sf
 
@@ -184,7 +190,7 @@ def _run(
     rows = spark.read.schema(found.schema).parquet(str(matches)) if matches.exists() else found.limit(0)
     keys = ["key"] if "key" in rows.columns else []
     number, bundles = rows.agg(sf.count(sf.lit(1)), sf.countDistinct(*keys, "bundle")).collect()[0]
-    return Replay(totals["events"], totals["late"], number, bundles, batches, seconds, matches, spark, keep)
+    return Replay(totals["events"], totals["late"], number, bundles, batches, seconds, matches, spark)
 
 
 def _watch(running: StreamingQuery, tell: Callable[[Progress], None] | None) -> tuple[Progress | None, int]:

@@ -8,8 +8,10 @@ from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from acep.engine.arrow import matches_table
+from acep.engine.columns import tick_of
 from acep.engine.found import Found
 from acep.engine.matches import Matches
 from acep.pattern.expressions import Value
@@ -55,21 +57,31 @@ def _fitted(job: Job, query: int, table: pa.Table) -> pa.Table:
         if field.name == "query":
             column: Any = pa.array([job.names[query]] * table.num_rows, pa.string())
         elif field.name in ("key", "values"):
-            column = _widened(table, field)
+            column = _widened(table, field, job)
         else:
             column = table.column(field.name)
         columns.append(column.cast(field.type))
     return pa.Table.from_arrays(columns, schema=job.result)
 
 
-def _widened(table: pa.Table, field: pa.Field) -> pa.Array:
+def _widened(table: pa.Table, field: pa.Field, job: Job) -> pa.Array:
     size = table.num_rows
     given: dict[str, Any] = {}
     if field.name in table.column_names:
         column = table.column(field.name).combine_chunks()
         given = {column.type.field(i).name: column.field(i) for i in range(column.type.num_fields)}
-    parts = [given[f.name].cast(f.type) if f.name in given else pa.nulls(size, f.type) for f in field.type]
+    parts = [_cast(given[f.name], f.type, job) if f.name in given else pa.nulls(size, f.type) for f in field.type]
     return pa.StructArray.from_arrays(parts, fields=list(field.type))
+
+
+def _cast(values: pa.Array, held: pa.DataType, job: Job) -> pa.Array:
+    if not pa.types.is_integer(values.type) or pa.types.is_integer(held) or not pa.types.is_temporal(held):
+        return values.cast(held)
+    # Times beside an integer `ts` of unknown unit are in ticks of the finest among the columns that travel.
+    types = [kept for name, kept in job.schema.times if name in job.columns]
+    units = [unit for kept in types if (unit := tick_of(kept)) is not None]
+    stamps = pc.multiply(values, min(units) // 1000) if min(units) >= 1000 else values
+    return stamps.cast(pa.timestamp("us")).cast(held)
 
 
 # Groups -----------------------------------------------------------------------------------------

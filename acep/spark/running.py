@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from acep.errors import DataError
 from acep.spark.job import Job, Pass, columns_read, plans_of
-from acep.spark.times import DELAY_KEY, delay_of, event_time
+from acep.spark.times import DELAY_KEY, delay_of, event_time, quoted
 from acep.spark.workers import BUCKET, PACKED, STEPPED, match_partition, pack, step, unpack
 
 if TYPE_CHECKING:
@@ -22,10 +22,6 @@ TIME = "__time"
 # Columns ----------------------------------------------------------------------------------------
 
 
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
-
-
 def _bucket(frame: DataFrame, part: Pass) -> Column:
     """The number of a row's bucket; null where a partition attribute is null or NaN, as such a row matches nothing."""
     from pyspark.sql import functions as sf
@@ -34,11 +30,11 @@ def _bucket(frame: DataFrame, part: Pass) -> Column:
         return sf.lit(part.first).cast("int")
     missing = sf.lit(False)
     for key in part.keys:
-        column = sf.col(_quoted(key))
+        column = sf.col(quoted(key))
         missing = missing | column.isNull()
         if frame.schema[key].dataType.typeName() in ("float", "double"):
             missing = missing | sf.isnan(column)
-    number = sf.pmod(sf.xxhash64(*[sf.col(_quoted(key)) for key in part.keys]), sf.lit(part.size)) + sf.lit(part.first)
+    number = sf.pmod(sf.xxhash64(*[sf.col(quoted(key)) for key in part.keys]), sf.lit(part.size)) + sf.lit(part.first)
     return sf.when(~missing, number.cast("int"))
 
 
@@ -49,7 +45,7 @@ def _travelling(frame: DataFrame, job: Job) -> list[Column]:
     read = columns_read(plans_of(job.queries, job.schema), job.schema)
     out = []
     for name in job.columns:
-        column = sf.col(_quoted(name))
+        column = sf.col(quoted(name))
         kind = frame.schema[name].dataType.typeName()
         if name not in read and kind in ("struct", "array", "map", "variant"):
             column = sf.to_json(column)
@@ -66,7 +62,7 @@ def over_batch(frame: DataFrame, job: Job, result: StructType) -> DataFrame:
     """The result of a job over a DataFrame that is all there."""
     from pyspark.sql import functions as sf
 
-    ts = sf.col(_quoted(job.schema.ts))
+    ts = sf.col(quoted(job.schema.ts))
     numbers = [_bucket(frame, part) for part in job.passes]
     number = numbers[0] if len(numbers) == 1 else sf.explode(sf.array(*numbers))
     rows = frame.select(*_travelling(frame, job), number.alias(BUCKET))
@@ -105,7 +101,7 @@ def over_stream(frame: DataFrame, job: Job, result: StructType, watermark: Any) 
         if has:
             raise DataError(f"`{ts}` has a watermark already", hint="leave watermark= out")
         delay = delay_of(watermark, job.schema)
-        time = event_time(_quoted(ts), frame.schema[ts].dataType, job.schema)
+        time = event_time(ts, frame.schema[ts].dataType, job.schema)
         if frame.schema[ts].dataType.typeName() == "timestamp":
             rows = rows.withWatermark(ts, delay)
         else:

@@ -71,16 +71,21 @@ def end_of_stream(held: DataType) -> Any:
     return END if name == "timestamp_ntz" else END.replace(tzinfo=dt.UTC)
 
 
+def quoted(name: str) -> str:
+    """A column's name as Spark reads it, whatever characters it has."""
+    return "`" + name.replace("`", "``") + "`"
+
+
 def event_time(name: str, held: DataType, schema: InputSchema) -> Column:
-    """A timestamp column for the watermark."""
+    """A timestamp column for the watermark, from the time column of this name."""
     from pyspark.sql import functions as sf
 
-    column = sf.col(name)
+    column = sf.col(quoted(name))
     kind = held.typeName()
     if kind == "timestamp":
         return column
     if kind == "date":
-        return sf.timestamp_seconds(sf.unix_date(column) * sf.lit(86400))
+        return sf.timestamp_seconds(sf.unix_date(column).cast("long") * sf.lit(86400))
     if kind == "timestamp_ntz":
         # By way of text, as the session's time zone (and its summer time) must not bear on the result.
         return sf.concat(column.cast("string"), sf.lit("Z")).cast("timestamp")
@@ -95,7 +100,7 @@ def event_time(name: str, held: DataType, schema: InputSchema) -> Column:
         whole = ticks * sf.lit(micros.numerator)
         if micros < 1:
             # Whole division: `/` would go through a double, and lose the last digits.
-            whole = sf.expr(f"cast(`{name.replace('`', '``')}` as bigint) div {micros.denominator}")
+            whole = sf.expr(f"cast({quoted(name)} as bigint) div {micros.denominator}")
         inside = sf.timestamp_micros(whole)
         end = END_MS
     return sf.when(ticks == sf.lit(_last_integer(held)), sf.timestamp_millis(sf.lit(end))).otherwise(inside)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from acep.errors import QueryError
+from acep.errors import DataError, QueryError
 from acep.plan.compile import Plan
 from acep.plan.schema import Kind
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
-__all__ = ["arrow_schema", "arrow_type", "result_type"]
+__all__ = ["arrow_schema", "arrow_type", "result_type", "spark_schema"]
 
 PLAIN = {
     "boolean": pa.bool_(),
@@ -33,6 +33,10 @@ PLAIN = {
     "timestamp_ntz": pa.timestamp("us"),
     "void": pa.null(),
 }
+SIMPLE = (
+    "BooleanType", "ByteType", "ShortType", "IntegerType", "LongType", "FloatType", "DoubleType", "StringType",
+    "BinaryType", "DateType", "TimestampNTZType", "NullType",
+)  # fmt: skip
 
 
 def arrow_type(held: DataType) -> pa.DataType | None:
@@ -61,6 +65,31 @@ def arrow_type(held: DataType) -> pa.DataType | None:
 def arrow_schema(columns: StructType) -> pa.Schema:
     """The columns as Arrow sees them; what it cannot hold becomes binary, which no query can use."""
     return pa.schema([(field.name, arrow_type(field.dataType) or pa.binary()) for field in columns.fields])
+
+
+def spark_schema(columns: pa.Schema) -> StructType:
+    """Spark's types for the columns of a table that :func:`acep.spark.chunks.for_spark` gave.
+
+    Timestamps without a zone stay so, which ``createDataFrame`` by itself does not see to.
+    Raises :class:`DataError` for a type that Spark has not.
+    """
+    from pyspark.sql import types as st
+
+    named = {held: name for name, held in PLAIN.items() if name not in ("char", "varchar", "timestamp")}
+    simple = {kind.typeName(): kind for kind in (getattr(st, name)() for name in SIMPLE)}
+    fields = []
+    for field in columns:
+        held: Any = None
+        if pa.types.is_timestamp(field.type):
+            held = st.TimestampType() if field.type.tz else st.TimestampNTZType()
+        elif pa.types.is_decimal(field.type):
+            held = st.DecimalType(field.type.precision, field.type.scale)
+        elif field.type in named:
+            held = simple[named[field.type]]
+        if held is None:
+            raise DataError(f"column `{field.name}` is {field.type}, which Spark has not", hint="drop the column")
+        fields.append(st.StructField(field.name, held))
+    return st.StructType(fields)
 
 
 # Results ----------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ def shuffled_within(table: pa.Table, ts: str, delay: int, rng: random.Random) ->
 
 
 def split(size: int, rng: random.Random) -> list[int]:
-    sizes = []
+    sizes: list[int] = []
     while sum(sizes) < size:
         sizes.append(rng.randint(0, 1 + size // 3))
     return sizes[:-1]
