@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -15,11 +15,8 @@ from acep.errors import DataError, suggest
 
 if TYPE_CHECKING:
     from acep.engine.found import Events
-    from acep.engine.furthest import Furthest
     from acep.plan.compile import Plan
     from acep.plan.schema import Schema
-
-MOST = 10
 
 
 def run(args: argparse.Namespace) -> None:
@@ -34,35 +31,8 @@ def run(args: argparse.Namespace) -> None:
     plan = compile_query(query, schema)
     events = events_of(table, schema, tuple(dict.fromkeys([*plan.columns, *plan.keys])))
     key = _key(args.key, plan, events, schema)
-    found = furthest(plan, events, key)
-    sys.stdout.writelines(line + "\n" for line in told(found, key_to_input(key, plan.keys, schema)))
-
-
-def told(found: Furthest, key: dict[str, Any]) -> Iterator[str]:
-    r"""What is printed.
-
-    >>> from acep.engine.furthest import Failure, Furthest
-    >>> one = Failure(9, "b", "b.price < a.price does not hold (b.price = 5, a.price = 4)")
-    >>> found = Furthest(3, 0, "b is needed next", {"a": (0, 3)}, (one,), "the stream ended")
-    >>> print("\n".join(told(found, {"k": "x"})))
-    k=x: 3 events, no match
-    furthest: a=0,3; b is needed next
-      event 9 is no b: b.price < a.price does not hold (b.price = 5, a.price = 4)
-    then the stream ended
-    """
-    name = ", ".join(f"{column}={value}" for column, value in key.items()) or "the stream"
-    number = {0: "no match", 1: "1 match"}.get(found.matches, f"{found.matches:,} matches")
-    yield f"{name}: {found.events:,} event{'' if found.events == 1 else 's'}, {number}"
-    if found.matches:
-        return
-    bound = " ".join(f"{var}={','.join(map(str, ids))}" for var, ids in found.bound.items())
-    yield f"furthest: {bound + '; ' if bound else ''}{found.state}"
-    for failure in found.failed[:MOST]:
-        how = "breaks" if failure.arc.startswith("~") else "is refused by" if failure.arc == "HAVING" else "is no"
-        yield f"  event {failure.id} {how} {failure.arc}: {failure.reason}"
-    if len(found.failed) > MOST:
-        yield f"  ... and {len(found.failed) - MOST:,} more"
-    yield f"then {found.ended}"
+    found = replace(furthest(plan, events, key), key=key_to_input(key, plan.keys, schema))
+    sys.stdout.write(f"{found}\n")
 
 
 # Keys -------------------------------------------------------------------------------------------

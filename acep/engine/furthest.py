@@ -1,38 +1,26 @@
 """Why a partition has no match: the partial match that came furthest, and what failed there.
 
-The reference engine runs over the partition while every run that it makes is looked at. The one that lacks the
-fewest events is kept; then the events after it are asked, one by one, why they were not bound.
+The reference engine runs over the partition while every run that it makes is looked at. Those that lack the fewest
+events are kept; then the events after them are asked, one by one, why they were not bound.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from acep.automaton.arcs import Arc
-from acep.engine.bindings import aggregate, breaks, crossings_of, having_holds
-from acep.engine.core import Core, Key, Partition
 from acep.engine.found import Events, Id
-from acep.engine.program import Move, Registers
-from acep.engine.reference import Event, History, MatchNode, Reference, Trail, bound_events
+from acep.engine.reference import MatchNode, bound_events
+from acep.engine.telling import Failure, Told, nothing_begun, refused, unfinished
+from acep.engine.tracing import Watching
 from acep.errors import QueryError
-from acep.pattern.evaluation import Compiled, Leaf
-from acep.pattern.expressions import Aggregate, Attribute, Length, Value
-from acep.pattern.printing import expression_text
-from acep.pattern.tree import Output
+from acep.pattern.expressions import Value
 from acep.plan.compile import Plan
 
 __all__ = ["Failure", "Furthest", "furthest"]
 
-
-@dataclass(frozen=True)
-class Failure:
-    """An event that did not do: its id, what for (a variable, ``~b`` or ``HAVING``), and why not."""
-
-    id: Id
-    arc: str
-    reason: str
+_MOST = 10
 
 
 @dataclass(frozen=True)
@@ -41,6 +29,14 @@ class Furthest:
 
     ``events`` it has, ``matches`` that were found. ``state`` says in words where the furthest partial match stands,
     ``bound`` what it has bound; ``failed`` are the events that could not carry it on, ``ended`` what became of it.
+    ``key`` are the partition attributes.
+
+    >>> one = Failure(9, "b", "b.price < a.price does not hold (b.price = 5, a.price = 4)")
+    >>> print(Furthest(3, 0, "b is needed next", {"a": (0, 3)}, (one,), "the stream ended", {"k": "x"}))
+    k=x: 3 events, no match
+    furthest: a=0,3; b is needed next
+      event 9 is no b: b.price < a.price does not hold (b.price = 5, a.price = 4)
+    then the stream ended
     """
 
     events: int
@@ -49,6 +45,25 @@ class Furthest:
     bound: dict[str, tuple[Id, ...]]
     failed: tuple[Failure, ...]
     ended: str
+    key: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        name = ", ".join(f"{column}={value}" for column, value in self.key.items()) or "the stream"
+        number = {0: "no match", 1: "1 match"}.get(self.matches, f"{self.matches:,} matches")
+        yield f"{name}: {self.events:,} event{'' if self.events == 1 else 's'}, {number}"
+        if self.matches:
+            return
+        bound = " ".join(f"{var}={','.join(map(str, ids))}" for var, ids in self.bound.items())
+        yield f"furthest: {bound + '; ' if bound else ''}{self.state}"
+        for failure in self.failed[:_MOST]:
+            how = "breaks" if failure.arc.startswith("~") else "is refused by" if failure.arc == "HAVING" else "is no"
+            yield f"  event {failure.id} {how} {failure.arc}: {failure.reason}"
+        if len(self.failed) > _MOST:
+            yield f"  ... and {len(self.failed) - _MOST:,} more"
+        yield f"then {self.ended}"
 
 
 def furthest(plan: Plan, events: Events, key: tuple[Value, ...] = ()) -> Furthest:
@@ -68,233 +83,17 @@ def furthest(plan: Plan, events: Events, key: tuple[Value, ...] = ()) -> Furthes
     """
     if plan.sources:
         raise QueryError("a query over the matches of others cannot be explained", hint="ask about the inner query")
-    watching = _Watching(plan, key)
+    watching = Watching(plan, key)
     matches = sum(found.key == key for found in watching.push(events) + watching.finish())
-    best = watching.tracing.best
-    if best is None:
-        told, bound = _nothing_begun(watching), {}
-    else:
-        told = _unfinished(watching, best) if watching.tracing.need(best) else _refused(watching, best)
+    told, bound = nothing_begun(watching), dict[str, tuple[Id, ...]]()
+    if watching.tracing.best:
+        # Of the runs that came equally far, one that an event failed tells more than one that nothing came for.
+        tellings = [(_told(watching, node), node) for node in watching.tracing.best]
+        told, best = min(tellings, key=lambda telling: not telling[0][1])
         bound = {var: tuple(e.id for e in some) for var, some in bound_events(best.trail.steps()).items()}
     state, failed, ended = told
     return Furthest(len(watching.seen), matches, state, bound, tuple(failed), ended)
 
 
-Told = tuple[str, list[Failure], str]  # where a partial match stands, what failed there, what became of it
-
-
-# Watching ---------------------------------------------------------------------------------------
-
-
-class _Tracing(Reference):
-    """The engine, keeping the run that lacks the fewest events; of those that with the most events bound."""
-
-    def __init__(self, plan: Plan) -> None:
-        super().__init__(plan)
-        self.keeps_rows = True
-        self.best: MatchNode | None = None
-        self.ways = _ways(plan)
-        self._rank: tuple[int, int] = (0, 0)
-        self._depths: dict[int, tuple[int, Trail]] = {}
-
-    def need(self, node: MatchNode) -> int:
-        """The least number of events that a run still has to bind."""
-        counts = [count for cost, count in self.ways[node.state] if node.error + cost <= self.budget]
-        return min(counts, default=len(self.states))
-
-    def _make(
-        self,
-        arc: Arc,
-        registers: Registers,
-        error: int,
-        trail: Trail,
-        history: History | None,
-        made: dict[Any, MatchNode],
-    ) -> None:
-        super()._make(arc, registers, error, trail, history, made)
-        walked = History(arc.crossings, arc.resets, history) if self.keeps_history else history
-        node = MatchNode(arc.target, registers, error, trail, walked)
-        rank = (self.need(node), -self._depth(trail))
-        if self.best is None or rank < self._rank:
-            self.best, self._rank = node, rank
-
-    def _depth(self, trail: Trail) -> int:
-        if id(trail) not in self._depths:
-            before = self._depth(trail.previous) if trail.previous is not None else 0
-            self._depths[id(trail)] = (before + 1, trail)  # the trail is kept, so that its id stays its own
-        return self._depths[id(trail)][0]
-
-
-class _Watching(Core):
-    """A core that looks at one partition, and remembers its events; others run only where they may overlap with it."""
-
-    def __init__(self, plan: Plan, key: tuple[Value, ...]) -> None:
-        super().__init__(plan)
-        self.tracing = _Tracing(plan)
-        self.key = key
-        self.plain = self.engine if plan.strict and plan.query.output is Output.NON_OVERLAP else None
-        self.seen: list[tuple[Event, str | None]] = []
-
-    def _feed(self, key: Key, partition: Partition, event: Event, kind: str | None) -> None:
-        engine = self.tracing if key == self.key else self.plain
-        if engine is self.tracing:
-            self.seen.append((event, kind))
-        if engine is not None:
-            self.engine = engine
-            super()._feed(key, partition, event, kind)
-
-
-def _ways(plan: Plan) -> list[list[tuple[int, int]]]:
-    """For each state the ways to an end, as (scaled cost, events): none both dearer and longer than another."""
-    budget = plan.automaton.costs.budget
-    ways = [[(a.cost, 0) for a in state.accepts if a.cost <= budget] for state in plan.arcs.states]
-    changed = True
-    while changed:
-        changed = False
-        for state, arcs in enumerate(plan.arcs.arcs):
-            known = set(ways[state])
-            for arc in arcs:
-                known |= {(cost + arc.weight, count + 1) for cost, count in ways[arc.target]}
-            best: list[tuple[int, int]] = []
-            for cost, count in sorted(known):
-                if cost <= budget and (not best or count < best[-1][1]):
-                    best.append((cost, count))
-            if best != ways[state]:
-                ways[state], changed = best, True
-    return ways
-
-
-# Telling ----------------------------------------------------------------------------------------
-
-
-def _nothing_begun(watching: _Watching) -> Told:
-    moves = watching.tracing.moves[0]
-    failed = [f for event, kind in watching.seen for f in _attempts(watching, moves, None, 0, event, kind)]
-    types = dict.fromkeys(t for move in moves for t in move.arc.types)
-    ended = "no event could begin a match" if failed or not watching.seen else f"there is no event of type {_or(types)}"
-    return f"nothing is bound: {_or(dict.fromkeys(m.arc.var for m in moves))} is needed first", failed, ended
-
-
-def _unfinished(watching: _Watching, best: MatchNode) -> Told:
-    """What the events after a partial match lacked."""
-    engine = watching.tracing
-    moves = [m for m in engine.moves[best.state] if _affordable(engine, m.arc, best.error)]
-    needed = dict.fromkeys(m.arc.var for m in moves)
-    failed: list[Failure] = []
-    ended = "the stream ended"
-    for event, kind in watching.seen:
-        if event.position <= best.trail.event.position:
-            continue
-        if engine.expired(best, event.position, event.ts):
-            ended = f"the window closed (event {event.id} is too late)"
-            break
-        between = event.position - best.trail.event.position - 1
-        failed += _attempts(watching, moves, best, between, event, kind)
-        if engine.strategy.contiguous and not engine._can_pay(best, between + 1):
-            ended = f"{engine.strategy.value.replace('_', ' ')}: event {event.id} came in between"
-            break
-    types = dict.fromkeys(t for move in moves for t in move.arc.types)
-    if not failed and types and not engine.strategy.contiguous:
-        ended = f"no event of type {_or(types)} came before {ended}"
-    return f"{_or(needed)} is needed next", failed, ended
-
-
-def _attempts(
-    watching: _Watching,
-    moves: list[Move] | tuple[Move, ...],
-    node: MatchNode | None,
-    between: int,
-    event: Event,
-    kind: str | None,
-) -> Iterator[Failure]:
-    """Why an event of the right type could not be bound."""
-    engine, costs = watching.tracing, watching.plan.automaton.costs
-    registers, so_far = (node.registers, node.error) if node is not None else ((), 0)
-    for move in moves:
-        if move.arc.types and kind not in move.arc.types:
-            continue
-        number = move.failed(registers, event.row)
-        error = so_far + engine._cost(move.arc, between)
-        if number is not None:
-            reason = _not_held(watching.plan, watching.plan.predicates[number], node, move, event)
-        elif error + engine._rest(move.arc) > engine.budget:
-            reason = f"it would miss {costs.unscaled(error)}, and {costs.unscaled(engine.budget)} may be missing"
-        else:
-            continue
-        yield Failure(event.id, move.arc.var, reason)
-
-
-def _affordable(engine: _Tracing, arc: Arc, error: int) -> bool:
-    return any(error + arc.weight + cost <= engine.budget for cost, _ in engine.ways[arc.target])
-
-
-def _not_held(plan: Plan, predicate: Compiled, node: MatchNode | None, move: Move, event: Event) -> str:
-    steps = node.trail.steps() if node is not None else []
-    bound = bound_events([*steps, (event, move.arc.var)])
-    column = {name: i for i, name in enumerate(plan.row)}
-    shown = []
-    for leaf in predicate.leaves:
-        value = _value(leaf, bound, move.arc.var, column)
-        shown.append(f"{expression_text(leaf)} = {'null' if value is None else value}")
-    return f"{expression_text(predicate.expr)} does not hold ({', '.join(shown)})"
-
-
-def _value(leaf: Leaf, bound: dict[str, list[Event]], var: str, column: dict[str, int]) -> Any:
-    """The value of a reference once an event is bound to ``var``."""
-    events = bound.get(leaf.var, [])
-    match leaf:
-        case Length():
-            return len(events)
-        case Attribute(index=index, name=name):
-            at = index - 1 if isinstance(index, int) else -2 if index == "i-1" else -1
-            return events[at].row[column[name]] if -len(events) <= at < len(events) else None
-        case Aggregate(function=function, scope=scope, name=name):
-            if scope == "before" and leaf.var == var:
-                events = events[:-1]
-            return len(events) if name is None else aggregate(function, [e.row[column[name]] for e in events])
-
-
-def _refused(watching: _Watching, best: MatchNode) -> Told:
-    """Why a complete run is no match: a predicate at its end, a negation, or HAVING."""
-    engine, plan = watching.tracing, watching.plan
-    steps = best.trail.steps()
-    last = steps[-1][0]
-    state = "everything is bound"
-    for check, holds in zip(plan.program.ending[best.state], engine.ending[best.state], strict=True):
-        if not holds(best.registers, ()):
-            text = expression_text(plan.predicates[check.predicate].expr)
-            return state, [Failure(last.id, steps[-1][1], f"{text} does not hold")], "it is no match"
-    failed = []
-    trailing = [(len(steps), c) for accept in engine.states[best.state].accepts for c in accept.crossings]
-    for j, crossing in [*crossings_of(best.history), *trailing]:
-        negation = plan.automaton.negations[crossing.negation]
-        for event, kind in watching.seen:
-            right = not negation.types or kind in negation.types
-            if right and _forbidden(plan, steps, j, event) and breaks(plan, steps, best.history, j, crossing, [event]):
-                what = " or ".join(negation.types) or "event"
-                failed.append(Failure(event.id, f"~{negation.var}", f"no such {what} may come there"))
-    if failed:
-        return state, failed, "a negation is broken"
-    if plan.having is not None and not having_holds(plan, steps):
-        text = expression_text(plan.having.expr)
-        return state, [Failure(last.id, "HAVING", f"{text} does not hold")], "HAVING leaves it out"
-    return state, [], "it was found" if plan.query.output is Output.ALL else "the output chose between it and others"
-
-
-def _forbidden(plan: Plan, steps: list[tuple[Event, str]], j: int, event: Event) -> bool:
-    """Whether an event lies where a negation before step ``j`` forbids it."""
-    first, last, window = steps[0][0], steps[-1][0], plan.window
-
-    def near(a: Event, b: Event) -> bool:
-        distance = b.position - a.position if window.counted else b.ts - a.ts
-        return window.span is None or distance <= window.span
-
-    if j == 0:
-        return event.position < first.position and near(event, last)
-    if j == len(steps):
-        return event.position > last.position and near(first, event)
-    return steps[j - 1][0].position < event.position < steps[j][0].position
-
-
-def _or(names: dict[str, None]) -> str:
-    return " or ".join(names) or "nothing"
+def _told(watching: Watching, node: MatchNode) -> Told:
+    return unfinished(watching, node) if watching.tracing.need(node) else refused(watching, node)

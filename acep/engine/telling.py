@@ -1,0 +1,185 @@
+"""What is said of the partial match that came furthest: what it needed, which events failed it, and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from acep.automaton.arcs import Arc
+from acep.engine.bindings import aggregate, breaks, crossings_of, having_holds
+from acep.engine.found import Counts, Id
+from acep.engine.program import Move
+from acep.engine.reference import Event, MatchNode, bound_events
+from acep.engine.tracing import Tracing, Watching
+from acep.pattern.evaluation import Compiled, Leaf
+from acep.pattern.expressions import Aggregate, Attribute, Length
+from acep.pattern.printing import expression_text
+from acep.pattern.tree import Output
+from acep.plan.compile import Plan
+
+__all__ = ["Failure", "Told", "nothing_begun", "refused", "unfinished"]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An event that did not do: its id, what for (a variable, ``~b`` or ``HAVING``), and why not."""
+
+    id: Id
+    arc: str
+    reason: str
+
+
+Told = tuple[str, list[Failure], str]
+"""Where a partial match stands, what failed there, and what became of it."""
+
+
+def nothing_begun(watching: Watching) -> Told:
+    """Why no event began a run."""
+    moves = watching.tracing.moves[0]
+    failed = [f for event, kind in watching.seen for f in _attempts(watching, moves, None, 0, event, kind)]
+    types = dict.fromkeys(t for move in moves for t in move.arc.types)
+    ended = "no event could begin a match" if failed or not watching.seen else f"there is no event of type {_or(types)}"
+    return f"nothing is bound: {_or(dict.fromkeys(m.arc.var for m in moves))} is needed first", failed, ended
+
+
+def unfinished(watching: Watching, best: MatchNode) -> Told:
+    """What the events after a partial match lacked."""
+    engine = watching.tracing
+    need = engine.need(best)
+    moves = [m for m in engine.moves[best.state] if _affordable(engine, m.arc, best.error)]
+    needed = dict.fromkeys(m.arc.var for m in moves)
+    failed: list[Failure] = []
+    taken: set[str | None] = set()
+    ended = "the stream ended"
+    for event, kind in watching.seen:
+        if event.position <= best.trail.event.position:
+            continue
+        if engine.expired(best, event.position, event.ts):
+            ended = f"the window closed (event {event.id} is too late)"
+            break
+        between = event.position - best.trail.event.position - 1
+        failed += _attempts(watching, moves, best, between, event, kind)
+        waits, bound = _next(watching, best, event, kind)
+        taken |= {kind} if bound else set()
+        if waits:
+            continue
+        if engine.strategy.contiguous:
+            ended = f"{engine.strategy.value.replace('_', ' ')}: event {event.id} came in between"
+        else:
+            ended = f"event {event.id} had to be bound to {_or(bound)}, which led no further: skip till next match"
+        return f"{_or(needed)} is needed next", failed, ended
+    # Arcs that lead no nearer to an end are not what is wanting.
+    onward = [m for m in moves if engine.nearest(m.arc.target, best.error + m.arc.weight) < need]
+    types = dict.fromkeys(t for move in onward for t in move.arc.types if t not in taken)
+    if not failed and types and not engine.strategy.contiguous:
+        ended = f"no event of type {_or(types)} came before {ended}"
+    return f"{_or(needed)} is needed next", failed, ended
+
+
+def _next(watching: Watching, node: MatchNode, event: Event, kind: str | None) -> tuple[bool, dict[str, None]]:
+    """Whether a run may go on waiting after an event, and the variables to which it binds it."""
+    waiting, complete = watching.asked.feed([node], event, kind, Counts())
+    made = [n for n in (*waiting, *(n for n, _ in complete)) if n.trail.previous is node.trail]
+    return any(n is node for n in waiting), dict.fromkeys(n.trail.var for n in made)
+
+
+def _attempts(
+    watching: Watching,
+    moves: list[Move] | tuple[Move, ...],
+    node: MatchNode | None,
+    between: int,
+    event: Event,
+    kind: str | None,
+) -> Iterator[Failure]:
+    """Why an event of the right type could not be bound."""
+    engine, costs = watching.tracing, watching.plan.automaton.costs
+    registers, so_far = (node.registers, node.error) if node is not None else ((), 0)
+    for move in moves:
+        if move.arc.types and kind not in move.arc.types:
+            continue
+        number = move.failed(registers, event.row)
+        error = so_far + engine._cost(move.arc, between)
+        if number is not None:
+            reason = _not_held(watching.plan, watching.plan.predicates[number], node, move, event)
+        elif error + engine._rest(move.arc) > engine.budget:
+            reason = f"it would miss {costs.unscaled(error)}, and {costs.unscaled(engine.budget)} may be missing"
+        else:
+            continue
+        yield Failure(event.id, move.arc.var, reason)
+
+
+def _affordable(engine: Tracing, arc: Arc, error: int) -> bool:
+    return any(error + arc.weight + cost <= engine.budget for cost, _ in engine.ways[arc.target])
+
+
+def _not_held(plan: Plan, predicate: Compiled, node: MatchNode | None, move: Move, event: Event) -> str:
+    steps = node.trail.steps() if node is not None else []
+    bound = bound_events([*steps, (event, move.arc.var)])
+    column = {name: i for i, name in enumerate(plan.row)}
+    shown = []
+    for leaf in predicate.leaves:
+        value = _value(leaf, bound, move.arc.var, column)
+        shown.append(f"{expression_text(leaf)} = {'null' if value is None else value}")
+    return f"{expression_text(predicate.expr)} does not hold ({', '.join(shown)})"
+
+
+def _value(leaf: Leaf, bound: dict[str, list[Event]], var: str, column: dict[str, int]) -> Any:
+    """The value of a reference once an event is bound to ``var``."""
+    events = bound.get(leaf.var, [])
+    match leaf:
+        case Length():
+            return len(events)
+        case Attribute(index=index, name=name):
+            at = index - 1 if isinstance(index, int) else -2 if index == "i-1" else -1
+            return events[at].row[column[name]] if -len(events) <= at < len(events) else None
+        case Aggregate(function=function, scope=scope, name=name):
+            if scope == "before" and leaf.var == var:
+                events = events[:-1]
+            return len(events) if name is None else aggregate(function, [e.row[column[name]] for e in events])
+
+
+def refused(watching: Watching, best: MatchNode) -> Told:
+    """Why a complete run is no match: a predicate at its end, a negation, or HAVING."""
+    engine, plan = watching.tracing, watching.plan
+    steps = best.trail.steps()
+    last = steps[-1][0]
+    state = "everything is bound"
+    for check, holds in zip(plan.program.ending[best.state], engine.ending[best.state], strict=True):
+        if not holds(best.registers, ()):
+            text = expression_text(plan.predicates[check.predicate].expr)
+            return state, [Failure(last.id, steps[-1][1], f"{text} does not hold")], "it is no match"
+    failed = []
+    trailing = [(len(steps), c) for accept in engine.states[best.state].accepts for c in accept.crossings]
+    for j, crossing in [*crossings_of(best.history), *trailing]:
+        negation = plan.automaton.negations[crossing.negation]
+        for event, kind in watching.seen:
+            right = not negation.types or kind in negation.types
+            if right and _forbidden(plan, steps, j, event) and breaks(plan, steps, best.history, j, crossing, [event]):
+                what = " or ".join(negation.types) or "event"
+                failed.append(Failure(event.id, f"~{negation.var}", f"no such {what} may come there"))
+    if failed:
+        return state, failed, "a negation is broken"
+    if plan.having is not None and not having_holds(plan, steps):
+        text = expression_text(plan.having.expr)
+        return state, [Failure(last.id, "HAVING", f"{text} does not hold")], "HAVING leaves it out"
+    return state, [], "it was found" if plan.query.output is Output.ALL else "the output chose between it and others"
+
+
+def _forbidden(plan: Plan, steps: list[tuple[Event, str]], j: int, event: Event) -> bool:
+    """Whether an event lies where a negation before step ``j`` forbids it."""
+    first, last, window = steps[0][0], steps[-1][0], plan.window
+
+    def near(a: Event, b: Event) -> bool:
+        distance = b.position - a.position if window.counted else b.ts - a.ts
+        return window.span is None or distance <= window.span
+
+    if j == 0:
+        return event.position < first.position and near(event, last)
+    if j == len(steps):
+        return event.position > last.position and near(first, event)
+    return steps[j - 1][0].position < event.position < steps[j][0].position
+
+
+def _or(names: dict[str, None]) -> str:
+    return " or ".join(names) or "nothing"

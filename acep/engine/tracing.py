@@ -1,0 +1,103 @@
+"""The reference engine with an eye on the runs that come furthest, over one partition of a stream."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from acep.automaton.arcs import Arc
+from acep.engine.core import Core, Key, Partition
+from acep.engine.program import Registers
+from acep.engine.reference import Event, History, MatchNode, Reference, Trail
+from acep.pattern.expressions import Value
+from acep.pattern.tree import Output
+from acep.plan.compile import Plan
+
+__all__ = ["Tracing", "Watching"]
+
+MOST_ALIKE = 32
+"""How many runs that came equally far are looked at."""
+
+
+class Tracing(Reference):
+    """The engine, keeping the runs that lack the fewest events; of those, the ones with the most events bound."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        self.keeps_rows = True
+        self.best: list[MatchNode] = []
+        self.ways = ways_of(plan)
+        self._rank: tuple[int, int] = (len(self.states) + 1, 0)
+        self._depths: dict[int, tuple[int, Trail]] = {}
+
+    def need(self, node: MatchNode) -> int:
+        """The least number of events that a run still has to bind."""
+        return self.nearest(node.state, node.error)
+
+    def nearest(self, state: int, error: int) -> int:
+        """The least number of events from a state to an end, with so much missing already."""
+        counts = [count for cost, count in self.ways[state] if error + cost <= self.budget]
+        return min(counts, default=len(self.states))
+
+    def _make(
+        self,
+        arc: Arc,
+        registers: Registers,
+        error: int,
+        trail: Trail,
+        history: History | None,
+        made: dict[Any, MatchNode],
+    ) -> None:
+        super()._make(arc, registers, error, trail, history, made)
+        walked = History(arc.crossings, arc.resets, history) if self.keeps_history else history
+        node = MatchNode(arc.target, registers, error, trail, walked)
+        rank = (self.need(node), -self._depth(trail))
+        if rank < self._rank:
+            self.best, self._rank = [node], rank
+        elif rank == self._rank and len(self.best) < MOST_ALIKE:
+            self.best.append(node)
+
+    def _depth(self, trail: Trail) -> int:
+        if id(trail) not in self._depths:
+            before = self._depth(trail.previous) if trail.previous is not None else 0
+            self._depths[id(trail)] = (before + 1, trail)  # the trail is kept, so that its id stays its own
+        return self._depths[id(trail)][0]
+
+
+class Watching(Core):
+    """A core that looks at one partition, and remembers its events; others run only where they may overlap with it."""
+
+    def __init__(self, plan: Plan, key: tuple[Value, ...]) -> None:
+        super().__init__(plan)
+        self.tracing = Tracing(plan)
+        self.asked = Reference(plan)  # for questions afterwards, which leave no trace
+        self.key = key
+        self.plain = self.engine if plan.strict and plan.query.output is Output.NON_OVERLAP else None
+        self.seen: list[tuple[Event, str | None]] = []
+
+    def _feed(self, key: Key, partition: Partition, event: Event, kind: str | None) -> None:
+        engine = self.tracing if key == self.key else self.plain
+        if engine is self.tracing:
+            self.seen.append((event, kind))
+        if engine is not None:
+            self.engine = engine
+            super()._feed(key, partition, event, kind)
+
+
+def ways_of(plan: Plan) -> list[list[tuple[int, int]]]:
+    """For each state the ways to an end, as (scaled cost, events): none both dearer and longer than another."""
+    budget = plan.automaton.costs.budget
+    ways = [[(a.cost, 0) for a in state.accepts if a.cost <= budget] for state in plan.arcs.states]
+    changed = True
+    while changed:
+        changed = False
+        for state, arcs in enumerate(plan.arcs.arcs):
+            known = set(ways[state])
+            for arc in arcs:
+                known |= {(cost + arc.weight, count + 1) for cost, count in ways[arc.target]}
+            best: list[tuple[int, int]] = []
+            for cost, count in sorted(known):
+                if cost <= budget and (not best or count < best[-1][1]):
+                    best.append((cost, count))
+            if best != ways[state]:
+                ways[state], changed = best, True
+    return ways

@@ -1,0 +1,168 @@
+"""Why a key of a table has no match: the key, the run that is shown, and whether what is said of it is true."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import acep
+from acep.engine.why import Furthest, why
+from acep.errors import DataError, QueryError
+from tests.random_cases import random_case
+
+NEXT = "WHERE skip_till_next_match WITHIN 50"
+
+
+def look(pattern: str, types: str, **columns: list[Any]) -> Furthest:
+    return why({"ts": list(range(len(types))), "type": list(types), **columns}, acep.parse(f"PATTERN {pattern}"))
+
+
+# What is said -----------------------------------------------------------------------------------
+
+
+def test_an_event_that_had_to_be_bound_ended_it() -> None:
+    found = look(f"SEQ((A a, B b)+, C c) {NEXT}", "ABAC")
+    assert found.bound == {"a": (0,), "b": (1,)}
+    assert found.ended == "event 2 had to be bound to a, which led no further: skip till next match"
+    assert look("SEQ((A a, B b)+, C c) WITHIN 50", "ABAC").matches == 1
+
+
+def test_of_runs_equally_far_one_that_failed_is_shown() -> None:
+    """The first one came as far, but nothing came for it before its window closed."""
+    rows = {"ts": [1, 12, 13, 14], "type": list("AAXB"), "x": [1, 5, 2, 3]}
+    found = why(rows, acep.parse("PATTERN SEQ(A a, B b) WHERE b.x > a.x WITHIN 3"))
+    assert found.bound == {"a": (1,)}
+    assert [failure.id for failure in found.failed] == [3]
+
+
+def test_an_event_that_led_nowhere_is_not_said_to_be_missing() -> None:
+    found = look("SEQ((A a, B b)+, C c) WITHIN 50", "ABA")
+    assert found.bound == {"a": (0,), "b": (1,)}
+    assert found.ended == "no event of type C came before the stream ended"
+
+
+def test_a_budget_that_is_exceeded_is_named() -> None:
+    query = acep.regex("abc", within=50, errors=1, strategy="strict_contiguity")
+    found = why({"ts": [1, 2, 3, 4], "type": list("axxb")}, query)
+    assert found.matches == 0
+    assert "it would miss 2, and 1 may be missing" in str(found) or "came in between" in found.ended
+
+
+def test_a_found_match_is_said_to_be_there() -> None:
+    found = look("SEQ(A a, B b) WITHIN 50", "AB")
+    assert str(found) == "the stream: 2 events, 1 match"
+
+
+def test_a_long_list_is_cut() -> None:
+    found = look("SEQ(A a, B b) WHERE b.x > 100 WITHIN 99", "A" + "B" * 40, x=list(range(41)))
+    lines = str(found).splitlines()
+    assert len(lines) == 14
+    assert lines[-2] == "  ... and 30 more"
+
+
+# Keys -------------------------------------------------------------------------------------------
+
+DAYS = [dt.date(2024, 1, 2), dt.date(2024, 1, 2), dt.date(2024, 1, 3)]
+ROWS = {
+    "ts": [1, 2, 3],
+    "type": ["a", "b", "a"],
+    "i": [7, 7, 8],
+    "f": [0.5, 0.5, 1.5],
+    "s": ["u", "u", "v"],
+    "o": [True, True, False],
+    "day": DAYS,
+}
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        {"i": 7},
+        {"i": "7"},
+        {"f": 0.5},
+        {"s": "u"},
+        {"o": True},
+        {"o": "True"},
+        {"day": DAYS[0]},
+        {"day": "2024-01-02"},
+        {"s": "u", "i": 7},
+    ],
+)
+def test_a_key_is_what_the_table_holds(key: dict[str, Any]) -> None:
+    found = why(ROWS, acep.regex("ab", within="9 s", by=list(key)), key=key, unit="s")
+    assert (found.events, found.matches) == (2, 1)
+    assert list(found.key) == list(key)
+    assert all(str(found.key[name]) == str(value) for name, value in key.items())
+
+
+@pytest.mark.parametrize(
+    ("by", "key", "said"),
+    [
+        ("i", {"i": 9}, "there is no event with i=9"),
+        ("i", {}, "the key needs a value for i"),
+        ("i", None, "the key needs a value for i"),
+        (["i", "s"], {"i": 7}, "the key needs a value for s"),
+        (None, {"i": 7}, "`i` is no partition attribute"),
+        ("day", {"dya": 7}, "did you mean `day`"),
+    ],
+)
+def test_a_key_that_is_none(by: Any, key: dict[str, Any] | None, said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        why(ROWS, acep.regex("ab", within=9, by=by), key=key)
+
+
+def test_columns_are_named_as_for_match() -> None:
+    rows = {"time": [1, 2], "kind": ["A", "B"], "name": ["p", "q"]}
+    query = acep.parse("PATTERN SEQ(A a, C c) WITHIN 1 min")
+    found = why(rows, query, ts="time", type="kind", id="name", unit="s")
+    assert found.bound == {"a": ("p",)}
+    with pytest.raises(QueryError, match="how long a tick"):
+        why(rows, query, ts="time", type="kind")
+
+
+# Truth ------------------------------------------------------------------------------------------
+
+
+def test_what_is_said_is_true(cases: Callable[[int], int]) -> None:
+    for seed in range(cases(250)):
+        case = random_case(seed)
+        query = case.query()
+        if query.sources:
+            continue
+        matches = acep.match(case.table(), query, **case.stream)
+        rows = sorted(case.events, key=lambda row: (row["ts"], row["seq"]) if "seq" in case.stream else row["ts"])
+        names = [row["id"] if "id" in case.stream else case.events.index(row) for row in rows]
+        keys = [()] if not matches.keys else dict.fromkeys(tuple(row[k] for k in matches.keys) for row in rows)
+        for key in keys:
+            if any(value is None or value != value for value in key):
+                continue
+            named = dict(zip(matches.keys, key, strict=True))
+            found = why(case.table(), query, key=named, **case.stream)
+            assert found.matches == sum(match.key == named for match in matches)
+            if not found.matches:
+                mine = [all(row[k] == v for k, v in named.items()) for row in rows]
+                types = {name: row["type"] for name, row, own in zip(names, rows, mine, strict=True) if own}
+                check(found, types, names)
+
+
+def check(found: Furthest, types: dict[Any, str], order: list[Any]) -> None:
+    """What can be told from the types of events alone. ``order`` are the ids of the whole stream."""
+    place = {name: i for i, name in enumerate(order)}
+    last = max((place[name] for ids in found.bound.values() for name in ids), default=-1)
+    assert len(types) == found.events
+    for failure in found.failed:
+        assert failure.id in types
+        assert place[failure.id] > last or failure.arc.startswith("~") or found.state == "everything is bound"
+    claim = re.fullmatch(
+        r"no event of type (.+) came before (?:the stream ended|the window .*event (\w+).*)", found.ended
+    )
+    if claim is not None:
+        ends = [place[name] for name in order if str(name) == claim[2]] or [len(order)]
+        wanted = set(claim[1].split(" or "))
+        assert not [name for name, kind in types.items() if last < place[name] < ends[0] and kind in wanted]
+    if found.ended.startswith("there is no event of type"):
+        assert not set(found.ended.removeprefix("there is no event of type ").split(" or ")) & set(types.values())
