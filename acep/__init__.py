@@ -4,7 +4,7 @@
 >>> query = acep.regex("a(b|c)db", within=5, errors=1)
 >>> found = acep.match({"ts": [1, 2, 4, 5], "type": ["a", "x", "d", "b"]}, query)
 >>> [(m.bindings, m.error) for m in found]
-[({'a': (0,), 'd': (2,), 'b': (3,)}, 1)]
+[({'a': (0,), 'b': (3,), 'd': (2,)}, 1)]
 """
 
 from __future__ import annotations

@@ -276,25 +276,20 @@ class Reading:
     def _close_equalities(self) -> None:
         """Put the top-level equalities into classes; all pairs of a class must be equal."""
         others: list[x.Expr] = []
-        classes: list[set[x.Expr]] = []
+        pairs: list[set[x.Expr]] = []
         for conjunct in self.query.where:
             joined = self._sides(conjunct)
             if len(joined) < 2 or all(isinstance(side, x.Literal) for side in joined):
                 others.append(conjunct)
-                continue
-            apart = []
-            for known in classes:
-                if known & joined:
-                    joined |= known
-                else:
-                    apart.append(known)
-            classes = [*apart, joined]
+            else:
+                pairs.append(joined)
+        classes = in_classes(pairs)
 
         ties = list(self.query.ties)
-        for known in classes:
+        for known in in_classes([pair for pair in pairs if all(isinstance(side, x.Attribute) for side in pair)]):
             for name in sorted({ref.name for ref in known if isinstance(ref, x.Attribute)}):
                 tied = all(var not in self.in_group and x.Attribute(var, None, name) in known for var in self.variables)
-                if tied and name not in ties:
+                if tied and name not in ties and any(ties_events(known, var) for var in self.variables):
                     ties.append(name)
         self.partition = tuple(ties)
 
@@ -312,7 +307,8 @@ class Reading:
                 # A reference to each event of a repetition is many: they are pairs among themselves. Not in a repeated
                 # group, where the equality speaks of one iteration only.
                 var = ref.var if isinstance(ref, x.Attribute) and ref.index is None else None
-                if isinstance(ref, x.Attribute) and var in self.kleene - self.in_group and ref.name not in ties:
+                several = var in self.kleene - self.in_group and ties_events(known, var)
+                if isinstance(ref, x.Attribute) and several and ref.name not in ties:
                     others.append(x.Binary("=", ref, x.Attribute(ref.var, "i-1", ref.name)))
         conjuncts = [Conjunct.of(expr, self.kleene) for expr in others]
         self.conjuncts = [c for c in conjuncts if not c.vars & self.negated]
@@ -333,6 +329,20 @@ class Reading:
                 case _:
                     return set()
         return sides
+
+
+def in_classes(pairs: Iterable[set[x.Expr]]) -> list[set[x.Expr]]:
+    """Equal pairs, put together where they share a member."""
+    classes: list[set[x.Expr]] = []
+    for pair in pairs:
+        joined = set(pair).union(*(known for known in classes if known & pair))
+        classes = [known for known in classes if not known & pair] + [joined]
+    return classes
+
+
+def ties_events(known: set[x.Expr], var: str | None) -> bool:
+    """Whether a class holds more than references to one and the same event of a variable."""
+    return any(not isinstance(m, x.Attribute) or m.var != var or m.index is not None for m in known)
 
 
 def equal(left: x.Expr, right: x.Expr) -> x.Expr:

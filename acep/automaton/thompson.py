@@ -180,6 +180,7 @@ class _Builder:
     group_vars: list[tuple[str, ...]] = field(default_factory=list)
     copies: dict[int, int] = field(default_factory=dict)
     instances: int = 0
+    begun: int = 0
 
     def place(self, inside: tuple[tuple[int, bool], ...], copy: int | None = None) -> int:
         self.places.append(Place(tuple(i for i, _ in inside), copy))
@@ -239,7 +240,8 @@ class _Builder:
         copies = max(low, 1) if high is None else high
         for j in range(1, copies + 1):
             inside = (*around.inside, (instance, high is None or j < high))
-            copy = len(self.copies)
+            copy = self.begun
+            self.begun += 1
             first = self.place(inside, copy)
             again = ("again", group) if group >= 0 else ("empty", -1)
             self.edge(before, first, *(again if j > 1 else ("empty", -1)))

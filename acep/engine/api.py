@@ -52,7 +52,7 @@ def match(
     >>> import acep
     >>> rows = {"ts": [1, 2, 3, 4, 5], "type": list("cdaeb")}
     >>> [(m.bindings, m.error) for m in acep.match(rows, acep.regex("a(b|c)db", within=5, errors=1))]
-    [({'c': (0,), 'd': (1,), 'b': (4,)}, 1)]
+    [({'b': (4,), 'c': (0,), 'd': (1,)}, 1)]
     """
     if output not in OUTPUTS:
         raise QueryError(f"unknown output {output!r}", hint=suggest(output, OUTPUTS))
@@ -169,6 +169,8 @@ class Matcher:
         started = time.perf_counter()
         if self._finished:
             raise DataError("the stream has been finished: no more events can be pushed", hint="make a new Matcher")
+        if not table.num_columns and not table.num_rows:
+            return []
         if self._stream is None:
             self._prepare(table.schema)
         assert self._stream is not None

@@ -23,6 +23,7 @@ TYPES = {
     Kind.INT: pa.int64(),
     Kind.FLOAT: pa.float64(),
     Kind.STRING: pa.string(),
+    Kind.NULL: pa.string(),
 }
 
 

@@ -47,7 +47,7 @@ def plain_type(held: pa.DataType) -> pa.DataType:
 def kind_of(held: pa.DataType) -> Kind | None:
     """What a column holds, or ``None`` where it cannot be an attribute (nested, binary, time of day).
 
-    Durations are integers, in ticks. A column of nothing but nulls counts as numbers.
+    Durations are integers, in ticks.
 
     >>> kind_of(pa.dictionary(pa.int8(), pa.large_string())), kind_of(pa.list_(pa.int64()))
     (<Kind.STRING: 'string'>, None)
@@ -58,8 +58,10 @@ def kind_of(held: pa.DataType) -> Kind | None:
         return Kind.BOOL
     if is_.is_integer(held) or is_.is_duration(held):
         return Kind.INT
-    if is_.is_floating(held) or is_.is_decimal(held) or is_.is_null(held):
+    if is_.is_floating(held) or is_.is_decimal(held):
         return Kind.FLOAT
+    if is_.is_null(held):
+        return Kind.NULL
     if is_.is_string(held) or is_.is_large_string(held) or is_.is_string_view(held):
         return Kind.STRING
     if is_.is_timestamp(held) or is_.is_date(held):
@@ -138,8 +140,9 @@ def values_of(name: str, column: pa.ChunkedArray, kind: Kind, tick_ns: Fraction 
     nothing = pa.types.is_null(column.type)
     if found is not kind and not nothing and not (found is Kind.INT and kind is Kind.FLOAT):
         what = f"is {column.type}" if found is None else f"holds {found.value} values"
+        before = "only nulls" if kind is Kind.NULL else f"{kind.value} values"
         raise DataError(
-            f"column `{name}` {what}, where {kind.value} values were seen before",
+            f"column `{name}` {what}, where {before} were seen before",
             hint="give every batch the same types",
         )
     if nothing:

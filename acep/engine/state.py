@@ -93,6 +93,7 @@ HELD: dict[Kind, tuple[type, ...]] = {
     Kind.FLOAT: (int, float),
     Kind.STRING: (str,),
     Kind.TIMESTAMP: (int,),
+    Kind.NULL: (),
 }
 
 

@@ -32,8 +32,8 @@ class Equal:
     members: tuple[Member, ...]
 
 
-def equality_classes(query: Query) -> tuple[Equal, ...]:
-    """The classes that the top-level equalities of a query make.
+def equality_classes(query: Query, *, constants: bool = True) -> tuple[Equal, ...]:
+    """The classes that the top-level equalities of a query make, those with ``constants`` too or not.
 
     ``a[i].x`` is the same member as ``a.x``; so are ``a[1].x`` and ``a[a.LEN].x`` where a binds one event.
     """
@@ -49,7 +49,7 @@ def equality_classes(query: Query) -> tuple[Equal, ...]:
 
     for conjunct in query.where:
         sides = _sides(conjunct, kleene)
-        if sides is None:
+        if sides is None or not (constants or all(isinstance(side, Attribute) for side in sides)):
             continue
         keys = [_key(side) for side in sides]
         if keys[0] == keys[1]:
@@ -94,8 +94,9 @@ def _key(member: Member) -> object:
 def close_equalities(query: Query) -> tuple[Expr, ...]:
     """The conjuncts of WHERE and the equalities that follow from them, which have no span.
 
-    For a class with ``a.x`` of a Kleene variable and no constant, ``a[i].x = a[1].x`` follows too (not
-    inside a repeated group). Pairs of two negated variables are left out: no condition can speak of both.
+    For a class with ``a.x`` of a Kleene variable, no constant, and more than references to one event of ``a``,
+    ``a[i].x = a[1].x`` follows too (not inside a repeated group). Pairs of two negated variables are left
+    out: no condition can speak of both.
     Raises :class:`QueryError` if more than :data:`MOST_PAIRS` would follow.
 
     >>> from acep.pattern.sase import parse
@@ -116,7 +117,8 @@ def close_equalities(query: Query) -> tuple[Expr, ...]:
             raise QueryError("too many equalities follow from each other", hint=hint)
         pairs = list(combinations(group.members, 2))
         if all(isinstance(m, Attribute) for m in group.members):
-            pairs += [(m, replace(m, index=1)) for m in group.members if _is_each(m, kleene - groups)]
+            each = [m for m in group.members if _is_each(m, kleene - groups) and _ties(group, m.var)]
+            pairs += [(m, replace(m, index=1)) for m in each]
         for pair in pairs:
             left, right = pair
             names = {m.var for m in (left, right) if isinstance(m, Attribute)}
@@ -137,11 +139,17 @@ def _is_each(member: Member, kleene: Collection[str]) -> TypeGuard[Attribute]:
     return isinstance(member, Attribute) and member.index is None and member.var in kleene
 
 
-def partition_attributes(query: Query) -> tuple[str, ...]:
-    """The attributes that have one value in all events of a match: those of ``[attr]``, then each of which
-    one equality class holds ``a.x`` of every variable, in the order of their first mention.
+def _ties(group: Equal, var: str) -> bool:
+    """Whether a class holds more than references to one event of ``var``, so that it ties its events together."""
+    return any(not isinstance(m, Attribute) or m.var != var or m.index is not None for m in group.members)
 
-    Variables inside a repeated group take no part: there the equality speaks of one iteration.
+
+def partition_attributes(query: Query) -> tuple[str, ...]:
+    """The attributes that have one value in all events of a match: those of ``[attr]``, then each of which the
+    equalities between references tie ``a.x`` of every variable together, in the order of their first mention.
+
+    Variables inside a repeated group take no part: there the equality speaks of one iteration. A comparison with a
+    constant ties nothing: it chooses events.
 
     >>> from acep.pattern.sase import parse
     >>> partition_attributes(parse("PATTERN SEQ(A a, B b) WHERE [k] AND a.id = b.id AND a.x = b.y"))
@@ -150,12 +158,12 @@ def partition_attributes(query: Query) -> tuple[str, ...]:
     found = dict.fromkeys(query.ties)
     every = set(variables(query.pattern))
     groups = group_variables(query.pattern)
-    for group in equality_classes(query):
+    for group in equality_classes(query, constants=False):
         by_name: dict[str, set[str]] = {}
         for m in group.members:
             if isinstance(m, Attribute) and m.index is None and m.var not in groups:
                 by_name.setdefault(m.name, set()).add(m.var)
         for name, names in by_name.items():
-            if names == every:
+            if names == every and _ties(group, next(iter(names))):
                 found.setdefault(name)
     return tuple(found)

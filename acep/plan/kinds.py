@@ -138,7 +138,7 @@ def _aggregate(expr: Aggregate, schema: Schema) -> tuple[Expr, str]:
     expr = replace(expr, name=name)
     if expr.function == "count":
         return expr, "int"
-    if expr.function in ("avg", "sum") and kind not in NUMBERS:
+    if expr.function in ("avg", "sum") and kind not in (*NUMBERS, "null"):
         raise _error(expr, f"{expr.function} needs a number, not a {kind}")
     if expr.function in ("min", "max") and kind == "bool":
         raise _error(expr, f"{expr.function} needs a number, text or a timestamp, not a bool")

@@ -10,13 +10,14 @@ __all__ = ["Kind", "Schema"]
 
 
 class Kind(Enum):
-    """What a column holds. Timestamps are integers in ticks."""
+    """What a column holds: timestamps are integers in ticks; ``NULL`` is a column of nothing but nulls."""
 
     BOOL = "bool"
     INT = "int"
     FLOAT = "float"
     STRING = "string"
     TIMESTAMP = "timestamp"
+    NULL = "null"
 
 
 @dataclass(frozen=True)

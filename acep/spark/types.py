@@ -110,6 +110,7 @@ def result_type(
         Kind.INT: st.LongType(),
         Kind.FLOAT: st.DoubleType(),
         Kind.STRING: st.StringType(),
+        Kind.NULL: st.StringType(),
     }
 
     def of_kind(kind: Kind | None) -> DataType:

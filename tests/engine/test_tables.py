@@ -25,7 +25,7 @@ COLUMN_TYPES: list[tuple[str, pa.Array, Kind, list[Any]]] = [
     ("float32", pa.array([0.5, float("nan"), None], pa.float32()), Kind.FLOAT, [0.5, None, None]),
     ("float16", pa.array([np.float16(0.5), None, None], pa.float16()), Kind.FLOAT, [0.5, None, None]),
     ("decimal", pa.array([Decimal("1.25"), None, Decimal(-2)]), Kind.FLOAT, [1.25, None, -2.0]),
-    ("null", pa.nulls(3), Kind.FLOAT, [None, None, None]),
+    ("null", pa.nulls(3), Kind.NULL, [None, None, None]),
     *(
         (str(t), pa.array(["u", None, "v"], t), Kind.STRING, ["u", None, "v"])
         for t in (pa.string(), pa.large_string(), pa.string_view())
