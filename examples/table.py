@@ -1,0 +1,77 @@
+"""Runs every example on its whole stream and writes docs/examples.md: ``python -m examples.table``.
+
+The streams are looked for in the folder ``$ACEP_DATA``. This takes some minutes.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import acep
+from acep.engine.files import read_events
+from examples import Example, examples
+
+__all__ = ["PAGE", "Counts", "count", "render"]
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "examples.md"
+HEAD = """\
+# Examples on real streams
+
+Each query of [examples/](../examples/README.md) on its whole stream. *First events* are those that some match begins
+with, *keys* the values of the first partition attribute that have a match. `python -m examples.table` writes this page.
+"""
+
+
+class Counts(NamedTuple):
+    """What an example finds: matches, first events of matches, and keys with a match."""
+
+    matches: int
+    firsts: int
+    keys: int
+
+
+def count(example: Example, data: Path) -> Counts:
+    """Run an example on its whole stream, a Parquet file in the folder ``data``."""
+    table = read_events(data / f"{example.stream}.parquet")
+    found = acep.match(table, example.query, seq="arrival_seq")
+    firsts = {min(ids[0] for _, ids in one.bindings) for one in found.found}
+    return Counts(len(found), len(firsts), len({one.key[0] for one in found.found}))
+
+
+def render(counts: Mapping[str, Counts]) -> str:
+    """The page, from the counts of every example."""
+    lines = [HEAD.rstrip()]
+    stream = ""
+    for example in examples():
+        if example.stream != stream:
+            stream = example.stream
+            lines += [
+                f"\n## {stream}\n",
+                "| example | finds | window | matches | first events | keys |",
+                "|---|---|---|--:|--:|--:|",
+            ]
+        name = f"[{example.name}](../examples/{stream}/{example.path.name})"
+        numbers = " | ".join(f"{number:,}" for number in counts[example.key])
+        lines.append(f"| {name} | {example.words} | {example.window} | {numbers} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Write the page."""
+    data = Path(os.environ.get("ACEP_DATA") or ROOT.parent / "shared" / "data")
+    counts = {}
+    for example in examples():
+        started = time.perf_counter()
+        counts[example.key] = count(example, data)
+        sys.stderr.write(f"{example.key}: {counts[example.key]}, {time.perf_counter() - started:.1f} s\n")
+    PAGE.write_text(render(counts), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
