@@ -1,0 +1,120 @@
+"""A driver that is killed again and again, without warning: what was written is the exact result, each row once."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import acep
+from tests.spark.by_hand import as_rows, same
+from tests.spark.streams import as_dicts
+
+KILLS = 3
+CHUNKS = 14
+CHUNK = 120
+QUERY = (
+    "PATTERN SEQ(a+ p[], b q, ~d r) WHERE skip_till_next_match(p[], q) { [k] AND p[i].x > p[i-1].x } "
+    "WITHIN 40 RETURN count(p[]) AS n"
+)
+DRIVER = """
+import sys
+import acep
+from acep.spark import get_session
+from acep.spark.replay import replay
+
+events, checkpoint, query, chunk = sys.argv[1:]
+get_session(**{"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2", "spark.driver.memory": "512m"})
+done = replay(acep.parse(query, errors=1), events, id="id", chunk=int(chunk), checkpoint=checkpoint, buckets=4)
+print(done.events, done.late, done.matches)
+"""
+
+
+def events_file(path: Path) -> pa.Table:
+    rng = random.Random(11)
+    size = CHUNKS * CHUNK
+    table = pa.table(
+        {
+            "ts": sorted(rng.randrange(size) for _ in range(size)),
+            "type": rng.choices("aabcd", k=size),
+            "k": rng.choices([f"k{i}" for i in range(40)], k=size),
+            "x": rng.choices(range(100), k=size),
+            "id": [f"e{i}" for i in range(size)],
+        }
+    )
+    pq.write_table(table, path)
+    return table
+
+
+def done_batches(checkpoint: Path) -> int:
+    """How many micro-batches have been committed."""
+    commits = checkpoint / "checkpoint" / "commits"
+    return sum(p.name.isdigit() for p in commits.iterdir()) if commits.exists() else 0
+
+
+def begun_batches(checkpoint: Path) -> int:
+    offsets = checkpoint / "checkpoint" / "offsets"
+    return sum(p.name.isdigit() for p in offsets.iterdir()) if offsets.exists() else 0
+
+
+def test_killed_drivers_lose_nothing_and_repeat_nothing(spark: Any, tmp_path: Path, record_property: Any) -> None:
+    table = events_file(tmp_path / "events.parquet")
+    checkpoint = tmp_path / "replay"
+    rng = random.Random()
+    command = [sys.executable, "-c", DRIVER, str(tmp_path / "events.parquet"), str(checkpoint), QUERY, str(CHUNK)]
+    interrupted = 0
+    story = []
+    for life in range(KILLS + 3):
+        errors = (tmp_path / f"stderr-{life}").open("w")
+        # A session of its own, so that its JVM can be killed with it and nothing else is.
+        driver = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True, env=dict(os.environ)
+        )
+        try:
+            if len(story) < KILLS:
+                wait_for(checkpoint, done_batches(checkpoint) + rng.randint(1, 2), driver)
+                time.sleep(rng.uniform(0, 1.5))
+                if driver.poll() is None:
+                    os.killpg(driver.pid, signal.SIGKILL)
+                    driver.wait()
+                    begun, done = begun_batches(checkpoint), done_batches(checkpoint)
+                    story.append((begun, done))
+                    interrupted += begun > done
+                    continue
+            said, _ = driver.communicate(timeout=300)
+        finally:
+            errors.close()
+            if driver.poll() is None:
+                os.killpg(driver.pid, signal.SIGKILL)
+                driver.wait()
+            assert driver.stdout is not None
+            driver.stdout.close()
+        assert driver.returncode == 0, (tmp_path / f"stderr-{life}").read_text()[-3000:]
+        break
+    assert len(story) == KILLS, f"the stream was over too soon: {story}"
+    assert all(done <= CHUNKS for _, done in story)
+    exact = as_rows(acep.match(table, acep.parse(QUERY, errors=1), id="id"))
+    rows = as_dicts(spark.read.parquet(str(checkpoint / "matches")))
+    written = Counter(repr(sorted(row["bindings"].items())) + repr(row["key"]) for row in rows)
+    assert max(written.values()) == 1, f"written twice; killed at (begun, committed) {story}"
+    assert same(rows, exact), f"killed at (begun, committed) {story}"
+    assert said.split() == [str(table.num_rows), "0", str(len(exact))]
+    assert len(exact) > 100
+    record_property("killed at (begun, committed)", str(story))
+    record_property("within a micro-batch", interrupted)
+
+
+def wait_for(checkpoint: Path, batches: int, driver: subprocess.Popen[str]) -> None:
+    began = time.monotonic()
+    while done_batches(checkpoint) < batches and driver.poll() is None:
+        assert time.monotonic() - began < 300, "no micro-batch for five minutes"
+        time.sleep(0.02)

@@ -1,0 +1,96 @@
+"""A replay finds what one process finds, tells how far it is, and can be taken up again."""
+
+from __future__ import annotations
+
+import gc
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import acep
+from acep.errors import DataError, QueryError, SnapshotError
+from acep.spark.replay import replay
+from tests.spark.by_hand import as_rows, same
+from tests.spark.streams import as_dicts, events_table
+
+QUERY = acep.regex("a(b|c)d", within="20 seconds", by="k", errors=1)
+
+
+def test_a_replay_finds_what_one_process_finds(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    table = events_table(300).drop_columns(["__order", "__row"])
+    exact = acep.match(table, QUERY)
+    done = replay(QUERY, table, chunk=100, progress=True, session=spark)
+    assert same(as_dicts(done.frame()), as_rows(exact))
+    assert (done.events, done.late, done.matches) == (sum(k is not None for k in table["k"].to_pylist()), 0, len(exact))
+    assert done.bundles == len(exact.bundles())
+    assert done.batches == 5
+    first, *_ = str(done).splitlines()
+    assert first.startswith(f"{done.events} events in 5 micro-batches, ")
+    told = capsys.readouterr().err.splitlines()
+    assert told[0].startswith("batch 1 of 4: ")
+    assert f"{len(exact)} matches" in told[-2]
+    ends = done.table(5)["end"].to_pylist()
+    assert ends == sorted(m.end for m in exact)[:5]
+    folder = done.folder
+    assert folder.exists()
+    del done
+    gc.collect()
+    assert not folder.exists(), "a temporary folder is left behind"
+
+
+def test_a_replay_in_the_order_of_the_file(spark: Any, tmp_path: Path) -> None:
+    rng = random.Random(5)
+    ticks = sorted(rng.randrange(200) for _ in range(200))
+    mixed = sorted(range(200), key=lambda row: ticks[row] + rng.uniform(0, 8))
+    table = pa.table({"t": [ticks[row] for row in mixed], "type": rng.choices("abcd", k=200)})
+    late = pa.table({"t": [1, 2], "type": ["a", "b"]})
+    path = tmp_path / "events.parquet"
+    pq.write_table(pa.concat_tables([table, late]), path)
+    query = acep.regex("ab", within=3)
+    done = replay(query, path, ts="t", chunk=60, watermark=8, session=spark)
+    assert (done.events, done.late) == (200, 2)
+    assert same(as_dicts(done.frame()), as_rows(acep.match(table, query, ts="t")))
+
+
+def test_a_replay_is_taken_up_and_nothing_else_is(spark: Any, tmp_path: Path) -> None:
+    table = events_table(120).drop_columns(["__order", "__row"])
+    path, folder = tmp_path / "events.parquet", tmp_path / "checkpoint"
+    pq.write_table(table, path)
+    first = replay(QUERY, path, checkpoint=folder, session=spark)
+    again = replay(QUERY, path, checkpoint=folder, session=spark)
+    assert (again.batches, again.matches, again.events) == (0, first.matches, first.events)
+    other = acep.regex("a(b|c)d", within="21 seconds", by="k", errors=1)
+    with pytest.raises(SnapshotError, match="made with another query") as told:
+        replay(other, path, checkpoint=folder, session=spark)
+    assert told.value.hint is not None
+    with pytest.raises(SnapshotError, match="made with another chunk"):
+        replay(QUERY, path, checkpoint=folder, chunk=7, session=spark)
+    pq.write_table(table.slice(1), path)
+    with pytest.raises(SnapshotError, match="made with another events"):
+        replay(QUERY, path, checkpoint=folder, session=spark)
+
+
+def test_mistakes_are_told_before_anything_runs(spark: Any) -> None:
+    table = pa.table({"ts": np.arange(3), "type": ["a", "b", "c"]})
+    query = acep.regex("ab", within=3)
+    with pytest.raises(DataError, match="chunk=0"):
+        replay(query, table, chunk=0, session=spark)
+    with pytest.raises(QueryError, match="a query is what"):
+        replay("ab", table, session=spark)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="is null in row 1"):
+        replay(query, pa.table({"ts": [1, None], "type": ["a", "b"]}), session=spark)
+    fine = pa.table({"ts": pa.array([1, 2], pa.timestamp("ns")), "type": ["a", "b"]})
+    with pytest.raises(DataError, match="holds values that Spark's"):
+        replay(acep.regex("ab", within="1 hour"), fine, session=spark)
+
+
+def test_no_events_are_no_matches(spark: Any) -> None:
+    table = pa.table({"ts": pa.array([], pa.int64()), "type": pa.array([], pa.string())})
+    done = replay(acep.regex("ab", within=3), table, session=spark)
+    assert (done.events, done.matches, done.bundles) == (0, 0, 0)
+    assert done.table().num_rows == 0
