@@ -36,12 +36,12 @@ def progress_of(progress: Any) -> Progress | None:
     """
     if progress is None:
         return None
-    observed = [row for name, row in progress["observedMetrics"].items() if name.startswith("acep_")]
-    if not any(row["events"] is not None for row in observed):
+    observed = [_named(row) for name, row in progress["observedMetrics"].items() if name.startswith("acep_")]
+    if not any(row["buckets"] for row in observed):
         return None
 
     def total(name: str) -> int:
-        return sum(int(row[name] or 0) for row in observed)
+        return sum(int(row[name]) for row in observed)
 
     durations = progress["durationMs"]
     return Progress(
@@ -55,6 +55,15 @@ def progress_of(progress: Any) -> Progress | None:
         rows=int(progress["numInputRows"] or 0),
         seconds=float(durations.get("triggerExecution", 0)) / 1000,
     )
+
+
+def _named(row: Any) -> dict[str, Any]:
+    """An observed row by its columns; Spark Connect gives its values and its schema, as if these were columns."""
+    columns: dict[str, Any] = row.asDict()
+    if set(columns) == {"values", "schema"}:
+        names = [field["name"] for field in columns["schema"]["fields"]]
+        return dict(zip(names, columns["values"], strict=True))
+    return columns
 
 
 def listener(tell: Callable[[Progress], None]) -> StreamingQueryListener:

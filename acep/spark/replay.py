@@ -65,10 +65,11 @@ class Replay:
         return found
 
     def table(self, limit: int | None = None) -> pa.Table:
-        """The matches as an Arrow table, ordered by match point and start, or the first ``limit`` of them."""
+        """The matches as an Arrow table, ordered by match point, bound ids and variables, or the first ``limit``."""
         from pyspark.sql import functions as sf
 
-        rows = self.frame().orderBy("end", "start", sf.map_values("bindings"))
+        ids = sf.map_values("bindings")
+        rows = self.frame().orderBy("end", sf.sort_array(sf.flatten(ids)), sf.map_keys("bindings"), ids)
         return (rows if limit is None else rows.limit(limit)).toArrow()
 
     def __str__(self) -> str:
@@ -178,7 +179,10 @@ def _run(spark: SparkSession, found: DataFrame, folder: Path, tell: Callable[[Pr
     writer = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True)
     try:
         running = writer.start()
-        last, batches = _watch(running, tell)
+        try:
+            last, batches = _watch(running, tell)
+        finally:
+            running.stop()
         running.awaitTermination()
     except PySparkException as bad:
         mine = error_in(bad)

@@ -122,6 +122,7 @@ def over_stream(frame: DataFrame, job: Job, result: StructType, watermark: Any) 
         "append",
         GroupStateTimeout.EventTimeTimeout,
     )
-    totals = [sf.sum(name).alias(name) for name in list(STEPPED)[1:]]
+    totals = [sf.coalesce(sf.sum(name), sf.lit(0)).alias(name) for name in list(STEPPED)[1:]]
+    totals.append(sf.count("*").alias("buckets"))
     observed = stepped.observe(f"acep_{job.fingerprint[:8]}", *totals)
     return observed.select("rows").mapInArrow(unpack, result)

@@ -62,13 +62,16 @@ def get_session(frame: Any = None, **conf: Any) -> SparkSession:
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
-    if not conf.get("spark.remote") and "SPARK_REMOTE" not in os.environ:
+    wanted = {name: str(value) for name, value in conf.items()}
+    if "spark.remote" not in conf and "SPARK_REMOTE" not in os.environ:
+        # What follows is for a driver in this process; a server has settings of its own.
+        wanted = settings() | wanted
         home = ensure_java()
         if home is not None:
             os.environ["JAVA_HOME"] = home
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.Builder()
-    for name, value in (settings() | {name: str(value) for name, value in conf.items()}).items():
+    for name, value in wanted.items():
         builder = builder.config(name, value)
     try:
         return builder.getOrCreate()

@@ -52,6 +52,8 @@ class Folder:
         writer = found.writeStream.format("parquet").option("path", out).trigger(availableNow=True)
         running = writer.option("checkpointLocation", str(self.path / f"{name}-checkpoint")).start()
         running.awaitTermination()
+        for progress in running.recentProgress:
+            assert all(operator["numRowsDroppedByWatermark"] == 0 for operator in progress["stateOperators"])
         told = [one for p in running.recentProgress if (one := progress_of(p)) is not None]
         return as_dicts(self.spark.read.schema(found.schema).parquet(out)), told
 
