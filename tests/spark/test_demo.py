@@ -22,7 +22,8 @@ def test_a_ticker_is_made_up() -> None:
     assert 0.67 < np.mean(steps == 1) < 0.73
 
 
-def test_a_run(spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("spark")
+def test_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "_places", list)
     assert demo.main(["--rows", "3000", "--errors", "2"]) == 0
     said = capsys.readouterr()
