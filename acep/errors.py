@@ -7,6 +7,14 @@ from collections.abc import Iterable
 
 __all__ = ["AcepError", "DataError", "EngineError", "QueryError", "SnapshotError", "suggest"]
 
+WIDEST = 160
+"""How many characters of a query's line are shown."""
+
+LONGEST = 400
+"""How many characters of a message are shown."""
+
+UNSHOWN = "\ufffd"
+
 
 class AcepError(Exception):
     """A mistake that its reader can mend: one line, and for a query the place in its text.
@@ -57,21 +65,39 @@ class AcepError(Exception):
 
     def render(self) -> str:
         """The error for a reader: message, the line of the query with a caret below it, hint."""
-        lines = [self.message]
+        lines = [_one_line(self.message)]
         if self.text is not None and self.start is not None:
-            first = self.text.rfind("\n", 0, self.start) + 1
-            last = self.text.find("\n", self.start)
-            source = self.text[first:] if last < 0 else self.text[first:last]
-            width = max(1, min((self.end or self.start + 1) - self.start, len(source) - (self.start - first)))
             lines[0] += f" (line {self.line}, column {self.column})"
-            indent = "".join("\t" if c == "\t" else " " for c in source[: self.start - first])
-            lines += ["  " + source, "  " + indent + "^" * width]
+            lines += self._marked(self.text, self.start)
         if self.hint:
-            lines.append(f"hint: {self.hint}")
+            lines.append(f"hint: {_one_line(self.hint)}")
         return "\n".join(lines)
+
+    def _marked(self, text: str, start: int) -> list[str]:
+        """The line of the mistake, or of a long one what is around it, and carets below."""
+        first = text.rfind("\n", 0, start) + 1
+        last = text.find("\n", start)
+        source = text[first:] if last < 0 else text[first:last]
+        at = start - first
+        before = after = ""
+        if len(source) > WIDEST:
+            left = max(0, min(at - WIDEST // 3, len(source) - WIDEST))
+            before, after = "..." * (left > 0), "..." * (left + WIDEST < len(source))
+            source, at = source[left : left + WIDEST], at - left
+        width = max(1, min((self.end or start + 1) - start, len(source) - at))
+        indent = "".join("\t" if c == "\t" else " " for c in before + source[:at])
+        shown = "".join(c if c.isprintable() or c == "\t" else UNSHOWN for c in source.rstrip("\r"))
+        return ["  " + before + shown + after, "  " + indent + "^" * width]
 
     def __str__(self) -> str:
         return self.render()
+
+
+def _one_line(text: str) -> str:
+    """What a reader can take in, and a terminal show: names and values of the input may be anything."""
+    if len(text) > LONGEST:
+        text = text[: LONGEST * 3 // 4] + " ... " + text[-LONGEST // 4 :]
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 class QueryError(AcepError, ValueError):

@@ -11,8 +11,12 @@ from collections import deque
 from dataclasses import dataclass
 
 from acep.automaton.thompson import Edge, Gap, Thompson, pareto
+from acep.errors import QueryError
 
-__all__ = ["Accept", "Arc", "Arcs", "Crossing", "State", "compose"]
+__all__ = ["MOST_STEPS", "Accept", "Arc", "Arcs", "Crossing", "State", "compose"]
+
+MOST_STEPS = 250_000
+"""How many steps all the walks from one letter to the next may take."""
 
 
 @dataclass(frozen=True, order=True)
@@ -92,6 +96,8 @@ def compose(automaton: Thompson) -> Arcs:
     """Compose empty, missing, negation and again edges away.
 
     States and arcs are numbered in the order of the pattern, so that equal queries give equal plans.
+
+    Raises :class:`QueryError` where so much may be left out that there are too many ways from letter to letter.
     """
     leaving: list[list[Edge]] = [[] for _ in automaton.places]
     for edge in automaton.edges:
@@ -100,18 +106,20 @@ def compose(automaton: Thompson) -> Arcs:
     for letter in automaton.letters:
         if letter.kleene is not None:
             variables.setdefault(letter.kleene, {}).setdefault(letter.var)
-    states, arcs = [], []
+    states, arcs, taken = [], [], 0
     for number in range(len(automaton.letters) + 1):
-        state, here = _state(automaton, leaving, variables, number)
+        state, here, steps = _state(automaton, leaving, variables, number, MOST_STEPS - taken)
+        taken += steps
         states.append(state)
         arcs.append(here)
     return Arcs(_with_rest(states, arcs), tuple(arcs))
 
 
 def _state(
-    automaton: Thompson, leaving: list[list[Edge]], variables: dict[int, dict[str, None]], number: int
-) -> tuple[State, tuple[Arc, ...]]:
-    """The state of being at a letter (0: at the start), without its ``rest``, and the arcs that leave it."""
+    automaton: Thompson, leaving: list[list[Edge]], variables: dict[int, dict[str, None]], number: int, most: int
+) -> tuple[State, tuple[Arc, ...], int]:
+    """The state of being at a letter (0: at the start), without its ``rest``, the arcs that leave it, and the
+    number of steps that its walks took, at most ``most``."""
     letter = automaton.letters[number - 1] if number else None
     inside = letter.inside if letter else ()
     stays = frozenset(i for i, _ in inside)
@@ -121,7 +129,8 @@ def _state(
     found: dict[tuple[int, tuple[Crossing, ...], tuple[int, ...], tuple[str, ...]], list[Gap]] = {}
     blocking = set()
     accepts: dict[tuple[Crossing, ...], int] = {}
-    for at, gaps in _walks(automaton, leaving, start).items():
+    reached, steps = _walks(automaton, leaving, start, most)
+    for at, gaps in reached.items():
         closes = tuple(sorted(v for v, i in opened.items() if i not in at.stays))
         if at.place == automaton.final and letter:
             trailing = tuple(c for c in at.crossings if automaton.negations[c.negation].trailing)
@@ -141,16 +150,25 @@ def _state(
         gaps = pareto(found[key], automaton.costs)
         here.append(Arc(number, target, to.var, to.types, gaps, crossings, resets, closes, key in blocking))
     endings = tuple(Accept(cost, crossings) for crossings, cost in sorted(accepts.items()))
-    return State(number, letter.var if letter else "", tuple(sorted(opened)), endings, None), tuple(here)
+    return State(number, letter.var if letter else "", tuple(sorted(opened)), endings, None), tuple(here), steps
 
 
-def _walks(automaton: Thompson, leaving: list[list[Edge]], start: _Label) -> dict[_Label, tuple[Gap, ...]]:
-    """All walks from a place that bind nothing, with the gaps worth having."""
+def _walks(
+    automaton: Thompson, leaving: list[list[Edge]], start: _Label, most: int
+) -> tuple[dict[_Label, tuple[Gap, ...]], int]:
+    """All walks from a place that bind nothing, with the gaps worth having, and how many steps they took."""
     ends = dict(automaton.copies)
     reached: dict[_Label, tuple[Gap, ...]] = {start: ((0, 0),)}
     todo = deque([start])
+    steps = 0
     while todo:
         label = todo.popleft()
+        steps += 1
+        if steps > most:
+            raise QueryError(
+                "there are too many ways through the pattern",
+                hint="fewer components that may be left out or be missing, or a smaller error budget",
+            )
         gaps = reached[label]
         for edge in leaving[label.place]:
             if edge.kind == "letter":
@@ -165,7 +183,7 @@ def _walks(automaton: Thompson, leaving: list[list[Edge]], start: _Label) -> dic
             if best != known:
                 reached[after] = best
                 todo.append(after)
-    return reached
+    return reached, steps
 
 
 def _step(automaton: Thompson, label: _Label, edge: Edge) -> _Label:

@@ -33,7 +33,10 @@ def seal(payload: Any, fingerprint: str) -> bytes:
     {'a': [1, None]}
     """
     body = zlib.compress(json.dumps(payload, separators=(",", ":")).encode(), 1)
-    return HEADER.pack(MAGIC, VERSION, 0, _digest(fingerprint.encode()), _digest(body), len(body)) + body
+    return (
+        HEADER.pack(MAGIC, VERSION, 0, _digest(fingerprint.encode(errors="surrogatepass")), _digest(body), len(body))
+        + body
+    )
 
 
 def unseal(data: bytes, fingerprint: str) -> Any:
@@ -53,7 +56,7 @@ def unseal(data: bytes, fingerprint: str) -> Any:
         raise SnapshotError(f"the snapshot has format version {version}, this acep reads version {VERSION}")
     if length != len(body) or _digest(body) != checksum:
         raise SnapshotError("the snapshot is damaged: its checksum does not fit", hint="use an older copy")
-    if query != _digest(fingerprint.encode()):
+    if query != _digest(fingerprint.encode(errors="surrogatepass")):
         raise SnapshotError(
             "the snapshot belongs to another query, or to a stream with other columns",
             hint="restore it with the query that it was taken from, or start without it",

@@ -6,6 +6,7 @@ nest too deeply are refused here, before anything recursive looks at them.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib.resources import files
 from typing import Any, TypeAlias
@@ -22,6 +23,7 @@ LONGEST = 100_000
 """The longest query, in characters."""
 
 _DEEPEST = 150
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 Branch: TypeAlias = Tree[Token]
 Leaf: TypeAlias = Branch | Token
@@ -38,6 +40,9 @@ def read(name: str, text: str) -> Branch:
     """The tree of ``text`` by the grammar ``name``. Raises :class:`QueryError` at the place of a mistake."""
     if len(text) > LONGEST:
         raise QueryError(f"the query is longer than {LONGEST} characters")
+    if half := _SURROGATE.search(text):
+        message = f"`\\u{ord(half[0]):04x}` is no character"
+        raise QueryError(message, start=half.start(), end=half.end(), hint="is the query in another encoding?")
     try:
         tree = grammar(name).parse(text)
     except UnexpectedToken as error:

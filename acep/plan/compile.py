@@ -150,7 +150,7 @@ def _compile(query: Query, schema: Schema) -> Plan:
         returns=returns,
         return_kinds=tuple(_column_kind(kind) for _, _, kind in named),
         sources=sources,
-        fingerprint=hashlib.sha256(text.encode()).hexdigest()[:32],
+        fingerprint=hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32],
     )
 
 

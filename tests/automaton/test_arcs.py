@@ -6,6 +6,8 @@ import heapq
 from collections.abc import Callable
 from fractions import Fraction
 
+import pytest
+
 import acep
 from acep.automaton.arcs import Arcs, compose
 from acep.automaton.thompson import Gap, Thompson, build, pareto
@@ -157,3 +159,24 @@ def test_under_contiguity_heavier_gaps_with_more_letters_are_kept() -> None:
     arcs, _ = composed("PATTERN SEQ(A a, B? b, C c) WHERE strict_contiguity", errors=1)
     onward = {arc.target: arc.gaps for arc in arcs.arcs[1]}
     assert onward[3] == ((0, 0), (1, 1))
+
+
+@pytest.mark.parametrize(
+    ("items", "errors"),
+    [
+        ([f"A? a{i}" for i in range(900)], 0),
+        ([f"A a{i}" for i in range(900)], 900),
+        ([f"(A a{i} | B b{i}, ~N n{i}, C c{i})" for i in range(30)], 60),
+    ],
+    ids=["optional", "missing", "negations"],
+)
+def test_too_many_ways_are_said_and_not_walked(items: list[str], errors: int) -> None:
+    automaton = build(acep.parse(f"PATTERN SEQ({', '.join(items)}) WITHIN 9", errors=errors))
+    with pytest.raises(acep.QueryError, match="too many ways through the pattern"):
+        compose(automaton)
+
+
+def test_patterns_of_more_than_64_positions_are_walked() -> None:
+    for items, errors in (([f"A? a{i}" for i in range(100)], 0), ([f"A a{i}" for i in range(100)], 100)):
+        arcs, automaton = composed(f"PATTERN SEQ({', '.join(items)}) WITHIN 9", errors=errors)
+        assert len(arcs.states) == len(automaton.letters) + 1 == 101

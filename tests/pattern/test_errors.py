@@ -83,6 +83,59 @@ def test_letters_that_only_look_like_a_keyword(keyword: str) -> None:
             settle(text + " a.x > 1")
 
 
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (
+            "PATTERN SEQ("
+            + ", ".join(f"A a{i}" for i in range(100, 180))
+            + ", B b) WHERE zz.x > 1"
+            + " AND b.x > 1" * 100,
+            [
+                "unknown variable `zz` (line 1, column 664)",
+                "  ..., A a175, A a176, A a177, A a178, A a179, B b) WHERE zz.x > 1"
+                + (" AND b.x > 1" * 9)[:99]
+                + "...",
+                " " * 58 + "^^^^",
+            ],
+        ),
+        (
+            "PATTERN A a WHERE " + "b" * 90_000 + ".x > 1",
+            [
+                "unknown variable `" + "b" * 282 + " ... " + "b" * 99 + "` (line 1, column 19)",
+                "  PATTERN A a WHERE " + "b" * 142 + "...",
+                "  " + " " * 18 + "^" * 142,
+            ],
+        ),
+        (
+            "PATTERN A a WHERE a.s = '\x1b[31m\0' AND c.x = 1",
+            [
+                "unknown variable `c` (line 1, column 38)",
+                "  PATTERN A a WHERE a.s = '\N{REPLACEMENT CHARACTER}[31m\N{REPLACEMENT CHARACTER}' AND c.x = 1",
+                " " * 39 + "^^^",
+            ],
+        ),
+    ],
+    ids=["long line", "long name", "control characters"],
+)
+def test_a_message_is_for_its_reader(text: str, lines: list[str]) -> None:
+    with pytest.raises(QueryError) as caught:
+        acep.parse(text)
+    assert caught.value.render().splitlines()[:3] == lines
+
+
+def test_names_in_messages_stay_on_their_line() -> None:
+    error = QueryError("unknown column `a\nb\x1b`", hint="did you mean `a\tb`?")
+    assert str(error) == "unknown column `a\\nb\\x1b`\nhint: did you mean `a\\tb`?"
+    assert len(str(QueryError("x" * 100_000))) < 1000
+
+
+@pytest.mark.parametrize("text", ["PATTERN '\udc80' a", "PATTERN A `\ud800`", "re:'\udfff'", "\udc80"])
+def test_half_of_a_character_pair_is_no_text(text: str) -> None:
+    with pytest.raises(QueryError, match="is no character"):
+        read(text)
+
+
 # ---- hostile text: an error or a query, and soon
 
 WHERE = "PATTERN SEQ(A a) WHERE "
