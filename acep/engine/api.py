@@ -16,6 +16,7 @@ from acep.engine.sealing import seal, unseal
 from acep.engine.stream import Stream
 from acep.engine.tables import events_of, schema_of, to_table
 from acep.errors import DataError, EngineError, QueryError, SnapshotError, suggest
+from acep.pattern.check import checked_query
 from acep.pattern.printing import canonical
 from acep.pattern.tree import Query
 from acep.plan.compile import Plan, compile_query
@@ -54,8 +55,8 @@ def match(
     >>> [(m.bindings, m.error) for m in acep.match(rows, acep.regex("a(b|c)db", within=5, errors=1))]
     [({'b': (4,), 'c': (0,), 'd': (1,)}, 1)]
     """
-    if output not in OUTPUTS:
-        raise QueryError(f"unknown output {output!r}", hint=suggest(output, OUTPUTS))
+    if not isinstance(output, str) or output not in OUTPUTS:
+        raise QueryError(f"unknown output {output!r}", hint=suggest(str(output), OUTPUTS))
     matcher = Matcher(query, budget=budget, ts=ts, type=type, seq=seq, id=id, unit=unit, engine=engine)
     table = to_table(events)
     found = sorted(matcher._push(table) + matcher._end(), key=output_order)
@@ -90,12 +91,8 @@ class Matcher:
         unit: str | None = None,
         engine: str = "auto",
     ) -> None:
-        if not isinstance(query, Query):
-            raise QueryError(
-                f"a query is what acep.parse or acep.regex gives, not {query.__class__.__name__}",
-                hint="write acep.match(events, acep.parse(text))",
-            )
-        if engine not in ENGINES:
+        checked_query(query)
+        if not isinstance(engine, str) or engine not in ENGINES:
             raise EngineError(f"there is no engine {engine!r}", hint=f"one of {', '.join(ENGINES)}")
         self.query = tolerant(query, budget)
         self._names: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}

@@ -64,6 +64,8 @@ def read_events(
 
     Raises :class:`DataError` for a file that is missing, empty, cut off, or not of its format.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise DataError(f"a file is named by its path, not by {path.__class__.__name__}")
     file = Path(path)
     kind = format_of(file)
     _check_there(file)
@@ -214,6 +216,8 @@ def _read_slowly(file: Path) -> pa.Table:
         except ValueError as bad:
             what, at = (bad.msg, f", column {bad.colno}") if isinstance(bad, json.JSONDecodeError) else (str(bad), "")
             raise DataError(f"{where}{at}: broken JSON: {what}", hint="one JSON object a line") from None
+        except RecursionError:
+            raise DataError(f"{where} is nested too deeply", hint="attributes are single values") from None
         if not isinstance(row, dict):
             raise DataError(f"{where} is not a JSON object", hint="one JSON object a line")
         for name, value in row.items():

@@ -79,7 +79,9 @@ def _first_line(error: BaseException) -> str:
 
 
 def _from_pandas(frame: Any) -> pa.Table:
-    names = [str(name) for name in frame.columns]
+    names = [_name(name) for name in frame.columns]
+    if not all(isinstance(name, str) for name in frame.columns):
+        frame = frame.set_axis(names, axis=1)
     index = [name for name in frame.index.names if name is not None]
     keep = bool(index) and not {str(name) for name in index} & set(names)
     try:
@@ -87,14 +89,14 @@ def _from_pandas(frame: Any) -> pa.Table:
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         if len(set(names)) == len(names):
             for name in frame.columns:
-                _array(str(name), frame[name])
+                _array(name, frame[name])
         raise DataError("the frame cannot be read as a table") from None
     extra = [name for name in table.column_names if name.startswith("__index_level_")]
     return table.drop_columns(extra) if extra else table
 
 
 def _from_columns(columns: Mapping[Any, Any]) -> pa.Table:
-    arrays = {str(name): _array(str(name), values) for name, values in columns.items()}
+    arrays = {_name(name): _array(_name(name), values) for name, values in columns.items()}
     sizes = {name: len(array) for name, array in arrays.items()}
     if len(set(sizes.values())) > 1:
         listed = ", ".join(f"`{name}` {size}" for name, size in sizes.items())
@@ -111,14 +113,24 @@ def _from_rows(rows: list[Any]) -> pa.Table:
                 hint="give a list of dicts, or a dict of columns",
             )
         names.update(dict.fromkeys(row))
-    arrays = [_array(str(name), [row.get(name) for row in rows]) for name in names]
-    return pa.Table.from_arrays(arrays, names=list(map(str, names)))
+    arrays = [_array(_name(name), [row.get(name) for row in rows]) for name in names]
+    return pa.Table.from_arrays(arrays, names=list(map(_name, names)))
+
+
+def _name(name: Any) -> str:
+    """The name of a column as text."""
+    try:
+        str(name).encode()
+    except UnicodeEncodeError:
+        raise DataError(f"the column name {str(name)!r} is no text", hint="rename the column") from None
+    return str(name)
 
 
 def _array(name: str, values: Any) -> pa.Array | pa.ChunkedArray:
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+    single = isinstance(values, np.ndarray) and not values.ndim
+    if single or isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise DataError(f"column `{name}` is a {type(values).__name__}, not a list of values")
     built = array_of(values)
     if built is not None:

@@ -60,6 +60,10 @@ def schema_of(
     >>> schema_of(pa.schema({"ts": pa.int64(), "x": pa.float32()}), unit="s").tick_ns
     Fraction(1000000000, 1)
     """
+    for role, name in (("ts", ts), ("type", type), ("seq", seq), ("id", id), ("unit", unit)):
+        if not isinstance(name, str) and (name is not None or role == "ts"):
+            what = "a unit of time" if role == "unit" else "the name of a column"
+            raise DataError(f"{role}= takes {what}, not {name.__class__.__name__}")
     names = table_schema.names
     if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
         raise DataError(f"two columns are called `{twice[0]}`", hint="rename one of them")

@@ -68,17 +68,21 @@ def _moment(micros: int, zone: dt.tzinfo | None, day: bool) -> Any:
             return time.date()
         return time if zone is None else time.replace(tzinfo=dt.UTC).astimezone(zone)
     except OverflowError:  # beyond the years 1 to 9999 of Python's datetime
-        return np.datetime64(micros, "us")
+        if abs(micros) < 2**63:
+            return np.datetime64(micros, "us")
+        return (
+            np.datetime64(micros // 1000, "ms") if abs(micros) < 2**63 * 1000 else np.datetime64(micros // 10**6, "s")
+        )
 
 
 def _zone(name: str) -> dt.tzinfo:
     if name.upper() in ("UTC", "Z", "GMT", "+00:00"):
         return dt.UTC
-    if name[:1] in "+-":
-        return dt.datetime.strptime(name, "%z").tzinfo or dt.UTC
     import zoneinfo
 
     try:
+        if name[:1] in "+-":
+            return dt.datetime.strptime(name, "%z").tzinfo or dt.UTC
         return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError):
         return dt.UTC

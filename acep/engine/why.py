@@ -10,6 +10,7 @@ from acep.engine.found import Events
 from acep.engine.furthest import Furthest, furthest
 from acep.engine.tables import events_of, key_to_input, schema_of, to_table
 from acep.errors import DataError, suggest
+from acep.pattern.check import checked_query
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Query
 from acep.plan.compile import Plan, compile_query
@@ -45,6 +46,9 @@ def why(
       event 1 is no b: b.x > a.x does not hold (b.x = 4, a.x = 5)
     then the stream ended
     """
+    checked_query(query)
+    if key is not None and not isinstance(key, Mapping):
+        raise DataError(f"key= is a dict of attributes and values, not {key.__class__.__name__}", hint='key={"k": 1}')
     table = to_table(events)
     schema = schema_of(table.schema, ts=ts, type=type, seq=seq, id=id, unit=unit)
     plan = compile_query(query, schema)
@@ -57,7 +61,7 @@ def _key(key: Mapping[str, Any], plan: Plan, events: Events, schema: Schema) -> 
     """The values of the partition attributes as the engine has them."""
     for name in key:
         if name not in plan.keys:
-            hint = suggest(name, plan.keys) or "the query has no partition attribute: leave key out"
+            hint = suggest(str(name), plan.keys) or "the query has no partition attribute: leave key out"
             raise DataError(f"`{name}` is no partition attribute", hint=hint)
     if not plan.keys:
         return ()
@@ -68,12 +72,19 @@ def _key(key: Mapping[str, Any], plan: Plan, events: Events, schema: Schema) -> 
     missing = [name for name in plan.keys if name not in key]
     if missing:
         raise DataError(f"the key needs a value for {' and '.join(missing)}", hint=f"such as {some}" if some else None)
-    for same in (lambda a, b: a == b, lambda a, b: str(a) == str(b)):
+    for same in (_equal, lambda a, b: str(a) == str(b)):
         for one, values in shown.items():
             if all(same(values[name], key[name]) for name in plan.keys):
                 return one
     named = ", ".join(f"{name}={key[name]}" for name in plan.keys)
     raise DataError(f"there is no event with {named}", hint=f"such as {some}" if some else None)
+
+
+def _equal(value: Any, given: Any) -> bool:
+    try:
+        return bool(value == given)
+    except (TypeError, ValueError):  # an array, or pandas' NA
+        return False
 
 
 def _column(name: str, events: Events, schema: Schema) -> list[Value]:

@@ -95,7 +95,10 @@ def _item(branch: Branch) -> Node:
 
 def _attributes(by: str | Many[str] | None) -> tuple[str, ...]:
     given: object = (by,) if isinstance(by, str) else () if by is None else by
-    names = tuple(given) if isinstance(given, Iterable) else (given,)
+    try:
+        names = tuple(given) if isinstance(given, Iterable) else (given,)
+    except TypeError:  # an array without dimensions
+        names = (given,)
     if not all(isinstance(n, str) and n for n in names):
         raise QueryError(f"by={by!r} is not a list of attributes", hint='by="symbol" or by=["symbol", "user"]')
     return tuple(dict.fromkeys(names))

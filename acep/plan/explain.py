@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator
 
 from acep.automaton.printing import arcs_lines, program_lines, thompson_lines, types_text
+from acep.pattern.check import checked_query
 from acep.pattern.closure import close_equalities, partition_attributes
 from acep.pattern.printing import expression_text, tree_lines
 from acep.pattern.times import duration_text
@@ -47,6 +48,7 @@ def explain(query: Query, schema: Schema | None = None) -> str:
     # Thompson automaton
       ...
     """
+    checked_query(query)
     plan = assumed_plan(query) if schema is None else compile_query(query, schema)
     tokens = textwrap.wrap("  ".join(map(str, tokens_of(query))), _WIDTH, break_long_words=False)
     findings = [line for found in lint_plan(plan) for line in f"* {found}".splitlines()]

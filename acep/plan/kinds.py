@@ -258,8 +258,9 @@ def _call(expr: Call, schema: Schema) -> tuple[Expr, str]:
         return result, "int"
     if name in ("least", "greatest", "coalesce"):
         known = [k for k in kinds if k != "null"]
-        for a, k in zip(args[1:], kinds[1:], strict=True):
-            _comparable(args[0], kinds[0], a, k)
+        first = kinds.index(known[0]) if known else 0
+        for a, k in zip(args[first + 1 :], kinds[first + 1 :], strict=True):
+            _comparable(args[first], kinds[first], a, k)
         numbers = [k for k in known if k in NUMBERS]
         return result, ("float" if "float" in numbers else known[0]) if known else "null"
     for a, k in zip(args, kinds, strict=True):

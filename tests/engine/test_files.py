@@ -131,6 +131,7 @@ DAMAGED = [
     ("x.json", '[{"ts": 1}]', "line 1 is not a JSON object", "one JSON object"),
     ("x.jsonl", JSONL + '{"ts": "three"}\n', "line 3: `ts` is text, but a number in line 1", "one type"),
     ("x.jsonl", b'{"ts": 1, "type": "\xff"}\n{', "line 1 is not UTF-8", None),
+    ("x.jsonl", '{"ts": 1, "x": ' + "[" * 200_000, "line 1 is nested too deeply", None),
     ("x.parquet", b"", "is empty", None),
     ("x.parquet", CSV, "is not a whole Parquet file", "cut off"),
     ("x.parquet", parquet(pa.table(EXPECTED))[:-9], "is not a whole Parquet file", "cut off"),
@@ -190,3 +191,9 @@ def test_a_file_that_may_not_be_read(put: Any) -> None:
 
 def test_format_of() -> None:
     assert [format_of(n) for n in ("a.csv", "b.JSON.gz", "/c/d.pq")] == ["csv", "jsonl", "parquet"]
+
+
+@pytest.mark.parametrize("path", [None, 5, b"x.csv", ["x.csv"]])
+def test_a_path_is_a_text_or_a_path(path: Any) -> None:
+    with pytest.raises(DataError, match="a file is named by its path"):
+        read_events(path)

@@ -91,6 +91,9 @@ def test_a_named_index_of_pandas_is_a_column() -> None:
         ({"x": [1, 2], "y": [1]}, "differ in length: `x` 2, `y` 1"),
         ({"x": "text"}, "column `x` is a str"),
         ({"x": [object()]}, "column `x` cannot be read"),
+        ({"x": np.array(5)}, "column `x` is a ndarray, not a list"),
+        ({"\udc80": [1]}, r"the column name '\\udc80' is no text"),
+        ([{"\udc80": 1}], r"the column name '\\udc80' is no text"),
     ],
 )
 def test_what_is_no_table(events: Any, message: str) -> None:
@@ -102,6 +105,15 @@ def test_a_mixed_column_of_pandas_is_named() -> None:
     pandas = pytest.importorskip("pandas")
     with pytest.raises(DataError, match="column `x` mixes int and str"):
         to_table(pandas.DataFrame({"ts": [1, 2], "x": [1, "a"]}))
+
+
+def test_any_name_of_a_column_of_pandas_is_text() -> None:
+    pandas = pytest.importorskip("pandas")
+    for name in (5, None, pandas.NA, ("a", "b"), frozenset(), int, lambda: 1):
+        frame = pandas.DataFrame([[1, 2]], columns=pandas.Index(["ts", name], dtype=object, tupleize_cols=False))
+        assert to_table(frame).column_names == ["ts", str(name)]
+    with pytest.raises(DataError, match="is no text"):
+        to_table(pandas.DataFrame({"\udc80": [1]}))
 
 
 def test_rows_may_name_different_columns() -> None:

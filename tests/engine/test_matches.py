@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import acep
 from acep.engine.found import Counts, Found
 from acep.engine.matches import Bundle, Match, Matches, Point, Report
 from acep.engine.tables import events_of, schema_of
@@ -224,3 +225,17 @@ def test_the_report() -> None:
     lossy = Report(events=1, made=1, kept=1, shed=2000, work=1, matches=1, recall=0.5, interval=(0.25, 0.75))
     assert str(lossy) == ("1 event, 1 match\n1 node made, 1 touch; 2,000 shed; estimated recall 50.0% (25.0% to 75.0%)")
     assert not lossy.exact
+
+
+def test_what_is_chosen_is_chosen_by_name() -> None:
+    for output in (None, 5, ["matches"], np.array(["x", "y"]), "x"):
+        with pytest.raises(acep.QueryError, match="unknown output"):
+            acep.match({"ts": [1]}, acep.regex("a", within=5), output=output)  # type: ignore[arg-type]
+        with pytest.raises(acep.EngineError, match="there is no engine"):
+            acep.Matcher(acep.regex("a", within=5), engine=output)  # type: ignore[arg-type]
+
+
+def test_a_value_that_is_text_or_number_is_refused() -> None:
+    query = acep.parse("PATTERN A a WITHIN 5 RETURN coalesce(NULL, a.x, 'none') AS x")
+    with pytest.raises(acep.QueryError, match="a int cannot be compared with a string"):
+        acep.match({"ts": [1, 2], "type": ["A", "A"], "x": [None, 5]}, query)

@@ -286,3 +286,32 @@ def test_neither_pandas_nor_polars_is_imported() -> None:
         "assert not {'pandas', 'polars', 'pyspark'} & set(sys.modules), 'imported'"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("role", "value", "message"),
+    [
+        ("ts", None, "ts= takes the name of a column, not NoneType"),
+        ("type", 5, "type= takes the name of a column, not int"),
+        ("seq", ["x"], "seq= takes the name of a column, not list"),
+        ("id", 1.5, "id= takes the name of a column, not float"),
+        ("unit", {}, "unit= takes a unit of time, not dict"),
+    ],
+)
+def test_columns_are_named_by_texts(role: str, value: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        schema_of(pa.schema({"ts": pa.int64()}), **{role: value})
+
+
+@pytest.mark.parametrize("held", [pa.timestamp("s"), pa.timestamp("s", "UTC"), pa.date32(), pa.date64()], ids=str)
+def test_times_beyond_all_years_come_back(held: pa.DataType) -> None:
+    far = pa.array([2**30 if held == pa.date32() else 2**55], pa.int32() if held == pa.date32() else pa.int64())
+    table = pa.table({"ts": far.cast(held)})
+    schema = schema_of(table.schema)
+    assert isinstance(ticks_to_input(events_of(table, schema, ()).ts, schema)[0], np.datetime64)
+
+
+def test_a_zone_that_is_none_counts_as_utc() -> None:
+    for zone in ("+xx", "Mars/Olympus"):
+        schema = schema_of(pa.schema({"ts": pa.timestamp("s", zone)}))
+        assert ticks_to_input([0], schema) == [dt.datetime(1970, 1, 1, tzinfo=dt.UTC)]

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import acep
@@ -166,3 +167,18 @@ def check(found: Furthest, types: dict[Any, str], order: list[Any]) -> None:
         assert not [name for name, kind in types.items() if last < place[name] < ends[0] and kind in wanted]
     if found.ended.startswith("there is no event of type"):
         assert not set(found.ended.removeprefix("there is no event of type ").split(" or ")) & set(types.values())
+
+
+@pytest.mark.parametrize(
+    ("query", "key", "message"),
+    [
+        ("PATTERN A a", None, "a query is what acep.parse or acep.regex gives, not str"),
+        (acep.regex("a", within=5, by="k"), "k", "key= is a dict of attributes and values, not str"),
+        (acep.regex("a", within=5, by="k"), 5, "key= is a dict"),
+        (acep.regex("a", within=5, by="k"), {"k": np.array([1, 2])}, "there is no event with k="),
+        (acep.regex("a", within=5, by="k"), {5: 5}, "`5` is no partition attribute"),
+    ],
+)
+def test_what_is_no_query_or_key(query: Any, key: Any, message: str) -> None:
+    with pytest.raises((QueryError, DataError), match=message):
+        why({"ts": [1], "type": ["a"], "k": [1]}, query, key=key)

@@ -8,6 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 
 import acep
@@ -163,3 +164,8 @@ def test_bad_options(options: dict[str, Any], message: str, hint: str | None) ->
     assert caught.value.message == message
     assert (caught.value.hint or "").startswith(hint or "")
     assert (caught.value.hint is None) == (hint is None)
+
+
+def test_an_array_without_dimensions_is_no_list_of_attributes() -> None:
+    with pytest.raises(acep.QueryError, match="is not a list of attributes"):
+        acep.regex("a", within=5, by=np.array(1))  # type: ignore[arg-type]

@@ -122,3 +122,8 @@ def test_random_queries_are_explained(cases: Callable[[int], int]) -> None:
     for seed in range(cases(100)):
         query = random_case(seed).query()
         assert explain(query) == explain(query)
+
+
+def test_only_queries_are_explained() -> None:
+    with pytest.raises(acep.QueryError, match=r"a query is what .* gives, not str"):
+        explain("PATTERN A a")  # type: ignore[arg-type]
