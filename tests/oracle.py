@@ -283,23 +283,33 @@ class Reading:
                 others.append(conjunct)
             else:
                 pairs.append(joined)
-        classes = in_classes(pairs)
+        # A negated variable connects nothing: its equalities matter to itself only.
+        positive = self.variables - self.negated
+        of_positive = [pair for pair in pairs if spoken(pair) <= positive]
+        of_each = {n: [pair for pair in pairs if spoken(pair) <= positive | {n}] for n in sorted(self.negated)}
 
         ties = list(self.query.ties)
-        for known in in_classes([pair for pair in pairs if all(isinstance(side, x.Attribute) for side in pair)]):
-            for name in sorted({ref.name for ref in known if isinstance(ref, x.Attribute)}):
-                tied = all(var not in self.in_group and x.Attribute(var, None, name) in known for var in self.variables)
-                if tied and name not in ties and any(ties_events(known, var) for var in self.variables):
-                    ties.append(name)
+        names = {ref.name for pair in pairs for ref in pair if isinstance(ref, x.Attribute)}
+        for name in sorted(names):
+            one_event = len(positive) == 1 and not positive & self.kleene
+            tied = one_event or ties_all(without_constants(of_positive), positive, name)
+            tied = tied and all(ties_all(without_constants(own), positive | {n}, name) for n, own in of_each.items())
+            if tied and not self.in_group and name not in ties and (not one_event or self.negated):
+                ties.append(name)
         self.partition = tuple(ties)
 
-        for known in classes:
+        for n, own in of_each.items():
+            for known in in_classes(own):
+                for left, right in combinations(sorted(known, key=repr), 2):
+                    if n in spoken((left, right)) and not (
+                        plain_of(left) == plain_of(right) and plain_of(left) in ties
+                    ):
+                        others.append(equal(left, right))
+        for known in in_classes(of_positive):
             members = sorted(known, key=repr)
             for left, right in combinations(members, 2):
                 if not any(isinstance(side, x.Attribute) for side in (left, right)):
                     continue  # two constants bind nothing
-                if {getattr(side, "var", None) for side in (left, right)} <= self.negated and left.var != right.var:  # type: ignore[union-attr]
-                    continue  # no event stands for a negated variable but its own
                 if plain_of(left) is not None and plain_of(left) == plain_of(right) and plain_of(left) in ties:
                     continue  # the partition sees to it
                 others.append(equal(left, right))
@@ -338,6 +348,24 @@ def in_classes(pairs: Iterable[set[x.Expr]]) -> list[set[x.Expr]]:
         joined = set(pair).union(*(known for known in classes if known & pair))
         classes = [known for known in classes if not known & pair] + [joined]
     return classes
+
+
+def spoken(sides: Iterable[x.Expr]) -> set[str]:
+    """The variables of which an equality, or a class, speaks."""
+    return {side.var for side in sides if isinstance(side, x.Attribute)}
+
+
+def without_constants(pairs: Iterable[set[x.Expr]]) -> list[set[x.Expr]]:
+    """The equalities between references."""
+    return [pair for pair in pairs if all(isinstance(side, x.Attribute) for side in pair)]
+
+
+def ties_all(pairs: Iterable[set[x.Expr]], every: set[str], name: str) -> bool:
+    """Whether equalities put ``name`` of all these variables into one class that ties events together."""
+    return any(
+        all(x.Attribute(var, None, name) in known and ties_events(known, var) for var in every)
+        for known in in_classes(pairs)
+    )
 
 
 def ties_events(known: set[x.Expr], var: str | None) -> bool:

@@ -7,7 +7,7 @@ constants that top-level equalities connect are put into classes, and all pairs 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TypeAlias, TypeGuard
@@ -32,8 +32,11 @@ class Equal:
     members: tuple[Member, ...]
 
 
-def equality_classes(query: Query, *, constants: bool = True) -> tuple[Equal, ...]:
-    """The classes that the top-level equalities of a query make, those with ``constants`` too or not.
+def equality_classes(
+    query: Query, *, constants: bool = True, among: Collection[str] | None = None
+) -> tuple[Equal, ...]:
+    """The classes that the top-level equalities of a query make, those with ``constants`` too or not; of those
+    that speak of no variables but ``among``, if it is given.
 
     ``a[i].x`` is the same member as ``a.x``; so are ``a[1].x`` and ``a[a.LEN].x`` where a binds one event.
     """
@@ -50,6 +53,8 @@ def equality_classes(query: Query, *, constants: bool = True) -> tuple[Equal, ..
     for conjunct in query.where:
         sides = _sides(conjunct, kleene)
         if sides is None or not (constants or all(isinstance(side, Attribute) for side in sides)):
+            continue
+        if among is not None and not _names(sides) <= set(among):
             continue
         keys = [_key(side) for side in sides]
         if keys[0] == keys[1]:
@@ -95,8 +100,8 @@ def close_equalities(query: Query) -> tuple[Expr, ...]:
     """The conjuncts of WHERE and the equalities that follow from them, which have no span.
 
     For a class with ``a.x`` of a Kleene variable, no constant, and more than references to one event of ``a``,
-    ``a[i].x = a[1].x`` follows too (not inside a repeated group). Pairs of two negated variables are left
-    out: no condition can speak of both.
+    ``a[i].x = a[1].x`` follows too (not inside a repeated group). A negated variable connects nothing: with its
+    equalities only more of its own follow.
     Raises :class:`QueryError` if more than :data:`MOST_PAIRS` would follow.
 
     >>> from acep.pattern.sase import parse
@@ -110,19 +115,22 @@ def close_equalities(query: Query) -> tuple[Expr, ...]:
     negated = negated_variables(query.pattern)
     present = {frozenset(map(_key, sides)) for c in query.where if (sides := _sides(c, kleene))}
     implied: list[Expr] = []
-    for group in equality_classes(query):
+    positive = frozenset(variables(query.pattern)) - negated
+    classes = [(group, "") for group in equality_classes(query, among=positive)]
+    classes += [(group, v) for v in sorted(negated) for group in equality_classes(query, among=positive | {v})]
+    for group, of_negated in classes:
         n = len(group.members)
         if len(implied) + n * (n - 1) // 2 > MOST_PAIRS:
             hint = "tie an attribute of all events by [attribute]"
             raise QueryError("too many equalities follow from each other", hint=hint)
         pairs = list(combinations(group.members, 2))
-        if all(isinstance(m, Attribute) for m in group.members):
+        if not of_negated and all(isinstance(m, Attribute) for m in group.members):
             each = [m for m in group.members if _is_each(m, kleene - groups) and _ties(group, m.var)]
             pairs += [(m, replace(m, index=1)) for m in each]
         for pair in pairs:
             left, right = pair
-            names = {m.var for m in (left, right) if isinstance(m, Attribute)}
-            if not names or (len(names) == 2 and names <= negated):
+            names = _names(pair)
+            if not names or (of_negated and of_negated not in names):
                 continue
             key = frozenset((_key(left), _key(right)))
             if key in present:
@@ -132,6 +140,10 @@ def close_equalities(query: Query) -> tuple[Expr, ...]:
                 left = replace(left, index="i") if right.index == 1 and left.index is None else left
             implied.append(Binary("=", left, right) if isinstance(left, Attribute) else Binary("=", right, left))
     return (*query.where, *implied)
+
+
+def _names(members: Iterable[Member]) -> set[str]:
+    return {m.var for m in members if isinstance(m, Attribute)}
 
 
 def _is_each(member: Member, kleene: Collection[str]) -> TypeGuard[Attribute]:
@@ -156,14 +168,23 @@ def partition_attributes(query: Query) -> tuple[str, ...]:
     ('k', 'id')
     """
     found = dict.fromkeys(query.ties)
-    every = set(variables(query.pattern))
-    groups = group_variables(query.pattern)
+    negated = negated_variables(query.pattern)
+    positive = frozenset(variables(query.pattern)) - negated
+    if group_variables(query.pattern):
+        return tuple(found)
+    several = len(positive) > 1 or bool(positive & kleene_variables(query.pattern))
+    classes = equality_classes(query, constants=False, among=positive)
+    of_negated = {v: equality_classes(query, constants=False, among=positive | {v}) for v in negated}
     for group in equality_classes(query, constants=False):
-        by_name: dict[str, set[str]] = {}
-        for m in group.members:
-            if isinstance(m, Attribute) and m.index is None and m.var not in groups:
-                by_name.setdefault(m.name, set()).add(m.var)
-        for name, names in by_name.items():
-            if names == every and _ties(group, next(iter(names))):
+        for name in dict.fromkeys(m.name for m in group.members if isinstance(m, Attribute)):
+            tied = not several or any(_holds_all(c, positive, name) for c in classes)
+            with_negated = all(any(_holds_all(c, {*positive, v}, name) for c in of_negated[v]) for v in negated)
+            if tied and with_negated and (several or negated):
                 found.setdefault(name)
     return tuple(found)
+
+
+def _holds_all(group: Equal, every: Collection[str], name: str) -> bool:
+    """Whether a class ties ``name`` of all these variables together."""
+    plain = {m.var for m in group.members if isinstance(m, Attribute) and m.index is None and m.name == name}
+    return plain >= set(every) and _ties(group, next(iter(every)))
