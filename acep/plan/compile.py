@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -170,11 +171,12 @@ def _check_types(query: Query, schema: Schema, automaton: Thompson) -> None:
         return
     typed = next((letter.types[0] for letter in automaton.letters if letter.types), None)
     if typed is not None:
-        at = query.text.find(typed)
+        word = re.search(rf"(?<!\w){re.escape(typed)}(?!\w)", query.text)
+        at = word.start() if word else 0
         raise QueryError(
             f"the stream has no type column, but the pattern asks for type `{typed}`",
-            start=max(at, 0),
-            end=max(at, 0) + len(typed),
+            start=at,
+            end=at + len(typed),
             hint="name the column with type=, or use ANY",
         )
 
