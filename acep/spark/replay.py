@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import os
 import shutil
@@ -27,9 +28,12 @@ from acep.pattern.tree import Query
 from acep.plan.compile import compile_query
 from acep.spark.chunks import ORDER, ROW, end_row, for_spark, with_order, write_chunks
 from acep.spark.failures import error_in
+from acep.spark.job import columns_read
 from acep.spark.matching import match
 from acep.spark.metrics import Progress, progress_of
 from acep.spark.session import get_session, needs_pyspark
+from acep.spark.types import spark_schema
+from acep.spark.workers import to_bytes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -123,19 +127,18 @@ def replay(
         raise DataError(f"chunk={chunk} is not a positive number of events")
     schema = schema_of(table.schema, ts=ts, type=type, seq=seq, id=id, unit=unit)
     plan = compile_query(query, schema)
-    roles = [name for name in (schema.ts, schema.type, schema.id) if name is not None]
+    read = sorted(columns_read([plan], schema))
     size = chunk or max(SMALLEST, -(-table.num_rows // CHUNKS))
     about = {
-        "events": f"{source} {_stamp(source)} {table.num_rows}",
+        "events": f"{source} {_stamp(source, table.select(read))}",
         "query": canonical(query),
-        "columns": repr([(name, str(table.schema.field(name).type)) for name in table.column_names]),
+        "columns": repr([(name, str(table.schema.field(name).type)) for name in read]),
         "names": repr((schema.ts, schema.type, schema.seq, schema.id, unit)),
         "chunk": size,
         "watermark": str(watermark),
         "buckets": buckets,
     }
-    table = with_order(for_spark(table), schema, sort=watermark is None)
-    table = table.select(list(dict.fromkeys([*roles, *plan.columns, ORDER, ROW])))
+    table = with_order(for_spark(table.select(read)), schema, sort=watermark is None)
     folder = Path(tempfile.mkdtemp(prefix="acep-replay-") if checkpoint is None else os.fspath(checkpoint)).resolve()
     chunks = write_chunks(table, folder / "events", size, end_row(schema, table.schema.field(ts).type), about)
 
@@ -143,7 +146,7 @@ def replay(
     if watermark is None:
         # Rows come in order, so one tick (or Spark's millisecond) of patience is enough for ties across chunks.
         watermark = "1 millisecond" if schema.instants else 1
-    stream = spark.readStream.schema(spark.read.parquet(str(folder / "events" / f"{chunks - 1:06}.parquet")).schema)
+    stream = spark.readStream.schema(spark_schema(table.schema))
     frame = stream.option("maxFilesPerTrigger", 1).option("pathGlobFilter", "*.parquet").parquet(str(folder / "events"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -162,11 +165,12 @@ def replay(
     return done
 
 
-def _stamp(source: str) -> str:
-    if not source:
-        return ""
-    stat = Path(source).stat()
-    return f"{stat.st_size} {stat.st_mtime_ns}"
+def _stamp(source: str, table: pa.Table) -> str:
+    """What tells events from others: the size and age of their file, or a digest of the table."""
+    if source:
+        stat = Path(source).stat()
+        return f"{stat.st_size} {stat.st_mtime_ns}"
+    return hashlib.blake2b(to_bytes(table), digest_size=16).hexdigest()
 
 
 def _run(spark: SparkSession, found: DataFrame, folder: Path, tell: Callable[[Progress], None] | None) -> Replay:

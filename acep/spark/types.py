@@ -75,21 +75,31 @@ def spark_schema(columns: pa.Schema) -> StructType:
     """
     from pyspark.sql import types as st
 
-    named = {held: name for name, held in PLAIN.items() if name not in ("char", "varchar", "timestamp")}
-    simple = {kind.typeName(): kind for kind in (getattr(st, name)() for name in SIMPLE)}
     fields = []
     for field in columns:
-        held: Any = None
-        if pa.types.is_timestamp(field.type):
-            held = st.TimestampType() if field.type.tz else st.TimestampNTZType()
-        elif pa.types.is_decimal(field.type):
-            held = st.DecimalType(field.type.precision, field.type.scale)
-        elif field.type in named:
-            held = simple[named[field.type]]
+        held = _spark_type(field.type)
         if held is None:
             raise DataError(f"column `{field.name}` is {field.type}, which Spark has not", hint="drop the column")
         fields.append(st.StructField(field.name, held))
     return st.StructType(fields)
+
+
+def _spark_type(held: pa.DataType) -> DataType | None:
+    from pyspark.sql import types as st
+
+    if pa.types.is_timestamp(held):
+        return st.TimestampType() if held.tz else st.TimestampNTZType()
+    if pa.types.is_decimal(held):
+        return st.DecimalType(held.precision, held.scale)
+    if pa.types.is_list(held) or pa.types.is_large_list(held):
+        item = _spark_type(held.value_type)
+        return None if item is None else st.ArrayType(item)
+    if pa.types.is_struct(held):
+        kinds = [(part.name, _spark_type(part.type)) for part in held]
+        parts = [st.StructField(name, kind) for name, kind in kinds if kind is not None]
+        return st.StructType(parts) if len(parts) == len(kinds) else None
+    name = next((name for name, plain in PLAIN.items() if plain == held), None)
+    return next((kind for kind in (getattr(st, one)() for one in SIMPLE) if kind.typeName() == name), None)
 
 
 # Results ----------------------------------------------------------------------------------------

@@ -104,7 +104,7 @@ def test_a_list_of_queries_is_numbered_and_text_ids_stay_text(spark: Any) -> Non
 
 
 def test_a_table_starts_a_session_of_its_own(spark: Any) -> None:
-    rows = [{"ts": 1, "type": "a", "k": 1}, {"ts": 2, "type": "b", "k": 1}]
+    rows = [{"ts": 1, "type": "a", "k": 1, "l": [{"x": 1.5}]}, {"ts": 2, "type": "b", "k": 1, "l": None}]
     found = quiet_match(rows, acep.regex("ab", within=5, by="k"), seq="ts", id="ts")
     assert found.sparkSession is spark
     assert as_dicts(found) == [

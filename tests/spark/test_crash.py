@@ -20,8 +20,8 @@ from tests.spark.by_hand import as_rows, same
 from tests.spark.streams import as_dicts
 
 KILLS = 3
-CHUNKS = 14
-CHUNK = 120
+CHUNKS = 9
+CHUNK = 190
 QUERY = (
     "PATTERN SEQ(a+ p[], b q, ~d r) WHERE skip_till_next_match(p[], q) { [k] AND p[i].x > p[i-1].x } "
     "WITHIN 40 RETURN count(p[]) AS n"

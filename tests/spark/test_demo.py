@@ -25,13 +25,13 @@ def test_a_ticker_is_made_up() -> None:
 @pytest.mark.usefixtures("spark")
 def test_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "_places", list)
-    assert demo.main(["--rows", "3000", "--errors", "2"]) == 0
+    assert demo.main(["--rows", "2000", "--errors", "2"]) == 0
     said = capsys.readouterr()
-    assert "batch 2 of 3: " in said.err
+    assert "batch 2 of 2: " in said.err
     assert "Of the steps, 2 may be missing (a, d may not)." in said.out
     assert "The first matches:" in said.out
     assert "missing" in said.out
-    assert "3,000 events in 4 micro-batches" in said.out
+    assert "2,000 events in 3 micro-batches" in said.out
     query, events = tmp_path / "query.sase", tmp_path / "events.parquet"
     query.write_text("PATTERN SEQ(Stock a, Stock b) WHERE [symbol] AND b.price > a.price + 500 WITHIN 3\n")
     pq.write_table(demo.ticker(100), events)

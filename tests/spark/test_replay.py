@@ -58,7 +58,7 @@ def test_a_replay_in_the_order_of_the_file(spark: Any, tmp_path: Path) -> None:
 
 
 def test_a_replay_is_taken_up_and_nothing_else_is(spark: Any, tmp_path: Path) -> None:
-    table = events_table(120).drop_columns(["__order", "__row"])
+    table = events_table(90).drop_columns(["__order", "__row"])
     path, folder = tmp_path / "events.parquet", tmp_path / "checkpoint"
     pq.write_table(table, path)
     first = replay(QUERY, path, checkpoint=folder, session=spark)
