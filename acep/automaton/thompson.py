@@ -26,6 +26,7 @@ from acep.pattern.tree import (
     Repeat,
     Sequence,
 )
+from acep.pattern.walk import components, variables
 
 __all__ = ["Costs", "Edge", "Gap", "Letter", "Negated", "Place", "Thompson", "build", "costs_of", "pareto"]
 
@@ -337,7 +338,7 @@ class _Builder:
     def group(self, item: Node, around: _Around) -> int:
         if around.path not in self.group_numbers:
             self.group_numbers[around.path] = len(self.group_vars)
-            self.group_vars.append(tuple(dict.fromkeys(variables(item))))
+            self.group_vars.append(variables(item))
         return self.group_numbers[around.path]
 
     def absent(self, node: Node) -> tuple[Gap, ...]:
@@ -400,23 +401,4 @@ class _Builder:
 
 def binds(node: Node) -> bool:
     """Whether a part of a pattern has a component that is not negated."""
-    match node:
-        case Component():
-            return True
-        case Negation():
-            return False
-        case Repeat(item=item):
-            return binds(item)
-        case Sequence(items=items) | Choice(items=items) | EventSet(items=items):
-            return any(map(binds, items))
-
-
-def variables(node: Node) -> list[str]:
-    """The variables of a pattern in the order written, negated ones too; a letter may come twice."""
-    match node:
-        case Component(var=var) | Negation(var=var):
-            return [var]
-        case Repeat(item=item):
-            return variables(item)
-        case Sequence(items=items) | Choice(items=items) | EventSet(items=items):
-            return [v for item in items for v in variables(item)]
+    return any(isinstance(part, Component) for part in components(node))

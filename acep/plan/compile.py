@@ -9,13 +9,14 @@ from fractions import Fraction
 
 from acep.automaton.arcs import Arcs, compose
 from acep.automaton.registers import Program, assemble
-from acep.automaton.thompson import Thompson, build, variables
+from acep.automaton.thompson import Thompson, build
 from acep.errors import AcepError, QueryError
 from acep.pattern.closure import close_equalities, partition_attributes
 from acep.pattern.evaluation import Compiled, compile_expression, leaves_of
 from acep.pattern.expressions import Attribute, Binary, Expr, Length
 from acep.pattern.printing import canonical
 from acep.pattern.tree import Query, Strategy
+from acep.pattern.walk import variables
 from acep.plan.kinds import column, resolve
 from acep.plan.schema import Kind, Schema
 
@@ -139,7 +140,7 @@ def _compile(query: Query, schema: Schema) -> Plan:
         keys=keys,
         columns=columns,
         row=row,
-        variables=tuple(dict.fromkeys(v for v in variables(query.pattern) if v not in negative)),
+        variables=tuple(v for v in variables(query.pattern) if v not in negative),
         kleene=kleene,
         window=_window(query, schema),
         automaton=automaton,
