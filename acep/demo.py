@@ -21,6 +21,7 @@ __all__ = ["main", "ticker"]
 
 BARS = "stock_min_bars.parquet"
 SHOWN = 8
+CHUNKS = 12
 
 DIP = """\
 PATTERN SEQ(DOWN a, DOWN b, DOWN c, UP d, UP e)
@@ -132,7 +133,8 @@ def _demo(args: argparse.Namespace) -> None:
     but = f" ({', '.join(spared)} may not)" if spared else ""
     print(f"\nOf the steps, {args.errors} may be missing{but}.\n" if args.errors else "\nNothing may be missing.\n")
     print("Replaying through Spark Structured Streaming ...", flush=True)
-    done = replay(query, table, ts=args.ts, type=args.type, unit=args.unit, progress=True)
+    chunk = max(2_000, -(-table.num_rows // CHUNKS))
+    done = replay(query, table, ts=args.ts, type=args.type, unit=args.unit, chunk=chunk, progress=True)
     rows = done.table(SHOWN).to_pylist(maps_as_pydicts="strict")
     if rows:
         print("\nThe first matches:")
