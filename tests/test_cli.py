@@ -297,13 +297,25 @@ def test_a_reader_that_has_had_enough() -> None:
     assert done.stdout.count("\n") == 1
 
 
+def worked(pid: int) -> float:
+    """The seconds of processor time that a process has taken."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def test_an_interrupt() -> None:
     Path("long.csv").write_text("ts,type\n" + "".join(f"{i},a\n" for i in range(300)))
     command = [sys.executable, "-m", "acep.cli", "match", "re:a*b", "long.csv", "--within", "none"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        time.sleep(3)
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        try:
+            # Interrupted while Python itself is starting it could not answer: wait until it has worked for a while.
+            patience = time.monotonic() + 120
+            while worked(process.pid) < 2 and time.monotonic() < patience:
+                time.sleep(0.1)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert (process.returncode, out, err) == (130, "", "acep: interrupted\n")
 
 
