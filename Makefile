@@ -7,6 +7,22 @@ STAMP  := $(VENV)/.installed
 LOWEST := .venv-lowest
 BARE   := .venv-bare
 
+# What builds the native core, in a folder of its own for each environment that it is installed in.
+BUILD_TOOLS := cmake nanobind ninja scikit-build-core
+NATIVE_SOURCES := $(wildcard acep/engine/native/*)
+NATIVE := build/native
+# Installs acep as an editable install, by the tools that are there: $(call install,environment,build folder,extras,options)
+COMMA := ,
+define install
+ACEP_REQUIRE_NATIVE=1 $(1)/bin/python -m pip install --quiet --no-build-isolation -C build-dir=$(2) $(4) -e '.[$(3)]'
+endef
+# Brings the native core of such an install up to date: $(call rebuild,environment,build folder)
+define rebuild
+$(1)/bin/cmake --build $(2)
+$(1)/bin/cmake --install $(2) --prefix "$$($(1)/bin/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')"
+touch $(2)/.built
+endef
+
 # The stream and the query of the demo, where its own are not wanted: make demo EVENTS=ticks.parquet QUERY=rise.sase
 EVENTS ?=
 QUERY  ?=
@@ -22,7 +38,7 @@ export ACEP_CASES
 
 .DEFAULT_GOAL := help
 
-.PHONY: help venv test lint types format demo test-lower-bounds test-wheel wheel clean
+.PHONY: help venv native test lint types format demo test-lower-bounds test-wheel wheel clean
 
 help:  ## list what make can do
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1:\2/p' Makefile | awk -F: '{printf "  %-20s%s\n", $$1, $$2}'
@@ -32,10 +48,16 @@ venv: $(STAMP)  ## make .venv with everything in it, acep itself as an editable 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet -e '.[spark,pandas,polars,test,dev]'
+	$(BIN)/python -m pip install --quiet $(BUILD_TOOLS)
+	$(call install,$(VENV),$(NATIVE),spark$(COMMA)pandas$(COMMA)polars$(COMMA)test$(COMMA)dev)
 	touch $@
 
-test: lint types  ## check style and types, run all tests
+native: $(NATIVE)/.built  ## bring the native core up to date with its sources
+
+$(NATIVE)/.built: $(STAMP) $(NATIVE_SOURCES)
+	$(call rebuild,$(VENV),$(NATIVE))
+
+test: lint types native  ## check style and types, run all tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
 
 lint: $(STAMP)  ## check style
@@ -52,7 +74,7 @@ format: $(STAMP)  ## format the code and mend what can be mended without thought
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-demo: $(STAMP)  ## see it work; EVENTS= and QUERY= name another stream and query
+demo: $(STAMP) native  ## see it work; EVENTS= and QUERY= name another stream and query
 	$(BIN)/python -m acep.demo $(DEMO_ARGS)
 
 # The oldest releases that pyproject.toml allows suffice: all tests say so, on a tenth of the random cases.
@@ -62,7 +84,8 @@ test-lower-bounds: $(LOWEST)/.installed  ## test with the oldest supported depen
 $(LOWEST)/.installed: pyproject.toml tests/lower-bounds.txt
 	$(PYTHON) -m venv --clear $(LOWEST)
 	$(LOWEST)/bin/python -m pip install --quiet --upgrade pip
-	$(LOWEST)/bin/python -m pip install --quiet -c tests/lower-bounds.txt -e '.[spark,pandas,polars,test]'
+	$(LOWEST)/bin/python -m pip install --quiet -c tests/lower-bounds.txt $(BUILD_TOOLS)
+	$(call install,$(LOWEST),build/lowest,spark$(COMMA)pandas$(COMMA)polars$(COMMA)test,-c tests/lower-bounds.txt)
 	touch $@
 
 # What a user gets who asks for nothing but acep, and then for the newest pandas, which Spark does not allow.

@@ -1,0 +1,3 @@
+"""The compiled core (acep/engine/native); acep.engine.compiled says whether it is there."""
+
+version: str

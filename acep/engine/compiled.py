@@ -1,0 +1,33 @@
+"""The native core, where this install has it: one made without a C++ compiler has not, and the reference engine runs."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import acep
+
+__all__ = ["native", "why_not"]
+
+
+def _load() -> tuple[ModuleType | None, str | None]:
+    try:
+        from acep.engine import _native
+    except ImportError as error:
+        return None, f"the native core is not installed ({error}); install acep where a C++ compiler is found"
+    if _native.version != acep.__version__:
+        built = f"the native core was built for acep {_native.version}, this is {acep.__version__}"
+        return None, f"{built}; install acep again"
+    return _native, None
+
+
+_MODULE, _REASON = _load()
+
+
+def native() -> ModuleType | None:
+    """The module `acep.engine._native`, or None where it is missing or of another version of acep."""
+    return _MODULE
+
+
+def why_not() -> str | None:
+    """Why there is no native core, in one line; None where there is."""
+    return _REASON

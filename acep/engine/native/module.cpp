@@ -1,0 +1,11 @@
+// The Python module acep.engine._native: what of the native core Python sees (acep/engine/_native.pyi).
+
+#include <nanobind/nanobind.h>
+
+namespace nb = nanobind;
+
+NB_MODULE(_native, m) {
+    m.doc() = "The native core of acep: the engines over flat tables and columns.";
+    // The version of acep that this was built from; acep.engine.compiled compares it with the package's.
+    m.attr("version") = ACEP_VERSION;
+}
