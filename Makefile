@@ -7,21 +7,28 @@ STAMP  := $(VENV)/.installed
 LOWEST := .venv-lowest
 BARE   := .venv-bare
 
-# What builds the native core, in a folder of its own for each environment that it is installed in.
+# What builds the native core. Each environment has it in place, and the objects it is made of under build/.
 BUILD_TOOLS := cmake nanobind ninja scikit-build-core
 NATIVE_SOURCES := $(wildcard acep/engine/native/*)
-NATIVE := build/native
-# Installs acep as an editable install, by the tools that are there: $(call install,environment,build folder,extras,options)
+NATIVE    := build/native
+SANITIZED := build/sanitize
+
 COMMA := ,
+EVERY := spark$(COMMA)pandas$(COMMA)polars$(COMMA)test
+
+# acep as an editable install, by the tools that are there: $(call install,environment,objects,extras,options of pip)
 define install
-ACEP_REQUIRE_NATIVE=1 $(1)/bin/python -m pip install --quiet --no-build-isolation -C build-dir=$(2) $(4) -e '.[$(3)]'
+ACEP_REQUIRE_NATIVE=1 $(1)/bin/python -m pip install --quiet --no-build-isolation \
+	-C build-dir=$(2) -C cmake.define.ACEP_WERROR=ON $(4) -e '.[$(3)]'
 endef
-# Brings the native core of such an install up to date: $(call rebuild,environment,build folder)
+
+# The native core of such an install, after its sources changed: $(call rebuild,environment,objects)
 define rebuild
-$(1)/bin/cmake --build $(2)
-$(1)/bin/cmake --install $(2) --prefix "$$($(1)/bin/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')"
+PATH="$(CURDIR)/$(1)/bin:$(CURDIR)/$(BIN):$$PATH" cmake --build $(2)
+PATH="$(CURDIR)/$(1)/bin:$(CURDIR)/$(BIN):$$PATH" cmake --install $(2) --prefix "$$($(1)/bin/python -c $(PLATLIB))"
 touch $(2)/.built
 endef
+PLATLIB := 'import sysconfig; print(sysconfig.get_path("platlib"))'
 
 # The stream and the query of the demo, where its own are not wanted: make demo EVENTS=ticks.parquet QUERY=rise.sase
 EVENTS ?=
@@ -38,7 +45,7 @@ export ACEP_CASES
 
 .DEFAULT_GOAL := help
 
-.PHONY: help venv native test lint types format demo test-lower-bounds test-wheel wheel clean
+.PHONY: help venv native test sanitize lint types format demo test-lower-bounds test-wheel wheel clean
 
 help:  ## list what make can do
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1:\2/p' Makefile | awk -F: '{printf "  %-20s%s\n", $$1, $$2}'
@@ -49,7 +56,7 @@ $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet $(BUILD_TOOLS)
-	$(call install,$(VENV),$(NATIVE),spark$(COMMA)pandas$(COMMA)polars$(COMMA)test$(COMMA)dev)
+	$(call install,$(VENV),$(NATIVE),$(EVERY)$(COMMA)dev)
 	touch $@
 
 native: $(NATIVE)/.built  ## bring the native core up to date with its sources
@@ -60,6 +67,25 @@ $(NATIVE)/.built: $(STAMP) $(NATIVE_SOURCES)
 test: lint types native  ## check style and types, run all tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
 
+# The native core with every access and every operation checked. Its environment takes all but acep from the usual one.
+# Arrow's own allocator would hide its arrays from the checks; Python never frees all that it has, which is no leak.
+sanitize: $(SANITIZED)/objects/.built  ## test the native core under the address and undefined behaviour sanitizers
+	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
+	ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1 \
+	ARROW_DEFAULT_MEMORY_POOL=system ACEP_SANITIZE=$(SANITIZERS) ACEP_CASES=$(or $(ACEP_CASES),0.05) \
+	$(SANITIZED)/bin/python -m pytest -n $(WORKERS) $(PYTEST_ARGS) tests/native tests/test_corpus.py tests/test_random.py
+
+SANITIZERS := address,undefined
+
+$(SANITIZED)/objects/.built: $(SANITIZED)/.installed $(NATIVE_SOURCES)
+	$(call rebuild,$(SANITIZED),$(SANITIZED)/objects)
+
+$(SANITIZED)/.installed: $(STAMP)
+	$(PYTHON) -m venv --clear $(SANITIZED)
+	$(BIN)/python -c $(PLATLIB) > "$$($(SANITIZED)/bin/python -c $(PLATLIB))"/usual.pth
+	$(call install,$(SANITIZED),$(SANITIZED)/objects,test,-C cmake.define.ACEP_SANITIZE=$(SANITIZERS))
+	touch $@
+
 lint: $(STAMP)  ## check style
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -67,7 +93,7 @@ lint: $(STAMP)  ## check style
 # Types are checked on an installed copy: in the working tree acep.learning and acep.sketches are not where mypy looks.
 types: $(STAMP)  ## check types
 	rm -rf build/types
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --target build/types .
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -C wheel.cmake=false --target build/types .
 	cd build/types && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache -p acep
 
 format: $(STAMP)  ## format the code and mend what can be mended without thought
@@ -78,14 +104,17 @@ demo: $(STAMP) native  ## see it work; EVENTS= and QUERY= name another stream an
 	$(BIN)/python -m acep.demo $(DEMO_ARGS)
 
 # The oldest releases that pyproject.toml allows suffice: all tests say so, on a tenth of the random cases.
-test-lower-bounds: $(LOWEST)/.installed  ## test with the oldest supported dependencies
+test-lower-bounds: build/lowest/.built  ## test with the oldest supported dependencies
 	ACEP_CASES=0.1 $(LOWEST)/bin/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS) tests
+
+build/lowest/.built: $(LOWEST)/.installed $(NATIVE_SOURCES)
+	$(call rebuild,$(LOWEST),build/lowest)
 
 $(LOWEST)/.installed: pyproject.toml tests/lower-bounds.txt
 	$(PYTHON) -m venv --clear $(LOWEST)
 	$(LOWEST)/bin/python -m pip install --quiet --upgrade pip
 	$(LOWEST)/bin/python -m pip install --quiet -c tests/lower-bounds.txt $(BUILD_TOOLS)
-	$(call install,$(LOWEST),build/lowest,spark$(COMMA)pandas$(COMMA)polars$(COMMA)test,-c tests/lower-bounds.txt)
+	$(call install,$(LOWEST),build/lowest,$(EVERY),-c tests/lower-bounds.txt)
 	touch $@
 
 # What a user gets who asks for nothing but acep, and then for the newest pandas, which Spark does not allow.
@@ -95,6 +124,7 @@ test-wheel: wheel  ## install the wheel by itself, and try it
 	$(BARE)/bin/python -m pip install --quiet dist/acep-*.whl
 	cd $(BARE) && bin/python -m pip check
 	cd $(BARE) && bin/python -W error -c 'import acep, acep.learning, acep.sketches'
+	cd $(BARE) && bin/python -W error -c 'from acep.engine.compiled import why_not; assert why_not() is None, why_not()'
 	cd $(BARE) && bin/acep --help > help.txt && test -s help.txt
 	cd $(BARE) && ! ls -d lib/python3.*/site-packages/* | grep -E '/(learning|sketches|examples|experiments|notebooks|tests)$$'
 	$(BARE)/bin/python -m pip install --quiet pandas
@@ -111,7 +141,7 @@ export TRY_PANDAS
 
 wheel: $(STAMP)  ## build the wheel into dist/
 	rm -rf dist
-	$(BIN)/python -m build --wheel --outdir dist .
+	ACEP_REQUIRE_NATIVE=1 $(BIN)/python -m build --wheel --outdir dist .
 
 clean:  ## remove everything that was made
 	rm -rf $(VENV) $(LOWEST) $(BARE) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

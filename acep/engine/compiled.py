@@ -1,10 +1,10 @@
-"""The native core, where this install has it: one made without a C++ compiler has not, and the reference engine runs."""
+"""The native core, where this install has it: made without a C++ compiler it has none, and the reference runs."""
 
 from __future__ import annotations
 
 from types import ModuleType
 
-import acep
+from acep import __version__
 
 __all__ = ["native", "why_not"]
 
@@ -14,8 +14,8 @@ def _load() -> tuple[ModuleType | None, str | None]:
         from acep.engine import _native
     except ImportError as error:
         return None, f"the native core is not installed ({error}); install acep where a C++ compiler is found"
-    if _native.version != acep.__version__:
-        built = f"the native core was built for acep {_native.version}, this is {acep.__version__}"
+    if _native.version != __version__:
+        built = f"the native core was built for acep {_native.version}, this is {__version__}"
         return None, f"{built}; install acep again"
     return _native, None
 

@@ -8,4 +8,5 @@ NB_MODULE(_native, m) {
     m.doc() = "The native core of acep: the engines over flat tables and columns.";
     // The version of acep that this was built from; acep.engine.compiled compares it with the package's.
     m.attr("version") = ACEP_VERSION;
+    m.attr("sanitizers") = ACEP_SANITIZE;
 }
