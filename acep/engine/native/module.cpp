@@ -4,9 +4,14 @@
 
 namespace nb = nanobind;
 
+namespace acep {
+void bind_vm(nb::module_& m);
+}
+
 NB_MODULE(_native, m) {
     m.doc() = "The native core of acep: the engines over flat tables and columns.";
     // The version of acep that this was built from; acep.engine.compiled compares it with the package's.
     m.attr("version") = ACEP_VERSION;
     m.attr("sanitizers") = ACEP_SANITIZE;
+    acep::bind_vm(m);
 }

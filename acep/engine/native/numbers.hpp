@@ -1,0 +1,175 @@
+// Numbers as Python has them: exact comparisons of integers with doubles, correctly rounded quotients, decimal rounding,
+// and the parts of a point in time.
+#pragma once
+
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+namespace acep {
+
+__extension__ typedef __int128 int128;
+__extension__ typedef unsigned __int128 uint128;
+
+constexpr int64_t int64_min = std::numeric_limits<int64_t>::min();
+constexpr int64_t int64_max = std::numeric_limits<int64_t>::max();
+constexpr double two_63 = 9223372036854775808.0;
+constexpr double two_53 = 9007199254740992.0;
+
+inline uint64_t magnitude(int64_t x) { return x < 0 ? -static_cast<uint64_t>(x) : static_cast<uint64_t>(x); }
+
+// -1, 0 or 1 as `i` is below, equal to or above `d`, exactly; 2 if `d` is NaN.
+inline int compare_exactly(int64_t i, double d) {
+    const double near = static_cast<double>(i);  // rounding keeps the order: what differs after it differed before
+    if (near < d) return -1;
+    if (near > d) return 1;
+    if (near != d) return 2;
+    if (d >= two_63) return -1;
+    const int64_t whole = static_cast<int64_t>(d);
+    return i < whole ? -1 : i > whole ? 1 : 0;
+}
+
+// numerator / denominator rounded half to even, as Python divides integers; `denominator` is not 0.
+inline double divide(int128 numerator, int64_t denominator) {
+    const bool negative = (numerator < 0) != (denominator < 0);
+    const uint128 n = numerator < 0 ? -static_cast<uint128>(numerator) : static_cast<uint128>(numerator);
+    const uint128 d = magnitude(denominator);
+    if (n == 0) return negative ? -0.0 : 0.0;
+    const auto bits = [](uint128 x) {
+        const auto high = static_cast<uint64_t>(x >> 64);
+        return high != 0 ? 128 - std::countl_zero(high) : 64 - std::countl_zero(static_cast<uint64_t>(x));
+    };
+    // A quotient of 56 or 57 bits, the last of which also tells of any remainder, rounds as the exact one does.
+    const int shift = 56 - (bits(n) - bits(d));
+    const uint128 above = shift > 0 ? n << shift : n;
+    const uint128 below = shift < 0 ? d << -shift : d;
+    const uint64_t quotient = static_cast<uint64_t>(above / below) | (above % below != 0 ? 1U : 0U);
+    const double result = std::ldexp(static_cast<double>(quotient), -shift);
+    return negative ? -result : result;
+}
+
+inline double divide(int64_t numerator, int64_t denominator) {
+    constexpr uint64_t exact = uint64_t{1} << 53;
+    if (magnitude(numerator) <= exact && magnitude(denominator) <= exact) {
+        return static_cast<double>(numerator) / static_cast<double>(denominator);
+    }
+    return divide(static_cast<int128>(numerator), denominator);
+}
+
+inline int64_t floor_divide(int64_t a, int64_t b) {  // b > 0
+    const int64_t q = a / b;
+    return a % b < 0 ? q - 1 : q;
+}
+
+// A whole double as an integer; false where 64 bits do not hold it (or for NaN).
+inline bool to_integer(double whole, int64_t& out) {
+    if (!(whole >= -two_63 && whole < two_63)) return false;
+    out = static_cast<int64_t>(whole);
+    return true;
+}
+
+// round(x, digits), half away from zero; false where the result leaves 64 bits. Beyond 300 digits `x` stays as it is.
+inline bool round_integer(int64_t x, int64_t digits, int64_t& out) {
+    out = x;
+    if (digits >= 0 || digits < -300) return true;
+    if (digits < -19) {
+        out = 0;
+        return true;
+    }
+    uint64_t unit = 1;
+    for (int64_t i = digits; i < 0; ++i) unit *= 10;
+    const uint64_t size = magnitude(x);
+    const uint64_t rest = size % unit;
+    const int128 rounded = static_cast<int128>(size / unit + (rest >= unit - rest ? 1 : 0)) * unit;
+    const int128 result = x < 0 ? -rounded : rounded;
+    if (result < int64_min || result > int64_max) return false;
+    out = static_cast<int64_t>(result);
+    return true;
+}
+
+// round(x, digits) of the shortest decimal that reads as `x`, half away from zero; false for NaN and where more than 28
+// digits would be kept (the precision of Python's decimal numbers).
+inline bool round_double(double x, int64_t digits, double& out) {
+    out = x;
+    if (std::isnan(x)) return false;
+    if (std::isinf(x) || digits < -300 || digits > 300 || x == 0) return true;
+    char written[40];  // d.ddde-ddd
+    const auto end = std::to_chars(written, written + sizeof written, std::fabs(x), std::chars_format::scientific).ptr;
+    char kept[48];
+    int count = 0, exponent = 0;
+    const char* at = written;
+    for (; at != end && *at != 'e'; ++at) {
+        if (*at != '.') kept[++count] = *at;
+    }
+    kept[0] = '0';  // room for a carry
+    ++at;
+    std::from_chars(*at == '+' ? at + 1 : at, end, exponent);
+    const int keep = exponent + 1 + static_cast<int>(digits);  // how many of them stand before the place of rounding
+    if (keep > 28) return false;
+    if (keep >= count) return true;
+    if (keep < 0) {
+        out = std::copysign(0.0, x);
+        return true;
+    }
+    int last = keep;
+    if (kept[keep + 1] >= '5') {
+        while (kept[last] == '9') kept[last--] = '0';
+        ++kept[last];
+    }
+    kept[keep + 1] = 'e';
+    const auto stop = std::to_chars(kept + keep + 2, kept + sizeof kept, -digits).ptr;
+    double result = 0;
+    if (std::from_chars(kept, stop, result).ec == std::errc::result_out_of_range) {
+        result = std::numeric_limits<double>::infinity();
+    }
+    out = std::copysign(result, x);
+    return true;
+}
+
+enum class TimePart : uint8_t { hour, minute, second, day, month, year, dayofweek };
+
+// A part of the moment `ticks` after 1970, a tick being per / over microseconds (both positive, below 2^62); false outside
+// the years 1 to 9999.
+inline bool time_part(int64_t ticks, TimePart part, int64_t per, int64_t over, int64_t& out) {
+    constexpr int64_t day_us = 86'400'000'000, first_day = -719'162, last_day = 2'932'896;
+    int64_t us = ticks;
+    if (per == 1) {
+        if (over != 1) us = floor_divide(ticks, over);
+    } else {
+        const int128 product = static_cast<int128>(ticks) * per;
+        const int128 whole = product / over - (product % over < 0 ? 1 : 0);
+        if (whole < first_day * static_cast<int128>(day_us) || whole >= (last_day + 1) * static_cast<int128>(day_us)) {
+            return false;
+        }
+        us = static_cast<int64_t>(whole);
+    }
+    const int64_t days = floor_divide(us, day_us);
+    if (days < first_day || days > last_day) return false;
+    const int64_t seconds = (us - days * day_us) / 1'000'000;
+    switch (part) {
+        case TimePart::hour: out = seconds / 3600; return true;
+        case TimePart::minute: out = seconds / 60 % 60; return true;
+        case TimePart::second: out = seconds % 60; return true;
+        case TimePart::dayofweek: out = (days - first_day + 1) % 7 + 1; return true;  // 0001-01-01 was a Monday
+        default: break;
+    }
+    // H. Hinnant, "chrono-compatible low-level date algorithms", civil_from_days: years that begin in March.
+    const int64_t shifted = days + 719'468;
+    const int64_t era = floor_divide(shifted, 146'097);
+    const int64_t of_era = shifted - era * 146'097;
+    const int64_t year = (of_era - of_era / 1460 + of_era / 36'524 - of_era / 146'096) / 365;
+    const int64_t of_year = of_era - (365 * year + year / 4 - year / 100);
+    const int64_t march = (5 * of_year + 2) / 153;
+    const int64_t month = march < 10 ? march + 3 : march - 9;
+    if (part == TimePart::day) {
+        out = of_year - (153 * march + 2) / 5 + 1;
+    } else {
+        out = part == TimePart::month ? month : year + era * 400 + (month <= 2 ? 1 : 0);
+    }
+    return true;
+}
+
+}  // namespace acep
