@@ -28,6 +28,8 @@ PATH="$(CURDIR)/$(1)/bin:$(CURDIR)/$(BIN):$$PATH" cmake --build $(2)
 PATH="$(CURDIR)/$(1)/bin:$(CURDIR)/$(BIN):$$PATH" cmake --install $(2) --prefix "$$($(1)/bin/python -c $(PLATLIB))"
 touch $(2)/.built
 endef
+# What an install needs besides, where its objects were removed: to be made again, whatever its age.
+unbuilt = $(if $(wildcard $(1)/build.ninja),,FORCE)
 PLATLIB := 'import sysconfig; print(sysconfig.get_path("platlib"))'
 
 # The stream and the query of the demo, where its own are not wanted: make demo EVENTS=ticks.parquet QUERY=rise.sase
@@ -45,14 +47,16 @@ export ACEP_CASES
 
 .DEFAULT_GOAL := help
 
-.PHONY: help venv native test sanitize lint types format demo test-lower-bounds test-wheel wheel clean
+.PHONY: FORCE help venv native test sanitize lint types format demo test-lower-bounds test-wheel wheel clean
+
+FORCE:
 
 help:  ## list what make can do
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1:\2/p' Makefile | awk -F: '{printf "  %-20s%s\n", $$1, $$2}'
 
 venv: $(STAMP)  ## make .venv with everything in it, acep itself as an editable install
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml $(call unbuilt,$(NATIVE))
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet $(BUILD_TOOLS)
@@ -110,7 +114,7 @@ test-lower-bounds: build/lowest/.built  ## test with the oldest supported depend
 build/lowest/.built: $(LOWEST)/.installed $(NATIVE_SOURCES)
 	$(call rebuild,$(LOWEST),build/lowest)
 
-$(LOWEST)/.installed: pyproject.toml tests/lower-bounds.txt
+$(LOWEST)/.installed: pyproject.toml tests/lower-bounds.txt $(call unbuilt,build/lowest)
 	$(PYTHON) -m venv --clear $(LOWEST)
 	$(LOWEST)/bin/python -m pip install --quiet --upgrade pip
 	$(LOWEST)/bin/python -m pip install --quiet -c tests/lower-bounds.txt $(BUILD_TOOLS)

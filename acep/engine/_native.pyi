@@ -1,6 +1,7 @@
 # The compiled core (acep/engine/native); acep.engine.compiled says whether it is there.
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,9 +11,9 @@ sanitizers: str  # what it was built with, as -fsanitize= takes them; "" usually
 
 # Words are int64, the validity of rows uint8 (0: null; None: never null). An input of a program is its words and their
 # validity, of one value for all rows or of one for each row; doubles are passed as their bits (`.view(np.int64)`).
-Words = NDArray[np.int64]
-Validity = NDArray[np.uint8]
-Input = tuple[Words, Validity | None]
+Words: TypeAlias = NDArray[np.int64]
+Validity: TypeAlias = NDArray[np.uint8]
+Input: TypeAlias = tuple[Words, Validity | None]
 
 class Texts:
     def intern(self, text: str) -> int: ...

@@ -11,9 +11,12 @@ __all__ = ["native", "why_not"]
 
 def _load() -> tuple[ModuleType | None, str | None]:
     try:
-        from acep.engine import _native
+        # In this form a core that is missing can be told from one that is broken.
+        import acep.engine._native as _native
+    except ModuleNotFoundError:
+        return None, "the native core is not installed; install acep again where there is a C++ compiler"
     except ImportError as error:
-        return None, f"the native core is not installed ({error}); install acep where a C++ compiler is found"
+        return None, f"the native core cannot be loaded: {error}"
     if _native.version != __version__:
         built = f"the native core was built for acep {_native.version}, this is {__version__}"
         return None, f"{built}; install acep again"
