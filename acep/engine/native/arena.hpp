@@ -1,0 +1,169 @@
+// Where trajectories live: cells that share their pasts, in rings that are freed by epoch or by compaction.
+//
+// A cell binds an event to a variable (or unites two chains) and points back. A *chain* is what a match node holds: the
+// set of all trails that lead to it, the newest cell first, linked by `next`; `past` is the chain of what was bound
+// before (CORE's tECS; see docs/native.md). Each link carries the latest start that can be reached through it, so
+// that a walk never enters a part in which every trail began before the window, nor reads memory that was freed.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <vector>
+
+namespace acep {
+
+constexpr uint32_t NIL = 0xFFFFFFFFu;
+constexpr uint16_t UNION = 0xFFFFu;  // the variable of a cell that binds nothing
+constexpr int64_t NEVER = std::numeric_limits<int64_t>::min();
+
+// Elements by ever growing numbers in a power-of-two buffer; the oldest are dropped from the tail. Numbers wrap at 32
+// bits, and NIL is never given; at most 2^31 elements live at once.
+template <class T>
+class Ring {
+public:
+    T& operator[](uint32_t i) { return items_[i & mask_]; }
+    const T& operator[](uint32_t i) const { return items_[i & mask_]; }
+    bool empty() const { return head_ == tail_; }
+    uint32_t size() const { return head_ - tail_; }
+    uint32_t tail() const { return tail_; }
+    uint32_t head() const { return head_; }
+    size_t capacity() const { return items_.size(); }
+
+    uint32_t push(const T& item) {
+        if (head_ == NIL) head_ = skip_nil();
+        if (size() == items_.size()) grow();
+        items_[head_ & mask_] = item;
+        return head_++;
+    }
+    void drop() {
+        ++tail_;
+        if (tail_ == NIL) tail_ = 0;
+    }
+    void clear() { tail_ = head_; }
+    // Elements [tail, tail + size) stay: after a compaction that moved the survivors to the front.
+    void truncate(uint32_t size) { head_ = tail_ + size; }
+    void restart() { head_ = tail_ = 0; }
+
+private:
+    uint32_t skip_nil() {
+        // The number NIL itself holds no element: an empty one is stored so that numbers and places stay in step.
+        if (size() == items_.size()) grow();
+        items_[head_ & mask_] = T{};
+        return 0;
+    }
+    void grow() {
+        size_t wanted = items_.empty() ? 64 : items_.size() * 2;
+        if (wanted > (size_t{1} << 31)) throw std::length_error("more than 2^31 elements live at once");
+        std::vector<T> larger(wanted);
+        uint32_t mask = static_cast<uint32_t>(wanted - 1);
+        for (uint32_t i = tail_; i != head_; ++i) larger[i & mask] = items_[i & mask_];
+        items_.swap(larger);
+        mask_ = mask;
+    }
+    std::vector<T> items_;
+    uint32_t mask_ = 0;
+    uint32_t head_ = 0;
+    uint32_t tail_ = 0;
+};
+
+struct Cell {
+    int64_t id;       // of the event
+    int64_t latest;   // the latest start of a trail through `past` (of a first event: its own)
+    int64_t below;    // the latest start of a trail through `next`; NEVER if there is none
+    uint32_t past;    // chain of what was bound before; NIL: this event is the first
+    uint32_t next;    // the rest of the chain that this cell heads
+    uint32_t event;   // number in the ring of bound events
+    uint16_t var;     // UNION: this cell stands for both its links
+    uint16_t arc;     // the arc that bound the event
+};
+
+// A chain with the latest start that it reaches.
+struct Chain {
+    uint32_t cell = NIL;
+    int64_t latest = NEVER;
+};
+
+struct BoundEvent {
+    int64_t ts;
+    int64_t position;
+    int64_t id;
+};
+
+class Arena {
+public:
+    Ring<Cell> cells;
+    Ring<BoundEvent> events;
+
+    Chain chain(uint32_t cell) const {
+        if (cell == NIL) return {};
+        const Cell& c = cells[cell];
+        return {cell, std::max(c.latest, c.below)};
+    }
+
+    // `event` bound after `past` (none: it is the first, and `start` its own), put before `rest`.
+    Chain bind(uint32_t event, int64_t id, uint16_t var, uint16_t arc, Chain past, int64_t start, Chain rest) {
+        int64_t latest = past.cell == NIL ? start : past.latest;
+        uint32_t cell = cells.push({id, latest, rest.latest, past.cell, rest.cell, event, var, arc});
+        return {cell, std::max(latest, rest.latest)};
+    }
+
+    Chain unite(Chain a, Chain b, uint32_t event) {
+        if (a.cell == NIL) return b;
+        if (b.cell == NIL) return a;
+        if (a.latest < b.latest) std::swap(a, b);
+        uint32_t cell = cells.push({0, a.latest, b.latest, a.cell, b.cell, event, UNION, 0});
+        return {cell, a.latest};
+    }
+
+    // Calls emit(path, length) for each trail of the chain that began at `low` or later; path[0] is `last` when
+    // given (a cell that need not be in the arena), then cells from newest to oldest. `emit` says whether to go on.
+    template <class Emit>
+    bool walk(Chain chain, int64_t low, const Cell* last, Emit&& emit) {
+        size_t first = 0;
+        if (path_.size() < 64) path_.resize(64);
+        if (last != nullptr) path_[first++] = last;
+        stack_.clear();
+        if (chain.cell != NIL && chain.latest >= low) stack_.push_back({chain.cell, static_cast<uint32_t>(first)});
+        while (!stack_.empty()) {
+            auto [at, depth] = stack_.back();
+            stack_.pop_back();
+            if (depth + 1 >= path_.size()) path_.resize(path_.size() * 2);
+            // Runs along a chain of cells; what lies behind a cell is walked before the rest of its chain.
+            for (;;) {
+                const Cell& c = cells[at];
+                bool more = c.next != NIL && c.below >= low;
+                if (c.latest >= low) {
+                    if (c.var == UNION || c.past != NIL) {
+                        if (more) stack_.push_back({c.next, depth});
+                        if (c.var == UNION) {
+                            at = c.past;
+                            continue;
+                        }
+                        path_[depth] = &c;
+                        at = c.past;
+                        ++depth;
+                        if (depth + 1 >= path_.size()) path_.resize(path_.size() * 2);
+                        continue;
+                    }
+                    path_[depth] = &c;
+                    if (!emit(path_.data(), depth + 1)) return false;
+                }
+                if (!more) break;
+                at = c.next;
+            }
+        }
+        return true;
+    }
+
+private:
+    std::vector<const Cell*> path_;
+    struct Step {
+        uint32_t cell, depth;
+    };
+    std::vector<Step> stack_;
+};
+
+}  // namespace acep

@@ -1,0 +1,80 @@
+// Columns of events as Python hands them over, and named integer arrays as the tables of a plan.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace acep {
+
+// Values are 64 bits wide whatever they mean: integers, ticks, booleans, codes of texts, or the bits of doubles.
+struct Column {
+    const int64_t* values = nullptr;
+    const uint8_t* valid = nullptr;  // nullptr: nothing is null
+    bool null(size_t row) const { return valid != nullptr && valid[row] == 0; }
+};
+
+// Events in stream order. `columns` are those of the session's tables; `types` are codes of texts.
+struct Batch {
+    size_t size = 0;
+    const int64_t* ts = nullptr;
+    const int64_t* types = nullptr;  // nullptr: a stream without types
+    const uint8_t* types_valid = nullptr;
+    const int64_t* ids = nullptr;  // nullptr: positions
+    std::vector<Column> columns;
+};
+
+// One event of a batch, as an engine sees it.
+struct Event {
+    int64_t ts;
+    int64_t position;  // in its partition, or in the whole stream where the plan asks for that
+    int64_t id;
+    uint32_t pattern;  // which classes it is of: a number of the front
+    const Batch* batch;
+    size_t row;
+};
+
+// Tables of a plan: one-dimensional int64 arrays by name. What is missing or out of range is std::invalid_argument.
+class Arrays {
+public:
+    void set(const std::string& name, std::vector<int64_t> values) { held_[name] = std::move(values); }
+
+    std::span<const int64_t> at(const std::string& name) const {
+        auto found = held_.find(name);
+        if (found == held_.end()) throw std::invalid_argument("tables: no array " + name);
+        return found->second;
+    }
+
+    // An array of exactly `size` values, each in [low, high).
+    std::span<const int64_t> at(const std::string& name, size_t size, int64_t low, int64_t high) const {
+        auto values = at(name);
+        if (size != any && values.size() != size) throw std::invalid_argument("tables: length of " + name);
+        for (int64_t v : values) {
+            if (v < low || v >= high) throw std::invalid_argument("tables: value in " + name);
+        }
+        return values;
+    }
+
+    // Where the lists of `rows` rows begin and end in an array of `size` values: rows + 1 rising numbers.
+    std::span<const int64_t> offsets(const std::string& name, size_t rows, size_t size) const {
+        auto values = at(name, rows + 1, 0, static_cast<int64_t>(size) + 1);
+        if (values.front() != 0 || values.back() != static_cast<int64_t>(size)) {
+            throw std::invalid_argument("tables: ends of " + name);
+        }
+        for (size_t i = 0; i < rows; ++i) {
+            if (values[i] > values[i + 1]) throw std::invalid_argument("tables: order of " + name);
+        }
+        return values;
+    }
+
+    static constexpr size_t any = static_cast<size_t>(-1);
+
+private:
+    std::map<std::string, std::vector<int64_t>> held_;
+};
+
+}  // namespace acep

@@ -1,0 +1,64 @@
+// What a session asks of an engine: one plan, over the partitions of one table of keys.
+#pragma once
+
+#include <cstdint>
+
+#include "columns.hpp"
+#include "front.hpp"
+#include "output.hpp"
+#include "partitions.hpp"
+#include "tables.hpp"
+
+namespace acep {
+
+struct Work {
+    int64_t nodes = 0;    // match nodes made
+    int64_t touches = 0;  // (node, arc) pairs looked at
+    int64_t matches = 0;
+};
+
+class Engine {
+public:
+    Engine(Tables tables, Front& front, Partitions& partitions)
+        : tables_(std::move(tables)), front_(front), partitions_(partitions) {}
+    virtual ~Engine() = default;
+    Engine(const Engine&) = delete;
+    Engine& operator=(const Engine&) = delete;
+
+    const Tables& tables() const { return tables_; }
+    Output& output() { return output_; }
+    const Work& work() const { return work_; }
+
+    // Whether an event of this pattern is to be given to `event`.
+    bool wants(uint32_t pattern) {
+        while (wanted_.size() <= pattern) {
+            auto next = static_cast<uint32_t>(wanted_.size());
+            bool found = false;
+            for (const State& s : tables_.states) {
+                for (const Arc& a : s.arcs) found = found || front_.has(next, a.event_class);
+            }
+            wanted_.push_back(found ? 1 : 0);
+        }
+        return wanted_[pattern] != 0;
+    }
+
+    // One event that it wants, of a partition; events of a stream come in order.
+    virtual void event(uint32_t partition, const Event& event) = 0;
+    // Time has passed: no event before `clock` will come. Frees what no trajectory needs.
+    virtual void advance(int64_t clock) = 0;
+    // Whether nothing is left of a partition at `clock`, so that its number may be given to another key.
+    virtual bool idle(uint32_t partition, int64_t clock) = 0;
+    virtual void forget(uint32_t partition) = 0;
+    // Bytes that it holds, roughly.
+    virtual int64_t bytes() const = 0;
+
+protected:
+    Tables tables_;
+    Front& front_;
+    Partitions& partitions_;
+    Output output_;
+    Work work_;
+    std::vector<uint8_t> wanted_;
+};
+
+}  // namespace acep

@@ -1,0 +1,39 @@
+// What an engine gives: matches as columns, or a row for each match point.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace acep {
+
+// Matches in the order in which they were completed. Trails are in stream order.
+struct Output {
+    std::vector<int64_t> start, end, error, bundle;  // n each; errors scaled
+    std::vector<int64_t> keys;                       // n times the number of key columns
+    std::vector<int64_t> offsets{0};                 // n + 1, into ids and vars
+    std::vector<int64_t> ids;
+    std::vector<uint16_t> vars;
+    std::vector<int64_t> values;   // n times the number of RETURN values
+    std::vector<uint8_t> valid;    // as `values`
+
+    size_t size() const { return start.size(); }
+};
+
+// Of one partition: the last match point given, and the first one of its bundle (Definition 3 of the 2016 paper).
+struct Bundle {
+    int64_t last_ts = 0;
+    int64_t last_position = 0;
+    int64_t first = 0;
+    bool any = false;
+
+    int64_t at(int64_t ts, int64_t position, int64_t span, bool counted) {
+        int64_t gap = counted ? position - last_position : ts - last_ts;
+        if (!any || (span >= 0 && gap > span)) first = ts;
+        any = true;
+        last_ts = ts;
+        last_position = position;
+        return first;
+    }
+};
+
+}  // namespace acep

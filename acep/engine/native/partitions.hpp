@@ -1,0 +1,140 @@
+// Partition keys to dense numbers: one table for each distinct tuple of key columns, shared by all plans that have it.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "arena.hpp"
+#include "columns.hpp"
+
+namespace acep {
+
+inline uint64_t mixed(uint64_t x) {
+    x ^= x >> 30;
+    x *= 0xBF58476D1CE4E5B9u;
+    x ^= x >> 27;
+    x *= 0x94D049BB133111EBu;
+    return x ^ (x >> 31);
+}
+
+class Partitions {
+public:
+    // `columns`: numbers of the key columns. Without any there is one partition, 0.
+    explicit Partitions(std::vector<uint32_t> columns) : columns_(std::move(columns)) {
+        if (columns_.empty()) take({});
+    }
+
+    size_t width() const { return columns_.size(); }
+    uint32_t size() const { return static_cast<uint32_t>(positions.size()); }  // numbers in use or free
+    bool used(uint32_t p) const { return used_[p] != 0; }
+    const int64_t* key(uint32_t p) const { return keys_.data() + p * columns_.size(); }
+
+    // The partition of a row, made if need be; NIL where a key is null.
+    uint32_t find(const Batch& batch, size_t row) {
+        if (columns_.empty()) return 0;
+        uint64_t hash = 0;
+        for (size_t k = 0; k < columns_.size(); ++k) {
+            const Column& c = batch.columns[columns_[k]];
+            if (c.null(row)) return NIL;
+            hash = mixed(hash + static_cast<uint64_t>(c.values[row]) + 0x9E3779B97F4A7C15u);
+        }
+        if (2 * (live_ + 1) > table_.size()) rehash(table_.empty() ? 16 : table_.size() * 2);
+        size_t mask = table_.size() - 1;
+        for (size_t i = hash & mask;; i = (i + 1) & mask) {
+            uint32_t p = table_[i];
+            if (p == NIL) {
+                key_.resize(columns_.size());
+                for (size_t k = 0; k < columns_.size(); ++k) key_[k] = batch.columns[columns_[k]].values[row];
+                p = take(key_);
+                table_[i] = p;
+                return p;
+            }
+            if (same(p, batch, row)) return p;
+        }
+    }
+
+    // Forgets partitions; `gone(p)` says which.
+    template <class Gone>
+    void forget(Gone&& gone) {
+        if (columns_.empty()) return;
+        bool any = false;
+        for (uint32_t p = 0; p < size(); ++p) {
+            if (used_[p] == 0 || !gone(p)) continue;
+            used_[p] = 0;
+            positions[p] = 0;
+            free_.push_back(p);
+            --live_;
+            any = true;
+        }
+        if (any) rehash(table_.size());
+    }
+
+    // Puts a partition back, as a snapshot has it; numbers must rise from 0.
+    void restore(std::vector<int64_t> key, bool used, int64_t position) {
+        if (columns_.empty()) {
+            positions[0] = position;
+            return;
+        }
+        keys_.insert(keys_.end(), key.begin(), key.end());
+        positions.push_back(position);
+        used_.push_back(used ? 1 : 0);
+        if (used) {
+            ++live_;
+        } else {
+            free_.push_back(size() - 1);
+        }
+        rehash(std::bit_ceil(std::max<size_t>(16, 2 * live_ + 2)));
+    }
+
+    std::vector<int64_t> positions;  // events seen in each
+
+private:
+    bool same(uint32_t p, const Batch& batch, size_t row) const {
+        const int64_t* held = key(p);
+        for (size_t k = 0; k < columns_.size(); ++k) {
+            if (held[k] != batch.columns[columns_[k]].values[row]) return false;
+        }
+        return true;
+    }
+    uint32_t take(const std::vector<int64_t>& key) {
+        ++live_;
+        uint32_t p;
+        if (!free_.empty()) {
+            p = free_.back();
+            free_.pop_back();
+            used_[p] = 1;
+            std::copy(key.begin(), key.end(), keys_.begin() + static_cast<std::ptrdiff_t>(p * columns_.size()));
+            return p;
+        }
+        p = size();
+        if (p == NIL) throw std::length_error("too many partitions");
+        positions.push_back(0);
+        used_.push_back(1);
+        keys_.insert(keys_.end(), key.begin(), key.end());
+        return p;
+    }
+    void rehash(size_t wanted) {
+        table_.assign(wanted, NIL);
+        size_t mask = wanted - 1;
+        for (uint32_t p = 0; p < size(); ++p) {
+            if (used_[p] == 0) continue;
+            uint64_t hash = 0;
+            for (size_t k = 0; k < columns_.size(); ++k) {
+                hash = mixed(hash + static_cast<uint64_t>(key(p)[k]) + 0x9E3779B97F4A7C15u);
+            }
+            size_t i = hash & mask;
+            while (table_[i] != NIL) i = (i + 1) & mask;
+            table_[i] = p;
+        }
+    }
+    std::vector<uint32_t> columns_;
+    std::vector<int64_t> keys_;   // width() values a partition
+    std::vector<uint8_t> used_;
+    std::vector<uint32_t> free_;
+    std::vector<uint32_t> table_;  // open addressing; NIL: free
+    std::vector<int64_t> key_;
+    size_t live_ = 0;
+};
+
+}  // namespace acep

@@ -1,0 +1,106 @@
+"""Rewrite rule: what is asked of one text becomes a column of its own.
+
+``lower(a.name) = 'x'`` or ``a.name LIKE 'x%'`` depends on one attribute alone. The native engine does not work on
+texts but on their codes; so such a part is computed once for each distinct text of a batch, and
+stands in the predicate as an attribute ``lower(.name) = 'x'`` of the same event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from acep.pattern.evaluation import Compiled, children, compile_expression, leaves_of
+from acep.pattern.expressions import (
+    Attribute,
+    Between,
+    Binary,
+    Call,
+    Expr,
+    In,
+    IsNull,
+    Like,
+    Unary,
+)
+from acep.pattern.spelling import expression_text
+from acep.plan.kinds import resolve
+from acep.plan.schema import Kind, Schema
+
+__all__ = ["Derived", "derive"]
+
+_OF_TEXTS = ("lower", "upper", "length", "trim", "substring", "concat")
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A column ``name`` of ``kind``, computed from column ``source`` by ``compiled`` (a function of one value)."""
+
+    name: str
+    source: str
+    kind: Kind
+    compiled: Compiled
+
+
+def derive(
+    expressions: Sequence[Expr], schema: Schema, tick_ns: Fraction | None
+) -> tuple[tuple[Expr, ...], dict[str, Derived]]:
+    """The expressions with derived columns in the place of what depends on one text, and these columns by name.
+
+    >>> like = Like(Attribute("a", 2, "name"), "x%")
+    >>> (rewritten,), columns = derive([like], Schema((("name", Kind.STRING),)), None)
+    >>> print(expression_text(rewritten))
+    a[2]."(event.name LIKE 'x%')"
+    >>> [(d.name, d.source, d.kind.value, d.compiled.run(["xy"])) for d in columns.values()]
+    [("(event.name LIKE 'x%')", 'name', 'bool', True)]
+    """
+    found: dict[str, Derived] = {}
+    rewritten = tuple(_rewrite(e, schema, tick_ns, found) for e in expressions)
+    return rewritten, found
+
+
+def _rewrite(expr: Expr, schema: Schema, tick_ns: Fraction | None, found: dict[str, Derived]) -> Expr:
+    if not _has_texts(expr):
+        return expr
+    leaves = [replace(leaf, span=None) for leaf in leaves_of(expr)]
+    leaf = leaves[0] if leaves else None
+    if isinstance(leaf, Attribute) and leaves == [leaf] * len(leaves) and not _is_logic(expr):
+        kind = resolve(expr, schema)[1]
+        if kind in ("bool", "int", "float", "string"):
+            alone = _alone(expr)
+            name = f"({expression_text(alone)})"
+            while schema.kind(name) is not None:
+                name = f"({name})"
+            found[name] = Derived(name, leaf.name, Kind(kind), compile_expression(alone, tick_ns))
+            return replace(leaf, name=name)
+    return _with_children(expr, [_rewrite(c, schema, tick_ns, found) for c in children(expr)])
+
+
+def _is_logic(expr: Expr) -> bool:
+    return (isinstance(expr, Binary) and expr.op in ("and", "or")) or (isinstance(expr, Unary) and expr.op == "not")
+
+
+def _has_texts(expr: Expr) -> bool:
+    own = isinstance(expr, Like) or (isinstance(expr, Call) and expr.name in _OF_TEXTS)
+    return own or any(map(_has_texts, children(expr)))
+
+
+def _alone(expr: Expr) -> Expr:
+    if isinstance(expr, Attribute):
+        return Attribute("event", None, expr.name)
+    return _with_children(expr, [_alone(c) for c in children(expr)])
+
+
+def _with_children(expr: Expr, parts: Sequence[Expr]) -> Expr:
+    match expr:
+        case Unary() | IsNull() | Like():
+            return replace(expr, operand=parts[0])
+        case Binary():
+            return replace(expr, left=parts[0], right=parts[1])
+        case Call():
+            return replace(expr, args=tuple(parts))
+        case In():
+            return replace(expr, operand=parts[0], values=tuple(parts[1:]))
+        case Between():
+            return replace(expr, operand=parts[0], low=parts[1], high=parts[2])
+    return expr
