@@ -1,0 +1,273 @@
+"""From expressions to block programs: flat words that the native core runs over columns, up to 256 rows at a time.
+
+The meaning is that of :mod:`acep.pattern.evaluation`, value for value. What a program cannot say (functions that look
+into texts, LIKE) raises :class:`CannotLower`; such an expression is computed in Python and comes as a column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from typing import Final
+
+from acep.pattern.evaluation import FUNCTIONS, TIME_PARTS, Leaf, in_ticks
+from acep.pattern.expressions import (
+    Aggregate,
+    Attribute,
+    Between,
+    Binary,
+    Call,
+    Duration,
+    Expr,
+    In,
+    IsNull,
+    Length,
+    Like,
+    Literal,
+    Timestamp,
+    Unary,
+)
+from acep.plan.bytecode_values import COMPARISONS, WHOLE, Constant, Mixed, Operand, Single, Values, Vector, constant
+from acep.plan.bytecode_words import READS, CannotLower, Op, bits_of
+from acep.plan.schema import Kind
+
+__all__ = ["BlockProgram", "CannotLower", "lower_expression", "program_lines"]
+
+_OF_FLOATS: Final = {"sqrt": Op.SQRT, "exp": Op.EXP, "ln": Op.LN, "log10": Op.LOG10, "power": Op.POWER}
+_MOST_TICK: Final = 2**62
+
+
+@dataclass(frozen=True)
+class BlockProgram:
+    """An expression as words.
+
+    ``code`` holds 64-bit words: an operation, the slot that it gives, the slots that it reads, and words of its own;
+    floats stand as their bits. ``slots`` is how many vectors it needs, ``leaves`` how many inputs it has, ``result``
+    what it gives (``Kind.NULL``: null in all rows). Texts are codes; truth values are 0 or 1.
+    """
+
+    code: tuple[int, ...]
+    slots: int
+    leaves: int
+    result: Kind
+
+
+def lower_expression(
+    expr: Expr,
+    leaves: Sequence[Leaf],
+    kinds: Sequence[Kind],
+    tick_ns: Fraction | None,
+    code_of_text: Callable[[str], int],
+) -> BlockProgram:
+    """The program of an expression over inputs ``leaves`` of ``kinds``, which may be more than it refers to.
+
+    Texts in the expression get their codes from ``code_of_text``. Durations and timestamps become ticks of ``tick_ns``
+    nanoseconds. Raises :class:`CannotLower` where there is no such program, and :class:`~acep.errors.QueryError` for a
+    time where ``tick_ns`` is unknown.
+
+    >>> from acep.pattern.expressions import Attribute, Binary, Literal
+    >>> price, last = Attribute("a", None, "price"), Attribute("b", None, "price")
+    >>> rise = Binary(">", price, Binary("*", last, Literal(1.5)))
+    >>> program = lower_expression(rise, [price, last], [Kind.FLOAT, Kind.FLOAT], None, {}.__getitem__)
+    >>> for line in program_lines(program):
+    ...     print(line)
+    s0 = LEAF 0
+    s1 = LEAF 1
+    s2 = CONST 4609434218613702656
+    s3 = MUL_F s1 s2
+    s1 = LT_F s3 s0
+    RETURN s1
+    >>> program.code[-5:], program.slots, program.leaves, program.result
+    ((1, 3, 0, 0, 1), 4, 2, <Kind.BOOL: 'bool'>)
+    """
+    values = Values(code_of_text, tick_ns)
+    lowering = _Lowering({leaf: i for i, leaf in enumerate(leaves)}, tuple(kinds), tick_ns, values)
+    result = values.single(lowering.lower(expr))
+    at = values.truth(result) if result.kind is Kind.BOOL else values.word(result)
+    code, slots = values.words.program(at)
+    return BlockProgram(code, slots, len(leaves), result.kind)
+
+
+def program_lines(program: BlockProgram) -> tuple[str, ...]:
+    """A program for people to read, one operation a line."""
+    lines: list[str] = []
+    code, at = program.code, 0
+    while True:
+        op = Op(code[at])
+        if op is Op.RETURN:
+            return (*lines, f"RETURN s{code[at + 1]}")
+        first = at + 2 + READS[op]
+        own = {Op.LEAF: 1, Op.CONST: 1, Op.PART: 3}.get(op, 0)
+        if op in (Op.IN_I, Op.IN_F):
+            own = 1 + code[first]
+        words = [f"s{slot}" for slot in code[at + 2 : first]] + [str(word) for word in code[first : first + own]]
+        lines.append(" ".join([f"s{code[at + 1]} =", op.name, *words]))
+        at = first + own
+
+
+@dataclass(frozen=True)
+class _Lowering:
+    index: dict[Leaf, int]
+    kinds: tuple[Kind, ...]
+    tick_ns: Fraction | None
+    values: Values
+
+    def lower(self, expr: Expr) -> Operand:
+        values = self.values
+        match expr:
+            case Attribute() | Length() | Aggregate():
+                return self._leaf(self.index[expr])
+            case Literal(value=value):
+                return constant(value)
+            case Duration(ns=ns):
+                return constant(in_ticks(ns, self.tick_ns, expr))
+            case Timestamp(ns=ns):
+                ticks = in_ticks(ns, self.tick_ns, expr)
+                return constant(ticks, Kind.TIMESTAMP if isinstance(ticks, int) else None)
+            case Unary(op="-", operand=x):
+                return values.spread(self._minus, self.lower(x))
+            case Unary(operand=x):
+                return values.negated(self._condition(x))
+            case Binary(op="and", left=left, right=right):
+                return values.both(self._condition(left), self._condition(right))
+            case Binary(op="or", left=left, right=right):
+                return values.any_of(self._condition(left), self._condition(right))
+            case Binary(op=op, left=left, right=right) if op in COMPARISONS:
+                return values.compare(op, self.lower(left), self.lower(right))
+            case Binary(op=op, left=left, right=right):
+                return values.arithmetic(op, self.lower(left), self.lower(right))
+            case Call():
+                return self._call(expr)
+            case In(operand=x, values=parts, negated=negated):
+                found = self._in(self.lower(x), [self.lower(part) for part in parts])
+                return values.negated(found) if negated else found
+            case Between(operand=x, low=low, high=high, negated=negated):
+                inner = self.lower(x)
+                above = values.compare(">=", inner, self.lower(low))
+                inside = values.both(above, values.compare("<=", inner, self.lower(high)))
+                return values.negated(inside) if negated else inside
+            case IsNull(operand=x, negated=negated):
+                missing = values.missing(self.lower(x))
+                return values.negated(missing) if negated else missing
+            case Like(operand=x, pattern=pattern, negated=negated):
+                text = self.lower(x)
+                if isinstance(text, Constant):
+                    return values.fold(Like(Literal(text.value), pattern, negated))
+                raise CannotLower("LIKE looks into a text")
+
+    def _leaf(self, number: int) -> Single:
+        kind = self.kinds[number]
+        if kind is Kind.NULL:
+            return constant(None)
+        column = self.values.words.give(Op.LEAF, own=(number,))
+        if kind is Kind.BOOL:
+            column = self.values.words.give(Op.TRUTH, column)
+        return Vector(column, kind)
+
+    def _condition(self, expr: Expr) -> Single:
+        x = self.lower(expr)
+        if isinstance(x, Mixed) or x.kind not in (Kind.BOOL, Kind.NULL):
+            raise CannotLower("a number or a text where a condition is needed")
+        return x
+
+    def _minus(self, x: Single) -> Single:
+        if isinstance(x, Constant):
+            return self.values.fold(Unary("-", Literal(x.value)))
+        self._number(x, "a minus sign")
+        return self.values.give(*((Kind.FLOAT, Op.NEG_F) if x.kind is Kind.FLOAT else (Kind.INT, Op.NEG_I)), x)
+
+    def _number(self, x: Single, what: str) -> None:
+        if x.kind not in (*WHOLE, Kind.FLOAT):
+            raise CannotLower(f"{what} of a {x.kind.value}")
+
+    def _call(self, call: Call) -> Operand:
+        args = [self.lower(arg) for arg in call.args]
+        if call.name in TIME_PARTS:
+            in_ticks(0, self.tick_ns, Timestamp(0, call.span))
+        if call.name in ("least", "greatest"):
+            return reduce(lambda x, y: self.values.extreme(call.name, x, y), args)
+        if call.name == "coalesce":
+            return reduce(self.values.coalesce, args)
+        return self.values.spread(lambda *each: self._strict(call.name, each), *args)
+
+    def _strict(self, name: str, args: tuple[Single, ...]) -> Single:
+        """A function that is null where an argument is."""
+        if any(isinstance(x, Constant) and x.value is None for x in args):
+            return constant(None)
+        literals = tuple(Literal(x.value) for x in args if isinstance(x, Constant))
+        if name == "round" and any(x.kind is not Kind.INT for x in args[1:]):
+            raise CannotLower("round to a number of digits that is no integer")
+        if len(literals) == len(args):
+            return self.values.fold(Call(name, literals))
+        if name not in (*_OF_FLOATS, *TIME_PARTS, "abs", "sign", "floor", "ceil", "round"):
+            assert name in FUNCTIONS
+            raise CannotLower(f"{name} looks into texts")
+        for x in args:
+            self._number(x, name)
+        if name in TIME_PARTS:
+            return self._part(name, args[0])
+        if name in _OF_FLOATS:
+            floats = [self.values.as_float(x) for x in args]
+            return (
+                constant(None)
+                if any(x.kind is Kind.NULL for x in floats)
+                else self.values.give(Kind.FLOAT, _OF_FLOATS[name], *floats)
+            )
+        whole = args[0].kind in WHOLE
+        if name in ("floor", "ceil"):
+            return args[0] if whole else self.values.give(Kind.INT, Op[name.upper()], *args)
+        if name == "round" and len(args) == 1:
+            if whole:
+                return args[0]
+            args = (args[0], constant(0))
+        kind = Kind.INT if whole or name == "sign" else Kind.FLOAT
+        return self.values.give(kind, Op[f"{name.upper()}_{'I' if whole else 'F'}"], *args)
+
+    def _part(self, name: str, moment: Single) -> Single:
+        if moment.kind not in WHOLE:
+            raise CannotLower(f"{name} of a {moment.kind.value}")
+        assert self.tick_ns is not None
+        us = Fraction(self.tick_ns) / 1000
+        if max(us.numerator, us.denominator) >= _MOST_TICK:
+            raise CannotLower("a tick of a length beyond 64 bits")
+        own = (TIME_PARTS.index(name), us.numerator, us.denominator)
+        return self.values.give(Kind.INT, Op.PART, moment, own=own)
+
+    def _in(self, x: Operand, parts: list[Operand]) -> Single:
+        """Whether x is one of the parts; the constants among them are looked for at once."""
+        values = self.values
+        if isinstance(x, Constant) and x.value is None:
+            return x
+        found: Single = constant(False)
+        if isinstance(x, Vector) and x.kind is not Kind.BOOL:
+            known = [p for p in parts if isinstance(p, Constant) and p.value is not None]
+            if len(known) > 1:
+                found = self._in_constants(x, known)
+                parts = [p for p in parts if not isinstance(p, Constant) or p.value is None]
+        for part in parts:
+            found = values.any_of(found, values.compare("=", x, part))
+        return found
+
+    def _in_constants(self, x: Vector, known: list[Constant]) -> Single:
+        # A number that is no value of x's kind is equal to nothing; what is left out gives false, and null for null.
+        if x.kind is Kind.STRING:
+            words = [bits for c in known if isinstance(text := c.value, str) for bits in [self.values.code(text)]]
+        elif x.kind is Kind.FLOAT:
+            words = [bits_of(float(n)) for c in known if isinstance(n := c.value, (int, float)) and _float_has(n)]
+        else:
+            words = [int(n) for c in known if isinstance(n := c.value, (int, float)) and _integer_has(n)]
+        own = tuple(sorted(set(words)))
+        return self.values.give(Kind.BOOL, Op.IN_F if x.kind is Kind.FLOAT else Op.IN_I, x, own=(len(own), *own))
+
+
+def _integer_has(number: float) -> bool:
+    return -(2**63) <= number < 2**63 and number == int(number)
+
+
+def _float_has(number: float) -> bool:
+    try:
+        return float(number) == number
+    except OverflowError:
+        return False

@@ -1,0 +1,367 @@
+"""Values of block programs by kind, and the operations on them, as :mod:`acep.pattern.evaluation` means them.
+
+Python's values know at run time whether they are integers or floats; a column of a program is one of them. Where both
+may come, as from ``greatest(a.volume, a.price)``, a value is :class:`Mixed`: both, and which of them it is. What is
+done to it is done to both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, TypeAlias
+
+from acep.pattern.evaluation import compile_expression
+from acep.pattern.expressions import Binary, Expr, Literal, Value
+from acep.plan.bytecode_words import CannotLower, Op, Words, bits_of
+from acep.plan.schema import Kind
+
+__all__ = ["COMPARISONS", "WHOLE", "Constant", "Mixed", "Operand", "Single", "Values", "Vector", "constant"]
+
+WHOLE: Final = (Kind.INT, Kind.TIMESTAMP)
+NUMBERS: Final = (*WHOLE, Kind.FLOAT)
+LOWEST: Final = -(2**63)
+HIGHEST: Final = 2**63 - 1
+COMPARISONS: Final = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""Each comparison, and the same with its sides exchanged."""
+_NAMES: Final = {"=": "EQ", "!=": "NE", "<": "LT", "<=": "LE", ">": "GT", ">=": "GE"}
+_ARITHMETIC: Final = {"+": "ADD", "-": "SUB", "*": "MUL", "/": "DIV", "%": "MOD"}
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The same value in all rows; an integer may be beyond 64 bits."""
+
+    value: Value
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class Vector:
+    """A value of the program, by number."""
+
+    at: int
+    kind: Kind
+
+
+Single: TypeAlias = Constant | Vector
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """An integer in some rows and a float in others; ``floating`` (never null) says which, and both may be null."""
+
+    ints: Single
+    floats: Single
+    floating: Single
+
+
+Operand: TypeAlias = Constant | Vector | Mixed
+Parts: TypeAlias = tuple[Single | None, Single | None, Single]
+
+
+def constant(value: Value, kind: Kind | None = None) -> Constant:
+    """A constant of the kind that its value has, or of ``kind``."""
+    if kind is None:
+        kind = Kind.NULL if value is None else _KINDS[type(value)]
+    return Constant(value, kind)
+
+
+_KINDS: Final = {bool: Kind.BOOL, int: Kind.INT, float: Kind.FLOAT, str: Kind.STRING}
+NULL: Final = constant(None)
+TRUE: Final = constant(True)
+FALSE: Final = constant(False)
+
+
+def is_null(x: Operand) -> bool:
+    """Whether a value is null in all rows, as far as is known here."""
+    return isinstance(x, Constant) and x.value is None
+
+
+class Values:
+    """The operations: they fold constants and write the rest into ``words``."""
+
+    def __init__(self, code_of_text: Callable[[str], int], tick_ns: Fraction | None) -> None:
+        self.words = Words()
+        self.code = code_of_text
+        self._tick_ns = tick_ns
+
+    def fold(self, expr: Expr, kind: Kind | None = None) -> Constant:
+        """What an expression without references is worth."""
+        value: Value = compile_expression(expr, self._tick_ns).run(())
+        return constant(value, kind if value is not None else None)
+
+    # From values to numbers of the program.
+
+    def word(self, x: Single) -> int:
+        """A value as 64-bit words."""
+        if isinstance(x, Vector):
+            return self.words.number_of(x.at) if x.kind is Kind.BOOL else x.at
+        match x.value:
+            case None:
+                return self.words.give(Op.NONE)
+            case str(text):
+                bits = self.code(text)
+            case float(number):
+                bits = bits_of(number)
+            case whole:
+                bits = int(whole)
+                if not LOWEST <= bits <= HIGHEST:
+                    raise CannotLower(f"the integer {whole} is beyond 64 bits")
+        return self.words.give(Op.CONST, own=(bits,))
+
+    def truth(self, x: Single) -> int:
+        """A condition as truth values."""
+        if x.kind not in (Kind.BOOL, Kind.NULL):
+            raise CannotLower(f"a {x.kind.value} is no condition")
+        return x.at if isinstance(x, Vector) else self.words.give(Op.TRUTH, self.word(x))
+
+    def give(self, kind: Kind, op: Op, *reads: Single, own: tuple[int, ...] = ()) -> Vector:
+        """An operation on words."""
+        return Vector(self.words.give(op, *[self.word(x) for x in reads], own=own), kind)
+
+    def single(self, x: Operand) -> Single:
+        """A value that is one column: a float, where the integers among it are exact as floats."""
+        if not isinstance(x, Mixed):
+            return x
+        if isinstance(x.ints, Constant) and isinstance(x.ints.value, int) and abs(x.ints.value) <= 2**53:
+            floats = self.choose(x.floating, x.floats, constant(float(x.ints.value)))
+            assert not isinstance(floats, Mixed)
+            return floats
+        raise CannotLower("its value is an integer in some rows and a float in others")
+
+    # Conditions.
+
+    def both(self, x: Single, y: Single) -> Single:
+        """x AND y."""
+        for one, other in ((x, y), (y, x)):
+            if isinstance(one, Constant) and one.value is not None:
+                self._condition(one)
+                return other if one.value else FALSE
+        return Vector(self.words.give(Op.AND, self.truth(x), self.truth(y)), Kind.BOOL)
+
+    def any_of(self, x: Single, y: Single) -> Single:
+        """x OR y."""
+        for one, other in ((x, y), (y, x)):
+            if isinstance(one, Constant) and one.value is not None:
+                self._condition(one)
+                return TRUE if one.value else other
+        return Vector(self.words.give(Op.OR, self.truth(x), self.truth(y)), Kind.BOOL)
+
+    def negated(self, x: Single) -> Single:
+        """NOT x."""
+        if isinstance(x, Constant):
+            self._condition(x)
+            return NULL if x.value is None else constant(not x.value)
+        return Vector(self.words.give(Op.NOT, self.truth(x)), Kind.BOOL)
+
+    def _condition(self, x: Constant) -> None:
+        if x.kind not in (Kind.BOOL, Kind.NULL):
+            raise CannotLower(f"a {x.kind.value} is no condition")
+
+    def missing(self, x: Operand) -> Single:
+        """x IS NULL."""
+        if isinstance(x, Constant):
+            return constant(x.value is None)
+        if isinstance(x, Mixed):
+            return self.conditional(x.floating, self.missing(x.floats), self.missing(x.ints))
+        return Vector(self.words.give(Op.UNKNOWN if x.kind is Kind.BOOL else Op.IS_NULL, x.at), Kind.BOOL)
+
+    def conditional(self, condition: Single, x: Single, y: Single) -> Single:
+        """The condition x where ``condition`` (never null) holds, else the condition y."""
+        if isinstance(condition, Constant):
+            return x if condition.value else y
+        return self.any_of(self.both(condition, x), self.both(self.negated(condition), y))
+
+    # Values of several kinds.
+
+    def spread(self, function: Callable[..., Operand], *values: Operand) -> Operand:
+        """A function of values of one kind each, for values that may be mixed."""
+        for i, x in enumerate(values):
+            if isinstance(x, Mixed):
+                ints = self.spread(function, *values[:i], x.ints, *values[i + 1 :])
+                floats = self.spread(function, *values[:i], x.floats, *values[i + 1 :])
+                return self.choose(x.floating, floats, ints)
+        return function(*values)
+
+    def choose(self, condition: Single, x: Operand, y: Operand) -> Operand:
+        """x where ``condition`` (never null) holds, else y."""
+        if isinstance(condition, Constant):
+            return x if condition.value else y
+        if isinstance(x, Mixed) or isinstance(y, Mixed):
+            return self._choose_parts(condition, x, y)
+        kinds = [v.kind for v in (x, y) if v.kind is not Kind.NULL]
+        if not kinds:
+            return NULL
+        if kinds[0] is Kind.BOOL:
+            return self.conditional(condition, x, y)
+        if Kind.FLOAT in kinds and set(kinds) & set(WHOLE):
+            return self._choose_parts(condition, x, y)
+        chosen = self.words.give(Op.SELECT, self.truth(condition), self.word(x), self.word(y))
+        return Vector(chosen, _one_kind(*kinds))
+
+    def _choose_parts(self, condition: Single, x: Operand, y: Operand) -> Operand:
+        def one(a: Single | None, b: Single | None) -> Single:
+            if a is None or b is None:
+                there = a if b is None else b
+                assert there is not None
+                return there
+            part = self.choose(condition, a, b)
+            assert not isinstance(part, Mixed)
+            return part
+
+        (i, f, g), (j, h, k) = _parts(x), _parts(y)
+        return Mixed(one(i, j), one(f, h), self.conditional(condition, g, k))
+
+    def compare(self, op: str, x: Operand, y: Operand) -> Single:
+        """A comparison, exact whatever kinds of numbers meet."""
+        result = self.spread(lambda a, b: self._compare(op, a, b), x, y)
+        assert not isinstance(result, Mixed)
+        return result
+
+    def _compare(self, op: str, x: Single, y: Single) -> Single:
+        if is_null(x) or is_null(y):
+            return NULL
+        if isinstance(x, Constant):
+            if isinstance(y, Constant):
+                return self.fold(Binary(op, Literal(x.value), Literal(y.value)))
+            return self._compare(COMPARISONS[op], y, x)
+        if x.kind is Kind.STRING and y.kind is Kind.STRING:
+            return self._ordered(op, "I" if op in ("=", "!=") else "S", x, y)
+        if x.kind is Kind.BOOL and y.kind is Kind.BOOL:
+            return self._ordered(op, "I", x, y)
+        if x.kind not in NUMBERS or y.kind not in NUMBERS:
+            raise CannotLower(f"a {x.kind.value} compared with a {y.kind.value}")
+        if isinstance(y, Constant):
+            return self._bounded(op, x, y)
+        if x.kind is Kind.FLOAT:
+            if y.kind is Kind.FLOAT:
+                return self._ordered(op, "F", x, y)
+            op, x, y = COMPARISONS[op], y, x
+        return self._ordered(op, "M" if y.kind is Kind.FLOAT else "I", x, y)
+
+    def _ordered(self, op: str, suffix: str, x: Single, y: Single) -> Vector:
+        if op in (">", ">=") and suffix != "M":
+            op, x, y = COMPARISONS[op], y, x
+        return self.give(Kind.BOOL, Op[f"{_NAMES[op]}_{suffix}"], x, y)
+
+    def _bounded(self, op: str, x: Vector, y: Constant) -> Single:
+        """A number compared with a constant: a bound of its own kind gives the same answer in all rows."""
+        suffix, find = ("F", _float_bound) if x.kind is Kind.FLOAT else ("I", _whole_bound)
+        op, bound = find(op, y.value)
+        return self._ordered(op, suffix, x, constant(bound))
+
+    # Numbers.
+
+    def as_float(self, x: Single) -> Single:
+        """A number as a float, rounded as Python rounds integers; null where it is too large for one."""
+        if x.kind in (Kind.FLOAT, Kind.NULL):
+            return x
+        if x.kind not in WHOLE:
+            raise CannotLower(f"a {x.kind.value} where a number is needed")
+        if isinstance(x, Constant):
+            assert isinstance(x.value, int)
+            try:
+                return constant(float(x.value))
+            except OverflowError:
+                return NULL
+        return self.give(Kind.FLOAT, Op.FLOAT, x)
+
+    def arithmetic(self, op: str, x: Operand, y: Operand) -> Operand:
+        """One of + - * / %."""
+        return self.spread(lambda a, b: self._arithmetic(op, a, b), x, y)
+
+    def _arithmetic(self, op: str, x: Single, y: Single) -> Single:
+        if is_null(x) or is_null(y):
+            return NULL
+        if x.kind not in NUMBERS or y.kind not in NUMBERS:
+            raise CannotLower(f"`{op}` of a {x.kind.value} and a {y.kind.value}")
+        whole = x.kind in WHOLE and y.kind in WHOLE
+        moment = whole and op in ("+", "-") and (x.kind is Kind.TIMESTAMP) != (y.kind is Kind.TIMESTAMP)
+        if isinstance(x, Constant) and isinstance(y, Constant):
+            return self.fold(Binary(op, Literal(x.value), Literal(y.value)), Kind.TIMESTAMP if moment else None)
+        if whole:
+            kind = Kind.TIMESTAMP if moment else Kind.FLOAT if op == "/" else Kind.INT
+            return self.give(kind, Op[f"{_ARITHMETIC[op]}_I"], x, y)
+        x, y = self.as_float(x), self.as_float(y)
+        if is_null(x) or is_null(y):
+            return NULL
+        return self.give(Kind.FLOAT, Op[f"{_ARITHMETIC[op]}_F"], x, y)
+
+    def extreme(self, name: str, x: Operand, y: Operand) -> Operand:
+        """The least or greatest of two values: a null leaves the other, of equal ones it is the first."""
+        if is_null(x) or is_null(y):
+            return y if is_null(x) else x
+        if isinstance(x, Mixed) or isinstance(y, Mixed) or (x.kind is Kind.FLOAT) != (y.kind is Kind.FLOAT):
+            better = self.compare("<" if name == "least" else ">", y, x)
+            take = self.any_of(self.missing(x), self.both(self.negated(self.missing(y)), better))
+            return self.choose(take, y, x)
+        suffix = {Kind.FLOAT: "F", Kind.STRING: "S"}.get(x.kind, "I")
+        return self._same_kind(Op[f"{'MIN' if name == 'least' else 'MAX'}_{suffix}"], x, y)
+
+    def coalesce(self, x: Operand, y: Operand) -> Operand:
+        """x, or y where x is null."""
+        if is_null(x) or is_null(y) or isinstance(x, Constant):
+            return y if is_null(x) else x
+        if isinstance(x, Mixed) or isinstance(y, Mixed) or (x.kind is Kind.FLOAT) != (y.kind is Kind.FLOAT):
+            return self.choose(self.missing(x), y, x)
+        return self._same_kind(Op.COALESCE, x, y)
+
+    def _same_kind(self, op: Op, x: Single, y: Single) -> Single:
+        kind = _one_kind(x.kind, y.kind)
+        made = self.give(kind, op, x, y)
+        return Vector(self.words.give(Op.TRUTH, made.at), kind) if kind is Kind.BOOL else made
+
+
+def _one_kind(*kinds: Kind) -> Kind:
+    if len(set(kinds)) > 1 and not set(kinds) <= set(WHOLE):
+        raise CannotLower(f"a {kinds[0].value} and a {kinds[-1].value} as one value")
+    return Kind.TIMESTAMP if Kind.TIMESTAMP in kinds else kinds[0]
+
+
+def _parts(x: Operand) -> Parts:
+    if isinstance(x, Mixed):
+        return x.ints, x.floats, x.floating
+    if x.kind is Kind.NULL:
+        return x, x, FALSE
+    return (None, x, TRUE) if x.kind is Kind.FLOAT else (x, None, FALSE)
+
+
+def _whole_bound(op: str, value: Value) -> tuple[str, int]:
+    """(comparison, 64-bit integer) that holds for the same integers of 64 bits as ``op value``."""
+    assert isinstance(value, (int, float))
+    always, never = ("<=", HIGHEST), ("<", LOWEST)
+    if value != value:
+        return always if op == "!=" else never
+    below, above = (math.floor(value), math.ceil(value)) if abs(value) != math.inf else (_far(value), _far(value))
+    if op in ("=", "!="):
+        if below == above and LOWEST <= below <= HIGHEST:
+            return op, below
+        return always if op == "!=" else never
+    bound = above if op in ("<", ">=") else below
+    if bound > HIGHEST:
+        return always if op in ("<", "<=") else never
+    if bound < LOWEST:
+        return never if op in ("<", "<=") else always
+    return op, bound
+
+
+def _far(value: float) -> int:
+    return int(math.copysign(2**64, value))
+
+
+def _float_bound(op: str, value: Value) -> tuple[str, float]:
+    """(comparison, float) that holds for the same floats, NaN among them, as ``op value``."""
+    assert isinstance(value, (int, float))
+    try:
+        near = float(value)
+    except OverflowError:
+        near = math.copysign(math.inf, value)
+    if isinstance(value, float) or near == value:
+        return op, near
+    if op in ("=", "!="):
+        return ("<", -math.inf) if op == "=" else ("!=", math.nan)
+    below = near if near < value else math.nextafter(near, -math.inf)
+    return ("<=", below) if op in ("<", "<=") else (">=", math.nextafter(below, math.inf))

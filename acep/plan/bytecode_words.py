@@ -1,0 +1,122 @@
+"""The words of block programs: their operations, and how values that are each given once come to share slots.
+
+``acep/engine/native/opcodes.hpp`` has the same list of operations and says what their words are.
+"""
+
+from __future__ import annotations
+
+import heapq
+import struct
+from enum import IntEnum, auto
+from typing import Final
+
+__all__ = ["MOST_SLOTS", "MOST_WORDS", "READS", "CannotLower", "Op", "Words", "bits_of"]
+
+MOST_SLOTS: Final = 1024
+MOST_WORDS: Final = 1 << 20
+
+
+class CannotLower(Exception):  # noqa: N818  (what it says is no fault of anyone's: the expression runs in Python)
+    """An expression, or a part of it, that block programs do not know; ``reason`` says which and why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Op(IntEnum):
+    """Operations by number. ``_I`` are of integers (or codes), ``_F`` of floats, ``_M`` of both, ``_S`` of texts."""
+
+    @staticmethod
+    def _generate_next_value_(name: str, start: int, count: int, last_values: list[int]) -> int:  # noqa: ARG004
+        return count
+
+    RETURN = auto()
+    LEAF, CONST, NONE = auto(), auto(), auto()
+    TRUTH, NUMBER, IS_NULL, UNKNOWN = auto(), auto(), auto(), auto()
+    NOT, AND, OR = auto(), auto(), auto()
+    EQ_I, NE_I, LT_I, LE_I = auto(), auto(), auto(), auto()
+    EQ_F, NE_F, LT_F, LE_F = auto(), auto(), auto(), auto()
+    EQ_M, NE_M, LT_M, LE_M, GT_M, GE_M = auto(), auto(), auto(), auto(), auto(), auto()
+    LT_S, LE_S = auto(), auto()
+    IN_I, IN_F = auto(), auto()
+    ADD_I, SUB_I, MUL_I, DIV_I, MOD_I = auto(), auto(), auto(), auto(), auto()
+    NEG_I, ABS_I, SIGN_I, ROUND_I, FLOAT = auto(), auto(), auto(), auto(), auto()
+    ADD_F, SUB_F, MUL_F, DIV_F, MOD_F = auto(), auto(), auto(), auto(), auto()
+    NEG_F, ABS_F, SIGN_F, ROUND_F = auto(), auto(), auto(), auto()
+    FLOOR, CEIL, SQRT, EXP, LN, LOG10 = auto(), auto(), auto(), auto(), auto(), auto()
+    POWER, PART = auto(), auto()
+    MIN_I, MAX_I, MIN_F, MAX_F = auto(), auto(), auto(), auto()
+    MIN_S, MAX_S, COALESCE, SELECT = auto(), auto(), auto(), auto()
+
+
+_NONE_READ = (Op.RETURN, Op.LEAF, Op.CONST, Op.NONE)
+_ONE_READ = (
+    *(Op.TRUTH, Op.NUMBER, Op.IS_NULL, Op.UNKNOWN, Op.NOT, Op.IN_I, Op.IN_F, Op.NEG_I, Op.ABS_I, Op.SIGN_I, Op.FLOAT),
+    *(Op.NEG_F, Op.ABS_F, Op.SIGN_F, Op.FLOOR, Op.CEIL, Op.SQRT, Op.EXP, Op.LN, Op.LOG10, Op.PART),
+)
+READS: Final[dict[Op, int]] = {
+    op: 0 if op in _NONE_READ else 1 if op in _ONE_READ else 3 if op is Op.SELECT else 2 for op in Op
+}
+"""How many slots an operation reads."""
+
+
+def bits_of(value: float) -> int:
+    """The bits of a double as a signed word."""
+    return int.from_bytes(struct.pack("<d", value), "little", signed=True)
+
+
+class Words:
+    """A program in the making: each value is given once, and equal values are one."""
+
+    def __init__(self) -> None:
+        self._made: list[tuple[Op, tuple[int, ...], tuple[int, ...]]] = []
+        self._known: dict[tuple[Op, tuple[int, ...], tuple[int, ...]], int] = {}
+
+    def give(self, op: Op, *reads: int, own: tuple[int, ...] = ()) -> int:
+        """The number of the value that an operation gives, from values by number and words of its own."""
+        assert len(reads) == READS[op]
+        made = (op, reads, own)
+        if made not in self._known:
+            self._known[made] = len(self._made)
+            self._made.append(made)
+        return self._known[made]
+
+    def number_of(self, truth: int) -> int:
+        """The value 1 for true and 0 for false: the column itself, where the truth value is that of a column."""
+        op, reads, _ = self._made[truth]
+        if op is Op.TRUTH and self._made[reads[0]][0] is Op.LEAF:
+            return reads[0]
+        return self.give(Op.NUMBER, truth)
+
+    def program(self, result: int) -> tuple[tuple[int, ...], int]:
+        """The words that give ``result``, and how many slots they need; what it does not need is left out."""
+        last = self._last_reads(result)
+        code: list[int] = []
+        slot: dict[int, int] = {}
+        free: list[int] = []
+        slots = 0
+        for number in sorted(last):
+            op, reads, own = self._made[number]
+            # The slots of operands are still taken here: a result never takes the place of its own operand.
+            if free:
+                slot[number] = heapq.heappop(free)
+            else:
+                slot[number], slots = slots, slots + 1
+            code += [op, slot[number], *(slot[r] for r in reads), *own]
+            for read in set(reads):
+                if last[read] == number:
+                    heapq.heappush(free, slot[read])
+        code += [Op.RETURN, slot[result]]
+        if slots > MOST_SLOTS or len(code) > MOST_WORDS:
+            raise CannotLower("the expression is too large")
+        return tuple(int(word) for word in code), slots
+
+    def _last_reads(self, result: int) -> dict[int, int]:
+        """For each value that ``result`` needs, the number of the last one that reads it."""
+        last = {result: len(self._made)}
+        for number in range(result, -1, -1):
+            if number in last:
+                for read in self._made[number][1]:
+                    last.setdefault(read, number)
+        return last
