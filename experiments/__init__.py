@@ -1,0 +1,1 @@
+"""Experiments: workloads, benchmarks, peers. For developing acep; not part of what is installed."""

@@ -1,0 +1,137 @@
+"""The backtrack algorithm of SASE+ (2008), section 5.2.3, for the queries of its experiments 3 and 4.
+
+One run of a partition is processed at a time, depth first: where a run could go two ways it proceeds to the next
+component, and the other way is put on a stack, with the place of the event, to be read again from there. It gives the
+matches of :func:`acep.match`; what it is here for is the number of events that it reads, ``touches``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from experiments.stock import LOW, ROUND, StockQuery
+
+__all__ = ["Backtrack", "backtrack"]
+
+Trail = tuple["Trail | None", int]  # the events bound, the last one first
+
+
+@dataclass
+class Backtrack:
+    """What a run of the algorithm found: for each match the rows of its events in stream order; how many events all
+    runs read together, and how many runs were postponed."""
+
+    matches: list[tuple[int, ...]] = field(default_factory=list)
+    touches: int = 0
+    postponed: int = 0
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A postponed run: the place of its next event, the events bound, the price of the last a and the least one;
+    ``closed``: b is bound."""
+
+    at: int
+    trail: Trail
+    last: int
+    least: int
+    closed: bool = False
+
+
+def backtrack(table: pa.Table, query: StockQuery) -> Backtrack:
+    """All matches of a query on a :func:`~experiments.streams.ticker`, in the order of the symbols.
+
+    With ``query.non_overlap`` those that :func:`acep.match` chooses: again and again the one that ends first.
+    """
+    done = Backtrack()
+    symbols = np.asarray(table["symbol"])
+    for symbol in np.unique(symbols):
+        rows = np.flatnonzero(symbols == symbol)
+        prices, volumes = np.asarray(table["price"])[rows].tolist(), np.asarray(table["volume"])[rows].tolist()
+        places = _apart(prices, volumes, query, done) if query.non_overlap else _all(prices, volumes, query, done)
+        done.matches += [tuple(rows[list(match)].tolist()) for match in places]
+    return done
+
+
+def _all(prices: list[int], volumes: list[int], query: StockQuery, done: Backtrack) -> Iterator[tuple[int, ...]]:
+    for start, price in enumerate(prices):
+        done.touches += 1
+        if price % ROUND == 0:
+            yield from _from(start, [min(len(prices), start + query.window)], prices, volumes, query, done)
+
+
+def _apart(prices: list[int], volumes: list[int], query: StockQuery, done: Backtrack) -> Iterator[tuple[int, ...]]:
+    """The match that ends first, of those the one that begins first, then the one whose events come first."""
+    free = 0
+    while free < len(prices):
+        best: tuple[int, ...] | None = None
+        start = free
+        while start < (len(prices) if best is None else best[-1]):
+            done.touches += 1
+            if prices[start] % ROUND == 0:
+                # What ends later than the best one need not be looked for: its runs fail there.
+                end = [min(len(prices), start + query.window, len(prices) if best is None else best[-1] + 1)]
+                for match in _from(start, end, prices, volumes, query, done):
+                    if best is None or (match[-1], match) < (best[-1], best):
+                        best = match
+                        end[0] = best[-1] + 1
+            start += 1
+        if best is None:
+            return
+        yield best
+        free = best[-1] + 1
+
+
+def _from(
+    start: int, end: list[int], prices: list[int], volumes: list[int], query: StockQuery, done: Backtrack
+) -> Iterator[tuple[int, ...]]:
+    """All matches that begin at a place and end before the place ``end[0]``, which the caller may lower meanwhile."""
+    first, contiguous = prices[start], query.strategy == "s2"
+    stack = [_Run(start + 1, (None, start), first, first)]
+    while stack:
+        run = stack.pop()
+        at, trail, last, least, closed = run.at, run.trail, run.last, run.least, run.closed
+        while at < end[0]:
+            price = prices[at]
+            done.touches += 1
+            if closed:  # only c is missing
+                if first < price < last:
+                    yield _places((trail, at))
+                    break
+                if contiguous:
+                    break
+                at += 1
+                continue
+            takes = (
+                query.iterator == "p1"
+                or (query.iterator == "p2" and price > last)
+                or (query.iterator == "p3" and price > least)
+            )
+            stays = takes or not contiguous
+            if volumes[at] < LOW:  # b: the run proceeds, and what else it could do is postponed
+                if stays:
+                    done.postponed += 1
+                    later = _Run(at + 1, (trail, at), price, min(least, price)) if takes else None
+                    stack.append(later or _Run(at + 1, trail, last, least))
+                if not query.third:
+                    yield _places((trail, at))
+                    break
+                trail, closed = (trail, at), True
+            elif takes:
+                trail, last, least = (trail, at), price, min(least, price)
+            elif not stays:
+                break
+            at += 1
+
+
+def _places(trail: Trail) -> tuple[int, ...]:
+    places: list[int] = []
+    step: Trail | None = trail
+    while step is not None:
+        step, place = step
+        places.append(place)
+    return tuple(reversed(places))

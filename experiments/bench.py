@@ -1,0 +1,150 @@
+"""The benchmarks: ``python -m experiments.bench [NAME ...] [--engine E] [--scale F] [--limit S] [--output FOLDER]``.
+
+Each measurement has a process of its own, on one core. With no NAME every workload is measured and the results are
+written to ``docs/results/``; otherwise they are printed, and written where ``--output`` says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from itertools import groupby
+from pathlib import Path
+
+from experiments.machine import described
+from experiments.measure import Measured
+from experiments.results import RESULTS, short, table, write
+from experiments.workload import Workload
+from experiments.workloads import WORKLOADS, chosen
+
+__all__ = ["GROUPS", "body", "main", "measured"]
+
+# What the groups of workloads are about, in the order of the page.
+GROUPS = {
+    "w1": "W1: a series of rising prices",
+    "w2": "W2: a sequence by key",
+    "w3": "W3: a sequence without a key",
+    "v": "V shape",
+    "expt1": "SASE+ experiment 1: iterator predicate and strategy",
+    "expt2": "SASE+ experiment 2: window",
+    "expt3": "SASE+ experiment 3: all results, against the backtrack algorithm",
+    "expt4": "SASE+ experiment 4: non-overlapping results, against the backtrack algorithm",
+    "expt5": "SASE+ experiment 5: runs merged",
+    "expt6": "SASE+ experiment 6: runs merged, by window",
+    "other": "SASE+: prices that rise less often",
+    "pseq": "Match windows: Pseq",
+    "pset": "Match windows: Pset",
+    "ponco": "Match windows: Ponco-like",
+    "pnyse": "Match windows: Pnyse-like",
+    "growth": "What the cost grows with",
+}
+WORDS = """Written by `python -m experiments.bench`; [how to read it](../benchmarks.md). Events and matches a second are
+of processor time on one core, after loading, in the best run; the spread is how much longer the worst one took. A touch
+is an arc tried on an event (for backtrack: an event read by a run). Memory is what a run took besides the stream.
+*checked*: the matches are as many as were counted without an engine."""
+HEAD = (
+    "",
+    "engine",
+    "events",
+    "events/s",
+    "matches",
+    "matches/s",
+    "touches",
+    "nodes",
+    "ns/touch",
+    "memory",
+    "spread",
+    "",
+)
+
+
+def measured(workload: Workload, engine: str, limit: float, scale: float) -> Measured:
+    """A measurement in a process of its own, which is given up after a while."""
+    command = [sys.executable, "-m", "experiments.measure", workload.name, engine, str(limit), str(scale)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20 * limit + 120, check=False)  # noqa: S603
+    except subprocess.TimeoutExpired:
+        return Measured(workload.name, engine, error="did not finish")
+    if done.returncode:
+        return Measured(workload.name, engine, error=(done.stderr.strip().splitlines() or ["killed"])[-1])
+    return Measured(**json.loads(done.stdout))
+
+
+def row(one: Measured) -> Sequence[str]:
+    """A line of the table of results."""
+    if one.error:
+        return (one.name, one.engine, *[""] * (len(HEAD) - 3), one.error)
+    checked = "" if one.expected is None else "checked" if one.expected == one.matches else f"not {one.expected:,}"
+    return (
+        one.name,
+        one.engine,
+        f"{one.rows:,}" + (f" of {one.of:,}" if one.rows < one.of else ""),
+        short(one.queries * one.rows / one.cpu),
+        f"{one.matches:,}",
+        short(one.matches / one.cpu),
+        short(one.touches),
+        short(one.nodes),
+        short(one.cpu / one.touches * 1e9) if one.touches else "",
+        f"{one.peak / 2**20:,.0f} MB" if one.peak is not None else "",
+        f"{one.spread:.0%}" if one.runs > 1 else "one run",
+        checked,
+    )
+
+
+def body(results: Iterable[Measured]) -> str:
+    """The tables of the page, one for each group of workloads."""
+    parts = []
+    order = list(GROUPS)
+    ranked = sorted(results, key=lambda one: order.index(WORKLOADS[one.name].group))
+    for group, members in groupby(ranked, key=lambda one: WORKLOADS[one.name].group):
+        ones = list(members)
+        about = "\n".join(f"* {name}: {WORKLOADS[name].about}" for name in dict.fromkeys(one.name for one in ones))
+        parts.append(f"## {GROUPS[group]}\n\n{about}\n\n{table(HEAD, map(row, ones))}")
+    return "\n\n".join(parts)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; 1 where matches were not as many as were counted."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.bench", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="workloads, groups or patterns: w1-next, expt1, 'growth-*'"
+    )
+    parser.add_argument(
+        "--engine", action="append", help="auto (the default), native, reference, backtrack; may be repeated"
+    )
+    parser.add_argument("--scale", type=float, default=1.0, help="the share of each stream to use at most (1)")
+    parser.add_argument("--limit", type=float, default=20.0, help="seconds that a run may take: else on a prefix (20)")
+    parser.add_argument("--output", type=Path, help="where to write bench.json and bench.md")
+    parser.add_argument("--list", action="store_true", help="list the workloads")
+    given = parser.parse_args(arguments)
+    try:
+        workloads = chosen(given.names)
+    except ValueError as error:
+        parser.error(str(error))
+    if given.list:
+        print("\n".join(f"{one.name:24s}{one.about}" for one in workloads))
+        return 0
+    results = []
+    for workload in workloads:
+        compared = ["backtrack"] if workload.group in ("expt3", "expt4") else []
+        for engine in given.engine or ["auto", *compared]:
+            if engine == "backtrack" and workload.stock is None:
+                continue
+            results.append(measured(workload, engine, given.limit, given.scale))
+            print("  ".join(filter(None, row(results[-1]))), flush=True)
+    folder = given.output or (None if given.names else RESULTS)
+    if folder:
+        rows = [asdict(one) for one in results]
+        page = write(
+            folder, "bench", title="Benchmarks", words=WORDS, machine=described(), body=body(results), rows=rows
+        )
+        print(f"written to {page}")
+    return int(any(one.expected not in (None, one.matches) for one in results))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,62 @@
+"""The machine that a benchmark runs on: what it is, one core of it for one process, and the memory of a process."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+__all__ = ["described", "peak_memory", "pin", "reset_peak"]
+
+LIBRARIES = ("acep", "numpy", "pyarrow")
+
+
+def described() -> dict[str, Any]:
+    """The processor, cores, memory, system, versions and the date, as they are written beside results."""
+    return {
+        "processor": _field(Path("/proc/cpuinfo"), "model name") or platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
+        "system": f"{platform.system()} {platform.release().partition('-')[0]}",
+        "python": platform.python_version(),
+        **{name: metadata.version(name) for name in LIBRARIES},
+        "date": dt.datetime.now(dt.UTC).date().isoformat(),
+    }
+
+
+def pin() -> int:
+    """Keeps this process, and what it starts, on one core: the last one it may use. That core's number."""
+    core = max(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {core})
+    return core
+
+
+def reset_peak() -> int | None:
+    """Forgets the greatest memory this process has had; what it has now, in bytes (``None``: the system cannot)."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return None
+    return _kilobytes("VmRSS")
+
+
+def peak_memory() -> int | None:
+    """The most memory that this process has had since it began, or since :func:`reset_peak`; in bytes."""
+    return _kilobytes("VmHWM")
+
+
+def _kilobytes(name: str) -> int | None:
+    told = _field(Path("/proc/self/status"), name)
+    return int(told.split()[0]) * 1024 if told else None
+
+
+def _field(file: Path, name: str) -> str | None:
+    try:
+        text = file.read_text()
+    except OSError:
+        return None
+    values = (line.partition(":")[2].strip() for line in text.splitlines() if line.partition(":")[0].strip() == name)
+    return next(values, None)

@@ -1,0 +1,78 @@
+"""What a benchmark measures: a stream, queries on it, what is asked of them, and how many matches there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+import acep
+from experiments.backtrack import backtrack
+from experiments.stock import StockQuery
+
+__all__ = ["Count", "Done", "Workload", "run"]
+
+Count = Callable[[pa.Table, int], int]  # of a table and the number of a query
+
+
+@dataclass(frozen=True)
+class Workload:
+    """``queries`` run one after another over the same ``events()``; ``counted(table, query number)``, where there is
+    one, is the number of matches found without an engine. ``small``: as many of the events as a test
+    can bear with the reference engine; 0: none.
+    ``stock``: the query as the backtrack algorithm takes it. ``file``: the real stream that is needed."""
+
+    name: str
+    about: str
+    events: Callable[[], pa.Table]
+    queries: tuple[str, ...]
+    output: str = "matches"
+    counted: Count | None = None
+    small: int = 2_000
+    stock: StockQuery | None = None
+    file: str | None = None
+
+    @property
+    def group(self) -> str:
+        """The first word of the name: w1, w2, w3, v, expt1, ..., pseq, pset, growth."""
+        return self.name.split("-")[0]
+
+    def expected(self, table: pa.Table) -> int | None:
+        """How many matches all queries have on a table, where that can be counted."""
+        if self.counted is None:
+            return None
+        return sum(self.counted(table, number) for number in range(len(self.queries)))
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a run did: matches, and, where the engine tells, touches and match nodes."""
+
+    matches: int
+    touches: int | None
+    nodes: int | None
+
+
+def run(workload: Workload, table: pa.Table, engine: str) -> Done:
+    """Match all queries of a workload on a table.
+
+    ``engine``: one of acep's, or ``backtrack``. Raises what :func:`acep.match` raises, and :class:`ValueError` where
+    the backtrack algorithm does not know the query.
+    """
+    if engine == "backtrack":
+        if workload.stock is None:
+            raise ValueError(f"the backtrack algorithm does not know the query of {workload.name}")
+        found = backtrack(table, workload.stock)
+        return Done(len(found.matches), found.touches, found.postponed)
+    matches, touches, nodes = 0, 0, 0
+    told = True
+    for text in workload.queries:
+        result: Any = acep.match(table, acep.parse(text), output=workload.output, engine=engine)
+        matches += result if isinstance(result, int) else len(result)
+        report: acep.Report | None = getattr(result, "report", None)
+        told = told and report is not None
+        if report is not None:
+            touches, nodes = touches + report.work, nodes + report.made
+    return Done(matches, touches if told else None, nodes if told else None)
