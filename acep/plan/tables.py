@@ -14,7 +14,7 @@ from acep.automaton.registers import Check, Frame, Register, Source, Step, assem
 from acep.pattern.evaluation import Leaf, leaves_of
 from acep.pattern.expressions import Aggregate, Attribute, Expr, Length
 from acep.pattern.tree import Output, Strategy
-from acep.plan.bytecode import BlockProgram, NotLowered, lower_expression
+from acep.plan.bytecode import BlockProgram, CannotLower, lower_expression
 from acep.plan.compile import Plan
 from acep.plan.derive import Derived, derive
 from acep.plan.schema import Kind
@@ -162,7 +162,7 @@ class _Lowering:
         kinds = [self._leaf_kind(leaf) for leaf in leaves]
         try:
             program = lower_expression(expr, leaves, kinds, self.plan.schema.tick_ns, self.code_of_text)
-        except NotLowered as reason:
+        except CannotLower as reason:
             raise NotNativeError(str(reason)) from None
         return self.shared.programs.setdefault(program, len(self.shared.programs))
 

@@ -22,8 +22,8 @@ struct EventClass {
 
 class Front {
 public:
-    Front(std::vector<BlockProgram> programs, std::vector<EventClass> classes, size_t columns)
-        : programs_(std::move(programs)), classes_(std::move(classes)), columns_(columns), words_((classes_.size() + 63) / 64) {
+    Front(Texts& texts_of_stream, std::vector<BlockProgram> programs, std::vector<EventClass> classes, size_t columns)
+        : texts(texts_of_stream), programs_(std::move(programs)), classes_(std::move(classes)), columns_(columns), words_((classes_.size() + 63) / 64) {
         words_ = std::max<size_t>(words_, 1);
         std::vector<uint64_t> none(words_, 0);
         of_any_.assign(words_, 0);
@@ -39,7 +39,7 @@ public:
         intern(none.data());  // pattern 0: no class
     }
 
-    Texts texts;
+    Texts& texts;
     const std::vector<BlockProgram>& programs() const { return programs_; }
     size_t classes() const { return classes_.size(); }
     size_t columns() const { return columns_; }

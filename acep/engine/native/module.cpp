@@ -5,6 +5,7 @@
 namespace nb = nanobind;
 
 namespace acep {
+void bind_session(nb::module_& m);
 void bind_vm(nb::module_& m);
 }
 
@@ -14,4 +15,5 @@ NB_MODULE(_native, m) {
     m.attr("version") = ACEP_VERSION;
     m.attr("sanitizers") = ACEP_SANITIZE;
     acep::bind_vm(m);
+    acep::bind_session(m);
 }

@@ -27,8 +27,10 @@ struct Bundle {
     bool any = false;
 
     int64_t at(int64_t ts, int64_t position, int64_t span, bool counted) {
-        int64_t gap = counted ? position - last_position : ts - last_ts;
-        if (!any || (span >= 0 && gap > span)) first = ts;
+        // Neither time nor position falls, so that the difference fits as it is unsigned.
+        auto gap = counted ? static_cast<uint64_t>(position) - static_cast<uint64_t>(last_position)
+                           : static_cast<uint64_t>(ts) - static_cast<uint64_t>(last_ts);
+        if (!any || (span >= 0 && gap > static_cast<uint64_t>(span))) first = ts;
         any = true;
         last_ts = ts;
         last_position = position;

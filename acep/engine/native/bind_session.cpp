@@ -1,0 +1,175 @@
+// The session as Python sees it (acep/engine/_native.pyi): tables and columns in, columns of matches out.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <optional>
+#include <stdexcept>
+
+#include "nodes.hpp"
+#include "session.hpp"
+#include "tables.hpp"
+
+namespace nb = nanobind;
+
+namespace acep {
+
+void bind_session(nb::module_& m);
+
+namespace {
+
+using Words = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+template <class T>
+nb::object array(std::vector<T>&& values) {
+    auto* held = new std::vector<T>(std::move(values));
+    values = {};
+    nb::capsule owner(held, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(held->data(), {held->size()}, owner));
+}
+
+std::vector<int64_t> vector_of(const Words& words) { return {words.data(), words.data() + words.shape(0)}; }
+
+// (program, flat sources) of a condition on a single event.
+Check event_check(uint32_t program, const Words& words, const std::vector<BlockProgram>& programs, size_t columns) {
+    if (program >= programs.size()) throw std::invalid_argument("classes: no such program");
+    if (words.shape(0) != 3 * programs[program].leaves()) throw std::invalid_argument("classes: number of sources");
+    Check check{program, -1, 0, {}, {}};
+    for (size_t i = 0; i < words.shape(0); i += 3) {
+        const int64_t a = words(i + 1);
+        if (words(i) < 0 || words(i) > 1 || a < -words(i) || a >= static_cast<int64_t>(columns)) {
+            throw std::invalid_argument("classes: a source");
+        }
+        check.sources.push_back({static_cast<From>(words(i)), static_cast<int32_t>(a), 0});
+    }
+    return check;
+}
+
+// Keeps the texts alive, on whose codes the front works.
+struct Held {
+    nb::object texts;
+    std::unique_ptr<Session> session;
+    std::vector<uint32_t> leaves;  // of each program
+    size_t columns;
+    size_t classes;
+    std::vector<Engine*> engines;
+};
+
+void make(Held* self, nb::object texts, const nb::sequence& programs, const nb::sequence& classes, size_t columns,
+          const std::vector<std::pair<std::vector<uint32_t>, bool>>& keys) {
+    std::vector<BlockProgram> made;
+    std::vector<uint32_t> leaves;
+    for (nb::handle p : programs) {
+        made.push_back(nb::cast<BlockProgram>(p));
+        leaves.push_back(static_cast<uint32_t>(made.back().leaves()));
+    }
+    std::vector<EventClass> found;
+    for (nb::handle c : classes) {
+        auto parts = nb::cast<nb::tuple>(c);
+        if (parts.size() != 2) throw std::invalid_argument("classes: pairs of types and checks");
+        EventClass one{parts[0].is_none(), {}, {}};
+        if (!one.any) one.types = vector_of(nb::cast<Words>(parts[0]));
+        for (nb::handle check : nb::cast<nb::sequence>(parts[1])) {
+            auto pair = nb::cast<nb::tuple>(check);
+            if (pair.size() != 2) throw std::invalid_argument("classes: pairs of program and sources");
+            one.checks.push_back(event_check(nb::cast<uint32_t>(pair[0]), nb::cast<Words>(pair[1]), made, columns));
+        }
+        found.push_back(std::move(one));
+    }
+    size_t many = found.size();
+    auto& held = nb::cast<Texts&>(texts);
+    auto session = std::make_unique<Session>(held, std::move(made), std::move(found), columns, keys);
+    new (self) Held{std::move(texts), std::move(session), std::move(leaves), columns, many, {}};
+}
+
+size_t add(Held& self, const std::string& engine, const nb::dict& arrays) {
+    Arrays tables;
+    for (auto [name, words] : arrays) tables.set(nb::cast<std::string>(name), vector_of(nb::cast<Words>(words)));
+    Tables checked = tables_from(tables, self.leaves);
+    if (checked.partitions >= self.session->key_tables()) throw std::invalid_argument("tables: no such key table");
+    if (checked.classes != self.classes || checked.columns != self.columns) {
+        throw std::invalid_argument("tables: made for another session");
+    }
+    Partitions& partitions = self.session->partitions(checked.partitions);
+    std::unique_ptr<Engine> made;
+    if (engine == "nodes") {
+        made = std::make_unique<NodeEngine>(std::move(checked), self.session->front(), partitions);
+    } else {
+        throw std::invalid_argument("there is no engine " + engine);
+    }
+    self.engines.push_back(&self.session->add(std::move(made)));
+    return self.engines.size() - 1;
+}
+
+void push(Held& self, const Words& ts, const nb::object& types, const nb::object& types_valid, const nb::object& ids,
+          const nb::sequence& columns) {
+    Batch batch;
+    batch.size = ts.shape(0);
+    batch.ts = ts.data();
+    std::vector<Words> words;
+    std::vector<Bytes> bytes;
+    auto column = [&](nb::handle object) -> const int64_t* {
+        if (object.is_none()) return nullptr;
+        words.push_back(nb::cast<Words>(object));
+        if (words.back().shape(0) != batch.size) throw std::invalid_argument("columns: of different lengths");
+        return words.back().data();
+    };
+    auto validity = [&](nb::handle object) -> const uint8_t* {
+        if (object.is_none()) return nullptr;
+        bytes.push_back(nb::cast<Bytes>(object));
+        if (bytes.back().shape(0) != batch.size) throw std::invalid_argument("columns: of different lengths");
+        return bytes.back().data();
+    };
+    batch.types = column(types);
+    batch.types_valid = validity(types_valid);
+    batch.ids = column(ids);
+    for (nb::handle c : columns) {
+        auto pair = nb::cast<nb::tuple>(c);
+        if (pair.size() != 2) throw std::invalid_argument("columns: pairs of values and validity");
+        const int64_t* values = column(pair[0]);
+        if (values == nullptr) throw std::invalid_argument("columns: no values");
+        batch.columns.push_back({values, validity(pair[1])});
+    }
+    if (batch.columns.size() != self.columns) throw std::invalid_argument("columns: too few or too many");
+    nb::gil_scoped_release release;
+    self.session->push(batch);
+}
+
+nb::dict take(Held& self, size_t engine) {
+    Output& o = self.engines.at(engine)->output();
+    nb::dict found;
+    found["start"] = array(std::move(o.start));
+    found["end"] = array(std::move(o.end));
+    found["error"] = array(std::move(o.error));
+    found["bundle"] = array(std::move(o.bundle));
+    found["keys"] = array(std::move(o.keys));
+    found["offsets"] = array(std::move(o.offsets));
+    found["ids"] = array(std::move(o.ids));
+    found["vars"] = array(std::move(o.vars));
+    o.offsets = {0};
+    return found;
+}
+
+}  // namespace
+
+void bind_session(nb::module_& m) {
+    nb::class_<Held>(m, "Session")
+        .def("__init__", &make, nb::arg("texts"), nb::arg("programs"), nb::arg("classes"), nb::arg("columns"),
+             nb::arg("keys"))
+        .def("add", &add, nb::arg("engine"), nb::arg("arrays"))
+        .def("push", &push, nb::arg("ts"), nb::arg("types").none(), nb::arg("types_valid").none(), nb::arg("ids").none(),
+             nb::arg("columns"))
+        .def("advance", [](Held& self, int64_t clock) { self.session->advance(clock); }, nb::arg("clock"))
+        .def("take", &take, nb::arg("engine"))
+        .def("work", [](const Held& self, size_t engine) {
+            const Work& w = self.engines.at(engine)->work();
+            return nb::make_tuple(w.nodes, w.touches, w.matches);
+        }, nb::arg("engine"))
+        .def_prop_ro("bytes", [](const Held& self) { return self.session->bytes(); });
+}
+
+}  // namespace acep

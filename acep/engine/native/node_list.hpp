@@ -1,0 +1,119 @@
+// The live match nodes of one state in one partition, as columns: latest start, chain, error, last position, registers.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "arena.hpp"
+
+namespace acep {
+
+// What a register holds.
+enum Tag : uint8_t { unbound = 0, null = 1, value = 2 };
+
+// Columns of equal capacity in one buffer, so that a block of nodes is read from contiguous memory, and an empty list
+// costs nothing. Nodes are [head, end), in the order in which they were made.
+class NodeList {
+public:
+    uint32_t head = 0;
+    uint32_t end = 0;
+    bool sorted = true;  // starts do not fall from head to end: those that expire are at the head
+    bool plain = true;   // every register of every node is bound and not null
+
+    uint32_t size() const { return end - head; }
+    bool empty() const { return head == end; }
+    uint32_t capacity() const { return capacity_; }
+    size_t bytes() const { return bytes_.capacity(); }
+
+    int64_t* starts() { return word(0); }
+    int64_t* positions() { return word(1); }
+    uint32_t* cells() { return reinterpret_cast<uint32_t*>(word(2)); }
+    int32_t* errors() { return reinterpret_cast<int32_t*>(word(2)) + capacity_; }
+    int64_t* slot(uint32_t s) { return word(3 + size_t{s}); }
+    uint8_t* tags(uint32_t s, uint32_t slots) {
+        return reinterpret_cast<uint8_t*>(word(3 + size_t{slots})) + size_t{s} * capacity_;
+    }
+
+    // Forgets what began before `low` where that is cheap; whether all that is left is alive.
+    bool expire(int64_t low) {
+        if (!sorted) return false;
+        const int64_t* start = starts();
+        while (head < end && start[head] < low) ++head;
+        if (head == end) clear();
+        return true;
+    }
+
+    void clear() {
+        head = end = 0;
+        sorted = plain = true;
+    }
+
+    void release() {
+        clear();
+        capacity_ = 0;
+        std::vector<std::byte>().swap(bytes_);
+    }
+
+    // Room for one more node after `end`, which the caller fills in; expired ones make room first.
+    uint32_t add(uint32_t slots, int64_t low) {
+        if (end == capacity_) {
+            if (capacity_ != 0) keep(slots, [&](uint32_t i) { return starts()[i] >= low; });
+            if (2 * size_t{end} > capacity_ || capacity_ == 0) grow(slots);
+        }
+        return end++;
+    }
+
+    // Keeps the nodes for which `wanted(index)` holds, moved to the front of the buffer.
+    template <class Wanted>
+    void keep(uint32_t slots, Wanted&& wanted) {
+        uint32_t to = 0;
+        for (uint32_t i = head; i < end; ++i) {
+            if (!wanted(i)) continue;
+            if (to != i) move(slots, i, to);
+            ++to;
+        }
+        head = 0;
+        end = to;
+        if (end == 0) clear();
+    }
+
+private:
+    int64_t* word(size_t column) {
+        return reinterpret_cast<int64_t*>(bytes_.data() + column * capacity_ * sizeof(int64_t));
+    }
+    void move(uint32_t slots, uint32_t from, uint32_t to) {
+        starts()[to] = starts()[from];
+        positions()[to] = positions()[from];
+        cells()[to] = cells()[from];
+        errors()[to] = errors()[from];
+        for (uint32_t s = 0; s < slots; ++s) {
+            slot(s)[to] = slot(s)[from];
+            tags(s, slots)[to] = tags(s, slots)[from];
+        }
+    }
+    void grow(uint32_t slots) {
+        uint32_t wanted = capacity_ == 0 ? 8 : capacity_ * 2;
+        NodeList larger;
+        larger.capacity_ = wanted;
+        larger.bytes_.resize((3 + size_t{slots}) * wanted * sizeof(int64_t) + size_t{slots} * wanted);
+        if (end != 0) {
+            std::memcpy(larger.starts(), starts(), end * sizeof(int64_t));
+            std::memcpy(larger.positions(), positions(), end * sizeof(int64_t));
+            std::memcpy(larger.cells(), cells(), end * sizeof(uint32_t));
+            std::memcpy(larger.errors(), errors(), end * sizeof(int32_t));
+            for (uint32_t s = 0; s < slots; ++s) {
+                std::memcpy(larger.slot(s), slot(s), end * sizeof(int64_t));
+                std::memcpy(larger.tags(s, slots), tags(s, slots), end);
+            }
+        }
+        bytes_.swap(larger.bytes_);
+        capacity_ = wanted;
+    }
+    std::vector<std::byte> bytes_;
+    uint32_t capacity_ = 0;
+};
+
+}  // namespace acep

@@ -1,0 +1,98 @@
+// The node engine: one match node a partial match, or for all partial matches that are alike in state, error and
+// registers (SASE+ 2008, section 5.2.2). Runs every pattern: registers, strategies, errors, groups, sets.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "arena.hpp"
+#include "engine.hpp"
+#include "node_list.hpp"
+#include "vm.hpp"
+
+namespace acep {
+
+class NodeEngine final : public Engine {
+public:
+    NodeEngine(Tables tables, Front& front, Partitions& partitions);
+
+    void event(uint32_t partition, const Event& event) override;
+    void advance(int64_t clock) override;
+    bool idle(uint32_t partition, int64_t clock) override;
+    void forget(uint32_t partition) override;
+    int64_t bytes() const override;
+
+private:
+    struct Part {
+        std::vector<NodeList> lists;  // by state
+        Bundle bundle;
+        int64_t last = -1;  // position of the last event seen here
+    };
+    // The arcs that events of a pattern may take, those of one state together.
+    struct Turn {
+        uint32_t state;
+        std::vector<const Arc*> arcs;
+        bool blocks;  // some arc decides whether a node may ignore the event
+    };
+    struct Frame {
+        int64_t when;  // time or position of its event
+        uint32_t previous;
+        uint32_t nulls;  // a bit for each value
+        int64_t values[most_of_frame];
+    };
+    // Nodes made by the current event in one state, before they are united and given cells.
+    struct Made {
+        NodeList nodes;
+        std::vector<const Arc*> arcs;
+        std::vector<uint32_t> also;  // in a group of nodes that are one: the next of them, or NIL
+        std::vector<uint8_t> gone;
+    };
+
+    const std::vector<Turn>& turns(uint32_t pattern);
+    int64_t low(const Event& event) const;
+    int64_t key(const Event& event) const { return tables_.counted ? event.position : event.ts; }
+    int64_t cost(const Arc& arc, int64_t between) const;
+    void step(Part& part, const Turn& turn, const Event& event, int64_t low);
+    void begin(const Turn& turn, const Event& event);
+    void contiguous_end(Part& part, const Event& event);
+    // Of rows_[0 .. count) in `list` those that pass the checks stay; `base` + i is row i where they are contiguous.
+    size_t passing(const std::vector<Check>& checks, NodeList& list, uint32_t slots, const Event& event, size_t count);
+    void load(const Source& source, NodeList& list, uint32_t slots, const Event& event, size_t count, size_t leaf);
+    bool all_frames(const Check& check, NodeList& list, uint32_t slots, const Event& event, uint32_t row);
+    void make(const Arc& arc, NodeList& list, uint32_t row, const Event& event, int32_t error);
+    void put(const Put& p, NodeList& from, uint32_t row, uint32_t before, NodeList& to, uint32_t made, uint32_t after,
+             const Event& event);
+    void finish(Part& part, uint32_t partition, const Event& event, int64_t low);
+    void unite(Made& made, uint32_t slots);
+    void complete(Part& part, uint32_t partition, uint32_t state, Made& made, const Event& event, int64_t low);
+    void give(Part& part, uint32_t partition, const Arc& arc, Chain past, int64_t error, const Event& event, int64_t low);
+    void distinct(size_t first);
+    bool same(NodeList& nodes, uint32_t slots, uint32_t a, uint32_t b) const;
+    uint32_t bound(const Event& event);
+
+    std::vector<std::vector<Turn>> turns_;  // by pattern
+    std::vector<uint8_t> known_;
+    std::vector<Part> parts_;
+    std::vector<Made> made_;          // by state
+    std::vector<uint32_t> touched_;   // states with nodes made by the current event
+    Arena arena_;
+    Ring<Frame> frames_;
+    NodeList nothing_;                // the start: one node without registers
+    std::vector<uint32_t> rows_;
+    std::vector<uint32_t> all_;       // the live rows of a list
+    std::vector<uint8_t> taken_;
+    std::vector<int32_t> after_;      // error of each row once the arc is taken
+    bool contiguous_rows_ = false;
+    std::vector<int64_t> words_;      // leaves of a block, gathered
+    std::vector<uint8_t> valid_;
+    std::vector<Leaf> leaves_;
+    uint8_t pass_[block_rows];
+    uint8_t dropped_[block_rows];     // a leaf is unbound: the predicate is dropped
+    bool drops_ = false;
+    Scratch scratch_;
+    uint32_t current_ = NIL;          // the current event, once bound
+    int64_t clock_ = NEVER;
+    std::vector<std::vector<uint32_t>> loops_;
+};
+
+}  // namespace acep

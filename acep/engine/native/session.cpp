@@ -1,0 +1,86 @@
+// The one pass over a batch.
+#include "session.hpp"
+
+namespace acep {
+
+Session::Session(Texts& texts, std::vector<BlockProgram> programs, std::vector<EventClass> classes, size_t columns,
+                 const std::vector<std::pair<std::vector<uint32_t>, bool>>& keys)
+    : front_(texts, std::move(programs), std::move(classes), columns) {
+    for (const auto& [key, counts] : keys) {
+        for (uint32_t c : key) {
+            if (c >= columns) throw std::invalid_argument("keys: no such column");
+        }
+        tables_.push_back(std::make_unique<KeyTable>(KeyTable{Partitions(key), counts, {}, true, 0}));
+    }
+}
+
+Engine& Session::add(std::unique_ptr<Engine> engine) {
+    const Tables& t = engine->tables();
+    KeyTable& table = *tables_.at(t.partitions);
+    table.engines.push_back(engine.get());
+    table.forgets = table.forgets && t.span >= 0 && !t.counted;
+    table.span = std::max(table.span, t.span);
+    engines_.push_back(std::move(engine));
+    return *engines_.back();
+}
+
+void Session::push(const Batch& batch) {
+    uint32_t pattern[block_rows];
+    for (size_t at = 0; at < batch.size; at += block_rows) {
+        const size_t n = std::min(batch.size - at, block_rows);
+        front_.classify(batch, at, n, pattern);
+        for (auto& table : tables_) {
+            if (batch.ids == nullptr) table->forgets = false;
+            const bool numbers = table->counts || batch.ids == nullptr;
+            for (size_t i = 0; i < n; ++i) {
+                bool wanted = false;
+                for (Engine* engine : table->engines) wanted = wanted || engine->wants(pattern[i]);
+                if (!wanted && !numbers) continue;
+                const size_t row = at + i;
+                const uint32_t p = table->partitions.find(batch, row);
+                if (p == NIL) continue;
+                const int64_t position = table->partitions.positions[p]++;
+                if (!wanted) continue;
+                for (Engine* engine : table->engines) {
+                    if (!engine->wants(pattern[i])) continue;
+                    engine->event(p, {batch.ts[row], engine->tables().strict ? seen_ + static_cast<int64_t>(i) : position,
+                                      batch.ids == nullptr ? position : batch.ids[row], pattern[i], &batch, row});
+                }
+            }
+        }
+        seen_ += static_cast<int64_t>(n);
+        advance(batch.ts[at + n - 1]);
+    }
+}
+
+void Session::advance(int64_t clock) {
+    for (auto& engine : engines_) engine->advance(clock);
+    sweep(clock);
+}
+
+void Session::sweep(int64_t clock) {
+    int64_t span = 0;
+    for (auto& table : tables_) span = std::max(span, table->span);
+    int64_t next;
+    if (any_ && (__builtin_add_overflow(swept_, span, &next) || clock <= next)) return;
+    any_ = true;
+    swept_ = clock;
+    for (auto& table : tables_) {
+        if (!table->forgets) continue;
+        table->partitions.forget([&](uint32_t p) {
+            for (Engine* engine : table->engines) {
+                if (!engine->idle(p, clock)) return false;
+            }
+            for (Engine* engine : table->engines) engine->forget(p);
+            return true;
+        });
+    }
+}
+
+int64_t Session::bytes() const {
+    int64_t total = 0;
+    for (const auto& engine : engines_) total += engine->bytes();
+    return total;
+}
+
+}  // namespace acep

@@ -1,0 +1,50 @@
+// Several plans over one stream in one pass: shared columns, shared classes of events, shared partition tables.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine.hpp"
+#include "front.hpp"
+#include "partitions.hpp"
+
+namespace acep {
+
+class Session {
+public:
+    struct KeyTable {
+        Partitions partitions;
+        bool counts;  // positions in it matter, so that every event is looked up
+        std::vector<Engine*> engines;
+        bool forgets;  // all windows are in time and no id is a position
+        int64_t span;  // the longest window
+    };
+
+    Session(Texts& texts, std::vector<BlockProgram> programs, std::vector<EventClass> classes, size_t columns,
+            const std::vector<std::pair<std::vector<uint32_t>, bool>>& keys);
+
+    // Takes a plan in; the engine's output is read after each push.
+    Engine& add(std::unique_ptr<Engine> engine);
+    Front& front() { return front_; }
+    Partitions& partitions(size_t key_table) { return tables_.at(key_table)->partitions; }
+    size_t key_tables() const { return tables_.size(); }
+
+    // Events in stream order. All columns must be there, each of batch.size values.
+    void push(const Batch& batch);
+    // No event with ts < clock will come any more.
+    void advance(int64_t clock);
+    int64_t bytes() const;
+
+private:
+    void sweep(int64_t clock);
+
+    Front front_;
+    std::vector<std::unique_ptr<KeyTable>> tables_;
+    std::vector<std::unique_ptr<Engine>> engines_;
+    int64_t seen_ = 0;  // events of the stream
+    int64_t swept_ = 0;
+    bool any_ = false;
+};
+
+}  // namespace acep
