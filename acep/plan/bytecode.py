@@ -7,7 +7,7 @@ into texts, LIKE) raises :class:`CannotLower`; such an expression is computed in
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 from typing import Final
@@ -83,7 +83,9 @@ def lower_expression(
     ((1, 3, 0, 0, 1), 4, 2, <Kind.BOOL: 'bool'>)
     """
     values = Values(code_of_text, tick_ns)
-    lowering = _Lowering({leaf: i for i, leaf in enumerate(leaves)}, tuple(kinds), tick_ns, values)
+    # The same reference at two places of a query is one input.
+    index = {replace(leaf, span=None): i for i, leaf in enumerate(leaves)}
+    lowering = _Lowering(index, tuple(kinds), tick_ns, values)
     result = values.single(lowering.lower(expr))
     at = values.truth(result) if result.kind is Kind.BOOL else values.word(result)
     code, slots = values.words.program(at)
@@ -118,7 +120,7 @@ class _Lowering:
         values = self.values
         match expr:
             case Attribute() | Length() | Aggregate():
-                return self._leaf(self.index[expr])
+                return self._leaf(self.index[replace(expr, span=None)])
             case Literal(value=value):
                 return constant(value)
             case Duration(ns=ns):
