@@ -13,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from acep.engine.batch import Column
 from acep.errors import DataError
 from acep.plan.schema import Kind
 
-__all__ = ["UNIT_NS", "kind_of", "plain_type", "tick_of", "ticks_of", "values_of"]
+__all__ = ["UNIT_NS", "column_of", "kind_of", "plain_type", "tick_of", "ticks_of"]
 
 UNIT_NS = {
     "ns": 1,
@@ -130,10 +131,9 @@ def _scaled(name: str, numbers: Array, factor: Fraction) -> Array:
     return numbers
 
 
-def values_of(name: str, column: pa.ChunkedArray, kind: Kind, tick_ns: Fraction | int) -> Array:
-    """A column as n Python values: integers, floats, booleans, texts; times as ticks; null and NaN as ``None``.
+def column_of(name: str, column: pa.ChunkedArray, kind: Kind, tick_ns: Fraction | int) -> Column:
+    """An Arrow column as one of the engine's, times as ticks of ``tick_ns``.
 
-    The array is of dtype object where there are texts or nulls; its ``tolist()`` gives Python's own types.
     ``kind`` is what the stream's schema says; a column of another kind raises :class:`DataError`.
     """
     found = kind_of(column.type)
@@ -146,13 +146,14 @@ def values_of(name: str, column: pa.ChunkedArray, kind: Kind, tick_ns: Fraction 
             hint="give every batch the same types",
         )
     if nothing:
-        return np.full(len(column), None, object)
+        held = np.float64 if kind is Kind.FLOAT else np.int64
+        texts: list[str] | None = [] if kind is Kind.STRING else None
+        return Column(kind, np.zeros(len(column), held), np.zeros(len(column), np.uint8), texts)
     if kind is Kind.STRING:
         try:
-            parts = [_texts(chunk) for chunk in _decoded(column, keep_dictionary=True).chunks]
+            return _texts(_decoded(column, keep_dictionary=True))
         except UnicodeDecodeError:
             raise DataError(f"column `{name}` is not UTF-8 text") from None
-        return np.concatenate(parts) if parts else np.empty(0, object)
     if kind is Kind.FLOAT and found is Kind.FLOAT:
         numbers, null = _joined(_decoded(column))
         numbers = numbers.astype(np.float64, copy=False)
@@ -161,15 +162,14 @@ def values_of(name: str, column: pa.ChunkedArray, kind: Kind, tick_ns: Fraction 
             null = nan if null is None else null | nan
     elif kind is Kind.BOOL:
         numbers, null = _joined(_decoded(column))
+        numbers = numbers.astype(np.int64)
     else:
         numbers, null = ticks_of(name, column, tick_ns)
         if kind is Kind.FLOAT:
             numbers = numbers.astype(np.float64)
-    if null is None:
-        return numbers
-    values = numbers.astype(object)
-    values[null] = None
-    return values
+    if null is None or not null.any():
+        return Column(kind, numbers)
+    return Column(kind, np.where(null, numbers.dtype.type(0), numbers), (~null).view(np.uint8))
 
 
 def _decoded(column: pa.ChunkedArray, *, keep_dictionary: bool = False) -> pa.ChunkedArray:
@@ -234,17 +234,34 @@ def _bits(buffer: pa.Buffer, offset: int, size: int) -> Array:
     return bits[offset : offset + size].astype(bool)
 
 
-def _texts(array: pa.Array) -> Array:
-    """Texts as Python strings; of many, each distinct one is made once."""
+def _texts(column: pa.ChunkedArray) -> Column:
+    """Texts as places in a list in which each distinct one of a chunk stands once."""
+    known: list[str] = []
+    parts: list[Array] = []
+    for chunk in column.chunks:
+        texts, codes = _encoded(chunk)
+        # An entry of a dictionary may itself be null.
+        places = np.array([-1 if t is None else len(known) + i for i, t in enumerate(texts)] + [-1], np.int64)
+        parts.append(places[codes])
+        known += ["" if t is None else t for t in texts]
+    values = np.concatenate(parts) if parts else np.empty(0, np.int64)
+    null = values < 0
+    if not null.any():
+        return Column(Kind.STRING, values, None, known)
+    return Column(Kind.STRING, np.where(null, 0, values), (~null).view(np.uint8), known)
+
+
+def _encoded(array: pa.Array) -> tuple[list[str | None], Array]:
+    """The texts of a chunk and each row's place among them; that of a null is their number."""
+    if not pa.types.is_dictionary(array.type) and len(array) <= FEW:
+        found: dict[str, int] = {}
+        rows = array.to_pylist()
+        places = [-1 if t is None else found.setdefault(t, len(found)) for t in rows]
+        return [*found], np.array([len(found) if p < 0 else p for p in places], np.int64)
+    if pa.types.is_string_view(array.type):
+        array = array.cast(pa.large_string())
     if not pa.types.is_dictionary(array.type):
-        if len(array) <= FEW:
-            return np.array([*array.to_pylist(), None], dtype=object)[:-1]
-        if pa.types.is_string_view(array.type):
-            array = array.cast(pa.large_string())
         array = array.dictionary_encode()
-    known: Array = np.array([*array.dictionary.to_pylist(), None], dtype=object)
-    codes = _buffer(array.indices)
-    if array.null_count:
-        codes = np.where(_nulls(array), len(known) - 1, codes.astype(np.int64))
-    texts: Array = known[codes]
-    return texts
+    texts = array.dictionary.to_pylist()
+    codes = _buffer(array.indices).astype(np.int64)
+    return texts, np.where(_nulls(array), len(texts), codes) if array.null_count else codes

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from acep.engine.columns import UNIT_NS, kind_of, plain_type, tick_of, ticks_of, values_of
+from acep.engine.batch import Batch, Column
+from acep.engine.columns import UNIT_NS, column_of, kind_of, plain_type, tick_of, ticks_of
 from acep.engine.found import Events, Id
 from acep.engine.frames import to_table
 from acep.engine.times import from_ticks, time_type
@@ -20,6 +21,7 @@ from acep.plan.schema import Kind, Schema
 __all__ = [
     "InputSchema",
     "attribute_tick",
+    "batch_of",
     "events_of",
     "key_to_input",
     "schema_of",
@@ -170,6 +172,17 @@ def ticks_to_input(values: Iterable[int | None], schema: Schema) -> list[Any]:
 
 
 def events_of(table: pa.Table, schema: Schema, columns: tuple[str, ...], *, base: int = 0) -> Events:
+    """The rows of a table as events in Python values: :func:`batch_of`, for what looks at single events.
+
+    >>> table = pa.table({"ts": [2, 1, 2], "type": ["b", "a", "c"], "x": [1.5, float("nan"), None]})
+    >>> events = events_of(table, schema_of(table.schema), ("x",))
+    >>> events.ts, events.types, events.ids, events.columns
+    ([1, 2, 2], ['a', 'b', 'c'], [1, 0, 2], {'x': [None, 1.5, None]})
+    """
+    return batch_of(table, schema, columns, base=base).events
+
+
+def batch_of(table: pa.Table, schema: Schema, columns: tuple[str, ...], *, base: int = 0) -> Batch:
     """The rows of a table as events in the order of (``ts``, ``seq``, row); only ``columns`` are converted.
 
     Ids are ``base`` plus the row's position, or the values of the id column.
@@ -177,10 +190,10 @@ def events_of(table: pa.Table, schema: Schema, columns: tuple[str, ...], *, base
     Raises :class:`DataError` for a null in the time, seq or id column, for an id that comes twice, for a column that
     is missing or not of the kind that ``schema`` says, and for values that do not fit.
 
-    >>> table = pa.table({"ts": [2, 1, 2], "type": ["b", "a", "c"], "x": [1.5, float("nan"), None]})
-    >>> events = events_of(table, schema_of(table.schema), ("x",))
-    >>> events.ts, events.types, events.ids, events.columns
-    ([1, 2, 2], ['a', 'b', 'c'], [1, 0, 2], {'x': [None, 1.5, None]})
+    >>> table = pa.table({"ts": [2, 1, 2], "x": [1, 5, None]})
+    >>> batch = batch_of(table, schema_of(table.schema), ("x",))
+    >>> batch.ts, batch.columns["x"].values, batch.columns["x"].valid
+    (array([1, 2, 2]), array([5, 1, 0]), array([1, 1, 0], dtype=uint8))
     """
     names = table.column_names
     for name in dict.fromkeys((schema.ts, schema.type, schema.seq, schema.id, *columns)):
@@ -197,26 +210,26 @@ def events_of(table: pa.Table, schema: Schema, columns: tuple[str, ...], *, base
     elif size and np.any(ts[1:] < ts[:-1]):
         order = np.argsort(ts, kind="stable")
 
-    def sorted_list(values: Any) -> list[Any]:
-        out: list[Any] = (values if order is None else values[order]).tolist()
-        return out
-
-    def attribute(name: str) -> list[Any]:
+    def attribute(name: str) -> Column:
         kind = schema.kind(name)
         if kind is None:
             raise DataError(f"column `{name}` is {table.column(name).type}, which cannot be used as an attribute")
-        return sorted_list(values_of(name, table.column(name), kind, tick))
+        column = column_of(name, table.column(name), kind, tick)
+        return column if order is None else column.at(order)
 
-    types: list[str | None] = [None] * size
+    types = None
     if schema.type is not None:
-        types = sorted_list(values_of(schema.type, table.column(schema.type), Kind.STRING, tick))
-    ids = _ids(schema.id, table, base) if schema.id is not None else np.arange(base, base + size)
-    return Events(
-        ts=sorted_list(ts),
+        types = column_of(schema.type, table.column(schema.type), Kind.STRING, tick)
+        types = types if order is None else types.at(order)
+    ids: Any = np.arange(base, base + size) if schema.id is None else _ids(schema.id, table, base)
+    if order is not None:
+        ids = [ids[i] for i in order] if isinstance(ids, list) else ids[order]
+    return Batch(
+        ts=ts if order is None else ts[order],
         types=types,
-        ids=sorted_list(ids),
+        ids=ids,
         columns={name: attribute(name) for name in columns},
-        order=sorted_list(seq) if seq is not None else None,
+        order=None if seq is None else seq[order],
     )
 
 
@@ -232,15 +245,18 @@ def _null(name: str, row: int) -> None:
 
 
 def _ids(name: str, table: pa.Table, base: int) -> Any:
-    column = table.column(name)
-    kind = kind_of(column.type)
-    if kind not in (Kind.INT, Kind.STRING) and not pa.types.is_null(column.type):
-        raise DataError(f"the id column `{name}` must hold integers or texts, not {column.type}")
-    values: list[Id | None] = values_of(name, column, kind or Kind.INT, 1).tolist()
-    if None in values:
-        _null(name, values.index(None) + base)
-    if len(set(values)) < len(values):
-        seen: set[Id | None] = set()
+    """The ids of all rows: int64, or a list of texts."""
+    kind = kind_of(table.column(name).type)
+    if kind not in (Kind.INT, Kind.STRING) and not pa.types.is_null(table.column(name).type):
+        raise DataError(f"the id column `{name}` must hold integers or texts, not {table.column(name).type}")
+    column = column_of(name, table.column(name), kind or Kind.INT, 1)
+    if column.valid is not None:
+        _null(name, int(np.argmin(column.valid)) + base)
+    values: Any = column.to_list() if kind is Kind.STRING else column.values
+    many = len(set(values)) if kind is Kind.STRING else len(np.unique(values))
+    if many < len(values):
+        seen: set[Id] = set()
         twice = next(v for v in values if v in seen or seen.add(v))  # type: ignore[func-returns-value]
-        raise DataError(f"the id {twice!r} comes twice in column `{name}`", hint="leave id out to use row positions")
-    return np.array(values, dtype=object) if kind is Kind.STRING else np.array(values)
+        shown = twice if isinstance(twice, str) else int(twice)
+        raise DataError(f"the id {shown!r} comes twice in column `{name}`", hint="leave id out to use row positions")
+    return values

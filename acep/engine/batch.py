@@ -1,0 +1,109 @@
+"""A batch of events as columns: what tables become, and what engines take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from acep.engine.found import Events, Id
+from acep.pattern.expressions import Value
+from acep.plan.schema import Kind
+
+__all__ = ["Batch", "Column", "column_of_values"]
+
+Ints = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Column:
+    """n values of one ``kind``.
+
+    ``values``: (n,) float64 for floats, else int64: integers, ticks, 0 or 1 for truth values, and for texts
+    places in ``texts``. ``valid``: (n,) uint8, 0 where there is null (``None``: nowhere). A NaN is null, and the
+    value of a null 0.
+    """
+
+    kind: Kind
+    values: Numbers
+    valid: npt.NDArray[np.uint8] | None = None
+    texts: Sequence[str] | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def at(self, rows: npt.NDArray[np.intp]) -> Column:
+        """The values of some rows."""
+        valid = None if self.valid is None else self.valid[rows]
+        return replace(self, values=self.values[rows], valid=valid)
+
+    def to_list(self) -> list[Value]:
+        """Python's own values, ``None`` for null.
+
+        >>> Column(Kind.STRING, np.array([1, 0]), np.array([1, 0], np.uint8), ["a", "b"]).to_list()
+        ['b', None]
+        """
+        found: npt.NDArray[np.object_] | Numbers | npt.NDArray[np.bool_] = self.values
+        if self.kind is Kind.BOOL:
+            found = self.values.astype(bool)
+        elif self.kind is Kind.STRING:
+            found = np.array([*(self.texts or ()), None], dtype=object)[self.values]
+        if self.valid is not None:
+            found = found.astype(object)
+            found[self.valid == 0] = None
+        values: list[Value] = found.tolist()
+        return values
+
+
+def column_of_values(values: Sequence[Value], kind: Kind) -> Column:
+    """Python values as a column.
+
+    >>> column_of_values([True, None], Kind.BOOL).values.tolist()
+    [1, 0]
+    """
+    null = np.fromiter((v is None for v in values), bool, len(values))
+    valid = (~null).view(np.uint8) if null.any() else None
+    if kind is Kind.STRING:
+        codes: dict[Value, int] = {}
+        numbers = [0 if v is None else codes.setdefault(v, len(codes)) for v in values]
+        return Column(kind, np.array(numbers, np.int64), valid, [str(v) for v in codes])
+    held = np.float64 if kind is Kind.FLOAT else np.int64
+    return Column(kind, np.array([0 if v is None else v for v in values], held), valid)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """n events of one stream, in stream order.
+
+    ``ts``: (n,) ticks. ``types``: event types, ``None`` where the stream has none. ``ids``: (n,) integers or n texts;
+    ``None``: positions within the partition. ``columns``: the attributes that plans read. ``order``: (n,) tie
+    breakers within a timestamp (``seq``), which only tell a batch out of order.
+    """
+
+    ts: Ints
+    types: Column | None
+    ids: Ints | list[str] | None
+    columns: dict[str, Column]
+    order: Ints | None = None
+
+    def __len__(self) -> int:
+        return len(self.ts)
+
+    @cached_property
+    def events(self) -> Events:
+        """The same as Python values, as the reference engine takes them."""
+        ids: list[Id] | None = None
+        if self.ids is not None:
+            ids = [*self.ids] if isinstance(self.ids, list) else self.ids.tolist()
+        types = [None if t is None else str(t) for t in self.types.to_list()] if self.types else [None] * len(self)
+        return Events(
+            ts=self.ts.tolist(),
+            types=types,
+            ids=ids,
+            columns={name: column.to_list() for name, column in self.columns.items()},
+            order=None if self.order is None else self.order.tolist(),
+        )
