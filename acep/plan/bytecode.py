@@ -73,14 +73,14 @@ def lower_expression(
     >>> program = lower_expression(rise, [price, last], [Kind.FLOAT, Kind.FLOAT], None, {}.__getitem__)
     >>> for line in program_lines(program):
     ...     print(line)
+    s0 = LEAF 1
+    s1 = CONST 4609434218613702656
+    s2 = MUL_F s0 s1
     s0 = LEAF 0
-    s1 = LEAF 1
-    s2 = CONST 4609434218613702656
-    s3 = MUL_F s1 s2
-    s1 = LT_F s3 s0
+    s1 = LT_F s2 s0
     RETURN s1
     >>> program.code[-5:], program.slots, program.leaves, program.result
-    ((1, 3, 0, 0, 1), 4, 2, <Kind.BOOL: 'bool'>)
+    ((1, 2, 0, 0, 1), 3, 2, <Kind.BOOL: 'bool'>)
     """
     values = Values(code_of_text, tick_ns)
     # The same reference at two places of a query is one input.

@@ -91,12 +91,13 @@ class Words:
 
     def program(self, result: int) -> tuple[tuple[int, ...], int]:
         """The words that give ``result``, and how many slots they need; what it does not need is left out."""
-        last = self._last_reads(result)
+        order = self._in_order_of_need(result)
+        last = {read: number for number in order for read in self._made[number][1]}
         code: list[int] = []
         slot: dict[int, int] = {}
         free: list[int] = []
         slots = 0
-        for number in sorted(last):
+        for number in order:
             op, reads, own = self._made[number]
             # The slots of operands are still taken here: a result never takes the place of its own operand.
             if free:
@@ -112,11 +113,15 @@ class Words:
             raise CannotLower("the expression is too large")
         return tuple(int(word) for word in code), slots
 
-    def _last_reads(self, result: int) -> dict[int, int]:
-        """For each value that ``result`` needs, the number of the last one that reads it."""
-        last = {result: len(self._made)}
-        for number in range(result, -1, -1):
-            if number in last:
-                for read in self._made[number][1]:
-                    last.setdefault(read, number)
-        return last
+    def _in_order_of_need(self, result: int) -> list[int]:
+        """The values that ``result`` needs, each as late as it can be and after those that it reads."""
+        order: dict[int, None] = {}
+        stack = [result]
+        while stack:
+            number = stack[-1]
+            missing = [read for read in reversed(self._made[number][1]) if read not in order]
+            if missing:
+                stack += missing
+            else:
+                order.setdefault(stack.pop())
+        return list(order)
