@@ -19,6 +19,9 @@ namespace {
 using View = Scratch::View;
 using Slot = Scratch::Slot;
 
+// So few rows are done one after the other: beginning an operation on a block takes longer than doing it to a row.
+constexpr size_t few_rows = 4;
+
 constexpr int64_t no_word = 0;
 constexpr uint8_t no_byte = 0;
 constexpr View null_scalar{&no_word, &no_byte, &no_byte, 0};
@@ -316,9 +319,138 @@ void membership(Work w, std::span<const int64_t> set) {
     }
 }
 
+// The same operations on a single row.
+
+using Cell = Scratch::Cell;
+
+struct CellWork {
+    const Cell& a;
+    const Cell& b;
+    Cell& out;
+    bool valid() const { return a.valid && b.valid; }
+    template <class T>
+    T left() const {
+        return std::bit_cast<T>(a.word);
+    }
+    template <class T>
+    T right() const {
+        return std::bit_cast<T>(b.word);
+    }
+};
+
+template <class A, class B, class R, class Value>
+void total(CellWork w, Value value) {
+    const R r = static_cast<R>(value(w.left<A>(), w.right<B>()));
+    w.out = {std::bit_cast<int64_t>(r), w.valid()};
+}
+
+template <class A, class Value>
+void doubles(CellWork w, Value value) {
+    const double r = value(w.left<A>(), w.right<A>());
+    w.out = {std::bit_cast<int64_t>(r), w.valid() && r == r};
+}
+
+template <class Value, class Over>
+void sums(CellWork w, Value value, Over over) {
+    const uint64_t a = w.left<uint64_t>(), b = w.right<uint64_t>(), r = value(a, b);
+    w.out = {std::bit_cast<int64_t>(r), w.valid() && over(a, b, r) >> 63 == 0};
+}
+
+template <class A, class B, class R, class Put>
+void partial(CellWork w, Put put) {
+    R r{};
+    const bool there = put(w.left<A>(), w.right<B>(), r);
+    w.out = {std::bit_cast<int64_t>(r), w.valid() && there};
+}
+
+template <class A, class B, class Compare>
+void comparison(CellWork w, Compare compare) {
+    const bool valid = w.valid();
+    w.out = {valid && compare(w.left<A>(), w.right<B>()), valid};
+}
+
+template <uint8_t absorbing>
+void logic(CellWork w) {
+    const bool s = w.a.word != 0, t = w.b.word != 0;
+    if (absorbing != 0) {
+        w.out = {s || t, w.valid() || s || t};
+    } else {
+        w.out = {s && t, w.valid() || (w.a.valid && !s) || (w.b.valid && !t)};
+    }
+}
+
+void negation(CellWork w) { w.out = {w.a.valid && w.a.word == 0, w.a.valid}; }
+
+void nullness(CellWork w) { w.out = {!w.a.valid, true}; }
+
+template <class Later>
+void either(CellWork w, Later later) {
+    w.out = !w.a.valid || (w.b.valid && later(w.a.word, w.b.word)) ? w.b : w.a;
+}
+
+template <class T, class Compare>
+void extreme(CellWork w, Compare better) {
+    either(w, [=](int64_t a, int64_t b) { return better(std::bit_cast<T>(b), std::bit_cast<T>(a)); });
+}
+
+template <class T>
+void membership(CellWork w, std::span<const int64_t> set) {
+    const auto before = [](int64_t x, int64_t y) { return std::bit_cast<T>(x) < std::bit_cast<T>(y); };
+    const T x = w.left<T>();
+    w.out = {w.a.valid && x == x && std::binary_search(set.begin(), set.end(), w.a.word, before), w.a.valid};
+}
+
+// What a program runs on, a block or a row: where its operations find their operands, and what has no operands.
+
+struct BlockFrame {
+    View* views;
+    Slot* slots;
+    const Leaf* leaves;
+    size_t n;
+
+    Work work(size_t a, size_t b, size_t to) const { return {views[a], views[b], n, slots[to], views[to]}; }
+    void leaf(size_t input, size_t to) const {
+        const Leaf& leaf = leaves[input];
+        View& out = views[to];
+        out = {leaf.values, nullptr, leaf.valid, leaf.stride};
+        if (leaf.stride == 0 && leaf.valid != nullptr) {
+            if (leaf.valid[0] == 0) {
+                out = null_scalar;
+            } else {
+                out.valid = nullptr;
+            }
+        }
+    }
+    void constant(const int64_t& word, size_t to) const { views[to] = {&word, nullptr, nullptr, 0}; }
+    void none(size_t to) const { views[to] = null_scalar; }
+    void number(size_t a, size_t to) const {
+        Work w = work(a, a, to);
+        const size_t rows = begin_strict(w);
+        for (size_t i = 0; i < rows; ++i) w.slot.words[i] = w.a.truth[i];
+    }
+    void select(size_t c, size_t a, size_t b, size_t to) const { selection(views[c], work(a, b, to)); }
+};
+
+struct RowFrame {
+    Cell* cells;
+    const Leaf* leaves;
+    size_t row;
+
+    CellWork work(size_t a, size_t b, size_t to) const { return {cells[a], cells[b], cells[to]}; }
+    void leaf(size_t input, size_t to) const {
+        const Leaf& leaf = leaves[input];
+        const size_t at = row * leaf.stride;
+        cells[to] = {leaf.values[at], leaf.valid == nullptr || leaf.valid[at] != 0};
+    }
+    void constant(const int64_t& word, size_t to) const { cells[to] = {word, true}; }
+    void none(size_t to) const { cells[to] = {0, false}; }
+    void number(size_t a, size_t to) const { cells[to] = cells[a]; }
+    void select(size_t c, size_t a, size_t b, size_t to) const { cells[to] = cells[c].word != 0 ? cells[a] : cells[b]; }
+};
+
 // A function of one double, null where Python raises: NaN, and infinity from what is finite.
-template <class Function>
-void function(Work w, Function f) {
+template <class AnyWork, class Function>
+void function(AnyWork w, Function f) {
     doubles<double>(w, [=](double x, double) {
         const double r = f(x);
         return std::isinf(r) && !std::isinf(x) ? std::numeric_limits<double>::quiet_NaN() : r;
@@ -457,7 +589,7 @@ bool BlockProgram::passes(const Leaf* leaves, size_t row) const {
 }
 
 void BlockProgram::test_terms(const Leaf* leaves, size_t n, uint8_t* pass) const {
-    if (n <= 4) {
+    if (n <= few_rows) {
         for (size_t i = 0; i < n; ++i) pass[i] = passes(leaves, i);
         return;
     }
@@ -487,39 +619,20 @@ void BlockProgram::test_terms(const Leaf* leaves, size_t n, uint8_t* pass) const
     }
 }
 
-const View& BlockProgram::run(const Leaf* leaves, size_t n, const Texts& texts, Scratch& scratch) const {
-    scratch.reserve(slots_);
-    View* const views = scratch.views_.data();
+template <class Frame>
+void BlockProgram::run(Frame frame, const Texts& texts) const {
     using I = int64_t;
     using F = double;
     for (const Instruction& it : instructions_) {
-        View& out = views[it.to];
-        const Work w{views[it.a], views[it.b], n, scratch.slots_[it.to], out};
-        // Of one operand: twice the same.
-        const Work u{w.a, w.a, n, w.slot, out};
+        const auto w = frame.work(it.a, it.b, it.to);
+        const auto u = frame.work(it.a, it.a, it.to);  // of one operand: twice the same
         const std::span<const int64_t> own(constants_.data() + (it.op == Op::LEAF ? 0 : it.at), it.count);
         switch (it.op) {
-            case Op::LEAF: {
-                const Leaf& leaf = leaves[it.at];
-                out = {leaf.values, nullptr, leaf.valid, leaf.stride};
-                if (leaf.stride == 0 && leaf.valid != nullptr) {
-                    if (leaf.valid[0] == 0) {
-                        out = null_scalar;
-                    } else {
-                        out.valid = nullptr;
-                    }
-                }
-                break;
-            }
-            case Op::CONST: out = {&constants_[it.at], nullptr, nullptr, 0}; break;
-            case Op::NONE: out = null_scalar; break;
+            case Op::LEAF: frame.leaf(it.at, it.to); break;
+            case Op::CONST: frame.constant(constants_[it.at], it.to); break;
+            case Op::NONE: frame.none(it.to); break;
             case Op::TRUTH: comparison<I, I>(u, [](I x, I) { return x != 0; }); break;
-            case Op::NUMBER: {
-                Work number = u;
-                const size_t rows = begin_strict(number);
-                for (size_t i = 0; i < rows; ++i) w.slot.words[i] = w.a.truth[i];
-                break;
-            }
+            case Op::NUMBER: frame.number(it.a, it.to); break;
             case Op::IS_NULL:
             case Op::UNKNOWN: nullness(u); break;
             case Op::NOT: negation(u); break;
@@ -584,27 +697,39 @@ const View& BlockProgram::run(const Leaf* leaves, size_t n, const Texts& texts, 
             case Op::MIN_S: extreme<I>(w, [&](I x, I y) { return texts.order(x, y) < 0; }); break;
             case Op::MAX_S: extreme<I>(w, [&](I x, I y) { return texts.order(x, y) > 0; }); break;
             case Op::COALESCE: either(w, [](I, I) { return false; }); break;
-            case Op::SELECT:
-                selection(views[it.a], Work{views[it.b], views[it.c], n, w.slot, out});
-                break;
+            case Op::SELECT: frame.select(it.a, it.b, it.c, it.to); break;
             default:
                 with_comparison(it.op, [&](auto x, auto y, auto compare) {
                     comparison<typename decltype(x)::type, typename decltype(y)::type>(w, compare);
                 });
         }
     }
-    return views[result_];
+}
+
+const View& BlockProgram::run_block(const Leaf* leaves, size_t n, const Texts& texts, Scratch& scratch) const {
+    scratch.reserve(slots_);
+    run(BlockFrame{scratch.views_.data(), scratch.slots_.data(), leaves, n}, texts);
+    return scratch.views_[result_];
+}
+
+const Cell& BlockProgram::run_row(const Leaf* leaves, size_t row, const Texts& texts, Scratch& scratch) const {
+    scratch.reserve(slots_);
+    run(RowFrame{scratch.cells_.data(), leaves, row}, texts);
+    return scratch.cells_[result_];
 }
 
 void BlockProgram::test(const Leaf* leaves, size_t n, const Texts& texts, Scratch& scratch, uint8_t* pass) const {
     assert(n <= block_rows);
     if (!terms_.empty()) return test_terms(leaves, n, pass);
-    if (n == 0) return;
     if (!condition_) {
         std::fill_n(pass, n, uint8_t{0});
         return;
     }
-    const View& v = run(leaves, n, texts, scratch);
+    if (n <= few_rows) {
+        for (size_t i = 0; i < n; ++i) pass[i] = run_row(leaves, i, texts, scratch).word != 0;
+        return;
+    }
+    const View& v = run_block(leaves, n, texts, scratch);
     if (v.stride != 0) {
         std::copy_n(v.truth, n, pass);
     } else {
@@ -615,8 +740,15 @@ void BlockProgram::test(const Leaf* leaves, size_t n, const Texts& texts, Scratc
 void BlockProgram::value(const Leaf* leaves, size_t n, const Texts& texts, Scratch& scratch, int64_t* out,
                          uint8_t* valid) const {
     assert(n <= block_rows);
-    if (n == 0) return;
-    const View& v = run(leaves, n, texts, scratch);
+    if (n <= few_rows) {
+        for (size_t i = 0; i < n; ++i) {
+            const Cell& cell = run_row(leaves, i, texts, scratch);
+            out[i] = cell.word;
+            valid[i] = cell.valid;
+        }
+        return;
+    }
+    const View& v = run_block(leaves, n, texts, scratch);
     for (size_t i = 0; i < n; ++i) {
         out[i] = condition_ ? v.truth[i * v.stride] : v.words[i * v.stride];
         valid[i] = !null_at(v, i);

@@ -38,11 +38,18 @@ public:
         size_t stride;
     };
 
+    // The same for a single row: a truth value is a word of 0 or 1, and 0 where there is null.
+    struct Cell {
+        int64_t word;
+        bool valid;
+    };
+
     // Room for a program of so many slots; nothing is allocated if it is there.
     void reserve(size_t slots) {
         if (slots > slots_.size()) {
             slots_.resize(slots);
             views_.resize(slots);
+            cells_.resize(slots);
         }
     }
 
@@ -50,6 +57,7 @@ private:
     friend class BlockProgram;
     std::vector<Slot> slots_;
     std::vector<View> views_;
+    std::vector<Cell> cells_;
 };
 
 // A program, checked when it is made: whatever its words are, it then reads and writes only what it may.
@@ -87,7 +95,11 @@ private:
     };
 
     void find_terms();
-    const Scratch::View& run(const Leaf* leaves, size_t n, const Texts& texts, Scratch& scratch) const;
+    // Every operation once, on what a frame holds: blocks of rows, or one row.
+    template <class Frame>
+    void run(Frame frame, const Texts& texts) const;
+    const Scratch::View& run_block(const Leaf* leaves, size_t n, const Texts& texts, Scratch& scratch) const;
+    const Scratch::Cell& run_row(const Leaf* leaves, size_t row, const Texts& texts, Scratch& scratch) const;
     bool passes(const Leaf* leaves, size_t row) const;
     void test_terms(const Leaf* leaves, size_t n, uint8_t* pass) const;
 
