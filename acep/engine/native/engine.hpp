@@ -7,6 +7,7 @@
 #include "front.hpp"
 #include "output.hpp"
 #include "partitions.hpp"
+#include "state.hpp"
 #include "tables.hpp"
 
 namespace acep {
@@ -49,6 +50,11 @@ public:
     // Whether nothing is left of a partition at `clock`, so that its number may be given to another key.
     virtual bool idle(uint32_t partition, int64_t clock) = 0;
     virtual void forget(uint32_t partition) = 0;
+    // The least id of an event that may still be given, where ids are numbers in the order of the stream.
+    virtual int64_t oldest() const { return NEVER; }
+    // Its whole state, and that of another engine with the same tables (std::invalid_argument: it is none).
+    virtual void dump(Writer&) const { throw std::logic_error("this engine has no state"); }
+    virtual void load(Reader&) { throw std::logic_error("this engine has no state"); }
     // Bytes that it holds, roughly.
     virtual int64_t bytes() const = 0;
 

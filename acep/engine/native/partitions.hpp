@@ -1,12 +1,14 @@
 // Partition keys to dense numbers: one table for each distinct tuple of key columns, shared by all plans that have it.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <vector>
 
 #include "arena.hpp"
 #include "columns.hpp"
+#include "state.hpp"
 
 namespace acep {
 
@@ -70,21 +72,36 @@ public:
         if (any) rehash(table_.size());
     }
 
-    // Puts a partition back, as a snapshot has it; numbers must rise from 0.
-    void restore(std::vector<int64_t> key, bool used, int64_t position) {
-        if (columns_.empty()) {
-            positions[0] = position;
-            return;
+    void dump(Writer& out) const {
+        out.items(keys_);
+        out.items(used_);
+        out.items(positions);
+    }
+
+    void load(Reader& in) {
+        auto keys = in.items<int64_t>();
+        auto used = in.items<uint8_t>();
+        auto seen = in.items<int64_t>();
+        if (used.size() != seen.size() || keys.size() != used.size() * columns_.size() || used.size() >= NIL) {
+            bad_state("partitions");
         }
-        keys_.insert(keys_.end(), key.begin(), key.end());
-        positions.push_back(position);
-        used_.push_back(used ? 1 : 0);
-        if (used) {
-            ++live_;
-        } else {
-            free_.push_back(size() - 1);
+        if (columns_.empty() && (used.size() != 1 || used[0] == 0)) bad_state("partitions");
+        for (int64_t position : seen) {
+            if (position < 0) bad_state("position");
         }
-        rehash(std::bit_ceil(std::max<size_t>(16, 2 * live_ + 2)));
+        keys_ = std::move(keys);
+        used_ = std::move(used);
+        positions = std::move(seen);
+        free_.clear();
+        live_ = 0;
+        for (uint32_t p = 0; p < size(); ++p) {
+            if (used_[p] != 0) {
+                ++live_;
+            } else {
+                free_.push_back(p);
+            }
+        }
+        if (!columns_.empty()) rehash(std::bit_ceil(std::max<size_t>(16, 2 * live_ + 2)));
     }
 
     std::vector<int64_t> positions;  // events seen in each
