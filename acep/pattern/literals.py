@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 
-from lark import Token
-
 from acep.errors import QueryError
 from acep.pattern.expressions import Duration, Expr, Literal, Timestamp
+from acep.pattern.reading import Token
 from acep.pattern.syntax import Branch, fail, span, tokens, unquote
 from acep.pattern.times import exact_number, read_timestamp, unit_ns
 

@@ -7,9 +7,8 @@ import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from lark import Token
-
 from acep.errors import QueryError
+from acep.pattern.reading import Token
 from acep.pattern.times import UNITS, unit_ns
 
 __all__ = ["explain"]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from lark import Tree
-
 from acep.errors import suggest
 from acep.pattern.evaluation import FUNCTIONS
 from acep.pattern.expressions import (
@@ -22,6 +20,7 @@ from acep.pattern.expressions import (
     Unary,
 )
 from acep.pattern.literals import LITERALS
+from acep.pattern.reading import Tree
 from acep.pattern.references import aggregate, previous, scalar
 from acep.pattern.syntax import Branch, Leaf, branches, fail, name, quoted, span, tokens
 from acep.pattern.tree import Strategy

@@ -120,7 +120,7 @@ def _where(branch: Branch | None) -> tuple[Strategy, list[tuple[str, Span]], lis
 
 def _place(branch: Branch) -> Span:
     token = tokens(branches(branch)[0])[0]
-    return Span(token.start_pos or 0, token.end_pos or 0)
+    return Span(token.start_pos, token.end_pos)
 
 
 def _within(branch: Branch | None) -> Within | None:

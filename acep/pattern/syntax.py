@@ -7,15 +7,11 @@ nest too deeply are refused here, before anything recursive looks at them.
 from __future__ import annotations
 
 import re
-from functools import cache
-from importlib.resources import files
-from typing import Any, TypeAlias
-
-from lark import Lark, Token, Tree, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+from typing import TypeAlias
 
 from acep.errors import QueryError
 from acep.pattern.expressions import Span
-from acep.pattern.mistakes import explain
+from acep.pattern.reading import ReadingError, Token, Tree, parser
 
 __all__ = ["LONGEST", "Branch", "Leaf", "branches", "fail", "name", "quoted", "read", "span", "tokens", "unquote"]
 
@@ -25,15 +21,8 @@ LONGEST = 100_000
 _DEEPEST = 150
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
-Branch: TypeAlias = Tree[Token]
+Branch: TypeAlias = Tree
 Leaf: TypeAlias = Branch | Token
-
-
-@cache
-def grammar(name: str) -> Lark:
-    """The parser of a grammar file of this folder."""
-    text = files("acep.pattern").joinpath(f"{name}.lark").read_text(encoding="utf-8")
-    return Lark(text, parser="lalr", propagate_positions=True, maybe_placeholders=False)
 
 
 def read(name: str, text: str) -> Branch:
@@ -44,17 +33,12 @@ def read(name: str, text: str) -> Branch:
         message = f"`\\u{ord(half[0]):04x}` is no character"
         raise QueryError(message, start=half.start(), end=half.end(), hint="is the query in another encoding?")
     try:
-        tree = grammar(name).parse(text)
-    except UnexpectedToken as error:
-        token = error.token
-        end = token.type == "$END"
-        at = len(text.rstrip()) if end else token.start_pos or 0
-        raise explain(text, at, None if end else token, error.accepts or error.expected) from None
-    except UnexpectedCharacters as error:
-        parser: Any = error.interactive_parser
-        raise explain(text, error.pos_in_stream or 0, None, parser.accepts() if parser else error.allowed) from None
-    except UnexpectedInput as error:  # pragma: no cover: lark raises no other kind
-        raise QueryError("this query cannot be read", start=error.pos_in_stream) from None
+        tree = parser(name).parse(text)
+    except ReadingError as found:
+        # What is to be said of mistakes is loaded where there is one.
+        from acep.pattern.mistakes import explain
+
+        raise explain(text, found.at, found.token, found.accepted) from None
     _check_depth(tree)
     return tree
 
@@ -71,10 +55,8 @@ def _check_depth(tree: Branch) -> None:
 def span(leaf: Leaf) -> Span:
     """Where a part of the tree stands."""
     if isinstance(leaf, Token):
-        return Span(leaf.start_pos or 0, leaf.end_pos or 0)
-    if leaf.meta.empty:
-        return Span(0, 0)
-    return Span(leaf.meta.start_pos, leaf.meta.end_pos)
+        return Span(leaf.start_pos, leaf.end_pos)
+    return Span(*(leaf.span or (0, 0)))
 
 
 def fail(message: str, at: Leaf | Span | None = None, hint: str | None = None) -> QueryError:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lark import Token, UnexpectedInput
-
 from acep.pattern.expressions import Span
-from acep.pattern.syntax import grammar, unquote
+from acep.pattern.reading import ReadingError, Token, parser
+from acep.pattern.syntax import unquote
 from acep.pattern.tree import Query
 from acep.plan.compile import Plan
 
@@ -59,10 +58,9 @@ def tokens_of(query: Query) -> list[Token]:
     >>> [str(token) for token in tokens_of(regex("a(b|c)+", within=5))]
     ['a', '(', 'b', '|', 'c', ')', '+']
     """
-    parser = grammar("letters" if query.letters else "sase").parse_interactive(query.text)
     try:
-        return list(parser.iter_parse())
-    except UnexpectedInput:
+        return parser("letters" if query.letters else "sase").tokens(query.text)
+    except ReadingError:
         return []
 
 
@@ -76,6 +74,6 @@ def declarations(tokens: list[Token], number: int) -> dict[str, Declared]:
         if token.type == "_WHERE":
             break
         bare = i > 0 and tokens[i - 1] in ("{", ",")
-        place = Span(token.start_pos or 0, token.end_pos or 0)
+        place = Span(token.start_pos, token.end_pos)
         found.setdefault(unquote(token), Declared(place, bare))
     return found
