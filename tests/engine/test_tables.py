@@ -258,10 +258,21 @@ def test_a_null_names_its_row(role: str) -> None:
         events_of(table, schema_of(table.schema, **roles), (), base=10)
 
 
-def test_an_id_that_comes_twice() -> None:
-    table = pa.table({"ts": [1, 2, 3], "n": ["a", "b", "a"]})
-    with pytest.raises(DataError, match="the id 'a' comes twice in column `n`"):
+@pytest.mark.parametrize(
+    ("ids", "twice"),
+    [(["a", "b", "a"], "'a'"), ([7, 8, 8], "8"), ([9, -5, 9], "9"), ([2**63 - 1, -(2**63), -(2**63)], str(-(2**63)))],
+)
+def test_an_id_that_comes_twice(ids: list[Any], twice: str) -> None:
+    table = pa.table({"ts": [1, 2, 3], "n": ids})
+    with pytest.raises(DataError, match=f"the id {twice} comes twice in column `n`"):
         events_of(table, schema_of(table.schema, id="n"), ())
+
+
+@pytest.mark.parametrize("ids", [["b", "a"], [5, 6], [6, 5], [2**63 - 1, -(2**63)], [3], []])
+def test_ids_that_differ(ids: list[Any]) -> None:
+    held = pa.string() if ids[:1] == ["b"] else pa.int64()
+    table = pa.table({"ts": pa.array([1] * len(ids), pa.int64()), "n": pa.array(ids, held)})
+    assert events_of(table, schema_of(table.schema, id="n"), ()).ids == ids
 
 
 def test_batches_must_keep_their_types() -> None:
