@@ -1,0 +1,231 @@
+"""Matches as columns: what the native engine gives, a sequence of :class:`Found` that makes one only when asked."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from acep.engine.batch import Column
+from acep.engine.found import Found
+from acep.pattern.expressions import Value
+from acep.plan.schema import Kind
+
+__all__ = ["FoundColumns", "concatenate", "ordered"]
+
+Ints = npt.NDArray[np.int64]
+
+BLOCK = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class FoundColumns(Sequence[Found]):
+    """n matches with m bound events.
+
+    ``start``, ``end``, ``bundle``: (n,) int64 ticks. ``error``: (n,) int64, ``scale`` times what the user counts.
+    ``keys``: a column of n for each partition attribute. ``offsets``: (n + 1,) int64 from 0 to m; the events of match
+    i are ``offsets[i]`` to ``offsets[i + 1]`` of ``ids`` ((m,) int64, or texts as objects) and ``vars`` ((m,) uint16,
+    places in ``variables``), in stream order. ``variables``: those of the plan, in the order of the pattern.
+    ``values``: a column of n for each value of RETURN.
+
+    >>> zero = np.array([0])
+    >>> trail = {"offsets": np.array([0, 2]), "ids": np.array([7, 9]), "vars": np.array([1, 0], np.uint16)}
+    >>> FoundColumns(zero, zero + 4, zero + 4, zero + 3, 2, (), **trail, variables=("a", "b"))[0].bindings
+    (('a', (9,)), ('b', (7,)))
+    """
+
+    start: Ints
+    end: Ints
+    bundle: Ints
+    error: Ints
+    scale: int
+    keys: tuple[Column, ...]
+    offsets: Ints
+    ids: Any
+    vars: npt.NDArray[np.uint16]
+    variables: tuple[str, ...]
+    values: tuple[Column, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @overload
+    def __getitem__(self, index: int) -> Found: ...
+    @overload
+    def __getitem__(self, index: slice) -> FoundColumns: ...
+    def __getitem__(self, index: int | slice) -> Found | FoundColumns:
+        if isinstance(index, slice):
+            begin, stop, step = index.indices(len(self))
+            return self._between(begin, max(begin, stop)) if step == 1 else self.take(np.arange(begin, stop, step))
+        at = operator.index(index)
+        at += len(self) if at < 0 else 0
+        if not 0 <= at < len(self):
+            raise IndexError("there is no such match")
+        return next(self._records(at, at + 1))
+
+    def __iter__(self) -> Iterator[Found]:
+        for begin in range(0, len(self), BLOCK):
+            yield from self._records(begin, min(begin + BLOCK, len(self)))
+
+    def take(self, indices: npt.NDArray[np.integer[Any]]) -> FoundColumns:
+        """The matches at some places, in that order."""
+        at = np.asarray(indices, np.intp)
+        lengths = np.diff(self.offsets)
+        size = int(lengths[0]) if len(lengths) else 0
+        if (lengths == size).all():
+            offsets = np.arange(len(at) + 1, dtype=np.int64) * size
+            ids, codes = (c.reshape(-1, size).take(at, 0).reshape(-1) if size else c[:0] for c in (self.ids, self.vars))
+        else:
+            offsets = np.concatenate([[0], np.cumsum(lengths[at])])
+            rows = np.repeat(self.offsets[at] - offsets[:-1], lengths[at]) + np.arange(offsets[-1])
+            ids, codes = self.ids[rows], self.vars[rows]
+        return self._with(at, offsets, ids, codes)
+
+    def _between(self, begin: int, stop: int) -> FoundColumns:
+        first, last = self.offsets[begin], self.offsets[stop]
+        offsets = self.offsets[begin : stop + 1] - first
+        return self._with(slice(begin, stop), offsets, self.ids[first:last], self.vars[first:last])
+
+    def _with(self, rows: Any, offsets: Ints, ids: Any, codes: npt.NDArray[np.uint16]) -> FoundColumns:
+        return replace(
+            self,
+            start=self.start[rows],
+            end=self.end[rows],
+            bundle=self.bundle[rows],
+            error=self.error[rows],
+            keys=tuple(c.at(rows) for c in self.keys),
+            offsets=offsets,
+            ids=ids,
+            vars=codes,
+            values=tuple(c.at(rows) for c in self.values),
+        )
+
+    def _records(self, begin: int, stop: int) -> Iterator[Found]:
+        size = stop - begin
+        rows = slice(begin, stop)
+        keys = list(zip(*(_listed(c, rows) for c in self.keys), strict=True)) if self.keys else [()] * size
+        values = list(zip(*(_listed(c, rows) for c in self.values), strict=True)) if self.values else [()] * size
+        offsets = self.offsets[begin : stop + 1].tolist()
+        first = offsets[0]
+        ids = self.ids[first : offsets[-1]].tolist()
+        codes = self.vars[first : offsets[-1]].tolist()
+        numbers = zip(*(c[rows].tolist() for c in (self.start, self.end, self.error, self.bundle)), strict=True)
+        names = self.variables
+        for i, (start, end, error, bundle) in enumerate(numbers):
+            low, high = offsets[i] - first, offsets[i + 1] - first
+            trail, bound = ids[low:high], codes[low:high]
+            grouped: dict[int, list[int | str]] = {}
+            for event, var in zip(trail, bound, strict=True):
+                grouped.setdefault(var, []).append(event)
+            yield Found(
+                key=keys[i],
+                start=start,
+                end=end,
+                error=unscaled(error, self.scale),
+                bindings=tuple((names[var], tuple(grouped[var])) for var in sorted(grouped)),
+                bundle=bundle,
+                values=values[i],
+                trail=tuple(zip(trail, (names[var] for var in bound), strict=True)),
+            )
+
+
+def unscaled(error: int, scale: int) -> int | Fraction:
+    """A scaled error as the user counts it, as :meth:`acep.automaton.thompson.Costs.unscaled` gives it.
+
+    >>> unscaled(4, 2), unscaled(3, 2)
+    (2, Fraction(3, 2))
+    """
+    return error // scale if error % scale == 0 else Fraction(error, scale)
+
+
+def _listed(column: Column, rows: slice) -> list[Value]:
+    """As :meth:`Column.to_list`, at a cost that does not depend on how many texts there are."""
+    values: list[Any] = column.values[rows].tolist()
+    valid = [True] * len(values) if column.valid is None else column.valid[rows].tolist()
+    if column.kind is Kind.STRING:
+        texts = column.texts or ()
+        return [texts[v] if ok else None for v, ok in zip(values, valid, strict=True)]
+    if column.kind is Kind.BOOL:
+        return [bool(v) if ok else None for v, ok in zip(values, valid, strict=True)]
+    return [v if ok else None for v, ok in zip(values, valid, strict=True)]
+
+
+# Several ----------------------------------------------------------------------------------------
+
+
+def concatenate(parts: Sequence[FoundColumns]) -> FoundColumns:
+    """The matches of one plan from several steps, one after the other. There is at least one part.
+
+    Raises :class:`ValueError` for parts of different plans.
+    """
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    shapes = {(p.scale, p.variables, tuple(c.kind for c in (*p.keys, *p.values))) for p in parts}
+    if len(shapes) > 1 or len({(len(p.keys), len(p.values)) for p in parts}) > 1:
+        raise ValueError("matches of different plans")
+    base = np.cumsum([0, *(p.offsets[-1] for p in parts)])
+    return FoundColumns(
+        start=np.concatenate([p.start for p in parts]),
+        end=np.concatenate([p.end for p in parts]),
+        bundle=np.concatenate([p.bundle for p in parts]),
+        error=np.concatenate([p.error for p in parts]),
+        scale=first.scale,
+        keys=tuple(_joined(columns) for columns in zip(*(p.keys for p in parts), strict=True)),
+        offsets=np.concatenate([[0], *(p.offsets[1:] + b for p, b in zip(parts, base[:-1], strict=True))]),
+        ids=np.concatenate([p.ids for p in parts if len(p.ids)] or [first.ids]),
+        vars=np.concatenate([p.vars for p in parts]),
+        variables=first.variables,
+        values=tuple(_joined(columns) for columns in zip(*(p.values for p in parts), strict=True)),
+    )
+
+
+def _joined(columns: Sequence[Column]) -> Column:
+    first = columns[0]
+    valid = None
+    if any(c.valid is not None for c in columns):
+        valid = np.concatenate([np.ones(len(c), np.uint8) if c.valid is None else c.valid for c in columns])
+    if first.kind is not Kind.STRING or all(c.texts is first.texts for c in columns):
+        return Column(first.kind, np.concatenate([c.values for c in columns]), valid, first.texts)
+    codes: dict[str, int] = {}
+    numbers = []
+    for column in columns:
+        own = np.array([codes.setdefault(t, len(codes)) for t in column.texts or ()], np.int64)
+        numbers.append(own[column.values] if len(own) else column.values)
+    return Column(first.kind, np.concatenate(numbers), valid, list(codes))
+
+
+# Order ------------------------------------------------------------------------------------------
+
+
+def ordered(found: FoundColumns) -> FoundColumns:
+    """The matches in the order of the output: as :func:`acep.engine.found.output_order`, equal ones as they come."""
+    places = _places(found)
+    return found if places is None else found.take(places)
+
+
+def _places(found: FoundColumns) -> npt.NDArray[np.integer[Any]] | None:
+    """Where the matches come from when they are in order; ``None`` where they are."""
+    names = {name: rank for rank, name in enumerate(sorted(found.variables))}
+    ranks = np.array([names[v] for v in found.variables], np.uint16)
+    return order_in_python(found.end, found.offsets, found.ids, found.vars, ranks)
+
+
+def order_in_python(
+    end: Ints, offsets: Ints, ids: Any, codes: npt.NDArray[np.uint16], ranks: npt.NDArray[np.uint16]
+) -> Ints | None:
+    """The permutation that puts matches in order by (end, ids, ranks of variables); ``None`` where they are so."""
+    ends, bounds = end.tolist(), offsets.tolist()
+    events, names = ids.tolist(), ranks[codes].tolist()
+
+    def at(i: int) -> tuple[int, list[Any], list[int]]:
+        trail = slice(bounds[i], bounds[i + 1])
+        return ends[i], events[trail], names[trail]
+
+    places = sorted(range(len(ends)), key=at)
+    return None if places == list(range(len(ends))) else np.array(places, np.int64)
