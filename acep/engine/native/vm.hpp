@@ -97,7 +97,7 @@ private:
     void find_terms();
     // Every operation once, on what a frame holds: blocks of rows, or one row.
     template <class Frame>
-    void run(Frame frame, const Texts& texts) const;
+    void run(const Frame& frame, const Texts& texts) const;
     const Scratch::View& run_block(const Leaf* leaves, size_t n, const Texts& texts, Scratch& scratch) const;
     const Scratch::Cell& run_row(const Leaf* leaves, size_t row, const Texts& texts, Scratch& scratch) const;
     bool passes(const Leaf* leaves, size_t row) const;
