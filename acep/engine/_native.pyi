@@ -1,7 +1,7 @@
 # The compiled core (acep/engine/native); acep.engine.compiled says whether it is there.
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,3 +36,27 @@ class BlockProgram:
 
 def operations() -> list[tuple[str, int]]: ...  # by number: name, how many slots it reads
 def divide(high: int, low: int, denominator: int) -> float: ...  # (high * 2**64 + low) / denominator
+
+# One class of events: the codes of its types (None: any), and (program, sources) of the conditions on a single event.
+EventClass: TypeAlias = tuple[Words | None, Sequence[tuple[int, Words]]]
+
+class Session:
+    def __init__(
+        self,
+        texts: Texts,
+        programs: Sequence[BlockProgram],
+        classes: Sequence[EventClass],
+        columns: int,
+        keys: Sequence[tuple[list[int], bool]],
+    ) -> None: ...
+    def add(self, engine: str, arrays: dict[str, Words]) -> int: ...
+    def push(
+        self, ts: Words, types: Words | None, types_valid: Validity | None, ids: Words | None, columns: Sequence[Input]
+    ) -> None: ...
+    def advance(self, clock: int) -> None: ...
+    def finish(self) -> None: ...
+    def take(self, engine: int) -> dict[str, NDArray[Any]]: ...
+    def keys(self, table: int) -> Words: ...
+    def work(self, engine: int) -> tuple[int, int, int]: ...
+    @property
+    def bytes(self) -> int: ...

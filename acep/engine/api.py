@@ -5,16 +5,17 @@ from __future__ import annotations
 import base64
 import binascii
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from acep.budget import Budget, tolerant
-from acep.engine.found import Counts, Found, output_order
+from acep.engine.found import Counts, Found
 from acep.engine.matches import Matches, Report
 from acep.engine.sealing import seal, unseal
-from acep.engine.stream import Stream
-from acep.engine.tables import events_of, schema_of, to_table
+from acep.engine.stream import Stream, together
+from acep.engine.tables import batch_of, schema_of, to_table
 from acep.errors import DataError, EngineError, QueryError, SnapshotError, suggest
 from acep.pattern.check import checked_query
 from acep.pattern.printing import canonical
@@ -25,7 +26,7 @@ from acep.plan.schema import Schema
 __all__ = ["ENGINES", "OUTPUTS", "Matcher", "match"]
 
 OUTPUTS = ("matches", "points", "bundles", "count")
-ENGINES = ("auto", "reference")
+ENGINES = ("auto", "native", "reference")
 
 
 def match(
@@ -59,7 +60,7 @@ def match(
         raise QueryError(f"unknown output {output!r}", hint=suggest(str(output), OUTPUTS))
     matcher = Matcher(query, budget=budget, ts=ts, type=type, seq=seq, id=id, unit=unit, engine=engine)
     table = to_table(events)
-    found = sorted(matcher._push(table) + matcher._end(), key=output_order)
+    found = together([matcher._push(table), matcher._end()])
     matches = matcher._matches(found)
     if output == "points":
         return matches.points()
@@ -94,6 +95,7 @@ class Matcher:
         checked_query(query)
         if not isinstance(engine, str) or engine not in ENGINES:
             raise EngineError(f"there is no engine {engine!r}", hint=f"one of {', '.join(ENGINES)}")
+        self._engine = engine
         self.query = tolerant(query, budget)
         self._names: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
         self._arrow: pa.Schema | None = None
@@ -138,7 +140,7 @@ class Matcher:
         Raises :class:`SnapshotError`, with the present state untouched, if the bytes are damaged or of another query.
         """
         payload = unseal(data, self._fingerprint())
-        other = Matcher(self.query)
+        other = Matcher(self.query, engine=self._engine)
         other._names = self._names
         try:
             other._rows = int(payload["rows"])
@@ -146,7 +148,7 @@ class Matcher:
             if payload["arrow"] is not None:
                 other._prepare(pa.ipc.read_schema(pa.py_buffer(_bytes(payload["arrow"]))))
                 assert other._plan is not None
-                other._stream = Stream.restore([other._plan], _bytes(payload["stream"]))
+                other._stream = Stream.restore([other._plan], _bytes(payload["stream"]), self._engine)
         except SnapshotError:
             raise
         except (KeyError, TypeError, ValueError, binascii.Error, pa.ArrowException, OSError):
@@ -159,10 +161,10 @@ class Matcher:
     def _prepare(self, arrow: pa.Schema) -> None:
         self._schema = schema_of(arrow, **self._names)
         self._plan = compile_query(self.query, self._schema)
-        self._stream = Stream([self._plan])
+        self._stream = Stream([self._plan], self._engine)
         self._arrow = pa.schema([f.remove_metadata() for f in arrow])
 
-    def _push(self, table: pa.Table) -> list[Found]:
+    def _push(self, table: pa.Table) -> Sequence[Found]:
         started = time.perf_counter()
         if self._finished:
             raise DataError("the stream has been finished: no more events can be pushed", hint="make a new Matcher")
@@ -177,22 +179,22 @@ class Matcher:
             raise DataError(
                 f"column `{self._schema.ts}` is now {table.schema.field(self._schema.ts).type}, as it was not before"
             )
-        events = events_of(table, self._schema, self._plan.columns, base=self._rows)
-        (found,) = self._stream.push(events)
+        batch = batch_of(table, self._schema, self._plan.columns, base=self._rows)
+        (found,) = self._stream.push(batch)
         self._rows += table.num_rows
         self._seconds += time.perf_counter() - started
         return found
 
-    def _end(self) -> list[Found]:
+    def _end(self) -> Sequence[Found]:
         started = time.perf_counter()
-        found: list[Found] = []
+        found: Sequence[Found] = []
         if self._stream is not None and not self._finished:
             (found,) = self._stream.finish()
         self._finished = True
         self._seconds += time.perf_counter() - started
         return found
 
-    def _matches(self, found: list[Found]) -> Matches:
+    def _matches(self, found: Sequence[Found]) -> Matches:
         plan, schema = self._plan, self._schema or Schema(())
         return Matches.from_found(
             found,

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from acep.engine.found import Events, Id
 from acep.pattern.expressions import Value
-from acep.plan.schema import Kind
+from acep.plan.schema import Kind, Schema
 
-__all__ = ["Batch", "Column", "column_of_values"]
+__all__ = ["Batch", "Column", "batch_of_events", "column_of_values"]
 
 Ints = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
@@ -107,3 +108,23 @@ class Batch:
             columns={name: column.to_list() for name, column in self.columns.items()},
             order=None if self.order is None else self.order.tolist(),
         )
+
+
+def batch_of_events(events: Events, schema: Schema) -> Batch:
+    """Python values as a batch; ``schema`` says of which kinds the columns are.
+
+    >>> batch_of_events(Events([1], ["a"], None, {}), Schema(())).events.types
+    ['a']
+    """
+    texts = events.ids is not None and any(isinstance(i, str) for i in events.ids)
+    ids: Any = None
+    if events.ids is not None:
+        ids = [str(i) for i in events.ids] if texts else np.array(events.ids, np.int64)
+    kinds = {schema.ts: Kind.INT, schema.type: Kind.STRING} | dict(schema.kinds)
+    return Batch(
+        ts=np.array(events.ts, np.int64),
+        types=column_of_values(events.types, Kind.STRING),
+        ids=ids,
+        columns={name: column_of_values(values, kinds[name]) for name, values in events.columns.items()},
+        order=None if events.order is None else np.array(events.order, np.int64),
+    )

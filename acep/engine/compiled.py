@@ -5,8 +5,11 @@ from __future__ import annotations
 from types import ModuleType
 
 from acep import __version__
+from acep.errors import EngineError
+from acep.plan.choice import Choice, choose
+from acep.plan.compile import Plan
 
-__all__ = ["native", "why_not"]
+__all__ = ["chosen", "native", "why_not"]
 
 
 def _load() -> tuple[ModuleType | None, str | None]:
@@ -34,3 +37,20 @@ def native() -> ModuleType | None:
 def why_not() -> str | None:
     """Why there is no native core, in one line; None where there is."""
     return _REASON
+
+
+def chosen(plan: Plan, engine: str = "auto", output: str = "matches") -> Choice:
+    """What runs a plan here. ``engine``: ``"auto"``, ``"native"`` or ``"reference"``.
+
+    Raises :class:`EngineError` where the native core is asked for, and is not there or cannot run the plan.
+    """
+    if engine == "reference":
+        return Choice("reference", "it was asked for")
+    if _REASON is not None:
+        if engine == "native":
+            raise EngineError(_REASON, hint='engine="reference" runs every query')
+        return Choice("reference", _REASON)
+    choice = choose(plan, output)
+    if engine == "native" and choice.engine == "reference":
+        raise EngineError(f"the native core cannot run this query: {choice.why}", hint='leave it to engine="auto"')
+    return choice

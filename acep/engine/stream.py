@@ -5,17 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from acep.engine.batch import Batch
+from acep.engine.compiled import chosen
 from acep.engine.core import Core
 from acep.engine.found import Counts, Events, Found, output_order
+from acep.engine.found_columns import FoundColumns, concatenate, ordered
 from acep.engine.sealing import seal, unseal
 from acep.engine.state import dump_core, load_core
 from acep.errors import DataError, SnapshotError
 from acep.pattern.expressions import Value
+from acep.plan.choice import decides_at_once
 from acep.plan.compile import Plan
 
-__all__ = ["Stream"]
+if TYPE_CHECKING:
+    from acep.engine.native_session import NativeSession
+
+__all__ = ["Stream", "together"]
 
 
 class Stream:
@@ -25,9 +34,11 @@ class Stream:
     that gives matches gives one list for each plan, in output order.
     """
 
-    def __init__(self, plans: Sequence[Plan]) -> None:
+    def __init__(self, plans: Sequence[Plan], engine: str = "auto") -> None:
         self.plans = tuple(plans)
-        self._cores = [_Composed(plan) if plan.sources else _Plain(Core(plan)) for plan in self.plans]
+        self._natives = _Natives(engine)
+        self._cores = [self._natives.core(plan) for plan in self.plans]
+        self._natives.start()
         self._newest: tuple[int, int | None] | None = None
         self._events = 0
         self._finished = False
@@ -37,32 +48,36 @@ class Stream:
         """Events seen by the stream, and the work of all plans."""
         total = Counts(events=self._events)
         for core in self._cores:
-            for part in core.all_counts():
+            parts = core.all_counts()
+            for part in parts:
                 total.nodes += part.nodes
                 total.touches += part.touches
-            total.matches += core.core.counts.matches
+            total.matches += parts[0].matches
         return total
 
-    def push(self, events: Events) -> list[list[Found]]:
+    def push(self, batch: Batch) -> list[Sequence[Found]]:
         """Feed events.
 
         Raises :class:`DataError`, with nothing fed, for a batch that is out of order or older than what was
         seen, and after :meth:`finish`.
         """
-        self._check_order(events)
-        self._events += len(events)
-        return [sorted(core.push(events), key=output_order) for core in self._cores]
+        self._check_order(batch)
+        self._events += len(batch)
+        self._natives.push(batch)
+        return [in_order(core.push(batch)) for core in self._cores]
 
-    def advance(self, clock: int) -> list[list[Found]]:
+    def advance(self, clock: int) -> list[Sequence[Found]]:
         """No event with ``ts <= clock`` (ticks) will come any more: decide what waited for that."""
         if self._newest is None or clock >= self._newest[0]:
             self._newest = (clock + 1, None)
-        return [sorted(core.advance(clock), key=output_order) for core in self._cores]
+        self._natives.advance(clock)
+        return [in_order(core.advance(clock)) for core in self._cores]
 
-    def finish(self) -> list[list[Found]]:
+    def finish(self) -> list[Sequence[Found]]:
         """The stream has ended."""
         self._finished = True
-        return [sorted(core.finish(), key=output_order) for core in self._cores]
+        self._natives.finish()
+        return [in_order(core.finish()) for core in self._cores]
 
     def snapshot(self) -> bytes:
         """The whole state as bytes that :meth:`restore` reads."""
@@ -80,12 +95,12 @@ class Stream:
         return "+".join(plan.fingerprint for plan in self.plans)
 
     @classmethod
-    def restore(cls, plans: Sequence[Plan], data: bytes) -> Stream:
+    def restore(cls, plans: Sequence[Plan], data: bytes, engine: str = "auto") -> Stream:
         """The stream that a snapshot was taken of.
 
         Raises :class:`SnapshotError` if the bytes are damaged or belong to other plans.
         """
-        stream = cls(plans)
+        stream = cls(plans, engine)
         payload = unseal(data, stream.fingerprint)
         try:
             newest = payload["newest"]
@@ -102,21 +117,107 @@ class Stream:
             raise SnapshotError("the snapshot does not hold a state of this query") from None
         return stream
 
-    def _check_order(self, events: Events) -> None:
+    def _check_order(self, batch: Batch) -> None:
         if self._finished:
             raise DataError("the stream has been finished: no more events can be pushed", hint="make a new Matcher")
+        if not len(batch):
+            return
+        ts, order = batch.ts, batch.order
         newest = self._newest
-        for i, ts in enumerate(events.ts):
-            order = events.order[i] if events.order is not None else None
-            if newest is not None:
-                tied = newest[1] is not None and order is not None and order < newest[1]
-                if ts < newest[0] or (ts == newest[0] and tied):
-                    raise DataError(
-                        f"event {i} of the batch (ts {ts}) is older than what was seen before (ts {newest[0]})",
-                        hint="push batches in order of time",
-                    )
-            newest = (ts, order)
-        self._newest = newest
+        before = np.concatenate([ts[:1] if newest is None else [newest[0]], ts[:-1]])
+        older = ts < before
+        if order is not None:
+            tie = newest[1] if newest is not None and newest[1] is not None else order[0]
+            older |= (ts == before) & (order < np.concatenate([[tie], order[:-1]]))
+        if older.any():
+            i = int(np.argmax(older))
+            raise DataError(
+                f"event {i} of the batch (ts {ts[i]}) is older than what was seen before (ts {before[i]})",
+                hint="push batches in order of time",
+            )
+        self._newest = (int(ts[-1]), None if order is None else int(order[-1]))
+
+
+class _Natives:
+    """The plans among those of a stream that the native core runs, in one session."""
+
+    def __init__(self, engine: str) -> None:
+        self.engine = engine
+        self.plans: list[Plan] = []
+        self.engines: list[str] = []
+        self.session: NativeSession | None = None
+
+    def core(self, plan: Plan, *, inner: bool = False) -> _Plain | _Composed | _Native:
+        """What runs a plan; ``inner``: its matches are the events of another."""
+        if plan.sources:
+            return _Composed(plan, [self.core(p, inner=True) for p, _ in plan.sources])
+        choice = chosen(plan, self.engine)
+        if choice.engine == "reference" or (inner and not decides_at_once(plan)):
+            return _Plain(Core(plan))
+        self.plans.append(plan)
+        self.engines.append(choice.engine)
+        return _Native(self, len(self.plans) - 1)
+
+    def start(self) -> None:
+        """All plans are known."""
+        if self.plans:
+            from acep.engine.native_session import NativeSession
+
+            self.session = NativeSession(self.plans, self.engines)
+
+    def push(self, batch: Batch) -> None:
+        if self.session is not None:
+            self.session.push(batch)
+
+    def advance(self, clock: int) -> None:
+        if self.session is not None:
+            self.session.advance(clock)
+
+    def finish(self) -> None:
+        if self.session is not None:
+            self.session.finish()
+
+
+def in_order(found: Sequence[Found]) -> Sequence[Found]:
+    """Matches in the order of the output."""
+    return ordered(found) if isinstance(found, FoundColumns) else sorted(found, key=output_order)
+
+
+def together(parts: Sequence[Sequence[Found]]) -> Sequence[Found]:
+    """What one plan gave at several times, in the order of the output."""
+    columns = [part for part in parts if isinstance(part, FoundColumns)]
+    if columns and all(isinstance(part, FoundColumns) or not len(part) for part in parts):
+        return ordered(concatenate(columns))
+    return sorted((found for part in parts for found in part), key=output_order)
+
+
+@dataclass
+class _Native:
+    """A plan over the stream itself, on the native core."""
+
+    natives: _Natives
+    number: int
+
+    def _take(self) -> FoundColumns:
+        assert self.natives.session is not None
+        return self.natives.session.take(self.number)
+
+    def push(self, batch: Batch) -> FoundColumns:
+        return self._take()
+
+    def advance(self, clock: int) -> FoundColumns:
+        return self._take()
+
+    def finish(self) -> FoundColumns:
+        return self._take()
+
+    def low(self) -> int | None:
+        assert self.natives.session is not None
+        return self.natives.session.clock
+
+    def all_counts(self) -> list[Counts]:
+        assert self.natives.session is not None
+        return [self.natives.session.counts(self.number)]
 
 
 @dataclass
@@ -125,8 +226,8 @@ class _Plain:
 
     core: Core
 
-    def push(self, events: Events) -> list[Found]:
-        return self.core.push(events)
+    def push(self, batch: Batch) -> list[Found]:
+        return self.core.push(batch.events)
 
     def advance(self, clock: int) -> list[Found]:
         return self.core.advance(clock)
@@ -152,17 +253,16 @@ class _Composed:
     """A plan over the matches of others, which it gets in order once no earlier one can come."""
 
     plan: Plan
+    inner: list[_Plain | _Composed | _Native]
     core: Core = field(init=False)
-    inner: list[_Plain | _Composed] = field(init=False)
     held: list[tuple[int, Found]] = field(default_factory=list)
     given: int = 0
 
     def __post_init__(self) -> None:
         self.core = Core(self.plan)
-        self.inner = [_Composed(p) if p.sources else _Plain(Core(p)) for p, _ in self.plan.sources]
 
-    def push(self, events: Events) -> list[Found]:
-        return self._take([(i, f) for i, core in enumerate(self.inner) for f in core.push(events)])
+    def push(self, batch: Batch) -> list[Found]:
+        return self._take([(i, f) for i, core in enumerate(self.inner) for f in core.push(batch)])
 
     def advance(self, clock: int) -> list[Found]:
         return self._take([(i, f) for i, core in enumerate(self.inner) for f in core.advance(clock)])

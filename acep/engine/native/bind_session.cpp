@@ -9,6 +9,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "merged.hpp"
 #include "nodes.hpp"
 #include "session.hpp"
 #include "tables.hpp"
@@ -24,11 +25,12 @@ namespace {
 using Words = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-template <class T>
-nb::object array(std::vector<T>&& values) {
-    auto* held = new std::vector<T>(std::move(values));
+template <class T, class Allocator>
+nb::object array(std::vector<T, Allocator>&& values) {
+    using Values = std::vector<T, Allocator>;
+    auto* held = new Values(std::move(values));
     values = {};
-    nb::capsule owner(held, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    nb::capsule owner(held, [](void* p) noexcept { delete static_cast<Values*>(p); });
     return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(held->data(), {held->size()}, owner));
 }
 
@@ -98,6 +100,8 @@ size_t add(Held& self, const std::string& engine, const nb::dict& arrays) {
     std::unique_ptr<Engine> made;
     if (engine == "nodes") {
         made = std::make_unique<NodeEngine>(std::move(checked), self.session->front(), partitions);
+    } else if (engine == "merged") {
+        made = std::make_unique<MergedEngine>(std::move(checked), self.session->front(), partitions);
     } else {
         throw std::invalid_argument("there is no engine " + engine);
     }
@@ -139,6 +143,12 @@ void push(Held& self, const Words& ts, const nb::object& types, const nb::object
     self.session->push(batch);
 }
 
+MergedEngine& merged(Held& self, size_t engine) {
+    auto* found = dynamic_cast<MergedEngine*>(self.engines.at(engine));
+    if (found == nullptr) throw std::invalid_argument("it is not the merged engine");
+    return *found;
+}
+
 nb::dict take(Held& self, size_t engine) {
     Output& o = self.engines.at(engine)->output();
     nb::dict found;
@@ -165,6 +175,22 @@ void bind_session(nb::module_& m) {
              nb::arg("columns"))
         .def("advance", [](Held& self, int64_t clock) { self.session->advance(clock); }, nb::arg("clock"))
         .def("take", &take, nb::arg("engine"))
+        .def("set_lazy", [](Held& self, size_t engine, bool lazy) { merged(self, engine).set_lazy(lazy); }, nb::arg("engine"),
+             nb::arg("lazy"))
+        .def("more", [](Held& self, size_t engine, size_t most) {
+            MergedEngine& found = merged(self, engine);
+            nb::gil_scoped_release release;
+            return found.more(most);
+        }, nb::arg("engine"), nb::arg("most"))
+        .def("keys", [](const Held& self, size_t table) {
+            // The keys of the partitions of a table, one after the other.
+            const Partitions& partitions = self.session->partitions(table);
+            std::vector<int64_t> found;
+            for (uint32_t p = 0; p < partitions.size(); ++p) {
+                if (partitions.used(p)) found.insert(found.end(), partitions.key(p), partitions.key(p) + partitions.width());
+            }
+            return array(std::move(found));
+        }, nb::arg("table"))
         .def("work", [](const Held& self, size_t engine) {
             const Work& w = self.engines.at(engine)->work();
             return nb::make_tuple(w.nodes, w.touches, w.matches);

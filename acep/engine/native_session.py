@@ -1,0 +1,188 @@
+"""Plans on the native core: their tables once, then the columns of each batch in, and columns of matches out."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from acep.engine import _native
+from acep.engine.batch import Batch, Column, column_of_values
+from acep.engine.found import Counts
+from acep.engine.found_columns import FoundColumns
+from acep.pattern.tree import Output
+from acep.plan.compile import Plan
+from acep.plan.derive import Derived
+from acep.plan.schema import Kind
+from acep.plan.tables import PlanTables, SharedTables, lower
+
+__all__ = ["NativeSession"]
+
+FEW = 10_000
+
+Ints = npt.NDArray[np.int64]
+Words = tuple[Ints, npt.NDArray[np.uint8] | None]
+
+
+class NativeSession:
+    """The state of several plans over one stream. ``engines`` names the native engine of each plan.
+
+    Raises :class:`NotNativeError` where the core cannot run one of them.
+    """
+
+    def __init__(self, plans: Sequence[Plan], engines: Sequence[str]) -> None:
+        self.plans = tuple(plans)
+        self._texts = _native.Texts()
+        self._shared = SharedTables()
+        tables = [lower(plan, self._shared, self._texts.intern) for plan in plans]
+        programs = [_native.BlockProgram(_words(p.code), p.slots, p.leaves) for p in self._shared.programs]
+        classes = []
+        for one in self._shared.classes:
+            types = self._texts.intern_all(one.types) if one.types else None
+            classes.append((types, [(n, _words([w for s in sources for w in s])) for n, sources in one.checks]))
+        keys = [(list(columns), positions) for columns, positions in self._shared.keys.items()]
+        self._session = _native.Session(self._texts, programs, classes, len(self._shared.columns), keys)
+        for table, engine in zip(tables, engines, strict=True):
+            self._session.add(engine, self._arrays(table))
+        # Ids that are texts stand for numbers in the core: (number of the first, texts, latest time) of each batch.
+        self._names: deque[tuple[int, npt.NDArray[np.object_], int]] = deque()
+        self._events = 0
+        # What was bound longer ago than the longest window is needed no more, where no match waits for others.
+        spans = [plan.window.span for plan in plans if not plan.window.counted and plan.query.output is Output.ALL]
+        self._span = max(s for s in spans if s is not None) if None not in spans and len(spans) == len(plans) else None
+        self._pinned = len(self._texts)
+        self._seen = np.zeros(0, np.int64)  # of each code of a text, the latest time of a batch that had it
+        self._kept = self._pinned  # texts in use when codes were last released
+        self.clock: int | None = None  # the latest time seen
+
+    def push(self, batch: Batch) -> None:
+        """Events in stream order; what they decide is read by :meth:`take`."""
+        ids = batch.ids
+        if not len(batch):
+            return
+        self.clock = int(batch.ts[-1])
+        if isinstance(ids, list):
+            self._names.append((self._events, np.array(ids, dtype=object), self.clock))
+            ids = np.arange(self._events, self._events + len(batch))
+        self._events += len(batch)
+        types, valid = (None, None) if batch.types is None else self._column(batch.types)
+        columns = [self._named(batch, name, derived) for name, derived in self._shared.columns.items()]
+        self._session.push(batch.ts, types, valid, ids, columns)
+        self._release()
+
+    def advance(self, clock: int) -> None:
+        """No event with ``ts <= clock`` will come any more."""
+        if self.clock is None or clock >= self.clock:
+            self.clock = clock + 1
+            self._session.advance(self.clock)
+
+    def finish(self) -> None:
+        """The stream has ended: everything is decided."""
+        if hasattr(self._session, 'finish'): self._session.finish()
+
+    def take(self, plan: int) -> FoundColumns:
+        """The matches of a plan that have been found since the last time."""
+        given = self._session.take(plan)
+        this = self.plans[plan]
+        kinds = [this.schema.kind(k) or (Kind.STRING if k == this.schema.type else Kind.INT) for k in this.keys]
+        keys = given["keys"].reshape(-1, len(kinds)) if kinds else None
+        ids: Any = given["ids"]
+        if self._names:
+            ids = np.concatenate([texts for _, texts, _ in self._names])[ids - self._names[0][0]]
+        return FoundColumns(
+            start=given["start"],
+            end=given["end"],
+            bundle=given["bundle"],
+            error=given["error"],
+            scale=this.automaton.costs.scale,
+            keys=tuple(self._values(keys[:, i], kind) for i, kind in enumerate(kinds)) if keys is not None else (),
+            offsets=given["offsets"],
+            ids=ids,
+            vars=given["vars"],
+            variables=this.variables,
+            values=(),
+        )
+
+    def counts(self, plan: int) -> Counts:
+        """The work done for a plan."""
+        nodes, touches, matches = self._session.work(plan)
+        return Counts(events=self._events, nodes=nodes, touches=touches, matches=matches)
+
+    def _release(self) -> None:
+        """Forget the texts that nothing refers to any more."""
+        if self._span is None or self.clock is None:
+            return
+        low = self.clock - self._span
+        while len(self._names) > 1 and self._names[0][2] < low:
+            self._names.popleft()
+        if len(self._texts) > 2 * self._kept + FEW:
+            codes = np.arange(self._pinned, self._texts.capacity)
+            old = np.setdiff1d(codes[self._seen[codes] < low], self._key_codes())
+            self._texts.release(old)
+            self._seen[old] = np.iinfo(np.int64).max
+            self._kept = len(self._texts)
+
+    def _key_codes(self) -> Ints:
+        """The codes of texts that are keys of partitions; among them words of other kinds, which do no harm."""
+        keys = [self._session.keys(table) for table in range(len(self._shared.keys))]
+        return np.unique(np.concatenate(keys))
+
+    # Columns ----------------------------------------------------------------------------------------
+
+    def _arrays(self, table: PlanTables) -> dict[str, Ints]:
+        arrays = {name: _words(values) for name, values in table.arrays.items()}
+        arrays["meta"][8:10] = len(self._shared.classes), len(self._shared.columns)
+        return arrays
+
+    def _named(self, batch: Batch, name: str, derived: Derived | None) -> Words:
+        schema = self.plans[0].schema
+        name = derived.source if derived else name
+        if name == schema.ts and name not in batch.columns:
+            column = Column(Kind.INT, batch.ts)
+        elif name == schema.type and name not in batch.columns:
+            assert batch.types is not None
+            column = batch.types
+        else:
+            column = batch.columns[name]
+        return self._column(_derived(column, derived) if derived else column)
+
+    def _column(self, column: Column) -> Words:
+        values: Any = column.values
+        if column.kind is Kind.STRING:
+            codes = self._texts.intern_all(column.texts or ())
+            if self._texts.capacity > len(self._seen):
+                self._seen = np.concatenate([self._seen, np.zeros(self._texts.capacity, np.int64)])
+            self._seen[codes] = self.clock
+            values = codes[values] if len(codes) else values
+        elif column.kind is Kind.FLOAT:
+            values = (values + 0.0).view(np.int64)  # keys are compared by their bits, and -0.0 equals 0.0
+        return np.ascontiguousarray(values), column.valid
+
+    def _values(self, words: Ints, kind: Kind) -> Column:
+        words = np.ascontiguousarray(words)
+        if kind is Kind.FLOAT:
+            return Column(kind, words.view(np.float64))
+        if kind is not Kind.STRING:
+            return Column(kind, words)
+        codes, places = np.unique(words, return_inverse=True)
+        return Column(kind, places.astype(np.int64), None, [self._texts.text(int(code)) for code in codes])
+
+
+def _derived(column: Column, derived: Derived) -> Column:
+    """Of each distinct value its derived one."""
+    if column.kind is Kind.STRING:
+        distinct, places = list(column.texts or ()), column.values
+    else:
+        found, places = np.unique(column.values, return_inverse=True)
+        distinct = Column(column.kind, found).to_list()
+    if column.valid is not None:
+        places = np.where(column.valid == 0, len(distinct), places)
+    results = [derived.compiled.run([value]) for value in [*distinct, None]]
+    return column_of_values(results, derived.kind).at(places)
+
+
+def _words(values: Sequence[int]) -> Ints:
+    return np.array(values, np.int64)
