@@ -47,7 +47,7 @@ public:
             Leaf leaf{words.data(), nullptr, stride};
             if (!parts[1].is_none()) {
                 const auto valid = nb::cast<Bytes>(parts[1]);
-                if (valid.shape(0) != words.shape(0)) throw std::invalid_argument("leaves: as many values as validities");
+                if (valid.shape(0) != words.shape(0)) throw std::invalid_argument("leaves: a validity a value");
                 leaf.valid = valid.data();
                 valid_.push_back(valid);
             }
@@ -77,7 +77,8 @@ size_t checked_block(size_t block) {
     return block;
 }
 
-nb::object test(const BlockProgram& program, size_t rows, const nb::sequence& leaves, const Texts& texts, size_t block) {
+nb::object test(const BlockProgram& program, size_t rows, const nb::sequence& leaves, const Texts& texts,
+                size_t block) {
     checked_block(block);
     Inputs inputs(program, rows, leaves);
     Scratch scratch;
@@ -88,14 +89,16 @@ nb::object test(const BlockProgram& program, size_t rows, const nb::sequence& le
     return array(std::move(pass));
 }
 
-nb::object value(const BlockProgram& program, size_t rows, const nb::sequence& leaves, const Texts& texts, size_t block) {
+nb::object value(const BlockProgram& program, size_t rows, const nb::sequence& leaves, const Texts& texts,
+                 size_t block) {
     checked_block(block);
     Inputs inputs(program, rows, leaves);
     Scratch scratch;
     std::vector<int64_t> out(rows);
     std::vector<uint8_t> valid(rows);
     for (size_t row = 0; row < rows; row += block) {
-        program.value(inputs.from(row), std::min(block, rows - row), texts, scratch, out.data() + row, valid.data() + row);
+        const size_t n = std::min(block, rows - row);
+        program.value(inputs.from(row), n, texts, scratch, out.data() + row, valid.data() + row);
     }
     return nb::make_tuple(array(std::move(out)), array(std::move(valid)));
 }

@@ -1,5 +1,5 @@
-// Numbers as Python has them: exact comparisons of integers with doubles, correctly rounded quotients, decimal rounding,
-// and the parts of a point in time.
+// Numbers as Python has them: exact comparisons of integers with doubles, correctly rounded quotients, decimal
+// rounding, and the parts of a point in time.
 #pragma once
 
 #include <bit>
@@ -131,8 +131,8 @@ inline bool round_double(double x, int64_t digits, double& out) {
 
 enum class TimePart : uint8_t { hour, minute, second, day, month, year, dayofweek };
 
-// A part of the moment `ticks` after 1970, a tick being per / over microseconds (both positive, below 2^62); false outside
-// the years 1 to 9999.
+// A part of the moment `ticks` after 1970, a tick being per / over microseconds (both positive, below 2^62); false
+// outside the years 1 to 9999.
 inline bool time_part(int64_t ticks, TimePart part, int64_t per, int64_t over, int64_t& out) {
     constexpr int64_t day_us = 86'400'000'000, first_day = -719'162, last_day = 2'932'896;
     int64_t us = ticks;

@@ -115,12 +115,16 @@ void BlockProgram::run(const Frame& frame, const Texts& texts) const {
             case Op::SUB_I:
                 sums(w, std::minus<>(), [](uint64_t a, uint64_t b, uint64_t r) { return (a ^ b) & (a ^ r); });
                 break;
-            case Op::MUL_I: partial<I, I, I>(w, [](I a, I b, I& r) { return !__builtin_mul_overflow(a, b, &r); }); break;
+            case Op::MUL_I:
+                partial<I, I, I>(w, [](I a, I b, I& r) { return !__builtin_mul_overflow(a, b, &r); });
+                break;
             case Op::DIV_I:
                 partial<I, I, F>(w, [](I a, I b, F& r) { return b != 0 && (r = divide(a, b), true); });
                 break;
             case Op::MOD_I: partial<I, I, I>(w, remainder); break;
-            case Op::NEG_I: partial<I, I, I>(u, [](I a, I, I& r) { return !__builtin_sub_overflow(I{0}, a, &r); }); break;
+            case Op::NEG_I:
+                partial<I, I, I>(u, [](I a, I, I& r) { return !__builtin_sub_overflow(I{0}, a, &r); });
+                break;
             case Op::ABS_I:
                 partial<I, I, I>(u, [](I a, I, I& r) { return a != int64_min && (r = a < 0 ? -a : a, true); });
                 break;

@@ -13,8 +13,8 @@ namespace acep {
 
 constexpr size_t block_rows = 256;
 
-// An input. Doubles are passed as their bits, truth values as 0 or 1, texts as codes. `valid` (not 0: there is a value) may
-// be nullptr: never null. Stride 1 is a column, 0 one value (and one of `valid`) for all rows.
+// An input. Doubles are passed as their bits, truth values as 0 or 1, texts as codes. `valid` (not 0: there is a value)
+// may be nullptr: never null. Stride 1 is a column, 0 one value (and one of `valid`) for all rows.
 struct Leaf {
     const int64_t* values;
     const uint8_t* valid;
@@ -29,7 +29,7 @@ public:
         uint8_t truth[block_rows];
         uint8_t valid[block_rows];
     };
-    // What a slot holds now: its own arrays, an input's, or a constant. A null scalar is a stride of 0 with valid[0] = 0;
+    // What a slot holds now: its own arrays, an input's, or a constant. A null scalar has stride 0 and valid[0] = 0;
     // any other scalar has no `valid`. Truth is 0 where there is null.
     struct View {
         const int64_t* words;

@@ -1,4 +1,4 @@
-// The operations of block programs on blocks of rows: tight loops, which look at what is null only where something can be.
+// The operations of block programs on blocks of rows: tight loops, which look for nulls only where there can be some.
 #pragma once
 
 #include <algorithm>
@@ -179,7 +179,8 @@ inline bool null_at(const View& v, size_t i) { return v.valid != nullptr && v.va
 
 // Ends an operation whose nulls are its own: slot.valid is written for n rows if `nulls`.
 inline void end_own(Work& w, size_t stride, bool nulls) {
-    w.out = {w.slot.words, w.slot.truth, nulls && (stride != 0 || w.slot.valid[0] == 0) ? w.slot.valid : nullptr, stride};
+    const bool keeps = nulls && (stride != 0 || w.slot.valid[0] == 0);
+    w.out = {w.slot.words, w.slot.truth, keeps ? w.slot.valid : nullptr, stride};
 }
 
 // AND (`absorbing` = 0) and OR (1): the absorbing value decides whatever the other operand is.

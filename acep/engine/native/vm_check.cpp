@@ -61,8 +61,8 @@ BlockProgram::BlockProgram(std::span<const int64_t> code, int64_t slots, int64_t
             auto first = constants_.begin() + made.at;
             if (op == Op::IN_F) {
                 const auto number = [](int64_t x) { return std::bit_cast<double>(x); };
-                constants_.erase(std::remove_if(first, constants_.end(), [&](int64_t x) { return std::isnan(number(x)); }),
-                                 constants_.end());
+                const auto none = [&](int64_t x) { return std::isnan(number(x)); };
+                constants_.erase(std::remove_if(first, constants_.end(), none), constants_.end());
                 std::sort(first, constants_.end(), [&](int64_t x, int64_t y) { return number(x) < number(y); });
             } else {
                 std::sort(first, constants_.end());
