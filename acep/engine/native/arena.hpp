@@ -43,9 +43,8 @@ public:
         if (tail_ == NIL) tail_ = 0;
     }
     void clear() { tail_ = head_; }
-    // Elements [tail, tail + size) stay: after a compaction that moved the survivors to the front.
-    void truncate(uint32_t size) { head_ = tail_ + size; }
-    void restart() { head_ = tail_ = 0; }
+    // Elements [tail, head) stay: after a compaction that moved the survivors to the front.
+    void truncate(uint32_t head) { head_ = head; }
 
 private:
     uint32_t skip_nil() {
@@ -158,7 +157,43 @@ public:
         return true;
     }
 
+    // Frees the cells and events that no trail within its window can reach, where epochs do not tell. `visit(f)` calls
+    // f(uint32_t& cell, int64_t low) for each reference held outside, with the earliest start that still counts for it;
+    // that must never fall from one compaction to the next. It is called twice: references that reach nothing become
+    // NIL, then the others get their new numbers.
+    template <class Visit>
+    void compact(Visit&& visit) {
+        begin_marking();
+        visit([this](uint32_t& cell, int64_t low) {
+            if (cell == NIL) return;
+            if (chain(cell).latest < low) {
+                cell = NIL;
+            } else {
+                mark(cell, low);
+            }
+        });
+        sweep();
+        visit([this](uint32_t& cell, int64_t) {
+            if (cell != NIL) cell = moved_[cell - cells.tail()];
+        });
+    }
+
+    size_t bytes() const {
+        return cells.capacity() * sizeof(Cell) + events.capacity() * sizeof(BoundEvent) + low_.capacity() * sizeof(int64_t) +
+               (moved_.capacity() + moved_events_.capacity()) * sizeof(uint32_t);
+    }
+
 private:
+    void begin_marking();
+    void mark(uint32_t cell, int64_t low) {
+        int64_t& known = low_[cell - cells.tail()];
+        known = std::min(known, low);
+    }
+    void sweep();
+
+    std::vector<int64_t> low_;             // of each cell that is reached, the earliest start that counts
+    std::vector<uint32_t> moved_;          // its new number
+    std::vector<uint32_t> moved_events_;
     std::vector<const Cell*> path_;
     struct Step {
         uint32_t cell, depth;

@@ -27,7 +27,7 @@ public:
     Engine& operator=(const Engine&) = delete;
 
     const Tables& tables() const { return tables_; }
-    Output& output() { return output_; }
+    virtual Output& output() { return output_; }
     const Work& work() const { return work_; }
 
     // Whether an event of this pattern is to be given to `event`.

@@ -2,19 +2,20 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+
+#include "pooled.hpp"
 
 namespace acep {
 
 // Matches in the order in which they were completed. Trails are in stream order.
 struct Output {
-    std::vector<int64_t> start, end, error, bundle;  // n each; errors scaled
-    std::vector<int64_t> keys;                       // n times the number of key columns
-    std::vector<int64_t> offsets{0};                 // n + 1, into ids and vars
-    std::vector<int64_t> ids;
-    std::vector<uint16_t> vars;
-    std::vector<int64_t> values;   // n times the number of RETURN values
-    std::vector<uint8_t> valid;    // as `values`
+    Numbers<int64_t> start, end, error, bundle;  // n each; errors scaled
+    Numbers<int64_t> keys;                       // n times the number of key columns
+    Numbers<int64_t> offsets{0};                 // n + 1, into ids and vars
+    Numbers<int64_t> ids;
+    Numbers<uint16_t> vars;
+    Numbers<int64_t> values;   // n times the number of RETURN values
+    Numbers<uint8_t> valid;    // as `values`
 
     size_t size() const { return start.size(); }
 };

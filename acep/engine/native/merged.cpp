@@ -1,0 +1,88 @@
+// What the merged engine frees, and when matches are enumerated.
+#include "merged.hpp"
+
+#include <algorithm>
+
+namespace acep {
+
+Merger::Merger(const Tables& tables, const Front& front, bool one_partition)
+    : tables_(tables), one_partition_(one_partition), automaton_(tables, front) {}
+
+void Merger::advance(int64_t clock, const Ring<Root>& held) {
+    if (!by_epoch()) return;
+    int64_t low = earliest(tables_.counted ? position_ : clock, tables_.span);
+    if (!held.empty()) low = std::min(low, held[held.tail()].low);
+    auto old = [&](const BoundEvent& e) { return (tables_.counted ? e.position : e.ts) < low; };
+    while (!arena_.cells.empty() && old(arena_.events[arena_.cells[arena_.cells.tail()].event])) arena_.cells.drop();
+    while (!arena_.events.empty() && old(arena_.events[arena_.events.tail()])) arena_.events.drop();
+}
+
+void Merger::make_room(Ring<Root>& held, Cursor& cursor) {
+    if (by_epoch() || arena_.cells.size() < compact_at_) return;
+    arena_.compact([&](auto&& visit) {
+        for (Part& part : parts_) {
+            for (Live& live : part.live) visit(live.chain.cell, part.low);
+        }
+        for (uint32_t i = held.tail(); i != held.head(); i = i + 1 == NIL ? 0 : i + 1) visit(held[i].past, held[i].low);
+        cursor.visit(visit);
+    });
+    for (Part& part : parts_) std::erase_if(part.live, [](const Live& live) { return live.chain.cell == NIL; });
+    compact_at_ = std::max<uint32_t>(4096, 2 * arena_.cells.size());
+}
+
+bool Merger::idle(uint32_t partition, int64_t clock) {
+    if (partition >= parts_.size()) return true;
+    if (tables_.span < 0 || tables_.counted) return false;
+    Part& part = parts_[partition];
+    const int64_t low = earliest(clock, tables_.span);
+    std::erase_if(part.live, [&](const Live& live) { return live.chain.latest < low; });
+    return part.live.empty() && (!part.bundle.any || part.bundle.last_ts < low);
+}
+
+size_t Merger::bytes() const {
+    size_t total = arena_.bytes() + automaton_.bytes() + parts_.capacity() * sizeof(Part);
+    for (const Part& part : parts_) total += part.live.capacity() * sizeof(Live);
+    return total;
+}
+
+MergedEngine::MergedEngine(Tables tables, Front& front, Partitions& partitions)
+    : Engine(std::move(tables), front, partitions),
+      merger_(tables_, front, partitions.width() == 0),
+      writer_(partitions.width()),
+      cursor_(tables_.counted, partitions.width()) {}
+
+void MergedEngine::event(uint32_t partition, const Event& event) {
+    merger_.make_room(roots_, cursor_);
+    merger_.event(partition, event, work_, [&](const Root& root, uint32_t) {
+        if (lazy_ || !roots_.empty()) {
+            roots_.push(root);
+            return;
+        }
+        cursor_.open(root, partitions_.key(partition));
+        work_.matches += static_cast<int64_t>(cursor_.next<true>(merger_.arena(), writer_, SIZE_MAX));
+    });
+}
+
+size_t MergedEngine::more(size_t most) {
+    size_t given = 0;
+    while (given < most && !roots_.empty()) {
+        if (cursor_.done()) {
+            const Root& root = roots_[roots_.tail()];
+            cursor_.open(root, partitions_.key(root.partition));
+        }
+        given += cursor_.next<true>(merger_.arena(), writer_, most - given);
+        if (cursor_.done()) roots_.drop();
+    }
+    work_.matches += static_cast<int64_t>(given);
+    return given;
+}
+
+void MergedEngine::advance(int64_t clock) { merger_.advance(clock, roots_); }
+
+bool MergedEngine::idle(uint32_t partition, int64_t clock) { return roots_.empty() && merger_.idle(partition, clock); }
+
+int64_t MergedEngine::bytes() const {
+    return static_cast<int64_t>(merger_.bytes() + roots_.capacity() * sizeof(Root));
+}
+
+}  // namespace acep

@@ -1,0 +1,162 @@
+// The merged engine: where no predicate ties events together beyond the partition, all partial matches in one D-state
+// (automaton.hpp) are one chain of the arena. Constant work per event and arc; matches are enumerated from there.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "arena.hpp"
+#include "automaton.hpp"
+#include "engine.hpp"
+#include "merged_cursor.hpp"
+
+namespace acep {
+
+// The live D-states of each partition with their chains, over one arena.
+class Merger {
+public:
+    // `one_partition`: there are no keys.
+    Merger(const Tables& tables, const Front& front, bool one_partition);
+
+    Automaton& automaton() { return automaton_; }
+    Arena& arena() { return arena_; }
+    const Arena& arena() const { return arena_; }
+    int64_t key(const Event& event) const { return std::max(tables_.counted ? event.position : event.ts, NEVER + 1); }
+
+    // One event. Calls give(root, from) for each way in which matches end with it; `from` is the D-state of the beginnings.
+    template <class Give>
+    void event(uint32_t partition, const Event& event, Work& work, Give&& give);
+
+    // Frees what began before the windows of events at `clock` or later. `held` are roots that are still to be enumerated.
+    void advance(int64_t clock, const Ring<Root>& held);
+    // Frees what cannot be reached where time does not tell, if enough has come since the last time.
+    void make_room(Ring<Root>& held, Cursor& cursor);
+    bool idle(uint32_t partition, int64_t clock);
+    void forget(uint32_t partition) {
+        if (partition < parts_.size()) parts_[partition] = Part{};
+    }
+    size_t bytes() const;
+
+private:
+    struct Live {
+        uint32_t state;
+        Chain chain;
+    };
+    struct Part {
+        std::vector<Live> live;
+        Bundle bundle;
+        int64_t low = NEVER + 1;  // the earliest start in the window of the last event
+        int64_t last = -1;        // its position
+    };
+    // What an event leads to, before any of it is put in place.
+    struct Made {
+        uint32_t state;
+        uint16_t var;
+        uint16_t arc;
+        bool binds;  // or moves a whole chain on
+        Chain past;
+    };
+    // Whether cells are in the order of the keys that windows are in, so that the oldest can go.
+    bool by_epoch() const { return tables_.span >= 0 && (!tables_.counted || one_partition_ || tables_.strict); }
+
+    const Tables& tables_;
+    bool one_partition_;
+    Automaton automaton_;
+    Arena arena_;
+    std::vector<Part> parts_;
+    std::vector<Made> made_;
+    int64_t position_ = 0;        // of the last event
+    uint32_t compact_at_ = 4096;  // number of cells
+
+    template <class Give>
+    void bind(const Automaton::Step& step, const Event& event, const Chain& past, uint32_t from, uint32_t partition,
+              Part& part, Work& work, Give&& give);
+};
+
+class MergedEngine final : public Engine {
+public:
+    MergedEngine(Tables tables, Front& front, Partitions& partitions);
+
+    Output& output() override { return writer_.trimmed(); }
+    void event(uint32_t partition, const Event& event) override;
+    void advance(int64_t clock) override;
+    bool idle(uint32_t partition, int64_t clock) override;
+    void forget(uint32_t partition) override { merger_.forget(partition); }
+    int64_t bytes() const override;
+
+    // Whether matches are enumerated only when `more` asks for them; what is not enumerated yet is kept as roots.
+    void set_lazy(bool lazy) { lazy_ = lazy; }
+    // Enumerates up to so many matches of events that are past into the output; fewer only if there are no more.
+    size_t more(size_t most);
+
+private:
+    Merger merger_;
+    MatchWriter writer_;
+    Cursor cursor_;
+    Ring<Root> roots_;
+    bool lazy_ = false;
+};
+
+template <class Give>
+void Merger::bind(const Automaton::Step& step, const Event& event, const Chain& past, uint32_t from, uint32_t partition,
+                  Part& part, Work& work, Give&& give) {
+    work.touches += step.count;
+    for (uint32_t i = 0; i < step.count; ++i) {
+        const Automaton::Move& move = automaton_.move(step, i);
+        if (move.error >= 0) {
+            const int64_t bundle = part.bundle.at(event.ts, event.position, tables_.span, tables_.counted);
+            give(Root{part.low, event.ts, event.id, move.error, bundle, past.cell, partition, move.var}, from);
+        }
+        if (move.live != NOWHERE) made_.push_back({move.live, move.var, move.arc, true, past});
+    }
+}
+
+template <class Give>
+void Merger::event(uint32_t partition, const Event& event, Work& work, Give&& give) {
+    if (parts_.size() <= partition) parts_.resize(size_t{partition} + 1);
+    Part& part = parts_[partition];
+    const int64_t own = key(event);
+    part.low = earliest(own, tables_.span);
+    position_ = event.position;
+    if (tables_.contiguous()) {
+        if (event.position != part.last + 1) part.live.clear();
+        part.last = event.position;
+    }
+    made_.clear();
+    std::vector<Live>& live = part.live;
+    for (size_t i = 0; i < live.size();) {
+        const Live here = live[i];
+        uint32_t waits = NOWHERE;
+        if (here.chain.latest >= part.low) {
+            const Automaton::Step step = automaton_.step(event.pattern, here.state);
+            waits = step.waits;
+            if (step.count != 0) bind(step, event, here.chain, here.state, partition, part, work, give);
+            if (waits != here.state && waits != NOWHERE) made_.push_back({waits, 0, 0, false, here.chain});
+        }
+        if (waits == here.state) {
+            ++i;
+        } else {
+            live[i] = live.back();
+            live.pop_back();
+        }
+    }
+    const Automaton::Step begin = automaton_.step(event.pattern, Automaton::start);
+    if (begin.count != 0) bind(begin, event, {}, Automaton::start, partition, part, work, give);
+    if (made_.empty()) return;
+    const uint32_t bound = arena_.events.push({event.ts, event.position, event.id});
+    for (const Made& m : made_) {
+        auto at = std::find_if(live.begin(), live.end(), [&](const Live& l) { return l.state == m.state; });
+        if (at == live.end()) {
+            live.push_back({m.state, {}});
+            at = live.end() - 1;
+        }
+        if (m.binds) {
+            at->chain = arena_.bind(bound, event.id, m.var, m.arc, m.past, own, at->chain);
+            ++work.nodes;
+        } else {
+            at->chain = arena_.unite(m.past, at->chain, bound);
+        }
+    }
+}
+
+}  // namespace acep

@@ -1,0 +1,92 @@
+// Memory for large columns of output that is used again. A page that is touched for the first time costs more than all
+// that is written to it, and what is given to Python is mostly dropped batch by batch.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <mutex>
+#include <new>
+#include <utility>
+#include <vector>
+
+namespace acep {
+
+class Pool {
+public:
+    static constexpr size_t least = size_t{1} << 16;  // bytes: smaller blocks are not kept
+    static constexpr size_t most = size_t{1} << 26;   // bytes that are kept in all
+
+    static Pool& shared() {
+        static Pool* pool = new Pool;  // never destroyed: arrays may outlive everything else
+        return *pool;
+    }
+    void* take(size_t bytes) {
+        if (bytes < least) return ::operator new(bytes);
+        const size_t size = std::bit_ceil(bytes);
+        {
+            std::lock_guard lock(mutex_);
+            auto& free = free_[static_cast<size_t>(std::countr_zero(size))];
+            if (!free.empty()) {
+                void* block = free.back();
+                free.pop_back();
+                kept_ -= size;
+                return block;
+            }
+        }
+        return ::operator new(size);
+    }
+    void give(void* block, size_t bytes) noexcept {
+        if (bytes >= least && keeps) {
+            const size_t size = std::bit_ceil(bytes);
+            std::lock_guard lock(mutex_);
+            auto& free = free_[static_cast<size_t>(std::countr_zero(size))];
+            if (kept_ + size <= most && free.size() < free.capacity()) {
+                free.push_back(block);
+                kept_ += size;
+                return;
+            }
+        }
+        ::operator delete(block);
+    }
+
+private:
+#if defined(__SANITIZE_ADDRESS__)
+    static constexpr bool keeps = false;  // so that the sanitizer sees what is used after it was freed
+#else
+    static constexpr bool keeps = true;
+#endif
+    Pool() {
+        for (auto& free : free_) free.reserve(64);
+    }
+    std::mutex mutex_;
+    std::vector<void*> free_[64];  // by the logarithm of the size
+    size_t kept_ = 0;
+};
+
+// For vectors of numbers; what is not given a value has none.
+template <class T>
+struct Pooled {
+    using value_type = T;
+    Pooled() = default;
+    template <class U>
+    Pooled(const Pooled<U>&) {}
+    T* allocate(size_t n) {
+        if (n > static_cast<size_t>(-1) / 4 / sizeof(T)) throw std::bad_array_new_length();
+        return static_cast<T*>(Pool::shared().take(n * sizeof(T)));
+    }
+    void deallocate(T* block, size_t n) noexcept { Pool::shared().give(block, n * sizeof(T)); }
+    template <class U>
+    void construct(U* at) noexcept {
+        ::new (static_cast<void*>(at)) U;
+    }
+    template <class U, class... Args>
+    void construct(U* at, Args&&... args) {
+        ::new (static_cast<void*>(at)) U(std::forward<Args>(args)...);
+    }
+    friend bool operator==(const Pooled&, const Pooled&) { return true; }
+};
+
+template <class T>
+using Numbers = std::vector<T, Pooled<T>>;
+
+}  // namespace acep
