@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
+from acep.engine.columns import column_of
 from acep.engine.disorder import HoldBack
-from acep.engine.found import Found, Id
+from acep.engine.found import Found
 from acep.engine.sealing import seal, unseal
 from acep.engine.stream import Stream
-from acep.engine.tables import events_of
+from acep.engine.tables import batch_of
 from acep.errors import DataError, SnapshotError
 from acep.plan.compile import Plan
+from acep.plan.schema import Kind
 from acep.spark.job import Job, Pass, plans_of
 from acep.spark.results import Group, Groups, group_rows, match_rows
 
@@ -86,14 +88,18 @@ class Bucket:
 
     def _push(self, rows: pa.Table) -> list[pa.Table]:
         schema = self.job.schema
-        events = events_of(rows, replace(schema, id=None), self.columns)
+        batch = batch_of(rows, replace(schema, id=None), self.columns)
         # Without ids the engine numbers the events of each partition: on Spark a row has no position of its own.
-        ids: list[Id] | None = rows.column(schema.id).to_pylist() if schema.id is not None else None
-        if ids is not None and None in ids:
-            raise DataError(f"column `{schema.id}` is null in some event", hint="fill it in, or leave id= out")
-        return self._given(self.stream.push(replace(events, ids=ids)), lambda groups: [])
+        ids: Any = None
+        if schema.id is not None:
+            kind = schema.kind(schema.id)
+            column = column_of(schema.id, rows.column(schema.id), kind or Kind.INT, 1)
+            if column.valid is not None:
+                raise DataError(f"column `{schema.id}` is null in some event", hint="fill it in, or leave id= out")
+            ids = column.to_list() if kind is Kind.STRING else column.values
+        return self._given(self.stream.push(replace(batch, ids=ids)), lambda groups: [])
 
-    def _given(self, found: list[list[Found]], close: Callable[[Groups], list[Group]]) -> list[pa.Table]:
+    def _given(self, found: list[Sequence[Found]], close: Callable[[Groups], list[Group]]) -> list[pa.Table]:
         out = []
         for i, (number, matches) in enumerate(zip(self.part.queries, found, strict=True)):
             self.totals.matches += len(matches)

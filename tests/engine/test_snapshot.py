@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import acep
+from acep.engine.batch import batch_of_events
 from acep.engine.found import Events
 from acep.engine.sealing import HEADER, seal, unseal
 
@@ -175,6 +176,6 @@ def test_a_state_of_another_form_is_refused_or_works(data: st.DataObject) -> Non
         return
     events = Events(ts=[8, 9, 20], types=["A", "B", "A"], ids=[6, 7, 8], columns={"k": [1, 1, 1], "x": [7, 3, 3]})
     with contextlib.suppress(acep.AcepError):
-        other.push(events)
+        other.push(batch_of_events(events, stream.plans[0].schema))
         other.snapshot()
         other.finish()

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import acep
+from acep.engine.batch import Batch, batch_of_events
 from acep.engine.found import Events, Found
-from acep.engine.stream import Stream
+from acep.engine.stream import Stream, _Plain
 from acep.engine.tables import schema_of
 from acep.plan.compile import Plan, compile_query
 
@@ -18,17 +23,18 @@ def plan(text: str) -> Plan:
     return compile_query(acep.parse(text), SCHEMA)
 
 
-def events(text: str, keys: list[int | None] | None = None, first: int = 0) -> Events:
+def events(text: str, keys: list[int | None] | None = None, first: int = 0) -> Batch:
     words = text.split()
-    return Events(
+    given = Events(
         ts=[int(w[1:]) for w in words],
         types=[w[0] for w in words],
         ids=list(range(first, first + len(words))),
         columns={"k": list(keys or [1] * len(words))},
     )
+    return batch_of_events(given, SCHEMA)
 
 
-def ids(found: list[list[Found]]) -> list[list[tuple[int | str, ...]]]:
+def ids(found: list[Sequence[Found]]) -> list[list[tuple[int | str, ...]]]:
     return [[tuple(i for i, _ in f.trail) for f in each] for each in found]
 
 
@@ -79,25 +85,24 @@ def test_an_older_event_is_refused_and_nothing_is_taken_in() -> None:
 def test_a_tie_is_older_by_its_order() -> None:
     stream = Stream([plan("PATTERN SEQ(A a, B b) WITHIN 9")])
     one = events("A5")
-    stream.push(Events(one.ts, one.types, one.ids, one.columns, order=[7]))
+    stream.push(replace(one, order=np.array([7])))
     with pytest.raises(acep.DataError, match="is older"):
-        stream.push(Events(one.ts, one.types, one.ids, one.columns, order=[6]))
+        stream.push(replace(one, order=np.array([6])))
 
 
 def test_idle_keys_are_freed() -> None:
-    stream = Stream([plan("PATTERN SEQ(A a, ~C c, B b, ~D d) WHERE [k] WITHIN 10")])
-    text = " ".join(f"{t}{i}" for i in range(0, 4000, 4) for t in "AB")
+    stream = Stream([plan("PATTERN SEQ(A a, ~C c, B b, ~D d) WHERE [k] WITHIN 10")], "reference")
+    (plain,) = stream._cores
+    assert isinstance(plain, _Plain)
+    words = [f"{t}{i}" for i in range(0, 4000, 4) for t in "AB"]
     keys: list[int | None] = [i // 2 for i in range(2000)]
     sizes = []
     for at in range(0, 2000, 100):
-        part = events(text, keys)
-        stream.push(
-            Events(part.ts[at : at + 100], part.types[at : at + 100], list(range(100)), {"k": keys[at : at + 100]})
-        )
-        sizes.append(len(stream._cores[0].core.partitions))
+        stream.push(events(" ".join(words[at : at + 100]), keys[at : at + 100]))
+        sizes.append(len(plain.core.partitions))
     assert max(sizes) < 70
     stream.advance(5000)
-    assert not stream._cores[0].core.partitions
+    assert not plain.core.partitions
     assert len(stream.snapshot()) < 300
 
 
@@ -110,9 +115,9 @@ def test_an_event_without_a_key_keeps_its_place_in_the_stream() -> None:
 def test_without_ids_events_are_numbered_in_their_partition() -> None:
     stream = Stream([plan("PATTERN SEQ(A a, B b) WHERE [k] WITHIN 100")])
     part = events("A1 A2 B3 B4", [1, 2, 1, 2])
-    assert ids(stream.push(Events(part.ts, part.types, None, part.columns))) == [[(0, 1), (0, 1)]]
+    assert ids(stream.push(replace(part, ids=None))) == [[(0, 1), (0, 1)]]
     late = events("A500 B501", [1, 1])
-    assert ids(stream.push(Events(late.ts, late.types, None, late.columns))) == [[(2, 3)]]
+    assert ids(stream.push(replace(late, ids=None))) == [[(2, 3)]]
 
 
 def test_inner_matches_reach_an_outer_query_in_order() -> None:
