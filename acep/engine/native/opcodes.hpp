@@ -7,8 +7,8 @@
 
 namespace acep {
 
-// name, what it reads (w: a vector of 64-bit words, t: of truth values), what it gives. The words of an instruction: op,
-// the slot it gives, the slots it reads, and then
+// name, what it reads (w: a vector of 64-bit words, t: of truth values), what it gives. The words of an instruction are
+// its number, the slot it gives, the slots it reads, and then
 //   LEAF   the number of an input          CONST  a word
 //   IN_*   a count, and so many words      PART   which part, numerator and denominator of a tick in microseconds
 // A program ends with RETURN and the slot of its result. _I are integers (or codes), _F doubles, _M an integer with a
