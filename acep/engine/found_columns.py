@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acep.engine.batch import Column
+from acep.engine.compiled import native
 from acep.engine.found import Found
 from acep.pattern.expressions import Value
 from acep.plan.schema import Kind
@@ -209,21 +210,30 @@ def ordered(found: FoundColumns) -> FoundColumns:
     return found if places is None else found.take(places)
 
 
-def _places(found: FoundColumns) -> npt.NDArray[np.integer[Any]] | None:
+def _places(found: FoundColumns) -> Ints | None:
     """Where the matches come from when they are in order; ``None`` where they are."""
     names = {name: rank for rank, name in enumerate(sorted(found.variables))}
-    ranks = np.array([names[v] for v in found.variables], np.uint16)
-    return order_in_python(found.end, found.offsets, found.ids, found.vars, ranks)
+    ranks = np.array([names[name] for name in found.variables], np.uint16)
+    ids = found.ids
+    if ids.dtype == object:
+        texts = ids.tolist()
+        rank_of = {text: rank for rank, text in enumerate(sorted(set(texts)))}
+        ids = np.fromiter((rank_of[text] for text in texts), np.int64, len(texts))
+    core = native()
+    order = core.output_order if core is not None else order_in_python
+    places: Ints | None = order(found.end, found.offsets, ids, found.vars, ranks)
+    return places
 
 
 def order_in_python(
-    end: Ints, offsets: Ints, ids: Any, codes: npt.NDArray[np.uint16], ranks: npt.NDArray[np.uint16]
+    end: Ints, offsets: Ints, ids: Ints, codes: npt.NDArray[np.uint16], ranks: npt.NDArray[np.uint16]
 ) -> Ints | None:
-    """The permutation that puts matches in order by (end, ids, ranks of variables); ``None`` where they are so."""
+    """As ``output_order`` of the native core: the permutation that puts matches in order by (end, ids, ranks of
+    variables), equal ones as they come; ``None`` where they are in order."""
     ends, bounds = end.tolist(), offsets.tolist()
     events, names = ids.tolist(), ranks[codes].tolist()
 
-    def at(i: int) -> tuple[int, list[Any], list[int]]:
+    def at(i: int) -> tuple[int, list[int], list[int]]:
         trail = slice(bounds[i], bounds[i + 1])
         return ends[i], events[trail], names[trail]
 

@@ -5,6 +5,7 @@
 namespace nb = nanobind;
 
 namespace acep {
+void bind_order(nb::module_& m);
 void bind_session(nb::module_& m);
 void bind_vm(nb::module_& m);
 }
@@ -15,5 +16,6 @@ NB_MODULE(_native, m) {
     m.attr("version") = ACEP_VERSION;
     m.attr("sanitizers") = ACEP_SANITIZE;
     acep::bind_vm(m);
+    acep::bind_order(m);
     acep::bind_session(m);
 }
