@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 __all__ = ["AcepError", "DataError", "EngineError", "QueryError", "SnapshotError", "suggest"]
@@ -122,6 +121,8 @@ def suggest(name: str, known: Iterable[str]) -> str | None:
     >>> suggest("pirce", ["price", "volume"])
     'did you mean `price`?'
     """
+    import difflib  # for mistakes alone
+
     names = list(known)
     close = difflib.get_close_matches(name, names, n=2, cutoff=0.6)
     if close:

@@ -54,6 +54,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _command(name: str) -> Callable[[argparse.Namespace], None]:
+    if name != "replay" and "numpy" not in sys.modules:
+        # NumPy is loaded for its arrays, not for linear algebra: the threads for that, one a core, take longer to start
+        # than a small file to match. Spark decides for itself.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     run: Callable[[argparse.Namespace], None] = importlib.import_module(f"acep.cli.{name}").run
     return run
 

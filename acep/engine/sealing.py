@@ -6,7 +6,6 @@ of the old state is lost.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import struct
 import zlib
@@ -23,6 +22,8 @@ LIMIT = 2**32
 
 
 def _digest(data: bytes) -> bytes:
+    import hashlib  # loads OpenSSL, which matching does not need
+
     return hashlib.blake2b(data, digest_size=16).digest()
 
 

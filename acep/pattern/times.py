@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from datetime import UTC, datetime, timedelta
@@ -68,6 +67,8 @@ def unit_ns(name: str) -> int:
         raise QueryError("`m` could be minutes or months", hint="write `min` for minutes")
     if key in ("month", "months", "mon", "year", "years", "y"):
         raise QueryError(f"a {key.rstrip('s')} has no fixed length", hint="write days or weeks")
+    import difflib  # for mistakes alone
+
     close = difflib.get_close_matches(key[:40], UNITS, n=1)
     hint = f"did you mean `{close[0]}`?" if close else "the units are ns, us, ms, s, min, h, d and w"
     raise QueryError(f"unknown unit `{name[:40]}`", hint=hint)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 from acep.automaton.arcs import Arcs, compose
 from acep.automaton.registers import Program, assemble
@@ -59,7 +59,6 @@ class Plan:
     returns: tuple[tuple[str, Compiled], ...]
     return_kinds: tuple[Kind, ...]
     sources: tuple[tuple[Plan, str], ...]
-    fingerprint: str
 
     @property
     def strict(self) -> bool:
@@ -67,6 +66,23 @@ class Plan:
         return self.query.strategy is Strategy.STRICT_CONTIGUITY or (
             self.query.strategy is Strategy.PARTITION_CONTIGUITY and not self.keys
         )
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The same for two plans that understand each other's state."""
+        import hashlib  # loads OpenSSL, for snapshots alone
+
+        schema = self.schema
+        text = "\n".join(
+            (
+                canonical(self.query),
+                repr(schema.tick_ns),
+                repr([(n, schema.kind(n)) for n in (*self.row, *self.keys)]),
+                schema.ts,
+                str(schema.type),
+            )
+        )
+        return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]
 
 
 def compile_query(query: Query, schema: Schema) -> Plan:
@@ -125,15 +141,6 @@ def _compile(query: Query, schema: Schema) -> Plan:
     if sources:
         columns = tuple(sorted({c for p, _ in sources for c in p.columns}))
     kleene = frozenset(letter.var for letter in automaton.letters if letter.kleene is not None)
-    text = "\n".join(
-        (
-            canonical(query),
-            repr(schema.tick_ns),
-            repr([(n, schema.kind(n)) for n in (*row, *keys)]),
-            schema.ts,
-            str(schema.type),
-        )
-    )
     return Plan(
         query=query,
         schema=schema,
@@ -152,7 +159,6 @@ def _compile(query: Query, schema: Schema) -> Plan:
         returns=returns,
         return_kinds=tuple(_column_kind(kind) for _, _, kind in named),
         sources=sources,
-        fingerprint=hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32],
     )
 
 
