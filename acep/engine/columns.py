@@ -146,9 +146,10 @@ def column_of(name: str, column: pa.ChunkedArray, kind: Kind, tick_ns: Fraction 
             hint="give every batch the same types",
         )
     if nothing:
-        held = np.float64 if kind is Kind.FLOAT else np.int64
+        held: Any = np.float64 if kind is Kind.FLOAT else np.int64
         texts: list[str] | None = [] if kind is Kind.STRING else None
-        return Column(kind, np.zeros(len(column), held), np.zeros(len(column), np.uint8), texts)
+        valid = np.zeros(len(column), np.uint8) if len(column) else None
+        return Column(kind, np.zeros(len(column), held), valid, texts)
     if kind is Kind.STRING:
         try:
             return _texts(_decoded(column, keep_dictionary=True))

@@ -123,16 +123,18 @@ class Stream:
         if not len(batch):
             return
         ts, order = batch.ts, batch.order
-        newest = self._newest
-        before = np.concatenate([ts[:1] if newest is None else [newest[0]], ts[:-1]])
-        older = ts < before
+        older = np.zeros(len(batch), bool)
+        older[1:] = ts[1:] < ts[:-1]
         if order is not None:
-            tie = newest[1] if newest is not None and newest[1] is not None else order[0]
-            older |= (ts == before) & (order < np.concatenate([[tie], order[:-1]]))
+            older[1:] |= (ts[1:] == ts[:-1]) & (order[1:] < order[:-1])
+        if (newest := self._newest) is not None:  # in Python's integers: a clock may have passed all of 64 bits
+            tied = order is not None and newest[1] is not None and int(order[0]) < newest[1]
+            older[0] = int(ts[0]) < newest[0] or (int(ts[0]) == newest[0] and tied)
         if older.any():
             i = int(np.argmax(older))
+            seen = ts[i - 1] if i or newest is None else newest[0]
             raise DataError(
-                f"event {i} of the batch (ts {ts[i]}) is older than what was seen before (ts {before[i]})",
+                f"event {i} of the batch (ts {ts[i]}) is older than what was seen before (ts {seen})",
                 hint="push batches in order of time",
             )
         self._newest = (int(ts[-1]), None if order is None else int(order[-1]))

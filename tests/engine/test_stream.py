@@ -90,6 +90,20 @@ def test_a_tie_is_older_by_its_order() -> None:
         stream.push(replace(one, order=np.array([6])))
 
 
+def test_order_is_seen_between_batches_within_one_and_at_the_end_of_time() -> None:
+    last = 2**63 - 1
+    stream = Stream([plan("PATTERN SEQ(A a, B b) WITHIN 9")], "reference")
+    tied = events("A5 A5 A6")
+    stream.push(replace(tied, order=np.array([7, 7, 1])))
+    with pytest.raises(acep.DataError, match=r"event 1 of the batch \(ts 6\) is older .* \(ts 6\)"):
+        stream.push(replace(events("A6 A6"), order=np.array([2, 1])))
+    stream.advance(last - 1)
+    assert ids(stream.push(events(f"A{last}", first=3))) == [[]]
+    stream.advance(last)
+    with pytest.raises(acep.DataError, match=rf"event 0 of the batch \(ts {last}\) is older .* \(ts {last + 1}\)"):
+        stream.push(events(f"B{last}", first=4))
+
+
 def test_idle_keys_are_freed() -> None:
     stream = Stream([plan("PATTERN SEQ(A a, ~C c, B b, ~D d) WHERE [k] WITHIN 10")], "reference")
     (plain,) = stream._cores

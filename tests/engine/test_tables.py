@@ -275,6 +275,11 @@ def test_ids_that_differ(ids: list[Any]) -> None:
     assert events_of(table, schema_of(table.schema, id="n"), ()).ids == ids
 
 
+def test_no_events_have_no_null_among_their_ids() -> None:
+    table = pa.table({"ts": pa.array([], pa.int64()), "n": pa.nulls(0)})
+    assert events_of(table, schema_of(table.schema, id="n"), ()).ids == []
+
+
 def test_batches_must_keep_their_types() -> None:
     schema = schema_of(pa.schema({"ts": pa.int64(), "x": pa.float64(), "n": pa.int64()}))
     ints = pa.table({"ts": [1], "x": [1], "n": [1]})
