@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
@@ -63,6 +64,7 @@ class NativeSession:
         ids = batch.ids
         if not len(batch):
             return
+        self._release()  # what was found before has been taken
         self.clock = int(batch.ts[-1])
         if isinstance(ids, list):
             self._names.append((self._events, np.array(ids, dtype=object), self.clock))
@@ -71,7 +73,6 @@ class NativeSession:
         types, valid = (None, None) if batch.types is None else self._column(batch.types)
         columns = [self._named(batch, name, derived) for name, derived in self._shared.columns.items()]
         self._session.push(batch.ts, types, valid, ids, columns)
-        self._release()
 
     def advance(self, clock: int) -> None:
         """No event with ``ts <= clock`` will come any more."""
@@ -129,6 +130,40 @@ class NativeSession:
         """The codes of texts that are keys of partitions; among them words of other kinds, which do no harm."""
         keys = [self._session.keys(table) for table in range(len(self._shared.keys))]
         return np.unique(np.concatenate(keys))
+
+    # State ------------------------------------------------------------------------------------------
+
+    def dump(self) -> dict[str, Any]:
+        """The whole state as JSON-like data."""
+        codes = range(self._texts.capacity)
+        held = [self._texts.text(code) if self._texts.known(code) else None for code in codes]
+        return {
+            "core": base64.b64encode(self._session.dump()).decode("ascii"),
+            "texts": held,
+            "seen": self._seen[: len(held)].tolist(),
+            "names": [[first, texts.tolist(), ts] for first, texts, ts in self._names],
+            "events": self._events,
+            "clock": self.clock,
+            "kept": self._kept,
+        }
+
+    def load(self, data: Any) -> None:
+        """Fill a new session from :meth:`dump`. Raises :class:`ValueError`, :class:`TypeError` or
+        :class:`KeyError` for what is no such state."""
+        texts = data["texts"]
+        for code, text in enumerate(texts):
+            if self._texts.intern(f"\0{code}" if text is None else text) != code:
+                raise ValueError("texts")
+        gone = [code for code, text in enumerate(texts) if text is None]
+        self._texts.release(_words(gone))
+        seen = _words(data["seen"])
+        self._seen = np.concatenate([seen, np.zeros(max(0, len(texts) - len(seen)), np.int64)])
+        for first, names, ts in data["names"]:
+            self._names.append((int(first), np.array([str(name) for name in names], dtype=object), int(ts)))
+        self._events = int(data["events"])
+        self.clock = None if data["clock"] is None else int(data["clock"])
+        self._kept = int(data["kept"])
+        self._session.load(base64.b64decode(data["core"], validate=True))
 
     # Columns ----------------------------------------------------------------------------------------
 
