@@ -47,7 +47,7 @@ export ACEP_CASES
 
 .DEFAULT_GOAL := help
 
-.PHONY: FORCE help venv native test sanitize lint types format demo test-lower-bounds test-wheel wheel clean
+.PHONY: FORCE help venv native test sanitize lint types format demo test-lower-bounds test-wheel wheel bench bench-peers clean
 
 FORCE:
 
@@ -147,6 +147,22 @@ wheel: $(STAMP)  ## build the wheel into dist/
 	rm -rf dist
 	ACEP_REQUIRE_NATIVE=1 $(BIN)/python -m build --wheel --outdir dist .
 
+# What is measured, and how to read it: docs/benchmarks.md. BENCH_ARGS='w1 w2 --limit 5' measures less.
+BENCH_ARGS ?=
+PEERS := .venv-peers
+
+bench: native  ## measure all workloads; the results go to docs/results/
+	$(BIN)/python -m experiments.bench $(BENCH_ARGS)
+
+bench-peers: native $(PEERS)/.installed  ## measure acep and its peers in one run; needs a JDK
+	$(BIN)/python -m experiments.peers --environment $(PEERS) $(BENCH_ARGS)
+
+# The peers' jars alone are wanted: what their packages depend on would not fit with what acep needs.
+$(PEERS)/.installed: experiments/peers/requirements.txt
+	$(PYTHON) -m venv --clear $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --no-deps -r experiments/peers/requirements.txt
+	touch $@
+
 clean:  ## remove everything that was made
-	rm -rf $(VENV) $(LOWEST) $(BARE) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) $(BARE) $(PEERS) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find acep learning sketches tests -name __pycache__ -type d -prune -exec rm -rf {} +

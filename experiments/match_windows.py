@@ -68,7 +68,7 @@ def match_windows() -> Iterable[Workload]:
             f"two shares rise, interleaved, then a third one falls, skip till next match, within {minutes} min",
             _stock,
             (_pnyse(minutes),),
-            small=4_000,
+            small=2_000,
             file="stock_min_bars",
         )
     for rows in SIZES:

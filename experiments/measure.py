@@ -29,7 +29,7 @@ REPEATS = 3
 @dataclass(frozen=True)
 class Measured:
     """``rows`` of the workload's ``of`` events were matched ``runs`` times; ``seconds`` (wall) and ``cpu`` (processor
-    time) are those of the best run, ``spread`` is how much longer the worst one took, as a share. ``peak`` is the memory
+    time) are those of the best run, ``spread`` is how much longer the worst one took, as a share. ``peak``: the memory
     that the first run at that size took besides the stream, in bytes. ``expected``: the matches counted without an
     engine, where they can be. ``error``: why there is no result."""
 

@@ -51,7 +51,7 @@ def _stock(
         (query.text(),),
         output=output,
         counted=(lambda table, _: counting.stock_runs(table, query)) if countable else None,
-        small=4_000,
+        small=4_000 if query.window < 1_000 else 2_500,
         stock=query if output == "matches" else None,
     )
 
@@ -104,7 +104,7 @@ def _main() -> Iterable[Workload]:
             (sequence("ABCD", within),),
             output=output,
             counted=_any("ABCD", within),
-            small=200 if within < 10_000 else 0,
+            small=120 if within < 10_000 else 0,
         )
     yield Workload(
         "v-shape",
@@ -158,7 +158,7 @@ def _growth() -> Iterable[Workload]:
             (sequence("ABC", within),),
             output="count",
             counted=_any("ABC", within),
-            small=300,
+            small=200,
         )
     for keys in (1, 10, 100, 1_000, 10_000):
         yield Workload(

@@ -1,0 +1,1 @@
+"""Other engines on the same workloads, on one core, in the same run as acep."""

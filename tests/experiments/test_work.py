@@ -1,0 +1,68 @@
+"""Small streams of every workload: as many matches as are counted without an engine, and no more work than before.
+
+What each engine did is in ``tests/golden/work.json``. Where less work is meant to be the measure from now on, or a
+workload is new, write it again and read the difference:
+
+    ACEP_GOLDEN=write python -m pytest -n 0 tests/experiments/test_work.py
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from experiments.backtrack import backtrack
+from experiments.workload import Workload, run
+from experiments.workloads import WORKLOADS
+
+# Every engine whose work is held to what it was; one more needs a run with ACEP_GOLDEN=write.
+ENGINES = ("reference",)
+GOLDEN = Path(__file__).parents[1] / "golden" / "work.json"
+WRITE = os.environ.get("ACEP_GOLDEN") == "write"
+MORE = 1.02
+
+SMALL = [one for one in WORKLOADS.values() if one.small]
+
+
+def golden() -> dict[str, dict[str, dict[str, int | None]]]:
+    held: dict[str, dict[str, dict[str, int | None]]] = json.loads(GOLDEN.read_text()) if GOLDEN.is_file() else {}
+    return held
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("workload", SMALL, ids=lambda one: one.name)
+def test_matches_and_work(workload: Workload, engine: str, data: Callable[[str], Path]) -> None:
+    if workload.file:
+        data(workload.file)
+    table = workload.events().slice(0, workload.small)
+    done = run(workload, table, engine)
+    if workload.counted is not None:
+        assert done.matches == workload.expected(table)
+    elif workload.stock is not None:
+        assert done.matches == len(backtrack(table, workload.stock).matches)
+    did = {"matches": done.matches, "touches": done.touches, "nodes": done.nodes}
+    if WRITE:
+        held = golden()
+        held.setdefault(engine, {})[workload.name] = did
+        names = [name for name in WORKLOADS if any(name in of for of in held.values())]
+        ordered = {of: {name: held[of][name] for name in names if name in held[of]} for of in sorted(held)}
+        GOLDEN.write_text(json.dumps(ordered, indent=1) + "\n")
+        return
+    before = golden().get(engine, {}).get(workload.name)
+    assert before is not None, f"nothing is known of {workload.name} on {engine}: write {GOLDEN.name}"
+    assert did["matches"] == before["matches"]
+    for name in ("touches", "nodes"):
+        now, then = did[name], before[name]
+        assert (now is None) == (then is None), f"{name}: {now}, and {then} before"
+        assert now is None or then is None or now <= MORE * then, f"{name}: {now:,}, and {then:,} before"
+
+
+def test_no_golden_of_what_is_gone() -> None:
+    """Where a stream is missing its workloads are too, so only an engine can be gone here, or a generated stream."""
+    kept = {name for of in golden().values() for name in of}
+    assert set(golden()) == set(ENGINES)
+    assert {name for name in kept if name.split("-")[0] not in ("pseq", "pset", "ponco", "pnyse")} <= set(WORKLOADS)
