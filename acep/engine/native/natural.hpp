@@ -1,0 +1,60 @@
+// Natural numbers of any size, for counts of matches: as many as there are, exactly.
+#pragma once
+
+#include <bit>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace acep {
+
+// NaturalView of 64 bits, the least first; the last is not 0, and zero has none.
+using Natural = std::vector<uint64_t>;
+using NaturalView = std::span<const uint64_t>;
+
+// a += b
+inline void increase(Natural& a, NaturalView b) {
+    if (a.size() < b.size()) a.resize(b.size());
+    bool carry = false;
+    for (size_t i = 0; i < a.size() && (carry || i < b.size()); ++i) {
+        const bool over = __builtin_add_overflow(a[i], i < b.size() ? b[i] : 0, &a[i]);
+        carry = __builtin_add_overflow(a[i], uint64_t{carry}, &a[i]) || over;
+    }
+    if (carry) a.push_back(1);
+}
+
+// a -= b, which is not to be negative.
+inline void decrease(Natural& a, NaturalView b) {
+    bool borrow = false;
+    for (size_t i = 0; i < a.size() && (borrow || i < b.size()); ++i) {
+        const bool under = __builtin_sub_overflow(a[i], i < b.size() ? b[i] : 0, &a[i]);
+        borrow = __builtin_sub_overflow(a[i], uint64_t{borrow}, &a[i]) || under;
+    }
+    while (!a.empty() && a.back() == 0) a.pop_back();
+}
+
+inline std::strong_ordering compare(NaturalView a, NaturalView b) {
+    if (a.size() != b.size()) return a.size() <=> b.size();
+    for (size_t i = a.size(); i-- > 0;) {
+        if (a[i] != b[i]) return a[i] <=> b[i];
+    }
+    return std::strong_ordering::equal;
+}
+
+// A number below `end`, which is not 0, each with the same probability. `random` gives words of 64 random bits.
+template <class Random>
+Natural below(NaturalView end, Random&& random) {
+    const auto bits = std::bit_width(end.back());
+    Natural found(end.size());
+    do {
+        found.resize(end.size());
+        for (uint64_t& word : found) word = random();
+        found.back() &= ~uint64_t{0} >> (64 - bits);
+        while (!found.empty() && found.back() == 0) found.pop_back();
+    } while (compare(found, end) >= 0);
+    return found;
+}
+
+}  // namespace acep
