@@ -69,8 +69,10 @@ def measured(workload: Workload, engine: str, limit: float, scale: float) -> Mea
         done = subprocess.run(command, capture_output=True, text=True, timeout=20 * limit + 120, check=False)  # noqa: S603
     except subprocess.TimeoutExpired:
         return Measured(workload.name, engine, error="did not finish")
+    if done.returncode < 0:
+        return Measured(workload.name, engine, error=f"killed by signal {-done.returncode}")
     if done.returncode:
-        return Measured(workload.name, engine, error=(done.stderr.strip().splitlines() or ["killed"])[-1])
+        return Measured(workload.name, engine, error=(done.stderr.strip().splitlines() or ["no word why"])[-1])
     return Measured(**json.loads(done.stdout))
 
 

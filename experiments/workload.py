@@ -56,7 +56,7 @@ class Done:
 
 
 def run(workload: Workload, table: pa.Table, engine: str) -> Done:
-    """Match all queries of a workload on a table.
+    """Match all queries of a workload on a table; matches become an Arrow table.
 
     ``engine``: one of acep's, or ``backtrack``. Raises what :func:`acep.match` raises, and :class:`ValueError` where
     the backtrack algorithm does not know the query.
@@ -70,7 +70,8 @@ def run(workload: Workload, table: pa.Table, engine: str) -> Done:
     told = True
     for text in workload.queries:
         result: Any = acep.match(table, acep.parse(text), output=workload.output, engine=engine)
-        matches += result if isinstance(result, int) else len(result)
+        # Matches may be enumerated only when they are looked at: here they are all made, as a table.
+        matches += result if isinstance(result, int) else result.to_arrow().num_rows
         report: acep.Report | None = getattr(result, "report", None)
         told = told and report is not None
         if report is not None:
