@@ -37,7 +37,7 @@ class BlockProgram:
 def operations() -> list[tuple[str, int]]: ...  # by number: name, how many slots it reads
 def divide(high: int, low: int, denominator: int) -> float: ...  # (high * 2**64 + low) / denominator
 
-# The permutation that puts matches in order by (end, ids, ranks of vars), equal ones as they come; None: they are in order.
+# The permutation that puts matches in order by (end, ids, ranks of vars), equal ones as they come; None: they are so.
 # Match i has the events offsets[i] to offsets[i + 1]; ranks: of each variable, by name.
 def output_order(
     end: Words, offsets: Words, ids: Words, vars: NDArray[np.uint16], ranks: NDArray[np.uint16]

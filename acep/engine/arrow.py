@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from acep.engine.batch import Column
 from acep.engine.columns import UNIT_NS
 from acep.engine.found import Found
+from acep.engine.found_columns import FoundColumns, longest_text
 from acep.engine.matches import Bundle, Matches, Point, whole
 from acep.engine.tables import attribute_tick, time_types
 from acep.engine.times import time_type
+from acep.pattern.expressions import Value
 from acep.plan.schema import Kind, Schema
 
-__all__ = ["groups_table", "matches_table", "without_maps"]
+__all__ = ["column_array", "groups_table", "matches_table", "without_maps"]
+
+PART = 1 << 22
+INT32 = 2**31 - 1
 
 TYPES = {
     Kind.BOOL: pa.bool_(),
@@ -45,20 +52,60 @@ def matches_table(matches: Matches) -> pa.Table:
               child 0, item: int64
     bundle: int64
     """
-    found, schema = matches.found, matches.schema
+    found = matches.found
+    if isinstance(found, FoundColumns):
+        fractional = bool((found.error % found.scale).any())
+    else:
+        fractional = any(one.error != int(one.error) for one in found)
+    parts = [_table(part, matches, fractional) for part in _parts(found)]
+    return parts[0] if len(parts) == 1 else pa.concat_tables(parts, promote_options="default")
+
+
+def _parts(found: Sequence[Found]) -> Iterator[Sequence[Found]]:
+    """Matches in parts so small that Arrow's offsets, which are int32, hold their ids and texts; one part at least."""
+    if isinstance(found, FoundColumns):
+        ends, longest = found.offsets[1:], longest_text(found)
+    else:
+        ends, longest = np.cumsum([sum(len(ids) for _, ids in one.bindings) for one in found], dtype=np.int64), 1
+    limit = max(min(PART, INT32 // (4 * longest)), 1)
+    begin, bound = 0, 0
+    while begin < len(found):
+        stop = min(int(np.searchsorted(ends, bound + limit, "right")), begin + limit)
+        stop = max(stop, begin + 1)
+        yield found[begin:stop]
+        begin, bound = stop, int(ends[stop - 1])
+    if not len(found):
+        yield found
+
+
+def _table(found: Sequence[Found], matches: Matches, fractional: bool) -> pa.Table:
+    schema, times = matches.schema, ("start", "end", "bundle")
+    keys: Sequence[list[Value] | Column]
+    values: Sequence[list[Value] | Column]
+    if isinstance(found, FoundColumns):
+        keys, values = found.keys, found.values
+        ticks = {name: pa.array(getattr(found, name)) for name in times}
+        errors: Any = found.error / found.scale if fractional else found.error // found.scale
+        bindings = _bindings_of_columns(found, schema)
+    else:
+        keys = [[one.key[i] for one in found] for i in range(len(matches.keys))]
+        values = [[one.values[i] for one in found] for i in range(len(matches.returns))]
+        ticks = {name: pa.array([getattr(one, name) for one in found], pa.int64()) for name in times}
+        errors = [whole(one.error) for one in found]
+        bindings = _bindings_column(found, schema)
+    kinds = [schema.kind(key) for key in matches.keys]
+    fields = [_values_column(v, kind, schema, key) for v, kind, key in zip(keys, kinds, matches.keys, strict=True)]
     columns: dict[str, pa.Array] = {
-        "key": _key_column([one.key for one in found], matches.keys, schema),
-        "start": _time_column([one.start for one in found], schema, schema.ts),
-        "end": _time_column([one.end for one in found], schema, schema.ts),
-        "error": _error_column([whole(one.error) for one in found]),
-        "bindings": _bindings_column(found, schema),
-        "bundle": _time_column([one.bundle for one in found], schema, schema.ts),
+        "key": _struct(fields, matches.keys, len(found)),
+        "start": _time_column(ticks["start"], schema, schema.ts),
+        "end": _time_column(ticks["end"], schema, schema.ts),
+        "error": pa.array(errors, pa.float64() if fractional else pa.int64()),
+        "bindings": bindings,
+        "bundle": _time_column(ticks["bundle"], schema, schema.ts),
     }
     if matches.returns:
-        kinds = matches.return_kinds or (None,) * len(matches.returns)
-        fields = [
-            _values_column([one.values[i] for one in found], kind, schema, schema.ts) for i, kind in enumerate(kinds)
-        ]
+        given = matches.return_kinds or (None,) * len(matches.returns)
+        fields = [_values_column(v, kind, schema, schema.ts) for v, kind in zip(values, given, strict=True)]
         columns["values"] = pa.StructArray.from_arrays(fields, names=list(matches.returns))
     return pa.table(columns)
 
@@ -105,40 +152,70 @@ def _named_keys(named: list[dict[str, Any]], keys: tuple[str, ...], schema: Sche
     return _struct(fields, keys, len(named))
 
 
-def _key_column(rows: list[tuple[Any, ...]], keys: tuple[str, ...], schema: Schema) -> pa.Array:
-    fields = [_values_column([row[i] for row in rows], schema.kind(k), schema, k) for i, k in enumerate(keys)]
-    return _struct(fields, keys, len(rows))
-
-
 def _struct(fields: list[pa.Array], names: tuple[str, ...], size: int) -> pa.Array:
     if not names:
-        return pa.array([{}] * size, pa.struct([]))
+        return pa.Array.from_buffers(pa.struct([]), size, [None])
     return pa.StructArray.from_arrays(fields, names=list(names))
 
 
-def _values_column(values: list[Any], kind: Kind | None, schema: Schema, column: str) -> pa.Array:
-    if kind is Kind.TIMESTAMP:
-        return _time_column(values, schema, column)
-    return pa.array(values, TYPES.get(kind) if kind else None)
+def _values_column(values: list[Value] | Column, kind: Kind | None, schema: Schema, column: str) -> pa.Array:
+    held = pa.int64() if kind is Kind.TIMESTAMP else TYPES.get(kind) if kind else None
+    if isinstance(values, Column):
+        array = column_array(values)
+        array = array if held is None else array.cast(held)
+    else:
+        array = pa.array(values, held)
+    return _time_column(array, schema, column) if kind is Kind.TIMESTAMP else array
 
 
-def _time_column(ticks: list[int | None], schema: Schema, column: str) -> pa.Array:
+def column_array(column: Column) -> pa.Array:
+    """A column as Arrow has it, timestamps as integers.
+
+    >>> column_array(Column(Kind.STRING, np.array([1, 0]), np.array([1, 0], np.uint8), ["a", "b"])).to_pylist()
+    ['b', None]
+    """
+    null = None if column.valid is None else column.valid == 0
+    if column.kind is Kind.BOOL:
+        return pa.array(column.values.astype(bool), mask=null)
+    array = pa.array(column.values, mask=null)
+    return pa.array(column.texts or [], pa.string()).take(array) if column.kind is Kind.STRING else array
+
+
+def _time_column(ticks: pa.Array, schema: Schema, column: str) -> pa.Array:
     """Ticks as the type that the time column has in the input, or a timestamp where that is unknown."""
     tick = attribute_tick(schema) if column != schema.ts or schema.instants else None
     held = time_types(schema).get(column, time_type(tick))
     if pa.types.is_integer(held) or tick is None:
-        return pa.array(ticks, held if pa.types.is_integer(held) else pa.int64())
+        return ticks.cast(held) if pa.types.is_integer(held) else ticks
     unit = UNIT_NS["d"] if pa.types.is_date32(held) else UNIT_NS["ms" if pa.types.is_date64(held) else held.unit]
     factor = tick / Fraction(unit)
-    numbers = [None if t is None else t * factor.numerator // factor.denominator for t in ticks]
-    if pa.types.is_date32(held):
-        return pa.array(numbers, pa.int32()).cast(held)
-    return pa.array(numbers, pa.int64()).cast(held)
+    if factor != 1:
+        scaled = pc.multiply_checked(ticks.fill_null(0), factor.numerator).to_numpy() // factor.denominator
+        ticks = pa.array(scaled, mask=ticks.is_null().to_numpy(zero_copy_only=False))
+    return ticks.cast(pa.int32()).cast(held) if pa.types.is_date32(held) else ticks.cast(held)
 
 
 def _error_column(errors: list[int | float]) -> pa.Array:
     fractional = any(isinstance(e, float) for e in errors)
     return pa.array(errors, pa.float64() if fractional else pa.int64())
+
+
+def _bindings_of_columns(found: FoundColumns, schema: Schema) -> pa.Array:
+    ids, codes = found.ids, found.vars
+    begins = np.zeros(len(codes) + 1, bool)
+    begins[found.offsets] = True
+    if ((codes[1:] < codes[:-1]) & ~begins[1:-1]).any():
+        owners = np.repeat(np.arange(len(found)), np.diff(found.offsets))
+        order = np.lexsort((codes, owners))
+        ids, codes = ids[order], codes[order]
+    # Runs of events of one match and variable: where they begin, and how many there are before each event.
+    begins[1:-1] |= codes[1:] != codes[:-1]
+    runs = np.flatnonzero(begins[:-1])
+    before = np.concatenate([[0], np.cumsum(begins[:-1])])
+    items = pa.array(ids if len(ids) else [], _id_type(schema))
+    names = pa.array(found.variables, pa.string()).take(pa.array(codes[runs]))
+    lists = pa.ListArray.from_arrays(_int32(np.append(runs, len(codes))), items)
+    return pa.MapArray.from_arrays(_int32(before[found.offsets]), names, lists)
 
 
 def _bindings_column(found: Sequence[Found], schema: Schema) -> pa.Array:
@@ -151,10 +228,13 @@ def _bindings_column(found: Sequence[Found], schema: Schema) -> pa.Array:
             ids.extend(bound)
             inner.append(len(ids))
         outer.append(len(names))
-    text = schema.id is not None and schema.kind(schema.id) is Kind.STRING
-    items = pa.ListArray.from_arrays(_offsets(inner), pa.array(ids, pa.string() if text else pa.int64()))
-    return pa.MapArray.from_arrays(_offsets(outer), pa.array(names, pa.string()), items)
+    items = pa.ListArray.from_arrays(_int32(inner), pa.array(ids, _id_type(schema)))
+    return pa.MapArray.from_arrays(_int32(outer), pa.array(names, pa.string()), items)
 
 
-def _offsets(offsets: Iterable[int]) -> pa.Array:
-    return pa.array(np.fromiter(offsets, np.int32))
+def _id_type(schema: Schema) -> pa.DataType:
+    return pa.string() if schema.id is not None and schema.kind(schema.id) is Kind.STRING else pa.int64()
+
+
+def _int32(offsets: Any) -> pa.Array:
+    return pa.array(offsets, pa.int64()).cast(pa.int32())

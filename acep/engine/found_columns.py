@@ -156,6 +156,13 @@ def _listed(column: Column, rows: slice) -> list[Value]:
     return [v if ok else None for v, ok in zip(values, valid, strict=True)]
 
 
+def longest_text(found: FoundColumns) -> int:
+    """The length of the longest text in columns of matches, 1 at least."""
+    texts = [c.texts for c in (*found.keys, *found.values) if c.texts]
+    ids = found.ids if found.ids.dtype == object else ()
+    return max((len(text) for some in (found.variables, ids, *texts) for text in some), default=0) or 1
+
+
 # Several ----------------------------------------------------------------------------------------
 
 
@@ -219,8 +226,7 @@ def _places(found: FoundColumns) -> Ints | None:
         texts = ids.tolist()
         rank_of = {text: rank for rank, text in enumerate(sorted(set(texts)))}
         ids = np.fromiter((rank_of[text] for text in texts), np.int64, len(texts))
-    core = native()
-    order = core.output_order if core is not None else order_in_python
+    order = getattr(native(), "output_order", order_in_python)
     places: Ints | None = order(found.end, found.offsets, ids, found.vars, ranks)
     return places
 

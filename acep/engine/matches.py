@@ -9,6 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, overload
 
 from acep.engine.found import Found, Id
+from acep.engine.grouping import group_number, grouped
 from acep.engine.report import Report
 from acep.engine.tables import key_to_input, ticks_to_input
 from acep.plan.schema import Kind, Schema
@@ -173,16 +174,10 @@ class Matches(Sequence[Match]):
         >>> Matches.from_found(ends, schema=Schema(())).bundles()
         [Bundle(key={}, start=5, end=7, matches=2, best=0)]
         """
-        grouped: dict[tuple[tuple[Any, ...], int], list[Any]] = {}
-        for one in self.found:
-            group = grouped.setdefault((one.key, one.bundle), [one.end, 0, one.error])
-            group[0] = max(group[0], one.end)
-            group[1] += 1
-            group[2] = min(group[2], one.error)
         out = []
-        for (key, first), (last, number, best) in sorted(grouped.items(), key=lambda item: item[0][1]):
-            start, end = ticks_to_input((first, last), self.schema)
-            out.append(Bundle(self._key(key), start, end, number, whole(best)))
+        for group in grouped(self.found, "bundle"):
+            start, end = ticks_to_input((group.first, group.last), self.schema)
+            out.append(Bundle(self._key(group.key), start, end, group.matches, whole(group.best)))
         return out
 
     def points(self) -> list[Point]:
@@ -192,13 +187,9 @@ class Matches(Sequence[Match]):
         >>> Matches.from_found(ends, schema=Schema(())).points()
         [Point(key={}, point=5, best=1)]
         """
-        grouped: dict[tuple[tuple[Any, ...], int], Any] = {}
-        for one in self.found:
-            at = (one.key, one.end)
-            grouped[at] = min(grouped.get(at, one.error), one.error)
-        ordered = sorted(grouped.items(), key=lambda item: item[0][1])
         return [
-            Point(self._key(key), ticks_to_input([end], self.schema)[0], whole(best)) for (key, end), best in ordered
+            Point(self._key(group.key), ticks_to_input([group.last], self.schema)[0], whole(group.best))
+            for group in grouped(self.found, "end")
         ]
 
     def to_arrow(self) -> pa.Table:
@@ -252,9 +243,9 @@ class Matches(Sequence[Match]):
 
 def _title(matches: Matches) -> str:
     number = len(matches)
-    bundles = len({(one.key, one.bundle) for one in matches.found})
     if not number:
         return "no matches"
+    bundles = group_number(matches.found)
     return f"{number:,} match{'es' if number > 1 else ''} in {bundles:,} bundle{'s' if bundles > 1 else ''}"
 
 

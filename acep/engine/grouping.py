@@ -1,0 +1,92 @@
+"""Matches of one partition taken together: by bundle, or by match point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from acep.engine.found import Found
+from acep.engine.found_columns import FoundColumns, unscaled
+from acep.pattern.expressions import Value
+from acep.plan.schema import Kind
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Group", "group_number", "grouped"]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Matches of a partition: its ``key``, the ``first`` and ``last`` match point (ticks), how many there are, and the
+    least error among them."""
+
+    key: tuple[Value, ...]
+    first: int
+    last: int
+    matches: int
+    best: int | Fraction
+
+
+def grouped(found: Sequence[Found], by: str) -> list[Group]:
+    """The groups of matches with the same key and the same ``by`` (``"bundle"`` or ``"end"``), in order of that.
+
+    >>> grouped([Found((), 1, end, error, (), 5) for end, error in ((5, 1), (7, 0))], "bundle")
+    [Group(key=(), first=5, last=7, matches=2, best=0)]
+    """
+    if isinstance(found, FoundColumns):
+        return _groups_of_columns(found, by)
+    groups: dict[tuple[tuple[Value, ...], int], list[Any]] = {}
+    for one in found:
+        group = groups.setdefault((one.key, getattr(one, by)), [one.end, 0, one.error])
+        group[0] = max(group[0], one.end)
+        group[1] += 1
+        group[2] = min(group[2], one.error)
+    return [Group(key, first, *rest) for (key, first), rest in sorted(groups.items(), key=lambda item: item[0][1])]
+
+
+def group_number(found: Sequence[Found]) -> int:
+    """How many bundles there are."""
+    if isinstance(found, FoundColumns):
+        table, names = _keyed(found, "bundle")
+        return int(table.group_by(names).aggregate([]).num_rows)
+    return len({(one.key, one.bundle) for one in found})
+
+
+def _groups_of_columns(found: FoundColumns, by: str) -> list[Group]:
+    table, names = _keyed(found, by)
+    wanted = [("last", "max"), ("last", "count"), ("error", "min"), ("row", "min")]
+    groups = table.group_by(names).aggregate(wanted)
+    first, last, number, error, row = (
+        groups.column(name).to_numpy() for name in ("by", "last_max", "last_count", "error_min", "row_min")
+    )
+    order = np.lexsort((row, first))
+    keys = [column.at(row[order]).to_list() for column in found.keys]
+    rows = zip(*(c[order].tolist() for c in (first, last, number, error)), strict=True)
+    return [
+        Group(tuple(k[i] for k in keys), begin, end, many, unscaled(best, found.scale))
+        for i, (begin, end, many, best) in enumerate(rows)
+    ]
+
+
+def _keyed(found: FoundColumns, by: str) -> tuple[pa.Table, list[str]]:
+    """``by``, keys of which equal ones are equal numbers, ``last``, ``error`` and ``row``; and what to group by."""
+    import pyarrow as pa
+
+    columns = {"by": pa.array(getattr(found, by))}
+    for i, column in enumerate(found.keys):
+        values: Any = column.values
+        if column.kind is Kind.STRING:
+            places: dict[str, int] = {}
+            codes = np.array([places.setdefault(text, len(places)) for text in column.texts or ()], np.int64)
+            values = codes[values] if len(codes) else values
+        elif column.kind is Kind.FLOAT:
+            values = values + 0.0  # -0.0 equals 0.0
+        columns[f"key{i}"] = pa.array(values, mask=None if column.valid is None else column.valid == 0)
+    names = list(columns)
+    columns |= {"last": pa.array(found.end), "error": pa.array(found.error), "row": pa.array(np.arange(len(found)))}
+    return pa.table(columns), names
