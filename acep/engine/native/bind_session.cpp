@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -9,6 +10,8 @@
 #include <optional>
 #include <stdexcept>
 
+#include "bind_output.hpp"
+#include "compressed.hpp"
 #include "merged.hpp"
 #include "nodes.hpp"
 #include "session.hpp"
@@ -24,15 +27,6 @@ namespace {
 
 using Words = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-template <class T, class Allocator>
-nb::object array(std::vector<T, Allocator>&& values) {
-    using Values = std::vector<T, Allocator>;
-    auto* held = new Values(std::move(values));
-    values = {};
-    nb::capsule owner(held, [](void* p) noexcept { delete static_cast<Values*>(p); });
-    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(held->data(), {held->size()}, owner));
-}
 
 std::vector<int64_t> vector_of(const Words& words) { return {words.data(), words.data() + words.shape(0)}; }
 
@@ -102,6 +96,8 @@ size_t add(Held& self, const std::string& engine, const nb::dict& arrays) {
         made = std::make_unique<NodeEngine>(std::move(checked), self.session->front(), partitions);
     } else if (engine == "merged") {
         made = std::make_unique<MergedEngine>(std::move(checked), self.session->front(), partitions);
+    } else if (engine == "compressed") {
+        made = std::make_unique<CompressedEngine>(std::move(checked), self.session->front(), partitions);
     } else {
         throw std::invalid_argument("there is no engine " + engine);
     }
@@ -149,21 +145,6 @@ MergedEngine& merged(Held& self, size_t engine) {
     return *found;
 }
 
-nb::dict take(Held& self, size_t engine) {
-    Output& o = self.engines.at(engine)->output();
-    nb::dict found;
-    found["start"] = array(std::move(o.start));
-    found["end"] = array(std::move(o.end));
-    found["error"] = array(std::move(o.error));
-    found["bundle"] = array(std::move(o.bundle));
-    found["keys"] = array(std::move(o.keys));
-    found["offsets"] = array(std::move(o.offsets));
-    found["ids"] = array(std::move(o.ids));
-    found["vars"] = array(std::move(o.vars));
-    o.offsets = {0};
-    return found;
-}
-
 }  // namespace
 
 void bind_session(nb::module_& m) {
@@ -174,7 +155,12 @@ void bind_session(nb::module_& m) {
         .def("push", &push, nb::arg("ts"), nb::arg("types").none(), nb::arg("types_valid").none(), nb::arg("ids").none(),
              nb::arg("columns"))
         .def("advance", [](Held& self, int64_t clock) { self.session->advance(clock); }, nb::arg("clock"))
-        .def("take", &take, nb::arg("engine"))
+        .def("take", [](Held& self, size_t engine) { return taken(self.engines.at(engine)->output()); }, nb::arg("engine"))
+        .def("take_compressed", [](Held& self, size_t engine, bool last) {
+            auto* found = dynamic_cast<CompressedEngine*>(self.engines.at(engine));
+            if (found == nullptr) throw std::invalid_argument("it is not the compressed engine");
+            return found->take(last);
+        }, nb::arg("engine"), nb::arg("last"))
         .def("set_lazy", [](Held& self, size_t engine, bool lazy) { merged(self, engine).set_lazy(lazy); }, nb::arg("engine"),
              nb::arg("lazy"))
         .def("more", [](Held& self, size_t engine, size_t most) {

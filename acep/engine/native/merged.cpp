@@ -10,7 +10,7 @@ Merger::Merger(const Tables& tables, const Front& front, bool one_partition)
 
 void Merger::advance(int64_t clock, const Ring<Root>& held) {
     if (!by_epoch()) return;
-    int64_t low = earliest(tables_.counted ? position_ : clock, tables_.span);
+    int64_t low = earliest(tables_.counted ? now_ : clock, tables_.span);
     if (!held.empty()) low = std::min(low, held[held.tail()].low);
     auto old = [&](const BoundEvent& e) { return (tables_.counted ? e.position : e.ts) < low; };
     while (!arena_.cells.empty() && old(arena_.events[arena_.cells[arena_.cells.tail()].event])) arena_.cells.drop();
@@ -28,6 +28,24 @@ void Merger::make_room(Ring<Root>& held, Cursor& cursor) {
     });
     for (Part& part : parts_) std::erase_if(part.live, [](const Live& live) { return live.chain.cell == NIL; });
     compact_at_ = std::max<uint32_t>(4096, 2 * arena_.cells.size());
+}
+
+Arena Merger::hand_over(bool last) {
+    Arena whole;
+    if (last) {
+        std::swap(whole, arena_);
+        parts_.clear();
+        return whole;
+    }
+    whole = arena_;
+    arena_.compact([&](auto&& visit) {
+        for (Part& part : parts_) {
+            const int64_t low = by_epoch() ? std::max(part.low, earliest(now_, tables_.span)) : part.low;
+            for (Live& live : part.live) visit(live.chain.cell, low);
+        }
+    });
+    for (Part& part : parts_) std::erase_if(part.live, [](const Live& live) { return live.chain.cell == NIL; });
+    return whole;
 }
 
 bool Merger::idle(uint32_t partition, int64_t clock) {

@@ -31,6 +31,8 @@ public:
     void advance(int64_t clock, const Ring<Root>& held);
     // Frees what cannot be reached where time does not tell, if enough has come since the last time.
     void make_room(Ring<Root>& held, Cursor& cursor);
+    // All cells and events, of which those stay here that later matches may need; after the `last` time none.
+    Arena hand_over(bool last);
     bool idle(uint32_t partition, int64_t clock);
     void forget(uint32_t partition) {
         if (partition < parts_.size()) parts_[partition] = Part{};
@@ -65,7 +67,7 @@ private:
     Arena arena_;
     std::vector<Part> parts_;
     std::vector<Made> made_;
-    int64_t position_ = 0;        // of the last event
+    int64_t now_ = 0;             // key of the last event
     uint32_t compact_at_ = 4096;  // number of cells
 
     template <class Give>
@@ -117,7 +119,7 @@ void Merger::event(uint32_t partition, const Event& event, Work& work, Give&& gi
     Part& part = parts_[partition];
     const int64_t own = key(event);
     part.low = earliest(own, tables_.span);
-    position_ = event.position;
+    now_ = own;
     if (tables_.contiguous()) {
         if (event.position != part.last + 1) part.live.clear();
         part.last = event.position;

@@ -66,6 +66,11 @@ public:
     template <bool shortens, class Arena_>
     size_t next(Arena_& arena, MatchWriter& writer, size_t most);
 
+    // Goes to one match of a root just opened: `passes(cell)` says whether all that is bound through a cell, which leads
+    // to a start in the window, is passed over.
+    template <class Passes>
+    void seek(const Arena& arena, Passes&& passes);
+
     // For compaction: calls f(cell, low) for the cells at which the walk goes on.
     template <class F>
     void visit(F&& f) {
@@ -96,6 +101,22 @@ private:
     std::vector<int64_t> ids_;
     std::vector<uint16_t> vars_;
 };
+
+template <class Passes>
+void Cursor::seek(const Arena& arena, Passes&& passes) {
+    while (at_ != NIL) {
+        const Cell& c = arena.cells[at_];
+        const bool more = c.below >= root_.low;
+        if (c.latest < root_.low || passes(c)) {
+            at_ = more ? c.next : NIL;
+            continue;
+        }
+        if (c.var != UNION && c.past == NIL) return;
+        if (more) stack_.push_back({at_, depth_});
+        if (c.var != UNION) put(depth_++, c.id, c.var);
+        at_ = c.past;
+    }
+}
 
 template <bool shortens, class Arena_>
 size_t Cursor::next(Arena_& arena, MatchWriter& writer, size_t most) {
@@ -149,7 +170,10 @@ size_t Cursor::next(Arena_& arena, MatchWriter& writer, size_t most) {
         auto& c = arena.cells[at];
         const bool more = c.below >= low;
         if (c.latest < low) {
-            if constexpr (shortens) *link = c.next;
+            if constexpr (shortens) {
+                *link = c.next;
+                if (link == &unlinked) link = &c.next;
+            }
             at = more ? c.next : NIL;
         } else if (c.var == UNION) {
             if (more) {

@@ -6,6 +6,7 @@ namespace nb = nanobind;
 
 namespace acep {
 void bind_order(nb::module_& m);
+void bind_merged(nb::module_& m);
 void bind_session(nb::module_& m);
 void bind_vm(nb::module_& m);
 }
@@ -17,5 +18,6 @@ NB_MODULE(_native, m) {
     m.attr("sanitizers") = ACEP_SANITIZE;
     acep::bind_vm(m);
     acep::bind_order(m);
+    acep::bind_merged(m);
     acep::bind_session(m);
 }

@@ -1,0 +1,37 @@
+// Columns of output as NumPy arrays, which own what they are made of.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <vector>
+
+#include "output.hpp"
+
+namespace acep {
+
+template <class T, class Allocator>
+nanobind::object array(std::vector<T, Allocator>&& values) {
+    using Values = std::vector<T, Allocator>;
+    auto* held = new Values(std::move(values));
+    values = {};
+    nanobind::capsule owner(held, [](void* p) noexcept { delete static_cast<Values*>(p); });
+    return nanobind::cast(nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>>(held->data(), {held->size()}, owner));
+}
+
+// What was written since the last time, column by column.
+inline nanobind::dict taken(Output& o) {
+    nanobind::dict found;
+    found["start"] = array(std::move(o.start));
+    found["end"] = array(std::move(o.end));
+    found["error"] = array(std::move(o.error));
+    found["bundle"] = array(std::move(o.bundle));
+    found["keys"] = array(std::move(o.keys));
+    found["offsets"] = array(std::move(o.offsets));
+    found["ids"] = array(std::move(o.ids));
+    found["vars"] = array(std::move(o.vars));
+    o.offsets = {0};
+    return found;
+}
+
+}  // namespace acep
