@@ -6,18 +6,25 @@ A plan that the native core cannot run raises :class:`NotNativeError`, which say
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 from acep.automaton.arcs import Arc
 from acep.automaton.registers import Check, Frame, Register, Source, Step, assemble
-from acep.pattern.evaluation import Leaf, leaves_of
-from acep.pattern.expressions import Aggregate, Attribute, Expr, Length
-from acep.pattern.tree import Output, Strategy
-from acep.plan.bytecode import BlockProgram, CannotLower, lower_expression
+from acep.pattern.tree import Strategy
 from acep.plan.compile import Plan
-from acep.plan.derive import Derived, derive
+from acep.plan.derive import derive
 from acep.plan.schema import Kind
+from acep.plan.tables_completion import (
+    COMPLETION,
+    COMPLETION_LISTS,
+    Negations,
+    completes,
+    needs_firsts,
+    write_output,
+)
+from acep.plan.tables_writer import EVENT, ONE, EventClass, NotNativeError, SharedTables, Triple, Writer
 
 __all__ = ["EventClass", "NotNativeError", "PlanTables", "SharedTables", "lower"]
 
@@ -30,51 +37,24 @@ STRATEGIES = (
 MOST_BUDGET = 2**30
 MOST_OF_FRAME = 6
 
-EVENT, ONE, SLOT, TOTAL, AVERAGE, MEAN, FRAME = range(7)
-COPY, LAST, NTH, COUNT, SUM, ADD, LEAST, GREATEST, NONNULL, FRAMES = range(10)
+SLOT, TOTAL, AVERAGE, MEAN, FRAME = range(ONE + 1, ONE + 6)
+COPY, LAST, NTH, COUNT, SUM, ADD, LEAST, GREATEST, NONNULL, FRAMES, POSITION = range(11)
 
-Triple = tuple[int, int, int]
 _Placed = tuple[int, int, tuple[Triple, ...], list[int]]
-
-
-class NotNativeError(Exception):
-    """The native core has no way to run this plan; the message is the reason."""
-
-
-@dataclass(frozen=True)
-class EventClass:
-    """What an arc asks of a single event: one of ``types`` (none: any), and ``checks``: (program, sources)."""
-
-    types: tuple[str, ...]
-    checks: tuple[tuple[int, tuple[Triple, ...]], ...]
-
-
-@dataclass
-class SharedTables:
-    """What the plans of one stream share.
-
-    ``columns``: for each column its name and what derives it, if anything does. ``keys``: for each partition
-    table its columns, and whether positions must be counted in it.
-    """
-
-    columns: dict[str, Derived | None] = field(default_factory=dict)
-    programs: dict[BlockProgram, int] = field(default_factory=dict)
-    classes: dict[EventClass, int] = field(default_factory=dict)
-    keys: dict[tuple[int, ...], bool] = field(default_factory=dict)
-
-    def column(self, name: str, derived: dict[str, Derived]) -> int:
-        """The number of a column, a new one if need be."""
-        self.columns.setdefault(name, derived.get(name))
-        return list(self.columns).index(name)
 
 
 @dataclass(frozen=True)
 class PlanTables:
-    """One plan as named arrays of 64-bit integers; ``mergeable``: no predicate ties its events together."""
+    """One plan as named arrays of 64-bit integers.
+
+    ``mergeable``: nothing ties its events together, and each complete run is given. ``return_kinds``: what the words
+    are that stand for the values of RETURN.
+    """
 
     arrays: dict[str, tuple[int, ...]]
     mergeable: bool
     unambiguous: bool
+    return_kinds: tuple[Kind, ...]
 
 
 def lower(plan: Plan, shared: SharedTables, code_of_text: Callable[[str], int]) -> PlanTables:
@@ -87,59 +67,24 @@ def lower(plan: Plan, shared: SharedTables, code_of_text: Callable[[str], int]) 
     return _Lowering(plan, shared, code_of_text).tables()
 
 
-class _Lists:
-    """Lists of integers as one array with offsets."""
-
-    def __init__(self) -> None:
-        self.items: list[int] = []
-        self.at = [0]
-
-    def add(self, values: Sequence[int]) -> int:
-        self.items.extend(values)
-        self.at.append(len(self.items))
-        return len(self.at) - 2
-
-
 class _Lowering:
     def __init__(self, plan: Plan, shared: SharedTables, code_of_text: Callable[[str], int]) -> None:
+        _check(plan)
         self.plan = plan
         self.shared = shared
-        self.code_of_text = code_of_text
-        _check(plan)
-        texts, self.derived = derive([p.expr for p in plan.predicates], plan.schema, plan.schema.tick_ns)
-        self.expressions = texts
-        self.program = assemble(plan.automaton, plan.arcs, texts) if self.derived else plan.program
+        wholes = [*([plan.having] if plan.having else []), *(c for _, c in plan.returns)]
+        parts = [plan.predicates, *plan.negated, wholes]
+        everything, derived = derive([c.expr for p in parts for c in p], plan.schema, plan.schema.tick_ns)
+        ends = list(accumulate(map(len, parts), initial=0))
+        predicates, *negated, self.wholes = (everything[i:j] for i, j in pairwise(ends))
+        self.writer = Writer(plan, shared, derived, code_of_text)
+        self.program = assemble(plan.automaton, plan.arcs, predicates) if derived else plan.program
         self.layouts = [self._layout(layout) for layout in self.program.layouts]
-        self.lists: dict[str, _Lists] = {}
-        self.plain: dict[str, list[int]] = {}
         self.checks: dict[tuple[object, ...], int] = {}
         self.frames = 0
-        self.predicates = [self._predicate(e) for e in texts]
-
-    # Registers and values ---------------------------------------------------------------------------
-
-    def _kind(self, name: str) -> Kind:
-        if name in self.derived:
-            return self.derived[name].kind
-        schema = self.plan.schema
-        kind = schema.kind(name)
-        if kind is None:
-            kind = Kind.STRING if name == schema.type else Kind.INT
-        if kind is Kind.NULL:
-            raise NotNativeError(f"column `{name}` holds nothing but nulls")
-        return kind
-
-    def _leaf_kind(self, leaf: Leaf) -> Kind:
-        match leaf:
-            case Attribute(name=name):
-                return self._kind(name)
-            case Length() | Aggregate(function="count"):
-                return Kind.INT
-            case Aggregate(function="avg"):
-                return Kind.FLOAT
-            case Aggregate(name=name):
-                assert name is not None
-                return self._kind(name)
+        self.predicates = [self.writer.program(e)[0] for e in predicates]
+        self.negations = Negations(self.writer, negated)
+        self.firsts = needs_firsts(plan)
 
     def _layout(self, registers: tuple[Register, ...]) -> dict[Register, int]:
         slots, size = {}, 0
@@ -149,29 +94,18 @@ class _Lowering:
         return slots
 
     def _is_total(self, r: Register) -> bool:
-        return r.kind == "sum" and self._kind(r.name) is not Kind.FLOAT
+        return r.kind == "sum" and self.writer.kind(r.name) is not Kind.FLOAT
 
     def _size(self, state: int) -> int:
-        return sum(2 if self._is_total(r) else 1 for r in self.program.layouts[state])
-
-    def _column(self, name: str) -> int:
-        return self.shared.column(name, self.derived)
-
-    def _predicate(self, expr: Expr) -> int:
-        leaves = leaves_of(expr)
-        kinds = [self._leaf_kind(leaf) for leaf in leaves]
-        try:
-            program = lower_expression(expr, leaves, kinds, self.plan.schema.tick_ns, self.code_of_text)
-        except CannotLower as reason:
-            raise NotNativeError(str(reason)) from None
-        return self.shared.programs.setdefault(program, len(self.shared.programs))
+        """Slots of a state: those of its registers, and after them one for the position of the first event."""
+        return sum(2 if self._is_total(r) else 1 for r in self.program.layouts[state]) + int(self.firsts and state > 0)
 
     def _source(self, source: Source, layout: dict[Register, int], loops: tuple[Register, ...]) -> Triple | None:
         """``None``: it is not bound in any run that gets here, so that the predicate is dropped."""
         if source.kind == "event":
-            return EVENT, self._column(source.name), 0
+            return EVENT, self.writer.column(source.name), 0
         if source.kind == "one":
-            return ONE, self._column(source.name) if source.name else -1, 0
+            return ONE, self.writer.column(source.name) if source.name else -1, 0
         if source.kind == "frame":
             return FRAME, loops.index(source.registers[0]), source.index
         if any(r not in layout for r in source.registers):
@@ -208,50 +142,37 @@ class _Lowering:
         key = (program, only, turn, sources, tuple(loops))
         if key not in self.checks:
             self.checks[key] = len(self.checks)
-            self._put("check_program", program)
-            self._put("check_only", only)
-            self._put("check_turn", turn)
-            self._add("check_sources", [x for s in sources for x in s])
-            self._add("check_loops", loops)
+            self.writer.put("check_program", program)
+            self.writer.put("check_only", only)
+            self.writer.put("check_turn", turn)
+            self.writer.add("check_sources", [x for s in sources for x in s])
+            self.writer.add("check_loops", loops)
         return [self.checks[key]]
-
-    # Arrays -----------------------------------------------------------------------------------------
-
-    def _put(self, name: str, value: int) -> None:
-        self.plain.setdefault(name, []).append(value)
-
-    def _add(self, name: str, values: Sequence[int]) -> int:
-        return self.lists.setdefault(name, _Lists()).add(values)
 
     def tables(self) -> PlanTables:
         plan, shared = self.plan, self.shared
         costs, window = plan.automaton.costs, plan.window
         for state, here in zip(plan.arcs.states, self.program.steps, strict=True):
-            self._put("state_rest", costs.budget + 1 if state.rest is None else min(state.rest, costs.budget + 1))
-            self._put("state_slots", self._size(state.number))
+            self.writer.put("state_rest", costs.budget + 1 if state.rest is None else min(state.rest, costs.budget + 1))
+            self.writer.put("state_slots", self._size(state.number))
             layout = self.layouts[state.number]
-            self._add("state_ending", [n for c in self.program.ending[state.number] for n in self._numbered(c, layout)])
+            ending = self.program.ending[state.number]
+            self.writer.add("state_ending", [n for c in ending for n in self._numbered(c, layout)])
             for accept in state.accepts:
-                self._put("accept_cost", min(accept.cost, costs.budget + 1))
-                self._add("accept_crossings", [])
-            self._add("accept", [0] * len(state.accepts))
+                self.writer.put("accept_cost", min(accept.cost, costs.budget + 1))
+                self.writer.add("accept_crossings", self.negations.crossed(accept.crossings))
+            self.writer.add("accept", [0] * len(state.accepts))
             for step in here:
                 self._arc(step)
-            self._add("arc", [0] * len(here))
-        positions = plan.query.output is not Output.ALL or plan.query.strategy.contiguous or window.counted
-        key = tuple(self._column(k) for k in plan.keys)
+            self.writer.add("arc", [0] * len(here))
+        having, returns = (self.wholes[0], self.wholes[1:]) if plan.having else (None, self.wholes)
+        return_kinds = write_output(self.writer, self.negations, having, returns)
+        positions = plan.query.strategy.contiguous or window.counted
+        key = tuple(self.writer.column(k) for k in plan.keys)
         shared.keys[key] = shared.keys.get(key, False) or positions
         unambiguous = _unambiguous(plan)
-        arrays = {name: tuple(values) for name, values in self.plain.items()}
-        for name, lists in self.lists.items():
-            arrays[f"{name}_at"] = tuple(lists.at)
-            if name not in ("accept", "arc"):
-                arrays[name] = tuple(lists.items)
-        for name in ("check_program", "check_only", "check_turn", "crossing_negation", "accept_cost", *ARC):
-            arrays.setdefault(name, ())
-        for name in (*LISTS, *ARC_LISTS):
-            arrays.setdefault(name, ())
-            arrays.setdefault(f"{name}_at", (0,))
+        arrays = self.writer.arrays((*PLAIN, *COMPLETION), (*LISTS, *COMPLETION_LISTS))
+        del arrays["accept"], arrays["arc"]  # only where those of each state begin is told
         arrays["span"] = (-1 if window.span is None else window.span,)
         arrays["meta"] = (
             STRATEGIES.index(plan.query.strategy),
@@ -267,8 +188,9 @@ class _Lowering:
             len(plan.variables),
             self.frames,
         )
-        mergeable = not any(arrays["state_slots"]) and not arrays["check_program"]
-        return PlanTables(arrays, mergeable, unambiguous)
+        arrays["firsts"] = (int(self.firsts),)
+        mergeable = not any(arrays["state_slots"]) and not arrays["check_program"] and not completes(plan)
+        return PlanTables(arrays, mergeable, unambiguous, return_kinds)
 
     def _arc(self, step: Step) -> None:
         arc = step.arc
@@ -284,20 +206,24 @@ class _Lowering:
                 own.append((self.predicates[check.predicate], sources))
             else:
                 binding += self._numbered(check, old)
-        event_class = EventClass(arc.types, tuple(dict.fromkeys(own)))
-        self._put("arc_target", arc.target)
-        self._put("arc_var", self.plan.variables.index(arc.var))
-        self._put("arc_class", self.shared.classes.setdefault(event_class, len(self.shared.classes)))
-        self._put("arc_blocking", int(arc.blocking))
-        self._add("arc_gaps", [x for gap in arc.gaps for x in gap])
+        self.writer.put("arc_target", arc.target)
+        self.writer.put("arc_var", self.plan.variables.index(arc.var))
+        self.writer.put("arc_class", self.writer.event_class(arc.types, own))
+        self.writer.put("arc_blocking", int(arc.blocking))
+        self.writer.add("arc_gaps", [x for gap in arc.gaps for x in gap])
         before = self.layouts[arc.source]
-        self._add("arc_leaving", [n for c in step.leaving for n in self._numbered(c, before)])
-        self._add("arc_binding", binding)
+        self.writer.add("arc_leaving", [n for c in step.leaving for n in self._numbered(c, before)])
+        self.writer.add("arc_binding", binding)
         frames = {f.register: f for f in step.frames}
         puts = [self._write(r, slot, arc, old, frames) for r, slot in self.layouts[arc.target].items()]
-        self._add("arc_puts", [x for put in puts for p in put for x in p])
-        self._add("arc_crossings", [])
-        self._add("arc_resets", arc.resets)
+        if self.firsts:
+            held = self._size(arc.source) - 1 if arc.source else -1
+            puts.append([(POSITION, self._size(arc.target) - 1, held, -1, -1, 0)])
+        self.writer.add("arc_puts", [x for put in puts for p in put for x in p])
+        crossings = self.negations.crossed(arc.crossings)
+        self.writer.put("arc_history", self.negations.history(crossings, arc.resets))
+        self.writer.add("arc_crossings", crossings)
+        self.writer.add("arc_resets", arc.resets)
 
     def _write(
         self, r: Register, slot: int, arc: Arc, old: dict[Register, int], frames: dict[Register, Frame]
@@ -305,7 +231,7 @@ class _Lowering:
         """How a register of the target gets its value: (write, slot, from, column, counter, extra) for each slot."""
         before = old.get(r, -1)
         if r.var != arc.var:
-            copies = [(COPY, slot, before, -1, -1, 0)]
+            copies: list[tuple[int, ...]] = [(COPY, slot, before, -1, -1, 0)]
             if self._is_total(r):
                 copies.append((COPY, slot + 1, before + 1 if before >= 0 else -1, -1, -1, 0))
             return copies
@@ -316,13 +242,13 @@ class _Lowering:
                 return [(COPY, slot, before, -1, -1, 0)]
             if len(bound) > MOST_OF_FRAME:
                 raise NotNativeError(f"a predicate has more than {MOST_OF_FRAME} references to each event of `{r.var}`")
-            self._add("frame_sources", [x for s in bound for x in s])
+            self.writer.add("frame_sources", [x for s in bound for x in s])
             self.frames += 1
             return [(FRAMES, slot, before, -1, -1, self.frames - 1)]
         if r.kind == "count":
             return [(COUNT, slot, before, -1, -1, 0)]
-        column = self._column(r.name)
-        kind = self._kind(r.name)
+        column = self.writer.column(r.name)
+        kind = self.writer.kind(r.name)
         match r.kind:
             case "last":
                 return [(LAST, slot, -1, column, -1, 0)]
@@ -337,20 +263,22 @@ class _Lowering:
         return [(LEAST if r.kind == "min" else GREATEST, slot, before, column, -1, order)]
 
 
-LISTS = ("check_sources", "check_loops", "crossing_entered", "accept_crossings", "frame_sources")
-ARC = ("arc_target", "arc_var", "arc_class", "arc_blocking")
-ARC_LISTS = ("arc_gaps", "arc_leaving", "arc_binding", "arc_puts", "arc_crossings", "arc_resets")
+READY = False
+PLAIN = (
+    "check_program", "check_only", "check_turn", "crossing_negation", "accept_cost", "arc_target", "arc_var",
+    "arc_class", "arc_blocking", "arc_history",
+)  # fmt: skip
+LISTS = (
+    "check_sources", "check_loops", "crossing_entered", "accept", "accept_crossings", "frame_sources", "arc",
+    "arc_gaps", "arc_leaving", "arc_binding", "arc_puts", "arc_crossings", "arc_resets",
+)  # fmt: skip
 
 
 def _check(plan: Plan) -> None:
     if plan.sources:
         raise NotNativeError("it runs on the matches of other queries")
-    if plan.automaton.negations:
-        raise NotNativeError("it has negations")
-    if plan.having is not None or plan.returns:
-        raise NotNativeError("it has HAVING or RETURN")
-    if plan.query.output is not Output.ALL:
-        raise NotNativeError(f"its output is {plan.query.output.value.replace('_', ' ')}")
+    if completes(plan) and not READY:
+        raise NotNativeError("not yet")
     if plan.automaton.costs.budget >= MOST_BUDGET or plan.automaton.costs.scale >= MOST_BUDGET:
         raise NotNativeError("its weights have no small common denominator")
     if len(plan.variables) >= 2**16 - 1 or sum(map(len, plan.arcs.arcs)) >= 2**16 - 1:

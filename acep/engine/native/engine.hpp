@@ -38,6 +38,9 @@ public:
             for (const State& s : tables_.states) {
                 for (const Arc& a : s.arcs) found = found || front_.has(next, a.event_class);
             }
+            for (const Negation& n : tables_.negations) found = found || front_.has(next, n.event_class);
+            // Where any event may end what runs wait for: positions pass, and gaps.
+            found = found || (tables_.waits() && (tables_.counted || tables_.contiguous()));
             wanted_.push_back(found ? 1 : 0);
         }
         return wanted_[pattern] != 0;
@@ -47,6 +50,8 @@ public:
     virtual void event(uint32_t partition, const Event& event) = 0;
     // Time has passed: no event before `clock` will come. Frees what no trajectory needs.
     virtual void advance(int64_t clock) = 0;
+    // The stream has ended: everything is decided and given.
+    virtual void end() {}
     // Whether nothing is left of a partition at `clock`, so that its number may be given to another key.
     virtual bool idle(uint32_t partition, int64_t clock) = 0;
     virtual void forget(uint32_t partition) = 0;

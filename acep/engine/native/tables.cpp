@@ -9,6 +9,8 @@ namespace {
 constexpr int64_t MOST = int64_t{1} << 31;
 constexpr int64_t FAR = int64_t{1} << 40;  // no weight or budget is larger, so that sums of them cannot overflow
 
+constexpr int64_t NO_END = std::numeric_limits<int64_t>::max();
+
 [[noreturn]] void bad(const char* what) { throw std::invalid_argument(std::string("tables: ") + what); }
 
 struct Lists {
@@ -106,8 +108,8 @@ struct Builder {
 
     void read_crossings() {
         size_t n = arrays.at("crossing_negation").size();
-        auto negation = arrays.at("crossing_negation", n, 0, MOST);
-        auto entered = lists(arrays, "crossing_entered", n, 0, MOST);
+        auto negation = arrays.at("crossing_negation", n, 0, static_cast<int64_t>(t.negations.size()));
+        auto entered = lists(arrays, "crossing_entered", n, 0, static_cast<int64_t>(t.groups.size()));
         for (size_t i = 0; i < n; ++i) {
             Crossing c{static_cast<uint32_t>(negation[i]), {}};
             for (int64_t g : entered[i]) c.entered.push_back(static_cast<uint32_t>(g));
@@ -126,13 +128,16 @@ struct Builder {
         std::vector<Put> found;
         std::vector<uint8_t> written(after, 0);
         for (size_t i = 0; i < words.size(); i += 6) {
-            if (words[i] < 0 || words[i] > 9) bad("kind of a put");
+            if (words[i] < 0 || words[i] > 10) bad("kind of a put");
             Put p{static_cast<Write>(words[i]), static_cast<int32_t>(words[i + 1]), static_cast<int32_t>(words[i + 2]),
                   static_cast<int32_t>(words[i + 3]), static_cast<int32_t>(words[i + 4]), words[i + 5]};
             int32_t wide = p.write == Write::sum ? 1 : 0;
             if (p.slot < 0 || p.slot + wide >= static_cast<int64_t>(after)) bad("slot of a put");
             if (p.from < -1 || (p.from >= 0 && p.from + wide >= static_cast<int64_t>(before))) bad("origin of a put");
-            bool reads = p.write != Write::copy && p.write != Write::count && p.write != Write::frames;
+            bool first = p.write == Write::position;
+            if (first != (t.firsts && p.slot == static_cast<int64_t>(after) - 1)) bad("slot of a first position");
+            if (first && p.from != static_cast<int64_t>(before) - 1) bad("origin of a first position");
+            bool reads = p.write != Write::copy && p.write != Write::count && p.write != Write::frames && !first;
             if (reads && (p.column < 0 || p.column >= static_cast<int64_t>(t.columns))) bad("column of a put");
             if (p.counter < -1 || p.counter >= static_cast<int64_t>(before)) bad("counter of a put");
             if (p.write == Write::frames) {
@@ -177,6 +182,7 @@ struct Builder {
             if (t.frames.back().size() > most_of_frame) bad("size of a frame");
         }
         read_checks();
+        read_completion();
         read_crossings();
         read_states();
         return std::move(t);
@@ -205,7 +211,8 @@ struct Builder {
         auto binding = lists(arrays, "arc_binding", arcs, 0, many);
         auto puts = lists(arrays, "arc_puts", arcs, std::numeric_limits<int64_t>::min(), FAR);
         auto crossing = lists(arrays, "arc_crossings", arcs, 0, crossed);
-        auto resets = lists(arrays, "arc_resets", arcs, 0, MOST);
+        auto resets = lists(arrays, "arc_resets", arcs, 0, static_cast<int64_t>(t.groups.size()));
+        auto history = arrays.at("arc_history", arcs, 0, MOST);
         for (size_t s = 0; s < n; ++s) {
             State state{rest[s], static_cast<uint32_t>(slots[s]), {}, {}, checks_of(ending[s], static_cast<uint32_t>(slots[s]))};
             for (auto i = static_cast<size_t>(accept_at[s]); i < static_cast<size_t>(accept_at[s + 1]); ++i) {
@@ -218,6 +225,7 @@ struct Builder {
                 arc.target = static_cast<uint32_t>(to);
                 arc.var = static_cast<uint16_t>(var[i]);
                 arc.number = static_cast<uint16_t>(i);
+                arc.history = static_cast<uint32_t>(history[i]);
                 arc.event_class = static_cast<uint32_t>(event_class[i]);
                 arc.blocking = blocking[i] != 0;
                 if (gaps[i].empty() || gaps[i].size() % 2 != 0) bad("gaps of an arc");
@@ -235,6 +243,99 @@ struct Builder {
             t.states.push_back(std::move(state));
         }
         if (t.states[0].slots != 0) bad("registers at the start");
+        if (!t.firsts && (t.choice != Choice::all || (!t.negations.empty() && t.span < 0))) bad("first positions");
+        for (const State& s : t.states) {
+            for (const Accept& a : s.accepts) {
+                if (!a.crossings.empty() && t.span < 0) bad("a trailing negation without a window");
+            }
+        }
+    }
+
+    // References of seven words each. `own`: how many columns are kept with the event that may break a negation.
+    std::vector<Ref> refs_of(std::span<const int64_t> words, uint32_t program, size_t own, bool candidate,
+                             const std::vector<Conjunct::Loop>& loops) const {
+        if (words.size() != 7 * static_cast<size_t>(programs[program])) bad("number of references");
+        std::vector<Ref> found;
+        for (size_t i = 0; i < words.size(); i += 7) {
+            if (words[i] < (candidate ? -1 : 0) || words[i] >= static_cast<int64_t>(t.variables)) bad("variable of a reference");
+            if (words[i + 1] < 0 || words[i + 1] > 11) bad("kind of a reference");
+            if (words[i + 4] < -1 || words[i + 4] >= static_cast<int64_t>(loops.size())) bad("loop of a reference");
+            const Ref r{static_cast<int32_t>(words[i]), static_cast<How>(words[i + 1]), static_cast<int32_t>(words[i + 2]),
+                        words[i + 3], static_cast<int32_t>(words[i + 4]), words[i + 5] != 0, words[i + 6]};
+            const size_t width = r.var < 0 ? own : t.kept.size();
+            const int64_t least = r.how == How::length ? -1 : 0;
+            if (words[i + 2] < least || words[i + 2] >= static_cast<int64_t>(width)) bad("column of a reference");
+            if (r.how == How::nth && r.n < 1) bad("index of a reference");
+            if ((r.how == How::least || r.how == How::greatest) && (r.n < 0 || r.n > 2)) bad("order of a reference");
+            const bool at = r.how == How::each || r.how == How::previous;
+            if (at && r.loop < 0) bad("loop of a reference");
+            if (r.loop >= 0) {
+                const auto& loop = loops[static_cast<size_t>(r.loop)];
+                if (r.var != static_cast<int64_t>(loop.var)) bad("loop of a reference");
+                if (r.how == How::previous && loop.low < 1) bad("start of a loop");
+            }
+            found.push_back(r);
+        }
+        return found;
+    }
+
+    void read_completion() {
+        auto choice = arrays.at("choice", 1, 0, 3), firsts = arrays.at("firsts", 1, 0, 2);
+        t.choice = static_cast<Choice>(choice[0]);
+        t.firsts = firsts[0] != 0;
+        for (int64_t c : arrays.at("kept", Arrays::any, 0, t.columns)) t.kept.push_back(static_cast<uint32_t>(c));
+        for (int64_t k : arrays.at("order_by", Arrays::any, 0, static_cast<int64_t>(t.kept.size()))) t.order_by = k;
+        const size_t groups = arrays.at("group_variables_at").size();
+        if (groups == 0) bad("groups");
+        auto variables = lists(arrays, "group_variables", groups - 1, 0, t.variables);
+        for (size_t g = 0; g + 1 < groups; ++g) {
+            t.groups.emplace_back(t.variables, uint8_t{0});
+            for (int64_t v : variables[g]) t.groups.back()[static_cast<size_t>(v)] = 1;
+        }
+        read_negations();
+        const int64_t many = static_cast<int64_t>(programs.size());
+        auto having = arrays.at("having", Arrays::any, 0, many), returns = arrays.at("returns", Arrays::any, 0, many);
+        if (having.size() > 1) bad("HAVING");
+        const size_t wholes = having.size() + returns.size();
+        auto refs = lists(arrays, "whole_refs", wholes, std::numeric_limits<int64_t>::min(), NO_END);
+        for (size_t i = 0; i < wholes; ++i) {
+            const auto program = static_cast<uint32_t>(i < having.size() ? having[i] : returns[i - having.size()]);
+            (i < having.size() ? t.having : t.returns).push_back({program, refs_of(refs[i], program, 0, false, {})});
+        }
+    }
+
+    void read_negations() {
+        const size_t n = arrays.at("negation_class").size(), many = arrays.at("conjunct_program").size();
+        auto event_class = arrays.at("negation_class", n, 0, t.classes);
+        auto weight = arrays.at("negation_weight", n, -1, FAR);
+        auto around = lists(arrays, "negation_around", n, 0, static_cast<int64_t>(t.groups.size()));
+        auto columns = lists(arrays, "negation_columns", n, 0, t.columns);
+        auto numbers = lists(arrays, "negation_conjuncts", n, 0, static_cast<int64_t>(many));
+        auto program = arrays.at("conjunct_program", many, 0, static_cast<int64_t>(programs.size()));
+        auto refs = lists(arrays, "conjunct_refs", many, std::numeric_limits<int64_t>::min(), NO_END);
+        auto loops = lists(arrays, "conjunct_loops", many, 0, MOST);
+        auto least = lists(arrays, "conjunct_least", many, 0, MOST);
+        const auto pairs = [&](std::span<const int64_t> words, auto&& take) {
+            if (words.size() % 2 != 0) bad("length of a conjunct's lists");
+            for (size_t i = 0; i < words.size(); i += 2) {
+                if (words[i] >= static_cast<int64_t>(t.variables)) bad("variable of a conjunct");
+                take(static_cast<uint32_t>(words[i]), static_cast<size_t>(words[i + 1]));
+            }
+        };
+        for (size_t i = 0; i < n; ++i) {
+            Negation negation{static_cast<uint32_t>(event_class[i]), weight[i], {}, {}, {}};
+            for (int64_t g : around[i]) negation.around.push_back(static_cast<uint32_t>(g));
+            for (int64_t c : columns[i]) negation.columns.push_back(static_cast<uint32_t>(c));
+            for (int64_t k : numbers[i]) {
+                const auto c = static_cast<size_t>(k);
+                Conjunct conjunct{static_cast<uint32_t>(program[c]), {}, {}, {}};
+                pairs(loops[c], [&](uint32_t var, size_t low) { conjunct.loops.push_back({var, low}); });
+                pairs(least[c], [&](uint32_t var, size_t events) { conjunct.least.push_back({var, events}); });
+                conjunct.refs = refs_of(refs[c], conjunct.program, negation.columns.size(), true, conjunct.loops);
+                negation.conjuncts.push_back(std::move(conjunct));
+            }
+            t.negations.push_back(std::move(negation));
+        }
     }
 };
 

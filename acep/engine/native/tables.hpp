@@ -48,6 +48,7 @@ enum class Write : int64_t {
     greatest = 7,
     nonnull = 8,
     frames = 9,    // extra: the frame
+    position = 10, // of the first event
 };
 
 struct Put {
@@ -74,6 +75,7 @@ struct Arc {
     uint32_t target;
     uint16_t var;
     uint16_t number;  // its place among all arcs
+    uint32_t history; // arcs that walk past the same negations and enter the same groups have one
     uint32_t event_class;
     int64_t weight;
     bool blocking;
@@ -99,6 +101,66 @@ struct State {
     std::vector<Check> ending;
 };
 
+// Which of the complete matches are given (docs/semantics.md, "HAVING, RETURN, output").
+enum class Choice : int64_t { all = 0, non_overlap = 1, earliest_maximal = 2 };
+
+// How a reference to the events of a variable gets its value, from column `column` kept with them.
+enum class How : int64_t {
+    length = 0,    // how many they are
+    nth = 1,       // of the n-th
+    last = 2,
+    count = 3,     // how many are not null
+    sum = 4,       // integers; null beyond 64 bits
+    add = 5,       // floats
+    least = 6,     // n: 0 integers, 1 floats, 2 texts
+    greatest = 7,
+    average = 8,   // of integers
+    mean = 9,      // of floats
+    each = 10,     // of the event that loop `loop` is at
+    previous = 11, // of the one before it
+};
+
+struct Ref {
+    int32_t var;      // -1: the event that may break a negation
+    How how;
+    int32_t column;
+    int64_t n;
+    int32_t loop;     // >= 0: of the events before the one that the loop is at, or of that one; -1: of all
+    bool fallback;    // where there is no event it is `otherwise`, not null
+    int64_t otherwise;
+};
+
+// A condition on an event that may break a negation: for all combinations of events that its loops run over, from their
+// index `low` on; never where a variable of `least` has fewer events than that.
+struct Conjunct {
+    struct Loop {
+        uint32_t var;
+        size_t low;
+    };
+    struct Least {
+        uint32_t var;
+        size_t events;
+    };
+    uint32_t program;
+    std::vector<Ref> refs;
+    std::vector<Loop> loops;
+    std::vector<Least> least;
+};
+
+struct Negation {
+    uint32_t event_class;
+    int64_t weight;                  // of each event that breaks it; -1: infinite
+    std::vector<uint32_t> around;    // the groups that it is in, outermost first
+    std::vector<uint32_t> columns;   // kept with events that may break it
+    std::vector<Conjunct> conjuncts; // what its event class does not say
+};
+
+// An expression over a whole binding.
+struct Whole {
+    uint32_t program;
+    std::vector<Ref> refs;
+};
+
 constexpr int most_of_frame = 6;  // values that a frame holds (acep/plan/tables.py, MOST_OF_FRAME)
 
 struct Tables {
@@ -116,7 +178,29 @@ struct Tables {
     uint32_t variables;
     std::vector<State> states;
     std::vector<std::vector<Source>> frames;
+    Choice choice = Choice::all;
+    bool firsts = false;  // the last slot of each state is the position of the first event
+    std::vector<uint32_t> kept;    // columns kept with bound events
+    int64_t order_by = -1;         // which of these stands for an event's id where ids are compared; -1: the id
+    std::vector<std::vector<uint8_t>> groups;  // by group and variable: whether it is in it
+    std::vector<Negation> negations;
+    std::vector<Whole> having;     // one or none
+    std::vector<Whole> returns;
 
+    // Whether a complete run is not simply given.
+    bool completes() const {
+        return choice != Choice::all || !negations.empty() || !having.empty() || !returns.empty();
+    }
+    // Whether a complete run may have to wait.
+    bool waits() const {
+        if (choice != Choice::all) return true;
+        for (const State& s : states) {
+            for (const Accept& a : s.accepts) {
+                if (!a.crossings.empty()) return true;
+            }
+        }
+        return false;
+    }
     bool contiguous() const { return strategy == Strategy::partition || strategy == Strategy::strict; }
 };
 

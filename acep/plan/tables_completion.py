@@ -1,0 +1,235 @@
+"""What happens to complete runs, as flat tables: negations, HAVING, RETURN, and which matches are given.
+
+The meaning is that of :mod:`acep.engine.core`, :mod:`~acep.engine.bindings` and :mod:`~acep.engine.choosing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from acep.automaton.arcs import Crossing
+from acep.automaton.thompson import Negated
+from acep.pattern.evaluation import Leaf, leaves_of
+from acep.pattern.expressions import Aggregate, Attribute, Expr, Length
+from acep.pattern.tree import Output
+from acep.plan.bytecode_words import bits_of
+from acep.plan.compile import Plan
+from acep.plan.schema import Kind
+from acep.plan.tables_writer import EVENT, Triple, Writer
+
+__all__ = ["COMPLETION", "COMPLETION_LISTS", "Negations", "completes", "needs_firsts", "write_output"]
+
+CHOICES = (Output.ALL, Output.NON_OVERLAP, Output.EARLIEST_MAXIMAL)
+
+LENGTH, NTH, LAST, COUNT, SUM, ADD, LEAST, GREATEST, AVERAGE, MEAN, EACH, PREVIOUS = range(12)
+"""How a reference to the events of a variable gets its value (``How`` in tables.hpp)."""
+
+CANDIDATE = -1
+"""The variable of the event that may break a negation."""
+
+COMPLETION = (
+    "kept",
+    "order_by",
+    "choice",
+    "negation_class",
+    "negation_weight",
+    "conjunct_program",
+    "having",
+    "returns",
+)
+COMPLETION_LISTS = (
+    "negation_around",
+    "negation_columns",
+    "negation_conjuncts",
+    "conjunct_refs",
+    "conjunct_loops",
+    "conjunct_least",
+    "group_variables",
+    "whole_refs",
+)
+
+
+def completes(plan: Plan) -> bool:
+    """Whether a complete run is not simply given."""
+    return bool(plan.automaton.negations or plan.having or plan.returns or plan.query.output is not Output.ALL)
+
+
+def needs_firsts(plan: Plan) -> bool:
+    """Whether each node must know the position of its first event: for what waits on the runs alive."""
+    endless = bool(plan.automaton.negations) and plan.window.span is None
+    return plan.query.output is not Output.ALL or endless
+
+
+class _Kept:
+    """Columns kept with an event, by place."""
+
+    def __init__(self, writer: Writer) -> None:
+        self.writer = writer
+        self.columns: dict[int, int] = {}
+
+    def place(self, name: str) -> int:
+        return self.columns.setdefault(self.writer.column(name), len(self.columns))
+
+
+class Negations:
+    """The negations of a plan, and the crossings that arcs and endings have.
+
+    ``conjuncts``: of each negation, the conditions on what breaks it.
+    """
+
+    def __init__(self, writer: Writer, conjuncts: Sequence[Sequence[Expr]]) -> None:
+        self.writer = writer
+        self.kept = _Kept(writer)
+        self.numbers: dict[Crossing, int] = {}
+        self.histories: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
+        plan = writer.plan
+        self.never: set[int] = set()  # negations that nothing can break
+        for variables in plan.automaton.groups:
+            writer.add("group_variables", [plan.variables.index(v) for v in variables if v in plan.variables])
+        for number, (negation, these) in enumerate(zip(plan.automaton.negations, conjuncts, strict=True)):
+            self._negation(number, negation, these)
+
+    def crossed(self, crossings: Sequence[Crossing]) -> list[int]:
+        """The numbers of what was walked past, without what cannot be broken."""
+        found = []
+        for crossing in crossings:
+            if crossing.negation in self.never:
+                continue
+            if crossing not in self.numbers:
+                self.numbers[crossing] = len(self.numbers)
+                self.writer.put("crossing_negation", crossing.negation)
+                self.writer.add("crossing_entered", crossing.entered)
+            found.append(self.numbers[crossing])
+        return found
+
+    def history(self, crossings: Sequence[int], resets: Sequence[int]) -> int:
+        """A number that tells what was walked past before an event; 0 where there are no negations."""
+        if not self.writer.plan.automaton.negations:
+            return 0
+        return self.histories.setdefault((tuple(crossings), tuple(resets)), len(self.histories))
+
+    def _negation(self, number: int, negation: Negated, conjuncts: Sequence[Expr]) -> None:
+        writer, plan = self.writer, self.writer.plan
+        alone: list[tuple[int, tuple[Triple, ...]]] = []
+        general = []
+        own = _Kept(writer)
+        for expr in conjuncts:
+            leaves = leaves_of(expr)
+            if any(_nowhere(leaf, negation.var, plan) for leaf in leaves):
+                self.never.add(number)
+            elif all(isinstance(leaf, Attribute) and leaf.var == negation.var for leaf in leaves):
+                columns = [writer.column(leaf.name) for leaf in leaves if isinstance(leaf, Attribute)]
+                alone.append((writer.program(expr)[0], tuple((EVENT, c, 0) for c in columns)))
+            else:
+                general.append(self._conjunct(expr, negation.var, own))
+        writer.put("negation_class", writer.event_class(negation.types, alone))
+        budget = plan.automaton.costs.budget
+        writer.put("negation_weight", -1 if negation.weight is None else min(negation.weight, budget + 1))
+        writer.add("negation_around", negation.groups)
+        writer.add("negation_columns", list(own.columns))
+        writer.add("negation_conjuncts", general)
+
+    def _conjunct(self, expr: Expr, negated: str, own: _Kept) -> int:
+        """A condition that ties the event to those bound: as ``bindings._holds`` has it."""
+        writer, plan = self.writer, self.writer.plan
+        leaves = leaves_of(expr)
+        each: dict[str, int] = {}  # variable: the first index that it speaks of
+        for leaf in leaves:
+            if leaf.var in plan.kleene and _means_each(leaf):
+                earlier = not isinstance(leaf, Attribute) or leaf.index == "i-1"
+                each[leaf.var] = max(each.get(leaf.var, 0), int(earlier))
+        least: dict[str, int] = {}
+        for leaf in leaves:
+            if isinstance(leaf, Attribute) and isinstance(leaf.index, int) and leaf.var != negated:
+                least[leaf.var] = max(least.get(leaf.var, 0), leaf.index)
+                if leaf.var in each:
+                    each[leaf.var] = max(each[leaf.var], leaf.index)
+        loops = {var: i for i, var in enumerate(each)}
+        refs: list[int] = []
+        for leaf in leaves:
+            kept = own if leaf.var == negated else self.kept
+            refs += _ref(writer, kept, leaf, CANDIDATE if leaf.var == negated else None, loops)
+        writer.put("conjunct_program", writer.program(expr)[0])
+        writer.add("conjunct_refs", refs)
+        writer.add("conjunct_loops", [x for v, low in each.items() for x in (plan.variables.index(v), low)])
+        writer.add("conjunct_least", [x for v, n in least.items() for x in (plan.variables.index(v), n)])
+        return len(writer.plain["conjunct_program"]) - 1
+
+
+def write_output(
+    writer: Writer, negations: Negations, having: Expr | None, returns: Sequence[Expr]
+) -> tuple[Kind, ...]:
+    """HAVING, RETURN and the choice of the output; what the values of RETURN are."""
+    plan = writer.plan
+    kinds = []
+    wholes = ([having] if having is not None else []) + list(returns)
+    for number, expr in enumerate(wholes):
+        program, kind = writer.program(expr)
+        writer.put("having" if having is not None and number == 0 else "returns", program)
+        writer.add("whole_refs", [x for leaf in leaves_of(expr) for x in _ref(writer, negations.kept, leaf, None, {})])
+        kinds.append(kind)
+    writer.put("choice", CHOICES.index(plan.query.output))
+    identity = plan.schema.id
+    if plan.query.output is Output.NON_OVERLAP and identity and plan.schema.kind(identity) is Kind.STRING:
+        writer.put("order_by", negations.kept.place(identity))  # numbers stand for such ids: their order is another
+    for column in negations.kept.columns:
+        writer.put("kept", column)
+    return tuple(kinds[1:] if having is not None else kinds)
+
+
+def _ref(writer: Writer, kept: _Kept, leaf: Leaf, var: int | None, loops: dict[str, int]) -> list[int]:
+    """A reference as (variable, how, place, n, loop, whether nothing has a value, and which)."""
+    loop, default = -1, None
+    name = leaf.name if not isinstance(leaf, Length) else None
+    if _means_each(leaf) and leaf.var in loops:
+        loop = loops[leaf.var]
+    n = 0
+    match leaf:
+        case Length():
+            how = LENGTH
+        case Attribute(index=index, name=name):
+            if loop >= 0:
+                how = PREVIOUS if index == "i-1" else EACH
+            elif isinstance(index, int):
+                how, n = NTH, index
+            else:
+                how = LAST
+            if name in writer.derived and (value := writer.derived[name].compiled.run([None])) is not None:
+                default = _word(value, writer)
+        case Aggregate(function="count"):
+            how = LENGTH if leaf.name is None else COUNT
+        case Aggregate(function=function):
+            assert leaf.name is not None
+            kind = writer.kind(leaf.name)
+            whole = kind is not Kind.FLOAT
+            order = {Kind.FLOAT: 1, Kind.STRING: 2}.get(kind, 0)
+            how, n = {
+                "first": (NTH, 1),
+                "last": (LAST, 0),
+                "sum": (SUM if whole else ADD, 0),
+                "avg": (AVERAGE if whole else MEAN, 0),
+                "min": (LEAST, order),
+                "max": (GREATEST, order),
+            }[function]
+    place = -1 if name is None else kept.place(name)
+    number = writer.plan.variables.index(leaf.var) if var is None else var
+    return [number, how, place, n, loop, int(default is not None), default or 0]
+
+
+def _word(value: bool | float | str, writer: Writer) -> int:
+    if isinstance(value, str):
+        return writer.code_of_text(value)
+    return bits_of(value) if isinstance(value, float) else int(value)
+
+
+def _nowhere(leaf: Leaf, negated: str, plan: Plan) -> bool:
+    """Whether there is no such event: the second of a negated variable, which is one event, or another negation's."""
+    if leaf.var != negated:
+        return leaf.var not in plan.variables
+    return isinstance(leaf, Attribute) and isinstance(leaf.index, int) and leaf.index > 1
+
+
+def _means_each(leaf: Leaf) -> bool:
+    if isinstance(leaf, Attribute):
+        return leaf.index in (None, "i", "i-1")
+    return isinstance(leaf, Aggregate) and leaf.scope == "before"

@@ -1,0 +1,143 @@
+"""What the tables of plans share, and how they are written: columns by number, predicates as programs, named arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from acep.pattern.evaluation import Leaf, leaves_of
+from acep.pattern.expressions import Aggregate, Attribute, Expr, Length
+from acep.plan.bytecode import BlockProgram, CannotLower, lower_expression
+from acep.plan.compile import Plan
+from acep.plan.derive import Derived
+from acep.plan.schema import Kind
+
+__all__ = ["EVENT", "ONE", "EventClass", "NotNativeError", "SharedTables", "Triple", "Writer"]
+
+EVENT, ONE = range(2)
+"""Sources of a condition on a single event: a column of it, and 1 (0 where a column is null)."""
+
+Triple = tuple[int, int, int]
+
+
+class NotNativeError(Exception):
+    """The native core has no way to run this plan; the message is the reason."""
+
+
+@dataclass(frozen=True)
+class EventClass:
+    """What is asked of a single event: one of ``types`` (none: any), and ``checks``: (program, sources)."""
+
+    types: tuple[str, ...]
+    checks: tuple[tuple[int, tuple[Triple, ...]], ...]
+
+
+@dataclass
+class SharedTables:
+    """What the plans of one stream share.
+
+    ``columns``: for each column its name and what derives it, if anything does. ``keys``: for each partition
+    table its columns, and whether positions must be counted in it.
+    """
+
+    columns: dict[str, Derived | None] = field(default_factory=dict)
+    programs: dict[BlockProgram, int] = field(default_factory=dict)
+    classes: dict[EventClass, int] = field(default_factory=dict)
+    keys: dict[tuple[int, ...], bool] = field(default_factory=dict)
+
+    def column(self, name: str, derived: dict[str, Derived]) -> int:
+        """The number of a column, a new one if need be."""
+        self.columns.setdefault(name, derived.get(name))
+        return list(self.columns).index(name)
+
+
+class _Lists:
+    """Lists of integers as one array with offsets."""
+
+    def __init__(self) -> None:
+        self.items: list[int] = []
+        self.at = [0]
+
+    def add(self, values: Sequence[int]) -> None:
+        self.items.extend(values)
+        self.at.append(len(self.items))
+
+
+class Writer:
+    """The arrays of one plan as they grow, and the numbers of what they refer to."""
+
+    def __init__(
+        self, plan: Plan, shared: SharedTables, derived: dict[str, Derived], code_of_text: Callable[[str], int]
+    ) -> None:
+        self.plan = plan
+        self.shared = shared
+        self.derived = derived
+        self.code_of_text = code_of_text
+        self.lists: dict[str, _Lists] = {}
+        self.plain: dict[str, list[int]] = {}
+
+    def kind(self, name: str) -> Kind:
+        """What a column holds. Raises :class:`NotNativeError` for one that holds nothing."""
+        if name in self.derived:
+            return self.derived[name].kind
+        schema = self.plan.schema
+        kind = schema.kind(name)
+        if kind is None:
+            kind = Kind.STRING if name == schema.type else Kind.INT
+        if kind is Kind.NULL:
+            raise NotNativeError(f"column `{name}` holds nothing but nulls")
+        return kind
+
+    def _leaf_kind(self, leaf: Leaf) -> Kind:
+        match leaf:
+            case Attribute(name=name):
+                return self.kind(name)
+            case Length() | Aggregate(function="count"):
+                return Kind.INT
+            case Aggregate(function="avg"):
+                return Kind.FLOAT
+            case Aggregate(name=name):
+                assert name is not None
+                return self.kind(name)
+
+    def column(self, name: str) -> int:
+        """The number of a column."""
+        return self.shared.column(name, self.derived)
+
+    def program(self, expr: Expr) -> tuple[int, Kind]:
+        """The number of an expression's program over ``leaves_of(expr)``, and what it gives.
+
+        Raises :class:`NotNativeError` where there is none.
+        """
+        leaves = leaves_of(expr)
+        kinds = [self._leaf_kind(leaf) for leaf in leaves]
+        try:
+            program = lower_expression(expr, leaves, kinds, self.plan.schema.tick_ns, self.code_of_text)
+        except CannotLower as reason:
+            raise NotNativeError(str(reason)) from None
+        return self.shared.programs.setdefault(program, len(self.shared.programs)), program.result
+
+    def event_class(self, types: tuple[str, ...], checks: Sequence[tuple[int, tuple[Triple, ...]]]) -> int:
+        """The number of a class of events."""
+        event_class = EventClass(types, tuple(dict.fromkeys(checks)))
+        return self.shared.classes.setdefault(event_class, len(self.shared.classes))
+
+    def put(self, name: str, value: int) -> None:
+        """One more value of an array."""
+        self.plain.setdefault(name, []).append(value)
+
+    def add(self, name: str, values: Sequence[int]) -> None:
+        """One more list of an array of lists: ``name``, and where each begins and ends in ``name_at``."""
+        self.lists.setdefault(name, _Lists()).add(values)
+
+    def arrays(self, plain: Sequence[str], lists: Sequence[str]) -> dict[str, tuple[int, ...]]:
+        """All that was written; what is named here is there though it be empty."""
+        found = {name: tuple(values) for name, values in self.plain.items()}
+        for name, values in self.lists.items():
+            found |= {name: tuple(values.items), f"{name}_at": tuple(values.at)}
+        for name in plain:
+            found.setdefault(name, ())
+        for name in lists:
+            found.setdefault(name, ())
+            found.setdefault(f"{name}_at", (0,))
+        return found
