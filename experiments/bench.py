@@ -119,7 +119,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--engine", action="append", help="auto (the default), native, reference, backtrack; may be repeated"
     )
     parser.add_argument("--scale", type=float, default=1.0, help="the share of each stream to use at most (1)")
-    parser.add_argument("--limit", type=float, default=20.0, help="seconds that a run may take: else on a prefix (20)")
+    parser.add_argument(
+        "--limit", type=float, default=20.0, help="seconds of a processor that a run may take: else on a prefix (20)"
+    )
     parser.add_argument("--output", type=Path, help="where to write bench.json and bench.md")
     parser.add_argument("--list", action="store_true", help="list the workloads")
     given = parser.parse_args(arguments)

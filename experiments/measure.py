@@ -52,8 +52,8 @@ class Measured:
 
 def measure(workload: Workload, engine: str, *, limit: float = 60.0, scale: float = 1.0) -> Measured:
     """Time an engine on the longest prefix of a stream for which a run may be hoped to take no more than ``limit``
-    seconds: runs on 2,000 events, four times as many, and so on, warm up and say how long the next will take.
-    ``scale``: the share of the stream that is used at most."""
+    seconds of processor time: runs on 2,000 events, four times as many, and so on, warm up and say how long the next
+    will take. ``scale``: the share of the stream that is used at most."""
     try:
         stream = workload.events()
     except FileNotFoundError as error:
@@ -64,8 +64,7 @@ def measure(workload: Workload, engine: str, *, limit: float = 60.0, scale: floa
         seconds, cpu, peak, done = _timed(lambda table: run(workload, table, engine), stream.slice(0, rows))
         while rows < whole:
             more = min(whole, rows * GROWTH)
-            # Where cost grows faster than the stream it grows with the square at most: a window fills up.
-            if seconds * more / rows > limit:
+            if cpu * more / rows > limit:
                 break
             rows = more
             seconds, cpu, peak, done = _timed(lambda table: run(workload, table, engine), stream.slice(0, rows))
@@ -73,7 +72,7 @@ def measure(workload: Workload, engine: str, *, limit: float = 60.0, scale: floa
         return Measured(workload.name, engine, of=stream.num_rows, error=str(error).splitlines()[0])
     table = stream.slice(0, rows)
     walls, cpus = [seconds], [cpu]
-    while len(walls) < REPEATS and sum(walls) + walls[0] < limit:
+    while len(walls) < REPEATS and sum(cpus) + cpus[0] < limit:
         again, cpu, _, done = _timed(lambda table: run(workload, table, engine), table)
         walls.append(again)
         cpus.append(cpu)
@@ -86,7 +85,7 @@ def measure(workload: Workload, engine: str, *, limit: float = 60.0, scale: floa
         runs=len(walls),
         seconds=min(walls),
         cpu=min(cpus),
-        spread=max(walls) / min(walls) - 1,
+        spread=max(cpus) / min(cpus) - 1,
         matches=done.matches,
         expected=workload.expected(table),
         touches=done.touches,

@@ -70,7 +70,7 @@ def compare(case: Case, workload: Workload, stream: pa.Table, file: Path, classp
     dump = file.with_suffix(".txt")
     dump.unlink(missing_ok=True)
     arguments = [str(file), case.pattern, str(case.window), str(limit), str(workload.small), str(dump)]
-    outcome = run_java(classpath, case.program, arguments, 8 * limit + 60)
+    outcome = run_java(classpath, case.program, arguments, 20 * limit + 120)
     if outcome.error or not case.same:
         return Compared(case, outcome, None, None)
     count = outcome.matches == workload.expected(stream.slice(0, outcome.rows))
@@ -134,7 +134,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--engine", action="append", help="acep's: auto (the default), native, reference; may be repeated"
     )
-    parser.add_argument("--limit", type=float, default=20.0, help="seconds that a run may take: else on a prefix (20)")
+    parser.add_argument(
+        "--limit", type=float, default=20.0, help="seconds of a processor that a run may take: else on a prefix (20)"
+    )
     parser.add_argument("--output", type=Path, help="where to write peers.json and peers.md")
     given = parser.parse_args(arguments)
     names = given.names or list(known)

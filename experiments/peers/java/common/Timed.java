@@ -1,4 +1,5 @@
-// Runs a peer on longer and longer prefixes of a stream until the next run would take too long, then times it.
+// Runs a peer on longer and longer prefixes of a stream until the next run would take too much processor time, then
+// times it.
 import com.sun.management.OperatingSystemMXBean;
 import java.lang.management.ManagementFactory;
 import java.util.Locale;
@@ -28,26 +29,26 @@ public final class Timed {
         double[] best = time(peer, rows);
         while (rows < of) {
             int more = (int) Math.min((long) of, (long) rows * GROWTH);
-            if (best[0] * more / rows > limit) {
+            if (best[1] * more / rows > limit) {
                 break;
             }
             rows = more;
             best = time(peer, rows);
         }
-        double spent = best[0];
-        double worst = best[0];
+        double spent = best[1];
+        double worst = best[1];
         int runs = 1;
-        while (runs < REPEATS && spent + best[0] < limit) {
+        while (runs < REPEATS && spent + best[1] < limit) {
             double[] again = time(peer, rows);
-            spent += again[0];
-            worst = Math.max(worst, again[0]);
+            spent += again[1];
+            worst = Math.max(worst, again[1]);
             best[0] = Math.min(best[0], again[0]);
             best[1] = Math.min(best[1], again[1]);
             runs++;
         }
         System.out.printf(Locale.ROOT,
                 "{\"rows\": %d, \"matches\": %d, \"seconds\": %.6f, \"cpu\": %.6f, \"runs\": %d, \"spread\": %.4f}%n",
-                rows, (long) best[2], best[0], best[1], runs, worst / best[0] - 1);
+                rows, (long) best[2], best[0], best[1], runs, worst / best[1] - 1);
     }
 
     private static double[] time(Peer peer, int rows) throws Exception {
