@@ -20,7 +20,7 @@ from acep.engine.times import time_type
 from acep.pattern.expressions import Value
 from acep.plan.schema import Kind, Schema
 
-__all__ = ["column_array", "groups_table", "matches_table", "without_maps"]
+__all__ = ["column_array", "groups_table", "matches_table", "parts", "without_maps"]
 
 PART = 1 << 22
 INT32 = 2**31 - 1
@@ -57,17 +57,18 @@ def matches_table(matches: Matches) -> pa.Table:
         fractional = bool((found.error % found.scale).any())
     else:
         fractional = any(one.error != int(one.error) for one in found)
-    parts = [_table(part, matches, fractional) for part in _parts(found)]
-    return parts[0] if len(parts) == 1 else pa.concat_tables(parts, promote_options="default")
+    tables = [_table(part, matches, fractional) for part in parts(found, PART)]
+    return tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="default")
 
 
-def _parts(found: Sequence[Found]) -> Iterator[Sequence[Found]]:
-    """Matches in parts so small that Arrow's offsets, which are int32, hold their ids and texts; one part at least."""
+def parts(found: Sequence[Found], most: int) -> Iterator[Sequence[Found]]:
+    """Matches in parts of up to ``most`` ids, and so small that Arrow's offsets, which are int32, hold their texts
+    too, also as JSON; one part at least."""
     if isinstance(found, FoundColumns):
         ends, longest = found.offsets[1:], longest_text(found)
     else:
         ends, longest = np.cumsum([sum(len(ids) for _, ids in one.bindings) for one in found], dtype=np.int64), 1
-    limit = max(min(PART, INT32 // (4 * longest)), 1)
+    limit = max(min(most, INT32 // (32 * longest)), 1)
     begin, bound = 0, 0
     while begin < len(found):
         stop = min(int(np.searchsorted(ends, bound + limit, "right")), begin + limit)
@@ -201,18 +202,15 @@ def _error_column(errors: list[int | float]) -> pa.Array:
 
 
 def _bindings_of_columns(found: FoundColumns, schema: Schema) -> pa.Array:
-    ids, codes = found.ids, found.vars
+    found = found.by_variable()
+    codes = found.vars
     begins = np.zeros(len(codes) + 1, bool)
     begins[found.offsets] = True
-    if ((codes[1:] < codes[:-1]) & ~begins[1:-1]).any():
-        owners = np.repeat(np.arange(len(found)), np.diff(found.offsets))
-        order = np.lexsort((codes, owners))
-        ids, codes = ids[order], codes[order]
     # Runs of events of one match and variable: where they begin, and how many there are before each event.
     begins[1:-1] |= codes[1:] != codes[:-1]
     runs = np.flatnonzero(begins[:-1])
     before = np.concatenate([[0], np.cumsum(begins[:-1])])
-    items = pa.array(ids if len(ids) else [], _id_type(schema))
+    items = pa.array(found.ids if len(found.ids) else [], _id_type(schema))
     names = pa.array(found.variables, pa.string()).take(pa.array(codes[runs]))
     lists = pa.ListArray.from_arrays(_int32(np.append(runs, len(codes))), items)
     return pa.MapArray.from_arrays(_int32(before[found.offsets]), names, lists)

@@ -87,6 +87,18 @@ class FoundColumns(Sequence[Found]):
             ids, codes = self.ids[rows], self.vars[rows]
         return self._with(at, offsets, ids, codes)
 
+    def by_variable(self) -> FoundColumns:
+        """The same with the events of each match in the order of their variables, those of one in stream order."""
+        codes = self.vars
+        falls = codes[1:] < codes[:-1]
+        inner = self.offsets[1:-1]
+        falls[inner[(inner > 0) & (inner < len(codes))] - 1] = False
+        if not falls.any():
+            return self
+        owners = np.repeat(np.arange(len(self)), np.diff(self.offsets))
+        order = np.lexsort((codes, owners))
+        return replace(self, ids=self.ids[order], vars=codes[order])
+
     def _between(self, begin: int, stop: int) -> FoundColumns:
         first, last = self.offsets[begin], self.offsets[stop]
         offsets = self.offsets[begin : stop + 1] - first

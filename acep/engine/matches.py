@@ -143,10 +143,12 @@ class Matches(Sequence[Match]):
     __hash__ = None  # type: ignore[assignment]
 
     def _match(self, one: Found) -> Match:
-        start, end, bundle = ticks_to_input((one.start, one.end, one.bundle), self.schema)
+        start, end, bundle = one.start, one.end, one.bundle
+        if self.schema.instants:
+            start, end, bundle = ticks_to_input((start, end, bundle), self.schema)
         values = one.values
         if self._instants:
-            values = tuple(self._instant(v) if i in self._instants else v for i, v in enumerate(values))
+            values = tuple(self.instant(v) if i in self._instants else v for i, v in enumerate(values))
         return Match(
             key=self._key(one.key),
             start=start,
@@ -160,7 +162,8 @@ class Matches(Sequence[Match]):
     def _key(self, key: tuple[Any, ...]) -> dict[str, Any]:
         return key_to_input(key, self.keys, self.schema) if self._time_keys else dict(zip(self.keys, key, strict=True))
 
-    def _instant(self, ticks: Any) -> Any:
+    def instant(self, ticks: Any) -> Any:
+        """A time among the values of RETURN, as it is in the input."""
         return ticks_to_input([ticks], self.schema)[0] if self.schema.instants else ticks
 
     def count(self, value: Any = None) -> int:
@@ -174,11 +177,12 @@ class Matches(Sequence[Match]):
         >>> Matches.from_found(ends, schema=Schema(())).bundles()
         [Bundle(key={}, start=5, end=7, matches=2, best=0)]
         """
-        out = []
-        for group in grouped(self.found, "bundle"):
-            start, end = ticks_to_input((group.first, group.last), self.schema)
-            out.append(Bundle(self._key(group.key), start, end, group.matches, whole(group.best)))
-        return out
+        groups = grouped(self.found, "bundle")
+        starts, ends = (ticks_to_input(t, self.schema) for t in ([g.first for g in groups], [g.last for g in groups]))
+        return [
+            Bundle(self._key(group.key), start, end, group.matches, whole(group.best))
+            for group, start, end in zip(groups, starts, ends, strict=True)
+        ]
 
     def points(self) -> list[Point]:
         """The distinct match points, in their order.
@@ -187,10 +191,9 @@ class Matches(Sequence[Match]):
         >>> Matches.from_found(ends, schema=Schema(())).points()
         [Point(key={}, point=5, best=1)]
         """
-        return [
-            Point(self._key(group.key), ticks_to_input([group.last], self.schema)[0], whole(group.best))
-            for group in grouped(self.found, "end")
-        ]
+        groups = grouped(self.found, "end")
+        times = ticks_to_input([g.last for g in groups], self.schema)
+        return [Point(self._key(g.key), time, whole(g.best)) for g, time in zip(groups, times, strict=True)]
 
     def to_arrow(self) -> pa.Table:
         """The matches as an Arrow table, a row a match.

@@ -11,11 +11,13 @@ import datetime as dt
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from acep.engine.found_columns import FoundColumns
 from acep.errors import DataError
 
 if TYPE_CHECKING:
@@ -24,7 +26,16 @@ if TYPE_CHECKING:
     from acep.engine.matches import Bundle, Match, Matches, Point
     from acep.plan.schema import Schema
 
-__all__ = ["group_record", "json_line", "match_record", "output_format", "write_groups", "write_matches", "write_table"]
+__all__ = [
+    "group_record",
+    "json_line",
+    "match_record",
+    "output_format",
+    "plain",
+    "write_groups",
+    "write_matches",
+    "write_table",
+]
 
 FORMATS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
 Target = str | os.PathLike[str] | IO[Any]
@@ -54,14 +65,14 @@ def match_record(match: Match, *, query: str | None = None, zoned: bool = False)
     {"key": {"symbol": "AAPL"}, "start": 1, "end": 9, "error": 0, "bindings": {"a": [0, 3], "b": [7]}, "bundle": 9}
     """
     record: dict[str, Any] = {} if query is None else {"query": query}
-    record["key"] = {name: _plain(value) for name, value in match.key.items()}
-    record["start"] = _plain(match.start, zoned)
-    record["end"] = _plain(match.end, zoned)
+    record["key"] = {name: plain(value) for name, value in match.key.items()}
+    record["start"] = plain(match.start, zoned)
+    record["end"] = plain(match.end, zoned)
     record["error"] = match.error
     record["bindings"] = {var: list(ids) for var, ids in match.bindings.items()}
-    record["bundle"] = _plain(match.bundle, zoned)
+    record["bundle"] = plain(match.bundle, zoned)
     if match.values:
-        record["values"] = {name: _plain(value) for name, value in match.values.items()}
+        record["values"] = {name: plain(value) for name, value in match.values.items()}
     return record
 
 
@@ -72,8 +83,8 @@ def group_record(group: Bundle | Point, *, zoned: bool = False) -> dict[str, Any
     >>> json_line(group_record(Bundle({}, 5, 9, 3, 0.5)))
     '{"key": {}, "start": 5, "end": 9, "matches": 3, "best": 0.5}'
     """
-    record = {name: _plain(value, zoned) for name, value in vars(group).items()}
-    record["key"] = {name: _plain(value) for name, value in group.key.items()}
+    record = {name: plain(value, zoned) for name, value in vars(group).items()}
+    record["key"] = {name: plain(value) for name, value in group.key.items()}
     return record
 
 
@@ -82,8 +93,13 @@ def json_line(record: dict[str, Any]) -> str:
     return json.dumps(record, ensure_ascii=False)
 
 
-def _plain(value: Any, zoned: bool = False) -> Any:
-    """A value as JSON holds it: times as ISO 8601, what is no finite number as null."""
+def plain(value: Any, zoned: bool = False) -> Any:
+    """A value as JSON holds it: times as ISO 8601, what is no finite number as null; ``zoned`` as in
+    :func:`match_record`.
+
+    >>> plain(Fraction(1, 2)), plain(float("inf")), plain(dt.date(2024, 1, 2))
+    (0.5, None, '2024-01-02')
+    """
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
@@ -118,7 +134,12 @@ def write_matches(matches: Matches, target: Target, form: str | None = None) -> 
     heads = [*(f"key.{k}" for k in matches.keys), "start", "end", "error", "bindings", "bundle"]
     heads += [f"values.{name}" for name in matches.returns]
     zoned = _is_zoned(matches.schema)
-    _write((match_record(m, zoned=zoned) for m in matches), heads, table, target, form)
+    lines = None
+    if isinstance(matches.found, FoundColumns):
+        from acep.engine.lines import lines_of
+
+        lines = partial(lines_of, matches, zoned=zoned)
+    _write((match_record(m, zoned=zoned) for m in matches), heads, table, target, form, lines)
 
 
 def write_groups(
@@ -161,9 +182,9 @@ def _row_record(row: dict[str, Any]) -> dict[str, Any]:
         elif name == "error":
             record[name] = int(value) if value == int(value) else value
         elif isinstance(value, dict):
-            record[name] = {inner: _plain(v) for inner, v in value.items()}
+            record[name] = {inner: plain(v) for inner, v in value.items()}
         else:
-            record[name] = _plain(value)
+            record[name] = plain(value)
     return record
 
 
@@ -173,7 +194,15 @@ def _is_zoned(schema: Schema) -> bool:
     return getattr(time_types(schema)[schema.ts], "tz", None) is not None
 
 
-def _write(records: Iterable[dict[str, Any]], heads: list[str], table: Any, target: Target, form: str | None) -> None:
+def _write(
+    records: Iterable[dict[str, Any]],
+    heads: list[str],
+    table: Any,
+    target: Target,
+    form: str | None,
+    lines: Callable[[str], Iterable[str]] | None = None,
+) -> None:
+    """``lines``: of a text format, where they need no records."""
     if form is None:
         if not isinstance(target, str | os.PathLike):
             raise DataError("a stream needs a format", hint='form="jsonl", "csv" or "parquet"')
@@ -185,9 +214,13 @@ def _write(records: Iterable[dict[str, Any]], heads: list[str], table: Any, targ
             import pyarrow.parquet as pq
 
             pq.write_table(table(), stream)
-        elif form == "csv":
+            return
+        if form == "csv":
             writer = csv.writer(stream, lineterminator="\n")
             writer.writerow(heads)
+        if lines is not None:
+            stream.writelines(lines(form))
+        elif form == "csv":
             writer.writerows([_cell(record, head) for head in heads] for record in records)
         else:
             stream.writelines(json_line(record) + "\n" for record in records)

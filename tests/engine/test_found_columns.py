@@ -68,7 +68,11 @@ FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
 
 def value_of(kind: Kind, few: bool, day: int) -> st.SearchStrategy[Any]:
-    texts = st.sampled_from(["x", "", 'a "b", c\n', "ä"]) if few else st.text(st.characters(codec="utf-8"), max_size=4)
+    texts = (
+        st.sampled_from(["x", "", "line\n", 'a "b", c\n', "ä"])
+        if few
+        else st.text(st.characters(codec="utf-8"), max_size=4)
+    )
     of = {
         Kind.INT: st.integers(-2, 2) if few else st.integers(-(2**63), 2**63 - 1),
         Kind.FLOAT: st.sampled_from([0.0, 0.5, 1e300]) if few else FINITE,
@@ -90,7 +94,7 @@ def both(draw: st.DrawFn) -> tuple[Matches, Matches]:
     returns = tuple(draw(st.lists(st.sampled_from(returned), max_size=3)))
     texts, scale = draw(st.booleans()), draw(st.sampled_from([1, 1, 2, 6]))
     schema = type(schema)(**{**vars(schema), "id": "name" if texts else "id"})
-    event = st.sampled_from(["e1", "e10", "é", '"']) if texts else st.integers(-3, 2**40)
+    event: st.SearchStrategy[Any] = st.sampled_from(["e1", "e10", "é", '"']) if texts else st.integers(-3, 2**40)
     day = int(86400 * 10**9 / (attribute_tick(schema) or 1))
     step = {"timestamp[ns]": day + 7, "timestamp[ms, tz=UTC]": day // 1000}.get(str(schema.times[0][1]), day)
     fixed = draw(st.none() | st.integers(1, 3))

@@ -1,0 +1,152 @@
+"""Matches that are columns as lines of JSON or CSV, without a record for each: texts are made of whole columns."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acep.engine.arrow import parts
+from acep.engine.found_columns import FoundColumns, unscaled
+from acep.engine.matches import whole
+from acep.engine.tables import key_to_input, ticks_to_input
+from acep.engine.writing import plain
+from acep.plan.schema import Kind
+
+if TYPE_CHECKING:
+    from acep.engine.batch import Column
+    from acep.engine.matches import Matches
+    from acep.plan.schema import Schema
+
+__all__ = ["lines_of"]
+
+BLOCK = 1 << 16
+
+
+def lines_of(matches: Matches, form: str, zoned: bool) -> Iterator[str]:
+    r"""The lines of :func:`acep.engine.writing.write_matches`, some thousands at a time; ``form`` is ``"jsonl"`` or
+    ``"csv"`` (the heads are not among them).
+
+    >>> from acep.engine.matches import Matches
+    >>> from acep.plan.schema import Schema
+    >>> one, trail = np.array([1]), {"offsets": np.array([0, 2]), "ids": np.array([7, 9])}
+    >>> found = FoundColumns(one, one, one, one, 1, (), **trail, vars=np.array([0, 1], np.uint16), variables=("a", "b"))
+    >>> "".join(lines_of(Matches.from_found(found, schema=Schema(())), "jsonl", False))
+    '{"key": {}, "start": 1, "end": 1, "error": 1, "bindings": {"a": [7], "b": [9]}, "bundle": 1}\n'
+    """
+    for part in parts(matches.found, BLOCK):
+        assert isinstance(part, FoundColumns)
+        pieces = _json_pieces(part, matches, zoned) if form == "jsonl" else _csv_pieces(part, matches, zoned)
+        yield "".join(pc.binary_join_element_wise(*pieces, "\n", "").to_pylist())
+
+
+def _json_pieces(part: FoundColumns, matches: Matches, zoned: bool) -> list[Any]:
+    keys, times, error, values = _texts(part, matches, zoned, _dumped)
+    pieces: list[Any] = ['{"key": ', *_object(matches.keys, keys)]
+    pieces += [', "start": ', times[0], ', "end": ', times[1], ', "error": ', error]
+    pieces += [', "bindings": ', _bindings(part), ', "bundle": ', times[2]]
+    if matches.returns:
+        pieces += [', "values": ', *_object(matches.returns, values)]
+    return [*pieces, "}"]
+
+
+def _csv_pieces(part: FoundColumns, matches: Matches, zoned: bool) -> list[Any]:
+    keys, times, error, values = _texts(part, matches, zoned, _cell)
+    bound = _bindings(part)
+    doubled = pc.binary_join_element_wise('"', pc.replace_substring(bound, '"', '""'), '"', "")
+    cells = [*keys, times[0], times[1], error, pc.if_else(pc.equal(bound, "{}"), bound, doubled), times[2], *values]
+    return [x for cell in cells for x in (cell, ",")][:-1]
+
+
+def _object(names: Sequence[str], texts: list[pa.Array]) -> list[Any]:
+    if not names:
+        return ["{}"]
+    heads = [("{" if i == 0 else ", ") + _dumped(name) + ": " for i, name in enumerate(names)]
+    return [x for pair in zip(heads, texts, strict=True) for x in pair] + ["}"]
+
+
+def _texts(
+    part: FoundColumns, matches: Matches, zoned: bool, dump: Callable[[Any], str]
+) -> tuple[list[pa.Array], list[pa.Array], pa.Array, list[pa.Array]]:
+    """The texts of the key attributes, of start, end and bundle, of the error, and of the values of RETURN."""
+    schema = matches.schema
+
+    def times_of(ticks: npt.NDArray[np.int64]) -> pa.Array:
+        if not schema.instants:
+            return pa.array(ticks).cast(pa.string())
+        distinct, places = np.unique(ticks, return_inverse=True)
+        return _placed([dump(plain(time, zoned)) for time in ticks_to_input(distinct.tolist(), schema)], places)
+
+    def values_of(column: Column, of: Callable[[Any], Any]) -> pa.Array:
+        if column.kind is Kind.STRING:
+            distinct, places = np.arange(len(column.texts or ())), column.values
+        else:  # the bits of floats, as -0.0 and 0.0 are not written alike
+            words, places = np.unique(column.values.view(np.int64), return_inverse=True)
+            distinct = words.view(column.values.dtype)
+        numbers = type(column)(column.kind, distinct, None, column.texts).to_list()
+        if column.valid is not None:
+            places, numbers = np.where(column.valid == 0, len(numbers), places), [*numbers, None]
+        return _placed([dump(plain(of(value))) for value in numbers], places)
+
+    keys = [
+        values_of(column, partial(_key_value, name=name, schema=schema))
+        for column, name in zip(part.keys, matches.keys, strict=True)
+    ]
+    kinds = matches.return_kinds or (None,) * len(part.values)
+    values = [
+        values_of(column, matches.instant if kind is Kind.TIMESTAMP else lambda value: value)
+        for column, kind in zip(part.values, kinds, strict=True)
+    ]
+    errors, places = np.unique(part.error, return_inverse=True)
+    error = _placed([dump(whole(unscaled(e, part.scale))) for e in errors.tolist()], places)
+    return keys, [times_of(ticks) for ticks in (part.start, part.end, part.bundle)], error, values
+
+
+def _key_value(value: Any, name: str, schema: Schema) -> Any:
+    return key_to_input((value,), (name,), schema)[name]
+
+
+def _bindings(part: FoundColumns) -> pa.Array:
+    """For each match the JSON of its bindings."""
+    part = part.by_variable()
+    codes = part.vars.astype(np.int64)
+    first = np.zeros(len(codes) + 1, bool)
+    first[part.offsets] = True
+    new = first[:-1].copy()
+    new[1:] |= codes[1:] != codes[:-1]
+    # What stands before an id: nothing but a comma, or a variable, of which the first opens the object.
+    many = len(part.variables)
+    heads = [f"{_dumped(name)}: [" for name in part.variables]
+    before = [", ", *("{" + head for head in heads), *("], " + head for head in heads)]
+    which = np.where(new, 1 + codes + np.where(first[:-1], 0, many), 0)
+    if part.ids.dtype == object:
+        ids = pa.array([_dumped(text) for text in part.ids.tolist()], pa.string())
+    else:
+        ids = pa.array(part.ids).cast(pa.string())
+    pieces = pc.binary_join_element_wise(pa.array(before).take(pa.array(which)), ids, "")
+    offsets = pa.array(part.offsets).cast(pa.int32())
+    bound = pc.binary_join(pa.ListArray.from_arrays(offsets, pieces), "")
+    return pc.if_else(pc.equal(bound, ""), "{}", pc.binary_join_element_wise(bound, "]}", ""))
+
+
+def _placed(texts: list[str], places: Any) -> pa.Array:
+    return pa.array(texts, pa.string()).take(pa.array(places))
+
+
+def _dumped(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _cell(value: Any) -> str:
+    """A value as one cell of several."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerow([value, 0])
+    return out.getvalue()[:-3]
