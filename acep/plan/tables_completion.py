@@ -31,6 +31,7 @@ COMPLETION = (
     "kept",
     "order_by",
     "choice",
+    "variable_rank",
     "negation_class",
     "negation_weight",
     "conjunct_program",
@@ -169,6 +170,8 @@ def write_output(
         writer.add("whole_refs", [x for leaf in leaves_of(expr) for x in _ref(writer, negations.kept, leaf, None, {})])
         kinds.append(kind)
     writer.put("choice", CHOICES.index(plan.query.output))
+    for name in plan.variables:
+        writer.put("variable_rank", sorted(plan.variables).index(name))
     identity = plan.schema.id
     if plan.query.output is Output.NON_OVERLAP and identity and plan.schema.kind(identity) is Kind.STRING:
         writer.put("order_by", negations.kept.place(identity))  # numbers stand for such ids: their order is another

@@ -35,6 +35,7 @@ void Arena::sweep() {
     for (uint32_t k = 0; k < moved_events_.size(); ++k) {
         if (moved_events_[k] == NIL) continue;
         events[to] = events[first + k];
+        if (kept.width != 0) kept.move(first + k, to);
         moved_events_[k] = to;
         to = after(to);
     }

@@ -13,6 +13,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "state.hpp"
+
 namespace acep {
 
 constexpr uint32_t NIL = 0xFFFFFFFFu;
@@ -43,6 +45,24 @@ public:
         if (tail_ == NIL) tail_ = 0;
     }
     void clear() { tail_ = head_; }
+
+    void dump(Writer& out) const {
+        std::vector<T> live;
+        live.reserve(size());
+        for (uint32_t i = tail_; i != head_; ++i) live.push_back((*this)[i]);
+        out.number(tail_);
+        out.items(live);
+    }
+    void load(Reader& in) {
+        const auto tail = static_cast<uint32_t>(in.number(0, int64_t{1} << 32));
+        auto live = in.items<T>();
+        if (live.size() > (size_t{1} << 31)) bad_state("length of a ring");
+        tail_ = head_ = tail;
+        for (const T& item : live) {
+            if (size() == items_.size()) grow();
+            items_[head_++ & mask_] = item;  // number NIL has its place among them, as it had when they were written
+        }
+    }
     // Elements [tail, head) stay: after a compaction that moved the survivors to the front.
     void truncate(uint32_t head) { head_ = head; }
 
@@ -91,10 +111,61 @@ struct BoundEvent {
     int64_t id;
 };
 
+// Values of columns kept with bound events, by the events' numbers: in step with the ring of events.
+struct KeptRows {
+    size_t width = 0;  // values of an event
+    std::vector<int64_t> values;
+    std::vector<uint8_t> valid;
+
+    size_t at(uint32_t number) const { return (number & (capacity - 1)) * width; }
+    void fit(const Ring<BoundEvent>& events) {
+        const size_t old = capacity;
+        if (width == 0 || old == events.capacity()) return;
+        std::vector<int64_t> words(events.capacity() * width);
+        std::vector<uint8_t> known(events.capacity() * width);
+        capacity = events.capacity();
+        for (uint32_t i = events.tail(); old != 0 && i != events.head(); ++i) {
+            const size_t from = (i & (old - 1)) * width;
+            std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(from), width, words.begin() + static_cast<std::ptrdiff_t>(at(i)));
+            std::copy_n(valid.begin() + static_cast<std::ptrdiff_t>(from), width, known.begin() + static_cast<std::ptrdiff_t>(at(i)));
+        }
+        values.swap(words);
+        valid.swap(known);
+    }
+    void move(uint32_t from, uint32_t to) {
+        for (size_t k = 0; k < width; ++k) {
+            values[at(to) + k] = values[at(from) + k];
+            valid[at(to) + k] = valid[at(from) + k];
+        }
+    }
+    void dump(const Ring<BoundEvent>& events, Writer& out) const {
+        for (uint32_t i = events.tail(); width != 0 && i != events.head(); ++i) {
+            out.items(values.data() + at(i), width);
+            out.items(valid.data() + at(i), width);
+        }
+    }
+    // After the events themselves.
+    void load(const Ring<BoundEvent>& events, Reader& in) {
+        fit(events);
+        for (uint32_t i = events.tail(); width != 0 && i != events.head(); ++i) {
+            const auto words = in.items<int64_t>();
+            const auto known = in.items<uint8_t>();
+            if (words.size() != width || known.size() != width) bad_state("kept values");
+            std::copy(words.begin(), words.end(), values.begin() + static_cast<std::ptrdiff_t>(at(i)));
+            std::copy(known.begin(), known.end(), valid.begin() + static_cast<std::ptrdiff_t>(at(i)));
+        }
+    }
+    size_t bytes() const { return values.capacity() * sizeof(int64_t) + valid.capacity(); }
+
+private:
+    size_t capacity = 0;
+};
+
 class Arena {
 public:
     Ring<Cell> cells;
     Ring<BoundEvent> events;
+    KeptRows kept;
 
     Chain chain(uint32_t cell) const {
         if (cell == NIL) return {};

@@ -7,7 +7,7 @@
 namespace acep {
 
 bool mergeable(const Tables& tables) {
-    if (tables.contiguous() && tables.budget > 0) return false;
+    if (tables.completes() || (tables.contiguous() && tables.budget > 0)) return false;
     for (const State& s : tables.states) {
         if (s.slots != 0 || !s.ending.empty()) return false;
         for (const Accept& a : s.accepts) {

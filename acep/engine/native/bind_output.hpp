@@ -30,6 +30,8 @@ inline nanobind::dict taken(Output& o) {
     found["offsets"] = array(std::move(o.offsets));
     found["ids"] = array(std::move(o.ids));
     found["vars"] = array(std::move(o.vars));
+    found["values"] = array(std::move(o.values));
+    found["valid"] = array(std::move(o.valid));
     o.offsets = {0};
     return found;
 }

@@ -75,7 +75,7 @@ void choose(const std::vector<const Binding*>& group, const std::vector<size_t>&
 
 }  // namespace
 
-std::vector<Verdict> non_overlap(const std::vector<const Binding*>& waiting, int64_t horizon, int64_t order_by, size_t width,
+std::vector<Verdict> non_overlap(const std::vector<const Binding*>& waiting, int64_t horizon, const Tables& tables,
                                  const Texts& texts) {
     std::vector<Verdict> verdicts(waiting.size(), Verdict::wait);
     std::vector<size_t> order(waiting.size());
@@ -88,15 +88,17 @@ std::vector<Verdict> non_overlap(const std::vector<const Binding*>& waiting, int
         if (a.start != b.start) return a.start < b.start;
         for (size_t s = 0; s < std::min(a.size(), b.size()); ++s) {
             int64_t c = 0;
-            if (order_by >= 0) {
-                const size_t at = s * width + static_cast<size_t>(order_by);
+            if (tables.order_by >= 0) {
+                const size_t at = s * tables.kept.size() + static_cast<size_t>(tables.order_by);
                 c = texts.order(a.rows[at], b.rows[at]);
             } else {
                 c = a.ids[s] < b.ids[s] ? -1 : a.ids[s] > b.ids[s] ? 1 : 0;
             }
             if (c != 0) return c < 0;
         }
-        return a.size() != b.size() ? a.size() < b.size() : a.vars < b.vars;
+        if (a.size() != b.size()) return a.size() < b.size();
+        return std::lexicographical_compare(a.vars.begin(), a.vars.end(), b.vars.begin(), b.vars.end(),
+                                            [&](uint16_t v, uint16_t w) { return tables.ranks[v] < tables.ranks[w]; });
     };
     for (size_t from = 0; from < order.size();) {
         size_t to = from;

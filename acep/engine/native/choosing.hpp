@@ -13,9 +13,9 @@ namespace acep {
 enum class Verdict : uint8_t { wait, give, drop };
 
 // Greedy by (error, match point, start, ids) within each cluster of overlapping matches. `horizon`: the earliest position at
-// which a match yet to come may start; a cluster that ends before it is settled. `order_by` >= 0: ids are compared by
-// that text of each event, of `width` values.
-std::vector<Verdict> non_overlap(const std::vector<const Binding*>& waiting, int64_t horizon, int64_t order_by, size_t width,
+// which a match yet to come may start; a cluster that ends before it is settled. With `order_by` ids are
+// compared by that text of each event.
+std::vector<Verdict> non_overlap(const std::vector<const Binding*>& waiting, int64_t horizon, const Tables& tables,
                                  const Texts& texts);
 
 // Per first event, the matches that are earliest and maximal among all that begin there. `alive`: the first positions of

@@ -308,7 +308,7 @@ void Completion::choose_output(uint32_t partition, int64_t low) {
     if (tables_.choice == Choice::non_overlap) {
         int64_t horizon = FAR;
         for (int64_t first : found.firsts) horizon = std::min(horizon, first);
-        sort_out(non_overlap(waiting, horizon, tables_.order_by, tables_.kept.size(), front_.texts), at, h);
+        sort_out(non_overlap(waiting, horizon, tables_, front_.texts), at, h);
     } else {
         sort_out(earliest_maximal(waiting, {found.firsts.begin(), found.firsts.end()}), at, h);
     }
@@ -332,7 +332,7 @@ void Completion::choose_strict(int64_t clock) {
         }
     }
     if (waiting.empty()) return;
-    const auto verdicts = non_overlap(waiting, horizon, tables_.order_by, tables_.kept.size(), front_.texts);
+    const auto verdicts = non_overlap(waiting, horizon, tables_, front_.texts);
     size_t at = 0;
     for (uint32_t p = 0; p < held_.size(); ++p) {
         Held& h = held_[p];

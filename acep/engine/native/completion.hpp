@@ -89,8 +89,7 @@ private:
     void trim_suspects(uint32_t partition);
     Binding fresh();
     void spare(Binding&& b);
-    void dump(Writer& out, const std::vector<Binding>& all) const;
-    void load(Reader& in, std::vector<Binding>& all) const;
+    std::vector<Binding> load_bindings(Reader& in) const;
 
     const Tables& tables_;
     Front& front_;

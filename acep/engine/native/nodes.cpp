@@ -24,6 +24,26 @@ NodeEngine::NodeEngine(Tables tables, Front& front, Partitions& partitions)
     nothing_.cells()[0] = NIL;
     nothing_.errors()[0] = 0;
     rows_.resize(block_rows);
+    // What is chosen among all matches must know of each run where it began.
+    merges_ = tables_.unambiguous && tables_.choice == Choice::all;
+    if (tables_.completes()) {
+        completion_ = std::make_unique<Completion>(tables_, front_, partitions_, arena_, output_, work_,
+                                                   [this](uint32_t p, int64_t low, Alive& found) { alive(p, low, found); });
+    }
+    for (const State& s : tables_.states) framed_.emplace_back(s.slots, uint8_t{0});
+    // A copy of a list is one too: until nothing new is found.
+    for (bool more = true; more;) {
+        more = false;
+        for (const State& s : tables_.states) {
+            for (const Arc& arc : s.arcs) {
+                for (const Put& p : arc.puts) {
+                    const bool copied = p.write == Write::copy && p.from >= 0 && framed_[arc.source][static_cast<size_t>(p.from)] != 0;
+                    uint8_t& known = framed_[arc.target][static_cast<size_t>(p.slot)];
+                    if (known == 0 && (p.write == Write::frames || copied)) known = 1, more = true;
+                }
+            }
+        }
+    }
 }
 
 const std::vector<NodeEngine::Turn>& NodeEngine::turns(uint32_t pattern) {
@@ -55,7 +75,10 @@ int64_t NodeEngine::cost(const Arc& arc, int64_t between) const {
 }
 
 uint32_t NodeEngine::bound(const Event& event) {
-    if (current_ == NIL) current_ = arena_.events.push({event.ts, event.position, event.id});
+    if (current_ == NIL) {
+        current_ = arena_.events.push({event.ts, event.position, event.id});
+        if (completion_) completion_->keep(current_, event);
+    }
     return current_;
 }
 
@@ -63,7 +86,9 @@ void NodeEngine::event(uint32_t partition, const Event& event) {
     if (parts_.size() <= partition) parts_.resize(partition + 1);
     Part& part = parts_[partition];
     if (part.lists.empty()) part.lists.resize(tables_.states.size());
+    part.last = event.position;
     current_ = NIL;
+    if (completion_) completion_->before(partition, event);
     const int64_t low = before(key(event), tables_.span);
     for (const Turn& turn : turns(event.pattern)) {
         if (turn.state == 0) {
@@ -74,6 +99,7 @@ void NodeEngine::event(uint32_t partition, const Event& event) {
     }
     if (tables_.contiguous()) contiguous_end(part, event);
     if (!touched_.empty()) finish(part, partition, event, low);
+    if (completion_) completion_->after(partition, event);
 }
 
 void NodeEngine::begin(const Turn& turn, const Event& event) {
@@ -409,12 +435,16 @@ void NodeEngine::put(const Put& p, NodeList& from, uint32_t row, uint32_t old, N
             }
             return;
         }
+        case Write::position:
+            out = p.from >= 0 ? held : event.position;
+            tag = value;
+            return;
         case Write::count:
-            out = known == value ? held + 1 : 1;
+            out = known == value ? static_cast<int64_t>(static_cast<uint64_t>(held) + 1) : 1;
             tag = value;
             return;
         case Write::nonnull:
-            out = (known == value ? held : 0) + (empty ? 0 : 1);
+            out = static_cast<int64_t>((known == value ? static_cast<uint64_t>(held) : 0) + (empty ? 0u : 1u));
             tag = value;
             return;
         case Write::sum: {
@@ -504,8 +534,8 @@ void NodeEngine::put(const Put& p, NodeList& from, uint32_t row, uint32_t old, N
     }
 }
 
-bool NodeEngine::same(NodeList& nodes, uint32_t slots, uint32_t a, uint32_t b) const {
-    for (uint32_t s = 0; s < slots; ++s) {
+bool NodeEngine::same(NodeList& nodes, uint32_t slots, uint32_t common, uint32_t a, uint32_t b) const {
+    for (uint32_t s = 0; s < common; ++s) {
         uint8_t tag = nodes.tags(s, slots)[a];
         if (tag != nodes.tags(s, slots)[b]) return false;
         if (tag == value && nodes.slot(s)[a] != nodes.slot(s)[b]) return false;
@@ -515,20 +545,23 @@ bool NodeEngine::same(NodeList& nodes, uint32_t slots, uint32_t a, uint32_t b) c
 
 // Nodes that are alike become one. Where a trail determines its run they keep all their pasts; elsewhere one trail may have
 // come here in several ways, and only the least error counts.
-void NodeEngine::unite(Made& made, uint32_t slots) {
+void NodeEngine::unite(Made& made, const State& state) {
+    const uint32_t slots = state.slots, common = this->common(state);
     const uint32_t n = made.nodes.end;
     made.also.assign(n, NIL);
     made.gone.assign(n, 0);
     if (n == 1) return;
     NodeList& nodes = made.nodes;
-    const bool merges = tables_.unambiguous;
+    const bool merges = merges_;
     auto alike = [&](uint32_t i, uint32_t j) {
-        bool first = merges ? nodes.errors()[i] == nodes.errors()[j] : nodes.cells()[i] == nodes.cells()[j];
-        return first && same(nodes, slots, i, j);
+        bool first = merges ? nodes.errors()[i] == nodes.errors()[j]
+                            : nodes.cells()[i] == nodes.cells()[j] && made.arcs[i]->history == made.arcs[j]->history;
+        return first && same(nodes, slots, common, i, j);
     };
     auto join = [&](uint32_t leader, uint32_t i) {
         made.gone[i] = 1;
         if (merges) {
+            if (common != slots) nodes.slot(common)[leader] = std::min(nodes.slot(common)[leader], nodes.slot(common)[i]);
             made.also[i] = made.also[leader];
             made.also[leader] = i;
             nodes.starts()[leader] = std::max(nodes.starts()[leader], nodes.starts()[i]);
@@ -551,7 +584,7 @@ void NodeEngine::unite(Made& made, uint32_t slots) {
     all_.assign(size, NIL);
     for (uint32_t i = 0; i < n; ++i) {
         uint64_t hash = merges ? static_cast<uint32_t>(nodes.errors()[i]) : nodes.cells()[i];
-        for (uint32_t s = 0; s < slots; ++s) {
+        for (uint32_t s = 0; s < common; ++s) {
             uint8_t tag = nodes.tags(s, slots)[i];
             hash = mixed(hash + tag + (tag == value ? static_cast<uint64_t>(nodes.slot(s)[i]) * 3 : 0));
         }
@@ -573,14 +606,16 @@ void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int6
     for (uint32_t state : touched_) {
         Made& made = made_[state];
         const State& s = tables_.states[state];
-        unite(made, s.slots);
+        unite(made, s);
         if (!s.accepts.empty()) complete(part, partition, state, made, event, low);
     }
-    if (!tables_.unambiguous && output_.size() > given + 1) distinct(given);
-    work_.matches += static_cast<int64_t>(output_.size() - given);
+    if (!completion_) {
+        if (!tables_.unambiguous && output_.size() > given + 1) distinct(given);
+        work_.matches += static_cast<int64_t>(output_.size() - given);
+    }
     // One cell for each trail and variable, also where it stands in several states.
     struct Known {
-        uint32_t past, cell;
+        uint32_t past, cell, history;
         uint16_t var;
     };
     static thread_local std::vector<Known> known;
@@ -597,32 +632,22 @@ void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int6
                 // Without registers all nodes of one error are one, also those of earlier events.
                 uint32_t into = NIL;
                 Chain chain;
-                if (tables_.unambiguous) {
-                    if (s.slots == 0 && !tables_.contiguous()) {
+                if (merges_) {
+                    if (common(s) == 0 && !tables_.contiguous()) {
                         for (uint32_t k = list.head; k < list.end && into == NIL; ++k) {
                             if (list.errors()[k] == made.nodes.errors()[i] && list.starts()[k] >= low) into = k;
                         }
                         if (into != NIL) chain = arena_.chain(list.cells()[into]);
                     }
-                    Chain past;
-                    bool begins = false;
-                    for (uint32_t k = i; k != NIL; k = made.also[k]) {
-                        uint32_t cell = made.nodes.cells()[k];
-                        if (cell == NIL) {
-                            begins = true;
-                        } else {
-                            past = arena_.unite(past, arena_.chain(cell), bound(event));
-                        }
-                    }
-                    if (past.cell != NIL) chain = arena_.bind(bound(event), event.id, arc.var, arc.number, past, own, chain);
-                    if (begins) chain = arena_.bind(bound(event), event.id, arc.var, arc.number, {}, own, chain);
+                    chain = bind_all(made, i, event, chain);
                 } else {
                     uint32_t past = made.nodes.cells()[i];
-                    auto found = std::find_if(known.begin(), known.end(),
-                                              [&](const Known& k) { return k.past == past && k.var == arc.var; });
+                    auto found = std::find_if(known.begin(), known.end(), [&](const Known& k) {
+                        return k.past == past && k.var == arc.var && k.history == arc.history;
+                    });
                     if (found == known.end()) {
                         chain = arena_.bind(bound(event), event.id, arc.var, arc.number, arena_.chain(past), own, {});
-                        known.push_back({past, chain.cell, arc.var});
+                        known.push_back({past, chain.cell, arc.history, arc.var});
                     } else {
                         chain = arena_.chain(found->cell);
                     }
@@ -631,6 +656,7 @@ void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int6
                     list.cells()[into] = chain.cell;
                     list.starts()[into] = chain.latest;
                     if (list.size() > 1) list.sorted = false;
+                    if (s.slots != 0) list.slot(0)[into] = std::min(list.slot(0)[into], made.nodes.slot(0)[i]);
                     continue;
                 }
                 const uint32_t to = list.add(s.slots, low);
@@ -654,6 +680,31 @@ void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int6
     touched_.clear();
 }
 
+// The cells of a group of nodes that are one, before `chain`: one for all that walked past the same negations.
+Chain NodeEngine::bind_all(Made& made, uint32_t leader, const Event& event, Chain chain) {
+    const Arc& arc = *made.arcs[leader];
+    for (uint32_t at = leader; at != NIL; at = made.also[at]) {
+        if (made.arcs[at] == nullptr) continue;  // bound already
+        const Arc& same = *made.arcs[at];
+        Chain past;
+        bool begins = false;
+        for (uint32_t k = at; k != NIL; k = made.also[k]) {
+            if (made.arcs[k] == nullptr || made.arcs[k]->history != same.history) continue;
+            made.arcs[k] = nullptr;
+            uint32_t cell = made.nodes.cells()[k];
+            if (cell == NIL) {
+                begins = true;
+            } else {
+                past = arena_.unite(past, arena_.chain(cell), bound(event));
+            }
+        }
+        if (past.cell != NIL) chain = arena_.bind(bound(event), event.id, arc.var, same.number, past, key(event), chain);
+        if (begins) chain = arena_.bind(bound(event), event.id, arc.var, same.number, {}, key(event), chain);
+        if (tables_.negations.empty()) break;
+    }
+    return chain;
+}
+
 // Complete matches -------------------------------------------------------------------------------
 
 void NodeEngine::complete(Part& part, uint32_t partition, uint32_t state, Made& made, const Event& event, int64_t low) {
@@ -669,10 +720,26 @@ void NodeEngine::complete(Part& part, uint32_t partition, uint32_t state, Made& 
         for (size_t k = 0; k < count; ++k) {
             const uint32_t i = rows_[k];
             // Of runs with one trail the least error stands with their first; nodes that are one all have their pasts.
-            if (!tables_.unambiguous && made.gone[i] != 0) continue;
+            if (!merges_ && made.gone[i] != 0) continue;
             const int64_t error = made.nodes.errors()[i] + least;
             if (error > tables_.budget) continue;
-            give(part, partition, *made.arcs[i], arena_.chain(made.nodes.cells()[i]), error, event, low);
+            const Arc& arc = *made.arcs[i];
+            const Chain past = arena_.chain(made.nodes.cells()[i]);
+            if (!completion_) {
+                give(part, partition, arc, past, error, event, low);
+                continue;
+            }
+            const Cell root{event.id, key(event), NEVER, past.cell, NIL, bound(event), arc.var, arc.number};
+            const auto emit = [&](const Cell* const* path, size_t length) {
+                completion_->trail(partition, event, path, length, state, error - least);
+                return true;
+            };
+            const Cell* const alone = &root;
+            if (past.cell == NIL) {
+                emit(&alone, 1);
+            } else {
+                arena_.walk(past, low, &root, emit);
+            }
         }
     }
 }
@@ -768,9 +835,34 @@ void NodeEngine::distinct(size_t first) {
 
 // Time -------------------------------------------------------------------------------------------
 
+void NodeEngine::alive(uint32_t partition, int64_t low, Alive& found) {
+    if (partition >= parts_.size()) return;
+    Part& part = parts_[partition];
+    for (uint32_t s = 0; s < part.lists.size(); ++s) {
+        NodeList& list = part.lists[s];
+        for (uint32_t i = list.head; i < list.end; ++i) {
+            if (list.starts()[i] < low) continue;
+            found.firsts.push_back(list.slot(tables_.states[s].slots - 1)[i]);
+            found.start = std::min(found.start, list.starts()[i]);
+        }
+    }
+}
+
+void NodeEngine::end() {
+    for (Part& part : parts_) {
+        for (NodeList& list : part.lists) list.clear();
+    }
+    if (completion_) completion_->end();
+}
+
 void NodeEngine::advance(int64_t clock) {
     clock_ = clock;
-    if (tables_.span < 0 || tables_.counted) return;
+    if (completion_) completion_->settle(clock);
+    if (tables_.span < 0 || tables_.counted) {
+        if (arena_.cells.size() / 2 > kept_ + 2048) compact();
+        if (frames_.size() / 2 > kept_frames_ + 2048) compact_frames();
+        return;
+    }
     const int64_t low = before(clock, tables_.span);
     while (!arena_.cells.empty() && arena_.events[arena_.cells[arena_.cells.tail()].event].ts < low) arena_.cells.drop();
     while (!arena_.events.empty() && arena_.events[arena_.events.tail()].ts < low) arena_.events.drop();
@@ -787,21 +879,23 @@ bool NodeEngine::idle(uint32_t partition, int64_t clock) {
         if (!list.expire(low)) list.keep(tables_.states[s].slots, [&](uint32_t i) { return list.starts()[i] >= low; });
         if (!list.empty()) return false;
     }
+    if (completion_ && !completion_->idle(partition, low)) return false;
     return !part.bundle.any || part.bundle.last_ts < low;
 }
 
 void NodeEngine::forget(uint32_t partition) {
     if (partition < parts_.size()) parts_[partition] = Part{};
+    if (completion_) completion_->forget(partition);
 }
 
 int64_t NodeEngine::bytes() const {
     size_t total = arena_.cells.capacity() * sizeof(Cell) + arena_.events.capacity() * sizeof(BoundEvent) +
-                   frames_.capacity() * sizeof(Frame) + parts_.capacity() * sizeof(Part);
+                   frames_.capacity() * sizeof(Frame) + arena_.kept.bytes() + parts_.capacity() * sizeof(Part);
     for (const Part& part : parts_) {
         total += part.lists.capacity() * sizeof(NodeList);
         for (const NodeList& list : part.lists) total += list.bytes();
     }
-    return static_cast<int64_t>(total);
+    return static_cast<int64_t>(total) + (completion_ ? completion_->bytes() : 0);
 }
 
 }  // namespace acep

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "arena.hpp"
+#include "completion.hpp"
 #include "engine.hpp"
 #include "node_list.hpp"
 #include "vm.hpp"
@@ -18,9 +20,13 @@ public:
 
     void event(uint32_t partition, const Event& event) override;
     void advance(int64_t clock) override;
+    void end() override;
     bool idle(uint32_t partition, int64_t clock) override;
     void forget(uint32_t partition) override;
     int64_t bytes() const override;
+    int64_t oldest() const override;
+    void dump(Writer& out) const override;
+    void load(Reader& in) override;
 
 private:
     struct Part {
@@ -49,6 +55,10 @@ private:
     };
 
     const std::vector<Turn>& turns(uint32_t pattern);
+    void compact();
+    void compact_frames();
+    void load_arena(Reader& in);
+    void load_list(Reader& in, uint32_t state, NodeList& list);
     int64_t low(const Event& event) const;
     int64_t key(const Event& event) const { return tables_.counted ? event.position : event.ts; }
     int64_t cost(const Arc& arc, int64_t between) const;
@@ -63,11 +73,15 @@ private:
     void put(const Put& p, NodeList& from, uint32_t row, uint32_t before, NodeList& to, uint32_t made, uint32_t after,
              const Event& event);
     void finish(Part& part, uint32_t partition, const Event& event, int64_t low);
-    void unite(Made& made, uint32_t slots);
+    void unite(Made& made, const State& state);
     void complete(Part& part, uint32_t partition, uint32_t state, Made& made, const Event& event, int64_t low);
     void give(Part& part, uint32_t partition, const Arc& arc, Chain past, int64_t error, const Event& event, int64_t low);
+    Chain bind_all(Made& made, uint32_t leader, const Event& event, Chain chain);
+    void alive(uint32_t partition, int64_t low, Alive& found);
+    // Slots of a state that nodes must have in common to be one: all but the position of the first event.
+    uint32_t common(const State& s) const { return tables_.firsts && s.slots != 0 ? s.slots - 1 : s.slots; }
     void distinct(size_t first);
-    bool same(NodeList& nodes, uint32_t slots, uint32_t a, uint32_t b) const;
+    bool same(NodeList& nodes, uint32_t slots, uint32_t common, uint32_t a, uint32_t b) const;
     uint32_t bound(const Event& event);
 
     std::vector<std::vector<Turn>> turns_;  // by pattern
@@ -92,7 +106,12 @@ private:
     Scratch scratch_;
     uint32_t current_ = NIL;          // the current event, once bound
     int64_t clock_ = NEVER;
+    std::vector<std::vector<uint8_t>> framed_;  // by state: which slots hold lists of frames
+    uint32_t kept_ = 0;                         // cells left by the last compaction
+    uint32_t kept_frames_ = 0;
     std::vector<std::vector<uint32_t>> loops_;
+    bool merges_;                           // nodes that are alike are one; else a node has one trail
+    std::unique_ptr<Completion> completion_;  // where a complete run is not simply given
 };
 
 }  // namespace acep

@@ -285,6 +285,7 @@ struct Builder {
         t.firsts = firsts[0] != 0;
         for (int64_t c : arrays.at("kept", Arrays::any, 0, t.columns)) t.kept.push_back(static_cast<uint32_t>(c));
         for (int64_t k : arrays.at("order_by", Arrays::any, 0, static_cast<int64_t>(t.kept.size()))) t.order_by = k;
+        for (int64_t r : arrays.at("variable_rank", t.variables, 0, t.variables)) t.ranks.push_back(static_cast<uint32_t>(r));
         const size_t groups = arrays.at("group_variables_at").size();
         if (groups == 0) bad("groups");
         auto variables = lists(arrays, "group_variables", groups - 1, 0, t.variables);

@@ -182,6 +182,7 @@ struct Tables {
     bool firsts = false;  // the last slot of each state is the position of the first event
     std::vector<uint32_t> kept;    // columns kept with bound events
     int64_t order_by = -1;         // which of these stands for an event's id where ids are compared; -1: the id
+    std::vector<uint32_t> ranks;   // of the variables, by name
     std::vector<std::vector<uint8_t>> groups;  // by group and variable: whether it is in it
     std::vector<Negation> negations;
     std::vector<Whole> having;     // one or none
