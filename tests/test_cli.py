@@ -338,15 +338,6 @@ def test_progress_on_a_terminal() -> None:
     assert done.stderr.endswith(b"\r\x1b[K")
 
 
-def test_little_is_loaded_before_it_is_needed() -> None:
-    code = "import sys, acep.cli\nassert not {'numpy', 'pyarrow', 'lark'} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
-    code = "import sys\nfrom acep.cli import main\nmain(['match', 'query.acep', 'events.csv'])\n"
-    code += "assert not {'pandas', 'polars', 'pyspark', 'pyarrow.compute'} & set(sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 # explain -----------------------------------------------------------------------------------------
 
 

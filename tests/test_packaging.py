@@ -76,7 +76,9 @@ def test_grammars_and_types_are_shipped(wheel: ZipFile) -> None:
     names = held(wheel)
     assert {"acep/py.typed", "acep/engine/_native.pyi"} <= names
     assert {"acep/learning/__init__.py", "acep/sketches/__init__.py"} <= names
-    assert any(name.startswith("acep/pattern/") and name.endswith(".lark") for name in names)
+    grammars = {path.relative_to(ROOT).with_suffix("").as_posix() for path in (ROOT / "acep/pattern").glob("*.lark")}
+    assert grammars
+    assert {f"{grammar}.{suffix}" for grammar in grammars for suffix in ("lark", "json")} <= names
 
 
 def test_without_a_compiler_the_wheel_is_pure_python_and_works(pure_wheel: Path, tmp_path: Path) -> None:

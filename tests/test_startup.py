@@ -1,0 +1,86 @@
+"""Matching a small file takes little longer than loading NumPy and Arrow does: what is loaded for it, and the time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from acep.engine.compiled import why_not
+
+QUERY = "PATTERN SEQ(A a, B b) WITHIN 10"
+LETTERS = ["re:AB", "small.csv", "--within", "10"]
+FILES = ("small.csv", "small.jsonl", "small.parquet")
+ENGINES = ("reference",) if why_not() else ("auto", "reference")
+TIMES = 3
+"""What `acep match` may take, where loading NumPy and Arrow takes 1."""
+
+# What one small match does without, though something of acep uses it somewhere.
+UNUSED = {
+    *("pandas", "polars", "pyspark", "sqlglot"),
+    *("lark", "hashlib", "difflib", "importlib.metadata", "importlib.resources", "multiprocessing", "unittest"),
+    *("pyarrow.acero", "pyarrow.compute", "pyarrow.dataset"),
+    *("acep.pattern.mistakes", "acep.automaton.printing", "acep.automaton.svg", "acep.engine.why", "acep.plan.lint"),
+}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder with the same small stream in files of each format, in which the test runs."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    rows = [(1, "A"), (2, "B"), (3, "A"), (5, "C"), (6, "B")]
+    Path("small.csv").write_text("ts,type\n" + "".join(f"{ts},{kind}\n" for ts, kind in rows))
+    Path("small.jsonl").write_text("".join(f'{{"ts": {ts}, "type": "{kind}"}}\n' for ts, kind in rows))
+    pq.write_table(pa.table({"ts": [ts for ts, _ in rows], "type": [kind for _, kind in rows]}), "small.parquet")
+
+
+def output(code: str) -> list[str]:
+    """The lines that a fresh interpreter prints."""
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.splitlines()
+
+
+def test_the_command_line_loads_nothing_yet() -> None:
+    (loaded,) = output("import sys, acep.cli\nprint(*sys.modules)")
+    assert not {"numpy", "pyarrow", "acep.pattern"} & set(loaded.split())
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("args", [*([QUERY, file] for file in FILES), LETTERS], ids=[*FILES, "letters"])
+def test_what_a_small_match_loads(args: list[str], engine: str) -> None:
+    code = f"import os, sys\nfrom acep.cli import main\nmain({['match', *args, '--engine', engine]!r})\n"
+    *matches, threads, loaded = output(code + "print(os.environ['OPENBLAS_NUM_THREADS'])\nprint(*sys.modules)")
+    assert len(matches) == 3
+    assert threads == "1"
+    assert UNUSED & set(loaded.split()) == set()
+
+
+def test_threads_that_were_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
+    code = f"import os\nfrom acep.cli import main\nmain({['match', *LETTERS, '--count']!r})\n"
+    assert output(code + "print(os.environ['OPENBLAS_NUM_THREADS'])") == ["3", "2"]
+
+
+def processor_time(*args: str) -> float:
+    """Seconds of processor time, the system's included, that Python takes for a command line."""
+    with Path(os.devnull).open("w") as nowhere:
+        started = subprocess.Popen([sys.executable, *args], stdout=nowhere, stderr=nowhere)
+        _, status, used = os.wait4(started.pid, 0)
+    started.returncode = os.waitstatus_to_exitcode(status)  # it has been waited for
+    assert started.returncode == 0
+    return used.ru_utime + used.ru_stime
+
+
+def test_the_time_of_a_small_match() -> None:
+    match = ("-m", "acep.cli", "match")
+    commands = [("-c", "import numpy, pyarrow"), *((*match, QUERY, file) for file in FILES), (*match, *LETTERS)]
+    rounds = [[processor_time(*command) for command in commands] for _ in range(6)]
+    loading, *matching = (min(times) for times in zip(*rounds, strict=True))
+    assert max(matching) <= TIMES * loading, (loading, matching)
