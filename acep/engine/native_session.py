@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from acep.engine import _native
 from acep.engine.batch import Batch, Column, column_of_values
+from acep.engine.counted import Counted
 from acep.engine.found import Counts
 from acep.engine.found_columns import FoundColumns
 from acep.pattern.tree import Output
@@ -88,8 +89,6 @@ class NativeSession:
         """The matches of a plan that have been found since the last time."""
         given = self._session.take(plan)
         this = self.plans[plan]
-        kinds = [this.schema.kind(k) or (Kind.STRING if k == this.schema.type else Kind.INT) for k in this.keys]
-        keys = given["keys"].reshape(-1, len(kinds)) if kinds else None
         ids: Any = given["ids"]
         if self._names:
             ids = np.concatenate([texts for _, texts, _ in self._names])[ids - self._names[0][0]]
@@ -99,13 +98,29 @@ class NativeSession:
             bundle=given["bundle"],
             error=given["error"],
             scale=this.automaton.costs.scale,
-            keys=tuple(self._values(keys[:, i], kind) for i, kind in enumerate(kinds)) if keys is not None else (),
+            keys=self._keys(plan, given["keys"]),
             offsets=given["offsets"],
             ids=ids,
             vars=given["vars"],
             variables=this.variables,
             values=(),
         )
+
+    def take_counts(self, plan: int, *, last: bool = False) -> Counted:
+        """What a counting engine has counted since the last time; ``last``: also bundles that may still go on."""
+        given = self._session.take_counts(plan, last)
+        matches: Any = given["count"]
+        if given["large"]:
+            matches = matches.astype(object)
+            for row, number in given["large"]:
+                matches[row] = number
+        columns = {name: given[name] for name in ("first", "last", "bundle", "error")}
+        scale = self.plans[plan].automaton.costs.scale
+        return Counted(self._keys(plan, given["keys"]), **columns, scale=scale, matches=matches)
+
+    def total(self, plan: int) -> int:
+        """The number of all matches so far, by the engine that counts them."""
+        return sum(number for _, number in self._session.count_totals(plan))
 
     def counts(self, plan: int) -> Counts:
         """The work done for a plan."""
@@ -195,6 +210,12 @@ class NativeSession:
         elif column.kind is Kind.FLOAT:
             values = (values + 0.0).view(np.int64)  # keys are compared by their bits, and -0.0 equals 0.0
         return np.ascontiguousarray(values), column.valid
+
+    def _keys(self, plan: int, words: Ints) -> tuple[Column, ...]:
+        this = self.plans[plan]
+        kinds = [this.schema.kind(k) or (Kind.STRING if k == this.schema.type else Kind.INT) for k in this.keys]
+        table = words.reshape(-1, len(kinds)) if kinds else words
+        return tuple(self._values(table[:, i], kind) for i, kind in enumerate(kinds))
 
     def _values(self, words: Ints, kind: Kind) -> Column:
         words = np.ascontiguousarray(words)

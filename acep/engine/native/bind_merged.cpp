@@ -6,6 +6,7 @@
 
 #include <stdexcept>
 
+#include "bind_natural.hpp"
 #include "bind_output.hpp"
 #include "compressed.hpp"
 
@@ -16,11 +17,6 @@ namespace acep {
 void bind_merged(nb::module_& m);
 
 namespace {
-
-nb::object python_int(const Natural& number) {
-    const nb::bytes bytes(reinterpret_cast<const char*>(number.data()), number.size() * sizeof(uint64_t));
-    return nb::handle(reinterpret_cast<PyObject*>(&PyLong_Type)).attr("from_bytes")(bytes, "little");
-}
 
 Natural natural(const nb::int_& number) {
     if (number < nb::int_(0)) throw std::invalid_argument("a number of a match is not negative");

@@ -10,6 +10,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "bind_counting.hpp"
 #include "bind_output.hpp"
 #include "compressed.hpp"
 #include "merged.hpp"
@@ -98,7 +99,7 @@ size_t add(Held& self, const std::string& engine, const nb::dict& arrays) {
         made = std::make_unique<MergedEngine>(std::move(checked), self.session->front(), partitions);
     } else if (engine == "compressed") {
         made = std::make_unique<CompressedEngine>(std::move(checked), self.session->front(), partitions);
-    } else {
+    } else if (made = counting_engine(engine, checked, self.session->front(), partitions); made == nullptr) {
         throw std::invalid_argument("there is no engine " + engine);
     }
     self.engines.push_back(&self.session->add(std::move(made)));
@@ -156,6 +157,10 @@ void bind_session(nb::module_& m) {
              nb::arg("columns"))
         .def("advance", [](Held& self, int64_t clock) { self.session->advance(clock); }, nb::arg("clock"))
         .def("take", [](Held& self, size_t engine) { return taken(self.engines.at(engine)->output()); }, nb::arg("engine"))
+        .def("take_counts", [](Held& self, size_t engine, bool last) { return take_counts(*self.engines.at(engine), last); },
+             nb::arg("engine"), nb::arg("last"))
+        .def("count_totals", [](Held& self, size_t engine) { return count_totals(*self.engines.at(engine)); },
+             nb::arg("engine"))
         .def("take_compressed", [](Held& self, size_t engine, bool last) {
             auto* found = dynamic_cast<CompressedEngine*>(self.engines.at(engine));
             if (found == nullptr) throw std::invalid_argument("it is not the compressed engine");

@@ -1,0 +1,197 @@
+// The node engine's memory: what is freed by compaction where no window in time frees it, and state as bytes.
+#include <algorithm>
+
+#include "nodes.hpp"
+
+namespace acep {
+
+// Without a window in time nothing tells by its age that it is dead: what the live nodes reach is kept.
+void NodeEngine::compact() {
+    arena_.compact([&](auto&& visit) {
+        for (Part& part : parts_) {
+            int64_t low = NEVER + 1;
+            if (tables_.span >= 0 && part.last >= 0) low = part.last - tables_.span;
+            for (uint32_t s = 0; s < part.lists.size(); ++s) {
+                NodeList& list = part.lists[s];
+                list.keep(tables_.states[s].slots, [&](uint32_t i) { return list.starts()[i] >= low; });
+                for (uint32_t i = list.head; i < list.end; ++i) visit(list.cells()[i], low);
+            }
+        }
+    });
+    kept_ = arena_.cells.size();
+}
+
+void NodeEngine::compact_frames() {
+    const uint32_t tail = frames_.tail(), many = frames_.size();
+    std::vector<uint32_t> moved(many, NIL);
+    auto each = [&](auto&& visit) {
+        for (Part& part : parts_) {
+            for (uint32_t s = 0; s < part.lists.size(); ++s) {
+                NodeList& list = part.lists[s];
+                const uint32_t slots = tables_.states[s].slots;
+                for (uint32_t k = 0; k < slots; ++k) {
+                    if (framed_[s][k] == 0) continue;
+                    for (uint32_t i = list.head; i < list.end; ++i) {
+                        if (list.tags(k, slots)[i] == value) visit(list.slot(k)[i]);
+                    }
+                }
+            }
+        }
+    };
+    each([&](int64_t& head) {
+        for (auto f = static_cast<uint32_t>(head); f != NIL && moved[f - tail] == NIL; f = frames_[f].previous) moved[f - tail] = f;
+    });
+    uint32_t to = tail;
+    for (uint32_t i = 0; i < many; ++i) {
+        const uint32_t from = tail + i;
+        if (from == NIL || moved[i] == NIL) continue;
+        if (to == NIL) ++to;
+        Frame frame = frames_[from];
+        if (frame.previous != NIL) frame.previous = moved[frame.previous - tail];
+        frames_[to] = frame;
+        moved[i] = to++;
+    }
+    each([&](int64_t& head) { head = moved[static_cast<uint32_t>(head) - tail]; });
+    frames_.truncate(to);
+    kept_frames_ = frames_.size();
+}
+
+int64_t NodeEngine::oldest() const {
+    if (arena_.events.empty()) return NEVER;
+    const int64_t bound = arena_.events[arena_.events.tail()].id;
+    return completion_ ? std::min(bound, completion_->oldest()) : bound;
+}
+
+void NodeEngine::dump(Writer& out) const {
+    out.number(work_.nodes);
+    out.number(work_.touches);
+    out.number(work_.matches);
+    arena_.cells.dump(out);
+    arena_.events.dump(out);
+    frames_.dump(out);
+    out.number(static_cast<int64_t>(parts_.size()));
+    for (const Part& part : parts_) {
+        out.number(part.last);
+        out.number(part.bundle.any ? 1 : 0);
+        out.number(part.bundle.last_ts);
+        out.number(part.bundle.last_position);
+        out.number(part.bundle.first);
+        out.number(part.lists.empty() ? 0 : 1);
+        for (uint32_t s = 0; s < part.lists.size(); ++s) {
+            // Reading a list's columns does not change them.
+            auto& list = const_cast<NodeList&>(part.lists[s]);
+            const size_t n = list.size();
+            const uint32_t slots = tables_.states[s].slots;
+            out.items(list.starts() + list.head, n);
+            if (n == 0) continue;
+            out.items(list.positions() + list.head, n);
+            out.items(list.cells() + list.head, n);
+            out.items(list.errors() + list.head, n);
+            for (uint32_t k = 0; k < slots; ++k) {
+                out.items(list.slot(k) + list.head, n);
+                out.items(list.tags(k, slots) + list.head, n);
+            }
+        }
+    }
+    if (completion_) completion_->dump(out);
+}
+
+// Links lead to what is older, so that every walk ends; what was freed is cut off.
+void NodeEngine::load_arena(Reader& in) {
+    arena_.cells.load(in);
+    arena_.events.load(in);
+    frames_.load(in);
+    auto& cells = arena_.cells;
+    const auto links = [&](uint32_t& link, int64_t& latest, uint32_t at) {
+        if (link == NIL) return;
+        const uint32_t age = at - link, old = at - cells.tail();
+        if (age == 0 || age > (uint32_t{1} << 31)) bad_state("link");
+        if (age > old) {
+            link = NIL;
+            latest = NEVER;
+        }
+    };
+    size_t arcs = 0;
+    for (const State& s : tables_.states) arcs += s.arcs.size();
+    for (uint32_t i = cells.tail(); i != cells.head(); ++i) {
+        if (i == NIL) continue;
+        Cell& c = cells[i];
+        links(c.past, c.latest, i);
+        links(c.next, c.below, i);
+        if (c.event - arena_.events.tail() >= arena_.events.size()) bad_state("event of a cell");
+        if (c.var == UNION && c.past == NIL) c.latest = NEVER;  // what it led to was cut off
+        if (c.var != UNION && (c.var >= tables_.variables || c.arc >= arcs)) bad_state("cell");
+    }
+    for (uint32_t i = frames_.tail(); i != frames_.head(); ++i) {
+        if (i == NIL) continue;
+        Frame& f = frames_[i];
+        if (f.previous == NIL) continue;
+        const uint32_t age = i - f.previous;
+        if (age == 0 || age > (uint32_t{1} << 31)) bad_state("frame");
+        if (age > i - frames_.tail()) f.previous = NIL;
+    }
+}
+
+void NodeEngine::load_list(Reader& in, uint32_t state, NodeList& list) {
+    const uint32_t slots = tables_.states[state].slots;
+    auto starts = in.items<int64_t>();
+    const size_t n = starts.size();
+    if (n == 0) return;
+    if (n > (size_t{1} << 30) || tables_.states[state].arcs.empty()) bad_state("list");
+    auto positions = in.items<int64_t>();
+    auto cells = in.items<uint32_t>();
+    auto errors = in.items<int32_t>();
+    if (positions.size() != n || cells.size() != n || errors.size() != n) bad_state("list");
+    std::vector<std::vector<int64_t>> words;
+    std::vector<std::vector<uint8_t>> tags;
+    for (uint32_t k = 0; k < slots; ++k) {
+        words.push_back(in.items<int64_t>());
+        tags.push_back(in.items<uint8_t>());
+        if (words.back().size() != n || tags.back().size() != n) bad_state("list");
+    }
+    for (size_t i = 0; i < n; ++i) {
+        if (positions[i] < 0 || positions[i] >= most_positions) bad_state("position of a node");
+        if (errors[i] < 0 || errors[i] > tables_.budget) bad_state("error of a node");
+        const bool alive = cells[i] - arena_.cells.tail() < arena_.cells.size();
+        if (!alive) starts[i] = NEVER;  // freed, as it had expired
+        const uint32_t to = list.add(slots, NEVER);
+        list.starts()[to] = starts[i];
+        list.positions()[to] = positions[i];
+        list.cells()[to] = alive ? cells[i] : arena_.cells.tail();
+        list.errors()[to] = errors[i];
+        if (to > list.head && list.starts()[to - 1] > starts[i]) list.sorted = false;
+        for (uint32_t k = 0; k < slots; ++k) {
+            if (tags[k][i] > value) bad_state("tag");
+            if (tags[k][i] != value) list.plain = false;
+            if (framed_[state][k] != 0 && tags[k][i] == value) {
+                const int64_t frame = words[k][i];
+                const bool held = frame >= 0 && frame < NIL && static_cast<uint32_t>(frame) - frames_.tail() < frames_.size();
+                if (!held && alive) bad_state("frames of a node");
+                if (!held) words[k][i] = NIL;
+            }
+            list.slot(k)[to] = words[k][i];
+            list.tags(k, slots)[to] = tags[k][i];
+        }
+    }
+}
+
+void NodeEngine::load(Reader& in) {
+    work_ = {in.number(), in.number(), in.number()};
+    load_arena(in);
+    const int64_t parts = in.number(0, static_cast<int64_t>(partitions_.size()) + 1);
+    parts_.clear();
+    parts_.resize(static_cast<size_t>(parts));
+    for (Part& part : parts_) {
+        part.last = in.number(-1, most_positions);
+        part.bundle.any = in.number(0, 2) != 0;
+        part.bundle.last_ts = in.number();
+        part.bundle.last_position = in.number();
+        part.bundle.first = in.number();
+        if (in.number(0, 2) == 0) continue;
+        part.lists.resize(tables_.states.size());
+        for (uint32_t s = 0; s < part.lists.size(); ++s) load_list(in, s, part.lists[s]);
+    }
+    if (completion_) completion_->load(in);
+}
+
+}  // namespace acep

@@ -1,0 +1,165 @@
+"""The native boundary: whatever tables, columns or states it is given, it refuses them or works; it never crashes or hangs."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import acep
+from acep.engine import _native
+from acep.engine.batch import Batch, batch_of_events
+from acep.engine.found import Events
+from acep.engine.native_session import NativeSession
+from acep.plan.compile import Plan, compile_query
+from acep.plan.schema import Kind, Schema
+from acep.plan.tables import PlanTables
+
+SCHEMA = Schema((("k", Kind.INT), ("x", Kind.INT), ("y", Kind.FLOAT), ("s", Kind.STRING)))
+QUERIES = (
+    "PATTERN SEQ(A a, B b, C c) WHERE [k] AND a.x < b.x AND c.y > b.y WITHIN 9",
+    "PATTERN SEQ(A+ a[], B b) WHERE skip_till_next_match(a[], b) { a[i].x > avg(a[..i-1].x) AND b.y < sum(a[].y) } WITHIN 20",
+    "PATTERN SEQ(A+ a[], (B b | C b), A d) WHERE b.x > a.x AND a[2].y = d.y WITHIN 12 EVENTS",
+    "PATTERN SEQ(A a, B+ b[]) WHERE partition_contiguity(a, b[]) { [k] AND min(b[].x) > a.x }",
+    "PATTERN SEQ(A a, ANY b, C c) WHERE a.s = c.s AND b.s LIKE 'x%' AND max(a.s) <= c.s WITHIN 9",
+    "PATTERN SEQ(A a, ~D d, B b, ~C c) WHERE d.x > a.x HAVING sum(b.x) > 2 RETURN a.s AS s, avg(b.y) AS y WITHIN 9",
+    "PATTERN SEQ(A a, B b) WITHIN 9 OUTPUT NON OVERLAP",
+    "PATTERN SEQ(A+ a[], B b, C? c) WITHIN 30",
+)
+ODD = (-(2**63), -(2**31), -2, -1, 0, 1, 2, 3, 5, 63, 64, 255, 2**16 - 1, 2**31, 2**32, 2**40, 2**62, 2**63 - 1)
+REFUSED = (ValueError, RuntimeError, IndexError, TypeError, OverflowError)
+"""What a refusal is: one of these, never MemoryError."""
+
+
+def plan(text: str, errors: int) -> Plan:
+    contiguous = "contiguity" in text
+    return compile_query(acep.parse(text, errors=min(errors, 1) if contiguous else errors), SCHEMA)
+
+
+def stream(rng: Random, size: int, first: int = 0) -> Batch:
+    ts = sorted(first + rng.randrange(60) for _ in range(size))
+    columns: dict[str, list[Any]] = {
+        "k": [rng.choice((1, 2, None)) for _ in ts],
+        "x": [rng.choice((*range(5), None, 2**63 - 1, -(2**63))) for _ in ts],
+        "y": [rng.choice((0.5, 1.5, -0.0, 1e308, float("inf"), None)) for _ in ts],
+        "s": [rng.choice(("x", "xy", "z", None)) for _ in ts],
+    }
+    return batch_of_events(Events(ts, [rng.choice("ABCD") for _ in ts], list(range(first, first + size)), columns), SCHEMA)
+
+
+class Spoilt(NativeSession):
+    """A session that gives the core tables with some words changed."""
+
+    def __init__(self, one: Plan, rng: Random, times: int) -> None:
+        self.rng, self.times = rng, times
+        super().__init__([one], ["nodes"])
+
+    def _arrays(self, table: PlanTables) -> dict[str, Any]:
+        arrays = super()._arrays(table)
+        names = sorted(arrays)
+        for _ in range(self.times):
+            name = self.rng.choice(names)
+            array = arrays[name].copy()
+            if len(array) and self.rng.random() < 0.85:
+                i = self.rng.randrange(len(array))
+                near = int(array[i]) + self.rng.choice((-1, 1))
+                array[i] = self.rng.choice((*ODD, near, near, near, *(int(v) for v in array[:3])))
+            elif self.rng.random() < 0.5:
+                array = array[: self.rng.randrange(len(array) + 1)]
+            else:
+                array = np.append(array, np.int64(self.rng.choice(ODD)))
+            arrays[name] = array
+        return arrays
+
+
+@pytest.mark.parametrize("text", QUERIES)
+def test_tables_that_make_no_sense_are_refused_or_run(text: str, cases: Any) -> None:
+    refused = ran = 0
+    for seed in range(cases(300)):
+        rng = Random(seed)
+        try:
+            session = Spoilt(plan(text, rng.randrange(3)), rng, rng.choice((1, 1, 2, 5)))
+        except REFUSED:
+            refused += 1
+            continue
+        try:
+            session.push(stream(rng, 40))
+            session.take(0)
+            session.finish()
+            session.take(0)
+        except REFUSED:
+            refused += 1
+        ran += 1
+    assert refused
+    assert ran
+
+
+@pytest.mark.parametrize("text", QUERIES)
+def test_states_that_make_no_sense_are_refused_or_run(text: str, cases: Any) -> None:
+    refused = ran = 0
+    for seed in range(cases(200)):
+        rng = Random(seed)
+        one = plan(text, rng.randrange(3))
+        session = NativeSession([one], ["nodes"])
+        session.push(stream(rng, 40))
+        state = bytearray(session._session.dump())
+        for _ in range(rng.choice((1, 1, 2, 8))):
+            at = 8 * rng.randrange(len(state) // 8)
+            kind = rng.random()
+            if kind < 0.6:
+                state[at : at + 8] = int(rng.choice(ODD)).to_bytes(8, "little", signed=True)
+            elif kind < 0.9:
+                state[at + rng.randrange(8)] = rng.randrange(256)
+            else:
+                del state[at:]
+                break
+        other = NativeSession([one], ["nodes"])
+        try:
+            other._session.load(bytes(state))
+            ran += 1
+            other.push(stream(rng, 40, 60))
+            other.finish()
+            other.take(0)
+        except REFUSED:
+            refused += 1
+    assert refused
+    assert ran
+
+
+def test_columns_that_do_not_fit_are_refused() -> None:
+    session = NativeSession([plan(QUERIES[0], 0)], ["nodes"])._session
+    ts, good = np.arange(3), [(np.zeros(3, np.int64), None)] * 3
+    session.push(ts, ts, None, ts, good)
+    for bad in (
+        (ts, ts, None, ts, good[:2]),
+        (ts, ts[:2], None, ts, good),
+        (ts, ts, np.ones(2, np.uint8), ts, good),
+        (ts, ts, None, ts[:1], good),
+        (ts, ts, None, ts, [*good[:2], (np.zeros(2, np.int64), None)]),
+        (ts, ts, None, ts, [*good[:2], (np.zeros(3, np.int64), np.ones(4, np.uint8))]),
+        (ts, ts, None, ts, [*good[:2], (None, None)]),
+        (ts.astype(float), ts, None, ts, good),
+        (np.zeros((3, 3), np.int64), ts, None, ts, good),
+        (np.arange(6)[::2], ts, None, ts, good),
+    ):
+        with pytest.raises((ValueError, TypeError, RuntimeError)):
+            session.push(*bad)  # type: ignore[arg-type]
+    for number in (1, -1, 2**40):
+        with pytest.raises((IndexError, TypeError)):
+            session.take(number)
+
+
+def test_a_session_of_other_parts_is_refused() -> None:
+    texts = _native.Texts()
+
+    for programs, classes, columns, keys in (
+        ([], [(None, [(0, np.zeros(0, np.int64))])], 0, []),
+        ([], [(None,)], 0, []),
+        ([], [], 0, [([0], True)]),
+        ([None], [], 0, []),
+        ([], [(np.zeros(1), [])], 0, []),
+    ):
+        with pytest.raises((ValueError, TypeError, RuntimeError)):
+            _native.Session(texts, programs, classes, columns, keys)  # type: ignore[arg-type]
