@@ -13,6 +13,8 @@ import pyarrow.compute as pc
 from acep.engine.arrow import matches_table
 from acep.engine.columns import tick_of
 from acep.engine.found import Found
+from acep.engine.found_columns import FoundColumns
+from acep.engine.grouping import grouped
 from acep.engine.matches import Matches
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
@@ -44,7 +46,7 @@ def group_rows(job: Job, plans: Sequence[Plan], query: int, groups: Sequence[Gro
 def _table(job: Job, plan: Plan, found: Sequence[Found]) -> pa.Table:
     schema: Schema = plan.schema if plan.sources else job.schema
     returns = tuple(name for name, _ in plan.returns)
-    if not all(one.values for one in found):
+    if not (found.values if isinstance(found, FoundColumns) else all(one.values for one in found)):
         returns = ()
     kinds = plan.return_kinds if returns else ()
     return matches_table(Matches.from_found(found, schema=schema, keys=plan.keys, returns=returns, return_kinds=kinds))
@@ -64,14 +66,15 @@ def _fitted(job: Job, query: int, table: pa.Table) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=job.result)
 
 
-def _widened(table: pa.Table, field: pa.Field, job: Job) -> pa.Array:
-    size = table.num_rows
-    given: dict[str, Any] = {}
-    if field.name in table.column_names:
-        column = table.column(field.name).combine_chunks()
-        given = {column.type.field(i).name: column.field(i) for i in range(column.type.num_fields)}
-    parts = [_cast(given[f.name], f.type, job) if f.name in given else pa.nulls(size, f.type) for f in field.type]
-    return pa.StructArray.from_arrays(parts, fields=list(field.type))
+def _widened(table: pa.Table, field: pa.Field, job: Job) -> pa.ChunkedArray:
+    chunks = table.column(field.name).chunks if field.name in table.column_names else []
+    structs = []
+    for chunk in chunks or [pa.Array.from_buffers(pa.struct([]), table.num_rows, [None])]:
+        given = {inner.name: chunk.field(i) for i, inner in enumerate(chunk.type)}
+        size, fields = len(chunk), list(field.type)
+        parts = [_cast(given[f.name], f.type, job) if f.name in given else pa.nulls(size, f.type) for f in fields]
+        structs.append(pa.StructArray.from_arrays(parts, fields=fields))
+    return pa.chunked_array(structs)
 
 
 def _cast(values: pa.Array, held: pa.DataType, job: Job) -> pa.Array:
@@ -121,17 +124,16 @@ class Groups:
     def add(self, found: Sequence[Found]) -> list[Group]:
         """Take matches in the order given; the groups that this shows to be whole."""
         whole_now = []
-        for one in found:
-            start = one.bundle if self.bundles else one.end
-            group = self._open.get(one.key)
-            if group is not None and group.start == start:
-                group.end = max(group.end, one.end)
-                group.matches += 1
-                group.best = min(group.best, one.error)
+        for new in grouped(found, "bundle" if self.bundles else "end"):
+            group = self._open.get(new.key)
+            if group is not None and group.start == new.first:
+                group.end = max(group.end, new.last)
+                group.matches += new.matches
+                group.best = min(group.best, new.best)
                 continue
             if group is not None:
                 whole_now.append(group)
-            self._open[one.key] = Group(one.key, start, one.end, 1, one.error)
+            self._open[new.key] = Group(new.key, new.first, new.last, new.matches, new.best)
         return whole_now
 
     def advance(self, clock: int) -> list[Group]:
