@@ -18,7 +18,7 @@ from acep.pattern.tree import Query, Within
 from tests.corpus import Case, CorpusError, Match, load_all
 from tests.oracle import oracle
 
-ENGINES = ("reference",)
+ENGINES = ("reference", "auto")
 """The engines that must give every case exactly."""
 
 BEYOND_THE_ORACLE = {"predicates:points_and_lengths_of_time": "it knows no literals of time"}

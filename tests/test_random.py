@@ -23,7 +23,7 @@ from acep.pattern.walk import nodes
 from tests.oracle import TooManyStepsError, oracle
 from tests.random_cases import Case, random_case, shrink
 
-ENGINES = ("reference",)
+ENGINES = ("reference", "auto")
 """The engines that must agree with the oracle."""
 
 CHUNKS = 100

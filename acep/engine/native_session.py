@@ -40,6 +40,7 @@ class NativeSession:
         self._texts = _native.Texts()
         self._shared = SharedTables()
         tables = [lower(plan, self._shared, self._texts.intern) for plan in plans]
+        self._return_kinds = [table.return_kinds for table in tables]
         programs = [_native.BlockProgram(_words(p.code), p.slots, p.leaves) for p in self._shared.programs]
         classes = []
         for one in self._shared.classes:
@@ -83,7 +84,7 @@ class NativeSession:
 
     def finish(self) -> None:
         """The stream has ended: everything is decided."""
-        if hasattr(self._session, 'finish'): self._session.finish()
+        self._session.finish()
 
     def take(self, plan: int) -> FoundColumns:
         """The matches of a plan that have been found since the last time."""
@@ -103,7 +104,7 @@ class NativeSession:
             ids=ids,
             vars=given["vars"],
             variables=this.variables,
-            values=(),
+            values=self._returned(plan, given["values"], given["valid"]),
         )
 
     def take_counts(self, plan: int, *, last: bool = False) -> Counted:
@@ -217,14 +218,25 @@ class NativeSession:
         table = words.reshape(-1, len(kinds)) if kinds else words
         return tuple(self._values(table[:, i], kind) for i, kind in enumerate(kinds))
 
-    def _values(self, words: Ints, kind: Kind) -> Column:
+    def _returned(self, plan: int, words: Ints, valid: npt.NDArray[np.uint8]) -> tuple[Column, ...]:
+        kinds = self._return_kinds[plan]
+        if not kinds:
+            return ()
+        table, known = words.reshape(-1, len(kinds)), valid.reshape(-1, len(kinds))
+        return tuple(self._values(table[:, i], kind, known[:, i]) for i, kind in enumerate(kinds))
+
+    def _values(self, words: Ints, kind: Kind, valid: npt.NDArray[np.uint8] | None = None) -> Column:
         words = np.ascontiguousarray(words)
+        if valid is not None:
+            valid = None if valid.all() else np.ascontiguousarray(valid)
+            words = words if valid is None else np.where(valid == 0, 0, words)
         if kind is Kind.FLOAT:
-            return Column(kind, words.view(np.float64))
+            return Column(kind, words.view(np.float64), valid)
         if kind is not Kind.STRING:
-            return Column(kind, words)
+            return Column(kind, words, valid)
         codes, places = np.unique(words, return_inverse=True)
-        return Column(kind, places.astype(np.int64), None, [self._texts.text(int(code)) for code in codes])
+        texts = [self._texts.text(int(code)) if self._texts.known(int(code)) else "" for code in codes]
+        return Column(kind, places.astype(np.int64), valid, texts)
 
 
 def _derived(column: Column, derived: Derived) -> Column:

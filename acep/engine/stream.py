@@ -86,6 +86,8 @@ class Stream:
             "events": self._events,
             "finished": self._finished,
             "cores": [core.dump() for core in self._cores],
+            "engines": self._natives.engines,
+            "native": None if self._natives.session is None else self._natives.session.dump(),
         }
         return seal(payload, self.fingerprint)
 
@@ -103,6 +105,14 @@ class Stream:
         stream = cls(plans, engine)
         payload = unseal(data, stream.fingerprint)
         try:
+            engines = [str(name) for name in payload["engines"]]
+            if engine == "auto" and not engines:
+                stream = cls(plans, "reference")
+            if engines != stream._natives.engines:
+                raise SnapshotError(
+                    f"the snapshot was taken by {_listed(engines)}, and here runs {_listed(stream._natives.engines)}",
+                    hint="restore it with the engine= that it was taken with, where the native core is installed",
+                )
             newest = payload["newest"]
             if newest is not None:
                 ts, order = newest
@@ -111,8 +121,12 @@ class Stream:
                 stream._newest = (ts, order)
             stream._events = int(payload["events"])
             stream._finished = payload["finished"] is True
+            if stream._natives.session is not None:
+                stream._natives.session.load(payload["native"])
             for core, dumped in zip(stream._cores, payload["cores"], strict=True):
                 core.load(dumped)
+        except SnapshotError:
+            raise
         except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError):
             raise SnapshotError("the snapshot does not hold a state of this query") from None
         return stream
@@ -180,6 +194,10 @@ class _Natives:
             self.session.finish()
 
 
+def _listed(engines: Sequence[str]) -> str:
+    return f"the native engine ({', '.join(engines)})" if engines else "the reference engine"
+
+
 def in_order(found: Sequence[Found]) -> Sequence[Found]:
     """Matches in the order of the output."""
     return ordered(found) if isinstance(found, FoundColumns) else sorted(found, key=output_order)
@@ -220,6 +238,13 @@ class _Native:
     def all_counts(self) -> list[Counts]:
         assert self.natives.session is not None
         return [self.natives.session.counts(self.number)]
+
+    def dump(self) -> None:
+        """Its state is the session's."""
+
+    def load(self, data: Any) -> None:
+        if data is not None:
+            raise ValueError("state")
 
 
 @dataclass

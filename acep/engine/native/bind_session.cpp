@@ -156,6 +156,7 @@ void bind_session(nb::module_& m) {
         .def("push", &push, nb::arg("ts"), nb::arg("types").none(), nb::arg("types_valid").none(), nb::arg("ids").none(),
              nb::arg("columns"))
         .def("advance", [](Held& self, int64_t clock) { self.session->advance(clock); }, nb::arg("clock"))
+        .def("finish", [](Held& self) { self.session->finish(); })
         .def("take", [](Held& self, size_t engine) { return taken(self.engines.at(engine)->output()); }, nb::arg("engine"))
         .def("take_counts", [](Held& self, size_t engine, bool last) { return take_counts(*self.engines.at(engine), last); },
              nb::arg("engine"), nb::arg("last"))
@@ -173,6 +174,15 @@ void bind_session(nb::module_& m) {
             nb::gil_scoped_release release;
             return found.more(most);
         }, nb::arg("engine"), nb::arg("most"))
+        .def("dump", [](const Held& self) {
+            Writer out;
+            self.session->dump(out);
+            return nb::bytes(reinterpret_cast<const char*>(out.bytes.data()), out.bytes.size());
+        })
+        .def("load", [](Held& self, const nb::bytes& bytes) {
+            Reader in({reinterpret_cast<const uint8_t*>(bytes.c_str()), bytes.size()});
+            self.session->load(in);
+        }, nb::arg("state"))
         .def("keys", [](const Held& self, size_t table) {
             // The keys of the partitions of a table, one after the other.
             const Partitions& partitions = self.session->partitions(table);

@@ -129,6 +129,7 @@ void bind_vm(nb::module_& m) {
             if (!texts.known(code)) throw std::invalid_argument("texts: a code that is not in use");
             return std::string(texts.text(code));
         }, nb::arg("code"))
+        .def("known", &Texts::known, nb::arg("code"))
         .def("order", &Texts::order, nb::arg("a"), nb::arg("b"))
         .def("__len__", &Texts::size)
         .def_prop_ro("capacity", &Texts::capacity);

@@ -20,6 +20,8 @@ inline uint64_t mixed(uint64_t x) {
     return x ^ (x >> 31);
 }
 
+constexpr int64_t most_positions = int64_t{1} << 62;
+
 class Partitions {
 public:
     // `columns`: numbers of the key columns. Without any there is one partition, 0.
@@ -87,7 +89,7 @@ public:
         }
         if (columns_.empty() && (used.size() != 1 || used[0] == 0)) bad_state("partitions");
         for (int64_t position : seen) {
-            if (position < 0) bad_state("position");
+            if (position < 0 || position >= most_positions) bad_state("position");
         }
         keys_ = std::move(keys);
         used_ = std::move(used);

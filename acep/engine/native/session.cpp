@@ -58,6 +58,10 @@ void Session::advance(int64_t clock) {
     sweep(clock);
 }
 
+void Session::finish() {
+    for (auto& engine : engines_) engine->end();
+}
+
 void Session::sweep(int64_t clock) {
     int64_t span = 0;
     for (auto& table : tables_) span = std::max(span, table->span);
@@ -75,6 +79,23 @@ void Session::sweep(int64_t clock) {
             return true;
         });
     }
+}
+
+void Session::dump(Writer& out) const {
+    out.number(seen_);
+    out.number(swept_);
+    out.number(any_ ? 1 : 0);
+    for (const auto& table : tables_) table->partitions.dump(out);
+    for (const auto& engine : engines_) engine->dump(out);
+}
+
+void Session::load(Reader& in) {
+    seen_ = in.number(0, most_positions);
+    swept_ = in.number();
+    any_ = in.number(0, 2) != 0;
+    for (auto& table : tables_) table->partitions.load(in);
+    for (auto& engine : engines_) engine->load(in);
+    in.end();
 }
 
 int64_t Session::bytes() const {

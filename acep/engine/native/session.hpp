@@ -34,7 +34,12 @@ public:
     void push(const Batch& batch);
     // No event with ts < clock will come any more.
     void advance(int64_t clock);
+    // The stream has ended: everything is decided and given.
+    void finish();
     int64_t bytes() const;
+    // The state of all plans, and that of a session of the same tables (std::invalid_argument: it is none).
+    void dump(Writer& out) const;
+    void load(Reader& in);
 
 private:
     void sweep(int64_t clock);
