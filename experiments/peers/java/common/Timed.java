@@ -30,7 +30,10 @@ public final class Timed {
         while (rows < of) {
             int more = (int) Math.min((long) of, (long) rows * GROWTH);
             if (best[1] * more / rows > limit) {
-                break;
+                best = time(peer, rows); // the compiler may have been at work
+                if (best[1] * more / rows > limit) {
+                    break;
+                }
             }
             rows = more;
             best = time(peer, rows);
