@@ -238,7 +238,8 @@ def _places(found: FoundColumns) -> Ints | None:
         texts = ids.tolist()
         rank_of = {text: rank for rank, text in enumerate(sorted(set(texts)))}
         ids = np.fromiter((rank_of[text] for text in texts), np.int64, len(texts))
-    order = getattr(native(), "output_order", order_in_python)
+    core = native()
+    order = order_in_python if core is None else core.output_order
     places: Ints | None = order(found.end, found.offsets, ids, found.vars, ranks)
     return places
 

@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acep.engine import arrow, compiled
-from acep.engine.batch import column_of_values
 from acep.engine.found import Found, output_order
 from acep.engine.found_columns import FoundColumns, concatenate, order_in_python, ordered
 from acep.engine.matches import Matches
 from acep.engine.tables import attribute_tick, schema_of
 from acep.engine.writing import write_matches
 from acep.plan.schema import Kind, Schema
+from tests.engine.as_columns import columns_of
 
 VARIABLES = ("b", "long name", "ä")
 COLUMNS = {
@@ -35,28 +35,6 @@ SCHEMAS = [
     schema_of(pa.schema(COLUMNS | {"ts": pa.timestamp("ns")})),
     schema_of(pa.schema({k: v for k, v in COLUMNS.items() if k != "at"} | {"ts": pa.date32()})),
 ]
-
-
-def columns_of(
-    found: Sequence[Found], scale: int, variables: Sequence[str], keys: Sequence[Kind], returns: Sequence[Kind] = ()
-) -> FoundColumns:
-    """A list of matches as columns."""
-    trails = [pair for one in found for pair in one.trail]
-    ids: Any = [i for i, _ in trails]
-    texts = any(isinstance(i, str) for i in ids)
-    return FoundColumns(
-        start=np.array([one.start for one in found], np.int64),
-        end=np.array([one.end for one in found], np.int64),
-        bundle=np.array([one.bundle for one in found], np.int64),
-        error=np.array([one.error * scale for one in found], np.int64),
-        scale=scale,
-        keys=tuple(column_of_values([one.key[i] for one in found], kind) for i, kind in enumerate(keys)),
-        offsets=np.cumsum([0, *(len(one.trail) for one in found)], dtype=np.int64),
-        ids=np.array(ids, dtype=object if texts else np.int64),
-        vars=np.array([variables.index(v) for _, v in trails], np.uint16),
-        variables=tuple(variables),
-        values=tuple(column_of_values([one.values[i] for one in found], kind) for i, kind in enumerate(returns)),
-    )
 
 
 def bindings_of(trail: Sequence[tuple[Any, str]]) -> tuple[tuple[str, tuple[Any, ...]], ...]:
