@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 
 from acep.engine import arrow, compiled
 from acep.engine.found import Found, output_order
-from acep.engine.found_columns import FoundColumns, concatenate, order_in_python, ordered
+from acep.engine.found_columns import FoundColumns, concatenate, ordered
 from acep.engine.matches import Matches
 from acep.engine.tables import attribute_tick, schema_of
 from acep.engine.writing import write_matches
@@ -166,70 +165,6 @@ def test_parts_of_different_plans_are_told_apart() -> None:
     found = [Found((), 1, 2, 0, (("b", (0,)),), 2, (), ((0, "b"),))]
     with pytest.raises(ValueError, match="different plans"):
         concatenate([columns_of(found, 1, VARIABLES, ()), columns_of(found, 2, VARIABLES, ())])
-
-
-# The kernel ---------------------------------------------------------------------------------------
-
-CORE: Any = compiled.native()
-needs_core = pytest.mark.skipif(CORE is None, reason="needs the native core")
-
-
-def random_trails(seed: int) -> tuple[Any, ...]:
-    """Up to 300 trails of ids near and far, of one length or several, mostly of few ends."""
-    rng = np.random.default_rng(seed)
-    size = int(rng.integers(0, 300))
-    far = [1, 3, 20, 1000, 2**40, 2**63][seed % 6]
-    lengths = rng.integers(0, 5, size) if seed % 2 else np.full(size, 3)
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    ids = rng.integers(-far, far - 1, offsets[-1], endpoint=True)
-    end = rng.integers(0, 3, size)
-    codes = rng.integers(0, 3, offsets[-1]).astype(np.uint16)
-    return (np.sort(end) if seed % 3 else end), offsets, ids, codes, rng.permutation(3).astype(np.uint16)
-
-
-@needs_core
-def test_the_kernel_gives_the_order_of_python() -> None:
-    moved = 0
-    for seed in range(300):
-        trails = random_trails(seed)
-        native, python = CORE.output_order(*trails), order_in_python(*trails)
-        assert (native is None) == (python is None)
-        if native is not None:
-            assert native.tolist() == python.tolist()  # type: ignore[union-attr]
-            moved += 1
-    assert moved > 200
-
-
-@needs_core
-@pytest.mark.parametrize(
-    ("place", "values", "message"),
-    [
-        (1, [0, 1], "offsets: one more"),
-        (1, [1, 1, 2, 3], "offsets: not rising"),
-        (1, [0, 2, 1, 3], "offsets: not rising"),
-        (1, [0, 1, 2, 4], "offsets: not rising"),
-        (1, [0, 1, 2, 2], "offsets: not rising"),
-        (1, [0, -(2**63), 2**63 - 1, 3], "offsets: not rising"),
-        (1, [], "offsets: one more"),
-        (2, [5, 5], "vars: as many as ids"),
-        (3, [0, 1], "vars: as many as ids"),
-        (3, [0, 2, 0], "without a rank"),
-        (4, [], "without a rank"),
-    ],
-)
-def test_hostile_arguments_of_the_kernel(place: int, values: list[int], message: str) -> None:
-    words, codes = np.int64, np.uint16
-    trails: list[Any] = [
-        np.zeros(3, words),
-        np.arange(4),
-        np.full(3, 5),
-        np.array([1, 0, 1], codes),
-        np.arange(2, dtype=codes),
-    ]
-    assert CORE.output_order(*trails).tolist() == [1, 0, 2]
-    trails[place] = np.array(values, trails[place].dtype)
-    with pytest.raises(ValueError, match=message):
-        CORE.output_order(*trails)
 
 
 def test_without_the_core_the_order_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
