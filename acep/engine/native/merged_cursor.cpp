@@ -31,9 +31,11 @@ void MatchWriter::begin() {
 }
 
 void MatchWriter::make_room(size_t items) {
-    // Taken as a whole each time, the columns are begun at the size that they had then.
+    // Taken as a whole each time, the columns are begun at the size that they had then. Large ones grow by more: what is
+    // not written to costs nothing, and pages touched for the first time cost most.
+    auto larger = [](size_t size) { return size < (size_t{1} << 17) ? 2 * size : 8 * size; };
     if (n_ + 1 >= output_.offsets.size()) {
-        const size_t wanted = n_ == 0 ? most_ : std::max<size_t>({256, 2 * n_, output_.start.capacity()});
+        const size_t wanted = n_ == 0 ? most_ : std::max<size_t>({256, larger(n_), output_.start.capacity()});
         output_.start.resize(wanted);
         output_.end.resize(wanted);
         output_.error.resize(wanted);
@@ -42,7 +44,7 @@ void MatchWriter::make_room(size_t items) {
         output_.offsets.resize(wanted + 1);
     }
     if (items_ + items > output_.ids.size()) {
-        const size_t wanted = std::max<size_t>({items_ == 0 ? most_items_ : 2 * items_, items_ + items, output_.ids.capacity()});
+        const size_t wanted = std::max<size_t>({items_ == 0 ? most_items_ : larger(items_), items_ + items, output_.ids.capacity()});
         output_.ids.resize(wanted);
         output_.vars.resize(wanted);
     }

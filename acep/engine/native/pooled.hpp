@@ -9,6 +9,10 @@
 #include <utility>
 #include <vector>
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 namespace acep {
 
 class Pool {
@@ -33,11 +37,12 @@ public:
                 return block;
             }
         }
-        return ::operator new(size);
+        return fresh(size);
     }
     void give(void* block, size_t bytes) noexcept {
-        if (bytes >= least && keeps) {
-            const size_t size = std::bit_ceil(bytes);
+        if (bytes < least) return ::operator delete(block);
+        const size_t size = std::bit_ceil(bytes);
+        if (keeps) {
             std::lock_guard lock(mutex_);
             auto& free = free_[static_cast<size_t>(std::countr_zero(size))];
             if (kept_ + size <= most && free.size() < free.capacity()) {
@@ -46,10 +51,22 @@ public:
                 return;
             }
         }
+        if (size >= huge) return ::operator delete(block, std::align_val_t{page});
         ::operator delete(block);
     }
 
 private:
+    static constexpr size_t page = size_t{1} << 21;  // of the large kind, of which there are 512 times fewer to touch
+    static constexpr size_t huge = size_t{1} << 22;  // bytes: from here on blocks are of large pages, where there are any
+    static void* fresh(size_t size) {
+        if (size < huge) return ::operator new(size);
+        void* block = ::operator new(size, std::align_val_t{page});
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+        madvise(block, size, MADV_HUGEPAGE);  // a wish
+#endif
+        return block;
+    }
+
 #if defined(__SANITIZE_ADDRESS__)
     static constexpr bool keeps = false;  // so that the sanitizer sees what is used after it was freed
 #else
