@@ -196,6 +196,8 @@ class NativeSession:
         elif name == schema.type and name not in batch.columns:
             assert batch.types is not None
             column = batch.types
+        elif name == schema.id and isinstance(batch.ids, list):
+            column = column_of_values(batch.ids, Kind.STRING)
         else:
             column = batch.columns[name]
         return self._column(_derived(column, derived) if derived else column)

@@ -263,7 +263,6 @@ class _Lowering:
         return [(LEAST if r.kind == "min" else GREATEST, slot, before, column, -1, order)]
 
 
-READY = False
 PLAIN = (
     "check_program", "check_only", "check_turn", "crossing_negation", "accept_cost", "arc_target", "arc_var",
     "arc_class", "arc_blocking", "arc_history",
@@ -277,8 +276,6 @@ LISTS = (
 def _check(plan: Plan) -> None:
     if plan.sources:
         raise NotNativeError("it runs on the matches of other queries")
-    if completes(plan) and not READY:
-        raise NotNativeError("not yet")
     if plan.automaton.costs.budget >= MOST_BUDGET or plan.automaton.costs.scale >= MOST_BUDGET:
         raise NotNativeError("its weights have no small common denominator")
     if len(plan.variables) >= 2**16 - 1 or sum(map(len, plan.arcs.arcs)) >= 2**16 - 1:

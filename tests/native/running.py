@@ -62,7 +62,12 @@ class Running:
         self.arrays = {name: words(values) for name, values in tables.arrays.items()}
         self.arrays["meta"][8:10] = len(self.shared.classes), len(self.shared.columns)
         keys = [(list(columns), positions) for columns, positions in self.shared.keys.items()]
-        self.session = _native.Session(self.texts, programs, classes, len(self.shared.columns), keys)
+        self.made = self.texts, programs, classes, len(self.shared.columns), keys
+        self.begin()
+
+    def begin(self) -> None:
+        """Begins a stream anew."""
+        self.session = _native.Session(*self.made)
         self.number = self.session.add("nodes", self.arrays)
 
     def push(self, events: Events, start: int, end: int) -> None:

@@ -63,10 +63,10 @@ void Completion::dump(Writer& out) const {
     for (const Held& h : held_) {
         out.number(h.last);
         for (int64_t n : {h.bundle.any ? int64_t{1} : 0, h.bundle.last_ts, h.bundle.last_position, h.bundle.first}) out.number(n);
-        out.number(h.suspects.empty() ? 0 : 1);
-        for (const Suspects& s : h.suspects) {
-            const size_t n = s.size() - s.head;
-            const size_t width = tables_.negations[static_cast<size_t>(&s - h.suspects.data())].columns.size();
+        const Suspects none;
+        for (size_t i = 0; i < tables_.negations.size(); ++i) {
+            const Suspects& s = h.suspects.empty() ? none : h.suspects[i];
+            const size_t n = s.size() - s.head, width = tables_.negations[i].columns.size();
             out.items(s.ts.data() + s.head, n);
             out.items(s.positions.data() + s.head, n);
             out.items(s.rows.data() + s.head * width, n * width);
@@ -89,7 +89,7 @@ void Completion::load(Reader& in) {
         h.bundle.last_ts = in.number();
         h.bundle.last_position = in.number();
         h.bundle.first = in.number();
-        if (in.number(0, 2) != 0) h.suspects.resize(tables_.negations.size());
+        h.suspects.resize(tables_.negations.size());
         for (size_t n = 0; n < h.suspects.size(); ++n) {
             Suspects& s = h.suspects[n];
             const size_t width = tables_.negations[n].columns.size();

@@ -43,6 +43,7 @@ struct Binding {
         for (auto* v : {&vars, &arcs}) v->clear();
         for (auto* v : {&valid, &known}) v->clear();
         options.clear();
+        error = 0;
     }
     size_t bytes() const {
         return sizeof(Binding) + (positions.capacity() + ids.capacity() + rows.capacity() + values.capacity()) * 8 +
