@@ -11,8 +11,11 @@ from typing import Any
 import pyarrow as pa
 
 from acep.budget import Budget, tolerant
+from acep.engine.compiled import chosen
+from acep.engine.compressed import Compressed
 from acep.engine.found import Counts, Found
-from acep.engine.matches import Matches, Report
+from acep.engine.grouping import groups_of_counts
+from acep.engine.matches import Matches, Report, bundles_of, points_of
 from acep.engine.sealing import seal, unseal
 from acep.engine.stream import Stream, together
 from acep.engine.tables import batch_of, schema_of, to_table
@@ -20,12 +23,13 @@ from acep.errors import DataError, EngineError, QueryError, SnapshotError, sugge
 from acep.pattern.check import checked_query
 from acep.pattern.printing import canonical
 from acep.pattern.tree import Query
+from acep.plan.choice import COUNTED
 from acep.plan.compile import Plan, compile_query
 from acep.plan.schema import Schema
 
 __all__ = ["ENGINES", "OUTPUTS", "Matcher", "match"]
 
-OUTPUTS = ("matches", "points", "bundles", "count")
+OUTPUTS = ("matches", "points", "bundles", "count", "compressed")
 ENGINES = ("auto", "native", "reference")
 
 
@@ -47,7 +51,10 @@ def match(
     ``events``: a pandas or polars DataFrame, a pyarrow Table, or whatever :func:`acep.engine.tables.to_table`
     reads; it is sorted by (``ts``, ``seq``, row) first. ``ts``, ``type``, ``seq`` and ``id`` name its columns;
     ``unit`` is the length of a tick of an integer ``ts``. ``output``: ``"matches"`` (a :class:`Matches`), ``"points"``
-    (the list of :meth:`Matches.points`), ``"bundles"`` (that of :meth:`Matches.bundles`), or ``"count"`` (an int).
+    (the list of :meth:`Matches.points`), ``"bundles"`` (that of :meth:`Matches.bundles`), ``"count"`` (an int), or
+    ``"compressed"`` (a :class:`Compressed`). Where no predicate ties events together, all but the first are found
+    without making a match. ``engine``: ``"native"`` or ``"reference"``, or ``"auto"``, which takes the native core where
+    it is there and can run the query.
 
     Raises :class:`QueryError`, :class:`DataError` or :class:`EngineError`.
 
@@ -60,8 +67,12 @@ def match(
         raise QueryError(f"unknown output {output!r}", hint=suggest(str(output), OUTPUTS))
     matcher = Matcher(query, budget=budget, ts=ts, type=type, seq=seq, id=id, unit=unit, engine=engine)
     table = to_table(events)
+    if output != "matches" and (summary := matcher._summary(table, output)) is not None:
+        return summary
     found = together([matcher._push(table), matcher._end()])
     matches = matcher._matches(found)
+    if output == "compressed":
+        return Compressed(None, matches)
     if output == "points":
         return matches.points()
     if output == "bundles":
@@ -184,6 +195,30 @@ class Matcher:
         self._rows += table.num_rows
         self._seconds += time.perf_counter() - started
         return found
+
+    def _summary(self, table: pa.Table, output: str) -> Any:
+        """What is asked of a whole table, where no match need be made for it; else ``None``."""
+        if not table.num_columns and not table.num_rows:
+            return None
+        self._prepare(table.schema)
+        assert self._plan is not None
+        assert self._schema is not None
+        choice = chosen(self._plan, self._engine, output)
+        if choice.engine not in (*COUNTED, "compressed"):
+            return None
+        from acep.engine.native_session import NativeSession
+
+        session = NativeSession([self._plan], [choice.engine])
+        session.push(batch_of(table, self._schema, self._plan.columns))
+        session.finish()
+        if output == "count":
+            return session.total(0)
+        if output == "compressed":
+            return Compressed(session.take_compressed(0), self._matches([]), lambda given: session.columns(0, given))
+        counted = session.take_counts(0, last=True)
+        if output == "points":
+            return points_of(groups_of_counts(counted, "end"), self._plan.keys, self._schema)
+        return bundles_of(groups_of_counts(counted, "bundle"), self._plan.keys, self._schema)
 
     def _end(self) -> Sequence[Found]:
         started = time.perf_counter()

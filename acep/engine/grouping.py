@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from acep.engine.counted import Counted
 from acep.engine.found import Found
 from acep.engine.found_columns import FoundColumns, unscaled
 from acep.pattern.expressions import Value
@@ -17,7 +18,7 @@ from acep.plan.schema import Kind
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Group", "group_number", "grouped"]
+__all__ = ["Group", "group_number", "grouped", "groups_of_counts"]
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,28 @@ def grouped(found: Sequence[Found], by: str) -> list[Group]:
         group[1] += 1
         group[2] = min(group[2], one.error)
     return [Group(key, first, *rest) for (key, first), rest in sorted(groups.items(), key=lambda item: item[0][1])]
+
+
+def groups_of_counts(counted: Counted, by: str) -> list[Group]:
+    """The same of matches that were counted: ``by`` is ``"bundle"`` where rows are bundles, ``"end"`` where they are
+    match points."""
+    if by == "bundle":
+        rows = sorted(counted.rows(), key=lambda row: row.bundle)
+        return [Group(row.key, row.bundle, row.last, row.matches, row.error) for row in rows]
+    none = np.zeros(len(counted) + 1, np.int64)
+    found = FoundColumns(
+        start=counted.first,
+        end=counted.last,
+        bundle=counted.bundle,
+        error=counted.error,
+        scale=counted.scale,
+        keys=counted.keys,
+        offsets=none,
+        ids=none[:0],
+        vars=none[:0].astype(np.uint16),
+        variables=(),
+    )
+    return grouped(found, by)
 
 
 def group_number(found: Sequence[Found]) -> int:

@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, overload
 
 from acep.engine.found import Found, Id
-from acep.engine.grouping import group_number, grouped
+from acep.engine.grouping import Group, group_number, grouped
 from acep.engine.report import Report
 from acep.engine.tables import key_to_input, ticks_to_input
 from acep.plan.schema import Kind, Schema
@@ -17,7 +17,7 @@ from acep.plan.schema import Kind, Schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Bundle", "Match", "Matches", "Point", "Report", "whole"]
+__all__ = ["Bundle", "Match", "Matches", "Point", "Report", "bundles_of", "points_of", "whole"]
 
 SHOWN = 10
 
@@ -69,6 +69,23 @@ def whole(error: int | Fraction) -> int | float:
     (2, 0.5)
     """
     return int(error) if error == int(error) else float(error)
+
+
+def bundles_of(groups: Sequence[Group], keys: tuple[str, ...], schema: Schema) -> list[Bundle]:
+    """Groups of matches as bundles, with keys and times as they were in the input."""
+    starts, ends = (ticks_to_input(t, schema) for t in ([g.first for g in groups], [g.last for g in groups]))
+    return [
+        Bundle(key_to_input(group.key, keys, schema), start, end, group.matches, whole(group.best))
+        for group, start, end in zip(groups, starts, ends, strict=True)
+    ]
+
+
+def points_of(groups: Sequence[Group], keys: tuple[str, ...], schema: Schema) -> list[Point]:
+    """Groups of matches as match points."""
+    times = ticks_to_input([g.last for g in groups], schema)
+    return [
+        Point(key_to_input(g.key, keys, schema), time, whole(g.best)) for g, time in zip(groups, times, strict=True)
+    ]
 
 
 class Matches(Sequence[Match]):
@@ -129,10 +146,12 @@ class Matches(Sequence[Match]):
     def __getitem__(self, index: slice) -> Matches: ...
     def __getitem__(self, index: int | slice) -> Match | Matches:
         if isinstance(index, slice):
-            return Matches(
-                self.found[index], self.schema, self.keys, self.returns, self.report, self.window, self.return_kinds
-            )
+            return self.with_found(self.found[index])
         return self._match(self.found[index])
+
+    def with_found(self, found: Sequence[Found]) -> Matches:
+        """Other matches of the same query."""
+        return Matches(found, self.schema, self.keys, self.returns, self.report, self.window, self.return_kinds)
 
     def __iter__(self) -> Iterator[Match]:
         return map(self._match, self.found)
@@ -177,12 +196,7 @@ class Matches(Sequence[Match]):
         >>> Matches.from_found(ends, schema=Schema(())).bundles()
         [Bundle(key={}, start=5, end=7, matches=2, best=0)]
         """
-        groups = grouped(self.found, "bundle")
-        starts, ends = (ticks_to_input(t, self.schema) for t in ([g.first for g in groups], [g.last for g in groups]))
-        return [
-            Bundle(self._key(group.key), start, end, group.matches, whole(group.best))
-            for group, start, end in zip(groups, starts, ends, strict=True)
-        ]
+        return bundles_of(grouped(self.found, "bundle"), self.keys, self.schema)
 
     def points(self) -> list[Point]:
         """The distinct match points, in their order.
@@ -191,9 +205,7 @@ class Matches(Sequence[Match]):
         >>> Matches.from_found(ends, schema=Schema(())).points()
         [Point(key={}, point=5, best=1)]
         """
-        groups = grouped(self.found, "end")
-        times = ticks_to_input([g.last for g in groups], self.schema)
-        return [Point(self._key(g.key), time, whole(g.best)) for g, time in zip(groups, times, strict=True)]
+        return points_of(grouped(self.found, "end"), self.keys, self.schema)
 
     def to_arrow(self) -> pa.Table:
         """The matches as an Arrow table, a row a match.

@@ -88,7 +88,10 @@ class NativeSession:
 
     def take(self, plan: int) -> FoundColumns:
         """The matches of a plan that have been found since the last time."""
-        given = self._session.take(plan)
+        return self.columns(plan, self._session.take(plan))
+
+    def columns(self, plan: int, given: dict[str, Any]) -> FoundColumns:
+        """What the core gave of a plan, as columns of matches."""
         this = self.plans[plan]
         ids: Any = given["ids"]
         if self._names:
@@ -106,6 +109,10 @@ class NativeSession:
             variables=this.variables,
             values=self._returned(plan, given["values"], given["valid"]),
         )
+
+    def take_compressed(self, plan: int) -> Any:
+        """The graph of all matches, once the stream has ended (``_native.Compressed``)."""
+        return self._session.take_compressed(plan, True)
 
     def take_counts(self, plan: int, *, last: bool = False) -> Counted:
         """What a counting engine has counted since the last time; ``last``: also bundles that may still go on."""

@@ -6,14 +6,19 @@ from dataclasses import dataclass
 
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan
-from acep.plan.tables import NotNativeError, SharedTables, lower
+from acep.plan.tables import NotNativeError, PlanTables, SharedTables, lower
 
-__all__ = ["Choice", "choose", "decides_at_once"]
+__all__ = ["COUNTED", "Choice", "choose", "decides_at_once"]
+
+
+COUNTED = ("count", "points", "bundles")
+"""The outputs for which no match has to be made."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """``engine``: ``"reference"``, or one of the native core's: ``"nodes"``."""
+    """``engine``: ``"reference"``, or one of the native core's (docs/native.md): ``"nodes"``, ``"merged"``,
+    ``"compressed"``, or an output of :data:`COUNTED`. ``why``: in words."""
 
     engine: str
     why: str
@@ -25,16 +30,36 @@ def choose(plan: Plan, output: str = "matches") -> Choice:
     >>> import acep
     >>> from acep.plan.assume import assumed_plan
     >>> choose(assumed_plan(acep.parse("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 9")))
-    Choice(engine='nodes', why='its predicates tie events together')
+    Choice(engine='nodes', why='predicates tie its events together, so that each run keeps registers')
+    >>> choose(assumed_plan(acep.parse("PATTERN SEQ(A a, B b) WHERE a.x > 5 WITHIN 9")), "count").engine
+    'count'
     """
-    del output
     try:
         tables = lower(plan, SharedTables(), lambda text: 0)
     except NotNativeError as reason:
         return Choice("reference", str(reason))
+    if why := _not_merged(plan, tables):
+        return Choice("nodes", why)
+    if output in COUNTED:
+        return Choice(output, "no predicate ties its events together, so that matches are counted and not made")
+    if output == "compressed":
+        return Choice(output, "no predicate ties its events together, so that matches share their pasts")
+    return Choice("merged", "no predicate ties its events together, so that runs in one state are one")
+
+
+def _not_merged(plan: Plan, tables: PlanTables) -> str | None:
+    """Why runs in one state are not alike in all that can matter later."""
+    if plan.query.strategy.contiguous and plan.automaton.costs.budget:
+        return "under contiguity what is missing depends on each run's gaps"
     if tables.mergeable:
-        return Choice("nodes", "no predicate ties events together beyond the partition")
-    return Choice("nodes", "its predicates tie events together")
+        return None
+    if plan.query.output is not Output.ALL:
+        return f"matches are chosen ({plan.query.output.value.replace('_', ' ')}), so that each run is kept apart"
+    if plan.automaton.negations:
+        return "negations look at the events of each run"
+    if plan.having is not None or plan.returns:
+        return "HAVING and RETURN look at the events of each match"
+    return "predicates tie its events together, so that each run keeps registers"
 
 
 def decides_at_once(plan: Plan) -> bool:

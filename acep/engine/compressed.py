@@ -1,0 +1,95 @@
+"""Compressed output: all matches as the graph that they share, to be kept, counted, drawn from and enumerated later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Any, Protocol
+
+import numpy as np
+
+from acep.engine.found_columns import FoundColumns
+from acep.engine.matches import Matches
+
+__all__ = ["Compressed"]
+
+BLOCK = 4096
+
+
+class Graph(Protocol):
+    """What the native core keeps (``acep.engine._native.Compressed``)."""
+
+    def count(self) -> int: ...
+    def sample(self, n: int, seed: int) -> dict[str, Any]: ...
+    def cursor(self, start: int = 0) -> Any: ...
+
+
+class Compressed:
+    """The matches of one query, unmade.
+
+    Its size grows with the events and the pattern, never with the number of matches: ``SEQ(A+ a[], B b)`` on 200 A and
+    a B has 2**200 - 1 of them. Where predicates tie events together there is nothing to share; then the matches are held
+    one by one, and this object only looks the same. After CORE (Bucchi et al., VLDB 2022).
+
+    >>> import acep
+    >>> events = {"ts": range(201), "type": ["A"] * 200 + ["B"]}
+    >>> found = acep.match(events, acep.parse("PATTERN SEQ(A+ a[], B b) WITHIN 500"), output="compressed")
+    >>> found.count() == 2**200 - 1, len(found.sample(3, seed=1)), len(found.matches(10**9, limit=5))
+    (True, 3, 5)
+    """
+
+    def __init__(
+        self, graph: Graph | None, made: Matches, columns: Callable[[dict[str, Any]], FoundColumns] | None = None
+    ) -> None:
+        self._graph = graph
+        self._made = made  # the matches themselves, or, with a graph, none
+        self._columns = columns
+
+    def count(self) -> int:
+        """How many matches there are, exactly."""
+        return len(self._made) if self._graph is None else self._graph.count()
+
+    def sample(self, n: int, *, seed: int = 0) -> Matches:
+        """``n`` matches, each drawn from all of them with equal probability (so that one may come twice), in order of
+        their number; none where there are none."""
+        if self._graph is not None:
+            return self._matches(self._graph.sample(n, seed))
+        if not len(self._made):
+            return self._made
+        rng = Random(seed)  # noqa: S311
+        drawn = sorted(rng.randrange(len(self._made)) for _ in range(n))
+        found = self._made.found
+        picked = found.take(np.array(drawn)) if isinstance(found, FoundColumns) else [found[i] for i in drawn]
+        return self._made.with_found(picked)
+
+    def matches(self, start: int = 0, *, limit: int) -> Matches:
+        """At most ``limit`` matches from number ``start`` (0 is the first) on, in order of match points."""
+        if self._graph is None:
+            return self._made[start : start + limit]
+        return self._matches(self._graph.cursor(start).next(limit))
+
+    def __iter__(self) -> Iterator[Any]:
+        """One match after the other; a block of them is made at a time."""
+        if self._graph is None:
+            yield from self._made
+            return
+        cursor = self._graph.cursor()
+        while len(block := self._matches(cursor.next(BLOCK))):
+            yield from block
+
+    def blocks(self, size: int = BLOCK) -> Iterator[Matches]:
+        """All matches, so many at a time."""
+        if self._graph is None:
+            for start in range(0, len(self._made), size):
+                yield self._made[start : start + size]
+            return
+        cursor = self._graph.cursor()
+        while len(block := self._matches(cursor.next(size))):
+            yield block
+
+    def _matches(self, given: dict[str, Any]) -> Matches:
+        assert self._columns is not None
+        return self._made.with_found(self._columns(given))
+
+    def __repr__(self) -> str:
+        return f"Compressed({self.count():,} matches)"
