@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pyarrow as pa
 
+import acep
+from acep.engine import _native
 from acep.engine.core import Core
 from acep.engine.found import Found, output_order
 from acep.engine.native_session import NativeSession
@@ -29,7 +31,18 @@ from tests.random_cases import (
     random_window,
 )
 
-__all__ = ["merged_case", "planned", "reference", "run", "session_of"]
+__all__ = [
+    "compressed",
+    "core_of",
+    "enumerated",
+    "merged_case",
+    "planned",
+    "reference",
+    "rows_of",
+    "run",
+    "session_of",
+    "streamed",
+]
 
 
 class _Positive(Patterns):
@@ -98,3 +111,66 @@ def reference(plan: Plan, table: pa.Table) -> Sequence[Found]:
     core = Core(plan)
     batch = batch_of(table, plan.schema, plan.columns)
     return sorted([*core.push(batch.events), *core.finish()], key=output_order)
+
+
+# Straight on the core ----------------------------------------------------------------------------
+
+Row = tuple[Any, ...]
+
+
+def core_of(session: NativeSession) -> _native.Session:
+    """The core's own part of a session."""
+    return session._session
+
+
+def streamed(
+    query: Query | str, engine: str, *, types: str = "ABCDX", keys: int = 7, **options: Any
+) -> tuple[Callable[[str], None], _native.Session]:
+    """A function that pushes events of one-letter types, one a tick, and the session that they go to.
+
+    Event i has ``k``, its key, drawn from so many ``keys``.
+    """
+    schema = pa.schema([("ts", pa.int64()), ("type", pa.string()), ("k", pa.int64()), ("x", pa.int64())])
+    parsed = acep.parse(query, **options) if isinstance(query, str) else query
+    plan = compile_query(parsed, schema_of(schema))
+    session = session_of(plan, engine)
+    rng, seen = Random(1), 0
+
+    def push(word: str) -> None:
+        nonlocal seen
+        assert set(word) <= set(types)
+        n = len(word)
+        columns = [range(seen, seen + n), list(word), [rng.randrange(keys) for _ in word], [0] * n]
+        table = pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
+        session.push(batch_of(table, plan.schema, plan.columns, base=seen))
+        seen += n
+
+    return push, core_of(session)
+
+
+def compressed(query: str, word: str) -> _native.Compressed:
+    """The compressed matches of a stream of one-letter types."""
+    push, core = streamed(query, "compressed")
+    push(word)
+    return core.take_compressed(0, True)
+
+
+def rows_of(given: dict[str, Any]) -> list[Row]:
+    """Matches as rows: start, end, error, bundle, key, ids, variables."""
+    n, at = len(given["start"]), given["offsets"].tolist()
+    keys = given["keys"].reshape(n, -1).tolist() if n else []
+    columns = [given[name].tolist() for name in ("start", "end", "error", "bundle")]
+    ids, variables = given["ids"].tolist(), given["vars"].tolist()
+    return [
+        (*row, tuple(keys[i]), tuple(ids[at[i] : at[i + 1]]), tuple(variables[at[i] : at[i + 1]]))
+        for i, row in enumerate(zip(*columns, strict=True))
+    ]
+
+
+def enumerated(matches: _native.Compressed, size: int) -> list[Row]:
+    """All of them, in blocks of ``size``."""
+    cursor, found = matches.cursor(), []
+    while block := rows_of(cursor.next(size)):
+        assert len(block) <= size
+        found += block
+    return found

@@ -58,7 +58,8 @@ bool Merger::idle(uint32_t partition, int64_t clock) {
 }
 
 size_t Merger::bytes() const {
-    size_t total = arena_.bytes() + automaton_.bytes() + parts_.capacity() * sizeof(Part);
+    size_t total = arena_.bytes() + automaton_.bytes() + parts_.capacity() * sizeof(Part) +
+                   made_.capacity() * sizeof(Made) + places_.capacity() * sizeof(uint32_t);
     for (const Part& part : parts_) total += part.live.capacity() * sizeof(Live);
     return total;
 }
@@ -98,6 +99,12 @@ size_t MergedEngine::more(size_t most) {
 void MergedEngine::advance(int64_t clock) { merger_.advance(clock, roots_); }
 
 bool MergedEngine::idle(uint32_t partition, int64_t clock) { return roots_.empty() && merger_.idle(partition, clock); }
+
+int64_t MergedEngine::oldest() const {
+    const auto& events = merger_.arena().events;
+    const int64_t bound = events.empty() ? NEVER : events[events.tail()].id;
+    return roots_.empty() ? bound : std::min(bound, roots_[roots_.tail()].id);
+}
 
 int64_t MergedEngine::bytes() const {
     return static_cast<int64_t>(merger_.bytes() + roots_.capacity() * sizeof(Root));

@@ -67,6 +67,7 @@ private:
     Arena arena_;
     std::vector<Part> parts_;
     std::vector<Made> made_;
+    std::vector<uint32_t> places_;  // by D-state: its place in the partition at hand, if it is there
     int64_t now_ = 0;             // key of the last event
     uint32_t compact_at_ = 4096;  // number of cells
 
@@ -84,6 +85,7 @@ public:
     void advance(int64_t clock) override;
     bool idle(uint32_t partition, int64_t clock) override;
     void forget(uint32_t partition) override { merger_.forget(partition); }
+    int64_t oldest() const override;
     int64_t bytes() const override;
 
     // Whether matches are enumerated only when `more` asks for them; what is not enumerated yet is kept as roots.
@@ -146,17 +148,20 @@ void Merger::event(uint32_t partition, const Event& event, Work& work, Give&& gi
     if (begin.count != 0) bind(begin, event, {}, Automaton::start, partition, part, work, give);
     if (made_.empty()) return;
     const uint32_t bound = arena_.events.push({event.ts, event.position, event.id});
+    places_.resize(std::max(places_.size(), automaton_.states()));
+    for (uint32_t i = 0; i < live.size(); ++i) places_[live[i].state] = i;
     for (const Made& m : made_) {
-        auto at = std::find_if(live.begin(), live.end(), [&](const Live& l) { return l.state == m.state; });
-        if (at == live.end()) {
+        uint32_t& at = places_[m.state];
+        if (at >= live.size() || live[at].state != m.state) {
+            at = static_cast<uint32_t>(live.size());
             live.push_back({m.state, {}});
-            at = live.end() - 1;
         }
+        Chain& chain = live[at].chain;
         if (m.binds) {
-            at->chain = arena_.bind(bound, event.id, m.var, m.arc, m.past, own, at->chain);
+            chain = arena_.bind(bound, event.id, m.var, m.arc, m.past, own, chain);
             ++work.nodes;
         } else {
-            at->chain = arena_.unite(m.past, at->chain, bound);
+            chain = arena_.unite(m.past, chain, bound);
         }
     }
 }
