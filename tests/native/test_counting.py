@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from math import comb
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,20 @@ def counted(plan: Plan, table: pa.Table, asked: str, size: int = 7) -> tuple[lis
     for start in range(0, table.num_rows, size):
         session.push(batch_of(table.slice(start, size), plan.schema, plan.columns, base=start))
         rows += session.take_counts(0).rows()
+    rows += session.take_counts(0, last=True).rows()
+    return rows, session.total(0)
+
+
+def counted_with_stops(plan: Plan, table: pa.Table, asked: str, size: int) -> tuple[list[Row], int]:
+    """The same with a new session for each batch, which goes on from the state of the one before."""
+    session = session_of(plan, asked)
+    rows: list[Row] = []
+    for start in range(0, table.num_rows, size):
+        session.push(batch_of(table.slice(start, size), plan.schema, plan.columns, base=start))
+        rows += session.take_counts(0).rows()
+        state = session.dump()
+        session = session_of(plan, asked)
+        session.load(state)
     rows += session.take_counts(0, last=True).rows()
     return rows, session.total(0)
 
@@ -84,6 +99,62 @@ def test_counts_are_those_of_the_reference(chunk: int, cases: Callable[[int], in
         case = merged_case(seed)
         if case is not None and differs(case):
             pytest.fail("the counts and the reference differ:\n" + shrink(case, differs).paste())
+
+
+@pytest.mark.parametrize("asked", ["count", "points", "bundles", "ends"])
+def test_a_state_that_was_dumped_goes_on(asked: str, cases: Callable[[int], int]) -> None:
+    for seed in range(cases(120)):
+        case = merged_case(seed)
+        if case is None:
+            continue
+        table = case.table()
+        plan = planned(case.query(), table, **case.stream)
+        try:
+            plain = counted(plan, table, asked, 5)
+        except ValueError:
+            continue
+        assert counted_with_stops(plan, table, asked, 5) == plain, case.paste()
+
+
+def test_large_numbers_are_in_the_state() -> None:
+    table = stream("a" * 200)
+    plan = planned(acep.parse("PATTERN SEQ(a+ x[]) WHERE skip_till_any_match WITHIN 150"), table)
+    assert counted_with_stops(plan, table, "count", 9) == counted(plan, table, "count", 9)
+
+
+ODD = (-(2**63), -2, -1, 0, 1, 2, 3, 5, 2**31, 2**32, 2**40, 2**62, 2**63 - 1)
+
+
+@pytest.mark.parametrize("asked", ["count", "points", "bundles", "ends"])
+def test_spoilt_states_are_refused_or_run(asked: str, cases: Callable[[int], int]) -> None:
+    refused = ran = 0
+    table = stream("aabcabbc" * 20)
+    text = "PATTERN SEQ(a+ x[], b y, c? z) WHERE skip_till_any_match WITHIN 90"
+    plan = planned(acep.parse(text, errors=1), table)
+    batch = batch_of(table, plan.schema, plan.columns)
+    whole = session_of(plan, asked)
+    whole.push(batch)
+    state = whole._session.dump()
+    for seed in range(cases(300)):
+        rng = Random(seed)
+        spoilt = bytearray(state)
+        for _ in range(rng.choice((1, 1, 2, 8))):
+            at = 8 * rng.randrange(len(state) // 8)
+            if rng.random() < 0.6:
+                spoilt[at : at + 8] = rng.choice(ODD).to_bytes(8, "little", signed=True)
+            else:
+                spoilt[at + rng.randrange(8)] = rng.randrange(256)
+        other = session_of(plan, asked)
+        try:
+            other._session.load(bytes(spoilt[: rng.choice((len(state), len(state), rng.randrange(len(state))))]))
+            ran += 1
+            other.push(batch)
+            other.take_counts(0, last=True)
+            other.total(0)
+        except (ValueError, RuntimeError):
+            refused += 1
+    assert refused
+    assert ran
 
 
 def stream(types: str, times: Sequence[int] | None = None) -> pa.Table:

@@ -89,6 +89,37 @@ Automaton::Step Automaton::make(uint32_t pattern, uint32_t state) {
     return step;
 }
 
+void Automaton::dump(Writer& out) const {
+    out.number(static_cast<int64_t>(states_.size()));
+    for (const Places& places : states_) {
+        std::vector<int64_t> words;
+        for (const Place& p : places) words.insert(words.end(), {p.state, p.error});
+        out.items(words);
+    }
+}
+
+void Automaton::load(Reader& in) {
+    const int64_t many = in.number(1, static_cast<int64_t>(most_states) + 1);
+    states_.clear();
+    numbers_.clear();
+    moves_.clear();
+    steps_.clear();
+    for (int64_t i = 0; i < many; ++i) {
+        const auto words = in.items<int64_t>();
+        if (words.empty() || words.size() % 2 != 0) bad_state("D-state");
+        Places places;
+        for (size_t k = 0; k < words.size(); k += 2) {
+            const bool known = words[k] >= 0 && words[k] < static_cast<int64_t>(tables_.states.size());
+            if (!known || words[k + 1] < 0 || words[k + 1] > tables_.budget) bad_state("D-state");
+            places.push_back({static_cast<uint32_t>(words[k]), words[k + 1]});
+            if (k > 0 && places[k / 2 - 1].state >= places[k / 2].state) bad_state("D-state");
+        }
+        if ((i == 0) != (places == Places{{0, 0}})) bad_state("D-state");
+        if (!numbers_.emplace(places, static_cast<uint32_t>(i)).second) bad_state("D-state");
+        states_.push_back(std::move(places));
+    }
+}
+
 size_t Automaton::bytes() const {
     size_t total = moves_.capacity() * sizeof(Move);
     for (const auto& s : states_) total += 2 * s.capacity() * sizeof(Place) + 128;

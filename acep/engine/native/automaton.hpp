@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "front.hpp"
+#include "state.hpp"
 #include "tables.hpp"
 
 namespace acep {
@@ -51,6 +52,10 @@ public:
     }
     // The i-th way of a step; another step may move it.
     const Move& move(const Step& step, uint32_t i) const { return moves_[step.first + i]; }
+
+    // The D-states by their numbers, which other state refers to; and those of an automaton of the same tables.
+    void dump(Writer& out) const;
+    void load(Reader& in);
 
     size_t states() const { return states_.size(); }
     size_t bytes() const;

@@ -35,7 +35,11 @@ public:
     void advance(int64_t) override {}
     bool idle(uint32_t partition, int64_t clock) override;
     void forget(uint32_t partition) override;
+    int64_t oldest() const override { return int64_max; }  // it gives none
     int64_t bytes() const override;
+    // Without rows that were not taken.
+    void dump(Writer& out) const override;
+    void load(Reader& in) override;
 
     // Rows that have become certain. `all`: also the bundles that later matches may still join, which are then given up.
     CountRows take(bool all);

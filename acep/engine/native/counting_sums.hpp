@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "automaton.hpp"
 #include "natural.hpp"
 #include "numbers.hpp"
+#include "state.hpp"
 
 namespace acep {
 
@@ -127,6 +129,9 @@ public:
     bool turned() { return std::exchange(turned_, false); }
     bool small() const;
     size_t bytes() const;
+    void dump(Writer& out) const;
+    // `patterns`: those of the front, by their numbers when the state was written; `states`: how many D-states there are.
+    void load(Reader& in, std::span<const uint32_t> patterns, size_t states);
 
 private:
     template <class Other>

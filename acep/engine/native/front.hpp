@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
+#include <stdexcept>
 #include <unordered_map>
 #include <vector>
 
@@ -47,6 +49,16 @@ public:
 
     bool has(uint32_t pattern, uint32_t event_class) const {
         return ((bits_[pattern * words_ + event_class / 64] >> (event_class % 64)) & 1) != 0;
+    }
+
+    // The classes of a pattern as bits, and the pattern of such bits (std::invalid_argument: they are none).
+    std::span<const uint64_t> bits(uint32_t pattern) const { return {bits_.data() + pattern * words_, words_}; }
+    uint32_t pattern_of(std::span<const uint64_t> bits) {
+        const bool beyond = classes_.size() % 64 != 0 && !bits.empty() && (bits.back() >> (classes_.size() % 64)) != 0;
+        if (bits.size() != words_ || beyond || (classes_.empty() && bits[0] != 0)) {
+            throw std::invalid_argument("these are no classes of events");
+        }
+        return intern(bits.data());
     }
 
     // Patterns of the rows [from, from + n), n <= block_rows.
