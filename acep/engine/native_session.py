@@ -18,8 +18,9 @@ from acep.engine.found_columns import FoundColumns
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan
 from acep.plan.derive import Derived
+from acep.plan.necessary import necessary, reason_against
 from acep.plan.schema import Kind
-from acep.plan.tables import PlanTables, SharedTables, lower
+from acep.plan.tables import NotNativeError, PlanTables, SharedTables, lower
 
 __all__ = ["NativeSession"]
 
@@ -48,8 +49,8 @@ class NativeSession:
             classes.append((types, [(n, _words([w for s in sources for w in s])) for n, sources in one.checks]))
         keys = [(list(columns), positions) for columns, positions in self._shared.keys.items()]
         self._session = _native.Session(self._texts, programs, classes, len(self._shared.columns), keys)
-        for table, engine in zip(tables, engines, strict=True):
-            self._session.add(engine, self._arrays(table))
+        for plan, table, engine in zip(self.plans, tables, engines, strict=True):
+            self._session.add(engine, self._arrays(table) | _needs(plan, engine))
         # Ids that are texts stand for numbers in the core: (number of the first, texts, latest time) of each batch.
         self._names: deque[tuple[int, npt.NDArray[np.object_], int]] = deque()
         self._events = 0
@@ -134,6 +135,10 @@ class NativeSession:
         """The work done for a plan."""
         nodes, touches, matches = self._session.work(plan)
         return Counts(events=self._events, nodes=nodes, touches=touches, matches=matches)
+
+    def windowed(self, plan: int) -> tuple[int, int]:
+        """Of a plan behind match windows, how many events came, and how many of them its engine was given."""
+        return self._session.windowed(plan)
 
     def _release(self) -> None:
         """Forget the texts that nothing refers to any more."""
@@ -246,6 +251,16 @@ class NativeSession:
         codes, places = np.unique(words, return_inverse=True)
         texts = [self._texts.text(int(code)) if self._texts.known(int(code)) else "" for code in codes]
         return Column(kind, places.astype(np.int64), valid, texts)
+
+
+def _needs(plan: Plan, engine: str) -> dict[str, Ints]:
+    """What match windows ask for, where an engine stands behind them (``windows+nodes``)."""
+    if not engine.startswith("windows+"):
+        return {}
+    found = necessary(plan)
+    if found is None:
+        raise NotNativeError(reason_against(plan) or "a window needs no event in particular")
+    return {name: _words(values) for name, values in found.arrays(plan.variables).items()}
 
 
 def _derived(column: Column, derived: Derived) -> Column:

@@ -17,6 +17,7 @@
 #include "nodes.hpp"
 #include "session.hpp"
 #include "tables.hpp"
+#include "windows.hpp"
 
 namespace nb = nanobind;
 
@@ -83,6 +84,18 @@ void make(Held* self, nb::object texts, const nb::sequence& programs, const nb::
     new (self) Held{std::move(texts), std::move(session), std::move(leaves), columns, many, {}};
 }
 
+// "windows+nodes": the node engine behind match windows, and likewise with the others.
+constexpr std::string_view windows_prefix = "windows+";
+
+std::unique_ptr<Engine> engine_of(const std::string& name, Tables tables, Front& front, Partitions& partitions) {
+    if (name == "nodes") return std::make_unique<NodeEngine>(std::move(tables), front, partitions);
+    if (name == "merged") return std::make_unique<MergedEngine>(std::move(tables), front, partitions);
+    if (name == "compressed") return std::make_unique<CompressedEngine>(std::move(tables), front, partitions);
+    auto counting = counting_engine(name, tables, front, partitions);
+    if (counting == nullptr) throw std::invalid_argument("there is no engine " + name);
+    return counting;
+}
+
 size_t add(Held& self, const std::string& engine, const nb::dict& arrays) {
     Arrays tables;
     for (auto [name, words] : arrays) tables.set(nb::cast<std::string>(name), vector_of(nb::cast<Words>(words)));
@@ -92,15 +105,15 @@ size_t add(Held& self, const std::string& engine, const nb::dict& arrays) {
         throw std::invalid_argument("tables: made for another session");
     }
     Partitions& partitions = self.session->partitions(checked.partitions);
+    Front& front = self.session->front();
+    const bool windowed = engine.starts_with(windows_prefix);
     std::unique_ptr<Engine> made;
-    if (engine == "nodes") {
-        made = std::make_unique<NodeEngine>(std::move(checked), self.session->front(), partitions);
-    } else if (engine == "merged") {
-        made = std::make_unique<MergedEngine>(std::move(checked), self.session->front(), partitions);
-    } else if (engine == "compressed") {
-        made = std::make_unique<CompressedEngine>(std::move(checked), self.session->front(), partitions);
-    } else if (made = counting_engine(engine, checked, self.session->front(), partitions); made == nullptr) {
-        throw std::invalid_argument("there is no engine " + engine);
+    if (windowed) {
+        Needs needs = needs_from(tables, checked);
+        auto behind = engine_of(engine.substr(windows_prefix.size()), checked, front, partitions);
+        made = std::make_unique<WindowedEngine>(std::move(checked), std::move(needs), front, partitions, std::move(behind));
+    } else {
+        made = engine_of(engine, std::move(checked), front, partitions);
     }
     self.engines.push_back(&self.session->add(std::move(made)));
     return self.engines.size() - 1;
@@ -140,8 +153,15 @@ void push(Held& self, const Words& ts, const nb::object& types, const nb::object
     self.session->push(batch);
 }
 
+// The engine itself, where it stands behind match windows.
+Engine& engine_at(const Held& self, size_t number) {
+    Engine* found = self.engines.at(number);
+    auto* windowed = dynamic_cast<WindowedEngine*>(found);
+    return windowed == nullptr ? *found : windowed->engine();
+}
+
 MergedEngine& merged(Held& self, size_t engine) {
-    auto* found = dynamic_cast<MergedEngine*>(self.engines.at(engine));
+    auto* found = dynamic_cast<MergedEngine*>(&engine_at(self, engine));
     if (found == nullptr) throw std::invalid_argument("it is not the merged engine");
     return *found;
 }
@@ -158,12 +178,12 @@ void bind_session(nb::module_& m) {
         .def("advance", [](Held& self, int64_t clock) { self.session->advance(clock); }, nb::arg("clock"))
         .def("finish", [](Held& self) { self.session->finish(); })
         .def("take", [](Held& self, size_t engine) { return taken(self.engines.at(engine)->output()); }, nb::arg("engine"))
-        .def("take_counts", [](Held& self, size_t engine, bool last) { return take_counts(*self.engines.at(engine), last); },
+        .def("take_counts", [](Held& self, size_t engine, bool last) { return take_counts(engine_at(self, engine), last); },
              nb::arg("engine"), nb::arg("last"))
-        .def("count_totals", [](Held& self, size_t engine) { return count_totals(*self.engines.at(engine)); },
+        .def("count_totals", [](Held& self, size_t engine) { return count_totals(engine_at(self, engine)); },
              nb::arg("engine"))
         .def("take_compressed", [](Held& self, size_t engine, bool last) {
-            auto* found = dynamic_cast<CompressedEngine*>(self.engines.at(engine));
+            auto* found = dynamic_cast<CompressedEngine*>(&engine_at(self, engine));
             if (found == nullptr) throw std::invalid_argument("it is not the compressed engine");
             return found->take(last);
         }, nb::arg("engine"), nb::arg("last"))
@@ -195,6 +215,12 @@ void bind_session(nb::module_& m) {
         .def("work", [](const Held& self, size_t engine) {
             const Work& w = self.engines.at(engine)->work();
             return nb::make_tuple(w.nodes, w.touches, w.matches);
+        }, nb::arg("engine"))
+        .def("windowed", [](const Held& self, size_t engine) {
+            // Events that came to match windows, and those that they handed on.
+            const auto* found = dynamic_cast<const WindowedEngine*>(self.engines.at(engine));
+            if (found == nullptr) throw std::invalid_argument("it has no match windows");
+            return nb::make_tuple(found->came(), found->handed());
         }, nb::arg("engine"))
         .def_prop_ro("bytes", [](const Held& self) { return self.session->bytes(); });
 }

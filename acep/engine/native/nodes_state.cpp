@@ -152,23 +152,23 @@ void NodeEngine::load_list(Reader& in, uint32_t state, NodeList& list) {
     for (size_t i = 0; i < n; ++i) {
         if (positions[i] < 0 || positions[i] >= most_positions) bad_state("position of a node");
         if (errors[i] < 0 || errors[i] > tables_.budget) bad_state("error of a node");
-        const bool alive = cells[i] - arena_.cells.tail() < arena_.cells.size();
-        if (!alive) starts[i] = NEVER;  // freed, as it had expired
+        bool alive = cells[i] - arena_.cells.tail() < arena_.cells.size();
+        for (uint32_t k = 0; k < slots; ++k) {
+            if (tags[k][i] > value) bad_state("tag");
+            if (framed_[state][k] == 0 || tags[k][i] != value) continue;
+            const int64_t frame = words[k][i];
+            if (frame >= 0 && frame < NIL && static_cast<uint32_t>(frame) - frames_.tail() < frames_.size()) continue;
+            alive = false;
+        }
+        if (!alive) continue;  // what it reaches was freed, as it had expired
         const uint32_t to = list.add(slots, NEVER);
         list.starts()[to] = starts[i];
         list.positions()[to] = positions[i];
-        list.cells()[to] = alive ? cells[i] : arena_.cells.tail();
+        list.cells()[to] = cells[i];
         list.errors()[to] = errors[i];
         if (to > list.head && list.starts()[to - 1] > starts[i]) list.sorted = false;
         for (uint32_t k = 0; k < slots; ++k) {
-            if (tags[k][i] > value) bad_state("tag");
             if (tags[k][i] != value) list.plain = false;
-            if (framed_[state][k] != 0 && tags[k][i] == value) {
-                const int64_t frame = words[k][i];
-                const bool held = frame >= 0 && frame < NIL && static_cast<uint32_t>(frame) - frames_.tail() < frames_.size();
-                if (!held && alive) bad_state("frames of a node");
-                if (!held) words[k][i] = NIL;
-            }
             list.slot(k)[to] = words[k][i];
             list.tags(k, slots)[to] = tags[k][i];
         }

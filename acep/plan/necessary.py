@@ -1,0 +1,217 @@
+"""Necessary conditions for a window to hold a match (Cadonna, Gamper and Böhlen: match windows, 2012, Theorem 2).
+
+From the pattern's tree: which variables must have an event, how many, in which order, and what it costs if one
+is missing. The native core (``windows.hpp``) hands a window's events to an engine only if they meet them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Several
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import gcd
+
+from acep.automaton.thompson import Costs
+from acep.pattern.tree import Choice, Component, EventSet, Negation, Node, Output, Repeat, Sequence
+from acep.plan.compile import Plan
+
+__all__ = ["Necessary", "Need", "Worth", "lines", "necessary", "reason_against", "worth"]
+
+MOST_NEEDS = 64
+MOST_COUNT = 16
+MOST_LEVELS = 8
+"""Beyond these the conditions are told in part: what is left out makes them weaker, never wrong."""
+
+
+@dataclass(frozen=True)
+class Need:
+    """At least ``count`` events that one of ``variables`` may bind; each that is missing costs ``weight`` (scaled;
+    ``None``: none may be missing)."""
+
+    variables: tuple[str, ...]
+    count: int
+    weight: int | None
+
+
+@dataclass(frozen=True)
+class Necessary:
+    """``stages``: what must be there, each stage after the one before it, in any order within a stage. ``budget``
+    bounds the sum of what is missing, scaled like the weights. ``least``: how many events a match has at least."""
+
+    stages: tuple[tuple[Need, ...], ...]
+    budget: int
+    least: int
+
+    def arrays(self, variables: Several[str]) -> dict[str, tuple[int, ...]]:
+        """As the native core reads them; ``variables`` are the plan's, by number.
+
+        Errors are counted in at most ``MOST_LEVELS`` levels, weights rounded down.
+        """
+        needs = [(stage, need) for stage, here in enumerate(self.stages) for need in here]
+        unit = gcd(*(n.weight for _, n in needs if n.weight is not None)) or 1
+        unit *= max(1, -(-(self.budget // unit + 1) // MOST_LEVELS))
+        at = [0]
+        for _, need in needs:
+            at.append(at[-1] + len(need.variables))
+        return {
+            "need_stage": tuple(stage for stage, _ in needs),
+            "need_count": tuple(n.count for _, n in needs),
+            "need_weight": tuple(
+                -1 if n.weight is None or n.weight > self.budget else n.weight // unit for _, n in needs
+            ),
+            "need_vars": tuple(variables.index(v) for _, n in needs for v in n.variables),
+            "need_vars_at": tuple(at),
+            "need_meta": (self.budget // unit, min(self.least, MOST_NEEDS)),
+        }
+
+
+@dataclass(frozen=True)
+class Worth:
+    """Whether match windows are worth trying for a plan, and why."""
+
+    worth: bool
+    why: str
+
+
+def reason_against(plan: Plan) -> str | None:
+    """Why no event of a plan's stream may be kept back; ``None``: it may."""
+    query = plan.query
+    if plan.window.span is None:
+        return "there is no window"
+    if query.strategy.contiguous:
+        return "under contiguity the events in between matter"
+    if plan.automaton.negations:
+        return "events that break a negation matter"
+    if query.output is not Output.ALL:
+        return "which matches are given is decided as events pass"
+    if plan.sources:
+        return "it runs on the matches of other queries"
+    return None
+
+
+def necessary(plan: Plan) -> Necessary | None:
+    """What a window must hold for a match of the plan to be in it (Theorem 2, and its order transitively).
+
+    ``None`` where events may not be kept back, or where nothing must be there.
+
+    >>> import acep
+    >>> from acep.plan.assume import assumed_plan
+    >>> plan = assumed_plan(acep.parse("PATTERN SEQ({C c, P+ p[]}, B b) WITHIN 15"))
+    >>> for stage in necessary(plan).stages:
+    ...     print([(*need.variables, need.count) for need in stage])
+    [('c', 1), ('p', 1)]
+    [('b', 1)]
+    """
+    if reason_against(plan) is not None:
+        return None
+    costs = plan.automaton.costs
+    stages = _stages(plan.query.pattern, costs)
+    least = _least([need for stage in stages for need in stage], costs.budget)
+    capped: list[tuple[Need, ...]] = []
+    room = MOST_NEEDS
+    for stage in stages:
+        here = tuple(replace(need, count=min(need.count, MOST_COUNT)) for need in stage[:room])
+        room -= len(here)
+        if here:
+            capped.append(here)
+    return Necessary(tuple(capped), costs.budget, least) if least else None
+
+
+def worth(plan: Plan) -> Worth:
+    """Whether to try match windows on a plan.
+
+    How rare its events are is not known beforehand: the native core measures while it runs, and passes events through
+    where keeping them back does not pay.
+
+    >>> import acep
+    >>> from acep.plan.assume import assumed_plan
+    >>> worth(assumed_plan(acep.parse("PATTERN SEQ(A a, B b) WITHIN 9"))).worth
+    True
+    >>> worth(assumed_plan(acep.parse("PATTERN SEQ(A a, B b)"))).why
+    'there is no window'
+    """
+    against = reason_against(plan)
+    if against is not None:
+        return Worth(False, against)
+    found = necessary(plan)
+    if found is None or found.least < 2:
+        return Worth(False, "a single event may be a match")
+    return Worth(True, f"no window without {found.least} events in order can hold a match")
+
+
+def lines(plan: Plan) -> list[str]:
+    r"""The conditions in words, for ``acep explain``.
+
+    >>> import acep
+    >>> from acep.plan.assume import assumed_plan
+    >>> query = acep.parse("PATTERN SEQ({C c, P{2,} p[]}, B b) WITHIN 15", errors=1)
+    >>> print(*lines(assumed_plan(query)), sep="\\n")
+    a window can hold a match only with 3 events or more, and
+      1. c, p 2 times, in any order
+      2. b
+    of which events that cost 1 or less in all may be missing
+    """
+    found = necessary(plan)
+    if found is None:
+        return [reason_against(plan) or "a window needs no event in particular"]
+    told = [f"a window can hold a match only with {_events(found.least)} or more, and"]
+    for number, stage in enumerate(found.stages, 1):
+        needs = ", ".join(_need(need) for need in stage)
+        told.append(f"  {number}. {needs}{', in any order' if len(stage) > 1 else ''}")
+    if found.budget:
+        cost = Fraction(found.budget, plan.automaton.costs.scale)
+        told.append(f"of which events that cost {cost} or less in all may be missing")
+    return told
+
+
+def _events(count: int) -> str:
+    return "1 event" if count == 1 else f"{count} events"
+
+
+def _need(need: Need) -> str:
+    name = " or ".join(need.variables)
+    return name if need.count == 1 else f"{name} {need.count} times"
+
+
+def _least(needs: Several[Need], budget: int) -> int:
+    """How many of the events must be there whatever is missing: the lightest go first."""
+    total = sum(need.count for need in needs)
+    for weight, count in sorted((n.weight, n.count) for n in needs if n.weight is not None):
+        gone = min(count, budget // weight)
+        total -= gone
+        budget -= gone * weight
+        if gone < count:
+            break
+    return total
+
+
+def _stages(node: Node, costs: Costs) -> list[list[Need]]:
+    """What each way through a part of the pattern binds, or pays for, in order."""
+    match node:
+        case Component(var=var):
+            return [[Need((var,), 1, costs.weight(var))]]
+        case Negation() | Repeat(low=0):
+            return []
+        case Repeat(item=Component(var=var), low=low):
+            return [[Need((var,), low, costs.weight(var))]]
+        case Repeat(item=item, low=low):
+            # Those iterations that are there stand first; what is missing costs no less than all its parts.
+            once = _stages(item, costs)
+            return [stage for _ in range(min(low, MOST_NEEDS)) for stage in once]
+        case Sequence(items=items):
+            return [stage for item in items for stage in _stages(item, costs)]
+        case EventSet(items=items):
+            merged: dict[str, Need] = {}
+            for item in items:
+                for [need] in _stages(item, costs):
+                    known = merged.get(need.variables[0])
+                    merged[need.variables[0]] = replace(need, count=need.count + known.count) if known else need
+            return [list(merged.values())] if merged else []
+        case Choice(items=items):
+            ways = [[need for stage in _stages(item, costs) for need in stage] for item in items]
+            if not all(ways):
+                return []
+            names = dict.fromkeys(v for way in ways for need in way for v in need.variables)
+            weights = [need.weight for way in ways for need in way if need.weight is not None]
+            count = min(sum(need.count for need in way) for way in ways)
+            return [[Need(tuple(names), count, min(weights, default=None))]]
