@@ -286,3 +286,91 @@ def test_nothing_is_left_after_the_last_time() -> None:
     push("B")
     assert enumerated(core.take_compressed(0, True), 3) == []
     assert rows_of(core.take(0)) == []
+
+
+# State --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_matching_goes_on_from_its_state(lazy: bool, cases: Callable[[int], int]) -> None:
+    tried = 0
+    for seed in range(cases(150)):
+        case = merged_case(seed)
+        if case is None or case.stream:
+            continue
+        table = case.table()
+        plan = planned(case.query(), table)
+        session, compressed_one = session_of(plan, "merged"), session_of(plan, "compressed")
+        core = core_of(session)
+        core.set_lazy(0, lazy)
+        begun = [core_of(s).dump() for s in (session, compressed_one)]
+        found: list[Found] = []
+        for start in range(0, table.num_rows, 3):
+            batch = batch_of(table.slice(start, 3), plan.schema, plan.columns, base=start)
+            for one, fresh in zip((session, compressed_one), begun, strict=True):
+                one.push(batch)
+                if one is session:
+                    if lazy:
+                        core.more(0, 2)  # in the midst of them
+                    found += one.take(0)
+                state = core_of(one).dump()
+                core_of(one).load(fresh)
+                core_of(one).load(state)
+                again = core_of(one).dump()  # without links to what had been freed
+                core_of(one).load(again)
+                assert core_of(one).dump() == again
+        while core.more(0, 5):
+            found += session.take(0)
+        assert told(sorted(found, key=output_order)) == told(run(plan, table, "merged"))
+        assert core_of(compressed_one).take_compressed(0, True).count() == len(found)
+        tried += bool(found)
+    assert tried > 20
+
+
+@pytest.mark.parametrize("engine", ["merged", "compressed"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PATTERN SEQ(A a, B+ b[], C c) WHERE skip_till_any_match(a, b[], c) { [k] } WITHIN 12",
+        "PATTERN SEQ(A a, B+ b[], C c) WHERE skip_till_next_match(a, b[], c) WITHIN 12 EVENTS",
+        "PATTERN SEQ(A a, B b, C c) WHERE skip_till_any_match(a, b, c) { [k] } WITHIN 7 EVENTS",
+    ],
+)
+def test_states_that_make_no_sense_are_refused_or_run(text: str, engine: str, cases: Callable[[int], int]) -> None:
+    refused = ran = 0
+    for seed in range(cases(300)):
+        rng = Random(seed)
+        push, core = streamed(text, engine, errors=1, keys=2)
+        if engine == "merged":
+            core.set_lazy(0, True)
+        push("".join(rng.choice("ABC") for _ in range(30)))
+        if engine == "merged":
+            core.more(0, 7)
+            core.take(0)
+        state = bytearray(core.dump())
+        for _ in range(rng.choice((1, 1, 2, 8))):
+            at = 8 * rng.randrange(len(state) // 8)
+            if rng.random() < 0.6:
+                word = rng.choice((-(2**63), -2, -1, 0, 1, 2, 3, 7, 2**16 - 1, 2**32 - 2, 2**32 - 1, 2**62, 2**63 - 1))
+                state[at : at + 8] = word.to_bytes(8, "little", signed=True)
+            elif rng.random() < 0.9:
+                state[at + rng.randrange(8)] = rng.randrange(256)
+            else:
+                del state[at:]
+                break
+        try:
+            core.load(bytes(state))
+        except ValueError:
+            refused += 1
+            continue
+        ran += 1
+        push("".join(rng.choice("ABC") for _ in range(30)))
+        if engine == "merged":
+            core.more(0, 10_000)
+            core.take(0)
+        else:
+            one = core.take_compressed(0, True)
+            assert len(rows_of(one.sample(3, 1))) == (3 if one.count() else 0)
+            one.cursor(one.count() // 2).next(1000)
+    assert refused
+    assert ran

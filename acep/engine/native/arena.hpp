@@ -173,6 +173,8 @@ public:
         return {cell, std::max(c.latest, c.below)};
     }
 
+    bool holds(uint32_t cell) const { return cell != NIL && cell - cells.tail() < cells.size(); }
+
     // `event` bound after `past` (none: it is the first, and `start` its own), put before `rest`.
     Chain bind(uint32_t event, int64_t id, uint16_t var, uint16_t arc, Chain past, int64_t start, Chain rest) {
         int64_t latest = past.cell == NIL ? start : past.latest;

@@ -104,6 +104,8 @@ public:
     void advance(int64_t) override {}
     bool idle(uint32_t partition, int64_t clock) override { return merger_.idle(partition, clock); }
     void forget(uint32_t partition) override;
+    void dump(Writer& out) const override;
+    void load(Reader& in) override;
     int64_t bytes() const override;
 
     // The matches found since the last time; what may still grow is copied. After the `last` time nothing is left here.

@@ -23,7 +23,10 @@ void Merger::make_room(Ring<Root>& held, Cursor& cursor) {
         for (Part& part : parts_) {
             for (Live& live : part.live) visit(live.chain.cell, part.low);
         }
-        for (uint32_t i = held.tail(); i != held.head(); i = i + 1 == NIL ? 0 : i + 1) visit(held[i].past, held[i].low);
+        for (uint32_t k = 0; k < held.size(); ++k) {
+            Root& root = held[held.tail() + k];
+            if (held.tail() + k != NIL) visit(root.past, root.low);
+        }
         cursor.visit(visit);
     });
     for (Part& part : parts_) std::erase_if(part.live, [](const Live& live) { return live.chain.cell == NIL; });

@@ -21,7 +21,11 @@ public:
     Automaton& automaton() { return automaton_; }
     Arena& arena() { return arena_; }
     const Arena& arena() const { return arena_; }
-    int64_t key(const Event& event) const { return std::max(tables_.counted ? event.position : event.ts, NEVER + 1); }
+    // Of an event or a bound event: its time or position, whichever windows are in.
+    template <class T>
+    int64_t key(const T& event) const {
+        return std::max(tables_.counted ? event.position : event.ts, NEVER + 1);
+    }
 
     // One event. Calls give(root, from) for each way in which matches end with it; `from` is the D-state of the beginnings.
     template <class Give>
@@ -37,9 +41,14 @@ public:
     void forget(uint32_t partition) {
         if (partition < parts_.size()) parts_[partition] = Part{};
     }
+    void dump(Writer& out) const;
+    // Of a merger of the same tables; `partitions`: how many there are. std::invalid_argument: it is none.
+    void load(Reader& in, uint32_t partitions);
     size_t bytes() const;
 
 private:
+    void load_arena(Reader& in);
+
     struct Live {
         uint32_t state;
         Chain chain;
@@ -86,6 +95,8 @@ public:
     bool idle(uint32_t partition, int64_t clock) override;
     void forget(uint32_t partition) override { merger_.forget(partition); }
     int64_t oldest() const override;
+    void dump(Writer& out) const override;
+    void load(Reader& in) override;
     int64_t bytes() const override;
 
     // Whether matches are enumerated only when `more` asks for them; what is not enumerated yet is kept as roots.

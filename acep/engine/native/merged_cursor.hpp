@@ -8,6 +8,8 @@
 
 #include "arena.hpp"
 #include "output.hpp"
+#include "state.hpp"
+#include "tables.hpp"
 
 namespace acep {
 
@@ -70,6 +72,10 @@ public:
     // to a start in the window, is passed over.
     template <class Passes>
     void seek(const Arena& arena, Passes&& passes);
+
+    void dump(Writer& out) const;
+    // `places`: how many keys roots may refer to.
+    void load(Reader& in, const Tables& tables, const Arena& arena, size_t places);
 
     // For compaction: calls f(cell, low) for the cells at which the walk goes on.
     template <class F>
