@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -149,8 +150,15 @@ void push(Held& self, const Words& ts, const nb::object& types, const nb::object
         batch.columns.push_back({values, validity(pair[1])});
     }
     if (batch.columns.size() != self.columns) throw std::invalid_argument("columns: too few or too many");
-    nb::gil_scoped_release release;
-    self.session->push(batch);
+    // An interrupt is answered between parts.
+    constexpr size_t part = block_rows;
+    for (size_t at = 0; at < batch.size; at += part) {
+        {
+            nb::gil_scoped_release release;
+            self.session->push(batch, at, std::min(at + part, batch.size));
+        }
+        if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    }
 }
 
 // The engine itself, where it stands behind match windows.

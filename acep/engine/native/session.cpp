@@ -24,10 +24,10 @@ Engine& Session::add(std::unique_ptr<Engine> engine) {
     return *engines_.back();
 }
 
-void Session::push(const Batch& batch) {
+void Session::push(const Batch& batch, size_t from, size_t to) {
     uint32_t pattern[block_rows];
-    for (size_t at = 0; at < batch.size; at += block_rows) {
-        const size_t n = std::min(batch.size - at, block_rows);
+    for (size_t at = from; at < to; at += block_rows) {
+        const size_t n = std::min(to - at, block_rows);
         front_.classify(batch, at, n, pattern);
         for (auto& table : tables_) {
             if (batch.ids == nullptr) table->forgets = false;

@@ -31,7 +31,8 @@ public:
     size_t key_tables() const { return tables_.size(); }
 
     // Events in stream order. All columns must be there, each of batch.size values.
-    void push(const Batch& batch);
+    // Rows [from, to) of it; a batch may be pushed in several parts.
+    void push(const Batch& batch, size_t from, size_t to);
     // No event with ts < clock will come any more.
     void advance(int64_t clock);
     // The stream has ended: everything is decided and given.

@@ -138,7 +138,7 @@ struct Builder {
             if (first != (t.firsts && p.slot == static_cast<int64_t>(after) - 1)) bad("slot of a first position");
             if (first && p.from != static_cast<int64_t>(before) - 1) bad("origin of a first position");
             bool reads = p.write != Write::copy && p.write != Write::count && p.write != Write::frames && !first;
-            if (reads && (p.column < 0 || p.column >= static_cast<int64_t>(t.columns))) bad("column of a put");
+            if (p.column < (reads ? 0 : -1) || p.column >= static_cast<int64_t>(t.columns)) bad("column of a put");
             if (p.counter < -1 || p.counter >= static_cast<int64_t>(before)) bad("counter of a put");
             if (p.write == Write::frames) {
                 if (p.extra < 0 || p.extra >= static_cast<int64_t>(t.frames.size())) bad("frame of a put");
