@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <random>
+#include <stdexcept>
 
 namespace acep {
 
@@ -43,6 +44,7 @@ NaturalView TrailCounts::of(const Arena& arena, uint32_t chain, int64_t low) {
         }
         sum_.assign(words(a).begin(), words(a).end());
         increase(sum_, words(b));
+        if (pool_.size() + sum_.size() > most_words) throw std::runtime_error("there are too many matches to be counted exactly");
         here = {pool_.size(), static_cast<uint32_t>(sum_.size()), turn_};
         pool_.insert(pool_.end(), sum_.begin(), sum_.end());
     }

@@ -16,6 +16,8 @@ namespace acep {
 // How many trails of a chain began at `low` or later. What is known of cells is kept as long as `low` is the same.
 class TrailCounts {
 public:
+    static constexpr size_t most_words = size_t{1} << 28;  // of numbers beyond 64 bits, at once
+
     // Until the next call.
     NaturalView of(const Arena& arena, uint32_t chain, int64_t low);
     size_t bytes() const;
