@@ -239,8 +239,7 @@ void WindowedEngine::event(uint32_t partition, const Event& event) {
 
 void WindowedEngine::judge() {
     passing_ = tried_handed_ > trial - trial / 8;
-    rest_ = passing_ ? std::min(most_rest, std::max(2 * rest_, 16 * watched_)) : first_rest;
-    left_ = rest_;
+    if (passing_) left_ = std::max(least_rest, rests * watched_);
     tried_ = tried_handed_ = watched_ = 0;
 }
 

@@ -106,10 +106,11 @@ private:
     void load_part(Reader& in, Part& part);
     void load_waiting(Reader& in, Part& part);
 
-    // Of so many events no more than 7 in 8 are to be handed on, or it does not pay: then all are for a while.
+    // Of so many events no more than 7 in 8 are to be handed on, or it does not pay: then all are, for so many times as
+    // many events as were watched, and then it is tried again.
     static constexpr int64_t trial = 4096;
-    static constexpr int64_t first_rest = int64_t{1} << 15;
-    static constexpr int64_t most_rest = int64_t{1} << 26;
+    static constexpr int64_t rests = 16;
+    static constexpr int64_t least_rest = rests * trial;
     static constexpr size_t few = 64;  // a ring no larger is not released when its events have left the window
 
     Needs needs_;
@@ -127,8 +128,7 @@ private:
     int64_t tried_ = 0;           // events of this trial, and those of them that were handed on
     int64_t tried_handed_ = 0;
     int64_t watched_ = 0;         // events since watching began
-    int64_t rest_ = first_rest;   // how long all are handed on
-    int64_t left_ = 0;
+    int64_t left_ = 0;            // events until it is tried again
     int64_t swept_ = NEVER;
     int64_t last_id_ = NEVER;
     int64_t bound_ = NEVER;       // no event with an id up to this may still be given

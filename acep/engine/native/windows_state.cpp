@@ -9,7 +9,7 @@ namespace acep {
 
 // Patterns are numbers of this session's alone: their bits stand for them.
 void WindowedEngine::dump(Writer& out) const {
-    for (const int64_t n : {came_, handed_, tried_, tried_handed_, watched_, rest_, left_, swept_}) out.number(n);
+    for (const int64_t n : {came_, handed_, tried_, tried_handed_, watched_, left_, swept_}) out.number(n);
     out.number(passing_ ? 1 : 0);
     out.number(static_cast<int64_t>(parts_.size()));
     for (const Part& part : parts_) {
@@ -40,9 +40,8 @@ void WindowedEngine::load(Reader& in) {
     handed_ = in.number();
     tried_ = in.number(0, trial);
     tried_handed_ = in.number(0, most_positions);
-    watched_ = in.number(0, most_positions / 16);
-    rest_ = in.number(0, most_rest + 1);
-    left_ = in.number(0, most_rest + 1);
+    watched_ = in.number(0, most_positions / rests);
+    left_ = in.number(0, most_positions);
     swept_ = in.number();
     passing_ = in.number(0, 2) != 0;
     const int64_t parts = in.number(0, static_cast<int64_t>(partitions_.size()) + 1);
