@@ -15,9 +15,10 @@ import acep
 from acep.engine.core import Core
 from acep.engine.found import Events, Found
 from acep.engine.tables import events_of, schema_of, to_table
+from acep.pattern.expressions import Value
 from acep.pattern.tree import Output, Query
 from acep.plan.compile import Plan, compile_query
-from acep.plan.schema import Schema
+from acep.plan.schema import Kind, Schema
 from acep.plan.tables import NotNativeError
 from acep.plan.tables_completion import COMPLETION, COMPLETION_LISTS, completes
 from tests import corpus
@@ -81,6 +82,12 @@ def test_the_reference_finds_the_same(chunk: int, cases: Callable[[int], int]) -
     assert matched
 
 
+def random_stream(rng: Random, n: int, first: int = 0, at: int = 0) -> Events:
+    kinds: list[str | None] = [rng.choice("ABCD") for _ in range(n)]
+    columns: dict[str, list[Value]] = {name: [rng.randrange(6) for _ in range(n)] for name in "kx"}
+    return Events([at + i // 2 for i in range(n)], kinds, [first + i for i in range(n)], columns)
+
+
 def told(found: list[Found]) -> list[Told]:
     return [(f.key, f.start, f.end, f.error, f.trail, f.bundle, f.values) for f in found]
 
@@ -119,7 +126,7 @@ def test_nothing_comes_later_than_the_reference_gives_it(chunk: int, cases: Call
         assert wanted == found, random_case(seed).paste()
 
 
-TYPED = Schema((("k", acep.plan.schema.Kind.INT), ("x", acep.plan.schema.Kind.INT)), id="n")
+TYPED = Schema((("k", Kind.INT), ("x", Kind.INT)), id="n")
 
 ANY, NEXT = "skip_till_any_match", "skip_till_next_match"
 LONG = [
@@ -137,16 +144,11 @@ LONG = [
 @pytest.mark.parametrize("text", LONG)
 def test_memory_stays_flat(text: str) -> None:
     running = Running(compile_query(acep.parse(text), TYPED))
-    rng, held, found, at = Random(1), [], 0, 0
+    rng, n, held, found = Random(1), 2000, [], 0
     for batch in range(60):
-        n = 2000
-        ts = [at + i // 2 for i in range(n)]
-        kinds = [rng.choice("ABCD") for _ in range(n)]
-        columns = {name: [rng.randrange(6) for _ in range(n)] for name in "kx"}
-        running.push(Events(ts, kinds, [batch * n + i for i in range(n)], columns), 0, n)
+        running.push(random_stream(rng, n, batch * n, batch * n // 2), 0, n)
         found += len(running.session.take(0)["start"])
         held.append(running.session.bytes)
-        at = ts[-1] + 1
     assert found > 1000
     assert max(held[30:]) <= 1.5 * max(held[:30])
 
@@ -163,8 +165,7 @@ def test_hostile_tables_are_refused_or_harmless(text: str, cases: Callable[[int]
     """Arrays that fit together by chance run to the end; all others are refused."""
     plan, rng = compile_query(acep.parse(text), TYPED), Random(2)
     n = 60
-    columns = {name: [rng.randrange(4) for _ in range(n)] for name in "kx"}
-    events = Events([i // 2 for i in range(n)], [rng.choice("ABCD") for _ in range(n)], list(range(n)), columns)
+    events = random_stream(rng, n)
     names = [*COMPLETION, *COMPLETION_LISTS, *(f"{name}_at" for name in COMPLETION_LISTS), "firsts", "arc_history"]
     names += ["arc_crossings", "arc_resets", "accept_crossings", "crossing_negation", "crossing_entered"]
     running = Running(plan)
@@ -194,6 +195,34 @@ def test_hostile_tables_are_refused_or_harmless(text: str, cases: Callable[[int]
     running.push(events, 0, n)
     running.session.finish()
     assert ordered(running.take(events)) == ordered(by_reference(plan, events))
+
+
+@pytest.mark.parametrize("text", [GROUPS, CHOSEN, *LONG])
+def test_hostile_states_are_refused_or_harmless(text: str, cases: Callable[[int], int]) -> None:
+    """Words of a state, spoilt one by one: what is not refused runs to the end."""
+    running, rng = Running(compile_query(acep.parse(text), TYPED)), Random(3)
+    events = random_stream(rng, 80)
+    running.push(events, 0, 60)
+    state = running.session.dump()
+    refused = 0
+    for _ in range(cases(150)):
+        spoilt = bytearray(state)
+        if rng.random() < 0.1:
+            del spoilt[rng.randrange(len(spoilt)) :]
+        else:
+            at = rng.randrange(len(spoilt) - 8)
+            word = rng.choice((-1, 0, 1, 2, 3, 255, 2**16, 2**31, 2**32 - 1, -(2**63), 2**63 - 1))
+            spoilt[at : at + 8] = word.to_bytes(8, "little", signed=True)
+        running.begin()
+        try:
+            running.session.load(bytes(spoilt))
+        except ValueError:
+            refused += 1
+            continue
+        running.push(events, 60, 80)
+        running.session.finish()
+        running.session.take(0)
+    assert refused
 
 
 def test_only_composed_queries_are_left_to_the_reference(cases: Callable[[int], int]) -> None:
