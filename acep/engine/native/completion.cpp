@@ -142,12 +142,10 @@ int64_t Completion::cost(const Held& h, const Binding& b, std::span<const uint16
                          int64_t most) {
     const Suspects& s = h.suspects[crossing.negation];
     const auto from = s.positions.begin() + static_cast<std::ptrdiff_t>(s.head);
-    const auto at = [&](int64_t position) {
-        return static_cast<size_t>(std::lower_bound(from, s.positions.end(), position) - s.positions.begin());
-    };
+    const auto place = [&](auto found) { return static_cast<size_t>(found - s.positions.begin()); };
     size_t first = s.head, last = s.size();
-    if (j > 0) first = at(b.positions[j - 1] + 1);
-    if (j < b.size()) last = at(b.positions[j]);
+    if (j > 0) first = place(std::upper_bound(from, s.positions.end(), b.positions[j - 1]));
+    if (j < b.size()) last = place(std::lower_bound(from, s.positions.end(), b.positions[j]));
     if (j == 0) {  // leading
         const int64_t low = earliest(tables_.counted ? b.last() : b.end, tables_.span);
         const auto& keys = tables_.counted ? s.positions : s.ts;
