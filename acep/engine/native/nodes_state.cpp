@@ -176,7 +176,8 @@ void NodeEngine::load_list(Reader& in, uint32_t state, NodeList& list) {
 }
 
 void NodeEngine::load(Reader& in) {
-    work_ = {in.number(), in.number(), in.number()};
+    const auto counted = [&] { return in.number(0, most_positions); };
+    work_ = {counted(), counted(), counted()};
     load_arena(in);
     const int64_t parts = in.number(0, static_cast<int64_t>(partitions_.size()) + 1);
     parts_.clear();
