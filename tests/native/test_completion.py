@@ -72,7 +72,7 @@ def random_plans(seeds: range) -> Iterator[tuple[int, Plan, Events]]:
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_the_reference_finds_the_same(chunk: int, cases: Callable[[int], int]) -> None:
     tried = matched = 0
-    for seed, plan, events in random_plans(range(chunk, max(cases(SEEDS), 5 * CHUNKS), CHUNKS)):
+    for seed, plan, events in random_plans(range(chunk, max(cases(SEEDS), 20 * CHUNKS), CHUNKS)):
         found = by_native(plan, events, STEPS[seed // CHUNKS % len(STEPS)], early=seed % 3 == 0)
         wanted = by_reference(plan, events)
         assert ordered(found) == ordered(wanted), random_case(seed).paste()
