@@ -41,7 +41,11 @@ def divide(high: int, low: int, denominator: int) -> float: ...  # (high * 2**64
 # The permutation that puts matches in order by (end, ids, ranks of vars), equal ones as they come; None: they are so.
 # Match i has the events offsets[i] to offsets[i + 1]; ranks: of each variable, by name.
 def output_order(
-    end: Words, offsets: Words, ids: Words, vars: NDArray[np.uint16], ranks: NDArray[np.uint16]
+    end: Words,
+    offsets: Words,
+    ids: Words,
+    vars: NDArray[np.uint16],  # noqa: A002
+    ranks: NDArray[np.uint16],
 ) -> Words | None: ...
 
 # One class of events: the codes of its types (None: any), and (program, sources) of the conditions on a single event.

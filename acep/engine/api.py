@@ -53,8 +53,8 @@ def match(
     ``unit`` is the length of a tick of an integer ``ts``. ``output``: ``"matches"`` (a :class:`Matches`), ``"points"``
     (the list of :meth:`Matches.points`), ``"bundles"`` (that of :meth:`Matches.bundles`), ``"count"`` (an int), or
     ``"compressed"`` (a :class:`Compressed`). Where no predicate ties events together, all but the first are found
-    without making a match. ``engine``: ``"native"`` or ``"reference"``, or ``"auto"``, which takes the native core where
-    it is there and can run the query.
+    without making a match. ``engine``: ``"native"`` or ``"reference"``, or ``"auto"``, which takes the native core
+    where it is there and can run the query.
 
     Raises :class:`QueryError`, :class:`DataError` or :class:`EngineError`.
 

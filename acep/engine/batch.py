@@ -48,7 +48,7 @@ class Column:
         >>> Column(Kind.STRING, np.array([1, 0]), np.array([1, 0], np.uint8), ["a", "b"]).to_list()
         ['b', None]
         """
-        found: npt.NDArray[np.object_] | Numbers | npt.NDArray[np.bool_] = self.values
+        found: npt.NDArray[Any] = self.values
         if self.kind is Kind.BOOL:
             found = self.values.astype(bool)
         elif self.kind is Kind.STRING:
@@ -72,8 +72,8 @@ def column_of_values(values: Sequence[Value], kind: Kind) -> Column:
         codes: dict[Value, int] = {}
         numbers = [0 if v is None else codes.setdefault(v, len(codes)) for v in values]
         return Column(kind, np.array(numbers, np.int64), valid, [str(v) for v in codes])
-    held = np.float64 if kind is Kind.FLOAT else np.int64
-    return Column(kind, np.array([0 if v is None else v for v in values], held), valid)
+    known = [0 if v is None else v for v in values]
+    return Column(kind, np.array(known, np.float64) if kind is Kind.FLOAT else np.array(known, np.int64), valid)
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,9 @@ class Batch:
         ids: list[Id] | None = None
         if self.ids is not None:
             ids = [*self.ids] if isinstance(self.ids, list) else self.ids.tolist()
-        types = [None if t is None else str(t) for t in self.types.to_list()] if self.types else [None] * len(self)
+        types: list[str | None] = [None] * len(self)
+        if self.types is not None:
+            types = [None if t is None else str(t) for t in self.types.to_list()]
         return Events(
             ts=self.ts.tolist(),
             types=types,

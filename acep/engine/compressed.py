@@ -28,8 +28,8 @@ class Compressed:
     """The matches of one query, unmade.
 
     Its size grows with the events and the pattern, never with the number of matches: ``SEQ(A+ a[], B b)`` on 200 A and
-    a B has 2**200 - 1 of them. Where predicates tie events together there is nothing to share; then the matches are held
-    one by one, and this object only looks the same. After CORE (Bucchi et al., VLDB 2022).
+    a B has 2**200 - 1 of them. Where predicates tie events together there is nothing to share; then the matches are
+    held one by one, and this object only looks the same. After CORE (Bucchi et al., VLDB 2022).
 
     >>> import acep
     >>> events = {"ts": range(201), "type": ["A"] * 200 + ["B"]}

@@ -15,6 +15,7 @@ from acep.engine.batch import Batch, Column, column_of_values
 from acep.engine.counted import Counted
 from acep.engine.found import Counts
 from acep.engine.found_columns import FoundColumns
+from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan
 from acep.plan.derive import Derived
@@ -168,7 +169,7 @@ class NativeSession:
         return {
             "core": base64.b64encode(self._session.dump()).decode("ascii"),
             "texts": held,
-            "seen": self._seen[: len(held)].tolist(),
+            "seen": np.concatenate([self._seen, np.zeros(len(held), np.int64)])[: len(held)].tolist(),
             "names": [[first, texts.tolist(), ts] for first, texts, ts in self._names],
             "events": self._events,
             "clock": self.clock,
@@ -220,7 +221,7 @@ class NativeSession:
             codes = self._texts.intern_all(column.texts or ())
             if self._texts.capacity > len(self._seen):
                 self._seen = np.concatenate([self._seen, np.zeros(self._texts.capacity, np.int64)])
-            self._seen[codes] = self.clock
+            self._seen[codes] = self.clock or 0
             values = codes[values] if len(codes) else values
         elif column.kind is Kind.FLOAT:
             values = (values + 0.0).view(np.int64)  # keys are compared by their bits, and -0.0 equals 0.0
@@ -265,9 +266,10 @@ def _needs(plan: Plan, engine: str) -> dict[str, Ints]:
 
 def _derived(column: Column, derived: Derived) -> Column:
     """Of each distinct value its derived one."""
-    if column.kind is Kind.STRING:
-        distinct, places = list(column.texts or ()), column.values
-    else:
+    places: npt.NDArray[Any] = column.values
+    distinct: list[Value] = [*(column.texts or ())]
+    if column.kind is not Kind.STRING:
+        found: Any
         found, places = np.unique(column.values, return_inverse=True)
         distinct = Column(column.kind, found).to_list()
     if column.valid is not None:

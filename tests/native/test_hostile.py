@@ -1,4 +1,4 @@
-"""The native boundary: whatever tables, columns or states it is given, it refuses them or works; it never crashes or hangs."""
+"""The native boundary: whatever tables, columns or states it is given, it refuses them or works."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from acep.plan.tables import PlanTables
 SCHEMA = Schema((("k", Kind.INT), ("x", Kind.INT), ("y", Kind.FLOAT), ("s", Kind.STRING)))
 QUERIES = (
     "PATTERN SEQ(A a, B b, C c) WHERE [k] AND a.x < b.x AND c.y > b.y WITHIN 9",
-    "PATTERN SEQ(A+ a[], B b) WHERE skip_till_next_match(a[], b) { a[i].x > avg(a[..i-1].x) AND b.y < sum(a[].y) } WITHIN 20",
+    "PATTERN SEQ(A+ a[], B b) WHERE skip_till_next_match { a[i].x > avg(a[..i-1].x) AND b.y < sum(a[].y) } WITHIN 9",
     "PATTERN SEQ(A+ a[], (B b | C b), A d) WHERE b.x > a.x AND a[2].y = d.y WITHIN 12 EVENTS",
     "PATTERN SEQ(A a, B+ b[]) WHERE partition_contiguity(a, b[]) { [k] AND min(b[].x) > a.x }",
     "PATTERN SEQ(A a, ANY b, C c) WHERE a.s = c.s AND b.s LIKE 'x%' AND max(a.s) <= c.s WITHIN 9",
@@ -46,7 +46,8 @@ def stream(rng: Random, size: int, first: int = 0) -> Batch:
         "y": [rng.choice((0.5, 1.5, -0.0, 1e308, float("inf"), None)) for _ in ts],
         "s": [rng.choice(("x", "xy", "z", None)) for _ in ts],
     }
-    return batch_of_events(Events(ts, [rng.choice("ABCD") for _ in ts], list(range(first, first + size)), columns), SCHEMA)
+    types: list[str | None] = [rng.choice("ABCD") for _ in ts]
+    return batch_of_events(Events(ts, types, list(range(first, first + size)), columns), SCHEMA)
 
 
 class Spoilt(NativeSession):
