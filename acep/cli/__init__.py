@@ -87,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_query_options(match)
     _add_column_options(match)
     _add_output_options(match)
-    match.add_argument("--engine", default="auto", metavar="NAME", help="auto (default) or reference")
+    _add_engine_option(match)
 
     replay = _subcommand(commands, "replay", "the same through Spark Structured Streaming, ending in a summary")
     replay.add_argument("events", metavar="EVENTS", help=EVENTS_HELP)
@@ -95,6 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_column_options(replay)
     _add_stream_options(replay)
     _add_output_options(replay, kinds=False)
+    _add_engine_option(replay)
 
     explain = _subcommand(
         commands, "explain", "show what becomes of a query: tree, automaton, plan, and what is costly"
@@ -162,6 +163,11 @@ def _add_output_options(parser: argparse.ArgumentParser, *, kinds: bool = True) 
         ("count", "how many matches there are"),
     ):
         kind.add_argument(f"--{name}", dest="kind", action="store_const", const=name, default="matches", help=text)
+
+
+def _add_engine_option(parser: argparse.ArgumentParser) -> None:
+    text = "what runs the query: auto (default; native where it can), native or reference"
+    parser.add_argument("--engine", default="auto", metavar="NAME", help=text)
 
 
 def _number(text: str) -> int:

@@ -26,6 +26,7 @@ def run(args: argparse.Namespace) -> None:
             chunk=args.chunk,
             watermark=int(watermark) if watermark is not None and watermark.isdecimal() else watermark,
             checkpoint=args.checkpoint or folder,
+            engine=args.engine,
             **column_names(args),
         )
         target, form = (sys.stdout, "jsonl") if args.output is None else (args.output, None)

@@ -12,13 +12,14 @@ import numpy as np
 from acep.engine.batch import Batch
 from acep.engine.compiled import chosen
 from acep.engine.core import Core
+from acep.engine.counted import Counted
 from acep.engine.found import Counts, Events, Found, output_order
 from acep.engine.found_columns import FoundColumns, concatenate, ordered
 from acep.engine.sealing import seal, unseal
 from acep.engine.state import dump_core, load_core
 from acep.errors import DataError, SnapshotError
 from acep.pattern.expressions import Value
-from acep.plan.choice import decides_at_once
+from acep.plan.choice import COUNTED, decides_at_once
 from acep.plan.compile import Plan
 
 if TYPE_CHECKING:
@@ -31,12 +32,13 @@ class Stream:
     """The state of ``plans`` over one stream.
 
     Batches come in stream order: no event may be older, by ``(ts, order)``, than one pushed before. Each method
-    that gives matches gives one list for each plan, in output order.
+    that gives matches gives one list for each plan, in output order. Where all that is asked for, ``output``, can be
+    counted without making matches, the list is empty, and :meth:`counted` says what was counted.
     """
 
-    def __init__(self, plans: Sequence[Plan], engine: str = "auto") -> None:
+    def __init__(self, plans: Sequence[Plan], engine: str = "auto", output: str = "matches") -> None:
         self.plans = tuple(plans)
-        self._natives = _Natives(engine)
+        self._natives = _Natives(engine, output)
         self._cores = [self._natives.core(plan) for plan in self.plans]
         self._natives.start()
         self._newest: tuple[int, int | None] | None = None
@@ -79,6 +81,13 @@ class Stream:
         self._natives.finish()
         return [in_order(core.finish()) for core in self._cores]
 
+    def counted(self, plan: int) -> Counted | int | None:
+        """What plan number ``plan`` has counted since this was last called: the number of matches, or rows of match
+        points or of bundles (what is added to a bundle later comes as another row of it); ``None`` where matches are
+        made. Whoever keeps snapshots calls this first."""
+        core = self._cores[plan]
+        return core.counted() if isinstance(core, _Native) else None
+
     def snapshot(self) -> bytes:
         """The whole state as bytes that :meth:`restore` reads."""
         payload = {
@@ -97,17 +106,17 @@ class Stream:
         return "+".join(plan.fingerprint for plan in self.plans)
 
     @classmethod
-    def restore(cls, plans: Sequence[Plan], data: bytes, engine: str = "auto") -> Stream:
+    def restore(cls, plans: Sequence[Plan], data: bytes, engine: str = "auto", output: str = "matches") -> Stream:
         """The stream that a snapshot was taken of.
 
         Raises :class:`SnapshotError` if the bytes are damaged or belong to other plans.
         """
-        stream = cls(plans, engine)
+        stream = cls(plans, engine, output)
         payload = unseal(data, stream.fingerprint)
         try:
             engines = [str(name) for name in payload["engines"]]
             if engine == "auto" and not engines:
-                stream = cls(plans, "reference")
+                stream = cls(plans, "reference", output)
             if engines != stream._natives.engines:
                 raise SnapshotError(
                     f"the snapshot was taken by {_listed(engines)}, and here runs {_listed(stream._natives.engines)}",
@@ -157,8 +166,9 @@ class Stream:
 class _Natives:
     """The plans among those of a stream that the native core runs, in one session."""
 
-    def __init__(self, engine: str) -> None:
+    def __init__(self, engine: str, output: str) -> None:
         self.engine = engine
+        self.output = output
         self.plans: list[Plan] = []
         self.engines: list[str] = []
         self.session: NativeSession | None = None
@@ -167,7 +177,7 @@ class _Natives:
         """What runs a plan; ``inner``: its matches are the events of another."""
         if plan.sources:
             return _Composed(plan, [self.core(p, inner=True) for p, _ in plan.sources])
-        choice = chosen(plan, self.engine)
+        choice = chosen(plan, self.engine, "matches" if inner else self.output)
         if choice.engine == "reference" or (inner and not decides_at_once(plan)):
             return _Plain(Core(plan))
         self.plans.append(plan)
@@ -217,15 +227,27 @@ class _Native:
 
     natives: _Natives
     number: int
+    given: int = 0  # of the matches that were counted
+
+    def counted(self) -> Counted | int | None:
+        session = self.natives.session
+        engine = self.natives.engines[self.number].rpartition("+")[2]  # behind match windows or not
+        assert session is not None
+        if engine not in COUNTED:
+            return None
+        if engine != "count":
+            return session.take_counts(self.number, last=True)
+        before, self.given = self.given, session.total(self.number)
+        return self.given - before
 
     def _take(self) -> FoundColumns:
         assert self.natives.session is not None
         return self.natives.session.take(self.number)
 
-    def push(self, batch: Batch) -> FoundColumns:
+    def push(self, batch: Batch) -> FoundColumns:  # noqa: ARG002 - the session has it
         return self._take()
 
-    def advance(self, clock: int) -> FoundColumns:
+    def advance(self, clock: int) -> FoundColumns:  # noqa: ARG002
         return self._take()
 
     def finish(self) -> FoundColumns:
@@ -245,6 +267,7 @@ class _Native:
     def load(self, data: Any) -> None:
         if data is not None:
             raise ValueError("state")
+        self.counted()  # was given before
 
 
 @dataclass

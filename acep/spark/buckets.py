@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from acep.engine.columns import column_of
+from acep.engine.counted import Counted
 from acep.engine.disorder import HoldBack
 from acep.engine.found import Found
 from acep.engine.sealing import seal, unseal
@@ -24,16 +25,18 @@ from acep.errors import DataError, SnapshotError
 from acep.plan.compile import Plan
 from acep.plan.schema import Kind
 from acep.spark.job import Job, Pass, plans_of
-from acep.spark.results import Group, Groups, group_rows, match_rows
+from acep.spark.results import Group, Groups, group_rows, match_rows, number_of
 
 __all__ = ["Bucket", "Totals"]
 
+MOST = 2**63 - 1
 HEAD = struct.Struct("<16sQQQ")  # checksum of all that follows it, and the lengths of the three parts
 
 
 @dataclass
 class Totals:
-    """Since the stream began: events taken in, late ones refused, rows of matches found."""
+    """Since the stream began: events taken in, late ones refused, matches found (at most :data:`MOST`); where match
+    points are asked for and no match is made, these."""
 
     events: int = 0
     late: int = 0
@@ -49,7 +52,7 @@ class Bucket:
         self.plans: tuple[Plan, ...] = tuple(self.every[number] for number in part.queries)
         self.part = part
         self.columns = tuple(sorted({column for plan in self.plans for column in plan.columns}))
-        self.stream = Stream(self.plans)
+        self.stream = Stream(self.plans, job.engine, job.output)
         then = [job.schema.seq] if job.schema.seq is not None else []
         self.held = HoldBack(job.schema.ts, then, job.schema.tick_ns or 1)
         grouped = job.output in ("points", "bundles")
@@ -82,7 +85,7 @@ class Bucket:
         rows = self.held.drain()
         out = self._push(rows) if rows is not None else []
         out += self._given(self.stream.finish(), Groups.finish)
-        self.stream = Stream(self.plans)
+        self.stream = Stream(self.plans, self.job.engine, self.job.output)
         self.ended = True
         return out
 
@@ -102,15 +105,19 @@ class Bucket:
     def _given(self, found: list[Sequence[Found]], close: Callable[[Groups], list[Group]]) -> list[pa.Table]:
         out = []
         for i, (number, matches) in enumerate(zip(self.part.queries, found, strict=True)):
-            self.totals.matches += len(matches)
+            counted = self.stream.counted(i)
+            many = counted if isinstance(counted, int) else len(matches)
             if self.groups:
-                groups = self.groups[i].add(matches) + close(self.groups[i])
+                rows = counted if isinstance(counted, Counted) else matches
+                many = number_of(rows)
+                groups = self.groups[i].add(rows) + close(self.groups[i])
                 if groups:
                     out.append(group_rows(self.job, self.every, number, groups))
-            elif matches and self.job.output == "count":
-                out.append(_count_row(self.job, number, len(matches)))
-            elif matches:
+            elif many and self.job.output == "count":
+                out.append(_count_row(self.job, number, many))
+            elif many:
                 out.append(match_rows(self.job, self.every, number, matches))
+            self.totals.matches = min(self.totals.matches + many, MOST)
         return out
 
     # State ------------------------------------------------------------------------------------------
@@ -135,7 +142,7 @@ class Bucket:
         """The bucket that :meth:`dumps` was called on.
 
         Raises :class:`SnapshotError` if the bytes are damaged, or were made by another query, for a stream with other
-        columns, with other column names, another output or another number of buckets.
+        columns, with other column names, another output or another number of buckets, or by another engine.
         """
         if len(data) < HEAD.size or data[:16] != _checksum(data):
             raise SnapshotError("the state of a bucket is damaged: its checksum does not fit")
@@ -154,7 +161,7 @@ class Bucket:
         except (KeyError, TypeError, ValueError):
             raise SnapshotError("the state of a bucket does not hold what it should") from None
         bucket.held.loads(rows)
-        bucket.stream = Stream.restore(bucket.plans, engine)
+        bucket.stream = Stream.restore(bucket.plans, engine, job.engine, job.output)
         return bucket
 
 
@@ -175,5 +182,7 @@ def _checksum(data: bytes) -> bytes:
 
 
 def _count_row(job: Job, number: int, count: int) -> pa.Table:
+    if count > MOST:
+        raise DataError(f"{count} matches are more than fit in 64 bits", hint="ask for points, or narrow the window")
     columns = [pa.array([job.names[number]], pa.string())] if job.several else []
     return pa.Table.from_arrays([*columns, pa.array([count], pa.int64())], schema=job.result)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from acep.budget import Budget, tolerant
-from acep.engine.api import OUTPUTS
+from acep.engine.api import ENGINES, OUTPUTS
 from acep.engine.stream import Stream
 from acep.engine.tables import InputSchema, schema_of
-from acep.errors import DataError, QueryError, suggest
+from acep.errors import DataError, EngineError, QueryError, suggest
 from acep.pattern.tree import Query, Strategy
 from acep.plan.compile import Plan, compile_query
 from acep.plan.schema import Kind
@@ -42,9 +42,10 @@ class Pass:
 @dataclass(frozen=True)
 class Job:
     """``names`` and ``queries`` go together; ``columns`` are those that travel to the workers; ``result`` is the Arrow
-    schema of the rows given, of which ``output`` says the kind; ``tick_ms`` is the length of a tick of ``ts`` on the
-    clock of the watermark, as (numerator, denominator) in milliseconds; ``end`` the first tick that is no event but
-    the end of the stream."""
+    schema of the rows given, of which ``output`` says the kind; ``engine`` is what runs the queries, no part
+    of the fingerprint, as the state of a bucket says what it was made by; ``tick_ms`` is the length of a tick of ``ts``
+    on the clock of the watermark, as (numerator, denominator) in milliseconds; ``end`` the first tick that is no event
+    but the end of the stream."""
 
     names: tuple[str, ...]
     queries: tuple[Query, ...]
@@ -56,6 +57,7 @@ class Job:
     tick_ms: tuple[int, int]
     end: int
     several: bool
+    engine: str = "auto"
     fingerprint: str = ""
 
     @property
@@ -73,7 +75,7 @@ class Job:
         text = repr(
             (
                 self.names,
-                Stream(plans).fingerprint,
+                [plan.fingerprint for plan in plans],
                 (self.schema.ts, self.schema.type, self.schema.seq, self.schema.id, self.schema.tick_ns),
                 [(name, self.schema.kind(name)) for name in self.columns],
                 [(part.queries, part.keys, part.first, part.size) for part in self.passes],
@@ -164,14 +166,17 @@ def job_of(
     *,
     budget: Budget | None = None,
     output: str = "matches",
+    engine: str = "auto",
     buckets: int | None = None,
     **names: Any,
 ) -> tuple[Job, StructType]:
     """The job of queries over a DataFrame with these columns, and the columns of its result.
 
     ``names`` are ``ts``, ``type``, ``seq``, ``id`` and ``unit``, as of :func:`acep.spark.match`.
-    Raises :class:`QueryError` or :class:`DataError`.
+    Raises :class:`QueryError` or :class:`DataError`, and :class:`EngineError` where ``engine`` cannot run a query.
     """
+    if engine not in ENGINES:
+        raise EngineError(f"there is no engine {engine!r}", hint=f"one of {', '.join(ENGINES)}")
     if output not in OUTPUTS:
         raise QueryError(f"unknown output {output!r}", hint=suggest(output, OUTPUTS))
     if buckets is not None and (isinstance(buckets, bool) or not isinstance(buckets, int) or buckets < 1):
@@ -179,6 +184,8 @@ def job_of(
     titles, queries, several = _named_queries(query, budget)
     schema = schema_of(arrow_schema(columns), **names)
     plans = plans_of(queries, schema)
+    if engine == "native":
+        Stream(plans, engine, output)  # says what it cannot run
     text_ids = schema.id is not None and schema.kind(schema.id) is Kind.STRING
     result = result_type(plans, columns, schema.ts, text_ids, output, several)
     job = Job(
@@ -192,5 +199,6 @@ def job_of(
         tick_ms=tick_ms_of(schema),
         end=first_end_tick(columns[schema.ts].dataType, schema),
         several=several,
+        engine=engine,
     )
     return job.sealed(), result

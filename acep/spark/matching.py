@@ -6,9 +6,8 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from acep.budget import Budget
-from acep.engine.api import ENGINES
+from acep.engine.compiled import why_not
 from acep.engine.tables import to_table
-from acep.errors import EngineError
 from acep.spark.chunks import for_spark
 from acep.spark.job import BUCKETS, Job, job_of
 from acep.spark.running import over_batch, over_stream
@@ -19,7 +18,9 @@ from acep.spark.types import spark_schema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["match", "punctuation"]
+__all__ = ["REFERENCE", "match", "punctuation"]
+
+REFERENCE = "the reference engine runs the queries, slowly"
 
 
 def match(
@@ -53,6 +54,9 @@ def match(
     (8 unless given; in a batch ``spark.sql.shuffle.partitions``). A checkpoint belongs to one query and one number
     of buckets.
 
+    ``engine`` is ``"native"`` or ``"reference"``, or ``"auto"``: the native core where a worker has it and it can run
+    the query. Points, bundles and counts are found without making matches where no predicate ties events together.
+
     The result has the columns ``query`` (if several), ``key`` (struct of the partition attributes, if any) and,
     by ``output``:
 
@@ -65,13 +69,11 @@ def match(
     when Spark runs, see :func:`acep.spark.error_in`.
     """
     needs_pyspark()
-    if engine not in ENGINES:
-        raise EngineError(f"there is no engine {engine!r}", hint=f"one of {', '.join(ENGINES)}")
     frame = _frame(df)
     if buckets is None and not frame.isStreaming:
         buckets = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or BUCKETS)
     names = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
-    job, result = job_of(frame.schema, query, budget=budget, output=output, buckets=buckets, **names)
+    job, result = job_of(frame.schema, query, budget=budget, output=output, engine=engine, buckets=buckets, **names)
     _warn(job)
     if frame.isStreaming:
         return over_stream(frame, job, result, watermark)
@@ -107,6 +109,8 @@ def _frame(df: Any) -> DataFrame:
 
 
 def _warn(job: Job) -> None:
+    if job.engine == "auto" and (reason := why_not()) is not None:
+        warnings.warn(f"{REFERENCE}: {reason}", stacklevel=3)
     if job.schema.seq is None:
         warnings.warn(
             f"ties in `{job.schema.ts}` are broken by the other columns: name seq= if there is an order of arrival",

@@ -29,7 +29,7 @@ from acep.plan.compile import compile_query
 from acep.spark.chunks import ORDER, ROW, end_row, for_spark, with_order, write_chunks
 from acep.spark.failures import error_in
 from acep.spark.job import columns_read
-from acep.spark.matching import match
+from acep.spark.matching import REFERENCE, match
 from acep.spark.metrics import Progress, progress_of
 from acep.spark.session import get_session, needs_pyspark
 from acep.spark.types import spark_schema
@@ -98,6 +98,7 @@ def replay(
     chunk: int | None = None,
     watermark: Any = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    engine: str = "auto",
     buckets: int | None = None,
     progress: bool | None = None,
     session: SparkSession | None = None,
@@ -112,10 +113,10 @@ def replay(
 
     ``checkpoint`` is a folder that the run can be taken up from after a crash, with the same arguments; nothing is
     found twice. Without it a temporary folder serves, as long as the result lives. ``progress``: whether to tell on
-    stderr how far it is (``None``: if that is a terminal).
+    stderr how far it is (``None``: if that is a terminal). ``engine`` is that of :func:`acep.spark.match`.
 
     Raises :class:`QueryError`, :class:`DataError`, :class:`EngineError`, or :class:`SnapshotError` where the
-    checkpoint is of other events or another query.
+    checkpoint is of other events, another query or another engine.
     """
     needs_pyspark()
     if not isinstance(query, Query):
@@ -148,11 +149,10 @@ def replay(
         watermark = "1 millisecond" if schema.instants else 1
     stream = spark.readStream.schema(spark_schema(table.schema))
     frame = stream.option("maxFilesPerTrigger", 1).option("pathGlobFilter", "*.parquet").parquet(str(folder / "events"))
+    names: dict[str, Any] = {"ts": ts, "type": type, "seq": ORDER, "id": id or ROW, "unit": unit}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = match(
-            frame, query, ts=ts, type=type, seq=ORDER, id=id or ROW, unit=unit, buckets=buckets, watermark=watermark
-        )
+        warnings.filterwarnings("ignore", message=f"(?!{REFERENCE})")
+        found = match(frame, query, **names, engine=engine, buckets=buckets, watermark=watermark)
     tell = _teller(chunks) if progress or (progress is None and sys.stderr.isatty()) else None
     try:
         done = _run(spark, found, folder, tell)

@@ -12,17 +12,19 @@ import pyarrow.compute as pc
 
 from acep.engine.arrow import matches_table
 from acep.engine.columns import tick_of
+from acep.engine.counted import Counted
 from acep.engine.found import Found
 from acep.engine.found_columns import FoundColumns
-from acep.engine.grouping import grouped
+from acep.engine.grouping import grouped, groups_of_counts
 from acep.engine.matches import Matches
+from acep.errors import DataError
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan
 from acep.plan.schema import Schema
 from acep.spark.job import Job
 
-__all__ = ["Groups", "group_rows", "match_rows"]
+__all__ = ["Groups", "group_rows", "match_rows", "number_of"]
 
 
 # Rows -------------------------------------------------------------------------------------------
@@ -38,6 +40,9 @@ def group_rows(job: Job, plans: Sequence[Plan], query: int, groups: Sequence[Gro
     found = [Found(g.key, g.start, g.end, g.best, (), g.start) for g in groups]
     table = _table(job, plans[query], found)
     if job.output == "bundles":
+        most = max(g.matches for g in groups)
+        if most >= 2**63:
+            raise DataError(f"{most} matches in a bundle are more than fit in 64 bits", hint="ask for points instead")
         table = table.append_column("matches", pa.array([g.matches for g in groups], pa.int64()))
         return _fitted(job, query, table.rename_columns({"error": "best"}))
     return _fitted(job, query, table.select(["key", "end", "error"]).rename_columns(["key", "point", "best"]))
@@ -87,6 +92,13 @@ def _cast(values: pa.Array, held: pa.DataType, job: Job) -> pa.Array:
     return stamps.cast(pa.timestamp("us")).cast(held)
 
 
+def number_of(found: Sequence[Found] | Counted) -> int:
+    """How many matches there are; of counted match points, how many of those."""
+    if isinstance(found, Counted) and len(found.matches):
+        return int(sum(found.matches.tolist()))
+    return len(found)
+
+
 # Groups -----------------------------------------------------------------------------------------
 
 
@@ -121,10 +133,11 @@ class Groups:
             # A later match point within the window belongs to the bundle.
             self._wait = self._wait + window.span + 1 if timed and window.span is not None else None
 
-    def add(self, found: Sequence[Found]) -> list[Group]:
-        """Take matches in the order given; the groups that this shows to be whole."""
+    def add(self, found: Sequence[Found] | Counted) -> list[Group]:
+        """Take matches, or rows of them counted, in the order given; the groups that this shows to be whole."""
+        by = "bundle" if self.bundles else "end"
         whole_now = []
-        for new in grouped(found, "bundle" if self.bundles else "end"):
+        for new in groups_of_counts(found, by) if isinstance(found, Counted) else grouped(found, by):
             group = self._open.get(new.key)
             if group is not None and group.start == new.first:
                 group.end = max(group.end, new.last)

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from acep.engine.columns import ticks_of
+from acep.engine.compiled import why_not
 from acep.errors import DataError
 from acep.spark.buckets import Bucket
 from acep.spark.job import Job
@@ -39,6 +40,7 @@ STEPPED = {
     "matches": "bigint",
     "held": "bigint",
     "state": "bigint",
+    "reference": "bigint",
 }
 
 
@@ -135,7 +137,7 @@ def _restored(job: Job, number: int, data: bytes) -> Bucket:
 
 
 def _digest(job: Job, number: int, data: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=32, key=f"{number} {job.fingerprint}".encode()[:64]).digest()
+    return hashlib.blake2b(data, digest_size=32, key=f"{number} {job.engine} {job.fingerprint}".encode()[:64]).digest()
 
 
 def step(job: Job, key: tuple[Any, ...], frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
@@ -165,6 +167,7 @@ def step(job: Job, key: tuple[Any, ...], frames: Iterable[pd.DataFrame], state: 
     totals = bucket.totals
     rows = to_bytes(pa.concat_tables(out)) if out else b""
     row = [rows, totals.events, totals.late, totals.matches, len(bucket.held), len(data)]
+    row.append(int(job.engine == "auto" and why_not() is not None))
     yield pd.DataFrame({name: [value] for name, value in zip(STEPPED, row, strict=True)})
 
 
