@@ -16,8 +16,8 @@ __all__ = ["Progress", "listener", "progress_of"]
 class Progress:
     """After micro-batch ``batch`` of a stream, over all its buckets: ``events`` taken in, ``late`` ones refused and
     ``matches`` found since the stream began, restarts included; rows ``held`` back now; ``state`` in bytes; the
-    ``watermark`` (ISO 8601, "" if there is none); how many buckets the ``reference`` engine ran now, as their worker has
-    no native core; and what this micro-batch alone took, ``rows`` and ``seconds``."""
+    ``watermark`` (ISO 8601, "" if there is none); how many buckets the ``reference`` engine ran now, as their worker
+    has no native core; and what this micro-batch alone took, ``rows`` and ``seconds``."""
 
     batch: int
     events: int

@@ -243,17 +243,19 @@ def test_damage_is_told() -> None:
 
 def test_idle_keys_are_forgotten() -> None:
     query = acep.regex("ab", within=10, by="k")
-    size = 300
-    table = pa.table({"ts": range(size), "type": ["a"] * size, "k": [f"key {i}" for i in range(size)]})
-    quiet = pa.table({"ts": range(1000, 1003), "type": ["a"] * 3, "k": ["x"] * 3})
-    table = numbered(pa.concat_tables([table, quiet]))
-    job = the_job(table, query)
-    batches = rows_of(table, range(table.num_rows), [100, 100, 100, 1, 1])
-    _, states, _ = stream(job, batches, delay=1, end=False)
-    for number, state in states.items():
-        bucket = Bucket.loads(job, job.pass_of(number), state.get[0])
-        live = [core.core.partitions for core in bucket.stream._cores]
-        assert all(set(partitions) <= {("x",)} for partitions in live)
+
+    def state_of(size: int) -> int:
+        """Bytes of state after so many keys, of which none is seen twice."""
+        table = pa.table({"ts": range(size), "type": ["a"] * size, "k": [f"key {i}" for i in range(size)]})
+        table = numbered(table)
+        job = the_job(table, query, buckets=1)
+        batches = rows_of(table, range(size), [500] * (size // 500))
+        _, states, _ = stream(job, batches, delay=1, end=False)
+        return sum(len(state.get[0]) for state in states.values())
+
+    sizes = {size: state_of(size) for size in (500, 8_000, 32_000)}
+    assert sizes[32_000] < sizes[8_000] * 1.5, sizes
+    assert sizes[8_000] < sizes[500] * 8, sizes
 
 
 # Passes -----------------------------------------------------------------------------------------
