@@ -1,0 +1,220 @@
+"""What match windows gain (2012, section 6): ``python -m experiments.gain [NAME ...] [--limit S] [--output DIR]``.
+
+First the native node engine with and without necessary conditions (filtering and partitioning are part of the native
+core and on in both), then the paper's own measure: its Algorithm 1 with filtering (f), partitioning (p) and conditions
+(c) switched on one after the other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+import acep
+from acep.engine.native_session import NativeSession
+from acep.engine.tables import batch_of, schema_of
+from acep.plan.compile import compile_query
+from experiments.machine import described, pin
+from experiments.results import RESULTS, short, table, write
+from experiments.two_phase import ALGORITHMS, two_phase
+from experiments.workload import Workload
+from experiments.workloads import WORKLOADS, chosen
+from experiments.zstream import pattern_of
+
+__all__ = ["Gain", "Phases", "Run", "gain", "main", "phases", "run"]
+
+BATCH = 20_000
+MOST = 2_000_000  # matches: more of them would hide the cost of finding them
+WORDS = """In the first table each row is a workload's queries, each on a prefix of its stream, by the node engine
+alone and behind match windows. *wanted*: the share of the events that pass the filter; *handed*: the share of those that the
+engine got from the match windows; *faster*, *touches* and *nodes*: how many times as long it takes, or as much it does,
+without them (*all*: with them it did nothing).
+
+In the second table it is the paper's own measure, by its Algorithm 1 in Python: the throughput with filtering (f),
+partitioning (p) and necessary conditions (c) as a multiple of that with a plain match window, and likewise touches.
+"""
+
+
+@dataclass(frozen=True)
+class Run:
+    """``cpu``: seconds of processor time. ``came``: events that passed the filter; ``handed``: those the engine got."""
+
+    rows: int
+    cpu: float
+    matches: int
+    touches: int
+    nodes: int
+    came: int
+    handed: int
+
+
+@dataclass(frozen=True)
+class Gain:
+    """The queries of a workload, without match windows and with them; rows are summed over the queries."""
+
+    name: str
+    alone: Run
+    windowed: Run
+
+    @property
+    def faster(self) -> float:
+        """The increase of throughput, as a factor."""
+        return self.alone.cpu / self.windowed.cpu
+
+
+def run(text: str, events: pa.Table, engine: str, limit: float = math.inf) -> Run:
+    """One query on a stream by a native engine, on as many of the events as it can do within ``limit`` seconds."""
+    plan = compile_query(acep.parse(text), schema_of(events.schema))
+    session = NativeSession([plan], [engine])
+    cpu, matches, rows = 0.0, 0, 0
+    while rows < events.num_rows and cpu < limit:
+        batch = batch_of(events.slice(rows, BATCH), plan.schema, plan.columns, base=rows)
+        start = time.process_time()
+        session.push(batch)
+        matches += len(session.take(0))
+        cpu += time.process_time() - start
+        rows += len(batch)
+    counts = session.counts(0)
+    came, handed = session.windowed(0) if engine.startswith("windows+") else (0, 0)
+    return Run(rows, cpu, matches, counts.touches, counts.nodes, came, handed)
+
+
+def _sum(runs: Sequence[Run]) -> Run:
+    return Run(*(sum(getattr(r, name) for r in runs) for name in Run.__dataclass_fields__))
+
+
+def gain(workload: Workload, limit: float = 20.0) -> Gain:
+    """Both on the events that the engine alone does within ``limit`` seconds, and that have no more than ``MOST`` matches.
+
+    Raises :class:`RuntimeError` where they do not find the same number of matches.
+    """
+    alone, windowed = [], []
+    for number, text in enumerate(workload.queries):
+        events = workload.events()
+        while workload.counted is not None and workload.counted(events, number) > MOST:
+            events = events.slice(0, events.num_rows // 2)
+        alone.append(run(text, events, "nodes", limit / len(workload.queries)))
+        windowed.append(run(text, events.slice(0, alone[-1].rows), "windows+nodes"))
+        if windowed[-1].matches != alone[-1].matches:
+            raise RuntimeError(f"{workload.name}: match windows change what is found")
+    return Gain(workload.name, _sum(alone), _sum(windowed))
+
+
+@dataclass(frozen=True)
+class Phases:
+    """Algorithm 1 before an algorithm on ``rows`` events: seconds and touches by kind of pruning."""
+
+    name: str
+    algorithm: str
+    rows: int
+    matches: int
+    cpu: dict[str, float]
+    touches: dict[str, int]
+
+
+PRUNINGS = {"": (False, False, False), "f": (True, False, False), "fp": (True, True, False), "fpc": (True, True, True)}
+FEW = 100
+MOST_TOUCHES = 100_000
+MOST_SECONDS = 0.4
+
+
+def phases(workload: Workload, algorithm: str, queries: int = 3) -> Phases:
+    """The first queries of a workload on a prefix for which the plain match window needs few enough touches.
+
+    Raises :class:`RuntimeError` where the kinds of pruning do not find the same number of matches.
+    """
+    whole = workload.events()
+    rows, prunings = FEW, PRUNINGS
+    told = [_phases(workload.queries[:queries], whole.slice(0, rows), algorithm, "")]
+    # Partial matches grow with a high power of the events.
+    while rows < whole.num_rows and told[0][2] < MOST_TOUCHES and told[0][0] < MOST_SECONDS:
+        rows = min(whole.num_rows, rows * 5 // 4)
+        told = [_phases(workload.queries[:queries], whole.slice(0, rows), algorithm, "")]
+    told += [_phases(workload.queries[:queries], whole.slice(0, rows), algorithm, name) for name in list(prunings)[1:]]
+    if len({matches for _, matches, _ in told}) > 1:
+        raise RuntimeError(f"{workload.name}: {[matches for _, matches, _ in told]} matches by kind of pruning")
+    cpu, touches = ({name: one[i] for name, one in zip(prunings, told, strict=True)} for i in (0, 2))
+    return Phases(workload.name, algorithm, rows, told[0][1], cpu, {name: int(n) for name, n in touches.items()})
+
+
+def _phases(queries: Sequence[str], events: pa.Table, algorithm: str, pruning: str) -> tuple[float, int, int]:
+    """Seconds, matches and touches of all queries."""
+    cpu, matches, touches = 0.0, 0, 0
+    f, p, c = PRUNINGS[pruning]
+    for text in queries:
+        plan = compile_query(acep.parse(text), schema_of(events.schema))
+        pattern, rows = pattern_of(plan), batch_of(events, plan.schema, plan.columns).events
+        start = time.process_time()
+        found = two_phase(pattern, rows, ALGORITHMS[algorithm], f=f, p=p, c=c)
+        cpu += time.process_time() - start
+        matches, touches = matches + len(found.matches), touches + found.touches
+    return cpu, matches, touches
+
+
+def _ratio(more: float, less: float) -> str:
+    return short(more / less) if less else ("all" if more else "")
+
+
+def gains_table(gains: Sequence[Gain]) -> str:
+    """The native engine's gains as a Markdown table."""
+
+    def cells(g: Gain) -> list[str]:
+        a, w, times = g.alone, g.windowed, g.alone.rows
+        shares = f"{w.came / times:.1%}", f"{w.handed / w.came:.1%}" if w.came else ""
+        factors = short(g.faster), _ratio(a.touches, w.touches), _ratio(a.nodes, w.nodes)
+        return [g.name, short(times), short(a.matches), *shares, short(times / a.cpu), short(times / w.cpu), *factors]
+
+    head = ["workload", "events", "matches", "wanted", "handed", "events/s alone", "behind windows"]
+    return table([*head, "faster", "touches", "nodes"], [cells(g) for g in gains])
+
+
+def phases_table(runs: Sequence[Phases]) -> str:
+    """Algorithm 1's gains as a Markdown table."""
+    kinds = list(PRUNINGS)[1:]
+    rows = [
+        [r.name, r.algorithm, short(r.rows), short(r.matches)]
+        + [_ratio(r.cpu[""], r.cpu[kind]) for kind in kinds]
+        + [_ratio(r.touches[""], r.touches[kind]) for kind in kinds]
+        for r in runs
+    ]
+    return table(["workload", "algorithm", "events", "matches", *kinds, *(f"touches {kind}" for kind in kinds)], rows)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print, and write where asked; all workloads of the paper go to ``docs/results/``."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.gain", description=__doc__)
+    parser.add_argument("names", nargs="*", help="workloads or groups; without any: all of the paper's")
+    parser.add_argument("--limit", type=float, default=20.0, help="seconds of processor time a run may take")
+    parser.add_argument("--output", type=Path, help="folder for the results")
+    given = parser.parse_args(arguments)
+    pin()
+    names = given.names or sorted({w.group for w in WORKLOADS.values()} & {"pseq", "pset", "ponco", "pnyse"})
+    gains: list[Gain] = []
+    runs: list[Phases] = []
+    for workload in chosen(names):
+        gains.append(gain(workload, given.limit))
+        print(gains_table(gains[-1:]).splitlines()[-1], flush=True)
+        if workload.group in ("pseq", "pset"):
+            for algorithm in ("automaton", "left-deep"):
+                runs.append(phases(workload, algorithm))
+                print(phases_table(runs[-1:]).splitlines()[-1], flush=True)
+    folder = given.output or (None if given.names else RESULTS)
+    if folder:
+        rows = {"gains": [asdict(g) for g in gains], "phases": [asdict(r) for r in runs]}
+        body = f"## The native engine\n\n{gains_table(gains)}\n\n## Algorithm 1\n\n{phases_table(runs)}"
+        page = write(
+            folder, "match_windows", title="Match windows", words=WORDS, machine=described(), body=body, rows=rows
+        )
+        print(f"written to {page}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
