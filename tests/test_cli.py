@@ -17,6 +17,7 @@ import pytest
 
 import acep
 from acep.cli import main
+from acep.engine.compiled import why_not
 
 CSV = """\
 ts,type,symbol,price
@@ -303,9 +304,16 @@ def worked(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def test_an_interrupt() -> None:
-    Path("long.csv").write_text("ts,type\n" + "".join(f"{i},a\n" for i in range(300)))
-    command = [sys.executable, "-m", "acep.cli", "match", "re:a*b", "long.csv", "--within", "none"]
+@pytest.mark.parametrize("engine", ["reference", *([] if why_not() else ["native"])])
+def test_an_interrupt(engine: str) -> None:
+    # 2**299 runs that wait for their end, and ten thousand million touches.
+    size, query = {
+        "reference": (300, ["re:a*b", "--within", "none"]),
+        "native": (200_000, ["PATTERN SEQ(a x, a y) WHERE x.ts > y.ts WITHIN 1000000"]),
+    }[engine]
+    Path("long.csv").write_text("ts,type\n" + "".join(f"{i},a\n" for i in range(size)))
+    text, *window = query
+    command = [sys.executable, "-m", "acep.cli", "match", text, "long.csv", *window, "--engine", engine]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             # Interrupted while Python itself is starting it could not answer: wait until it has worked for a while.

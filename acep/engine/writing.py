@@ -39,6 +39,7 @@ __all__ = [
 
 FORMATS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
 Target = str | os.PathLike[str] | IO[Any]
+FEW = 1_000  # for fewer matches columns of texts do not pay the import of pyarrow.compute
 
 
 def output_format(path: str | os.PathLike[str]) -> str:
@@ -135,7 +136,7 @@ def write_matches(matches: Matches, target: Target, form: str | None = None) -> 
     heads += [f"values.{name}" for name in matches.returns]
     zoned = _is_zoned(matches.schema)
     lines = None
-    if isinstance(matches.found, FoundColumns):
+    if isinstance(matches.found, FoundColumns) and len(matches) > FEW:
         from acep.engine.lines import lines_of
 
         lines = partial(lines_of, matches, zoned=zoned)

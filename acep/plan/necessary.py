@@ -145,7 +145,7 @@ def lines(plan: Plan) -> list[str]:
     >>> import acep
     >>> from acep.plan.assume import assumed_plan
     >>> query = acep.parse("PATTERN SEQ({C c, P{2,} p[]}, B b) WITHIN 15", errors=1)
-    >>> print(*lines(assumed_plan(query)), sep="\\n")
+    >>> print(*lines(assumed_plan(query)), sep="\n")
     a window can hold a match only with 3 events or more, and
       1. c, p 2 times, in any order
       2. b
