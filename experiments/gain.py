@@ -8,7 +8,6 @@ core and on in both), then the paper's own measure: its Algorithm 1 with filteri
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 import time
 from collections.abc import Sequence
@@ -18,41 +17,27 @@ from pathlib import Path
 import pyarrow as pa
 
 import acep
-from acep.engine.native_session import NativeSession
 from acep.engine.tables import batch_of, schema_of
 from acep.plan.compile import compile_query
 from experiments.machine import described, pin
+from experiments.native import Run, runs_natively
 from experiments.results import RESULTS, short, table, write
 from experiments.two_phase import ALGORITHMS, two_phase
 from experiments.workload import Workload
 from experiments.workloads import WORKLOADS, chosen
 from experiments.zstream import pattern_of
 
-__all__ = ["Gain", "Phases", "Run", "gain", "main", "phases", "run"]
+__all__ = ["Gain", "Phases", "gain", "main", "phases"]
 
-BATCH = 20_000
 MOST = 2_000_000  # matches: more of them would hide the cost of finding them
 WORDS = """In the first table each row is a workload's queries, each on a prefix of its stream, by the node engine
-alone and behind match windows. *wanted*: the share of the events that pass the filter; *handed*: the share of those that the
-engine got from the match windows; *faster*, *touches* and *nodes*: how many times as long it takes, or as much it does,
-without them (*all*: with them it did nothing).
+alone and behind match windows. *wanted*: the share of the events that pass the filter; *handed*: the share of those
+that the engine got from the match windows; *faster*, *touches* and *nodes*: how many times as long it takes, or as much
+it does, without them (*all*: with them it did nothing).
 
 In the second table it is the paper's own measure, by its Algorithm 1 in Python: the throughput with filtering (f),
 partitioning (p) and necessary conditions (c) as a multiple of that with a plain match window, and likewise touches.
 """
-
-
-@dataclass(frozen=True)
-class Run:
-    """``cpu``: seconds of processor time. ``came``: events that passed the filter; ``handed``: those the engine got."""
-
-    rows: int
-    cpu: float
-    matches: int
-    touches: int
-    nodes: int
-    came: int
-    handed: int
 
 
 @dataclass(frozen=True)
@@ -69,29 +54,12 @@ class Gain:
         return self.alone.cpu / self.windowed.cpu
 
 
-def run(text: str, events: pa.Table, engine: str, limit: float = math.inf) -> Run:
-    """One query on a stream by a native engine, on as many of the events as it can do within ``limit`` seconds."""
-    plan = compile_query(acep.parse(text), schema_of(events.schema))
-    session = NativeSession([plan], [engine])
-    cpu, matches, rows = 0.0, 0, 0
-    while rows < events.num_rows and cpu < limit:
-        batch = batch_of(events.slice(rows, BATCH), plan.schema, plan.columns, base=rows)
-        start = time.process_time()
-        session.push(batch)
-        matches += len(session.take(0))
-        cpu += time.process_time() - start
-        rows += len(batch)
-    counts = session.counts(0)
-    came, handed = session.windowed(0) if engine.startswith("windows+") else (0, 0)
-    return Run(rows, cpu, matches, counts.touches, counts.nodes, came, handed)
-
-
 def _sum(runs: Sequence[Run]) -> Run:
     return Run(*(sum(getattr(r, name) for r in runs) for name in Run.__dataclass_fields__))
 
 
 def gain(workload: Workload, limit: float = 20.0) -> Gain:
-    """Both on the events that the engine alone does within ``limit`` seconds, and that have no more than ``MOST`` matches.
+    """Both on the events that the engine alone does within ``limit`` seconds, with no more than ``MOST`` matches.
 
     Raises :class:`RuntimeError` where they do not find the same number of matches.
     """
@@ -100,8 +68,8 @@ def gain(workload: Workload, limit: float = 20.0) -> Gain:
         events = workload.events()
         while workload.counted is not None and workload.counted(events, number) > MOST:
             events = events.slice(0, events.num_rows // 2)
-        alone.append(run(text, events, "nodes", limit / len(workload.queries)))
-        windowed.append(run(text, events.slice(0, alone[-1].rows), "windows+nodes"))
+        alone.append(runs_natively(text, events, "nodes", limit / len(workload.queries)))
+        windowed.append(runs_natively(text, events.slice(0, alone[-1].rows), "windows+nodes"))
         if windowed[-1].matches != alone[-1].matches:
             raise RuntimeError(f"{workload.name}: match windows change what is found")
     return Gain(workload.name, _sum(alone), _sum(windowed))

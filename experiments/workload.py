@@ -10,6 +10,7 @@ import pyarrow as pa
 
 import acep
 from experiments.backtrack import backtrack
+from experiments.native import ENGINES, runs_natively
 from experiments.stock import StockQuery
 
 __all__ = ["Count", "Done", "Workload", "run"]
@@ -58,14 +59,18 @@ class Done:
 def run(workload: Workload, table: pa.Table, engine: str) -> Done:
     """Match all queries of a workload on a table; matches become an Arrow table.
 
-    ``engine``: one of acep's, or ``backtrack``. Raises what :func:`acep.match` raises, and :class:`ValueError` where
-    the backtrack algorithm does not know the query.
+    ``engine``: one of acep's, one of the native core's by its name (:data:`experiments.native.ENGINES`; matches stay
+    columns of numbers), or ``backtrack``. Raises what :func:`acep.match` raises, and :class:`ValueError` where the
+    engine does not know the query.
     """
     if engine == "backtrack":
         if workload.stock is None:
             raise ValueError(f"the backtrack algorithm does not know the query of {workload.name}")
         found = backtrack(table, workload.stock)
         return Done(len(found.matches), found.touches, found.postponed)
+    if engine in ENGINES:
+        runs = [runs_natively(text, table, engine) for text in workload.queries]
+        return Done(sum(r.matches for r in runs), sum(r.touches for r in runs), sum(r.nodes for r in runs))
     matches, touches, nodes = 0, 0, 0
     told = True
     for text in workload.queries:

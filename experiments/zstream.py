@@ -186,7 +186,7 @@ class _Tree:
         """The records of a variable, by their last event; those that begin with ``first``, where it is given."""
         pattern, events = self.pattern, self.events
         fit = [row for row in rows if pattern.fits(events, row, variable)] if first is None or variable.plus else []
-        grown = [(row,) for row in fit] if first is None else [(first,)]
+        grown: list[tuple[int, ...]] = [(row,) for row in fit] if first is None else [(first,)]
         trails: list[tuple[int, ...]] = []
         while grown:
             trails += grown
