@@ -38,8 +38,8 @@ nb::object order(const Words& end, const Words& offsets, const Words& ids, const
 }  // namespace
 
 void bind_order(nb::module_& m) {
-    m.def("output_order", &order, nb::arg("end"), nb::arg("offsets"), nb::arg("ids"), nb::arg("vars"),
-          nb::arg("ranks"));
+    m.def("output_order", &order, nb::arg("end").noconvert(), nb::arg("offsets").noconvert(),
+          nb::arg("ids").noconvert(), nb::arg("vars").noconvert(), nb::arg("ranks").noconvert());
 }
 
 }  // namespace acep

@@ -71,11 +71,11 @@ void make(Held* self, nb::object texts, const nb::sequence& programs, const nb::
         auto parts = nb::cast<nb::tuple>(c);
         if (parts.size() != 2) throw std::invalid_argument("classes: pairs of types and checks");
         EventClass one{parts[0].is_none(), {}, {}};
-        if (!one.any) one.types = vector_of(nb::cast<Words>(parts[0]));
+        if (!one.any) one.types = vector_of(nb::cast<Words>(parts[0], false));
         for (nb::handle check : nb::cast<nb::sequence>(parts[1])) {
             auto pair = nb::cast<nb::tuple>(check);
             if (pair.size() != 2) throw std::invalid_argument("classes: pairs of program and sources");
-            one.checks.push_back(event_check(nb::cast<uint32_t>(pair[0]), nb::cast<Words>(pair[1]), made, columns));
+            one.checks.push_back(event_check(nb::cast<uint32_t>(pair[0]), nb::cast<Words>(pair[1], false), made, columns));
         }
         found.push_back(std::move(one));
     }
@@ -99,7 +99,7 @@ std::unique_ptr<Engine> engine_of(const std::string& name, Tables tables, Front&
 
 size_t add(Held& self, const std::string& engine, const nb::dict& arrays) {
     Arrays tables;
-    for (auto [name, words] : arrays) tables.set(nb::cast<std::string>(name), vector_of(nb::cast<Words>(words)));
+    for (auto [name, words] : arrays) tables.set(nb::cast<std::string>(name), vector_of(nb::cast<Words>(words, false)));
     Tables checked = tables_from(tables, self.leaves);
     if (checked.partitions >= self.session->key_tables()) throw std::invalid_argument("tables: no such key table");
     if (checked.classes != self.classes || checked.columns != self.columns) {
@@ -129,13 +129,13 @@ void push(Held& self, const Words& ts, const nb::object& types, const nb::object
     std::vector<Bytes> bytes;
     auto column = [&](nb::handle object) -> const int64_t* {
         if (object.is_none()) return nullptr;
-        words.push_back(nb::cast<Words>(object));
+        words.push_back(nb::cast<Words>(object, false));
         if (words.back().shape(0) != batch.size) throw std::invalid_argument("columns: of different lengths");
         return words.back().data();
     };
     auto validity = [&](nb::handle object) -> const uint8_t* {
         if (object.is_none()) return nullptr;
-        bytes.push_back(nb::cast<Bytes>(object));
+        bytes.push_back(nb::cast<Bytes>(object, false));
         if (bytes.back().shape(0) != batch.size) throw std::invalid_argument("columns: of different lengths");
         return bytes.back().data();
     };
@@ -181,7 +181,7 @@ void bind_session(nb::module_& m) {
         .def("__init__", &make, nb::arg("texts"), nb::arg("programs"), nb::arg("classes"), nb::arg("columns"),
              nb::arg("keys"))
         .def("add", &add, nb::arg("engine"), nb::arg("arrays"))
-        .def("push", &push, nb::arg("ts"), nb::arg("types").none(), nb::arg("types_valid").none(), nb::arg("ids").none(),
+        .def("push", &push, nb::arg("ts").noconvert(), nb::arg("types").none(), nb::arg("types_valid").none(), nb::arg("ids").none(),
              nb::arg("columns"))
         .def("advance", [](Held& self, int64_t clock) { self.session->advance(clock); }, nb::arg("clock"))
         .def("finish", [](Held& self) { self.session->finish(); })

@@ -41,12 +41,12 @@ public:
         for (nb::handle pair : leaves) {
             const auto parts = nb::cast<nb::tuple>(pair);
             if (parts.size() != 2) throw std::invalid_argument("leaves: pairs of words and validity");
-            const auto words = nb::cast<Words>(parts[0]);
+            const auto words = nb::cast<Words>(parts[0], false);
             const uint32_t stride = words.shape(0) == 1 ? 0 : 1;
             if (stride == 1 && words.shape(0) != rows) throw std::invalid_argument("leaves: one value, or one a row");
             Leaf leaf{words.data(), nullptr, stride};
             if (!parts[1].is_none()) {
-                const auto valid = nb::cast<Bytes>(parts[1]);
+                const auto valid = nb::cast<Bytes>(parts[1], false);
                 if (valid.shape(0) != words.shape(0)) throw std::invalid_argument("leaves: a validity a value");
                 leaf.valid = valid.data();
                 valid_.push_back(valid);
@@ -124,7 +124,7 @@ void bind_vm(nb::module_& m) {
         }, nb::arg("texts"))
         .def("release", [](Texts& texts, const Words& codes) {
             for (size_t i = 0; i < codes.shape(0); ++i) texts.release(codes(i));
-        }, nb::arg("codes"))
+        }, nb::arg("codes").noconvert())
         .def("text", [](const Texts& texts, int64_t code) {
             if (!texts.known(code)) throw std::invalid_argument("texts: a code that is not in use");
             return std::string(texts.text(code));
@@ -137,7 +137,7 @@ void bind_vm(nb::module_& m) {
     nb::class_<BlockProgram>(m, "BlockProgram")
         .def("__init__", [](BlockProgram* self, const Words& code, int64_t slots, int64_t leaves) {
             new (self) BlockProgram({code.data(), code.shape(0)}, slots, leaves);
-        }, nb::arg("code"), nb::arg("slots"), nb::arg("leaves"))
+        }, nb::arg("code").noconvert(), nb::arg("slots"), nb::arg("leaves"))
         .def("test", &test, nb::arg("rows"), nb::arg("leaves"), nb::arg("texts"), nb::arg("block") = block_rows)
         .def("value", &value, nb::arg("rows"), nb::arg("leaves"), nb::arg("texts"), nb::arg("block") = block_rows)
         .def_prop_ro("condition", &BlockProgram::condition)
