@@ -17,7 +17,7 @@ from acep.plan.schema import Kind, Schema
 __all__ = ["Batch", "Column", "batch_of_events", "column_of_values"]
 
 Ints = npt.NDArray[np.int64]
-Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
+Numbers = npt.NDArray[np.signedinteger[Any]] | npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,8 @@ class Column:
     """n values of one ``kind``.
 
     ``values``: (n,) float64 for floats, else int64: integers, ticks, 0 or 1 for truth values, and for texts
-    places in ``texts``. ``valid``: (n,) uint8, 0 where there is null (``None``: nowhere). A NaN is null, and the
+    places in ``texts``, which may be of any signed integers. They may be the memory of a table: nobody writes to them.
+    ``valid``: (n,) uint8, 0 where there is null (``None``: nowhere). A NaN is null, and the
     value of a null 0.
     """
 
@@ -80,14 +81,14 @@ def column_of_values(values: Sequence[Value], kind: Kind) -> Column:
 class Batch:
     """n events of one stream, in stream order.
 
-    ``ts``: (n,) ticks. ``types``: event types, ``None`` where the stream has none. ``ids``: (n,) integers or n texts;
-    ``None``: positions within the partition. ``columns``: the attributes that plans read. ``order``: (n,) tie
-    breakers within a timestamp (``seq``), which only tell a batch out of order.
+    ``ts``: (n,) ticks. ``types``: event types, ``None`` where the stream has none. ``ids``: (n,) integers, a range of
+    n with step 1, or n texts; ``None``: positions within the partition. ``columns``: the attributes that plans read.
+    ``order``: (n,) tie breakers within a timestamp (``seq``), which only tell a batch out of order.
     """
 
     ts: Ints
     types: Column | None
-    ids: Ints | list[str] | None
+    ids: Ints | range | list[str] | None
     columns: dict[str, Column]
     order: Ints | None = None
 
@@ -99,7 +100,7 @@ class Batch:
         """The same as Python values, as the reference engine takes them."""
         ids: list[Id] | None = None
         if self.ids is not None:
-            ids = [*self.ids] if isinstance(self.ids, list) else self.ids.tolist()
+            ids = [*self.ids] if isinstance(self.ids, list | range) else self.ids.tolist()
         types: list[str | None] = [None] * len(self)
         if self.types is not None:
             types = [None if t is None else str(t) for t in self.types.to_list()]

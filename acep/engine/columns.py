@@ -193,7 +193,9 @@ def _decoded(column: pa.ChunkedArray, *, keep_dictionary: bool = False) -> pa.Ch
 def _joined(column: pa.ChunkedArray) -> tuple[Array, Array | None]:
     """All chunks of a column of fixed width as one array of its own dtype, and which rows are null."""
     parts = [_buffer(chunk) for chunk in column.chunks]
-    numbers = np.concatenate(parts) if parts else np.empty(0, _dtype(column.type))
+    # One chunk is taken as it is, without a copy.
+    alone = len(parts) == 1 and parts[0].flags.aligned
+    numbers = parts[0] if alone else np.concatenate(parts) if parts else np.empty(0, _dtype(column.type))
     if not column.null_count:
         return numbers, None
     return numbers, np.concatenate([_nulls(chunk) for chunk in column.chunks])
@@ -237,6 +239,10 @@ def _bits(buffer: pa.Buffer, offset: int, size: int) -> Array:
 
 def _texts(column: pa.ChunkedArray) -> Column:
     """Texts as places in a list in which each distinct one of a chunk stands once."""
+    if column.num_chunks == 1 and not column.null_count:
+        texts, codes = _encoded(column.chunk(0))
+        if None not in texts and codes.flags.aligned:
+            return Column(Kind.STRING, codes, None, [t for t in texts if t is not None])
     known: list[str] = []
     parts: list[Array] = []
     for chunk in column.chunks:
@@ -264,5 +270,7 @@ def _encoded(array: pa.Array) -> tuple[list[str | None], Array]:
     if not pa.types.is_dictionary(array.type):
         array = array.dictionary_encode()
     texts = array.dictionary.to_pylist()
-    codes = _buffer(array.indices).astype(np.int64)
-    return texts, np.where(_nulls(array), len(texts), codes) if array.null_count else codes
+    codes = _buffer(array.indices)
+    if codes.dtype.kind == "u":
+        codes = codes.astype(np.int64)
+    return texts, np.where(_nulls(array), len(texts), codes.astype(np.int64)) if array.null_count else codes

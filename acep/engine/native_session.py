@@ -26,6 +26,7 @@ from acep.plan.tables import NotNativeError, PlanTables, SharedTables, lower
 __all__ = ["NativeSession"]
 
 FEW = 10_000
+NEGATIVE_ZERO = np.iinfo(np.int64).min  # as the bits of a double
 
 Ints = npt.NDArray[np.int64]
 Words = tuple[Ints, npt.NDArray[np.uint8] | None]
@@ -72,11 +73,15 @@ class NativeSession:
         self.clock = int(batch.ts[-1])
         if isinstance(ids, list):
             self._names.append((self._events, np.array(ids, dtype=object), self.clock))
-            ids = np.arange(self._events, self._events + len(batch))
+            ids = range(self._events, self._events + len(batch))
         self._events += len(batch)
-        types, valid = (None, None) if batch.types is None else self._column(batch.types)
+        types: Any = None
+        valid = None
+        if batch.types is not None:
+            codes, valid = self._codes(batch.types), batch.types.valid
+            types = (np.ascontiguousarray(batch.types.values), codes) if len(codes) else np.zeros(len(batch), np.int64)
         columns = [self._named(batch, name, derived) for name, derived in self._shared.columns.items()]
-        self._session.push(batch.ts, types, valid, ids, columns)
+        self._session.push(batch.ts, types, valid, ids.start if isinstance(ids, range) else ids, columns)
 
     def advance(self, clock: int) -> None:
         """No event with ``ts <= clock`` will come any more."""
@@ -218,14 +223,21 @@ class NativeSession:
     def _column(self, column: Column) -> Words:
         values: Any = column.values
         if column.kind is Kind.STRING:
-            codes = self._texts.intern_all(column.texts or ())
-            if self._texts.capacity > len(self._seen):
-                self._seen = np.concatenate([self._seen, np.zeros(self._texts.capacity, np.int64)])
-            self._seen[codes] = self.clock or 0
-            values = codes[values] if len(codes) else values
+            codes = self._codes(column)
+            values = codes[values] if len(codes) else np.zeros(len(values), np.int64)
         elif column.kind is Kind.FLOAT:
-            values = (values + 0.0).view(np.int64)  # keys are compared by their bits, and -0.0 equals 0.0
+            bits = values.view(np.int64)
+            # Keys are compared by their bits, and -0.0 equals 0.0.
+            values = (values + 0.0).view(np.int64) if (bits == NEGATIVE_ZERO).any() else bits
         return np.ascontiguousarray(values), column.valid
+
+    def _codes(self, column: Column) -> Ints:
+        """The codes of a column's texts, which are in use now."""
+        codes = self._texts.intern_all(column.texts or ())
+        if self._texts.capacity > len(self._seen):
+            self._seen = np.concatenate([self._seen, np.zeros(self._texts.capacity, np.int64)])
+        self._seen[codes] = self.clock or 0
+        return codes
 
     def _keys(self, plan: int, words: Ints) -> tuple[Column, ...]:
         this = self.plans[plan]
@@ -268,6 +280,8 @@ def _derived(column: Column, derived: Derived) -> Column:
     """Of each distinct value its derived one."""
     places: npt.NDArray[Any] = column.values
     distinct: list[Value] = [*(column.texts or ())]
+    if column.kind is Kind.STRING:
+        places = places.astype(np.intp)
     if column.kind is not Kind.STRING:
         found: Any
         found, places = np.unique(column.values, return_inverse=True)

@@ -146,15 +146,15 @@ class Stream:
         if not len(batch):
             return
         ts, order = batch.ts, batch.order
-        older = np.zeros(len(batch), bool)
-        older[1:] = ts[1:] < ts[:-1]
+        older = ts[1:] < ts[:-1]  # than the one before, from the second event on
         if order is not None:
-            older[1:] |= (ts[1:] == ts[:-1]) & (order[1:] < order[:-1])
+            older |= (ts[1:] == ts[:-1]) & (order[1:] < order[:-1])
+        first = False
         if (newest := self._newest) is not None:  # in Python's integers: a clock may have passed all of 64 bits
             tied = order is not None and newest[1] is not None and int(order[0]) < newest[1]
-            older[0] = int(ts[0]) < newest[0] or (int(ts[0]) == newest[0] and tied)
-        if older.any():
-            i = int(np.argmax(older))
+            first = int(ts[0]) < newest[0] or (int(ts[0]) == newest[0] and tied)
+        if first or older.any():
+            i = 0 if first else int(np.argmax(older)) + 1
             seen = ts[i - 1] if i or newest is None else newest[0]
             raise DataError(
                 f"event {i} of the batch (ts {ts[i]}) is older than what was seen before (ts {seen})",

@@ -222,8 +222,9 @@ def batch_of(table: pa.Table, schema: Schema, columns: tuple[str, ...], *, base:
     if schema.type is not None:
         types = column_of(schema.type, table.column(schema.type), Kind.STRING, tick)
         types = types if order is None else types.at(order)
-    ids: Any = np.arange(base, base + size) if schema.id is None else _ids(schema.id, table, base)
+    ids: Any = range(base, base + size) if schema.id is None else _ids(schema.id, table, base)
     if order is not None:
+        ids = np.arange(base, base + size) if isinstance(ids, range) else ids
         ids = [ids[i] for i in order] if isinstance(ids, list) else ids[order]
     return Batch(
         ts=ts if order is None else ts[order],

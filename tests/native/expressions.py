@@ -42,6 +42,7 @@ EXPRESSIONS = [
     *("sqrt(greatest(a.i, a.f))", "-least(a.i, a.f) < 3", "greatest(a.i, a.f) IN (1, 2.5, NULL)"),
     *("coalesce(least(a.i, a.f), greatest(a.j, a.g)) % 7 = 1", "round(greatest(a.f, a.i), -2) > 100"),
     *("coalesce(a.n, NULL)", "coalesce(a.i, 9) + 1", "least(a.f, 9007199254740993) > 9007199254740992"),
+    *("(a.i % 1000003) % 500 = 0", "(a.i % 1000003) % 4294967295", "(a.i % 2147483648) % 2", "a.i % 4294967296"),
     *("-a.i", "-a.f", "-a.n", "(a.i > 0 OR a.n) AND a.p", "NOT (a.n OR a.p)"),
     *(
         "a.p AND a.q",

@@ -144,6 +144,14 @@ def test_columns_that_do_not_fit_are_refused() -> None:
         (ts.astype(float), ts, None, ts, good),
         (np.zeros((3, 3), np.int64), ts, None, ts, good),
         (np.arange(6)[::2], ts, None, ts, good),
+        (ts, (ts.astype(np.int8), ts[:2]), None, ts, good),
+        (ts, (ts.astype(np.int16) - 1, ts), None, ts, good),
+        (ts, (ts.astype(np.int32)[:2], ts), None, ts, good),
+        (ts, (ts.astype(np.uint8), ts), None, ts, good),
+        (ts, (ts,), None, ts, good),
+        (ts, ts, None, 2**63 - 2, good),
+        (ts, ts, None, 2**64, good),
+        (ts, ts, None, -(2**63), good),
     ):
         with pytest.raises((ValueError, TypeError, RuntimeError)):
             session.push(*bad)  # type: ignore[arg-type]

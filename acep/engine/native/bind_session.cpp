@@ -120,6 +120,22 @@ size_t add(Held& self, const std::string& engine, const nb::dict& arrays) {
     return self.engines.size() - 1;
 }
 
+// Takes types as places, of the width of T, in a list of codes; false if they are of another width.
+template <class T>
+bool places(const nb::object& object, const Words& codes, Batch& batch) {
+    nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu> held;
+    if (!nb::try_cast(object, held, false)) return false;
+    if (held.shape(0) != batch.size) throw std::invalid_argument("columns: of different lengths");
+    T least = 0, greatest = 0;
+    for (size_t i = 0; i < batch.size; ++i) {
+        least = std::min(least, held.data()[i]);
+        greatest = std::max(greatest, held.data()[i]);
+    }
+    if (least < 0 || static_cast<size_t>(greatest) >= codes.shape(0)) return false;
+    batch.types = {held.data(), sizeof(T), codes.data(), nullptr};
+    return true;
+}
+
 void push(Held& self, const Words& ts, const nb::object& types, const nb::object& types_valid, const nb::object& ids,
           const nb::sequence& columns) {
     Batch batch;
@@ -127,6 +143,7 @@ void push(Held& self, const Words& ts, const nb::object& types, const nb::object
     batch.ts = ts.data();
     std::vector<Words> words;
     std::vector<Bytes> bytes;
+    std::optional<Words> list;
     auto column = [&](nb::handle object) -> const int64_t* {
         if (object.is_none()) return nullptr;
         words.push_back(nb::cast<Words>(object, false));
@@ -139,9 +156,27 @@ void push(Held& self, const Words& ts, const nb::object& types, const nb::object
         if (bytes.back().shape(0) != batch.size) throw std::invalid_argument("columns: of different lengths");
         return bytes.back().data();
     };
-    batch.types = column(types);
-    batch.types_valid = validity(types_valid);
-    batch.ids = column(ids);
+    if (nb::isinstance<nb::tuple>(types)) {
+        const auto pair = nb::cast<nb::tuple>(types);
+        if (pair.size() != 2) throw std::invalid_argument("types: pairs of places and codes");
+        list.emplace(nb::cast<Words>(pair[1]));
+        nb::object held = pair[0];
+        const bool fits = places<int8_t>(held, *list, batch) || places<int16_t>(held, *list, batch) ||
+                          places<int32_t>(held, *list, batch) || places<int64_t>(held, *list, batch);
+        if (!fits) throw std::invalid_argument("types: no places in the codes");
+    } else {
+        batch.types.values = column(types);
+    }
+    batch.types.valid = validity(types_valid);
+    if (nb::isinstance<nb::int_>(ids)) {
+        batch.first_id = nb::cast<int64_t>(ids);
+        int64_t last;
+        if (batch.first_id == Batch::NO_IDS || __builtin_add_overflow(batch.first_id, static_cast<int64_t>(batch.size), &last)) {
+            throw std::invalid_argument("ids: beyond 64 bits");
+        }
+    } else {
+        batch.ids = column(ids);
+    }
     for (nb::handle c : columns) {
         auto pair = nb::cast<nb::tuple>(c);
         if (pair.size() != 2) throw std::invalid_argument("columns: pairs of values and validity");

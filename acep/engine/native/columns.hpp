@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <span>
 #include <stdexcept>
@@ -18,14 +19,25 @@ struct Column {
     bool null(size_t row) const { return valid != nullptr && valid[row] == 0; }
 };
 
-// Events in stream order. `columns` are those of the session's tables; `types` are codes of texts.
+// Texts as places in a list of their codes: integers with sign, of `width` bytes. A place where there is no null is in the list.
+struct Places {
+    const void* values = nullptr;  // nullptr: a stream without types
+    size_t width = sizeof(int64_t);
+    const int64_t* codes = nullptr;
+    const uint8_t* valid = nullptr;
+};
+
+// Events in stream order. `columns` are those of the session's tables.
 struct Batch {
     size_t size = 0;
     const int64_t* ts = nullptr;
-    const int64_t* types = nullptr;  // nullptr: a stream without types
-    const uint8_t* types_valid = nullptr;
-    const int64_t* ids = nullptr;  // nullptr: positions
+    Places types;
+    const int64_t* ids = nullptr;  // nullptr: `first_id`, and on from there, or positions
+    int64_t first_id = NO_IDS;
     std::vector<Column> columns;
+
+    static constexpr int64_t NO_IDS = std::numeric_limits<int64_t>::min();
+    bool positions() const { return ids == nullptr && first_id == NO_IDS; }  // ids are positions in partitions
 };
 
 // One event of a batch, as an engine sees it.

@@ -30,21 +30,14 @@ public:
     virtual Output& output() { return output_; }
     const Work& work() const { return work_; }
 
-    // Whether an event of this pattern is to be given to `event`.
-    bool wants(uint32_t pattern) {
-        while (wanted_.size() <= pattern) {
-            auto next = static_cast<uint32_t>(wanted_.size());
-            bool found = false;
-            for (const State& s : tables_.states) {
-                for (const Arc& a : s.arcs) found = found || front_.has(next, a.event_class);
-            }
-            for (const Negation& n : tables_.negations) found = found || front_.has(next, n.event_class);
-            // Where any event may end what runs wait for: positions pass, and gaps.
-            found = found || (tables_.waits() && (tables_.counted || tables_.contiguous()));
-            wanted_.push_back(found ? 1 : 0);
-        }
-        return wanted_[pattern] != 0;
+    // Whether events of a pattern are to be given to `event`: in no partition, in those where something waits, in all.
+    enum Wants : uint8_t { nowhere = 0, where_live = 1, everywhere = 2 };
+    Wants wants(uint32_t pattern) {
+        if (wanted_.size() <= pattern) [[unlikely]] learn_wants(pattern);
+        return static_cast<Wants>(wanted_[pattern]);
     }
+    // Whether something waits in a partition; what an engine does not say is true.
+    bool live(uint32_t partition) const { return !tells_live_ || (partition < live_.size() && live_[partition] != 0); }
 
     // One event that it wants, of a partition; events of a stream come in order.
     virtual void event(uint32_t partition, const Event& event) = 0;
@@ -69,6 +62,25 @@ protected:
     Partitions& partitions_;
     Output output_;
     Work work_;
+    bool tells_live_ = false;      // `live_` is kept, and what is not live needs no event that begins nothing
+    std::vector<uint8_t> live_;    // by partition
+
+private:
+    void learn_wants(uint32_t pattern) {
+        while (wanted_.size() <= pattern) {
+            auto next = static_cast<uint32_t>(wanted_.size());
+            bool found = false;
+            for (const State& s : tables_.states) {
+                for (const Arc& a : s.arcs) found = found || front_.has(next, a.event_class);
+            }
+            for (const Negation& n : tables_.negations) found = found || front_.has(next, n.event_class);
+            // Where any event may end what runs wait for: positions pass, and gaps.
+            found = found || (tables_.waits() && (tables_.counted || tables_.contiguous()));
+            bool begins = !tells_live_;
+            for (const Arc& a : tables_.states[0].arcs) begins = begins || front_.has(next, a.event_class);
+            wanted_.push_back(!found ? nowhere : begins ? everywhere : where_live);
+        }
+    }
     std::vector<uint8_t> wanted_;
 };
 

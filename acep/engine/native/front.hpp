@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "arena.hpp"
 #include "columns.hpp"
 #include "tables.hpp"
 #include "vm.hpp"
@@ -63,15 +64,18 @@ public:
 
     // Patterns of the rows [from, from + n), n <= block_rows.
     void classify(const Batch& batch, size_t from, size_t n, uint32_t* pattern) {
+        if (classes_.size() <= few_classes) return classify_few(batch, from, n, pattern);
         bits_of_.assign(n * words_, 0);
         seen_.assign(words_, 0);
-        for (size_t i = 0; i < n; ++i) {
-            const uint64_t* mask = type_mask(batch, from + i);
-            for (size_t w = 0; w < words_; ++w) {
-                bits_of_[i * words_ + w] = mask[w];
-                seen_[w] |= mask[w];
+        with_codes(batch, from, [&](auto code) {
+            for (size_t i = 0; i < n; ++i) {
+                const uint64_t* mask = type_mask(code(i));
+                for (size_t w = 0; w < words_; ++w) {
+                    bits_of_[i * words_ + w] = mask[w];
+                    seen_[w] |= mask[w];
+                }
             }
-        }
+        });
         for (size_t c = 0; c < classes_.size(); ++c) {
             uint64_t bit = uint64_t{1} << (c % 64);
             if ((seen_[c / 64] & bit) == 0) continue;
@@ -93,15 +97,69 @@ public:
     }
 
 private:
-    const uint64_t* type_mask(const Batch& batch, size_t row) {
-        if (batch.types == nullptr || (batch.types_valid != nullptr && batch.types_valid[row] == 0)) return of_any_.data();
-        int64_t code = batch.types[row];
-        if (code < 0 || static_cast<size_t>(code) >= masks_.size() / words_) grow_masks(code);
+    // With so few classes narrow bits do, and every vector has its place in a table.
+    static constexpr size_t few_classes = 12;
+    using Few = uint16_t;
+
+    void classify_few(const Batch& batch, size_t from, size_t n, uint32_t* pattern) {
+        Few bits[block_rows];
+        Few seen = 0;
+        with_codes(batch, from, [&](auto code) {
+            for (size_t i = 0; i < n; ++i) seen |= bits[i] = static_cast<Few>(*type_mask(code(i)));
+        });
+        for (size_t c = 0; c < classes_.size(); ++c) {
+            if (((seen >> c) & 1u) == 0) continue;
+            for (const Check& check : classes_[c].checks) {
+                test(check, batch, from, n);
+                for (size_t i = 0; i < n; ++i) bits[i] &= static_cast<Few>(~((pass_[i] ^ 1u) << c));
+            }
+        }
+        if (few_.empty()) few_.assign(size_t{1} << classes_.size(), NIL);
+        for (size_t i = 0; i < n; ++i) {
+            uint32_t& known = few_[bits[i]];
+            if (known == NIL) [[unlikely]] {
+                const uint64_t word = bits[i];
+                known = intern(&word);
+            }
+            pattern[i] = known;
+        }
+    }
+
+    // fn(code), where code(i) is the code of the type of row from + i, -1 where there is none.
+    template <class Fn>
+    static void with_codes(const Batch& batch, size_t from, Fn fn) {
+        const Places& types = batch.types;
+        auto read = [&]<class Place>(Place) {
+            const Place* at = static_cast<const Place*>(types.values) + from;
+            if (types.valid != nullptr) {
+                const uint8_t* valid = types.valid + from;
+                fn([&types, at, valid](size_t i) { return valid[i] == 0 ? -1 : types.codes[at[i]]; });
+            } else {
+                fn([&types, at](size_t i) { return types.codes[at[i]]; });
+            }
+        };
+        if (types.values == nullptr) {
+            fn([](size_t) { return int64_t{-1}; });
+        } else if (types.codes == nullptr) {
+            const auto* at = static_cast<const int64_t*>(types.values) + from;
+            const uint8_t* valid = types.valid == nullptr ? nullptr : types.valid + from;
+            fn([at, valid](size_t i) { return valid != nullptr && valid[i] == 0 ? -1 : at[i]; });
+        } else if (types.width == 1) {
+            read(int8_t{});
+        } else if (types.width == 2) {
+            read(int16_t{});
+        } else if (types.width == 4) {
+            read(int32_t{});
+        } else {
+            read(int64_t{});
+        }
+    }
+    const uint64_t* type_mask(int64_t code) {
         if (code < 0) return of_any_.data();
+        if (static_cast<size_t>(code) >= masks_.size() / words_) [[unlikely]] grow_masks(code);
         return masks_.data() + static_cast<size_t>(code) * words_;
     }
     void grow_masks(int64_t code) {
-        if (code < 0) return;
         // Texts are few where they are types; codes are dense.
         size_t size = std::max<size_t>(16, (static_cast<size_t>(code) + 1) * 2);
         if (size > (size_t{1} << 28)) throw std::length_error("too many types of events");
@@ -161,6 +219,7 @@ private:
     std::unordered_map<uint64_t, uint32_t> by_word_;
     std::unordered_map<std::vector<uint64_t>, uint32_t, Hash> by_words_;
     std::vector<uint64_t> bits_of_, seen_;
+    std::vector<uint32_t> few_;    // patterns by bits, NIL: not known yet
     std::vector<Leaf> leaves_;
     std::vector<int64_t> ones_;
     uint8_t pass_[block_rows];

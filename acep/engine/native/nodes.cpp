@@ -30,6 +30,7 @@ NodeEngine::NodeEngine(Tables tables, Front& front, Partitions& partitions)
         completion_ = std::make_unique<Completion>(tables_, front_, partitions_, arena_, output_, work_,
                                                    [this](uint32_t p, int64_t low, Alive& found) { alive(p, low, found); });
     }
+    tells_live_ = !completion_;
     for (const State& s : tables_.states) framed_.emplace_back(s.slots, uint8_t{0});
     // A copy of a list is one too: until nothing new is found.
     for (bool more = true; more;) {
@@ -100,6 +101,10 @@ void NodeEngine::event(uint32_t partition, const Event& event) {
     if (tables_.contiguous()) contiguous_end(part, event);
     if (!touched_.empty()) finish(part, partition, event, low);
     if (completion_) completion_->after(partition, event);
+    if (tells_live_) {
+        if (live_.size() <= partition) live_.resize(parts_.size());
+        live_[partition] = std::any_of(part.lists.begin(), part.lists.end(), [](const NodeList& l) { return !l.empty(); });
+    }
 }
 
 void NodeEngine::begin(const Turn& turn, const Event& event) {

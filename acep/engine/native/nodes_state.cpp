@@ -192,6 +192,7 @@ void NodeEngine::load(Reader& in) {
         part.lists.resize(tables_.states.size());
         for (uint32_t s = 0; s < part.lists.size(); ++s) load_list(in, s, part.lists[s]);
     }
+    live_.assign(parts_.size(), 1);
     if (completion_) completion_->load(in);
 }
 

@@ -34,7 +34,31 @@ public:
     bool used(uint32_t p) const { return used_[p] != 0; }
     const int64_t* key(uint32_t p) const { return keys_.data() + p * columns_.size(); }
 
-    // The partition of a row, made if need be; NIL where a key is null.
+    // The partitions of rows [from, from + n), made if need be: NIL where a key is null, and where `wanted` is 0.
+    void find(const Batch& batch, size_t from, size_t n, const uint8_t* wanted, uint32_t* found) {
+        if (columns_.empty()) return std::fill_n(found, n, 0u), void();
+        if (columns_.size() != 1) {
+            for (size_t i = 0; i < n; ++i) found[i] = wanted[i] == 0 ? NIL : find(batch, from + i);
+            return;
+        }
+        const Column& c = batch.columns[columns_[0]];
+        for (size_t i = 0; i < n; ++i) {
+            found[i] = NIL;
+            if (wanted[i] == 0) continue;
+            const auto word = static_cast<uint64_t>(c.values[from + i]);
+            const bool small = word < most_direct && !c.null(from + i);
+            if (small && word < direct_.size() && direct_[word] != NIL) [[likely]] {
+                found[i] = direct_[word];
+                continue;
+            }
+            found[i] = find(batch, from + i);
+            if (!small) continue;
+            if (word >= direct_.size()) direct_.resize(std::bit_ceil(word + 1), NIL);
+            direct_[word] = found[i];
+        }
+    }
+
+    // The partition of one row.
     uint32_t find(const Batch& batch, size_t row) {
         if (columns_.empty()) return 0;
         uint64_t hash = 0;
@@ -71,7 +95,9 @@ public:
             --live_;
             any = true;
         }
-        if (any) rehash(table_.size());
+        if (!any) return;
+        rehash(table_.size());
+        direct_.clear();
     }
 
     void dump(Writer& out) const {
@@ -95,6 +121,7 @@ public:
         used_ = std::move(used);
         positions = std::move(seen);
         free_.clear();
+        direct_.clear();
         live_ = 0;
         for (uint32_t p = 0; p < size(); ++p) {
             if (used_[p] != 0) {
@@ -152,6 +179,8 @@ private:
     std::vector<uint8_t> used_;
     std::vector<uint32_t> free_;
     std::vector<uint32_t> table_;  // open addressing; NIL: free
+    static constexpr uint64_t most_direct = uint64_t{1} << 16;
+    std::vector<uint32_t> direct_;  // by a key that is one small number, such as the code of a text: what `table_` has
     std::vector<int64_t> key_;
     size_t live_ = 0;
 };

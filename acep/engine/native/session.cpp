@@ -25,26 +25,31 @@ Engine& Session::add(std::unique_ptr<Engine> engine) {
 }
 
 void Session::push(const Batch& batch, size_t from, size_t to) {
-    uint32_t pattern[block_rows];
+    uint32_t pattern[block_rows], partition[block_rows];
+    uint8_t wanted[block_rows];
     for (size_t at = from; at < to; at += block_rows) {
         const size_t n = std::min(to - at, block_rows);
         front_.classify(batch, at, n, pattern);
         for (auto& table : tables_) {
-            if (batch.ids == nullptr) table->forgets = false;
-            const bool numbers = table->counts || batch.ids == nullptr;
+            if (batch.positions()) table->forgets = false;
+            std::fill_n(wanted, n, table->counts || batch.positions() ? uint8_t{1} : uint8_t{0});
+            for (Engine* engine : table->engines) {
+                for (size_t i = 0; i < n; ++i) wanted[i] |= static_cast<uint8_t>(engine->wants(pattern[i]));
+            }
+            table->partitions.find(batch, at, n, wanted, partition);
             for (size_t i = 0; i < n; ++i) {
-                bool wanted = false;
-                for (Engine* engine : table->engines) wanted = wanted || engine->wants(pattern[i]);
-                if (!wanted && !numbers) continue;
-                const size_t row = at + i;
-                const uint32_t p = table->partitions.find(batch, row);
+                const uint32_t p = partition[i];
                 if (p == NIL) continue;
+                const size_t row = at + i;
                 const int64_t position = table->partitions.positions[p]++;
-                if (!wanted) continue;
                 for (Engine* engine : table->engines) {
-                    if (!engine->wants(pattern[i])) continue;
-                    engine->event(p, {batch.ts[row], engine->tables().strict ? seen_ + static_cast<int64_t>(i) : position,
-                                      batch.ids == nullptr ? position : batch.ids[row], pattern[i], &batch, row});
+                    const Engine::Wants wants = engine->wants(pattern[i]);
+                    if (wants == Engine::nowhere || (wants == Engine::where_live && !engine->live(p))) continue;
+                    const int64_t id = batch.ids != nullptr ? batch.ids[row]
+                                       : batch.positions()  ? position
+                                                            : batch.first_id + static_cast<int64_t>(row);
+                    engine->event(p, {batch.ts[row], engine->tables().strict ? seen_ + static_cast<int64_t>(i) : position, id,
+                                      pattern[i], &batch, row});
                 }
             }
         }

@@ -121,7 +121,7 @@ void BlockProgram::run(const Frame& frame, const Texts& texts) const {
             case Op::DIV_I:
                 partial<I, I, F>(w, [](I a, I b, F& r) { return b != 0 && (r = divide(a, b), true); });
                 break;
-            case Op::MOD_I: partial<I, I, I>(w, remainder); break;
+            case Op::MOD_I: remainders(w); break;
             case Op::NEG_I:
                 partial<I, I, I>(u, [](I a, I, I& r) { return !__builtin_sub_overflow(I{0}, a, &r); });
                 break;

@@ -5,9 +5,12 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <span>
 
+#include "numbers.hpp"
 #include "vm.hpp"
+#include "vm_operations.hpp"
 
 namespace acep::operations {
 
@@ -156,6 +159,27 @@ void partial(Work w, Put put) {
             any |= bad;
         }
         if (any) mark_null(w, n, [failed](size_t i) { return failed[i] != 0; });
+    });
+}
+
+// a % b of integers. By one divisor for all rows that is below 2^32, two multiplications do where all |a| are so too (Lemire,
+// Kaser and Kurz, "Faster remainder by direct computation", 2019).
+inline void remainders(Work w) {
+    const int64_t divisor = w.b.stride == 0 && w.b.valid == nullptr ? w.b.words[0] : 0;
+    if (divisor <= 1 || divisor >> 32 != 0) return partial<int64_t, int64_t, int64_t>(w, remainder);
+    uint64_t beyond = 0;
+    for (size_t i = 0; i < (w.a.stride != 0 ? w.n : 1); ++i) beyond |= static_cast<uint64_t>(w.a.words[i] ^ (w.a.words[i] >> 63));
+    if (beyond >> 31 != 0) {
+        total<int64_t, int64_t, int64_t>(w, [=](int64_t a, int64_t) { return a % divisor; });
+        return;
+    }
+    const auto size = static_cast<uint64_t>(divisor);
+    const uint64_t inverse = std::numeric_limits<uint64_t>::max() / size + 1;
+    total<int64_t, int64_t, int64_t>(w, [=](int64_t a, int64_t) {
+        const int64_t sign = a >> 63;
+        const uint64_t fraction = inverse * static_cast<uint64_t>((a ^ sign) - sign);
+        const auto rest = static_cast<int64_t>((static_cast<uint128>(fraction) * size) >> 64);
+        return (rest ^ sign) - sign;
     });
 }
 

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "vm.hpp"
+#include "vm_operations.hpp"
 
 namespace acep::operations {
 
@@ -51,6 +52,8 @@ inline void partial(CellWork w, Put put) {
     const bool there = put(w.left<A>(), w.right<B>(), r);
     w.out = {std::bit_cast<int64_t>(r), w.valid() && there};
 }
+
+inline void remainders(CellWork w) { partial<int64_t, int64_t, int64_t>(w, remainder); }
 
 template <class A, class B, class Compare>
 inline void comparison(CellWork w, Compare compare) {
