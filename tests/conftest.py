@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from acep.engine.compiled import REFERENCE, why_not
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -27,6 +29,12 @@ settings.register_profile(
 )
 settings.register_profile("ci", settings.get_profile("local"), derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Where there is no native core the tests run too; elsewhere nothing may be said of it."""
+    if why_not() is not None:
+        config.addinivalue_line("filterwarnings", f"ignore:{REFERENCE}")
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups

@@ -13,6 +13,7 @@ from acep.errors import DataError
 def run(args: argparse.Namespace) -> None:
     """Print the stages, and draw the automaton if that is asked for."""
     query = load_query(args)
+    from acep.engine.compiled import why_not
     from acep.plan.explain import explain
 
     schema = None
@@ -20,7 +21,7 @@ def run(args: argparse.Namespace) -> None:
         from acep.engine.tables import schema_of
 
         schema = schema_of(load_events(args.events, query, args).schema, **column_names(args))
-    text = explain(query, schema)
+    text = explain(query, schema, missing=why_not())
     if args.svg is not None:
         from acep.automaton.svg import query_svg
 

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from acep.budget import Budget, tolerant
-from acep.engine.compiled import chosen
+from acep.engine.compiled import chosen, warn_if_missing
 from acep.engine.compressed import Compressed
 from acep.engine.found import Counts, Found
 from acep.engine.grouping import groups_of_counts
@@ -54,7 +54,7 @@ def match(
     (the list of :meth:`Matches.points`), ``"bundles"`` (that of :meth:`Matches.bundles`), ``"count"`` (an int), or
     ``"compressed"`` (a :class:`Compressed`). Where no predicate ties events together, all but the first are found
     without making a match. ``engine``: ``"native"`` or ``"reference"``, or ``"auto"``, which takes the native core
-    where it is there and can run the query.
+    where it is there and can run the query (where it is not there, a warning says so once).
 
     Raises :class:`QueryError`, :class:`DataError` or :class:`EngineError`.
 
@@ -106,6 +106,7 @@ class Matcher:
         checked_query(query)
         if not isinstance(engine, str) or engine not in ENGINES:
             raise EngineError(f"there is no engine {engine!r}", hint=f"one of {', '.join(ENGINES)}")
+        warn_if_missing(engine)
         self._engine = engine
         self.query = tolerant(query, budget)
         self._names: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
@@ -204,7 +205,7 @@ class Matcher:
         assert self._plan is not None
         assert self._schema is not None
         choice = chosen(self._plan, self._engine, output)
-        if choice.engine not in (*COUNTED, "compressed"):
+        if choice.alone not in (*COUNTED, "compressed"):
             return None
         from acep.engine.native_session import NativeSession
 

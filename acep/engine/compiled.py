@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from types import ModuleType
 
 from acep import __version__
@@ -9,7 +11,10 @@ from acep.errors import EngineError
 from acep.plan.choice import Choice, choose
 from acep.plan.compile import Plan
 
-__all__ = ["chosen", "native", "why_not"]
+__all__ = ["REFERENCE", "chosen", "native", "warn_if_missing", "why_not"]
+
+REFERENCE = "the reference engine runs the queries, slowly"
+"""What a warning begins with where there is no native core."""
 
 
 def _load() -> tuple[ModuleType | None, str | None]:
@@ -27,6 +32,7 @@ def _load() -> tuple[ModuleType | None, str | None]:
 
 
 _MODULE, _REASON = _load()
+_SAID: set[str] = set()  # of the reasons, those that a warning has told
 
 
 def native() -> ModuleType | None:
@@ -37,6 +43,17 @@ def native() -> ModuleType | None:
 def why_not() -> str | None:
     """Why there is no native core, in one line; None where there is."""
     return _REASON
+
+
+def warn_if_missing(engine: str) -> None:
+    """Warn, once in a process, where ``engine="auto"`` is the reference engine for want of a native core."""
+    if engine != "auto" or _REASON is None or _REASON in _SAID:
+        return
+    _SAID.add(_REASON)
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("acep."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(f"{REFERENCE}: {_REASON}", stacklevel=level)  # said of the line that called acep
 
 
 def chosen(plan: Plan, engine: str = "auto", output: str = "matches") -> Choice:

@@ -17,6 +17,7 @@ from acep.engine.found import Counts
 from acep.engine.found_columns import FoundColumns
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
+from acep.plan.choice import WINDOWS
 from acep.plan.compile import Plan
 from acep.plan.derive import Derived
 from acep.plan.necessary import necessary, reason_against
@@ -268,7 +269,7 @@ class NativeSession:
 
 def _needs(plan: Plan, engine: str) -> dict[str, Ints]:
     """What match windows ask for, where an engine stands behind them (``windows+nodes``)."""
-    if not engine.startswith("windows+"):
+    if not engine.startswith(WINDOWS):
         return {}
     found = necessary(plan)
     if found is None:

@@ -19,7 +19,7 @@ from acep.engine.sealing import seal, unseal
 from acep.engine.state import dump_core, load_core
 from acep.errors import DataError, SnapshotError
 from acep.pattern.expressions import Value
-from acep.plan.choice import COUNTED, decides_at_once
+from acep.plan.choice import COUNTED, WINDOWS, decides_at_once
 from acep.plan.compile import Plan
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ class _Native:
 
     def counted(self) -> Counted | int | None:
         session = self.natives.session
-        engine = self.natives.engines[self.number].rpartition("+")[2]  # behind match windows or not
+        engine = self.natives.engines[self.number].removeprefix(WINDOWS)
         assert session is not None
         if engine not in COUNTED:
             return None

@@ -6,22 +6,31 @@ from dataclasses import dataclass
 
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan
+from acep.plan.necessary import worth
 from acep.plan.tables import NotNativeError, PlanTables, SharedTables, lower
 
-__all__ = ["COUNTED", "Choice", "choose", "decides_at_once"]
+__all__ = ["COUNTED", "WINDOWS", "Choice", "choose", "decides_at_once"]
 
 
 COUNTED = ("count", "points", "bundles")
 """The outputs for which no match has to be made."""
 
+WINDOWS = "windows+"
+"""Before the name of an engine: it stands behind match windows."""
+
 
 @dataclass(frozen=True)
 class Choice:
     """``engine``: ``"reference"``, or one of the native core's (docs/native.md): ``"nodes"``, ``"merged"``,
-    ``"compressed"``, or an output of :data:`COUNTED`. ``why``: in words."""
+    ``"compressed"``, or an output of :data:`COUNTED`, behind match windows after :data:`WINDOWS`. ``why``: in words."""
 
     engine: str
     why: str
+
+    @property
+    def alone(self) -> str:
+        """The engine, whether it stands behind match windows or not."""
+        return self.engine.removeprefix(WINDOWS)
 
 
 def choose(plan: Plan, output: str = "matches") -> Choice:
@@ -30,10 +39,19 @@ def choose(plan: Plan, output: str = "matches") -> Choice:
     >>> import acep
     >>> from acep.plan.assume import assumed_plan
     >>> choose(assumed_plan(acep.parse("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 9")))
-    Choice(engine='nodes', why='predicates tie its events together, so that each run keeps registers')
+    Choice(engine='windows+nodes', why='predicates tie its events together, so that each run keeps registers')
     >>> choose(assumed_plan(acep.parse("PATTERN SEQ(A a, B b) WHERE a.x > 5 WITHIN 9")), "count").engine
     'count'
+    >>> choose(assumed_plan(acep.parse("PATTERN {A a, B b, C c, D d, E e} WITHIN 9"))).engine
+    'windows+merged'
     """
+    choice = _alone(plan, output)
+    if choice.engine == "reference" or not worth(plan, choice.engine).worth:
+        return choice
+    return Choice(WINDOWS + choice.engine, choice.why)
+
+
+def _alone(plan: Plan, output: str) -> Choice:
     try:
         tables = lower(plan, SharedTables(), lambda text: 0)
     except NotNativeError as reason:

@@ -10,11 +10,13 @@ from acep.pattern.check import checked_query
 from acep.pattern.closure import close_equalities, partition_attributes
 from acep.pattern.printing import expression_text, tree_lines
 from acep.pattern.times import duration_text
-from acep.pattern.tree import Query
+from acep.pattern.tree import Output, Query
 from acep.plan.assume import assumed_plan
+from acep.plan.choice import COUNTED, WINDOWS, choose, decides_at_once
 from acep.plan.compile import Plan, compile_query
 from acep.plan.findings import tokens_of
 from acep.plan.lint import lint_plan
+from acep.plan.necessary import lines, worth
 from acep.plan.schema import Schema
 
 __all__ = ["explain"]
@@ -22,10 +24,11 @@ __all__ = ["explain"]
 _WIDTH = 100
 
 
-def explain(query: Query, schema: Schema | None = None) -> str:
+def explain(query: Query, schema: Schema | None = None, *, missing: str | None = None) -> str:
     """What becomes of a query, in sections with a heading each.
 
-    Without a ``schema`` the columns are assumed to be what the query asks for; the text says so.
+    Without a ``schema`` the columns are assumed to be what the query asks for; the text says so. ``missing``: why there
+    is no native core here, as :func:`acep.engine.compiled.why_not` says; ``None``: it is there.
 
     Raises :class:`QueryError` where the query cannot be compiled.
 
@@ -54,7 +57,7 @@ def explain(query: Query, schema: Schema | None = None) -> str:
     findings = [line for found in lint_plan(plan) for line in f"* {found}".splitlines()]
     sections = [
         *([("tokens", tokens)] if tokens else []),
-        *_stages(plan, assumed=schema is None),
+        *_stages(plan, assumed=schema is None, missing=missing),
         ("costly", findings or ["nothing that stands out"]),
     ]
     return _text(sections)
@@ -65,16 +68,17 @@ def _text(sections: list[tuple[str, list[str]]]) -> str:
     return "\n\n".join(parts)
 
 
-def _stages(plan: Plan, *, assumed: bool) -> Iterator[tuple[str, list[str]]]:
+def _stages(plan: Plan, *, assumed: bool, missing: str | None, source: bool = False) -> Iterator[tuple[str, list[str]]]:
     """The sections of one query, those of its sources among them."""
     yield "tree", tree_lines(plan.query)
-    for source, kind in plan.sources:
-        yield f"source {kind}", _text(list(_stages(source, assumed=assumed))).splitlines()
+    for inner, kind in plan.sources:
+        stages = _stages(inner, assumed=assumed, missing=missing, source=True)
+        yield f"source {kind}", _text(list(stages)).splitlines()
     yield "equalities", list(_equalities(plan.query))
     yield "Thompson automaton", thompson_lines(plan.automaton)
     yield "arcs", arcs_lines(plan.arcs, plan.automaton)
     yield "program", program_lines(plan.program, [p.expr for p in plan.predicates])
-    yield "plan", list(_plan(plan, assumed))
+    yield "plan", [*_plan(plan, assumed), *_engine(plan, missing, source)]
 
 
 def _equalities(query: Query) -> Iterator[str]:
@@ -102,7 +106,67 @@ def _plan(plan: Plan, assumed: bool) -> Iterator[str]:
         yield f"{broken} with {texts}" if texts else broken
     yield f"error budget: {costs.unscaled(costs.budget)}"
     yield f"output: {query.output.value.replace('_', ' ')}"
-    yield "engine: reference, which runs every query"
+
+
+def _engine(plan: Plan, missing: str | None, source: bool) -> Iterator[str]:
+    """What runs the plan for each output, and why; what comes to it; whether match windows keep events back."""
+    choice = choose(plan)
+    why = missing or choice.why
+    if missing is None and source and not decides_at_once(plan):
+        why = "matches that the next query runs on must be known as soon as they end"
+    elif missing is None and choice.engine != "reference":
+        yield from _native(plan, source)
+        return
+    yield f"engine: reference, which runs every query: {why}"
+
+
+def _native(plan: Plan, source: bool) -> Iterator[str]:
+    matches = choose(plan)
+    yield f"engine: {_named(matches.engine)}: {matches.why}"
+    by_why: dict[str, list[str]] = {}
+    for output in () if source else (*COUNTED, "compressed"):
+        other = choose(plan, output)
+        by_why.setdefault("made from the matches" if other == matches else other.why, []).append(output)
+    yield from (f"{', '.join(outputs)}: {why}" for why, outputs in by_why.items())
+    yield f"events that come to it: {_wanted(plan)}"
+    windows = worth(plan, matches.alone)
+    if not windows.worth:
+        yield f"match windows: not used: {windows.why}"
+        return
+    yield f"match windows: used: {windows.why}; by counters,"
+    yield from (f"  {line}" for line in lines(plan))
+
+
+def _named(engine: str) -> str:
+    alone = engine.removeprefix(WINDOWS)
+    return alone if alone == engine else f"{alone}, behind match windows"
+
+
+def _wanted(plan: Plan) -> str:
+    """What is asked of a single event, for each variable, before it comes to the engine."""
+    negations = plan.automaton.negations
+    waits = plan.query.output is not Output.ALL or any(n.trailing for n in negations)
+    if waits and (plan.window.counted or plan.query.strategy.contiguous):
+        return "all, since they pass what waits for its end"
+    found: dict[tuple[str, tuple[str, ...]], set[frozenset[str]]] = {}
+    for step in (step for here in plan.program.steps for step in here):
+        kept = plan.program.layouts[step.arc.source]
+        alone = (
+            c
+            for c in step.binding
+            if not (c.loops or (c.only and c.only[0] in kept)) and {s.kind for s in c.sources} <= {"event", "one"}
+        )
+        own = frozenset(expression_text(plan.predicates[c.predicate].expr) for c in alone)
+        found.setdefault((step.arc.var, step.arc.types), set()).add(own)
+    for negation, conditions in zip(negations, plan.negated, strict=True):
+        own = frozenset(expression_text(c.expr) for c in conditions if {x.var for x in c.leaves} == {negation.var})
+        found.setdefault((f"~{negation.var}", negation.types), set()).add(own)
+    return "; ".join(
+        f"{var} ({' AND '.join([types_text(types), *sorted(own)])})"
+        for (var, types), options in found.items()
+        for own in sorted(options, key=sorted)
+        if not any(weaker < own for weaker in options)
+    )
 
 
 def _window(plan: Plan, assumed: bool) -> str:

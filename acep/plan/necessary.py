@@ -22,6 +22,9 @@ MOST_COUNT = 16
 MOST_LEVELS = 8
 """Beyond these the conditions are told in part: what is left out makes them weaker, never wrong."""
 
+LARGE_SET = 5
+"""Variables of a set from which match windows pay before an engine that merges or counts runs (docs/native.md)."""
+
 
 @dataclass(frozen=True)
 class Need:
@@ -117,18 +120,21 @@ def necessary(plan: Plan) -> Necessary | None:
     return Necessary(tuple(capped), costs.budget, least) if least else None
 
 
-def worth(plan: Plan) -> Worth:
-    """Whether to try match windows on a plan.
+def worth(plan: Plan, engine: str = "nodes") -> Worth:
+    """Whether an engine should stand behind match windows: a rule on the plan alone, since how rare its events
+    are is not known beforehand.
 
-    How rare its events are is not known beforehand: the native core measures while it runs, and passes events through
-    where keeping them back does not pay.
+    The node engine looks at every live run, so that an event kept back saves much, and where events are not rare the
+    core soon lets them pass. They cannot be rare where all variables bind the same types. The other engines do
+    about as much for an event as the windows do, but in a set: there a run may stand at each of its subsets.
 
     >>> import acep
     >>> from acep.plan.assume import assumed_plan
-    >>> worth(assumed_plan(acep.parse("PATTERN SEQ(A a, B b) WITHIN 9"))).worth
-    True
-    >>> worth(assumed_plan(acep.parse("PATTERN SEQ(A a, B b)"))).why
-    'there is no window'
+    >>> plan = assumed_plan(acep.parse("PATTERN SEQ(A a, B b) WITHIN 9"))
+    >>> worth(plan).worth, worth(plan, "merged").worth
+    (True, False)
+    >>> worth(assumed_plan(acep.parse("PATTERN SEQ(A a, A b) WITHIN 9"))).why
+    'all its variables may bind events of the same types'
     """
     against = reason_against(plan)
     if against is not None:
@@ -136,7 +142,14 @@ def worth(plan: Plan) -> Worth:
     found = necessary(plan)
     if found is None or found.least < 2:
         return Worth(False, "a single event may be a match")
-    return Worth(True, f"no window without {found.least} events in order can hold a match")
+    if engine == "nodes":
+        if len({frozenset(letter.types) for letter in plan.automaton.letters}) == 1:
+            return Worth(False, "all its variables may bind events of the same types")
+        return Worth(True, "an event kept back spares a look at each live run")
+    largest = max(map(len, found.stages))
+    if largest < LARGE_SET:
+        return Worth(False, f"an event costs this engine little where no set has {LARGE_SET} variables")
+    return Worth(True, f"a set of {largest} variables has 2^{largest} places at which runs may stand")
 
 
 def lines(plan: Plan) -> list[str]:

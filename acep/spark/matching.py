@@ -6,7 +6,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from acep.budget import Budget
-from acep.engine.compiled import why_not
+from acep.engine.compiled import warn_if_missing
 from acep.engine.tables import to_table
 from acep.spark.chunks import for_spark
 from acep.spark.job import BUCKETS, Job, job_of
@@ -18,9 +18,7 @@ from acep.spark.types import spark_schema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["REFERENCE", "match", "punctuation"]
-
-REFERENCE = "the reference engine runs the queries, slowly"
+__all__ = ["match", "punctuation"]
 
 
 def match(
@@ -109,8 +107,7 @@ def _frame(df: Any) -> DataFrame:
 
 
 def _warn(job: Job) -> None:
-    if job.engine == "auto" and (reason := why_not()) is not None:
-        warnings.warn(f"{REFERENCE}: {reason}", stacklevel=3)
+    warn_if_missing(job.engine)
     if job.schema.seq is None:
         warnings.warn(
             f"ties in `{job.schema.ts}` are broken by the other columns: name seq= if there is an order of arrival",

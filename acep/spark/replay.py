@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from acep.budget import Budget, tolerant
+from acep.engine.compiled import REFERENCE
 from acep.engine.files import read_events
 from acep.engine.tables import schema_of, to_table
 from acep.errors import DataError, QueryError
@@ -29,7 +30,7 @@ from acep.plan.compile import compile_query
 from acep.spark.chunks import ORDER, ROW, end_row, for_spark, with_order, write_chunks
 from acep.spark.failures import error_in
 from acep.spark.job import columns_read
-from acep.spark.matching import REFERENCE, match
+from acep.spark.matching import match
 from acep.spark.metrics import Progress, progress_of
 from acep.spark.session import get_session, needs_pyspark
 from acep.spark.types import spark_schema

@@ -1,0 +1,166 @@
+"""Which engine is chosen, what is said of it, and that the choice never changes what is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import acep
+from acep.engine import compiled
+from acep.engine.tables import to_table
+from acep.plan import choice
+from acep.plan.assume import assumed_plan
+from acep.plan.choice import COUNTED, WINDOWS, choose
+from acep.plan.explain import explain
+from acep.plan.necessary import LARGE_SET, Worth, necessary, reason_against, worth
+from tests.random_cases import random_case
+
+SET = "PATTERN {A a, B b, C c, D d, E e}"
+OUTPUTS = ("matches", *COUNTED, "compressed")
+
+
+@pytest.mark.parametrize(
+    ("text", "engines"),
+    [
+        ("PATTERN SEQ(A a, B b) WHERE a.x > 5 WITHIN 9", ("merged", *COUNTED, "compressed")),
+        ("PATTERN SEQ(A a, B b) WHERE a.x < b.x", ("nodes",) * 5),
+        ("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 9", ("windows+nodes",) * 5),
+        ("PATTERN SEQ(A+ a[], A b) WHERE a[i].x > a[i-1].x WITHIN 9 EVENTS", ("nodes",) * 5),
+        ("PATTERN SEQ(A a, ~C c, B b) WITHIN 9", ("nodes",) * 5),
+        ("PATTERN SEQ(A a, B b) WITHIN 9 HAVING count(a[]) > 0", ("windows+nodes",) * 5),
+        ("PATTERN SEQ(A a, B b) WITHIN 9 OUTPUT NON OVERLAP", ("nodes",) * 5),
+        ("PATTERN SEQ(A a, B b) WHERE partition_contiguity { [k] } WITHIN 9", ("merged", *COUNTED, "compressed")),
+        (f"{SET} WITHIN 9", tuple(WINDOWS + name for name in ("merged", *COUNTED, "compressed"))),
+        (f"{SET} WHERE a.x < b.x WITHIN 9", ("windows+nodes",) * 5),
+        (SET, ("merged", *COUNTED, "compressed")),
+        ("PATTERN {A a, B b, C c, D d} WITHIN 9", ("merged", *COUNTED, "compressed")),
+        ("FROM (PATTERN SEQ(A a, B b) WITHIN 5) AS T PATTERN SEQ(T x, T y) WITHIN 50", ("reference",) * 5),
+    ],
+)
+def test_the_choice(text: str, engines: tuple[str, ...]) -> None:
+    plan = assumed_plan(acep.parse(text))
+    assert tuple(choose(plan, output).engine for output in OUTPUTS) == engines
+    assert all(choose(plan, output).why for output in OUTPUTS)
+
+
+def test_windows_before_what_merges_need_a_large_set() -> None:
+    for size in range(2, LARGE_SET + 2):
+        items = ", ".join(f"T{i} v{i}" for i in range(size))
+        for pattern, large in ((f"{{{items}}}", size >= LARGE_SET), (f"SEQ({items})", False)):
+            plan = assumed_plan(acep.parse(f"PATTERN {pattern} WITHIN 9"))
+            assert {worth(plan, engine).worth for engine in ("merged", *COUNTED, "compressed")} == {large}
+            assert worth(plan).worth
+
+
+# What explain says -------------------------------------------------------------------------------
+
+
+def engine_lines(text: str, **arguments: Any) -> list[str]:
+    """What explain says from the engine on."""
+    said = [line.strip() for line in explain(acep.parse(text), **arguments).splitlines()]
+    start = next(i for i, line in enumerate(said) if line.startswith("engine:"))
+    return said[start : said.index("", start)]
+
+
+def test_explain_tells_engine_events_and_windows() -> None:
+    assert engine_lines(f"{SET} WHERE a.x > 5 WITHIN 9") == [
+        "engine: merged, behind match windows: " + choose(assumed_plan(acep.parse(f"{SET} WITHIN 9"))).why,
+        "count, points, bundles: no predicate ties its events together, so that matches are counted and not made",
+        "compressed: no predicate ties its events together, so that matches share their pasts",
+        "events that come to it: a (A AND a.x > 5); b (B); c (C); d (D); e (E)",
+        "match windows: used: a set of 5 variables has 2^5 places at which runs may stand; by counters,",
+        "a window can hold a match only with 5 events or more, and",
+        "1. a, b, c, d, e, in any order",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 9", "count, points, bundles, compressed: made from the matches"),
+        ("PATTERN SEQ(A a, B b) WHERE a.x < b.x", "match windows: not used: there is no window"),
+        ("PATTERN SEQ(A a, ~C c, B b) WHERE c.x > 1 AND c.x > a.x WITHIN 9", "c (C AND c.x > 1)"),
+        ("PATTERN SEQ(A+ a[], B b) WHERE a[1].x > 5 WITHIN 9", "events that come to it: a (A); b (B)"),
+        ("PATTERN SEQ(ANY a, B b) WHERE a.x > 5 WITHIN 9", "events that come to it: a (ANY AND a.x > 5); b (B)"),
+        ("PATTERN SEQ(A a, ~B b) WITHIN 5 EVENTS", "events that come to it: all"),
+    ],
+)
+def test_explain_tells_why(text: str, said: str) -> None:
+    assert any(said in line for line in engine_lines(text))
+
+
+def test_explain_tells_each_source() -> None:
+    said = explain(acep.parse("FROM (PATTERN SEQ(A a, B b) WITHIN 5) AS T PATTERN SEQ(T x, T y) WITHIN 50"))
+    engines = [line.strip() for line in said.splitlines() if "engine:" in line]
+    assert [line.split(":")[1].split(",")[0] for line in engines] == [" merged", " reference"]
+    late = explain(acep.parse("FROM (PATTERN SEQ(A a, ~B b) WITHIN 5) AS T PATTERN SEQ(T x, T y) WITHIN 50"))
+    assert late.count("engine: reference") == 2
+
+
+def test_explain_where_there_is_no_core() -> None:
+    assert engine_lines(f"{SET} WITHIN 9", missing="it is gone") == [
+        "engine: reference, which runs every query: it is gone"
+    ]
+
+
+# What is found -----------------------------------------------------------------------------------
+
+
+def wherever_possible(plan: Any, engine: str = "nodes") -> Worth:  # noqa: ARG001 - as `worth`
+    """Match windows before every engine that can stand behind them."""
+    return Worth(reason_against(plan) is None and necessary(plan) is not None, "a test wants it")
+
+
+def answer(table: pa.Table, query: acep.Query, output: str, stream: dict[str, Any]) -> Any:
+    """What is found, as something that can be compared."""
+    found = acep.match(table, query, output=output, engine="native", **stream)
+    if output == "matches":
+        return [(m.key, m.start, m.end, m.error, m.bindings, m.bundle) for m in found]
+    return sorted(str(m) for m in found) if output == "compressed" else found
+
+
+@pytest.mark.skipif(compiled.why_not() is not None, reason="there is no native core")
+def test_match_windows_never_change_what_is_found(cases: Callable[[int], int], monkeypatch: pytest.MonkeyPatch) -> None:
+    windowed = 0
+    for seed in range(cases(400)):
+        case = random_case(seed)
+        table, query = case.table(), case.query()
+        try:
+            wanted = [answer(table, query, output, case.stream) for output in OUTPUTS]
+        except acep.EngineError:  # not for the native core
+            continue
+        with monkeypatch.context() as patch:
+            patch.setattr(choice, "worth", wherever_possible)
+            matcher = acep.Matcher(query, engine="native", **case.stream)
+            matcher.push(to_table(table).slice(0, 0))
+            assert matcher._stream is not None
+            windowed += any(name.startswith(WINDOWS) for name in matcher._stream._natives.engines)
+            assert [answer(table, query, output, case.stream) for output in OUTPUTS] == wanted, case.paste()
+    assert windowed > cases(400) // 20
+
+
+@pytest.mark.skipif(compiled.why_not() is not None, reason="there is no native core")
+@pytest.mark.parametrize("more", ["", " AND a.x < b.x"])
+def test_a_snapshot_behind_match_windows(more: str) -> None:
+    types = [("ABCDE" * 3 + "XYZ")[i * 7 % 18] for i in range(400)]
+    rows = pa.table(
+        {"ts": range(400), "type": types, "k": [i % 2 for i in range(400)], "x": [i % 5 for i in range(400)]}
+    )
+    query = acep.parse(f"{SET} WHERE [k]{more} WITHIN 14")
+    whole = list(acep.match(rows, query, engine="reference"))
+    assert whole
+    matcher, found = acep.Matcher(query), []
+    for at in range(0, 400, 37):
+        found += list(matcher.push(rows.slice(at, 37)))
+        assert matcher._stream is not None
+        (engine,) = matcher._stream._natives.engines
+        assert engine.startswith(WINDOWS)
+        data = matcher.snapshot()
+        matcher = acep.Matcher(query)
+        matcher.restore(data)
+    found += list(matcher.finish())
+    told = [sorted((m.end, sorted(m.bindings.items()), m.error) for m in one) for one in (whole, found)]
+    assert told[0] == told[1]
