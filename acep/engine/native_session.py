@@ -28,6 +28,7 @@ __all__ = ["NativeSession"]
 
 FEW = 10_000
 NEGATIVE_ZERO = np.iinfo(np.int64).min  # as the bits of a double
+LATEST = 2**63 - 1  # the latest time there is
 
 Ints = npt.NDArray[np.int64]
 Words = tuple[Ints, npt.NDArray[np.uint8] | None]
@@ -87,7 +88,7 @@ class NativeSession:
     def advance(self, clock: int) -> None:
         """No event with ``ts <= clock`` will come any more."""
         if self.clock is None or clock >= self.clock:
-            self.clock = clock + 1
+            self.clock = min(clock + 1, LATEST)
             self._session.advance(self.clock)
 
     def finish(self) -> None:

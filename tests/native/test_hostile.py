@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from random import Random
 from typing import Any
 
@@ -53,9 +55,9 @@ def stream(rng: Random, size: int, first: int = 0) -> Batch:
 class Spoilt(NativeSession):
     """A session that gives the core tables with some words changed."""
 
-    def __init__(self, one: Plan, rng: Random, times: int) -> None:
+    def __init__(self, one: Plan, rng: Random, times: int, engine: str = "nodes") -> None:
         self.rng, self.times = rng, times
-        super().__init__([one], ["nodes"])
+        super().__init__([one], [engine])
 
     def _arrays(self, table: PlanTables) -> dict[str, Any]:
         arrays = super()._arrays(table)
@@ -127,6 +129,124 @@ def test_states_that_make_no_sense_are_refused_or_run(text: str, cases: Any) -> 
             refused += 1
     assert refused
     assert ran
+
+
+PLAIN = "PATTERN SEQ(A a, B+ b[], C c) WHERE skip_till_any_match { [k] } WITHIN 9"
+KINDS = ("nodes", "merged", "count", "ends", "points", "bundles", "compressed")
+ENGINES = (*KINDS, *(f"windows+{kind}" for kind in KINDS))
+
+
+def emptied(session: NativeSession, engine: str) -> None:
+    """Takes all that an engine has to give."""
+    kind = engine.removeprefix("windows+")
+    session.take(0)
+    if kind == "compressed":
+        one = session.take_compressed(0)
+        one.count()
+        one.sample(3, 1)
+        one.cursor().next(50)
+    elif kind not in ("nodes", "merged"):
+        session.take_counts(0, last=True)
+        session.total(0)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_tables_that_make_no_sense_are_refused_or_run_by_every_engine(engine: str, cases: Any) -> None:
+    refused = ran = 0
+    for seed in range(cases(200)):
+        rng = Random(seed)
+        try:
+            session = Spoilt(plan(PLAIN, rng.randrange(3)), rng, rng.choice((1, 1, 2, 5)), engine)
+            ran += 1
+            session.push(stream(rng, 40))
+            session.finish()
+            emptied(session, engine)
+        except REFUSED:
+            refused += 1
+    assert refused
+    assert ran
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_states_that_make_no_sense_are_refused_or_run_by_every_engine(engine: str, cases: Any) -> None:
+    refused = ran = 0
+    for seed in range(cases(200)):
+        rng = Random(seed)
+        one = plan(PLAIN, rng.randrange(3))
+        session = NativeSession([one], [engine])
+        session.push(stream(rng, 40))
+        state = bytearray(session._session.dump())
+        for _ in range(rng.choice((1, 1, 2, 8))):
+            at = 8 * rng.randrange(len(state) // 8)
+            if rng.random() < 0.6:
+                state[at : at + 8] = int(rng.choice(ODD)).to_bytes(8, "little", signed=True)
+            else:
+                state[at + rng.randrange(8)] = rng.randrange(256)
+        if rng.random() < 0.1:
+            del state[rng.randrange(len(state)) :]
+        other = NativeSession([one], [engine])
+        try:
+            other._session.load(bytes(state))
+            ran += 1
+            other.push(stream(rng, 40, 60))
+            other.finish()
+            emptied(other, engine)
+        except REFUSED:
+            refused += 1
+    assert refused
+    assert ran
+
+
+def calls(session: NativeSession, engine: str, rng: Random) -> tuple[Callable[[], object], ...]:
+    """Calls with arrays and numbers that may be anything."""
+    core, odd = session._session, rng.choice(ODD)
+    n = rng.choice((0, 1, 5, 40))
+
+    def some(*of: int) -> Any:
+        return np.array([rng.choice(of) for _ in range(n)], np.int64)
+
+    ts = np.sort(some(odd, *range(60)))
+    columns = [(some(*ODD), None) for _ in session._shared.columns]
+    types, valid = some(*range(6)), some(0, 1, 255).astype(np.uint8)
+    return (
+        lambda: core.push(ts, types, valid, some(*ODD), columns),
+        lambda: core.push(ts, types, None, None, columns),
+        lambda: core.push(ts[::-1].copy(), types, None, ts, columns),
+        lambda: session.push(stream(rng, 40, 100)),
+        lambda: session.advance(odd),
+        lambda: core.advance(odd),
+        lambda: core.take(odd),
+        lambda: core.take_counts(odd, True),
+        lambda: core.set_lazy(0, True),
+        lambda: core.more(0, 5),
+        lambda: core.take_compressed(0, False),
+        session.finish,
+        lambda: emptied(session, engine),
+        lambda: core.load(core.dump()),
+    )
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_any_calls_in_any_order_are_refused_or_run(engine: str, cases: Any) -> None:
+    """Times that go back or are as extreme as can be, calls that come too early, too late or twice."""
+    ran = 0
+    for seed in range(cases(200)):
+        rng = Random(seed)
+        session = NativeSession([plan(PLAIN, rng.randrange(3))], [engine])
+        for _ in range(rng.randrange(2, 12)):
+            with suppress(*REFUSED):
+                rng.choice(calls(session, engine, rng))()
+                ran += 1
+    assert ran
+
+
+@pytest.mark.parametrize("clock", [2**63 - 2, 2**63 - 1, 2**63])
+def test_time_may_pass_to_its_end(clock: int) -> None:
+    session = NativeSession([plan(QUERIES[0], 0)], ["nodes"])
+    session.push(stream(Random(1), 40))
+    session.advance(clock)
+    assert session.clock == 2**63 - 1
+    session.finish()
 
 
 def test_columns_that_do_not_fit_are_refused() -> None:
