@@ -214,7 +214,10 @@ def in_order(found: Sequence[Found]) -> Sequence[Found]:
 
 
 def together(parts: Sequence[Sequence[Found]]) -> Sequence[Found]:
-    """What one plan gave at several times, in the order of the output."""
+    """What one plan gave at several times, each in the order of the output, in that order."""
+    filled = [part for part in parts if len(part)]
+    if len(filled) == 1:
+        return filled[0]
     columns = [part for part in parts if isinstance(part, FoundColumns)]
     if columns and all(isinstance(part, FoundColumns) or not len(part) for part in parts):
         return ordered(concatenate(columns))

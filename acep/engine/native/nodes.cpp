@@ -131,7 +131,9 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
         alive = living == list.size();
     }
     if (list.empty()) return;
-    const bool simple = alive && tables_.budget == 0 && !tables_.contiguous();
+    // Under contiguity without errors all nodes of a list bound the same event last.
+    const bool adjacent = !tables_.contiguous() || event.position - list.positions()[list.head] == 1;
+    const bool simple = alive && tables_.budget == 0 && adjacent;
     if (!simple) {
         all_.clear();
         for (uint32_t i = list.head; i < list.end; ++i) {
@@ -145,6 +147,7 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
         const int64_t rest = tables_.states[arc->target].rest;
         const bool decides = turn.blocks && arc->blocking;
         work_.touches += static_cast<int64_t>(many);
+        if (simple && cost(*arc, 0) + rest > 0 && !decides) continue;
         size_t at = 0;
         while (at < many) {
             size_t count = 0;
@@ -202,23 +205,19 @@ void NodeEngine::load(const Source& source, NodeList& list, uint32_t slots, cons
     static constexpr int64_t truth[2] = {0, 1};
     if (source.from == From::event) {
         const Column& c = event.batch->columns[static_cast<size_t>(source.a)];
-        leaves_.push_back({c.values + event.row, c.valid == nullptr ? nullptr : c.valid + event.row, 0});
+        leaves_[leaf] = {c.values + event.row, c.valid == nullptr ? nullptr : c.valid + event.row, 0};
         return;
     }
     if (source.from == From::one) {
         bool null = source.a >= 0 && event.batch->columns[static_cast<size_t>(source.a)].null(event.row);
-        leaves_.push_back({truth + (null ? 0 : 1), nullptr, 0});
+        leaves_[leaf] = {truth + (null ? 0 : 1), nullptr, 0};
         return;
     }
     const auto a = static_cast<uint32_t>(source.a);
     const int64_t* held = list.slot(a);
     if (source.from == From::slot && list.plain && contiguous_rows_) {
-        leaves_.push_back({held + rows_[0], nullptr, 1});
+        leaves_[leaf] = {held + rows_[0], nullptr, 1};
         return;
-    }
-    if (words_.size() < (leaf + 1) * block_rows) {
-        // Earlier leaves point into these: they are laid out before any is loaded.
-        throw std::logic_error("leaves");
     }
     int64_t* words = words_.data() + leaf * block_rows;
     uint8_t* valid = valid_.data() + leaf * block_rows;
@@ -267,7 +266,15 @@ void NodeEngine::load(const Source& source, NodeList& list, uint32_t slots, cons
         default:
             for (size_t i = 0; i < count; ++i) words[i] = held[rows_[i]];
     }
-    leaves_.push_back({words, whole ? nullptr : valid, 1});
+    leaves_[leaf] = {words, whole ? nullptr : valid, 1};
+}
+
+// Leaves point into these: they are laid out before any is loaded.
+void NodeEngine::room_for(size_t leaves) {
+    if (leaves <= leaves_.size()) return;
+    leaves_.resize(leaves);
+    words_.resize(leaves * block_rows);
+    valid_.resize(leaves * block_rows);
 }
 
 size_t NodeEngine::passing(const std::vector<Check>& checks, NodeList& list, uint32_t slots, const Event& event, size_t count) {
@@ -286,11 +293,7 @@ size_t NodeEngine::passing(const std::vector<Check>& checks, NodeList& list, uin
         } else {
             drops_ = false;
             if (!list.plain) std::fill(dropped_, dropped_ + count, uint8_t{0});
-            if (words_.size() < check.sources.size() * block_rows) {
-                words_.resize(check.sources.size() * block_rows);
-                valid_.resize(check.sources.size() * block_rows);
-            }
-            leaves_.clear();
+            room_for(check.sources.size());
             for (size_t k = 0; k < check.sources.size(); ++k) load(check.sources[k], list, slots, event, count, k);
             front_.programs()[check.program].test(leaves_.data(), count, front_.texts, scratch_, pass_);
             if (drops_) {
@@ -327,10 +330,7 @@ bool NodeEngine::all_frames(const Check& check, NodeList& list, uint32_t slots, 
         combinations *= loops_[l].size();
     }
     const size_t leaves = check.sources.size();
-    if (words_.size() < leaves * block_rows) {
-        words_.resize(leaves * block_rows);
-        valid_.resize(leaves * block_rows);
-    }
+    room_for(leaves);
     // Sources that are not frames are the same for all: loaded as a block of one row.
     const uint32_t first = rows_[0];
     const bool contiguous = contiguous_rows_;
@@ -338,13 +338,12 @@ bool NodeEngine::all_frames(const Check& check, NodeList& list, uint32_t slots, 
     contiguous_rows_ = false;
     drops_ = false;
     dropped_[0] = 0;
-    leaves_.clear();
     for (size_t k = 0; k < leaves; ++k) {
         if (check.sources[k].from == From::frame) {
-            leaves_.push_back({words_.data() + k * block_rows, valid_.data() + k * block_rows, 1});
+            leaves_[k] = {words_.data() + k * block_rows, valid_.data() + k * block_rows, 1};
         } else {
             load(check.sources[k], list, slots, event, 1, k);
-            leaves_.back().stride = 0;
+            leaves_[k].stride = 0;
         }
     }
     rows_[0] = first;
@@ -512,13 +511,9 @@ void NodeEngine::put(const Put& p, NodeList& from, uint32_t row, uint32_t old, N
                 contiguous_rows_ = false;
                 drops_ = false;
                 const uint8_t dropped = dropped_[0];
-                if (words_.empty()) {
-                    words_.resize(block_rows);
-                    valid_.resize(block_rows);
-                }
-                leaves_.clear();
+                room_for(1);
                 load(s, from, old, event, 1, 0);
-                const Leaf& leaf = leaves_.back();
+                const Leaf& leaf = leaves_[0];
                 word = leaf.values[0];
                 has = drops_ ? unbound : leaf.valid != nullptr && leaf.valid[0] == 0 ? null : value;
                 rows_[0] = first;

@@ -68,6 +68,7 @@ private:
     // Of rows_[0 .. count) in `list` those that pass the checks stay; `base` + i is row i where they are contiguous.
     size_t passing(const std::vector<Check>& checks, NodeList& list, uint32_t slots, const Event& event, size_t count);
     void load(const Source& source, NodeList& list, uint32_t slots, const Event& event, size_t count, size_t leaf);
+    void room_for(size_t leaves);
     bool all_frames(const Check& check, NodeList& list, uint32_t slots, const Event& event, uint32_t row);
     void make(const Arc& arc, NodeList& list, uint32_t row, const Event& event, int32_t error);
     void put(const Put& p, NodeList& from, uint32_t row, uint32_t before, NodeList& to, uint32_t made, uint32_t after,
