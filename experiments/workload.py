@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 import acep
+from acep.engine.batches import Batches
 from experiments.backtrack import backtrack
 from experiments.native import ENGINES, runs_natively
 from experiments.stock import StockQuery
@@ -57,7 +58,7 @@ class Done:
 
 
 def run(workload: Workload, table: pa.Table, engine: str) -> Done:
-    """Match all queries of a workload on a table; matches become an Arrow table.
+    """Match all queries of a workload on a table; matches become an Arrow table, or record batches.
 
     ``engine``: one of acep's, one of the native core's by its name (:data:`experiments.native.ENGINES`; matches stay
     columns of numbers), or ``backtrack``. Raises what :func:`acep.match` raises, and :class:`ValueError` where the
@@ -75,8 +76,11 @@ def run(workload: Workload, table: pa.Table, engine: str) -> Done:
     told = True
     for text in workload.queries:
         result: Any = acep.match(table, acep.parse(text), output=workload.output, engine=engine)
-        # Matches may be enumerated only when they are looked at: here they are all made, as a table.
-        matches += result if isinstance(result, int) else result.to_arrow().num_rows
+        # Matches may be enumerated only when they are looked at: here they are all made, as a table or batch by batch.
+        if isinstance(result, Batches):
+            matches += sum(batch.num_rows for batch in result)
+        else:
+            matches += result if isinstance(result, int) else result.to_arrow().num_rows
         report: acep.Report | None = getattr(result, "report", None)
         told = told and report is not None
         if report is not None:

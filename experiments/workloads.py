@@ -85,9 +85,9 @@ def _main() -> Iterable[Workload]:
         counted=_next("ABC", 10_000, "key"),
         small=3_000,
     )
-    for output in ("matches", "count"):
+    for output in ("batches", "count"):
         yield Workload(
-            "w2-any" if output == "matches" else "w2-count",
+            "w2-any" if output == "batches" else "w2-count",
             f"{w2}, skip till any match" + (", counted" if output == "count" else ""),
             streams.letters,
             (sequence("ABC", 10_000, key="key"),),
@@ -95,9 +95,9 @@ def _main() -> Iterable[Workload]:
             counted=_any("ABC", 10_000, "key"),
             small=3_000,
         )
-    for output, within in (("matches", 100), ("count", 100), ("count", 1_000), ("count", 10_000)):
+    for output, within in (("batches", 100), ("count", 100), ("count", 1_000), ("count", 10_000)):
         yield Workload(
-            "w3-any" if output == "matches" else f"w3-count-{within}",
+            "w3-any" if output == "batches" else f"w3-count-{within}",
             f"SEQ(A,B,C,D), no key, skip till any match, within {within:,} ticks"
             + (", counted" if output == "count" else ""),
             streams.letters,

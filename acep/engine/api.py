@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from acep.budget import Budget, tolerant
+from acep.engine.batches import Batches, blocks_of
 from acep.engine.compiled import chosen, warn_if_missing
 from acep.engine.compressed import Compressed
 from acep.engine.found import Counts, Found
@@ -53,8 +54,10 @@ def match(
     ``unit`` is the length of a tick of an integer ``ts``. ``output``: ``"matches"`` (a :class:`Matches`), ``"points"``
     (the list of :meth:`Matches.points`), ``"bundles"`` (that of :meth:`Matches.bundles`), ``"count"`` (an int), or
     ``"compressed"`` (a :class:`Compressed`). Where no predicate ties events together, all but the first are found
-    without making a match. ``engine``: ``"native"`` or ``"reference"``, or ``"auto"``, which takes the native core
-    where it is there and can run the query (where it is not there, a warning says so once).
+    without making a match. With ``"batches"`` the matches come as Arrow record batches that are made one by one
+    (:class:`acep.engine.batches.Batches`): the fastest way to read very many of them, in bounded memory where each
+    match is decided by its last event. ``engine``: ``"native"`` or ``"reference"``, or ``"auto"``, which takes the
+    native core where it is there and can run the query (where it is not there, a warning says so once).
 
     Raises :class:`QueryError`, :class:`DataError` or :class:`EngineError`.
 
@@ -63,10 +66,13 @@ def match(
     >>> [(m.bindings, m.error) for m in acep.match(rows, acep.regex("a(b|c)db", within=5, errors=1))]
     [({'b': (4,), 'c': (0,), 'd': (1,)}, 1)]
     """
-    if not isinstance(output, str) or output not in OUTPUTS:
-        raise QueryError(f"unknown output {output!r}", hint=suggest(str(output), OUTPUTS))
+    known = (*OUTPUTS, "batches")
+    if not isinstance(output, str) or output not in known:
+        raise QueryError(f"unknown output {output!r}", hint=suggest(str(output), known))
     matcher = Matcher(query, budget=budget, ts=ts, type=type, seq=seq, id=id, unit=unit, engine=engine)
     table = to_table(events)
+    if output == "batches":
+        return matcher._batches(table)
     if output != "matches" and (summary := matcher._summary(table, output)) is not None:
         return summary
     found = together([matcher._push(table), matcher._end()])
@@ -220,6 +226,17 @@ class Matcher:
         if output == "points":
             return points_of(groups_of_counts(counted, "end"), self._plan.keys, self._schema)
         return bundles_of(groups_of_counts(counted, "bundle"), self._plan.keys, self._schema)
+
+    def _batches(self, table: pa.Table) -> Batches:
+        if not table.num_columns and not table.num_rows:
+            return Batches(iter(()), self._matches([]), fractional=False)
+        self._prepare(table.schema)
+        plan, schema = self._plan, self._schema
+        assert plan is not None
+        assert schema is not None
+        batch = batch_of(table, schema, plan.columns)
+        blocks = blocks_of(plan, self._engine, batch)
+        return Batches(blocks, self._matches([]), fractional=plan.automaton.costs.scale != 1)
 
     def _end(self) -> Sequence[Found]:
         started = time.perf_counter()

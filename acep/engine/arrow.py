@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,10 @@ from acep.engine.times import time_type
 from acep.pattern.expressions import Value
 from acep.plan.schema import Kind, Schema
 
-__all__ = ["column_array", "groups_table", "matches_table", "parts", "without_maps"]
+__all__ = ["column_array", "groups_table", "matches_table", "parts", "record_batch", "without_maps"]
 
 PART = 1 << 22
+CACHED = 1 << 15  # matches
 INT32 = 2**31 - 1
 
 TYPES = {
@@ -54,10 +56,13 @@ def matches_table(matches: Matches) -> pa.Table:
     """
     found = matches.found
     if isinstance(found, FoundColumns):
-        fractional = bool((found.error % found.scale).any())
+        fractional = found.scale != 1 and bool((found.error % found.scale).any())
     else:
         fractional = any(one.error != int(one.error) for one in found)
-    tables = [_table(part, matches, fractional) for part in parts(found, PART)]
+    most = PART
+    if isinstance(found, FoundColumns) and found.shape is not None:
+        most = CACHED * max(len(found.shape), 1)
+    tables = [pa.Table.from_batches([record_batch(part, matches, fractional)]) for part in parts(found, most)]
     return tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="default")
 
 
@@ -79,14 +84,17 @@ def parts(found: Sequence[Found], most: int) -> Iterator[Sequence[Found]]:
         yield found
 
 
-def _table(found: Sequence[Found], matches: Matches, fractional: bool) -> pa.Table:
+def record_batch(found: Sequence[Found], matches: Matches, fractional: bool) -> pa.RecordBatch:
+    """Some of the matches of a query as a record batch; ``fractional``: with errors as float64."""
     schema, times = matches.schema, ("start", "end", "bundle")
     keys: Sequence[list[Value] | Column]
     values: Sequence[list[Value] | Column]
     if isinstance(found, FoundColumns):
         keys, values = found.keys, found.values
         ticks = {name: pa.array(getattr(found, name)) for name in times}
-        errors: Any = found.error / found.scale if fractional else found.error // found.scale
+        errors: Any = found.error
+        if fractional or found.scale != 1:
+            errors = found.error / found.scale if fractional else found.error // found.scale
         bindings = _bindings_of_columns(found, schema)
     else:
         keys = [[one.key[i] for one in found] for i in range(len(matches.keys))]
@@ -94,7 +102,7 @@ def _table(found: Sequence[Found], matches: Matches, fractional: bool) -> pa.Tab
         ticks = {name: pa.array([getattr(one, name) for one in found], pa.int64()) for name in times}
         errors = [whole(one.error) for one in found]
         bindings = _bindings_column(found, schema)
-    kinds = [schema.kind(key) for key in matches.keys]
+    kinds = [schema.kind(key) or (Kind.STRING if key == schema.type else None) for key in matches.keys]
     fields = [_values_column(v, kind, schema, key) for v, kind, key in zip(keys, kinds, matches.keys, strict=True)]
     columns: dict[str, pa.Array] = {
         "key": _struct(fields, matches.keys, len(found)),
@@ -108,7 +116,7 @@ def _table(found: Sequence[Found], matches: Matches, fractional: bool) -> pa.Tab
         given = matches.return_kinds or (None,) * len(matches.returns)
         fields = [_values_column(v, kind, schema, schema.ts) for v, kind in zip(values, given, strict=True)]
         columns["values"] = pa.StructArray.from_arrays(fields, names=list(matches.returns))
-    return pa.table(columns)
+    return pa.RecordBatch.from_pydict(columns)
 
 
 def without_maps(table: pa.Table) -> pa.Table:
@@ -203,6 +211,16 @@ def _error_column(errors: list[int | float]) -> pa.Array:
 
 def _bindings_of_columns(found: FoundColumns, schema: Schema) -> pa.Array:
     found = found.by_variable()
+    items = pa.array(found.ids if len(found.ids) else [], _id_type(schema))
+    if found.shape is not None:
+        rows = len(found)
+        if rows <= CACHED:
+            outer, names, inner = _uniform_cached(found.variables, found.shape, CACHED)
+        else:
+            outer, names, inner = _uniform(found.variables, found.shape, rows)
+        held = len(set(found.shape)) * rows
+        lists = pa.ListArray.from_arrays(inner[: held + 1], items)
+        return pa.MapArray.from_arrays(outer[: rows + 1], names[:held], lists)
     codes = found.vars
     begins = np.zeros(len(codes) + 1, bool)
     begins[found.offsets] = True
@@ -210,10 +228,22 @@ def _bindings_of_columns(found: FoundColumns, schema: Schema) -> pa.Array:
     begins[1:-1] |= codes[1:] != codes[:-1]
     runs = np.flatnonzero(begins[:-1])
     before = np.concatenate([[0], np.cumsum(begins[:-1])])
-    items = pa.array(found.ids if len(found.ids) else [], _id_type(schema))
     names = pa.array(found.variables, pa.string()).take(pa.array(codes[runs]))
     lists = pa.ListArray.from_arrays(_int32(np.append(runs, len(codes))), items)
     return pa.MapArray.from_arrays(_int32(before[found.offsets]), names, lists)
+
+
+def _uniform(variables: tuple[str, ...], shape: tuple[int, ...], rows: int) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """What is the same in all matches that bind the variables of ``shape`` in this order, for so many of them: where
+    their maps begin, the names of the variables, and where their lists of ids begin."""
+    distinct, counts = np.unique(shape, return_counts=True)
+    outer = _int32(np.arange(rows + 1) * len(distinct))
+    names = pa.array(variables, pa.string()).take(pa.array(np.tile(distinct, rows)))
+    begins = np.arange(rows)[:, None] * len(shape) + (np.cumsum(counts) - counts)
+    return outer, names, _int32(np.append(begins.reshape(-1), rows * len(shape)))
+
+
+_uniform_cached = lru_cache(maxsize=16)(_uniform)
 
 
 def _bindings_column(found: Sequence[Found], schema: Schema) -> pa.Array:

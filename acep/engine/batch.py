@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -38,7 +38,7 @@ class Column:
     def __len__(self) -> int:
         return len(self.values)
 
-    def at(self, rows: npt.NDArray[np.intp]) -> Column:
+    def at(self, rows: npt.NDArray[np.intp] | slice) -> Column:
         """The values of some rows."""
         valid = None if self.valid is None else self.valid[rows]
         return replace(self, values=self.values[rows], valid=valid)
@@ -94,6 +94,30 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.ts)
+
+    def cuts(self, most: int) -> Iterator[slice]:
+        """The rows of parts of ``most`` events, or of more where the next one has the same time."""
+        stop = 0
+        while stop < len(self):
+            begin, stop = stop, min(stop + most, len(self))
+            stop = int(np.searchsorted(self.ts, self.ts[stop - 1], "right"))
+            yield slice(begin, stop)
+
+    def parts(self, most: int) -> Iterator[Batch]:
+        """The parts themselves.
+
+        >>> whole = Batch(np.array([1, 2, 2, 3]), None, None, {})
+        >>> [part.ts.tolist() for part in whole.parts(2)]
+        [[1, 2, 2], [3]]
+        """
+        for rows in self.cuts(most):
+            yield Batch(
+                ts=self.ts[rows],
+                types=None if self.types is None else self.types.at(rows),
+                ids=None if self.ids is None else self.ids[rows],
+                columns={name: column.at(rows) for name, column in self.columns.items()},
+                order=None if self.order is None else self.order[rows],
+            )
 
     @cached_property
     def events(self) -> Events:

@@ -32,7 +32,8 @@ class FoundColumns(Sequence[Found]):
     ``keys``: a column of n for each partition attribute. ``offsets``: (n + 1,) int64 from 0 to m; the events of match
     i are ``offsets[i]`` to ``offsets[i + 1]`` of ``ids`` ((m,) int64, or texts as objects) and ``vars`` ((m,) uint16,
     places in ``variables``), in stream order. ``variables``: those of the plan, in the order of the pattern.
-    ``values``: a column of n for each value of RETURN.
+    ``values``: a column of n for each value of RETURN. ``shape``: what ``vars`` has of each match, where that is known
+    to be the same of all. ``in_order``: whether the matches are known to be in the order of the output.
 
     >>> zero = np.array([0])
     >>> trail = {"offsets": np.array([0, 2]), "ids": np.array([7, 9]), "vars": np.array([1, 0], np.uint16)}
@@ -51,6 +52,8 @@ class FoundColumns(Sequence[Found]):
     vars: npt.NDArray[np.uint16]
     variables: tuple[str, ...]
     values: tuple[Column, ...] = ()
+    shape: tuple[int, ...] | None = None
+    in_order: bool = False
 
     def __len__(self) -> int:
         return len(self.start)
@@ -89,6 +92,12 @@ class FoundColumns(Sequence[Found]):
 
     def by_variable(self) -> FoundColumns:
         """The same with the events of each match in the order of their variables, those of one in stream order."""
+        if self.shape is not None:
+            places = sorted(range(len(self.shape)), key=self.shape.__getitem__)
+            if places == [*range(len(places))]:
+                return self
+            ids, codes = (c.reshape(-1, len(places))[:, places].reshape(-1) for c in (self.ids, self.vars))
+            return replace(self, ids=ids, vars=codes, shape=tuple(sorted(self.shape)))
         codes = self.vars
         falls = codes[1:] < codes[:-1]
         inner = self.offsets[1:-1]
@@ -116,6 +125,7 @@ class FoundColumns(Sequence[Found]):
             ids=ids,
             vars=codes,
             values=tuple(c.at(rows) for c in self.values),
+            in_order=self.in_order and isinstance(rows, slice),
         )
 
     def _records(self, begin: int, stop: int) -> Iterator[Found]:
@@ -225,7 +235,7 @@ def _joined(columns: Sequence[Column]) -> Column:
 
 def ordered(found: FoundColumns) -> FoundColumns:
     """The matches in the order of the output: as :func:`acep.engine.found.output_order`, equal ones as they come."""
-    places = _places(found)
+    places = None if found.in_order else _places(found)
     return found if places is None else found.take(places)
 
 

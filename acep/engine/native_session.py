@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from acep.engine import _native
 from acep.engine.batch import Batch, Column, column_of_values
 from acep.engine.counted import Counted
 from acep.engine.found import Counts
-from acep.engine.found_columns import FoundColumns
+from acep.engine.found_columns import FoundColumns, ordered
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 from acep.plan.choice import WINDOWS
@@ -29,9 +29,12 @@ __all__ = ["NativeSession"]
 FEW = 10_000
 NEGATIVE_ZERO = np.iinfo(np.int64).min  # as the bits of a double
 LATEST = 2**63 - 1  # the latest time there is
+PART = 4096  # events between two looks at what they decided
 
 Ints = npt.NDArray[np.int64]
 Words = tuple[Ints, npt.NDArray[np.uint8] | None]
+Types = Ints | tuple[npt.NDArray[np.signedinteger[Any]], Ints] | None
+Pushed = tuple[Ints, Types, npt.NDArray[np.uint8] | None, Ints | int | None, list[Words]]  # as the core takes a batch
 
 
 class NativeSession:
@@ -68,9 +71,25 @@ class NativeSession:
 
     def push(self, batch: Batch) -> None:
         """Events in stream order; what they decide is read by :meth:`take`."""
-        ids = batch.ids
+        if len(batch):
+            self._session.push(*self._words(batch))
+
+    def blocks(self, batch: Batch, most: int) -> Iterator[FoundColumns]:
+        """As :meth:`push` and :meth:`take` of the first plan, which the merged engine runs, in bounded memory: about
+        ``most`` matches at a time, in the order of the output. Between two blocks there may be no other call."""
         if not len(batch):
             return
+        words = self._words(batch)
+        self._session.set_lazy(0, True)
+        for rows in batch.cuts(PART):  # matches of one time are sorted together
+            self._session.push(*_rows(words, rows))
+            while self._session.block(0, most, isinstance(batch.ids, list)):  # texts have an order of their own
+                yield ordered(self.take(0))
+        self._session.set_lazy(0, False)
+
+    def _words(self, batch: Batch) -> Pushed:
+        """A batch as the core takes it."""
+        ids = batch.ids
         self._release()  # what was found before has been taken
         self.clock = int(batch.ts[-1])
         if isinstance(ids, list):
@@ -83,7 +102,7 @@ class NativeSession:
             codes, valid = self._codes(batch.types), batch.types.valid
             types = (np.ascontiguousarray(batch.types.values), codes) if len(codes) else np.zeros(len(batch), np.int64)
         columns = [self._named(batch, name, derived) for name, derived in self._shared.columns.items()]
-        self._session.push(batch.ts, types, valid, ids.start if isinstance(ids, range) else ids, columns)
+        return batch.ts, types, valid, ids.start if isinstance(ids, range) else ids, columns
 
     def advance(self, clock: int) -> None:
         """No event with ``ts <= clock`` will come any more."""
@@ -104,7 +123,8 @@ class NativeSession:
         this = self.plans[plan]
         ids: Any = given["ids"]
         if self._names:
-            ids = np.concatenate([texts for _, texts, _ in self._names])[ids - self._names[0][0]]
+            texts = [texts for _, texts, _ in self._names]
+            ids = (texts[0] if len(texts) == 1 else np.concatenate(texts))[ids - self._names[0][0]]
         return FoundColumns(
             start=given["start"],
             end=given["end"],
@@ -117,6 +137,8 @@ class NativeSession:
             vars=given["vars"],
             variables=this.variables,
             values=self._returned(plan, given["values"], given["valid"]),
+            shape=None if given["shape"] is None else tuple(given["shape"].tolist()),
+            in_order=given["ordered"] and not self._names,
         )
 
     def take_compressed(self, plan: int) -> Any:
@@ -263,9 +285,27 @@ class NativeSession:
             return Column(kind, words.view(np.float64), valid)
         if kind is not Kind.STRING:
             return Column(kind, words, valid)
-        codes, places = np.unique(words, return_inverse=True)
+        begins = np.flatnonzero(np.append(True, words[1:] != words[:-1])[: len(words)])  # matches come key by key
+        codes, places = np.unique(words[begins], return_inverse=True)
+        places = np.repeat(places.astype(np.int64), np.diff(np.append(begins, len(words))))
         texts = [self._texts.text(int(code)) if self._texts.known(int(code)) else "" for code in codes]
-        return Column(kind, places.astype(np.int64), valid, texts)
+        return Column(kind, places, valid, texts)
+
+
+def _rows(words: Pushed, rows: slice) -> Pushed:
+    """A part of a batch."""
+    ts, types, valid, ids, columns = words
+    if isinstance(types, tuple):
+        types = types[0][rows], types[1]
+    elif types is not None:
+        types = types[rows]
+    return (
+        ts[rows],
+        types,
+        None if valid is None else valid[rows],
+        ids + int(rows.start) if isinstance(ids, int) else ids if ids is None else ids[rows],
+        [(values[rows], None if known is None else known[rows]) for values, known in columns],
+    )
 
 
 def _needs(plan: Plan, engine: str) -> dict[str, Ints]:

@@ -32,6 +32,10 @@ inline nanobind::dict taken(Output& o) {
     found["vars"] = array(std::move(o.vars));
     found["values"] = array(std::move(o.values));
     found["valid"] = array(std::move(o.valid));
+    found["ordered"] = o.ordered;
+    found["shape"] = o.uniform ? nanobind::cast<nanobind::object>(array(std::move(o.shape))) : nanobind::none();
+    o.ordered = o.uniform = false;
+    o.shape.clear();
     o.offsets = {0};
     return found;
 }

@@ -237,6 +237,11 @@ void bind_session(nb::module_& m) {
             nb::gil_scoped_release release;
             return found.more(most);
         }, nb::arg("engine"), nb::arg("most"))
+        .def("block", [](Held& self, size_t engine, size_t most, bool whole) {
+            MergedEngine& found = merged(self, engine);
+            nb::gil_scoped_release release;
+            return found.block(most, whole);
+        }, nb::arg("engine"), nb::arg("most"), nb::arg("whole"))
         .def("dump", [](const Held& self) {
             Writer out;
             self.session->dump(out);

@@ -71,7 +71,8 @@ MergedEngine::MergedEngine(Tables tables, Front& front, Partitions& partitions)
     : Engine(std::move(tables), front, partitions),
       merger_(tables_, front, partitions.width() == 0),
       writer_(partitions.width()),
-      cursor_(tables_.counted, partitions.width()) {}
+      cursor_(tables_.counted, partitions.width()),
+      walk_(tables_.counted, partitions.width()) {}
 
 void MergedEngine::event(uint32_t partition, const Event& event) {
     merger_.make_room(roots_, cursor_);
@@ -80,9 +81,43 @@ void MergedEngine::event(uint32_t partition, const Event& event) {
             roots_.push(root);
             return;
         }
-        cursor_.open(root, partitions_.key(partition));
-        work_.matches += static_cast<int64_t>(cursor_.next<true>(merger_.arena(), writer_, SIZE_MAX));
+        work_.matches += static_cast<int64_t>(give(root));
     });
+}
+
+// All matches of a root.
+size_t MergedEngine::give(const Root& root) {
+    const int64_t* key = partitions_.key(root.partition);
+    if (walk_.open(merger_.arena(), root, key)) return walk_.next(writer_, SIZE_MAX);
+    cursor_.open(root, key);
+    return cursor_.next<true>(merger_.arena(), writer_, SIZE_MAX);
+}
+
+size_t MergedEngine::block(size_t most, bool whole) {
+    size_t given = 0;
+    if (!cursor_.done()) {  // as `more` left it
+        given += cursor_.next<true>(merger_.arena(), writer_, SIZE_MAX);
+        roots_.drop();
+    }
+    while (given < most) {
+        if (!walk_.done()) {
+            given += walk_.next(writer_, whole ? SIZE_MAX : most - given);
+            continue;
+        }
+        if (roots_.empty()) break;
+        Root root = roots_[roots_.tail()];
+        roots_.drop();
+        const auto tied = [&] { return !roots_.empty() && roots_[roots_.tail()].ts == root.ts; };
+        if (!tied() && walk_.open(merger_.arena(), root, partitions_.key(root.partition))) continue;
+        given += give(root);
+        while (tied()) {
+            root = roots_[roots_.tail()];
+            roots_.drop();
+            given += give(root);
+        }
+    }
+    work_.matches += static_cast<int64_t>(given);
+    return given;
 }
 
 size_t MergedEngine::more(size_t most) {

@@ -9,6 +9,7 @@
 #include "automaton.hpp"
 #include "engine.hpp"
 #include "merged_cursor.hpp"
+#include "ordered_walk.hpp"
 
 namespace acep {
 
@@ -103,11 +104,17 @@ public:
     void set_lazy(bool lazy) { lazy_ = lazy; }
     // Enumerates up to so many matches of events that are past into the output; fewer only if there are no more.
     size_t more(size_t most);
+    // Likewise in the order of the output, where that needs no sorting; matches of one time that have to be sorted (with
+    // `whole` all of one time) are given at a go, be they more than `most`.
+    size_t block(size_t most, bool whole);
 
 private:
+    size_t give(const Root& root);
+
     Merger merger_;
     MatchWriter writer_;
     Cursor cursor_;
+    OrderedWalk walk_;
     Ring<Root> roots_;
     bool lazy_ = false;
 };

@@ -28,14 +28,27 @@ void MatchWriter::begin() {
     n_ = output_.start.size();
     items_ = output_.ids.size();
     if (output_.offsets.empty()) output_.offsets.push_back(0);
+    if (n_ == 0) output_.ordered = true;
 }
 
-void MatchWriter::make_room(size_t items) {
+void MatchWriter::shaped(const std::vector<uint16_t>& vars, bool first) {
+    if (first) {
+        output_.uniform = true;
+        output_.shape = vars;
+    } else {
+        output_.uniform = output_.uniform && output_.shape == vars;
+    }
+}
+
+void MatchWriter::shapeless() { output_.ordered = output_.uniform = false; }
+
+void MatchWriter::make_room(size_t matches, size_t items) {
     // Taken as a whole each time, the columns are begun at the size that they had then. Large ones grow by more: what is
     // not written to costs nothing, and pages touched for the first time cost most.
     auto larger = [](size_t size) { return size < (size_t{1} << 17) ? 2 * size : 8 * size; };
-    if (n_ + 1 >= output_.offsets.size()) {
-        const size_t wanted = n_ == 0 ? most_ : std::max<size_t>({256, larger(n_), output_.start.capacity()});
+    if (n_ + matches >= output_.offsets.size()) {
+        const size_t wanted = std::max<size_t>(
+            {n_ == 0 ? most_ : std::max<size_t>(256, larger(n_)), n_ + matches, output_.start.capacity()});
         output_.start.resize(wanted);
         output_.end.resize(wanted);
         output_.error.resize(wanted);

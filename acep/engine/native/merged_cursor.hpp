@@ -42,8 +42,12 @@ public:
 
 private:
     friend class Cursor;
+    friend class OrderedWalk;
     void begin();
-    void make_room(size_t items);
+    void make_room(size_t matches, size_t items);
+    // The matches written last bind these variables; `first`: there are no others.
+    void shaped(const std::vector<uint16_t>& vars, bool first);
+    void shapeless();
 
     Output output_;
     size_t width_;  // number of key columns
@@ -136,7 +140,7 @@ size_t Cursor::next(Arena_& arena, MatchWriter& writer, size_t most) {
         if (n + 1 >= o.offsets.size() || items + after + 1 > o.ids.size()) {
             writer.n_ = n;
             writer.items_ = items;
-            writer.make_room(after + 1);
+            writer.make_room(1, after + 1);
         }
         o.start[n] = start;
         o.end[n] = root_.ts;
@@ -212,6 +216,7 @@ size_t Cursor::next(Arena_& arena, MatchWriter& writer, size_t most) {
         }
     }
     at_ = at;
+    writer.shapeless();
     writer.n_ = n;
     writer.items_ = items;
     return most - left;

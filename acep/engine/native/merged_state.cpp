@@ -175,6 +175,7 @@ void Cursor::load(Reader& in, const Tables& tables, const Arena& arena, size_t p
 }
 
 void MergedEngine::dump(Writer& out) const {
+    if (!walk_.done()) throw std::logic_error("in the midst of matches");
     for (int64_t n : {work_.nodes, work_.touches, work_.matches}) out.number(n);
     merger_.dump(out);
     out.number(lazy_ ? 1 : 0);

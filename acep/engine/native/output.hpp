@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "pooled.hpp"
 
@@ -16,6 +17,10 @@ struct Output {
     Numbers<uint16_t> vars;
     Numbers<int64_t> values;   // n times the number of RETURN values
     Numbers<uint8_t> valid;    // as `values`
+
+    bool ordered = false;      // surely in the order of the output, as far as ids are concerned
+    bool uniform = false;      // all matches bind the same variables in the same order:
+    std::vector<uint16_t> shape;
 
     size_t size() const { return start.size(); }
 };

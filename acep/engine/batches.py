@@ -1,0 +1,92 @@
+"""Matches as record batches that are made when they are asked for, in bounded memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from acep.engine.arrow import parts, record_batch
+from acep.engine.batch import Batch
+from acep.engine.compiled import chosen
+from acep.engine.found import Counts, Found
+from acep.engine.matches import Matches, Report
+from acep.engine.stream import Stream, together
+from acep.plan.choice import decides_at_once
+from acep.plan.compile import Plan
+
+__all__ = ["ROWS", "Batches", "blocks_of"]
+
+ROWS = 1 << 14
+"""About how many matches a batch has at most."""
+EVENTS = 4096
+
+Blocks = Iterator[tuple[Sequence[Found], Counts]]
+
+
+class Batches(Iterator[pa.RecordBatch]):
+    """The matches of one query, batch by batch, in the order of the output; they can be read once.
+
+    ``schema`` is that of every batch: the columns of :meth:`Matches.to_arrow`, with ``error`` as float64 where weights
+    are fractional. ``report`` says what the run has done so far. Whatever reads Arrow streams can read this object
+    (``pyarrow.RecordBatchReader.from_stream``, polars, DuckDB). A batch that is dropped gives its memory to a later
+    one.
+
+    >>> import acep
+    >>> rows = {"ts": range(200), "type": ["a", "b"] * 100}
+    >>> batches = acep.match(rows, acep.regex("ab", within=150), output="batches")
+    >>> sum(batch.num_rows for batch in batches), batches.report.matches
+    (8725, 8725)
+    """
+
+    def __init__(self, blocks: Blocks, like: Matches, fractional: bool) -> None:
+        self._like = like
+        self._fractional = fractional
+        self._counts = Counts()
+        self._seconds = 0.0
+        self.schema: pa.Schema = record_batch([], like, fractional).schema
+        self._batches = self._made(blocks)
+
+    def __next__(self) -> pa.RecordBatch:
+        started = time.perf_counter()
+        try:
+            return next(self._batches)
+        finally:
+            self._seconds += time.perf_counter() - started
+
+    @property
+    def report(self) -> Report:
+        """The work done so far."""
+        return Report.of(self._counts, self._seconds)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return pa.RecordBatchReader.from_batches(self.schema, self).__arrow_c_stream__(requested_schema)
+
+    def _made(self, blocks: Blocks) -> Iterator[pa.RecordBatch]:
+        for found, self._counts in blocks:
+            for start in range(0, len(found), 2 * ROWS):
+                for part in parts(found[start : start + 2 * ROWS], 1 << 22):
+                    batch = record_batch(part, self._like, self._fractional)
+                    yield batch if batch.schema == self.schema else batch.cast(self.schema)
+
+
+def blocks_of(plan: Plan, engine: str, batch: Batch) -> Blocks:
+    """The matches of a plan over one batch of events, some at a time, with the work done so far."""
+    if chosen(plan, engine).alone == "merged":  # behind match windows events would come late
+        from acep.engine.native_session import NativeSession
+
+        session = NativeSession([plan], ["merged"])
+        for found in session.blocks(batch, ROWS):
+            yield found, session.counts(0)
+        session.finish()
+        yield [], session.counts(0)
+        return
+    stream = Stream([plan], engine)
+    if not decides_at_once(plan):
+        yield together([stream.push(batch)[0], stream.finish()[0]]), stream.counts
+        return
+    for some in batch.parts(EVENTS):
+        yield stream.push(some)[0], stream.counts
+    yield stream.finish()[0], stream.counts
