@@ -12,7 +12,8 @@ import pytest
 import acep
 from acep.engine.batch import Batch, batch_of_events
 from acep.engine.found import Events, Found
-from acep.engine.stream import Stream, _Plain
+from acep.engine.running import Plain
+from acep.engine.stream import Stream
 from acep.engine.tables import schema_of
 from acep.plan.compile import Plan, compile_query
 
@@ -107,7 +108,7 @@ def test_order_is_seen_between_batches_within_one_and_at_the_end_of_time() -> No
 def test_idle_keys_are_freed() -> None:
     stream = Stream([plan("PATTERN SEQ(A a, ~C c, B b, ~D d) WHERE [k] WITHIN 10")], "reference")
     (plain,) = stream._cores
-    assert isinstance(plain, _Plain)
+    assert isinstance(plain, Plain)
     words = [f"{t}{i}" for i in range(0, 4000, 4) for t in "AB"]
     keys: list[int | None] = [i // 2 for i in range(2000)]
     sizes = []

@@ -1,0 +1,281 @@
+"""What runs each plan of a stream: the reference engine, a native engine in the session they share, or, for a composed
+query, the reference over the matches of others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Protocol
+
+from acep.engine.batch import Batch
+from acep.engine.compiled import chosen
+from acep.engine.core import Core
+from acep.engine.counted import Counted
+from acep.engine.found import Counts, Events, Found, output_order
+from acep.engine.found_columns import FoundColumns
+from acep.engine.state import dump_core, load_core
+from acep.pattern.expressions import Value
+from acep.plan.choice import COUNTED, WINDOWS, decides_at_once
+from acep.plan.compile import Plan
+
+if TYPE_CHECKING:
+    from acep.engine.native_session import NativeSession
+
+__all__ = ["Natives", "Running"]
+
+
+class Running(Protocol):
+    """What runs a plan. Of the methods that give matches each gives those that it has decided."""
+
+    def push(self, batch: Batch) -> Sequence[Found]:
+        """More events."""
+
+    def advance(self, clock: int) -> Sequence[Found]:
+        """No event with ``ts <= clock`` will come any more."""
+
+    def finish(self) -> Sequence[Found]:
+        """The stream has ended."""
+
+    def counted(self) -> Counted | int | None:
+        """What was counted since the last time; ``None`` where matches are made."""
+
+    def low(self) -> int | None:
+        """No match that ends earlier will be given any more; ``None`` before the first event."""
+
+    def all_counts(self) -> list[Counts]:
+        """Its work, then that of its sources."""
+
+    def dump(self) -> Any:
+        """Its state, as :meth:`load` reads it."""
+
+    def load(self, data: Any) -> None:
+        """Raises :class:`ValueError`, :class:`LookupError` or :class:`TypeError` where it is no such state."""
+
+
+class Natives:
+    """The plans among those of a stream that the native core runs, in one session."""
+
+    def __init__(self, engine: str, output: str) -> None:
+        self.engine = engine
+        self.output = output
+        self.plans: list[Plan] = []
+        self.engines: list[str] = []
+        self.session: NativeSession | None = None
+
+    def core(self, plan: Plan, *, inner: bool = False) -> Running:
+        """What runs a plan; ``inner``: its matches are the events of another."""
+        if plan.sources:
+            return Composed(plan, [self.core(p, inner=True) for p, _ in plan.sources])
+        choice = chosen(plan, self.engine, "matches" if inner else self.output)
+        if choice.engine == "reference" or (inner and not decides_at_once(plan)):
+            return Plain(Core(plan))
+        self.plans.append(plan)
+        self.engines.append(choice.engine)
+        return Native(self, len(self.plans) - 1)
+
+    def start(self) -> None:
+        """All plans are known."""
+        if self.plans:
+            from acep.engine.native_session import NativeSession
+
+            self.session = NativeSession(self.plans, self.engines)
+
+    def push(self, batch: Batch) -> None:
+        """More events for all of them."""
+        if self.session is not None:
+            self.session.push(batch)
+
+    def advance(self, clock: int) -> None:
+        """No event with ``ts <= clock`` will come any more."""
+        if self.session is not None:
+            self.session.advance(clock)
+
+    def finish(self) -> None:
+        """The stream has ended."""
+        if self.session is not None:
+            self.session.finish()
+
+
+@dataclass
+class Native:
+    """A plan over the stream itself, on the native core."""
+
+    natives: Natives
+    number: int
+    given: int = 0  # of the matches that were counted
+
+    def counted(self) -> Counted | int | None:
+        session = self.natives.session
+        engine = self.natives.engines[self.number].removeprefix(WINDOWS)
+        assert session is not None
+        if engine not in COUNTED:
+            return None
+        if engine != "count":
+            return session.take_counts(self.number, last=True)
+        before, self.given = self.given, session.total(self.number)
+        return self.given - before
+
+    def _take(self) -> FoundColumns:
+        assert self.natives.session is not None
+        return self.natives.session.take(self.number)
+
+    def push(self, batch: Batch) -> FoundColumns:  # noqa: ARG002 - the session has it
+        return self._take()
+
+    def advance(self, clock: int) -> FoundColumns:  # noqa: ARG002
+        return self._take()
+
+    def finish(self) -> FoundColumns:
+        return self._take()
+
+    def low(self) -> int | None:
+        assert self.natives.session is not None
+        return self.natives.session.clock
+
+    def all_counts(self) -> list[Counts]:
+        assert self.natives.session is not None
+        return [self.natives.session.counts(self.number)]
+
+    def dump(self) -> None:
+        """Its state is the session's."""
+
+    def load(self, data: Any) -> None:
+        if data is not None:
+            raise ValueError("state")
+        self.counted()  # was given before
+
+
+@dataclass
+class Plain:
+    """A plan over the stream itself."""
+
+    core: Core
+
+    def push(self, batch: Batch) -> list[Found]:
+        return self.core.push(batch.events)
+
+    def advance(self, clock: int) -> list[Found]:
+        return self.core.advance(clock)
+
+    def finish(self) -> list[Found]:
+        return self.core.finish()
+
+    def counted(self) -> None:
+        return None
+
+    def low(self) -> int | None:
+        return self.core.low()
+
+    def all_counts(self) -> list[Counts]:
+        return [self.core.counts]
+
+    def dump(self) -> dict[str, Any]:
+        return dump_core(self.core)
+
+    def load(self, data: Any) -> None:
+        load_core(self.core, data)
+
+
+@dataclass
+class Composed:
+    """A plan over the matches of others, which it gets in order once no earlier one can come."""
+
+    plan: Plan
+    inner: list[Running]
+    core: Core = field(init=False)
+    held: list[tuple[int, Found]] = field(default_factory=list)
+    given: int = 0
+
+    def __post_init__(self) -> None:
+        self.core = Core(self.plan)
+
+    def push(self, batch: Batch) -> list[Found]:
+        return self._take([(i, f) for i, core in enumerate(self.inner) for f in core.push(batch)])
+
+    def advance(self, clock: int) -> list[Found]:
+        return self._take([(i, f) for i, core in enumerate(self.inner) for f in core.advance(clock)])
+
+    def finish(self) -> list[Found]:
+        self.held += [(i, f) for i, core in enumerate(self.inner) for f in core.finish()]
+        found = self.core.push(self._events(self.held))
+        self.held = []
+        return found + self.core.finish()
+
+    def counted(self) -> None:
+        return None
+
+    def low(self) -> int | None:
+        return self.core.low()
+
+    def all_counts(self) -> list[Counts]:
+        return [self.core.counts, *(c for core in self.inner for c in core.all_counts())]
+
+    def _take(self, found: list[tuple[int, Found]]) -> list[Found]:
+        self.held += found
+        lows = [core.low() for core in self.inner]
+        if any(low is None for low in lows):
+            return []
+        low = min(x for x in lows if x is not None)
+        certain = [(i, f) for i, f in self.held if f.end < low]
+        self.held = [(i, f) for i, f in self.held if f.end >= low]
+        return self.core.push(self._events(certain)) + self.core.advance(low - 1)
+
+    def _events(self, found: list[tuple[int, Found]]) -> Events:
+        found.sort(key=lambda item: (item[1].end, item[0], output_order(item[1])))
+        names = [n for n, _ in self.plan.schema.kinds if n not in ("ts", "type")]
+        rows = [self._attributes(i, f) for i, f in found]
+        columns: dict[str, list[Value]] = {n: [row.get(n) for row in rows] for n in names}
+        ids = list(range(self.given, self.given + len(found)))
+        self.given += len(found)
+        types: list[str | None] = [self.plan.sources[i][1] for i, _ in found]
+        return Events([f.end for _, f in found], types, list(ids), columns)
+
+    def _attributes(self, i: int, found: Found) -> dict[str, Value]:
+        inner = self.plan.sources[i][0]
+        error = found.error if isinstance(found.error, int) else float(found.error)
+        if inner.automaton.costs.scale != 1:
+            error = float(error)
+        row: dict[str, Value] = {"start": found.start, "end": found.end, "error": error}
+        row.update(zip(inner.keys, found.key, strict=True))
+        row.update(zip((n for n, _ in inner.returns), found.values, strict=True))
+        return row
+
+    def dump(self) -> dict[str, Any]:
+        held = [
+            [i, list(f.key), f.start, f.end, str(f.error), [[v, list(x)] for v, x in f.bindings], f.bundle,
+             list(f.values), [list(t) for t in f.trail]]
+            for i, f in self.held
+        ]  # fmt: skip
+        return {
+            "core": dump_core(self.core),
+            "inner": [core.dump() for core in self.inner],
+            "held": held,
+            "given": self.given,
+        }
+
+    def load(self, data: Any) -> None:
+        load_core(self.core, data["core"])
+        for core, dumped in zip(self.inner, data["inner"], strict=True):
+            core.load(dumped)
+        self.given = int(data["given"])
+        for i, key, start, end, error, bindings, bundle, values, trail in data["held"]:
+            inner = self.plan.sources[int(i)][0]
+            if len(key) != len(inner.keys) or len(values) != len(inner.returns):
+                raise ValueError("held")
+            cost = Fraction(error)
+            self.held.append(
+                (
+                    int(i),
+                    Found(
+                        tuple(key),
+                        int(start),
+                        int(end),
+                        int(cost) if cost.denominator == 1 else cost,
+                        tuple((str(v), tuple(x)) for v, x in bindings),
+                        int(bundle),
+                        tuple(values),
+                        tuple((x, str(v)) for x, v in trail),
+                    ),
+                )
+            )
