@@ -47,7 +47,8 @@ export ACEP_CASES
 
 .DEFAULT_GOAL := help
 
-.PHONY: FORCE help venv native test sanitize lint types format demo test-lower-bounds test-wheel wheel bench bench-peers clean
+.PHONY: FORCE help venv native test sanitize lint types format demo test-lower-bounds test-wheel wheel bench bench-more \
+	bench-peers clean
 
 FORCE:
 
@@ -153,6 +154,10 @@ PEERS := .venv-peers
 
 bench: native  ## measure all workloads; the results go to docs/results/
 	$(BIN)/python -m experiments.bench $(BENCH_ARGS)
+
+bench-more: native  ## what match windows gain, and memory over 50 million events
+	$(BIN)/python -m experiments.gain
+	$(BIN)/python -m experiments.memory
 
 bench-peers: native $(PEERS)/.installed  ## measure acep and its peers in one run; needs a JDK
 	$(BIN)/python -m experiments.peers --environment $(PEERS) $(BENCH_ARGS)

@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-__all__ = ["described", "peak_memory", "pin", "reset_peak"]
+__all__ = ["described", "memory", "peak_memory", "pin", "reset_peak"]
 
 LIBRARIES = ("acep", "numpy", "pyarrow")
 
@@ -40,6 +40,11 @@ def reset_peak() -> int | None:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
         return None
+    return memory()
+
+
+def memory() -> int | None:
+    """The resident memory of this process, in bytes (``None``: the system does not say)."""
     return _kilobytes("VmRSS")
 
 

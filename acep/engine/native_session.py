@@ -27,6 +27,8 @@ from acep.plan.tables import NotNativeError, PlanTables, SharedTables, lower
 __all__ = ["NativeSession"]
 
 FEW = 10_000
+FREE = np.iinfo(np.int64).max  # in place of the time of a code: nothing to release
+LASTING = FREE - 1  # never to be released
 NEGATIVE_ZERO = np.iinfo(np.int64).min  # as the bits of a double
 LATEST = 2**63 - 1  # the latest time there is
 PART = 4096  # events between two looks at what they decided
@@ -62,8 +64,11 @@ class NativeSession:
         self._names: deque[tuple[int, npt.NDArray[np.object_], int]] = deque()
         self._events = 0
         # What was bound longer ago than the longest window is needed no more, where no match waits for others.
-        spans = [plan.window.span for plan in plans if not plan.window.counted and plan.query.output is Output.ALL]
-        self._span = max(s for s in spans if s is not None) if None not in spans and len(spans) == len(plans) else None
+        spans = [_span(plan) for plan in plans]
+        self._span = max((s for s in spans if s is not None), default=0)
+        # Texts of these columns are needed as long as there are plans that may look back at any event.
+        self._lasting = {name for plan, span in zip(plans, spans, strict=True) if span is None for name in plan.columns}
+        self._forgets = None not in spans
         self._pinned = len(self._texts)
         self._seen = np.zeros(0, np.int64)  # of each code of a text, the latest time of a batch that had it
         self._kept = self._pinned  # texts in use when codes were last released
@@ -99,7 +104,7 @@ class NativeSession:
         types: Any = None
         valid = None
         if batch.types is not None:
-            codes, valid = self._codes(batch.types), batch.types.valid
+            codes, valid = self._codes(batch.types, lasting=not self._forgets), batch.types.valid
             types = (np.ascontiguousarray(batch.types.values), codes) if len(codes) else np.zeros(len(batch), np.int64)
         columns = [self._named(batch, name, derived) for name, derived in self._shared.columns.items()]
         return batch.ts, types, valid, ids.start if isinstance(ids, range) else ids, columns
@@ -166,22 +171,27 @@ class NativeSession:
         nodes, touches, matches = self._session.work(plan)
         return Counts(events=self._events, nodes=nodes, touches=touches, matches=matches)
 
+    @property
+    def bytes(self) -> int:
+        """What the engines have reserved, in bytes."""
+        return self._session.bytes
+
     def windowed(self, plan: int) -> tuple[int, int]:
         """Of a plan behind match windows, how many events came, and how many of them its engine was given."""
         return self._session.windowed(plan)
 
     def _release(self) -> None:
         """Forget the texts that nothing refers to any more."""
-        if self._span is None or self.clock is None:
+        if self.clock is None:
             return
         low = self.clock - self._span
-        while len(self._names) > 1 and self._names[0][2] < low:
+        while self._forgets and len(self._names) > 1 and self._names[0][2] < low:
             self._names.popleft()
         if len(self._texts) > 2 * self._kept + FEW:
             codes = np.arange(self._pinned, self._texts.capacity)
             old = np.setdiff1d(codes[self._seen[codes] < low], self._key_codes())
             self._texts.release(old)
-            self._seen[old] = np.iinfo(np.int64).max
+            self._seen[old] = FREE
             self._kept = len(self._texts)
 
     def _key_codes(self) -> Ints:
@@ -242,12 +252,13 @@ class NativeSession:
             column = column_of_values(batch.ids, Kind.STRING)
         else:
             column = batch.columns[name]
-        return self._column(_derived(column, derived) if derived else column)
+        lasting = name in self._lasting or (not self._forgets and name in (schema.type, schema.id))
+        return self._column(_derived(column, derived) if derived else column, lasting=lasting)
 
-    def _column(self, column: Column) -> Words:
+    def _column(self, column: Column, *, lasting: bool) -> Words:
         values: Any = column.values
         if column.kind is Kind.STRING:
-            codes = self._codes(column)
+            codes = self._codes(column, lasting=lasting)
             values = codes[values] if len(codes) else np.zeros(len(values), np.int64)
         elif column.kind is Kind.FLOAT:
             bits = values.view(np.int64)
@@ -255,12 +266,13 @@ class NativeSession:
             values = (values + 0.0).view(np.int64) if (bits == NEGATIVE_ZERO).any() else bits
         return np.ascontiguousarray(values), column.valid
 
-    def _codes(self, column: Column) -> Ints:
-        """The codes of a column's texts, which are in use now."""
+    def _codes(self, column: Column, *, lasting: bool) -> Ints:
+        """The codes of a column's texts, which are in use now; ``lasting``: and will be."""
         codes = self._texts.intern_all(column.texts or ())
         if self._texts.capacity > len(self._seen):
             self._seen = np.concatenate([self._seen, np.zeros(self._texts.capacity, np.int64)])
-        self._seen[codes] = self.clock or 0
+        now = LASTING if lasting else self.clock or 0
+        self._seen[codes] = np.where(self._seen[codes] == LASTING, LASTING, now)
         return codes
 
     def _keys(self, plan: int, words: Ints) -> tuple[Column, ...]:
@@ -306,6 +318,12 @@ def _rows(words: Pushed, rows: slice) -> Pushed:
         ids + int(rows.start) if isinstance(ids, int) else ids if ids is None else ids[rows],
         [(values[rows], None if known is None else known[rows]) for values, known in columns],
     )
+
+
+def _span(plan: Plan) -> int | None:
+    """How long before the latest event a match may have begun, in ticks; ``None``: as long as may be, or a match
+    waits for others."""
+    return plan.window.span if not plan.window.counted and plan.query.output is Output.ALL else None
 
 
 def _needs(plan: Plan, engine: str) -> dict[str, Ints]:
