@@ -21,7 +21,7 @@ from experiments.results import RESULTS, short, table, write
 from experiments.workload import Workload
 from experiments.workloads import WORKLOADS, chosen
 
-__all__ = ["GROUPS", "body", "main", "measured"]
+__all__ = ["GROUPS", "body", "curves_table", "main", "measured"]
 
 # What the groups of workloads are about, in the order of the page.
 GROUPS = {
@@ -66,14 +66,17 @@ def measured(workload: Workload, engine: str, limit: float, scale: float) -> Mea
     """A measurement in a process of its own, which is given up after a while."""
     command = [sys.executable, "-m", "experiments.measure", workload.name, engine, str(limit), str(scale)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20 * limit + 120, check=False)  # noqa: S603
+        done = subprocess.run(command, capture_output=True, text=True, timeout=12 * limit + 60, check=False)  # noqa: S603
     except subprocess.TimeoutExpired:
         return Measured(workload.name, engine, error="did not finish")
     if done.returncode < 0:
         return Measured(workload.name, engine, error=f"killed by signal {-done.returncode}")
     if done.returncode:
         return Measured(workload.name, engine, error=(done.stderr.strip().splitlines() or ["no word why"])[-1])
-    return Measured(**json.loads(done.stdout))
+    try:
+        return Measured(**json.loads(done.stdout))
+    except (ValueError, TypeError):
+        return Measured(workload.name, engine, error="said nothing that can be read")
 
 
 def row(one: Measured) -> Sequence[str]:
@@ -105,8 +108,21 @@ def body(results: Iterable[Measured]) -> str:
     for group, members in groupby(ranked, key=lambda one: WORKLOADS[one.name].group):
         ones = list(members)
         about = "\n".join(f"* {name}: {WORKLOADS[name].about}" for name in dict.fromkeys(one.name for one in ones))
-        parts.append(f"## {GROUPS[group]}\n\n{about}\n\n{table(HEAD, map(row, ones))}")
+        curves = f"\n\n{curves_table(ones)}" if group == "growth" else ""
+        parts.append(f"## {GROUPS[group]}\n\n{about}\n\n{table(HEAD, map(row, ones))}{curves}")
     return "\n\n".join(parts)
+
+
+def curves_table(results: Iterable[Measured]) -> str:
+    """How much longer an event takes at the worst point of each growth curve than at its best one."""
+    rows = []
+    for (name, engine), points in groupby(results, key=lambda one: (one.name.rpartition("-")[0], one.engine)):
+        costs = {int(one.name.rpartition("-")[2]): one.cpu / one.rows for one in points if not one.error}
+        if costs:
+            best, worst = min(costs, key=lambda at: costs[at]), max(costs, key=lambda at: costs[at])
+            span = f"{min(costs):,} to {max(costs):,}"
+            rows.append((name, engine, span, f"{best:,}", f"{worst:,}", f"{costs[worst] / costs[best]:.2f}"))
+    return table(("curve", "engine", "from", "least cost at", "greatest at", "times as much an event"), rows)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -120,7 +136,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--scale", type=float, default=1.0, help="the share of each stream to use at most (1)")
     parser.add_argument(
-        "--limit", type=float, default=20.0, help="seconds of a processor that a run may take: else on a prefix (20)"
+        "--limit", type=float, default=5.0, help="seconds of a processor that a run may take: else on a prefix (5)"
     )
     parser.add_argument("--output", type=Path, help="where to write bench.json and bench.md")
     parser.add_argument("--list", action="store_true", help="list the workloads")
@@ -132,7 +148,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.list:
         print("\n".join(f"{one.name:24s}{one.about}" for one in workloads))
         return 0
-    results = []
+    results: list[Measured] = []
+    folder = given.output or (None if given.names else RESULTS)
+    machine = described()
     for workload in workloads:
         compared = ["backtrack"] if workload.group in ("expt3", "expt4") else []
         for engine in given.engine or ["auto", *compared]:
@@ -140,13 +158,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 continue
             results.append(measured(workload, engine, given.limit, given.scale))
             print("  ".join(filter(None, row(results[-1]))), flush=True)
-    folder = given.output or (None if given.names else RESULTS)
+        if folder and results:  # again after each workload: what was measured outlives a run that is stopped
+            rows = [asdict(one) for one in results]
+            write(folder, "bench", title="Benchmarks", words=WORDS, machine=machine, body=body(results), rows=rows)
     if folder:
-        rows = [asdict(one) for one in results]
-        page = write(
-            folder, "bench", title="Benchmarks", words=WORDS, machine=described(), body=body(results), rows=rows
-        )
-        print(f"written to {page}")
+        print(f"written to {folder}")
     return int(any(one.expected not in (None, one.matches) for one in results))
 
 

@@ -153,12 +153,12 @@ def _growth() -> Iterable[Workload]:
     for within in (30, 100, 300, 1_000, 3_000, 10_000):
         yield Workload(
             f"growth-window-{within}",
-            f"SEQ(A,B,C), no key, skip till any match, within {within:,} ticks, counted",
+            f"W3 counted: SEQ(A,B,C,D), no key, skip till any match, within {within:,} ticks",
             streams.letters,
-            (sequence("ABC", within),),
+            (sequence("ABCD", within),),
             output="count",
-            counted=_any("ABC", within),
-            small=200,
+            counted=_any("ABCD", within),
+            small=120,
         )
     for keys in (1, 10, 100, 1_000, 10_000):
         yield Workload(
