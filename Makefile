@@ -155,9 +155,10 @@ PEERS := .venv-peers
 bench: native  ## measure all workloads; the results go to docs/results/
 	$(BIN)/python -m experiments.bench $(BENCH_ARGS)
 
-bench-more: native  ## what match windows gain, and memory over 50 million events
+bench-more: native  ## what match windows gain, memory over 50 million events, where the time goes
 	$(BIN)/python -m experiments.gain
 	$(BIN)/python -m experiments.memory
+	$(BIN)/python -m experiments.profile
 
 bench-peers: native $(PEERS)/.installed  ## measure acep and its peers in one run; needs a JDK
 	$(BIN)/python -m experiments.peers --environment $(PEERS) $(BENCH_ARGS)

@@ -47,7 +47,7 @@ def test_only_what_can_be_counted_is_counted() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["backtrack", "counting", "machine", "peers.__main__", "results", "stock", "streams", "workloads"],
+    ["backtrack", "counting", "machine", "peers.__main__", "profile", "results", "stock", "streams", "workloads"],
 )
 def test_doctests(name: str) -> None:
     result = doctest.testmod(importlib.import_module(f"experiments.{name}"), optionflags=doctest.ELLIPSIS)

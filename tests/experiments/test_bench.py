@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from experiments import bench
+from experiments import bench, profile
 from experiments.measure import Measured, measure
 from experiments.peers import __main__ as peers
 from experiments.peers.cases import CASES
@@ -115,6 +115,15 @@ def test_peers_run(tmp_path: Path) -> None:
     page = (tmp_path / "peers.md").read_text()
     assert page.count("count, bindings") == 1
     assert "differs" not in page
+
+
+def test_profiles_tell_shares(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert profile.main(["w2-next", "--scale", "0.1", "--output", str(tmp_path)]) == 0
+    (one,) = json.loads((tmp_path / "profiles.json").read_text())["results"]
+    assert sum(one["shares"].values()) == pytest.approx(1)
+    assert one["matches"] == WORKLOADS["w2-next"].expected(_first(20_000))
+    assert 0 < one["shares"]["loading"] < 1
+    assert "w2-next" in capsys.readouterr().out
 
 
 def _missing() -> pa.Table:
