@@ -6,14 +6,17 @@ import base64
 import binascii
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from acep.budget import Budget, tolerant
+from acep.engine.batch import Batch
 from acep.engine.batches import Batches, blocks_of
 from acep.engine.compiled import chosen, warn_if_missing
 from acep.engine.compressed import Compressed
+from acep.engine.counted import Counted
 from acep.engine.found import Counts, Found
 from acep.engine.grouping import groups_of_counts
 from acep.engine.matches import Matches, Report, bundles_of, points_of
@@ -21,10 +24,8 @@ from acep.engine.sealing import seal, unseal
 from acep.engine.stream import Stream, together
 from acep.engine.tables import batch_of, schema_of, to_table
 from acep.errors import DataError, EngineError, QueryError, SnapshotError, suggest
-from acep.pattern.check import checked_query
+from acep.pattern.asked import Queries, asked_for
 from acep.pattern.printing import canonical
-from acep.pattern.tree import Query
-from acep.plan.choice import COUNTED
 from acep.plan.compile import Plan, compile_query
 from acep.plan.schema import Schema
 
@@ -36,7 +37,7 @@ ENGINES = ("auto", "native", "reference")
 
 def match(
     events: Any,
-    query: Query,
+    query: Queries,
     *,
     budget: Budget | None = None,
     ts: str = "ts",
@@ -48,6 +49,9 @@ def match(
     engine: str = "auto",
 ) -> Any:
     """Find a pattern in a table of events.
+
+    ``query`` may also be a list of queries, or a dict of names and queries: they share one pass over the events, and
+    a list or a dict is given of what each of them alone would have given.
 
     ``events``: a pandas or polars DataFrame, a pyarrow Table, or whatever :func:`acep.engine.tables.to_table`
     reads; it is sorted by (``ts``, ``seq``, row) first. ``ts``, ``type``, ``seq`` and ``id`` name its columns;
@@ -70,26 +74,14 @@ def match(
     if not isinstance(output, str) or output not in known:
         raise QueryError(f"unknown output {output!r}", hint=suggest(str(output), known))
     matcher = Matcher(query, budget=budget, ts=ts, type=type, seq=seq, id=id, unit=unit, engine=engine)
-    table = to_table(events)
-    if output == "batches":
-        return matcher._batches(table)
-    if output != "matches" and (summary := matcher._summary(table, output)) is not None:
-        return summary
-    found = together([matcher._push(table), matcher._end()])
-    matches = matcher._matches(found)
-    if output == "compressed":
-        return Compressed(None, matches)
-    if output == "points":
-        return matches.points()
-    if output == "bundles":
-        return matches.bundles()
-    return matches.count() if output == "count" else matches
+    return matcher._whole(to_table(events), output)
 
 
 class Matcher:
     """A query over a stream that comes batch by batch, in order of time.
 
-    The arguments are those of :func:`match`. Event ids, where no column is named, count rows from the first batch on.
+    The arguments are those of :func:`match`; with a list or a dict of queries, so is what the methods give. Event
+    ids, where no column is named, count rows from the first batch on.
 
     >>> import acep
     >>> matcher = Matcher(acep.regex("ab", within=5))
@@ -99,7 +91,7 @@ class Matcher:
 
     def __init__(
         self,
-        query: Query,
+        query: Queries,
         *,
         budget: Budget | None = None,
         ts: str = "ts",
@@ -109,16 +101,17 @@ class Matcher:
         unit: str | None = None,
         engine: str = "auto",
     ) -> None:
-        checked_query(query)
+        asked = asked_for(query)
         if not isinstance(engine, str) or engine not in ENGINES:
             raise EngineError(f"there is no engine {engine!r}", hint=f"one of {', '.join(ENGINES)}")
         warn_if_missing(engine)
         self._engine = engine
-        self.query = tolerant(query, budget)
+        self._asked = replace(asked, queries=tuple(tolerant(one, budget) for one in asked.queries))
+        self.query = self._asked.give(self._asked.queries)
         self._names: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
         self._arrow: pa.Schema | None = None
         self._schema: Schema | None = None
-        self._plan: Plan | None = None
+        self._plans: tuple[Plan, ...] = ()
         self._stream: Stream | None = None
         self._rows = 0
         self._seconds = 0.0
@@ -126,21 +119,21 @@ class Matcher:
 
     @property
     def report(self) -> Report:
-        """The work done so far."""
+        """The work done so far, of all queries."""
         counts = self._stream.counts if self._stream else Counts()
         return Report.of(counts, self._seconds)
 
-    def push(self, batch: Any) -> Matches:
+    def push(self, batch: Any) -> Any:
         """Feed events; the matches that are certain now.
 
         Raises :class:`DataError`, with nothing of the batch taken in, if it is older than what has been seen,
         or its columns do not fit those of the first batch.
         """
-        return self._matches(self._push(to_table(batch)))
+        return self._given(self._push(to_table(batch)))
 
-    def finish(self) -> Matches:
+    def finish(self) -> Any:
         """The stream has ended: the matches that waited for that."""
-        return self._matches(self._end())
+        return self._given(self._end())
 
     def snapshot(self) -> bytes:
         """The state so far, as bytes for :meth:`restore`."""
@@ -165,8 +158,7 @@ class Matcher:
             other._finished = payload["finished"] is True
             if payload["arrow"] is not None:
                 other._prepare(pa.ipc.read_schema(pa.py_buffer(_bytes(payload["arrow"]))))
-                assert other._plan is not None
-                other._stream = Stream.restore([other._plan], _bytes(payload["stream"]), self._engine)
+                other._stream = Stream.restore(other._plans, _bytes(payload["stream"]), self._engine)
         except SnapshotError:
             raise
         except (KeyError, TypeError, ValueError, binascii.Error, pa.ArrowException, OSError):
@@ -174,90 +166,115 @@ class Matcher:
         self.__dict__.update(other.__dict__)
 
     def _fingerprint(self) -> str:
-        return canonical(self.query) + repr(sorted(self._names.items()))
+        queries = "\n".join(canonical(query) for query in self._asked.queries)
+        return f"{queries}{self._asked.names}{sorted(self._names.items())}"
 
-    def _prepare(self, arrow: pa.Schema) -> None:
+    def _prepare(self, arrow: pa.Schema, output: str = "matches") -> None:
         self._schema = schema_of(arrow, **self._names)
-        self._plan = compile_query(self.query, self._schema)
-        self._stream = Stream([self._plan], self._engine)
+        self._plans = tuple(compile_query(query, self._schema) for query in self._asked.queries)
+        self._stream = Stream(self._plans, self._engine, output)
         self._arrow = pa.schema([f.remove_metadata() for f in arrow])
 
-    def _push(self, table: pa.Table) -> Sequence[Found]:
+    def _push(self, table: pa.Table) -> list[Sequence[Found]]:
         started = time.perf_counter()
         if self._finished:
             raise DataError("the stream has been finished: no more events can be pushed", hint="make a new Matcher")
         if not table.num_columns and not table.num_rows:
-            return []
+            return [[]] * len(self._asked.queries)
         if self._stream is None:
             self._prepare(table.schema)
         assert self._stream is not None
         assert self._schema is not None
-        assert self._plan is not None
         if schema_of(table.schema, **self._names).instants != self._schema.instants:
             raise DataError(
                 f"column `{self._schema.ts}` is now {table.schema.field(self._schema.ts).type}, as it was not before"
             )
-        batch = batch_of(table, self._schema, self._plan.columns, base=self._rows)
-        (found,) = self._stream.push(batch)
+        found = self._stream.push(self._batch(table))
         self._rows += table.num_rows
         self._seconds += time.perf_counter() - started
         return found
 
-    def _summary(self, table: pa.Table, output: str) -> Any:
-        """What is asked of a whole table, where no match need be made for it; else ``None``."""
-        if not table.num_columns and not table.num_rows:
-            return None
-        self._prepare(table.schema)
-        assert self._plan is not None
+    def _batch(self, table: pa.Table) -> Batch:
         assert self._schema is not None
-        choice = chosen(self._plan, self._engine, output)
-        if choice.alone not in (*COUNTED, "compressed"):
-            return None
-        from acep.engine.native_session import NativeSession
+        columns = dict.fromkeys(column for plan in self._plans for column in plan.columns)
+        return batch_of(table, self._schema, tuple(columns), base=self._rows)
 
-        session = NativeSession([self._plan], [choice.engine])
-        session.push(batch_of(table, self._schema, self._plan.columns))
-        session.finish()
-        if output == "count":
-            return session.total(0)
-        if output == "compressed":
-            return Compressed(session.take_compressed(0), self._matches([]), lambda given: session.columns(0, given))
-        counted = session.take_counts(0, last=True)
-        if output == "points":
-            return points_of(groups_of_counts(counted, "end"), self._plan.keys, self._schema)
-        return bundles_of(groups_of_counts(counted, "bundle"), self._plan.keys, self._schema)
-
-    def _batches(self, table: pa.Table) -> Batches:
-        if not table.num_columns and not table.num_rows:
-            return Batches(iter(()), self._matches([]), fractional=False)
-        self._prepare(table.schema)
-        plan, schema = self._plan, self._schema
-        assert plan is not None
-        assert schema is not None
-        batch = batch_of(table, schema, plan.columns)
-        blocks = blocks_of(plan, self._engine, batch)
-        return Batches(blocks, self._matches([]), fractional=plan.automaton.costs.scale != 1)
-
-    def _end(self) -> Sequence[Found]:
+    def _end(self) -> list[Sequence[Found]]:
         started = time.perf_counter()
-        found: Sequence[Found] = []
+        found: list[Sequence[Found]] = [[]] * len(self._asked.queries)
         if self._stream is not None and not self._finished:
-            (found,) = self._stream.finish()
+            found = self._stream.finish()
         self._finished = True
         self._seconds += time.perf_counter() - started
         return found
 
-    def _matches(self, found: Sequence[Found]) -> Matches:
-        plan, schema = self._plan, self._schema or Schema(())
+    def _given(self, found: Sequence[Sequence[Found]]) -> Any:
+        return self._asked.give([self._matches(n, one) for n, one in enumerate(found)])
+
+    def _matches(self, number: int, found: Sequence[Found]) -> Matches:
+        plan, schema = self._plans[number] if self._plans else None, self._schema or Schema(())
+        counts = self._stream.counts_of(number) if self._stream else Counts()
         return Matches.from_found(
             found,
             schema=schema,
             keys=plan.keys if plan else (),
             returns=tuple(n for n, _ in plan.returns) if plan else (),
-            report=self.report,
+            report=Report.of(counts, self._seconds),
             window=plan.window if plan else None,
             return_kinds=plan.return_kinds if plan else (),
         )
+
+    def _whole(self, table: pa.Table, output: str) -> Any:
+        """What is asked of a table that is the whole stream."""
+        numbers = range(len(self._asked.queries))
+        empty = not table.num_columns and not table.num_rows
+        if output == "batches":
+            return self._asked.give([self._batches(number, table, empty) for number in numbers])
+        if not empty:
+            self._prepare(table.schema, "matches" if output == "compressed" else output)
+        if output == "compressed":
+            return self._asked.give([self._compressed(number, table, empty) for number in numbers])
+        found = [together(parts) for parts in zip(self._push(table), self._end(), strict=True)]
+        return self._asked.give([self._summary(number, found[number], output) for number in numbers])
+
+    def _summary(self, number: int, found: Sequence[Found], output: str) -> Any:
+        counted = self._stream.counted(number) if self._stream else None
+        if isinstance(counted, int):
+            return counted
+        if isinstance(counted, Counted):
+            keys, schema = self._plans[number].keys, self._schema or Schema(())
+            if output == "points":
+                return points_of(groups_of_counts(counted, "end"), keys, schema)
+            return bundles_of(groups_of_counts(counted, "bundle"), keys, schema)
+        matches = self._matches(number, found)
+        if output == "points":
+            return matches.points()
+        if output == "bundles":
+            return matches.bundles()
+        return matches.count() if output == "count" else matches
+
+    def _compressed(self, number: int, table: pa.Table, empty: bool) -> Compressed:
+        choice = None if empty else chosen(self._plans[number], self._engine, "compressed")
+        if choice is None or choice.alone != "compressed":
+            alone = Matcher(self._asked.queries[number], engine=self._engine)
+            alone._names = self._names
+            return Compressed(None, alone._whole(table, "matches"))
+        from acep.engine.native_session import NativeSession
+
+        session = NativeSession([self._plans[number]], [choice.engine])
+        session.push(self._batch(table))
+        session.finish()
+        graph = session.take_compressed(0)
+        return Compressed(graph, self._matches(number, []), lambda given: session.columns(0, given))
+
+    def _batches(self, number: int, table: pa.Table, empty: bool) -> Batches:
+        if empty:
+            return Batches(iter(()), self._matches(number, []), fractional=False)
+        if self._stream is None:
+            self._prepare(table.schema)
+        plan = self._plans[number]
+        blocks = blocks_of(plan, self._engine, self._batch(table))
+        return Batches(blocks, self._matches(number, []), fractional=plan.automaton.costs.scale != 1)
 
 
 def _text(data: bytes) -> str:

@@ -38,7 +38,7 @@ class Batches(Iterator[pa.RecordBatch]):
     >>> rows = {"ts": range(200), "type": ["a", "b"] * 100}
     >>> batches = acep.match(rows, acep.regex("ab", within=150), output="batches")
     >>> sum(batch.num_rows for batch in batches), batches.report.matches
-    (8725, 8725)
+    (4725, 4725)
     """
 
     def __init__(self, blocks: Blocks, like: Matches, fractional: bool) -> None:

@@ -39,13 +39,17 @@ class Stream:
     def counts(self) -> Counts:
         """Events seen by the stream, and the work of all plans."""
         total = Counts(events=self._events)
-        for core in self._cores:
-            parts = core.all_counts()
-            for part in parts:
-                total.nodes += part.nodes
-                total.touches += part.touches
-            total.matches += parts[0].matches
+        for one in map(self.counts_of, range(len(self.plans))):
+            total.nodes += one.nodes
+            total.touches += one.touches
+            total.matches += one.matches
         return total
+
+    def counts_of(self, plan: int) -> Counts:
+        """Events seen by the stream, and the work of plan number ``plan`` and its sources."""
+        parts = self._cores[plan].all_counts()
+        nodes, touches = sum(part.nodes for part in parts), sum(part.touches for part in parts)
+        return Counts(events=self._events, nodes=nodes, touches=touches, matches=parts[0].matches)
 
     def push(self, batch: Batch) -> list[Sequence[Found]]:
         """Feed events.

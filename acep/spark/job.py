@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from acep.engine.api import ENGINES, OUTPUTS
 from acep.engine.stream import Stream
 from acep.engine.tables import InputSchema, schema_of
 from acep.errors import DataError, EngineError, QueryError, suggest
+from acep.pattern.asked import asked_for
 from acep.pattern.tree import Query, Strategy
 from acep.plan.compile import Plan, compile_query
 from acep.plan.schema import Kind
@@ -84,26 +85,6 @@ class Job:
         )
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return Job(**fields | {"fingerprint": hashlib.sha256(text.encode()).hexdigest()})
-
-
-def _named_queries(query: Any, budget: Budget | None) -> tuple[tuple[str, ...], tuple[Query, ...], bool]:
-    """Names, queries with the budget applied, and whether there are several (a list's names are "0", "1", ...)."""
-    if isinstance(query, Mapping):
-        named = [(str(name), one) for name, one in query.items()]
-    elif isinstance(query, Sequence) and not isinstance(query, str):
-        named = [(str(number), one) for number, one in enumerate(query)]
-    else:
-        named = [("", query)]
-    if not named:
-        raise QueryError("there is no query", hint="give one query, a list of them, or a dict of name to query")
-    for _, one in named:
-        if not isinstance(one, Query):
-            raise QueryError(
-                f"a query is what acep.parse or acep.regex gives, not {type(one).__name__}",
-                hint="write acep.spark.match(df, acep.parse(text))",
-            )
-    several = isinstance(query, Mapping | Sequence)
-    return tuple(name for name, _ in named), tuple(tolerant(one, budget) for _, one in named), several
 
 
 _PLANS: dict[tuple[tuple[Query, ...], InputSchema], tuple[Plan, ...]] = {}
@@ -181,15 +162,16 @@ def job_of(
         raise QueryError(f"unknown output {output!r}", hint=suggest(output, OUTPUTS))
     if buckets is not None and (isinstance(buckets, bool) or not isinstance(buckets, int) or buckets < 1):
         raise DataError(f"buckets={buckets!r} is not a positive number")
-    titles, queries, several = _named_queries(query, budget)
+    asked = asked_for(query)
+    queries = tuple(tolerant(one, budget) for one in asked.queries)
     schema = schema_of(arrow_schema(columns), **names)
     plans = plans_of(queries, schema)
     if engine == "native":
         Stream(plans, engine, output)  # says what it cannot run
     text_ids = schema.id is not None and schema.kind(schema.id) is Kind.STRING
-    result = result_type(plans, columns, schema.ts, text_ids, output, several)
+    result = result_type(plans, columns, schema.ts, text_ids, output, asked.several)
     job = Job(
-        names=titles,
+        names=asked.names,
         queries=queries,
         schema=schema,
         columns=tuple(sorted(columns_read(plans, schema) | (set() if schema.seq else set(columns.names)))),
@@ -198,7 +180,7 @@ def job_of(
         result=arrow_schema(result),
         tick_ms=tick_ms_of(schema),
         end=first_end_tick(columns[schema.ts].dataType, schema),
-        several=several,
+        several=asked.several,
         engine=engine,
     )
     return job.sealed(), result
