@@ -7,13 +7,12 @@ import binascii
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from acep.budget import Budget, tolerant
 from acep.engine.batch import Batch
-from acep.engine.batches import Batches, blocks_of
 from acep.engine.compiled import chosen, warn_if_missing
 from acep.engine.compressed import Compressed
 from acep.engine.counted import Counted
@@ -28,6 +27,9 @@ from acep.pattern.asked import Queries, asked_for
 from acep.pattern.printing import canonical
 from acep.plan.compile import Plan, compile_query
 from acep.plan.schema import Schema
+
+if TYPE_CHECKING:
+    from acep.engine.batches import Batches
 
 __all__ = ["ENGINES", "OUTPUTS", "Matcher", "match"]
 
@@ -268,6 +270,8 @@ class Matcher:
         return Compressed(graph, self._matches(number, []), lambda given: session.columns(0, given))
 
     def _batches(self, number: int, table: pa.Table, empty: bool) -> Batches:
+        from acep.engine.batches import Batches, blocks_of
+
         if empty:
             return Batches(iter(()), self._matches(number, []), fractional=False)
         if self._stream is None:
