@@ -79,7 +79,8 @@ def _sase(rng: Random, seed: int, most: int) -> Case:
     if within := random_window(rng, False):
         text += f"\nWITHIN {within}"
     options = random_errors(rng, [var.name for var in patterns.vars], [])
-    heavy = "any_match" in text or bool(options.get("errors"))
+    branching = "{" in pattern.text and (")+" in pattern.text or ")*" in pattern.text)
+    heavy = branching or "any_match" in text or bool(options.get("errors"))
     size = rng.randint(4, most // 2 if heavy else most)
     stream = {"id": "id"} if chance(rng, 0.3) else {}
     return Case(seed, False, text, options, random_stream(rng, pattern, size, TYPES + "X"), stream)

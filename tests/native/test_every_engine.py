@@ -15,7 +15,7 @@ from acep.engine.found import Found
 from acep.engine.tables import batch_of
 from acep.plan.necessary import necessary
 from acep.plan.tables import NotNativeError
-from tests.native.merged_cases import enumerated, merged_case, planned, reference
+from tests.native.merged_cases import merged_case, planned, reference
 from tests.random_cases import Case, random_case, shrink
 
 pytest.importorskip("acep.engine._native")
@@ -79,10 +79,10 @@ def disagreeing(case: Case) -> tuple[tuple[str, ...], list[str]]:
             same = told(found[number]) == expected
         elif kind == "compressed":
             one = session.take_compressed(number)
-            rows = enumerated(one, 64)
-            wanted = [(m.start, m.end, m.bundle, tuple(var for _, var in m.trail)) for m in matches]
-            given = [(r[0], r[1], r[3], tuple(plan.variables[v] for v in r[6])) for r in rows]
-            same = one.count() == len(matches) and sorted(given) == sorted(wanted)
+            cursor, rows = one.cursor(), []
+            while block := list(session.columns(number, cursor.next(64))):
+                rows += block
+            same = one.count() == len(matches) and told(rows) == expected
         elif kind == "count":
             same = session.total(number) == len(matches)
         else:
