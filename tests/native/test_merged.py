@@ -271,7 +271,7 @@ def test_arguments_out_of_range_are_refused() -> None:
     with pytest.raises(ValueError, match="negative"):
         one.cursor(-1)
     wrong: Any
-    for wrong in (-1, 2**64, "1", None):
+    for wrong in (-1, 2**64, None):
         with pytest.raises(TypeError):
             one.sample(wrong, 0)
         with pytest.raises(TypeError):
