@@ -14,7 +14,7 @@ import pyarrow as pa
 from experiments.stock import LOW, ROUND, StockQuery
 from experiments.streams import positions
 
-__all__ = ["any_sequences", "any_sets", "close_pairs", "next_sequences", "stock_runs", "valleys"]
+__all__ = ["any_sequences", "any_sets", "close_pairs", "next_sequences", "stock_runs", "tied_sequences", "valleys"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -92,6 +92,23 @@ def any_sets(table: pa.Table, types: Sequence[str], within: int, key: str | None
                 if other != one:
                     ways = ways * (before[other][end[first]] - before[other][first])
             total += int(ways.sum())
+    return total
+
+
+def tied_sequences(table: pa.Table, word: str, within: int) -> int:
+    """The ways to pick events of three types, one after another within the window, the first and the last of one key.
+
+    >>> tied_sequences(pa.table({"ts": [0, 1, 2, 3], "type": ["A", "B", "B", "C"], "key": [5, 1, 2, 5]}), "ABC", 9)
+    2
+    """
+    ts, kinds, keys = np.asarray(table["ts"]), np.asarray(table["type"].to_pylist()), np.asarray(table["key"])
+    middle = np.cumsum(kinds == word[1])
+    total = 0
+    for key in np.intersect1d(keys[kinds == word[0]], keys[kinds == word[2]]):
+        first, last = (np.flatnonzero((kinds == kind) & (keys == key)) for kind in (word[0], word[2]))
+        high, low = np.searchsorted(first, last), np.searchsorted(ts[first], ts[last] - within)
+        before = np.r_[0, np.cumsum(middle[first])]
+        total += int((middle[last] * (high - low) - (before[high] - before[low])).sum())
     return total
 
 

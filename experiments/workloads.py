@@ -95,6 +95,14 @@ def _main() -> Iterable[Workload]:
             counted=_any("ABC", 10_000, "key"),
             small=3_000,
         )
+    yield Workload(
+        "w2-tied",
+        "SEQ(A,B,C), first and last of one key (1,000), within 1,000 ticks, skip till any match: runs merged",
+        partial(streams.letters, keys=1_000),
+        ("PATTERN SEQ(A a, B b, C c) WHERE a.key = c.key WITHIN 1000",),
+        counted=lambda table, _: counting.tied_sequences(table, "ABC", 1_000),
+        small=400,
+    )
     for output, within in (("batches", 100), ("count", 100), ("count", 1_000), ("count", 10_000)):
         yield Workload(
             "w3-any" if output == "batches" else f"w3-count-{within}",

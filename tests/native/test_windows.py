@@ -13,6 +13,7 @@ import pytest
 import acep
 from acep.engine.batch import Batch, batch_of_events
 from acep.engine.found import Events, Found, output_order
+from acep.engine.found_columns import ordered
 from acep.engine.tables import batch_of
 from acep.plan.compile import Plan, compile_query
 from acep.plan.necessary import lines, necessary, reason_against, worth
@@ -244,7 +245,7 @@ def test_where_it_does_not_pay_events_pass(text: str, stops: bool) -> None:
     shares, before = [], (0, 0)
     for at in range(0, len(word), 20_000):
         session.push(batch_of(table.slice(at, 20_000), plan.schema, plan.columns, base=at))
-        first, second = (session.take(number) for number in range(2))
+        first, second = (ordered(session.take(number)) for number in range(2))
         assert all(
             np.array_equal(getattr(first, name), getattr(second, name)) for name in ("start", "end", "ids", "offsets")
         )

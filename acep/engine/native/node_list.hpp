@@ -22,11 +22,16 @@ public:
     uint32_t end = 0;
     bool sorted = true;  // starts do not fall from head to end: those that expire are at the head
     bool plain = true;   // every register of every node is bound and not null
+    // Which of the nodes have which registers: an open table of the rows before `indexed`, made where it is asked for. Rows
+    // before `head` are in it too. Once rows have moved it counts for nothing.
+    std::vector<uint32_t> index;
+    uint32_t indexed = 0;
+    uint64_t scanned = 0;  // rows looked at for want of it, since rows moved
 
     uint32_t size() const { return end - head; }
     bool empty() const { return head == end; }
     uint32_t capacity() const { return capacity_; }
-    size_t bytes() const { return bytes_.capacity(); }
+    size_t bytes() const { return bytes_.capacity() + index.capacity() * sizeof(uint32_t); }
 
     int64_t* starts() { return word(0); }
     int64_t* positions() { return word(1); }
@@ -49,12 +54,20 @@ public:
     void clear() {
         head = end = 0;
         sorted = plain = true;
+        moved();
+    }
+
+    // The index is of rows, or of registers, that are not there any more.
+    void moved() {
+        indexed = 0;
+        scanned = 0;
     }
 
     void release() {
         clear();
         capacity_ = 0;
         std::vector<std::byte>().swap(bytes_);
+        std::vector<uint32_t>().swap(index);
     }
 
     // Room for one more node after `end`, which the caller fills in; expired ones make room first.
@@ -75,9 +88,11 @@ public:
             if (to != i) move(slots, i, to);
             ++to;
         }
+        if (to != end) moved();
         head = 0;
         end = to;
         if (end == 0) clear();
+        if (!sorted) sorted = std::is_sorted(starts(), starts() + end);
     }
 
 private:

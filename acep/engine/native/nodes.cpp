@@ -15,6 +15,27 @@ int64_t before(int64_t now, int64_t span) {
     return span < 0 || __builtin_sub_overflow(now, span, &low) ? NEVER + 1 : std::max(low, NEVER + 1);
 }
 
+// Nodes are looked for among so few by looking at all of them.
+constexpr uint32_t few = 8;
+
+// Whether row `a` of `nodes` and row `b` of `others` hold the same in their first `common` slots.
+bool same(NodeList& nodes, uint32_t a, NodeList& others, uint32_t b, uint32_t slots, uint32_t common) {
+    for (uint32_t s = 0; s < common; ++s) {
+        const uint8_t tag = nodes.tags(s, slots)[a];
+        if (tag != others.tags(s, slots)[b]) return false;
+        if (tag == value && nodes.slot(s)[a] != others.slot(s)[b]) return false;
+    }
+    return true;
+}
+
+uint64_t hashed(NodeList& nodes, uint32_t row, uint64_t hash, uint32_t slots, uint32_t common) {
+    for (uint32_t s = 0; s < common; ++s) {
+        const uint8_t tag = nodes.tags(s, slots)[row];
+        hash = mixed(hash + tag + (tag == value ? static_cast<uint64_t>(nodes.slot(s)[row]) * 3 : 0));
+    }
+    return mixed(hash);
+}
+
 }  // namespace
 
 NodeEngine::NodeEngine(Tables tables, Front& front, Partitions& partitions)
@@ -29,6 +50,14 @@ NodeEngine::NodeEngine(Tables tables, Front& front, Partitions& partitions)
     if (tables_.completes()) {
         completion_ = std::make_unique<Completion>(tables_, front_, partitions_, arena_, output_, work_,
                                                    [this](uint32_t p, int64_t low, Alive& found) { alive(p, low, found); });
+    }
+    // Under contiguity the last position of a node matters, and a new list of frames is like none before.
+    likes_.resize(tables_.states.size());
+    for (const State& s : tables_.states) {
+        for (const Arc& arc : s.arcs) {
+            const bool fresh = std::any_of(arc.puts.begin(), arc.puts.end(), [](const Put& p) { return p.write == Write::frames; });
+            if (merges_ && !tables_.contiguous() && !fresh) likes_[arc.target].possible = true;
+        }
     }
     tells_live_ = !completion_;
     for (const State& s : tables_.states) framed_.emplace_back(s.slots, uint8_t{0});
@@ -534,15 +563,6 @@ void NodeEngine::put(const Put& p, NodeList& from, uint32_t row, uint32_t old, N
     }
 }
 
-bool NodeEngine::same(NodeList& nodes, uint32_t slots, uint32_t common, uint32_t a, uint32_t b) const {
-    for (uint32_t s = 0; s < common; ++s) {
-        uint8_t tag = nodes.tags(s, slots)[a];
-        if (tag != nodes.tags(s, slots)[b]) return false;
-        if (tag == value && nodes.slot(s)[a] != nodes.slot(s)[b]) return false;
-    }
-    return true;
-}
-
 // Nodes that are alike become one. Where a trail determines its run they keep all their pasts; elsewhere one trail may have
 // come here in several ways, and only the least error counts.
 void NodeEngine::unite(Made& made, const State& state) {
@@ -556,7 +576,7 @@ void NodeEngine::unite(Made& made, const State& state) {
     auto alike = [&](uint32_t i, uint32_t j) {
         bool first = merges ? nodes.errors()[i] == nodes.errors()[j]
                             : nodes.cells()[i] == nodes.cells()[j] && made.arcs[i]->history == made.arcs[j]->history;
-        return first && same(nodes, slots, common, i, j);
+        return first && same(nodes, i, nodes, j, slots, common);
     };
     auto join = [&](uint32_t leader, uint32_t i) {
         made.gone[i] = 1;
@@ -583,12 +603,9 @@ void NodeEngine::unite(Made& made, const State& state) {
     const size_t size = std::bit_ceil(size_t{n} * 2);
     all_.assign(size, NIL);
     for (uint32_t i = 0; i < n; ++i) {
-        uint64_t hash = merges ? static_cast<uint32_t>(nodes.errors()[i]) : nodes.cells()[i];
-        for (uint32_t s = 0; s < common; ++s) {
-            uint8_t tag = nodes.tags(s, slots)[i];
-            hash = mixed(hash + tag + (tag == value ? static_cast<uint64_t>(nodes.slot(s)[i]) * 3 : 0));
-        }
-        for (size_t k = mixed(hash) & (size - 1);; k = (k + 1) & (size - 1)) {
+        const uint64_t own = merges ? static_cast<uint32_t>(nodes.errors()[i]) : nodes.cells()[i];
+        const uint64_t hash = hashed(nodes, i, own, slots, common);
+        for (size_t k = hash & (size - 1);; k = (k + 1) & (size - 1)) {
             if (all_[k] == NIL) {
                 all_[k] = i;
                 break;
@@ -599,6 +616,65 @@ void NodeEngine::unite(Made& made, const State& state) {
             }
         }
     }
+}
+
+uint32_t NodeEngine::like(NodeList& list, NodeList& made, uint32_t i, const State& s, size_t wanted) const {
+    const uint32_t slots = s.slots, common = this->common(s);
+    const int32_t error = made.errors()[i];
+    // What has not moved is found through the index. It is made once the rows looked at without it would have paid for it.
+    const uint32_t size = list.size(), missing = list.end - std::max(list.indexed, list.head);
+    if (size <= few || (missing > few * wanted && list.scanned <= uint64_t{few} * size)) {
+        list.scanned += size;
+        for (uint32_t k = list.head; k < list.end; ++k) {
+            if (list.errors()[k] == error && same(list, k, made, i, slots, common)) return k;
+        }
+        return NIL;
+    }
+    const auto hash = [&](NodeList& nodes, uint32_t row) {
+        return hashed(nodes, row, static_cast<uint32_t>(nodes.errors()[row]), slots, common);
+    };
+    const size_t places = std::bit_ceil(size_t{list.capacity()} * 2);
+    if (list.index.size() != places || list.indexed == 0) {
+        list.index.assign(places, NIL);
+        list.indexed = 0;
+    }
+    for (uint32_t k = std::max(list.indexed, list.head); k < list.end; ++k) {
+        size_t at = hash(list, k) & (places - 1);
+        for (; list.index[at] != NIL; at = (at + 1) & (places - 1)) {
+            const uint32_t other = list.index[at];
+            if (list.errors()[other] == list.errors()[k] && same(list, other, list, k, slots, common)) break;
+        }
+        list.index[at] = k;  // of several alike the newest
+    }
+    list.indexed = list.end;
+    for (size_t at = hash(made, i) & (places - 1); list.index[at] != NIL; at = (at + 1) & (places - 1)) {
+        const uint32_t k = list.index[at];
+        if (list.errors()[k] == error && same(list, k, made, i, slots, common)) return k >= list.head ? k : NIL;
+    }
+    return NIL;
+}
+
+uint32_t NodeEngine::earlier(NodeList& list, Made& made, uint32_t i, uint32_t state) {
+    Likes& likes = likes_[state];
+    if (!likes.possible || list.empty()) return NIL;
+    const State& s = tables_.states[state];
+    if (common(s) == 0) return like(list, made.nodes, i, s, 1);
+    if (likes.rest != 0) {
+        --likes.rest;
+        return NIL;
+    }
+    const uint32_t found = like(list, made.nodes, i, s, made.nodes.end);
+    // A list that expires from its head stays so, if not nearly all nodes meet one like them.
+    const bool kept = found == NIL || likes.often || !list.sorted || list.size() <= few || found + 1 == list.end ||
+                      list.starts()[found + 1] >= made.nodes.starts()[i];
+    if (found != NIL) ++likes.met;
+    if (found != NIL && kept) ++likes.joined;
+    if (++likes.seen == trial) {
+        likes.often = likes.met >= trial - trial / 16;
+        if (likes.joined < trial / 8 && !likes.often) likes.rest = 16 * trial;
+        likes.seen = likes.met = likes.joined = 0;
+    }
+    return kept ? found : NIL;
 }
 
 void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int64_t low) {
@@ -629,16 +705,14 @@ void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int6
                 if (made.gone[i] != 0) continue;
                 const Arc& arc = *made.arcs[i];
                 const int64_t own = key(event);
-                // Without registers all nodes of one error are one, also those of earlier events.
+                // A node like one of an earlier event becomes one with it, or takes its row where that has expired.
                 uint32_t into = NIL;
+                bool living = false;
                 Chain chain;
                 if (merges_) {
-                    if (common(s) == 0 && !tables_.contiguous()) {
-                        for (uint32_t k = list.head; k < list.end && into == NIL; ++k) {
-                            if (list.errors()[k] == made.nodes.errors()[i] && list.starts()[k] >= low) into = k;
-                        }
-                        if (into != NIL) chain = arena_.chain(list.cells()[into]);
-                    }
+                    into = earlier(list, made, i, state);
+                    living = into != NIL && list.starts()[into] >= low;
+                    if (living) chain = arena_.chain(list.cells()[into]);
                     chain = bind_all(made, i, event, chain);
                 } else {
                     uint32_t past = made.nodes.cells()[i];
@@ -655,8 +729,11 @@ void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int6
                 if (into != NIL) {
                     list.cells()[into] = chain.cell;
                     list.starts()[into] = chain.latest;
-                    if (list.size() > 1) list.sorted = false;
-                    if (s.slots != 0) list.slot(0)[into] = std::min(list.slot(0)[into], made.nodes.slot(0)[i]);
+                    if (into + 1 != list.end && list.starts()[into + 1] < chain.latest) list.sorted = false;
+                    if (const uint32_t first = common(s); first != s.slots) {
+                        const int64_t own_first = made.nodes.slot(first)[i];
+                        list.slot(first)[into] = living ? std::min(list.slot(first)[into], own_first) : own_first;
+                    }
                     continue;
                 }
                 const uint32_t to = list.add(s.slots, low);

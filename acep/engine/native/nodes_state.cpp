@@ -31,6 +31,7 @@ void NodeEngine::compact_frames() {
                 const uint32_t slots = tables_.states[s].slots;
                 for (uint32_t k = 0; k < slots; ++k) {
                     if (framed_[s][k] == 0) continue;
+                    list.moved();
                     for (uint32_t i = list.head; i < list.end; ++i) {
                         if (list.tags(k, slots)[i] == value) visit(list.slot(k)[i]);
                     }
@@ -66,6 +67,9 @@ void NodeEngine::dump(Writer& out) const {
     out.number(work_.nodes);
     out.number(work_.touches);
     out.number(work_.matches);
+    for (const Likes& one : likes_) {
+        for (const uint32_t n : {one.seen, one.met, one.joined, one.rest, one.often ? 1u : 0u}) out.number(n);
+    }
     arena_.cells.dump(out);
     arena_.events.dump(out);
     frames_.dump(out);
@@ -178,6 +182,15 @@ void NodeEngine::load_list(Reader& in, uint32_t state, NodeList& list) {
 void NodeEngine::load(Reader& in) {
     const auto counted = [&] { return in.number(0, most_positions); };
     work_ = {counted(), counted(), counted()};
+    // Any numbers will do here: they only say how hard to look.
+    const auto within = [&](uint32_t most) { return static_cast<uint32_t>(std::clamp<int64_t>(in.number(), 0, most)); };
+    for (Likes& one : likes_) {
+        one.seen = within(trial - 1);
+        one.met = within(one.seen);
+        one.joined = within(one.met);
+        one.rest = within(16 * trial);
+        one.often = in.number() != 0;
+    }
     load_arena(in);
     const int64_t parts = in.number(0, static_cast<int64_t>(partitions_.size()) + 1);
     parts_.clear();
