@@ -63,8 +63,10 @@ class NativeSession:
         # Ids that are texts stand for numbers in the core: (number of the first, texts, latest time) of each batch.
         self._names: deque[tuple[int, npt.NDArray[np.object_], int]] = deque()
         self._events = 0
-        # What was bound longer ago than the longest window is needed no more, where no match waits for others.
-        spans = [_span(plan) for plan in plans]
+        # What was bound longer ago than the longest window is needed no more, where no match waits for others or for
+        # the end.
+        lasting = [engine.endswith("compressed") for engine in engines]
+        spans = [None if last else _span(plan) for plan, last in zip(plans, lasting, strict=True)]
         self._span = max((s for s in spans if s is not None), default=0)
         # Texts of these columns are needed as long as there are plans that may look back at any event.
         self._lasting = {name for plan, span in zip(plans, spans, strict=True) if span is None for name in plan.columns}
