@@ -12,6 +12,7 @@ BUILD_TOOLS := cmake nanobind ninja scikit-build-core
 NATIVE_SOURCES := $(wildcard acep/engine/native/*)
 NATIVE    := build/native
 SANITIZED := build/sanitize
+PROFILED  := build/profile
 
 COMMA := ,
 EVERY := spark$(COMMA)pandas$(COMMA)polars$(COMMA)test
@@ -27,6 +28,12 @@ define rebuild
 PATH="$(CURDIR)/$(1)/bin:$(CURDIR)/$(BIN):$$PATH" cmake --build $(2)
 PATH="$(CURDIR)/$(1)/bin:$(CURDIR)/$(BIN):$$PATH" cmake --install $(2) --prefix "$$($(1)/bin/python -c $(PLATLIB))"
 touch $(2)/.built
+endef
+# An environment for a core built otherwise, which takes all but acep from the usual one: $(call beside,environment,options)
+define beside
+$(PYTHON) -m venv --clear $(1)
+$(BIN)/python -c $(PLATLIB) > "$$($(1)/bin/python -c $(PLATLIB))"/usual.pth
+$(call install,$(1),$(1)/objects,test,$(2))
 endef
 # What an install needs besides, where its objects were removed: to be made again, whatever its age.
 unbuilt = $(if $(wildcard $(1)/build.ninja),,FORCE)
@@ -48,7 +55,7 @@ export ACEP_CASES
 .DEFAULT_GOAL := help
 
 .PHONY: FORCE help venv native test sanitize lint types format demo test-lower-bounds test-wheel wheel bench bench-more \
-	bench-peers clean
+	bench-peers profile clean
 
 FORCE:
 
@@ -72,7 +79,7 @@ $(NATIVE)/.built: $(STAMP) $(NATIVE_SOURCES)
 test: lint types native  ## check style and types, run all tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
 
-# The native core with every access and every operation checked. Its environment takes all but acep from the usual one.
+# The native core with every access and every operation checked.
 # Arrow's own allocator would hide its arrays from the checks; Python never frees all that it has, which is no leak.
 sanitize: $(SANITIZED)/objects/.built  ## test the native core under the address and undefined behaviour sanitizers
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
@@ -86,9 +93,7 @@ $(SANITIZED)/objects/.built: $(SANITIZED)/.installed $(NATIVE_SOURCES)
 	$(call rebuild,$(SANITIZED),$(SANITIZED)/objects)
 
 $(SANITIZED)/.installed: $(STAMP)
-	$(PYTHON) -m venv --clear $(SANITIZED)
-	$(BIN)/python -c $(PLATLIB) > "$$($(SANITIZED)/bin/python -c $(PLATLIB))"/usual.pth
-	$(call install,$(SANITIZED),$(SANITIZED)/objects,test,-C cmake.define.ACEP_SANITIZE=$(SANITIZERS))
+	$(call beside,$(SANITIZED),-C cmake.define.ACEP_SANITIZE=$(SANITIZERS))
 	touch $@
 
 lint: $(STAMP)  ## check style
@@ -155,10 +160,21 @@ PEERS := .venv-peers
 bench: native  ## measure all workloads; the results go to docs/results/
 	$(BIN)/python -m experiments.bench $(BENCH_ARGS)
 
-bench-more: native  ## what match windows gain, memory over 50 million events, where the time goes
+bench-more: native  ## what match windows gain, memory over 50 million events
 	$(BIN)/python -m experiments.gain
 	$(BIN)/python -m experiments.memory
-	$(BIN)/python -m experiments.profile
+
+profile: $(PROFILED)/objects/.built  ## measure where the time goes, inside the core as well where perf is there
+	$(PROFILED)/bin/python -m experiments.profile $(PROFILE_ARGS)
+
+PROFILE_ARGS ?=
+
+$(PROFILED)/objects/.built: $(PROFILED)/.installed $(NATIVE_SOURCES)
+	$(call rebuild,$(PROFILED),$(PROFILED)/objects)
+
+$(PROFILED)/.installed: $(STAMP)
+	$(call beside,$(PROFILED),-C cmake.define.ACEP_SYMBOLS=ON -C install.strip=false)
+	touch $@
 
 bench-peers: native $(PEERS)/.installed  ## measure acep and its peers in one run; needs a JDK
 	$(BIN)/python -m experiments.peers --environment $(PEERS) $(BENCH_ARGS)

@@ -1,15 +1,19 @@
 """Where the time goes on each workload, by layer: ``python -m experiments.profile [NAME ...] [--output FOLDER]``.
 
-A workload calls a few hundred functions a batch and no function an event, so that a profiler of calls costs next to
-nothing. What functions of C or of other packages take belongs to the module that called them; the core's are not seen
-as functions, so that their time is that of the few functions of ``native_session.py`` that call them.
+A workload calls a few hundred functions a batch and no function an event, so that a profiler of calls costs little
+there; parsing and planning are many small calls, which it makes several times as long, so that they are timed without
+it, as a run on one event. What functions of C or of other packages take belongs to the module that called them; the
+core's are not seen as functions, so that their time is that of the few functions of ``native_session.py`` that call
+them. Where ``perf`` is there, and the core has symbols (``make profile``), :mod:`experiments.sampling` looks into it.
 """
 
 from __future__ import annotations
 
 import argparse
 import cProfile
+import math
 import pstats
+import resource
 import sys
 import time
 from collections import Counter
@@ -17,15 +21,35 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import pyarrow as pa
+
 from experiments.machine import described, pin
 from experiments.measure import FIRST
 from experiments.results import RESULTS, short, table, write
-from experiments.workload import run
+from experiments.sampling import INSIDE, sampled, why_not_sampled
+from experiments.workload import Workload, run
 from experiments.workloads import chosen
 
 __all__ = ["LAYERS", "Profile", "main", "profiled"]
 
-USUAL = ("w1", "w2", "w3", "v")
+USUAL = (
+    *(
+        "w1",
+        "w2",
+        "w3",
+        "v",
+        "expt1-p3s3",
+        "expt2-p3s3-1000",
+        "expt3-p2s3",
+        "expt4-p3s3",
+        "expt5-p3s3",
+        "expt6-p1s3-500",
+    ),
+    *("pset-stock-6", "ponco-20", "pnyse-20"),
+)
+SIZES = (1_000, 10_000, 100_000, 1_000_000)
+SAMPLED = 1.5  # seconds of processor time that are sampled, at least, by running short workloads again
+AGAIN = 40
 LAYERS = {
     "loading": ("tables.py", "columns.py", "batch.py", "times.py"),
     "codes": ("native_session.py:_codes",),
@@ -38,21 +62,46 @@ LAYERS = {
     "query": ("pattern", "automaton", "plan", "lark"),
 }
 """Layers by the file, the folder or the function that calls the core; ``rest``: others."""
-WORDS = """Written by `python -m experiments.profile`; [how to read it](../benchmarks.md). Shares of processor time on
-one core. *loading*: tables to columns; *codes*: texts to numbers; *core*: the pass over the events (bit vectors,
-partitions, the engine); *taking*: matches made and handed over as arrays; *order*: of the output; *output*: the Arrow
-table; *query*: text to plan, once a run; *rest*: what is between them."""
+SHOWN = (*(of for of in LAYERS if of != "query"), "rest")
+WORDS = """Written by `make profile`; what follows from it is in [profiles](../profiles.md). Shares of processor time on
+one core."""
+OUTSIDE_WORDS = """*start*: a run on one event, mostly text to plan, as a share of the whole run. The shares after
+*slower* are of what else the run does, by calls of Python, put to the module that made them: *loading*: tables to
+columns; *codes*: texts to numbers; *core*: the pass over the events; *taking*: matches made and handed over as arrays
+(and, where they come as record batches, the pass too); *order*: of the output; *output*: the Arrow table; *rest*: what
+is between them. *slower*: how many times as long this part took under the profiler; where it is far from 1, small
+calls of Python seem to take more than they do, or that run had new pages where the others used theirs again. *faults*:
+pages touched for the first time, for a thousand events. Of several queries each counts the events anew."""
+INSIDE_WORDS = """Samples of `perf`, by the source file of the core they fall into, and of the rest by library; a layer
+under 1 % has no figure. *columns in*: columns, the tables of plans, the loop over events; *classes*: which events an
+arc can take; *programs*: predicates in blocks; *nodes*: the node engine (looking at live nodes, their predicates,
+making new ones, putting them in place); *chains*: cells of trails; *walk*: enumeration; *kernel*: mostly page faults,
+of which the first run of a process has more than the later ones that are sampled too;
+*memory*: `memcpy`, `malloc`."""
+SIZE_WORDS = """Nanoseconds of processor time an event, on the first events of the stream; the best of some runs. What a
+run takes whatever its size, for parsing and planning, weighs on the first columns."""
 
 
 @dataclass(frozen=True)
 class Profile:
-    """``cpu``: seconds of processor time; ``shares`` of it by layer."""
+    """``cpu``: seconds of processor time of a run without a profiler, ``start`` of one on a single event; ``shares`` of
+    a profiled one by layer, without the query, which took ``slower`` times as long; ``inside`` of samples, where there
+    are any, whose number is ``samples``; ``sizes``: nanoseconds an event by the number of events; ``faults``: pages
+    that were touched for the first time."""
 
     name: str
     rows: int
+    queries: int
     matches: int
+    touches: int | None
     cpu: float
+    start: float
+    slower: float
+    faults: int
     shares: dict[str, float]
+    inside: dict[str, float] | None
+    samples: int
+    sizes: dict[int, float]
 
 
 def layer(file: str, function: str) -> str | None:
@@ -74,9 +123,52 @@ def profiled(name: str, engine: str = "auto", scale: float = 1.0) -> Profile:
     stream = workload.events()
     events = stream.slice(0, max(1, round(stream.num_rows * scale)))
     run(workload, events.slice(0, FIRST), engine)
+    sizes = {rows: _timed(workload, events.slice(0, rows), engine) for rows in SIZES if rows < events.num_rows}
+    faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    done = run(workload, events, engine)
+    faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults
+    cpu = _timed(workload, events, engine)
+    sizes[events.num_rows] = cpu
+    start = _timed(workload, events.slice(0, 1), engine)
+    calls = _by_calls(workload, events, engine)
+    taken_by_calls = sum(calls.values())
+    inside: Counter[str] = Counter()
+    if why_not_sampled() is None:
+        times = min(AGAIN, math.ceil(SAMPLED / cpu))
+        inside = sampled(lambda: [run(workload, events, engine) for _ in range(times)])
+    taken = sum(inside.values())
+    return Profile(
+        name,
+        events.num_rows,
+        len(workload.queries),
+        done.matches,
+        done.touches,
+        cpu,
+        start,
+        taken_by_calls / (cpu - start),
+        faults,
+        {of: calls[of] / taken_by_calls for of in SHOWN},
+        {of: inside[of] / taken for of in INSIDE} if taken else None,
+        taken,
+        {rows: seconds / rows / len(workload.queries) * 1e9 for rows, seconds in sizes.items()},
+    )
+
+
+def _timed(workload: Workload, events: pa.Table, engine: str) -> float:
+    """Seconds of processor time: the best of up to nine runs within a second, of one at least."""
+    spent: list[float] = []
+    while len(spent) < 9 and sum(spent) < 1:
+        start = time.process_time()
+        run(workload, events, engine)
+        spent.append(time.process_time() - start)
+    return min(spent)
+
+
+def _by_calls(workload: Workload, events: pa.Table, engine: str) -> dict[str, float]:
+    """Seconds by layer under the profiler, without the query's."""
     profile = cProfile.Profile(time.process_time)
     profile.enable()
-    done = run(workload, events, engine)
+    run(workload, events, engine)
     profile.disable()
     spent: Counter[str] = Counter()
     for (file, _, function), (_, _, own, _, callers) in pstats.Stats(profile).stats.items():  # type: ignore[attr-defined]
@@ -88,20 +180,56 @@ def profiled(name: str, engine: str = "auto", scale: float = 1.0) -> Profile:
             spent[layer(caller, called) or "rest"] += part
             told += part
         spent["rest"] += max(0.0, own - told)
-    total = sum(spent.values())
-    return Profile(name, events.num_rows, done.matches, total, {of: spent[of] / total for of in (*LAYERS, "rest")})
+    return {of: float(spent[of]) for of in SHOWN}
 
 
 def body(profiles: Sequence[Profile]) -> str:
-    """The shares as a Markdown table."""
+    """The tables of the page."""
+    rows = []
+    for one in profiles:
+        passed = one.rows * one.queries
+        rows.append(
+            [
+                *(one.name, f"{one.rows:,}", f"{one.queries}", short(one.matches), short(passed / one.cpu)),
+                *(short(one.cpu / passed * 1e9), short(one.cpu / one.touches * 1e9 if one.touches else None)),
+                *(short(one.faults / passed * 1000), f"{one.start / one.cpu:.0%}", f"{one.slower:.2f}"),
+                *(f"{share:.0%}" for share in one.shares.values()),
+            ]
+        )
+    head = ("", "events", "queries", "matches", "events/s", "ns/event", "ns/touch", "faults", "start", "slower", *SHOWN)
+    outside = f"## By layer of Python\n\n{OUTSIDE_WORDS}\n\n{table(head, rows)}"
+    return "\n\n".join((outside, _inside(profiles), f"## By size\n\n{SIZE_WORDS}\n\n{_sizes(profiles)}"))
+
+
+def _inside(profiles: Sequence[Profile]) -> str:
+    """Only layers that have a share somewhere."""
+    looked = [(one, one.inside) for one in profiles if one.inside is not None]
+    if not looked:
+        return f"## Inside the core\n\nNot measured: {why_not_sampled()}."
+    shown = [of for of in INSIDE if of == "other" or any(inside[of] >= 0.01 for _, inside in looked)]
+    rows = [
+        [one.name, *(f"{inside[of]:.0%}" if inside[of] >= 0.01 else "" for of in shown), f"{one.samples:,}"]
+        for one, inside in looked
+    ]
+    return f"## Inside the core\n\n{INSIDE_WORDS}\n\n{table(('', *shown, 'samples'), rows)}"
+
+
+def _sizes(profiles: Sequence[Profile]) -> str:
     rows = [
         [
-            *(one.name, f"{one.rows:,}", short(one.matches), short(one.rows / one.cpu)),
-            *(f"{share:.0%}" for share in one.shares.values()),
+            one.name,
+            *(short(one.sizes.get(size)) for size in SIZES),
+            f"{short(one.sizes[one.rows])} ({short(one.rows)})" if one.rows not in SIZES else "",
         ]
         for one in profiles
     ]
-    return table(("", "events", "matches", "events/s", *LAYERS, "rest"), rows)
+    return table(("", *(f"{size:,}" for size in SIZES), "all"), rows)
+
+
+def _told(one: Profile) -> str:
+    shares = sorted((one.inside or one.shares).items(), key=lambda item: -item[1])
+    most = ", ".join(f"{of} {share:.0%}" for of, share in shares if share >= 0.03)
+    return f"{one.name}: {short(one.rows * one.queries / one.cpu)} events/s; {most}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -118,7 +246,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     profiles = []
     for workload in chosen(given.names or USUAL):
         profiles.append(profiled(workload.name, given.engine, given.scale))
-        print(body(profiles).splitlines()[-1], flush=True)
+        print(_told(profiles[-1]), flush=True)
     if folder := given.output or (None if given.names else RESULTS):
         rows = [asdict(one) for one in profiles]
         page = write(

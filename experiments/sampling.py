@@ -1,0 +1,178 @@
+"""Where the time goes inside the native core: samples of ``perf``, put to layers by the source file they fall into.
+
+A function that was inlined is still found, since the debugger's line tables name it: the innermost frame that is in a
+file of the core counts. So the core must have symbols (``make profile`` builds one that has).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from acep.engine.compiled import native
+
+__all__ = ["INSIDE", "layer_of", "sampled", "why_not_sampled"]
+
+FREQUENCY = 3_999  # samples a second; no multiple of what the system does by the clock
+FUNCTIONS = {
+    "nodes: look": ("event", "turns", "begin", "step", "load", "room_for", "contiguous_end", "cost", "bound"),
+    "nodes: predicates": ("passing", "all_frames"),
+    "nodes: make": ("make", "put", "unite", "like", "earlier", "same", "hashed"),
+    "nodes: bind": ("finish", "bind_all", "complete", "give", "distinct"),
+}
+"""Layers of ``nodes*.cpp`` by function; its others: ``nodes: look``."""
+FILES = {
+    "columns in": ("columns", "texts", "tables", "bind_session", "session"),
+    "partitions": ("partitions",),
+    "classes": ("front",),
+    "programs": ("vm", "vm_blocks", "vm_rows", "vm_operations", "vm_check", "bind_vm", "numbers"),
+    "nodes: look": ("nodes", "node_list", "nodes_state", "nodes_matches", "nodes_merging", "nodes_registers"),
+    "merged": ("merged", "automaton", "merged_state", "engine"),
+    "chains": ("arena",),
+    "walk": ("merged_cursor", "ordered_walk", "compressed"),
+    "counting": ("counting", "counting_sums", "natural", "bind_counting"),
+    "windows": ("windows",),
+    "completion": ("completion", "choosing", "conditions"),
+    "output": ("output", "bind_output", "bind_merged", "bind_order", "order", "pooled"),
+}
+"""Layers of the core by source file, without its ending."""
+APART = frozenset({"counting_state", "completion_state", "windows_state", "module", "opcodes", "state", "bind_natural"})
+"""Files that no workload spends time in: state as bytes, and what has no code of its own."""
+LIBRARIES = {
+    "kernel": ("[kernel", "[guest.kernel", "[vdso"),
+    "memory": ("libc.so", "libc-", "libstdc++"),
+    "Arrow": ("libarrow", "pyarrow"),
+    "NumPy": ("numpy",),
+    "Python": ("python3", "libpython", "lib-dynload"),
+}
+"""Layers outside the core by how a library's name begins. ``memory``: ``memcpy``, ``malloc`` and their like."""
+PACKAGES = frozenset({"pyarrow", "numpy", "lib-dynload"})
+"""Folders that a library is known by; ``lib/python3.11`` is none, since all packages are below it."""
+INSIDE = tuple(dict.fromkeys([*FILES, *FUNCTIONS, *LIBRARIES, "other"]))
+"""All layers of samples."""
+
+
+def layer_of(library: str, frames: Sequence[tuple[str, str]] = ()) -> str:
+    """The layer of a sample: ``library`` it fell into, and in the core ``frames`` (function, file), innermost first.
+
+    >>> layer_of("/x/_native.so", [("std::vector<int>::size() const", "/usr/include/stl_vector.h"),
+    ...                            ("acep::NodeEngine::make(acep::Arc const&)", "/x/acep/engine/native/nodes.cpp")])
+    'nodes: make'
+    >>> layer_of("/lib/libc.so.6"), layer_of("/x/_native.so"), layer_of("/lib/unheard.so")
+    ('memory', 'other', 'other')
+    """
+    for function, file in frames:
+        path = Path(file)
+        if path.parent.name != "native":
+            continue
+        if path.stem.startswith("nodes"):
+            name = function.partition("(")[0].rpartition("::")[2]
+            return next((layer for layer, known in FUNCTIONS.items() if name in known), "nodes: look")
+        return next((layer for layer, known in FILES.items() if path.stem in known), "other")
+    if frames or Path(library).name.startswith("_native"):
+        return "other"
+    path = Path(library)
+    names = [library, path.name, *(part for part in path.parts if part in PACKAGES)]
+    return next((of for of, known in LIBRARIES.items() if any(name.startswith(known) for name in names)), "other")
+
+
+@cache
+def why_not_sampled() -> str | None:
+    """Why samples inside the core cannot be had here; ``None``: they can."""
+    core = native()
+    if core is None:
+        return "there is no native core"
+    for tool in ("perf", "addr2line"):
+        if shutil.which(tool) is None:
+            return f"{tool} is not on this machine"
+    if b".debug_info" not in Path(str(core.__file__)).read_bytes():
+        return "the core has no symbols (make profile builds one that has)"
+    command = ["perf", "record", "-q", "-e", "cpu-clock", "-o", os.devnull, "true"]
+    if subprocess.run(command, capture_output=True, check=False).returncode:  # noqa: S603
+        return "perf may not record here"
+    return None
+
+
+def sampled(work: Callable[[], object]) -> Counter[str]:
+    """Samples by layer, taken while ``work`` runs in this process. Raises :class:`RuntimeError` where perf fails."""
+    with tempfile.TemporaryDirectory() as folder:
+        data = Path(folder) / "perf.data"
+        _record(work, data)
+        command = ["perf", "script", "--force", "-i", str(data), "-F", "ip,dso"]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603
+    return counted(said, str(getattr(native(), "__file__", "")))
+
+
+def counted(script: str, core: str) -> Counter[str]:
+    """Samples by layer of what ``perf script -F ip,dso`` prints; ``core``: the file of the core in this process."""
+    hits: Counter[tuple[str, int]] = Counter()
+    for line in script.splitlines():
+        told, _, library = line.strip().partition(" ")
+        name = library.strip().removeprefix("(").removesuffix(")")
+        hits[name, int(told, 16) if name == core else 0] += 1
+    frames = _frames(core, {address for name, address in hits if name == core})
+    found: Counter[str] = Counter()
+    for (name, address), times in hits.items():
+        found[layer_of(name, frames.get(address, []))] += times
+    return found
+
+
+def _record(work: Callable[[], object], data: Path) -> None:
+    control, to_perf = os.pipe()
+    from_perf, acknowledge = os.pipe()
+    command = ["perf", "record", "-q", "-e", "cpu-clock", "-F", str(FREQUENCY), "-D", "-1", "-p", str(os.getpid())]
+    command += [f"--control=fd:{control},{acknowledge}", "-o", str(data)]
+    pipes = (control, acknowledge)
+    with subprocess.Popen(command, pass_fds=pipes, stderr=subprocess.PIPE, text=True) as perf:  # noqa: S603
+        # This process is pinned to one core, and so is what it starts; perf need not share it.
+        os.sched_setaffinity(perf.pid, range(os.cpu_count() or 1))
+        os.close(control)
+        os.close(acknowledge)
+        try:
+            _tell(to_perf, from_perf, b"enable\n")
+            work()
+            _tell(to_perf, from_perf, b"disable\n")
+        finally:
+            perf.send_signal(signal.SIGINT)
+            said = perf.communicate()[1]
+            os.close(to_perf)
+            os.close(from_perf)
+    if not data.exists():
+        raise RuntimeError(f"perf has recorded nothing: {said.strip()}")
+
+
+def _tell(to_perf: int, from_perf: int, word: bytes) -> None:
+    try:
+        os.write(to_perf, word)
+        answer = os.read(from_perf, 16)
+    except BrokenPipeError:
+        answer = b""
+    if not answer:
+        raise RuntimeError("perf does not answer")
+
+
+def _frames(core: str, addresses: Iterable[int]) -> Mapping[int, list[tuple[str, str]]]:
+    """(function, file) of addresses in this process, innermost first."""
+    wanted = list(addresses)
+    if not wanted:
+        return {}
+    maps = [line.split() for line in Path("/proc/self/maps").read_text().splitlines() if line.endswith(core)]
+    base = min(int(fields[0].partition("-")[0], 16) - int(fields[2], 16) for fields in maps)
+    command = ["addr2line", "-afiC", "-e", core]
+    told = "\n".join(f"{address - base:#x}" for address in wanted)
+    said = subprocess.run(command, input=told, capture_output=True, text=True, check=True).stdout  # noqa: S603
+    found: dict[int, list[tuple[str, str]]] = {}
+    lines = iter(said.splitlines())
+    for line in lines:
+        if line.startswith("0x"):
+            frames = found.setdefault(int(line, 16) + base, [])
+        else:
+            frames.append((line, next(lines).rpartition(":")[0]))
+    return found

@@ -1,0 +1,130 @@
+"""Where samples belong, and that the page of profiles says what was measured."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from experiments import profile, sampling
+from experiments.results import short
+from experiments.sampling import FILES, FUNCTIONS, counted, layer_of
+from experiments.workloads import chosen
+
+ROOT = Path(__file__).parents[2]
+NATIVE = ROOT / "acep" / "engine" / "native"
+CORE = "/x/_native.so"
+
+
+@pytest.mark.parametrize(
+    ("function", "file", "layer"),
+    [
+        ("acep::NodeEngine::passing(std::vector<acep::Check> const&, unsigned long)", "nodes.cpp", "nodes: predicates"),
+        ("acep::NodeEngine::finish(acep::NodeEngine::Part&)", "nodes.cpp", "nodes: bind"),
+        ("acep::NodeEngine::bytes() const", "nodes.cpp", "nodes: look"),
+        ("acep::NodeList::size() const", "node_list.hpp", "nodes: look"),
+        ("compare<long>", "vm_blocks.hpp", "programs"),
+        ("acep::Arena::cell(unsigned int)", "arena.hpp", "chains"),
+        ("acep::Unheard::of()", "unheard.cpp", "other"),
+    ],
+)
+def test_layers_of_the_core(function: str, file: str, layer: str) -> None:
+    assert layer_of(CORE, [(function, f"/x/acep/engine/native/{file}")]) == layer
+
+
+def test_the_innermost_frame_of_the_core_counts() -> None:
+    library = ("std::vector<long>::push_back(long const&)", "/usr/include/c++/bits/stl_vector.h")
+    inner, outer = ("f", "/x/acep/engine/native/arena.hpp"), ("g", "/x/acep/engine/native/merged.hpp")
+    assert layer_of(CORE, [library, inner, outer]) == "chains"
+    assert layer_of(CORE, [library, outer]) == "merged"
+    assert layer_of(CORE, [library]) == layer_of(CORE) == "other"
+
+
+@pytest.mark.parametrize(
+    ("library", "layer"),
+    [
+        ("[kernel.kallsyms]", "kernel"),
+        ("/usr/lib/x86_64-linux-gnu/libc.so.6", "memory"),
+        ("/site-packages/pyarrow/libarrow.so.2100", "Arrow"),
+        ("/site-packages/numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so", "NumPy"),
+        ("/usr/bin/python3.11", "Python"),
+        ("/usr/lib/python3.11/lib-dynload/_json.cpython-311-x86_64-linux-gnu.so", "Python"),
+        ("/usr/lib/python3.11/site-packages/unheard/of.so", "other"),
+        ("[unknown]", "other"),
+    ],
+)
+def test_layers_of_libraries(library: str, layer: str) -> None:
+    assert layer_of(library) == layer
+
+
+def test_the_table_knows_every_source_of_the_core() -> None:
+    """A source that is new has to get a layer."""
+    sources = {path.stem for path in (*NATIVE.glob("*.cpp"), *NATIVE.glob("*.hpp"))}
+    known = {stem for stems in FILES.values() for stem in stems} | sampling.APART
+    assert sources == known
+    told = "\n".join(path.read_text() for path in NATIVE.glob("nodes*.cpp"))
+    assert [
+        name for names in FUNCTIONS.values() for name in names if not re.search(rf"^\S.*\b{name}\(", told, re.MULTILINE)
+    ] == []
+
+
+def test_samples_are_counted_by_layer(monkeypatch: pytest.MonkeyPatch) -> None:
+    frames = {16: [("f", "/x/acep/engine/native/arena.hpp")]}
+    monkeypatch.setattr(sampling, "_frames", lambda core, addresses: {a: frames[a] for a in addresses if a in frames})
+    script = f"""      10 ({CORE})
+      10 ({CORE})
+      20 ({CORE})
+ffffffff81000010 ([kernel.kallsyms])
+    7f00 (/usr/lib/libc.so.6)
+"""
+    assert counted(script, CORE) == {"chains": 2, "other": 1, "kernel": 1, "memory": 1}
+
+
+def test_without_perf_the_page_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(profile, "why_not_sampled", lambda: "perf is not on this machine")
+    assert profile.main(["w2-next", "--scale", "0.02", "--output", str(tmp_path)]) == 0
+    page = (tmp_path / "profiles.md").read_text()
+    assert "Not measured: perf is not on this machine." in page
+    (row,) = json.loads((tmp_path / "profiles.json").read_text())["results"]
+    assert row["inside"] is None
+    assert row["rows"] == 4_000
+    assert "query" not in row["shares"]
+    assert 0 < row["start"] < row["cpu"]
+    assert sum(row["shares"].values()) == pytest.approx(1)
+    assert set(row["sizes"]) == {"1000", "4000"}
+
+
+@pytest.mark.skipif(sampling.why_not_sampled() is not None, reason=str(sampling.why_not_sampled()))
+def test_samples_of_the_core() -> None:
+    told = profile.profiled("w1-next", scale=0.05)
+    assert told.inside is not None
+    assert sum(told.inside.values()) == pytest.approx(1)
+    assert sum(share for of, share in told.inside.items() if of.startswith("nodes") or of in FILES) > 0.2
+    assert told.inside["other"] < 0.1
+
+
+def test_the_text_says_what_was_measured() -> None:
+    """In a section of docs/profiles.md, ``*layer* 12 %`` is the share, and ``34 ns`` the time an event, of the workload
+    that its heading names first; there are no other figures with these units."""
+    results = json.loads((ROOT / "docs" / "results" / "profiles.json").read_text(encoding="utf-8"))["results"]
+    measured = {row["name"]: row for row in results}
+    assert set(measured) == {one.name for one in chosen(profile.USUAL)}
+    sections = re.split(r"^### ", (ROOT / "docs" / "profiles.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert not re.search(r"\d %|\d ns", sections[0])
+    told = set()
+    for section in sections[1:]:
+        heading, _, text = section.partition("\n")
+        text = " ".join(text.split())
+        names = re.findall(r"`([^`]+)`", heading)
+        told.update(names)
+        row = measured[names[0]]
+        shares = row["shares"] | (row["inside"] or {})
+        figures = re.findall(r"\*([^*]+)\*\s(\d+)\s%", text)
+        assert len(figures) == len(re.findall(r"\d\s%", text)), section
+        for layer, share in figures:
+            assert f"{shares[layer]:.0%}" == f"{share}%", (heading, layer)
+        times = {short(time) for time in row["sizes"].values()}
+        assert [time for time in re.findall(r"([\d.,]+)\sns", text) if time not in times] == [], heading
+    assert told == set(measured)
