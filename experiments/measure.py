@@ -24,6 +24,7 @@ __all__ = ["Measured", "measure"]
 FIRST = 2_000  # events of the first, short run
 GROWTH = 4
 REPEATS = 3
+MOST = 20_000_000  # matches of a table that is made whole
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,9 @@ class Measured:
 
 def measure(workload: Workload, engine: str, *, limit: float = 60.0, scale: float = 1.0) -> Measured:
     """Time an engine on the longest prefix of a stream for which a run may be hoped to take no more than ``limit``
-    seconds of processor time: runs on 2,000 events, four times as many, and so on, warm up and say how long the next
-    will take. ``scale``: the share of the stream that is used at most."""
+    seconds of processor time, and that has no more than ``MOST`` matches if all are made: runs on 2,000 events, four
+    times as many, and so on, warm up and say how long the next will take. ``scale``: the share of the stream that is
+    used at most."""
     try:
         stream = workload.events()
     except FileNotFoundError as error:
@@ -63,8 +65,8 @@ def measure(workload: Workload, engine: str, *, limit: float = 60.0, scale: floa
     try:
         seconds, cpu, peak, done = _timed(lambda table: run(workload, table, engine), stream.slice(0, rows))
         while rows < whole:
-            more = min(whole, rows * GROWTH)
-            if cpu * more / rows > limit:
+            more = _bearable(workload, stream, rows, min(whole, rows * GROWTH))
+            if more == rows or cpu * more / rows > limit:
                 break
             rows = more
             seconds, cpu, peak, done = _timed(lambda table: run(workload, table, engine), stream.slice(0, rows))
@@ -92,6 +94,13 @@ def measure(workload: Workload, engine: str, *, limit: float = 60.0, scale: floa
         nodes=done.nodes,
         peak=peak,
     )
+
+
+def _bearable(workload: Workload, stream: pa.Table, rows: int, more: int) -> int:
+    """So many of ``more`` events, at least ``rows``, that a table of all their matches has room in memory."""
+    while workload.output == "matches" and more > rows and (workload.expected(stream.slice(0, more)) or 0) > MOST:
+        more = (rows + more) // 2
+    return more
 
 
 def _timed(work: Callable[[pa.Table], Done], table: pa.Table) -> tuple[float, float, int | None, Done]:
