@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from experiments.machine import described
 from experiments.measure import Measured
@@ -125,6 +126,18 @@ def curves_table(results: Iterable[Measured]) -> str:
     return table(("curve", "engine", "from", "least cost at", "greatest at", "times as much an event"), rows)
 
 
+def _beside(folder: Path, machine: dict[str, Any], results: Sequence[Measured]) -> list[Measured]:
+    """The results, with those of other workloads that the folder has from the same machine, versions and day."""
+    path, held = folder / "bench.json", []
+    if path.is_file():
+        before = json.loads(path.read_text(encoding="utf-8"))
+        if before["machine"] == machine:
+            new = {(one.name, one.engine) for one in results}
+            held = [one for row in before["results"] if ((one := Measured(**row)).name, one.engine) not in new]
+    order = list(WORKLOADS)
+    return sorted([*held, *results], key=lambda one: order.index(one.name))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 1 where matches were not as many as were counted."""
     parser = argparse.ArgumentParser(prog="python -m experiments.bench", description=(__doc__ or "").partition("\n")[0])
@@ -138,7 +151,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--limit", type=float, default=5.0, help="seconds of a processor that a run may take: else on a prefix (5)"
     )
-    parser.add_argument("--output", type=Path, help="where to write bench.json and bench.md")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        help="folder for bench.json and bench.md; what it has of other workloads, from the same day, stays",
+    )
     parser.add_argument("--list", action="store_true", help="list the workloads")
     given = parser.parse_args(arguments)
     try:
@@ -159,8 +176,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             results.append(measured(workload, engine, given.limit, given.scale))
             print("  ".join(filter(None, row(results[-1]))), flush=True)
         if folder and results:  # again after each workload: what was measured outlives a run that is stopped
-            rows = [asdict(one) for one in results]
-            write(folder, "bench", title="Benchmarks", words=WORDS, machine=machine, body=body(results), rows=rows)
+            told = _beside(folder, machine, results)
+            rows = [asdict(one) for one in told]
+            write(folder, "bench", title="Benchmarks", words=WORDS, machine=machine, body=body(told), rows=rows)
     if folder:
         print(f"written to {folder}")
     return int(any(one.expected not in (None, one.matches) for one in results))

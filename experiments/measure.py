@@ -55,7 +55,7 @@ def measure(workload: Workload, engine: str, *, limit: float = 60.0, scale: floa
     """Time an engine on the longest prefix of a stream for which a run may be hoped to take no more than ``limit``
     seconds of processor time, and that has no more than ``MOST`` matches if all are made: runs on 2,000 events, four
     times as many, and so on, warm up and say how long the next will take. ``scale``: the share of the stream that is
-    used at most."""
+    used at most. What one event takes, planning above all, does not grow with the stream."""
     try:
         stream = workload.events()
     except FileNotFoundError as error:
@@ -63,10 +63,11 @@ def measure(workload: Workload, engine: str, *, limit: float = 60.0, scale: floa
     whole = max(1, round(stream.num_rows * scale))
     rows = min(whole, FIRST)
     try:
+        _, start, _, _ = _timed(lambda table: run(workload, table, engine), stream.slice(0, 1))
         seconds, cpu, peak, done = _timed(lambda table: run(workload, table, engine), stream.slice(0, rows))
         while rows < whole:
             more = _bearable(workload, stream, rows, min(whole, rows * GROWTH))
-            if more == rows or cpu * more / rows > limit:
+            if more == rows or start + (cpu - start) * more / rows > limit:
                 break
             rows = more
             seconds, cpu, peak, done = _timed(lambda table: run(workload, table, engine), stream.slice(0, rows))

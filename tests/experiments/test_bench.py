@@ -45,6 +45,21 @@ def test_a_benchmark_is_measured_and_written(tmp_path: Path, capsys: pytest.Capt
     assert "w1-contiguity" in capsys.readouterr().out
 
 
+def test_what_is_measured_anew_replaces_what_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "measured", lambda workload, *_: replace(OURS, name=workload.name))
+    assert bench.main(["w2-next", "w1-next", "--output", str(tmp_path)]) == 0
+    monkeypatch.setattr(bench, "measured", lambda workload, *_: replace(OURS, name=workload.name, rows=99))
+    assert bench.main(["w1-next", "--engine", "reference", "--output", str(tmp_path)]) == 0
+
+    def rows() -> list[tuple[str, int]]:
+        return [(one["name"], one["rows"]) for one in json.loads((tmp_path / "bench.json").read_text())["results"]]
+
+    assert rows() == [("w1-next", 99), ("w2-next", 100)]
+    monkeypatch.setattr(bench, "described", lambda: {"date": "another"})
+    assert bench.main(["w1-next", "--output", str(tmp_path)]) == 0
+    assert rows() == [("w1-next", 99)]
+
+
 def test_a_wrong_number_of_matches_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "measured", lambda *_: replace(OURS, expected=8))
     assert bench.main(["w2-next", "--output", str(tmp_path)]) == 1
