@@ -66,11 +66,14 @@ def measure(workload: Workload, engine: str, *, limit: float = 60.0, scale: floa
         _, start, _, _ = _timed(lambda table: run(workload, table, engine), stream.slice(0, 1))
         seconds, cpu, peak, done = _timed(lambda table: run(workload, table, engine), stream.slice(0, rows))
         while rows < whole:
-            more = _bearable(workload, stream, rows, min(whole, rows * GROWTH))
+            wanted = min(whole, rows * GROWTH)
+            more = _bearable(workload, stream, rows, wanted)
             if more == rows or start + (cpu - start) * more / rows > limit:
                 break
             rows = more
             seconds, cpu, peak, done = _timed(lambda table: run(workload, table, engine), stream.slice(0, rows))
+            if more < wanted:
+                break
     except (AcepError, ValueError) as error:
         return Measured(workload.name, engine, of=stream.num_rows, error=str(error).splitlines()[0])
     table = stream.slice(0, rows)
