@@ -22,6 +22,7 @@ from acep.plan.schema import Kind, Schema
 from acep.plan.tables_completion import COMPLETION, COMPLETION_LISTS, completes
 from tests import corpus
 from tests.native.running import Running, Told, by_native, by_reference
+from tests.native.spoilt import spoilt
 from tests.random_cases import random_case
 
 CHUNKS = 20
@@ -207,16 +208,9 @@ def test_hostile_states_are_refused_or_harmless(text: str, cases: Callable[[int]
     state = running.session.dump()
     refused = 0
     for _ in range(max(cases(150), 40)):
-        spoilt = bytearray(state)
-        if rng.random() < 0.1:
-            del spoilt[rng.randrange(len(spoilt)) :]
-        else:
-            at = rng.randrange(len(spoilt) - 8)
-            word = rng.choice((-1, 0, 1, 2, 3, 255, 2**16, 2**31, 2**32 - 1, -(2**63), 2**63 - 1))
-            spoilt[at : at + 8] = word.to_bytes(8, "little", signed=True)
         running.begin()
         try:
-            running.session.load(bytes(spoilt))
+            running.session.load(spoilt(state, rng))
         except ValueError:
             refused += 1
             continue

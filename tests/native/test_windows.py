@@ -27,10 +27,10 @@ from tests.test_corpus import query_of, stream_rows
 pytest.importorskip("acep.engine._native")
 
 from acep.engine.native_session import NativeSession
+from tests.native.spoilt import ODD, REFUSED, spoilt
 
 CHUNKS = 20
 SCHEMA = Schema((("k", Kind.INT), ("x", Kind.INT), ("s", Kind.STRING)))
-REFUSED = (ValueError, RuntimeError, IndexError, TypeError, OverflowError)
 
 
 def told(found: Sequence[Found]) -> list[tuple[object, ...]]:
@@ -306,9 +306,6 @@ def test_plans_whose_events_matter_otherwise_are_refused() -> None:
             NativeSession([plan], ["windows+nodes"])
 
 
-ODD = (-(2**63), -(2**31), -2, -1, 0, 1, 2, 7, 15, 16, 17, 63, 64, 65, 255, 2**31, 2**40, 2**63 - 1)
-
-
 def test_needs_that_make_no_sense_are_refused_or_run(cases: Callable[[int], int]) -> None:
     plan = planned_for("PATTERN SEQ({A a, B{2,} b[]}, C c) WHERE a.x < c.x WITHIN 9", errors=1)
     good = necessary(plan)
@@ -348,19 +345,10 @@ def test_states_that_make_no_sense_are_refused_or_run(errors: int, cases: Callab
         session = NativeSession([plan], ["windows+nodes"])
         word = "".join(rng.choices("AABBBBC", k=40))
         session.push(letters(word, k=[rng.randrange(2) for _ in word]))
-        state = bytearray(session._session.dump())
-        for _ in range(rng.choice((1, 1, 2, 8))):
-            at = 8 * rng.randrange(len(state) // 8)
-            if rng.random() < 0.6:
-                state[at : at + 8] = int(rng.choice(ODD)).to_bytes(8, "little", signed=True)
-            elif rng.random() < 0.8:
-                state[at + rng.randrange(8)] = rng.randrange(256)
-            else:
-                del state[at:]
-                break
+        state = spoilt(session._session.dump(), rng)
         other = NativeSession([plan], ["windows+nodes"])
         try:
-            other._session.load(bytes(state))
+            other._session.load(state)
             ran += 1
             word = "".join(rng.choices("ABC", k=60))
             other.push(letters(word, ts=range(40, 100), k=[rng.randrange(2) for _ in word]))
