@@ -1,0 +1,158 @@
+"""The exact memory of a history: one row of sums and one match map for each vector that occurred."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from acep.sketches import words as maps
+from acep.sketches.protocol import Bits, Floats, Ints, VectorMemory, Words, pairs, rows
+from acep.sketches.stored import Stored, check, pack, unpack
+
+__all__ = ["DENSE", "MOST", "DenseMemory", "sound", "usable"]
+
+DENSE = "dense"
+MOST = 2**16
+"""Most columns, and most slots of a ring."""
+
+
+class DenseMemory(VectorMemory):
+    """A :class:`acep.sketches.protocol.VectorMemory` that forgets nothing and mixes up nothing.
+
+    >>> memory = DenseMemory(columns=2, ring=4)
+    >>> memory.add(np.array([70, -5, 70]), np.array([[1.0, 10.0], [1.0, 5.0], [1.0, 2.5]]))
+    >>> memory.set_bits(np.array([70]), np.array([3]))
+    >>> memory.look(np.array([70, 6])).tolist()
+    [[2.0, 12.5], [0.0, 0.0]]
+    >>> memory.maps(np.array([70, 6])).tolist()
+    [[False, False, False, True], [False, False, False, False]]
+    >>> memory.vectors.tolist()
+    [-5, 70]
+    """
+
+    def __init__(self, columns: int, ring: int) -> None:
+        if not (0 <= columns <= MOST and 1 <= ring <= MOST):
+            raise ValueError(f"{columns} columns and a ring of {ring}: from 0, and from 1, to {MOST}")
+        self._ring = ring
+        self.vectors: Ints = np.zeros(0, dtype=np.int64)
+        """The vectors that occurred, rising."""
+        self._sums: Floats = np.zeros((0, columns))
+        self._words: Words = np.zeros((0, maps.width(ring)), dtype=np.uint64)
+
+    @property
+    def columns(self) -> int:
+        """How many sums each vector has."""
+        return int(self._sums.shape[1])
+
+    @property
+    def ring(self) -> int:
+        """How many slots a match map has."""
+        return self._ring
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return self.vectors.nbytes + self._sums.nbytes + self._words.nbytes
+
+    def add(self, vectors: Ints, amounts: Floats) -> None:
+        """Adds ``amounts`` to the sums of ``vectors``."""
+        distinct, summed = rows(vectors, amounts, self.columns)
+        where = self._known(distinct)  # may replace the arrays
+        self._sums[where] += summed
+
+    def look(self, vectors: Ints) -> Floats:
+        """The sums of ``vectors``."""
+        where, known = self._find(np.asarray(vectors, dtype=np.int64))
+        found = np.zeros((len(where), self.columns))
+        found[known] = self._sums[where[known]]
+        return found
+
+    def scale(self, factor: float) -> None:
+        """Multiplies all sums by a factor from 0 to 1."""
+        self._sums *= usable(factor)
+
+    def set_bits(self, vectors: Ints, slots: Ints) -> None:
+        """Sets one bit in the map of each of ``vectors``."""
+        vectors, slots = pairs(vectors, slots, self._ring)
+        self._known(np.unique(vectors))
+        np.bitwise_or.at(self._words, (self._find(vectors)[0], slots // 64), maps.bit(slots))
+
+    def maps(self, vectors: Ints) -> Bits:
+        """The maps of ``vectors``, bool[n, ring]."""
+        return maps.unpacked(self.words(vectors), self._ring)
+
+    def words(self, vectors: Ints) -> Words:
+        """The maps of ``vectors``, packed."""
+        where, known = self._find(np.asarray(vectors, dtype=np.int64))
+        found = np.zeros((len(where), self._words.shape[1]), dtype=np.uint64)
+        found[known] = self._words[where[known]]
+        return found
+
+    def recycle(self, slot: int) -> None:
+        """Clears a slot in all maps."""
+        pairs(np.zeros(1, dtype=np.int64), np.array([slot]), self._ring)
+        maps.clear(self._words, slot)
+
+    def merge(self, other: VectorMemory, slots: Ints | None = None) -> None:
+        """Adds another dense memory."""
+        if not isinstance(other, DenseMemory) or (other.columns, other.ring) != (self.columns, self.ring):
+            raise ValueError("a dense memory is merged with one of as many columns and slots")
+        added = maps.moved(other._words, slots, self._ring)
+        sums, where = other._sums.copy(), self._known(other.vectors)  # the other may be this one
+        self._sums[where] += sums
+        self._words[where] |= added
+
+    def to_bytes(self) -> bytes:
+        """The memory as bytes."""
+        return pack(
+            DENSE,
+            {"columns": self.columns, "ring": self._ring},
+            {"vectors": self.vectors, "sums": self._sums, "words": self._words},
+        )
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> DenseMemory:
+        """The memory of :meth:`to_bytes`; :class:`acep.errors.SnapshotError` for other bytes."""
+        return cls.from_stored(unpack(data, DENSE))
+
+    @classmethod
+    def from_stored(cls, stored: Stored) -> DenseMemory:
+        """The memory of bytes that have been unpacked."""
+        memory = cls(stored.number("columns", 0, MOST), stored.number("ring", 1, MOST))
+        count = len(stored.arrays.get("vectors", ()))
+        memory.vectors = stored.array("vectors", "<i8", (count,))
+        memory._sums = stored.array("sums", "<f8", (count, memory.columns))
+        memory._words = stored.array("words", "<u8", (count, maps.width(memory.ring)))
+        check(np.all(memory.vectors[1:] > memory.vectors[:-1]))
+        check(sound(memory._sums, memory._words, memory.ring))
+        return memory
+
+    def _find(self, vectors: Ints) -> tuple[Ints, Bits]:
+        """The row of each vector, and whether it has one (otherwise the row means nothing)."""
+        where = np.searchsorted(self.vectors, vectors)
+        if not len(self.vectors):
+            return where, np.zeros(len(where), dtype=np.bool_)
+        return where, self.vectors[np.minimum(where, len(self.vectors) - 1)] == vectors
+
+    def _known(self, distinct: Ints) -> Ints:
+        """The rows of distinct rising vectors, made where they are missing."""
+        where, known = self._find(distinct)
+        if not known.all():
+            at, new = where[~known], distinct[~known]
+            self.vectors = np.insert(self.vectors, at, new)
+            self._sums = np.insert(self._sums, at, 0, axis=0)
+            self._words = np.insert(self._words, at, 0, axis=0)
+            where = np.searchsorted(self.vectors, distinct)
+        return where
+
+
+def usable(factor: float) -> float:
+    """A factor of :meth:`VectorMemory.scale`; ``ValueError`` unless it is from 0 to 1."""
+    if not 0 <= factor <= 1:
+        raise ValueError(f"sums are scaled by a factor from 0 to 1, not {factor}")
+    return factor
+
+
+def sound(sums: Floats, words: Words, ring: int) -> bool:
+    """Whether arrays that were read can be sums and maps."""
+    spare = words[..., -1] >> np.uint64(ring % 64) if ring % 64 else np.zeros(0)
+    return bool(np.all((sums >= 0) & np.isfinite(sums))) and not np.any(spare)

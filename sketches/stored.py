@@ -1,0 +1,120 @@
+"""Sketches as bytes: magic, format version, checksum, a header in JSON, the arrays as they are. Never pickle.
+
+The checksum finds accidents, it is no signature: so the sizes and kinds that the header names are checked too, and
+each reader checks what its own arrays must fulfil (:func:`check`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acep.errors import SnapshotError
+
+__all__ = ["VERSION", "Stored", "check", "pack", "unpack"]
+
+MAGIC = b"ACEPSKCH"
+VERSION = 1
+HEADER = struct.Struct("<8sHH16sI")
+KINDS = frozenset({"<i8", "<u8", "<f8"})
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What bytes hold: the kind of sketch, its whole numbers by name, its arrays by name."""
+
+    kind: str
+    numbers: dict[str, int]
+    arrays: dict[str, NDArray[Any]]
+
+    def number(self, name: str, least: int, most: int) -> int:
+        """One of the numbers; :class:`SnapshotError` if it is missing or not between the bounds."""
+        found = self.numbers.get(name)
+        check(found is not None and least <= found <= most)
+        assert found is not None
+        return found
+
+    def array(self, name: str, dtype: str, shape: tuple[int, ...]) -> NDArray[Any]:
+        """One of the arrays; :class:`SnapshotError` if it is missing, or of another kind or shape."""
+        found = self.arrays.get(name)
+        check(found is not None and found.dtype == np.dtype(dtype).newbyteorder("=") and found.shape == shape)
+        assert found is not None
+        return found
+
+
+def check(holds: bool | np.bool_) -> None:
+    """Raises :class:`SnapshotError` where bytes with a fitting checksum hold what no sketch can."""
+    if not holds:
+        raise SnapshotError("the sketch is damaged: its content makes no sense")
+
+
+def _digest(rest: bytes) -> bytes:
+    return hashlib.blake2b(rest, digest_size=16).digest()
+
+
+def pack(kind: str, numbers: Mapping[str, int], arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """Bytes of a sketch; arrays of 64-bit numbers.
+
+    >>> stored = unpack(pack("count-min", {"seed": 7}, {"table": np.eye(2)}), "count-min")
+    >>> stored.number("seed", 0, 9), stored.array("table", "<f8", (2, 2)).tolist()
+    (7, [[1.0, 0.0], [0.0, 1.0]])
+    """
+    little = {name: np.ascontiguousarray(a, dtype=a.dtype.newbyteorder("<")) for name, a in arrays.items()}
+    told = {
+        "kind": kind,
+        "numbers": dict(numbers),
+        "arrays": [[name, array.dtype.str, array.shape] for name, array in little.items()],
+    }
+    head = json.dumps(told, separators=(",", ":")).encode()
+    rest = head + b"".join(array.tobytes() for array in little.values())
+    return HEADER.pack(MAGIC, VERSION, 0, _digest(struct.pack("<I", len(head)) + rest), len(head)) + rest
+
+
+def unpack(data: bytes, *kinds: str) -> Stored:
+    """What :func:`pack` was given. Raises :class:`SnapshotError` for bytes that are no sketch of these kinds, are
+    damaged, or are of another format version.
+    """
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise SnapshotError(f"a sketch is read from bytes, not {type(data).__name__}")
+    data = bytes(data)
+    if len(data) < HEADER.size or data[:8] != MAGIC:
+        raise SnapshotError("these bytes are not a sketch of acep", hint="use what to_bytes() gave")
+    _, version, zero, checksum, length = HEADER.unpack_from(data)
+    if version != VERSION:
+        raise SnapshotError(f"the sketch has format version {version}, this acep reads version {VERSION}")
+    rest = data[HEADER.size :]
+    if zero or _digest(struct.pack("<I", length) + rest) != checksum:
+        raise SnapshotError("the sketch is damaged: its checksum does not fit", hint="use an older copy")
+    try:
+        stored = _read(rest, length)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
+        raise SnapshotError("the sketch is damaged: its content cannot be read") from None
+    if stored.kind not in kinds:
+        raise SnapshotError(f"these bytes hold a sketch of kind {stored.kind[:40]!r}, not {' or '.join(kinds)}")
+    return stored
+
+
+def _read(rest: bytes, length: int) -> Stored:
+    """The parts of sealed bytes; any of the errors that :func:`unpack` lists where they do not fit together."""
+    told = json.loads(rest[:length])
+    kind, numbers, arrays, at = told["kind"], told["numbers"], {}, length
+    if not isinstance(kind, str) or not all(type(number) is int for number in numbers.values()):
+        raise ValueError("a header of other types")
+    for name, dtype, shape in told["arrays"]:
+        if dtype not in KINDS or not all(type(size) is int and 0 <= size < 2**40 for size in shape):
+            raise ValueError("no array of 64-bit numbers")
+        count = math.prod(shape)
+        # A copy: what is read can be written to, and lies where 64-bit numbers may lie.
+        arrays[name] = np.frombuffer(rest, dtype, count, at).reshape(shape).astype(np.dtype(dtype).newbyteorder("="))
+        at += 8 * count
+    if at != len(rest):
+        raise ValueError("more or fewer bytes than the arrays need")
+    return Stored(kind, numbers, arrays)
