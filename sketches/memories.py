@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from acep.sketches.dense import DENSE, DenseMemory
+from acep.sketches.match_map import MATCH_MAP, MatchMap
 from acep.sketches.protocol import VectorMemory
 from acep.sketches.stored import unpack
 
@@ -12,7 +13,8 @@ __all__ = ["read_memory"]
 def read_memory(data: bytes) -> VectorMemory:
     """The memory that these bytes were made of by ``to_bytes()``; :class:`acep.errors.SnapshotError` for other bytes.
 
-    >>> read_memory(DenseMemory(columns=1, ring=64).to_bytes()).ring
-    64
+    >>> read_memory(MatchMap(columns=1, ring=64, width=10, depth=2).to_bytes()).nbytes
+    320
     """
-    return DenseMemory.from_stored(unpack(data, DENSE))
+    stored = unpack(data, DENSE, MATCH_MAP)
+    return DenseMemory.from_stored(stored) if stored.kind == DENSE else MatchMap.from_stored(stored)

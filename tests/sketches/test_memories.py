@@ -13,12 +13,17 @@ from hypothesis import strategies as st
 
 from acep.errors import SnapshotError
 from acep.sketches.dense import DenseMemory
+from acep.sketches.match_map import MatchMap
 from acep.sketches.memories import read_memory
 from acep.sketches.protocol import VectorMemory
 from acep.sketches.stored import HEADER, pack
 
 COLUMNS, RING = 2, 70
-MAKERS: dict[str, Callable[[], VectorMemory]] = {"dense": lambda: DenseMemory(COLUMNS, RING)}
+MAKERS: dict[str, Callable[[], VectorMemory]] = {
+    "dense": lambda: DenseMemory(COLUMNS, RING),
+    "sketch": lambda: MatchMap(COLUMNS, RING, width=9, depth=3),
+    "plain sketch": lambda: MatchMap(COLUMNS, RING, width=9, depth=3, conservative=False),
+}
 each_memory = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 
 VECTORS = st.one_of(st.integers(0, 20), st.sampled_from([-(2**63), -1, 2**63 - 1]))

@@ -1,0 +1,132 @@
+"""How often keys occurred, in bounded memory: count-min (Cormode and Muthukrishnan, J. Algorithms 55, 2005), with
+conservative update if wanted (Estan and Varghese, SIGCOMM 2002). Bounds: docs/sketches.md.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from acep.sketches.hashing import DEEPEST, WIDEST, Key, cells, cells_of, checked_size, sized
+from acep.sketches.protocol import Ints
+from acep.sketches.stored import check, pack, unpack
+
+__all__ = ["CountMin"]
+
+KIND = "count-min"
+MOST = 2**62
+"""Most that all counts may come to: no cell holds more, so none overflows."""
+
+
+class CountMin:
+    """Counts of keys: never too small, and too large by more than ``epsilon * total`` with at most probability
+    ``delta``.
+
+    ``add`` and ``count`` take one key of any kind and go by mmh3, to be read; ``add_all`` and ``counts`` take arrays
+    of integers, and do the same. Conservative update raises only the cells that must be raised for the key's own count,
+    so errors are smaller. The keys of one call of ``add_all`` are counted at once: each is given its count before the
+    call plus what is added, whatever the order of the array.
+
+    >>> counts = CountMin.sized(epsilon=0.01, delta=0.001)
+    >>> counts.add("a", 3)
+    >>> counts.add_all(np.array([7, 9, 7]))
+    >>> counts.count("a"), counts.count(7), counts.counts(np.array([7, 9])).tolist(), counts.total
+    (3, 2, [2, 1], 6)
+    """
+
+    def __init__(self, width: int, depth: int, *, seed: int = 0, conservative: bool = False) -> None:
+        self.width, self.depth, self.seed = checked_size(width, depth, seed)
+        self.conservative = conservative
+        self.total = 0
+        """The sum of all that was counted."""
+        self.table: Ints = np.zeros((depth, width), dtype=np.int64)
+
+    @classmethod
+    def sized(cls, epsilon: float, delta: float, *, seed: int = 0, conservative: bool = False) -> CountMin:
+        """The smallest one with this error and this chance of a larger one."""
+        return cls(*sized(epsilon, delta), seed=seed, conservative=conservative)
+
+    def add(self, key: Key, amount: int = 1) -> None:
+        """Counts a key; ``ValueError`` if the amount is negative, or all come to more than 2**62."""
+        self._admit(amount, amount)
+        at = cells_of(key, self.width, self.depth, self.seed)
+        if self.conservative:
+            least = min(int(self.table[row, cell]) for row, cell in enumerate(at)) + amount
+            for row, cell in enumerate(at):
+                self.table[row, cell] = max(int(self.table[row, cell]), least)
+        else:
+            for row, cell in enumerate(at):
+                self.table[row, cell] += amount
+
+    def count(self, key: Key) -> int:
+        """The count of a key."""
+        at = cells_of(key, self.width, self.depth, self.seed)
+        return min(int(self.table[row, cell]) for row, cell in enumerate(at))
+
+    def add_all(self, keys: Ints, amounts: Ints | None = None) -> None:
+        """Counts integer keys (int64[n]), each once or by its amount (int64[n]); errors as for :meth:`add`."""
+        keys = np.asarray(keys, dtype=np.int64)
+        amounts = np.ones_like(keys) if amounts is None else np.asarray(amounts, dtype=np.int64)
+        if keys.ndim != 1 or amounts.shape != keys.shape:
+            raise ValueError(f"{amounts.shape} amounts do not fit {keys.shape} keys")
+        # A sum of doubles cannot wrap round; where it is small enough that of integers cannot either.
+        about = float(amounts.sum(dtype=np.float64))
+        self._admit(int(amounts.sum()) if about <= MOST else MOST + 1, int(amounts.min(initial=0)))
+        if self.conservative:
+            keys, where = np.unique(keys, return_inverse=True)
+            summed = np.zeros_like(keys)
+            np.add.at(summed, where, amounts)
+            at = cells(keys, self.width, self.depth, self.seed)
+            least = np.min(np.take_along_axis(self.table, at, axis=1), axis=0) + summed
+            for row, own in enumerate(at):
+                np.maximum.at(self.table[row], own, least)
+        else:
+            for row, own in enumerate(cells(keys, self.width, self.depth, self.seed)):
+                np.add.at(self.table[row], own, amounts)
+
+    def counts(self, keys: Ints) -> Ints:
+        """The counts of integer keys, int64[n]."""
+        at = cells(np.asarray(keys, dtype=np.int64), self.width, self.depth, self.seed)
+        found: Ints = np.min(np.take_along_axis(self.table, at, axis=1), axis=0)
+        return found
+
+    def merge(self, other: CountMin) -> None:
+        """Adds another sketch of the same size, seed and way to update; ``ValueError`` for one that does not fit.
+
+        Without conservative update the result is the sketch of both streams together, to the last bit. With it
+        counts are not below the truth and not above those of the plain sketch of both, so the bounds hold; but they
+        may differ from those of one sketch that saw both streams.
+        """
+        if self._settings() != other._settings():
+            raise ValueError("sketches are merged that have the same width, depth, seed and way to update")
+        self._admit(other.total, 0)
+        self.table += other.table
+
+    def to_bytes(self) -> bytes:
+        """The sketch as bytes."""
+        return pack(KIND, self._settings() | {"total": self.total}, {"table": self.table})
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> CountMin:
+        """The sketch of :meth:`to_bytes`; :class:`acep.errors.SnapshotError` for other bytes."""
+        stored = unpack(data, KIND)
+        width, depth = stored.number("width", 1, WIDEST), stored.number("depth", 1, DEEPEST)
+        table = stored.array("table", "<i8", (depth, width))
+        sketch = cls(1, 1, seed=stored.number("seed", 0, 2**32 - 1))
+        sketch.conservative = bool(stored.number("conservative", 0, 1))
+        sketch.width, sketch.depth, sketch.table = width, depth, table
+        sketch.total = stored.number("total", 0, MOST)
+        check(table.min() >= 0 and table.max() <= sketch.total)
+        rows = table.sum(axis=1, dtype=object)
+        check(all(r <= sketch.total if sketch.conservative else r == sketch.total for r in rows))
+        return sketch
+
+    def _settings(self) -> dict[str, int]:
+        return {"width": self.width, "depth": self.depth, "seed": self.seed, "conservative": int(self.conservative)}
+
+    def _admit(self, amount: int, least: int) -> None:
+        """Takes an amount into the total; ``ValueError`` if it may not be counted."""
+        if least < 0:
+            raise ValueError("an amount is negative")
+        if self.total + amount > MOST:
+            raise ValueError("all counts come to more than 2**62")
+        self.total += amount

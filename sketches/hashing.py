@@ -1,0 +1,98 @@
+"""Where a key stands in each row of a sketch: MurmurHash3 (x64, 128 bits), one 32-bit piece of it a row.
+
+``mmh3`` says what the hash of a key is. For 64-bit integers, taken as 8 bytes, little-endian, :func:`cells` computes
+the same hash of a whole array with NumPy.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from acep.sketches.protocol import Ints, Words
+
+__all__ = ["Key", "cells", "cells_of", "checked_size", "sized"]
+
+Key = int | str | bytes
+
+WIDEST = 2**32
+DEEPEST = 64
+PIECES = 4
+"""Rows that one hash of 128 bits serves."""
+STEP = 0x9E3779B9
+"""Between the seeds of one group of rows and the next: 2**32 over the golden ratio, so near seeds share no rows."""
+
+
+def sized(epsilon: float, delta: float, load: int = 0, false_bit: float | None = None) -> tuple[int, int]:
+    """(width, depth) for which a count is above the truth by more than ``epsilon`` times the total with probability
+    ``delta`` at most, and, where ``load`` vectors reached a bundle, another vector's map has its bit with
+    probability ``false_bit`` at most (``delta`` if it is not given). docs/sketches.md derives both.
+
+    >>> sized(epsilon=0.01, delta=0.01)
+    (272, 5)
+    >>> sized(epsilon=0.01, delta=0.01, load=500)
+    (986, 5)
+    """
+    false_bit = delta if false_bit is None else false_bit
+    if not (0 < epsilon < 1 and 0 < delta < 1 and 0 < false_bit < 1 and load >= 0):
+        raise ValueError("epsilon, delta and the chance of a false bit are between 0 and 1, a load is not negative")
+    depth = int(np.ceil(np.log(1 / delta)))
+    width = int(np.ceil(np.e / epsilon))
+    if load:
+        # (1 - (1 - 1/w)^load)^depth <= false_bit, solved for w.
+        width = max(width, int(np.ceil(-1 / np.expm1(np.log1p(-(false_bit ** (1 / depth))) / load))))
+    return checked_size(width, depth, 0)[:2]
+
+
+def checked_size(width: int, depth: int, seed: int) -> tuple[int, int, int]:
+    """The size and the seed of a sketch; ``ValueError`` for those that no sketch can have."""
+    if not (1 <= width <= WIDEST and 1 <= depth <= DEEPEST and 0 <= seed < 2**32):
+        raise ValueError(
+            f"a sketch of {depth} rows, {width} wide, with seed {seed}: {DEEPEST} rows, 2**32 wide at most"
+        )
+    return width, depth, seed
+
+
+def cells_of(key: Key, width: int, depth: int, seed: int) -> list[int]:
+    """The cell of a key in each row, as ``mmh3`` says. Text is taken as UTF-8; the integer 1 is not the text "1".
+
+    >>> cells_of(12, 100, 3, seed=1) == cells(np.array([12]), 100, 3, seed=1)[:, 0].tolist()
+    True
+    """
+    import mmh3  # the vectorised path does without
+
+    data = key.to_bytes(8, "little", signed=True) if isinstance(key, int) else key
+    found: list[int] = []
+    for row in range(depth):
+        low, high = mmh3.hash64(data, (seed + row // PIECES * STEP) % 2**32, x64arch=True, signed=False)
+        found.append(((low | high << 64) >> 32 * (row % PIECES)) % 2**32 * width >> 32)
+    return found
+
+
+def cells(keys: Ints, width: int, depth: int, seed: int) -> Ints:
+    """The cells of integer keys, int64[depth, n]: those of :func:`cells_of`."""
+    found = np.empty((depth, len(keys)), dtype=np.int64)
+    for row in range(depth):
+        if row % PIECES == 0:
+            halves = _murmur(keys, (seed + row // PIECES * STEP) % 2**32)
+        piece = (halves[row % PIECES // 2] >> np.uint64(32 * (row % 2))) & np.uint64(2**32 - 1)
+        found[row] = (piece * np.uint64(width)) >> np.uint64(32)
+    return found
+
+
+def _murmur(keys: Ints, seed: int) -> tuple[Words, Words]:
+    """MurmurHash3_x64_128 of each key as 8 bytes: the low and the high half (Appleby, public domain)."""
+    k = np.asarray(keys, dtype=np.int64).view(np.uint64) * np.uint64(0x87C37B91114253D5)
+    k = ((k << np.uint64(31)) | (k >> np.uint64(33))) * np.uint64(0x4CF5AD432745937F)
+    start = np.uint64(seed ^ 8)  # both halves begin with the seed, and take in the length of the key
+    low = (k ^ start) + start
+    high = low + start
+    low, high = _mixed(low), _mixed(high)
+    low = low + high
+    return low, high + low
+
+
+def _mixed(h: Words) -> Words:
+    """The last step of MurmurHash3, in which each bit comes to depend on every other."""
+    h = (h ^ (h >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
+    h = (h ^ (h >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
+    return h ^ (h >> np.uint64(33))

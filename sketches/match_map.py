@@ -1,0 +1,169 @@
+"""The match-map sketch: the memory of a history in bounded space (DESIGN section 6; the paper of 2016, section 4).
+
+A count-min array whose cells hold sums and a bitmap. A vector has one cell in each row: its sums are the least of
+theirs, its map is what all of theirs have in common (AND). Bounds: docs/sketches.md. How it works is easier to read in
+:mod:`acep.sketches.match_map_plain`, which gives the same answers cell by cell.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from acep.sketches import words as maps
+from acep.sketches.dense import MOST, sound, usable
+from acep.sketches.hashing import DEEPEST, WIDEST, cells, checked_size, sized
+from acep.sketches.protocol import Bits, Floats, Ints, VectorMemory, Words, pairs, rows
+from acep.sketches.stored import Stored, check, pack, unpack
+
+__all__ = ["MATCH_MAP", "MatchMap"]
+
+MATCH_MAP = "match-map"
+
+
+class MatchMap(VectorMemory):
+    """A :class:`acep.sketches.protocol.VectorMemory` of ``depth`` rows with ``width`` cells each.
+
+    Each sum of a vector is at least the truth, and above it by more than ``epsilon`` times the sum over all vectors
+    with probability ``delta`` at most; each bit that was set is there, and one that was not with a probability that
+    :func:`acep.sketches.hashing.sized` bounds. With conservative update (the usual) the errors of sums are smaller.
+
+    >>> memory = MatchMap.sized(columns=1, ring=8, epsilon=0.01, delta=0.01)
+    >>> memory.add(np.array([5, 6]), np.array([[2.0], [3.0]]))
+    >>> memory.set_bits(np.array([5, 5]), np.array([0, 7]))
+    >>> memory.look(np.array([5, 6])).tolist(), memory.words(np.array([5, 6])).tolist()
+    ([[2.0], [3.0]], [[129], [0]])
+    """
+
+    def __init__(
+        self, columns: int, ring: int, *, width: int, depth: int, seed: int = 0, conservative: bool = True
+    ) -> None:
+        if not (0 <= columns <= MOST and 1 <= ring <= MOST):
+            raise ValueError(f"{columns} columns and a ring of {ring}: from 0, and from 1, to {MOST}")
+        self.width, self.depth, self.seed = checked_size(width, depth, seed)
+        self.conservative = conservative
+        self._ring = ring
+        self._sums: Floats = np.zeros((depth, columns, width))
+        self._words: Words = np.zeros((depth, width, maps.width(ring)), dtype=np.uint64)
+
+    @classmethod
+    def sized(cls, columns: int, ring: int, *, epsilon: float, delta: float, load: int = 0, seed: int = 0) -> MatchMap:
+        """The smallest one with this error and chance of a larger one.
+
+        Where ``load`` vectors reached a bundle that is the chance of a false bit as well.
+        """
+        width, depth = sized(epsilon, delta, load)
+        return cls(columns, ring, width=width, depth=depth, seed=seed)
+
+    @classmethod
+    def within(cls, columns: int, ring: int, *, nbytes: int, depth: int = 2, seed: int = 0) -> MatchMap:
+        """The largest one of ``depth`` rows whose arrays take at most so many bytes; ``ValueError`` if none does."""
+        return cls(columns, ring, width=nbytes // (8 * depth * (columns + maps.width(ring))), depth=depth, seed=seed)
+
+    @property
+    def columns(self) -> int:
+        """How many sums each vector has."""
+        return int(self._sums.shape[1])
+
+    @property
+    def ring(self) -> int:
+        """How many slots a match map has."""
+        return self._ring
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return self._sums.nbytes + self._words.nbytes
+
+    def add(self, vectors: Ints, amounts: Floats) -> None:
+        """Adds ``amounts`` to the sums of ``vectors``, at once, as :class:`acep.sketches.count_min.CountMin` does."""
+        distinct, summed = rows(vectors, amounts, self.columns)
+        at = cells(distinct, self.width, self.depth, self.seed)
+        least = self._least(at) + summed
+        for row, own in enumerate(at):
+            for column in range(self.columns):
+                if self.conservative:
+                    np.maximum.at(self._sums[row, column], own, least[:, column])
+                else:
+                    np.add.at(self._sums[row, column], own, summed[:, column])
+
+    def look(self, vectors: Ints) -> Floats:
+        """The sums of ``vectors``."""
+        return self._least(self._cells(vectors))
+
+    def scale(self, factor: float) -> None:
+        """Multiplies all sums by a factor from 0 to 1."""
+        self._sums *= usable(factor)
+
+    def set_bits(self, vectors: Ints, slots: Ints) -> None:
+        """Sets one bit in the map of each of ``vectors``."""
+        vectors, slots = pairs(vectors, slots, self._ring)
+        for row, own in enumerate(self._cells(vectors)):
+            np.bitwise_or.at(self._words[row], (own, slots // 64), maps.bit(slots))
+
+    def maps(self, vectors: Ints) -> Bits:
+        """The maps of ``vectors``, bool[n, ring]."""
+        return maps.unpacked(self.words(vectors), self._ring)
+
+    def words(self, vectors: Ints) -> Words:
+        """The maps of ``vectors``, packed."""
+        at = self._cells(vectors)
+        found: Words = np.bitwise_and.reduce([own[cell] for own, cell in zip(self._words, at, strict=True)])
+        return found
+
+    def recycle(self, slot: int) -> None:
+        """Clears a slot in all cells."""
+        pairs(np.zeros(1, dtype=np.int64), np.array([slot]), self._ring)
+        maps.clear(self._words, slot)
+
+    def merge(self, other: VectorMemory, slots: Ints | None = None) -> None:
+        """Adds another sketch of the same size, seed and way to update.
+
+        Maps become those of one sketch that saw both streams. Sums do as well without conservative update; with
+        it the bounds hold, but one sketch might have come to other sums (docs/sketches.md).
+        """
+        if not isinstance(other, MatchMap) or self._settings() != other._settings():
+            raise ValueError("a sketch is merged with one that has the same size, seed and way to update")
+        added = maps.moved(other._words, slots, self._ring)
+        self._sums += other._sums
+        self._words |= added
+
+    def to_bytes(self) -> bytes:
+        """The sketch as bytes."""
+        return pack(MATCH_MAP, self._settings(), {"sums": self._sums, "words": self._words})
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> MatchMap:
+        """The sketch of :meth:`to_bytes`; :class:`acep.errors.SnapshotError` for other bytes."""
+        return cls.from_stored(unpack(data, MATCH_MAP))
+
+    @classmethod
+    def from_stored(cls, stored: Stored) -> MatchMap:
+        """The sketch of bytes that have been unpacked."""
+        columns, ring = stored.number("columns", 0, MOST), stored.number("ring", 1, MOST)
+        width, depth = stored.number("width", 1, WIDEST), stored.number("depth", 1, DEEPEST)
+        sums = stored.array("sums", "<f8", (depth, columns, width))
+        words = stored.array("words", "<u8", (depth, width, maps.width(ring)))
+        check(sound(sums, words, ring))
+        seed, conservative = stored.number("seed", 0, 2**32 - 1), bool(stored.number("conservative", 0, 1))
+        # Sizes are those of arrays that are there: no bytes make this allocate more than they are.
+        memory = cls(columns, ring, width=width, depth=depth, seed=seed, conservative=conservative)
+        memory._sums, memory._words = sums, words
+        return memory
+
+    def _cells(self, vectors: Ints) -> Ints:
+        return cells(np.asarray(vectors, dtype=np.int64), self.width, self.depth, self.seed)
+
+    def _least(self, at: Ints) -> Floats:
+        """The least sums over the cells at[row] of each row, float64[n, columns]."""
+        found = np.min([own[:, cell] for own, cell in zip(self._sums, at, strict=True)], axis=0)
+        return np.ascontiguousarray(found.T)
+
+    def _settings(self) -> dict[str, int]:
+        return {
+            "columns": self.columns,
+            "ring": self._ring,
+            "width": self.width,
+            "depth": self.depth,
+            "seed": self.seed,
+            "conservative": int(self.conservative),
+        }
