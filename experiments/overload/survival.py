@@ -1,0 +1,183 @@
+"""What dropping partial matches at random leaves: which of the exact matches would still be found.
+
+A partial match is the beginning of a match's binding. Each is dropped when it is made, or kept with probability q; a
+match survives if all its beginnings do, the empty one and the match itself excepted. Matches share their beginnings, so
+that the draw is a hash of the beginning and of the seed: the same for all matches that it begins. A partial match
+of d events is then there with probability q to the power d, and so is what it costs: from the touches by d, measured by
+the reference engine on some events, follows the q that leaves a given share of the work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from acep.automaton.arcs import Accept
+from acep.automaton.registers import Step
+from acep.engine.core import Core
+from acep.engine.found import Counts
+from acep.engine.found_columns import FoundColumns
+from acep.engine.program import Move, Row
+from acep.engine.reference import Event, MatchNode, Reference, Trail
+from acep.engine.tables import events_of
+from acep.plan.compile import Plan
+
+__all__ = ["keep_share", "mixed", "surviving", "touches_by_length", "wanted"]
+
+Words = npt.NDArray[np.uint64]
+Bools = npt.NDArray[np.bool_]
+
+
+def mixed(words: Words) -> Words:
+    """Each word turned into one that looks random (the finaliser of splitmix64).
+
+    >>> mixed(np.array([0, 1], np.uint64)).tolist()
+    [16294208416658607535, 10451216379200822465]
+    """
+    with np.errstate(over="ignore"):
+        words = words + np.uint64(0x9E3779B97F4A7C15)
+        words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return words ^ (words >> np.uint64(31))
+
+
+def surviving(found: FoundColumns, keep: float, seeds: int) -> Bools:
+    """(seeds, n) whether each match survives where a partial match is kept with probability ``keep``.
+
+    The ids of ``found`` are integers.
+    """
+    lengths = np.diff(found.offsets)
+    alive = np.ones((seeds, len(lengths)), np.bool_)
+    steps = mixed(found.ids.astype(np.uint64) * np.uint64(len(found.variables)) + found.vars)
+    begun = np.zeros(len(lengths), np.uint64)
+    limit = np.uint64(min(int(keep * 2.0**64), 2**64 - 1))
+    salts = mixed(np.arange(seeds, dtype=np.uint64))
+    for length in range(1, int(lengths.max(initial=0))):
+        longer = np.flatnonzero(lengths > length)
+        begun[longer] = mixed(begun[longer] ^ steps[found.offsets[longer] + length - 1])
+        for seed, salt in enumerate(salts):
+            alive[seed, longer] &= mixed(begun[longer] ^ salt) <= limit
+    return alive
+
+
+def keep_share(touches: npt.NDArray[np.int64], share: float) -> float:
+    """The probability q at which ``share`` of the touches is left: those of partial matches of d events are
+    ``touches[d]``, and q to the power d of them are left.
+
+    >>> round(keep_share(np.array([0, 0, 100]), 0.25), 3)
+    0.5
+    """
+    powers = np.arange(len(touches))
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        if (touches * middle**powers).sum() > share * touches.sum():
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+def touches_by_length(plan: Plan, events: pa.Table, most: int) -> npt.NDArray[np.int64]:
+    """By how many events a partial match has bound, the touches of an exact run on as many of the events as make
+    about ``most`` touches. A touch is an arc tried with an event that passes what the arc asks of that event alone."""
+    core = Core(plan)
+    engine = core.engine = _Counting(plan)
+    for part in _parts(events, 1_000):
+        core.push(events_of(part, plan.schema, plan.columns))
+        if sum(engine.touches) >= most:
+            break
+    return np.array(engine.touches, np.int64)
+
+
+def wanted(plan: Plan, events: pa.Table) -> int:
+    """How many events some arc may bind, by what it asks of the event alone: those that pass an engine's filter."""
+    core = Core(plan)
+    engine = core.engine = _Filtering(plan)
+    for part in _parts(events, 10_000):
+        core.push(events_of(part, plan.schema, plan.columns))
+    return engine.passed
+
+
+def _parts(events: pa.Table, rows: int) -> Iterator[pa.Table]:
+    for first in range(0, events.num_rows, rows):
+        yield events.slice(first, rows)
+
+
+class _Trying(Reference):
+    """The reference engine, which can tell the arcs that may bind an event by what they ask of it alone."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        self._alone = [[_alone(step) for step in here] for here in plan.program.steps]
+
+    def tried(self, row: Row, kind: str | None) -> list[int]:
+        """By state, how many arcs are tried with an event."""
+        pairs = (zip(moves, alone, strict=True) for moves, alone in zip(self.moves, self._alone, strict=True))
+        return [sum(self._passes(pair, row, kind) for pair in here) for here in pairs]
+
+    def _passes(self, move: tuple[Move, tuple[int, ...]], row: Row, kind: str | None) -> bool:
+        """Whether an event passes what an arc asks of it alone: its type, and the checks at some places."""
+        held, alone = move
+        if held.arc.types and kind not in held.arc.types:
+            return False
+        return all(held.binding[i][1]((), row) for i in alone)
+
+
+class _Filtering(_Trying):
+    """Makes no match, and counts the events that pass."""
+
+    passed = 0
+
+    def feed(
+        self,
+        nodes: list[MatchNode],  # noqa: ARG002
+        event: Event,
+        kind: str | None,
+        counts: Counts,  # noqa: ARG002
+    ) -> tuple[list[MatchNode], list[tuple[MatchNode, Accept]]]:
+        """Nothing lives."""
+        self.passed += any(self.tried(event.row, kind))
+        return [], []
+
+
+class _Counting(_Trying):
+    """Passes over what no arc can bind, and counts touches by length."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        self.touches = [0]
+
+    def feed(
+        self, nodes: list[MatchNode], event: Event, kind: str | None, counts: Counts
+    ) -> tuple[list[MatchNode], list[tuple[MatchNode, Accept]]]:
+        """As the engine does."""
+        arcs = self.tried(event.row, kind)
+        if not any(arcs):
+            return nodes, []
+        self.touches[0] += arcs[0]
+        for node in nodes:
+            if tried := arcs[node.state]:
+                length = _length(node.trail)
+                self.touches += [0] * (length + 1 - len(self.touches))
+                self.touches[length] += tried
+        return super().feed(nodes, event, kind, counts)
+
+
+def _alone(step: Step) -> tuple[int, ...]:
+    """The places of the checks of an arc that look at the event alone."""
+    return tuple(
+        i
+        for i, check in enumerate(step.binding)
+        if not check.loops and check.only is None and all(s.kind == "event" for s in check.sources)
+    )
+
+
+def _length(trail: Trail | None) -> int:
+    length = 0
+    while trail is not None:
+        length, trail = length + 1, trail.previous
+    return length

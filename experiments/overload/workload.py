@@ -1,0 +1,92 @@
+"""What an experiment under overload runs: a query on a real stream, cut into a half to learn from and one to test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+import acep
+from acep.engine.tables import schema_of
+from acep.pattern.times import duration_text
+from acep.pattern.tree import Query
+from acep.plan.choice import Choice, choose
+from acep.plan.compile import Plan, compile_query
+from experiments import streams
+
+__all__ = ["Overload"]
+
+
+@dataclass(frozen=True)
+class Overload:
+    """``text``: a query in SASE+, or, where ``within`` is given, a letter expression (``by``: its partition).
+
+    ``file``: the real stream. ``errors``: the error budget. ``control``: no predicate ties events together, so that
+    the planner would merge, and the node engine is taken all the same.
+    """
+
+    name: str
+    about: str
+    file: str
+    text: str
+    errors: int = 0
+    within: str | None = None
+    by: str | None = None
+    control: bool = False
+
+    def events(self) -> pa.Table:
+        """The whole stream in order of time. Raises :class:`FileNotFoundError` where it is not there."""
+        return _stream(self.file)
+
+    @cached_property
+    def query(self) -> Query:
+        """The query, with its errors."""
+        if self.within is None:
+            return acep.parse(self.text, errors=self.errors)
+        return acep.regex(self.text, within=self.within, by=self.by, errors=self.errors)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The query compiled for its stream."""
+        return compile_query(self.query, schema_of(self.events().schema))
+
+    @cached_property
+    def choice(self) -> Choice:
+        """The native engine that runs it."""
+        if self.control:
+            return Choice("nodes", "a control is run one node for each state, as in the paper")
+        return choose(self.plan, "points")
+
+    @property
+    def split(self) -> int:
+        """The latest ``ts`` of the training half, in ticks (microseconds): that of the event in the middle."""
+        events = self.events()
+        return int(events["ts"][(events.num_rows - 1) // 2].cast(pa.int64()).as_py())
+
+    @property
+    def span(self) -> int:
+        """The window, in ticks or, where it counts events, in positions."""
+        assert self.plan.window.span is not None
+        return self.plan.window.span
+
+    @property
+    def window(self) -> str:
+        """The window, in words."""
+        within = self.query.within
+        assert within is not None
+        return duration_text(within.amount) if within.unit == "ns" else f"{within.amount} {within.unit}"
+
+    def halves(self) -> tuple[pa.Table, pa.Table]:
+        """The events up to ``split``, and those after it."""
+        events = self.events()
+        first = pc.sum(pc.less_equal(events["ts"].cast(pa.int64()), self.split)).as_py()
+        return events.slice(0, first), events.slice(first)
+
+
+@cache
+def _stream(file: str) -> pa.Table:
+    names = pq.read_schema(streams.data_folder() / f"{file}.parquet").names
+    return streams.real(file, *(n for n in names if n not in ("ts", "type", "arrival_seq")))
