@@ -161,8 +161,10 @@ def _add_output_options(parser: argparse.ArgumentParser, *, kinds: bool = True) 
         ("bundles", "matches that end within a window of each other, as one"),
         ("points", "the times at which matches end"),
         ("count", "how many matches there are"),
+        ("exists", "whether there is a match"),
     ):
         kind.add_argument(f"--{name}", dest="kind", action="store_const", const=name, default="matches", help=text)
+    group.add_argument("--no-counts", action="store_true", help="bundles without the number of their matches: faster")
 
 
 def _add_engine_option(parser: argparse.ArgumentParser) -> None:

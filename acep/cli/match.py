@@ -15,8 +15,11 @@ HEADS = {"bundles": ("start", "end", "matches", "best"), "points": ("point", "be
 
 def run(args: argparse.Namespace) -> None:
     """Match, and write what was asked for."""
-    if args.kind == "count" and (args.output is not None or args.limit is not None):
-        raise QueryError("--count prints one number", hint="leave out --output and --limit")
+    if args.kind in ("count", "exists") and (args.output is not None or args.limit is not None):
+        said = "one number" if args.kind == "count" else "true or false"
+        raise QueryError(f"--{args.kind} prints {said}", hint="leave out --output and --limit")
+    if args.no_counts and args.kind != "bundles":
+        raise QueryError("--no-counts is about the matches of bundles", hint="give it with --bundles")
     query = load_query(args)
     if args.output is not None:
         from acep.engine.writing import output_format
@@ -28,9 +31,9 @@ def run(args: argparse.Namespace) -> None:
         table = load_events(args.events, query, args)
     names = column_names(args)
     with progress(f"matching {table.num_rows:,} events"):
-        result: Any = match(table, query, output=args.kind, engine=args.engine, **names)
-    if args.kind == "count":
-        sys.stdout.write(f"{result}\n")
+        result: Any = match(table, query, output=args.kind, counts=not args.no_counts, engine=args.engine, **names)
+    if args.kind in ("count", "exists"):
+        sys.stdout.write(f"{str(result).lower()}\n")
         return
     if args.limit is not None:
         result = result[: args.limit]
@@ -46,4 +49,5 @@ def run(args: argparse.Namespace) -> None:
 
     schema = schema_of(table.schema, **names)
     keys = compile_query(query, schema).keys
-    write_groups(result, target, form, heads=HEADS[args.kind], schema=schema, keys=keys)
+    heads = [head for head in HEADS[args.kind] if head != "matches" or not args.no_counts]
+    write_groups(result, target, form, heads=heads, schema=schema, keys=keys)

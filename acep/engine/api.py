@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["ENGINES", "OUTPUTS", "Matcher", "match"]
 
 OUTPUTS = ("matches", "points", "bundles", "count", "compressed")
+EXISTS_PART = 4096  # events between two looks at whether a match was found
 ENGINES = ("auto", "native", "reference")
 
 
@@ -48,6 +49,7 @@ def match(
     id: str | None = None,
     unit: str | None = None,
     output: str = "matches",
+    counts: bool = True,
     engine: str = "auto",
 ) -> Any:
     """Find a pattern in a table of events.
@@ -60,7 +62,11 @@ def match(
     ``unit`` is the length of a tick of an integer ``ts``. ``output``: ``"matches"`` (a :class:`Matches`), ``"points"``
     (the list of :meth:`Matches.points`), ``"bundles"`` (that of :meth:`Matches.bundles`), ``"count"`` (an int), or
     ``"compressed"`` (a :class:`Compressed`). Where no predicate ties events together, all but the first are found
-    without making a match. With ``"batches"`` the matches come as Arrow record batches that are made one by one
+    without making a match. ``"exists"`` says whether there is a match (a bool), and looks no further than the first
+    one. With ``counts=False`` bundles come without the number of their matches (``matches`` is ``None``). Existence,
+    match points and such bundles need only some of the partial matches (docs/dominance.md).
+
+    With ``"batches"`` the matches come as Arrow record batches that are made one by one
     (:class:`acep.engine.batches.Batches`): the fastest way to read very many of them, in bounded memory where each
     match is decided by its last event. ``engine``: ``"native"`` or ``"reference"``, or ``"auto"``, which takes the
     native core where it is there and can run the query (where it is not there, a warning says so once).
@@ -72,11 +78,13 @@ def match(
     >>> [(m.bindings, m.error) for m in acep.match(rows, acep.regex("a(b|c)db", within=5, errors=1))]
     [({'b': (4,), 'c': (0,), 'd': (1,)}, 1)]
     """
-    known = (*OUTPUTS, "batches")
+    known = (*OUTPUTS, "exists", "batches")
     if not isinstance(output, str) or output not in known:
         raise QueryError(f"unknown output {output!r}", hint=suggest(str(output), known))
     matcher = Matcher(query, budget=budget, ts=ts, type=type, seq=seq, id=id, unit=unit, engine=engine)
-    return matcher._whole(to_table(events), output)
+    if not isinstance(counts, bool) or (not counts and output not in ("points", "bundles")):
+        raise QueryError("counts= is True, or for bundles and points False", hint='output="bundles", counts=False')
+    return matcher._whole(to_table(events), output, counts)
 
 
 class Matcher:
@@ -226,20 +234,24 @@ class Matcher:
             return_kinds=plan.return_kinds if plan else (),
         )
 
-    def _whole(self, table: pa.Table, output: str) -> Any:
+    def _whole(self, table: pa.Table, output: str, counts: bool = True) -> Any:
         """What is asked of a table that is the whole stream."""
         numbers = range(len(self._asked.queries))
         empty = not table.num_columns and not table.num_rows
         if output == "batches":
             return self._asked.give([self._batches(number, table, empty) for number in numbers])
+        if output == "exists":
+            return self._asked.give([self._exists(number, table, empty) for number in numbers])
         if not empty:
-            self._prepare(table.schema, "matches" if output == "compressed" else output)
+            # Bundles without counts are made from match points.
+            asked = {"compressed": "matches", "bundles": "bundles" if counts else "points"}.get(output, output)
+            self._prepare(table.schema, asked)
         if output == "compressed":
             return self._asked.give([self._compressed(number, table, empty) for number in numbers])
         found = [together(parts) for parts in zip(self._push(table), self._end(), strict=True)]
-        return self._asked.give([self._summary(number, found[number], output) for number in numbers])
+        return self._asked.give([self._summary(number, found[number], output, counts) for number in numbers])
 
-    def _summary(self, number: int, found: Sequence[Found], output: str) -> Any:
+    def _summary(self, number: int, found: Sequence[Found], output: str, counts: bool) -> Any:
         counted = self._stream.counted(number) if self._stream else None
         if isinstance(counted, int):
             return counted
@@ -247,13 +259,28 @@ class Matcher:
             keys, schema = self._plans[number].keys, self._schema or Schema(())
             if output == "points":
                 return points_of(groups_of_counts(counted, "end"), keys, schema)
-            return bundles_of(groups_of_counts(counted, "bundle"), keys, schema)
+            return bundles_of(groups_of_counts(counted, "bundle"), keys, schema, counts=counts)
         matches = self._matches(number, found)
         if output == "points":
             return matches.points()
         if output == "bundles":
-            return matches.bundles()
+            return matches.bundles(counts=counts)
         return matches.count() if output == "count" else matches
+
+    def _exists(self, number: int, table: pa.Table, empty: bool) -> bool:
+        """Whether a query has a match, by the part of the table that tells."""
+        if empty:
+            return False
+        schema = schema_of(table.schema, **self._names)
+        plan = compile_query(self._asked.queries[number], schema)
+        stream = Stream([plan], self._engine, "exists")
+
+        def some(found: Sequence[Sequence[Found]]) -> bool:
+            counted = stream.counted(0)
+            return bool(len(found[0])) or (isinstance(counted, Counted) and len(counted) > 0)
+
+        whole = batch_of(table, schema, plan.columns, base=0)
+        return any(some(stream.push(part)) for part in whole.parts(EXISTS_PART)) or some(stream.finish())
 
     def _compressed(self, number: int, table: pa.Table, empty: bool) -> Compressed:
         choice = None if empty else chosen(self._plans[number], self._engine, "compressed")

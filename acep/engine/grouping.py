@@ -51,9 +51,9 @@ def grouped(found: Sequence[Found], by: str) -> list[Group]:
 
 
 def groups_of_counts(counted: Counted, by: str) -> list[Group]:
-    """The same of matches that were counted: ``by`` is ``"bundle"`` where rows are bundles, ``"end"`` where they are
-    match points."""
-    if by == "bundle":
+    """The same of matches that were counted: ``by`` is ``"end"`` where rows are match points, ``"bundle"`` where they
+    are bundles, or match points without a number of matches."""
+    if by == "bundle" and len(counted.matches):
         rows = sorted(counted.rows(), key=lambda row: row.bundle)
         return [Group(row.key, row.bundle, row.last, row.matches, row.error) for row in rows]
     none = np.zeros(len(counted) + 1, np.int64)

@@ -44,12 +44,12 @@ class Match:
 @dataclass(frozen=True)
 class Bundle:
     """Match points chained by gaps no longer than the window: the first and the last one, the number of
-    ``matches``, and the least error among them (``best``)."""
+    ``matches`` (``None`` where they were not counted), and the least error among them (``best``)."""
 
     key: dict[str, Any]
     start: Any
     end: Any
-    matches: int
+    matches: int | None
     best: int | float
 
 
@@ -71,11 +71,11 @@ def whole(error: int | Fraction) -> int | float:
     return int(error) if error == int(error) else float(error)
 
 
-def bundles_of(groups: Sequence[Group], keys: tuple[str, ...], schema: Schema) -> list[Bundle]:
-    """Groups of matches as bundles, with keys and times as they were in the input."""
+def bundles_of(groups: Sequence[Group], keys: tuple[str, ...], schema: Schema, *, counts: bool = True) -> list[Bundle]:
+    """Groups of matches as bundles, with keys and times as they were in the input; ``counts``: and their number."""
     starts, ends = (ticks_to_input(t, schema) for t in ([g.first for g in groups], [g.last for g in groups]))
     return [
-        Bundle(key_to_input(group.key, keys, schema), start, end, group.matches, whole(group.best))
+        Bundle(key_to_input(group.key, keys, schema), start, end, group.matches if counts else None, whole(group.best))
         for group, start, end in zip(groups, starts, ends, strict=True)
     ]
 
@@ -189,14 +189,14 @@ class Matches(Sequence[Match]):
         """The number of matches (of those equal to ``value``, if one is given)."""
         return len(self.found) if value is None else sum(match == value for match in self)
 
-    def bundles(self) -> list[Bundle]:
-        """The match bundles, in the order of their first match point.
+    def bundles(self, *, counts: bool = True) -> list[Bundle]:
+        """The match bundles, in the order of their first match point; ``counts``: with the number of their matches.
 
         >>> ends = [Found((), 1, end, error, (("a", (end,)),), 5) for end, error in ((5, 1), (7, 0))]
         >>> Matches.from_found(ends, schema=Schema(())).bundles()
         [Bundle(key={}, start=5, end=7, matches=2, best=0)]
         """
-        return bundles_of(grouped(self.found, "bundle"), self.keys, self.schema)
+        return bundles_of(grouped(self.found, "bundle"), self.keys, self.schema, counts=counts)
 
     def points(self) -> list[Point]:
         """The distinct match points, in their order.

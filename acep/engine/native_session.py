@@ -49,7 +49,10 @@ class NativeSession:
         self.plans = tuple(plans)
         self._texts = _native.Texts()
         self._shared = SharedTables()
-        tables = [lower(plan, self._shared, self._texts.intern) for plan in plans]
+        tables = [
+            lower(plan, self._shared, self._texts.intern, dominance=engine.endswith("dominance"))
+            for plan, engine in zip(plans, engines, strict=True)
+        ]
         self._return_kinds = [table.return_kinds for table in tables]
         programs = [_native.BlockProgram(_words(p.code), p.slots, p.leaves) for p in self._shared.programs]
         classes = []
@@ -163,6 +166,20 @@ class NativeSession:
         columns = {name: given[name] for name in ("first", "last", "bundle", "error")}
         scale = self.plans[plan].automaton.costs.scale
         return Counted(self._keys(plan, given["keys"]), **columns, scale=scale, matches=matches)
+
+    def take_points(self, plan: int) -> Counted:
+        """The match points, with the least error of each, that the engine behind dominance has found since the last
+        time; one row for each event that ends a match."""
+        found = self.take(plan)
+        return Counted(
+            found.keys,
+            found.end,
+            found.end,
+            found.bundle,
+            found.error,
+            scale=found.scale,
+            matches=np.zeros(0, np.int64),
+        )
 
     def total(self, plan: int) -> int:
         """The number of all matches so far, by the engine that counts them."""

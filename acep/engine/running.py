@@ -13,7 +13,6 @@ from acep.engine.compiled import chosen
 from acep.engine.core import Core
 from acep.engine.counted import Counted
 from acep.engine.found import Counts, Events, Found, output_order
-from acep.engine.found_columns import FoundColumns
 from acep.engine.state import dump_core, load_core
 from acep.pattern.expressions import Value
 from acep.plan.choice import COUNTED, WINDOWS, decides_at_once
@@ -109,6 +108,8 @@ class Native:
         session = self.natives.session
         engine = self.natives.engines[self.number].removeprefix(WINDOWS)
         assert session is not None
+        if engine == "dominance":
+            return session.take_points(self.number)
         if engine not in COUNTED:
             return None
         if engine != "count":
@@ -116,17 +117,19 @@ class Native:
         before, self.given = self.given, session.total(self.number)
         return self.given - before
 
-    def _take(self) -> FoundColumns:
+    def _take(self) -> Sequence[Found]:
         assert self.natives.session is not None
+        if self.natives.engines[self.number].endswith("dominance"):
+            return []  # match points, which wait until they are asked for
         return self.natives.session.take(self.number)
 
-    def push(self, batch: Batch) -> FoundColumns:  # noqa: ARG002 - the session has it
+    def push(self, batch: Batch) -> Sequence[Found]:  # noqa: ARG002 - the session has it
         return self._take()
 
-    def advance(self, clock: int) -> FoundColumns:  # noqa: ARG002
+    def advance(self, clock: int) -> Sequence[Found]:  # noqa: ARG002
         return self._take()
 
-    def finish(self) -> FoundColumns:
+    def finish(self) -> Sequence[Found]:
         return self._take()
 
     def low(self) -> int | None:

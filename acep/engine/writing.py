@@ -84,7 +84,8 @@ def group_record(group: Bundle | Point, *, zoned: bool = False) -> dict[str, Any
     >>> json_line(group_record(Bundle({}, 5, 9, 3, 0.5)))
     '{"key": {}, "start": 5, "end": 9, "matches": 3, "best": 0.5}'
     """
-    record = {name: plain(value, zoned) for name, value in vars(group).items()}
+    # Matches that were not counted are left out.
+    record = {name: plain(value, zoned) for name, value in vars(group).items() if value is not None}
     record["key"] = {name: plain(value) for name, value in group.key.items()}
     return record
 

@@ -6,14 +6,18 @@ from dataclasses import dataclass
 
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan
+from acep.plan.dominance import reason_against
 from acep.plan.necessary import worth
 from acep.plan.tables import NotNativeError, PlanTables, SharedTables, lower
 
-__all__ = ["COUNTED", "WINDOWS", "Choice", "choose", "decides_at_once"]
+__all__ = ["COUNTED", "POINTS", "WINDOWS", "Choice", "choose", "decides_at_once"]
 
 
 COUNTED = ("count", "points", "bundles")
 """The outputs for which no match has to be made."""
+
+POINTS = ("points", "exists")
+"""The outputs for which the match points suffice, with the least error of each."""
 
 WINDOWS = "windows+"
 """Before the name of an engine: it stands behind match windows."""
@@ -21,8 +25,9 @@ WINDOWS = "windows+"
 
 @dataclass(frozen=True)
 class Choice:
-    """``engine``: ``"reference"``, or one of the native core's (docs/native.md): ``"nodes"``, ``"merged"``,
-    ``"compressed"``, or an output of :data:`COUNTED`, behind match windows after :data:`WINDOWS`. ``why``: in words."""
+    """``engine``: ``"reference"``, or one of the native core's (docs/native.md): ``"nodes"``,
+    ``"dominance"``, ``"merged"``, ``"compressed"``, or an output of :data:`COUNTED`, behind match windows after
+    :data:`WINDOWS`. ``why``: in words."""
 
     engine: str
     why: str
@@ -34,12 +39,15 @@ class Choice:
 
 
 def choose(plan: Plan, output: str = "matches") -> Choice:
-    """The engine for a plan where the native core is there; ``output`` is what :func:`acep.match` is asked for.
+    """The engine for a plan where the native core is there; ``output`` is what :func:`acep.match` is asked for; bundles
+    without counts are made from ``"points"``.
 
     >>> import acep
     >>> from acep.plan.assume import assumed_plan
     >>> choose(assumed_plan(acep.parse("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 9")))
     Choice(engine='windows+nodes', why='predicates tie its events together, so that each run keeps registers')
+    >>> choose(assumed_plan(acep.parse("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 9")), "points").engine
+    'windows+dominance'
     >>> choose(assumed_plan(acep.parse("PATTERN SEQ(A a, B b) WHERE a.x > 5 WITHIN 9")), "count").engine
     'count'
     >>> choose(assumed_plan(acep.parse("PATTERN {A a, B b, C c, D d, E e} WITHIN 9"))).engine
@@ -57,9 +65,12 @@ def _alone(plan: Plan, output: str) -> Choice:
     except NotNativeError as reason:
         return Choice("reference", str(reason))
     if why := _not_merged(plan, tables):
+        if output in POINTS and reason_against(plan) is None:
+            return Choice("dominance", f"{why}, but those go that another one dominates")
         return Choice("nodes", why)
-    if output in COUNTED:
-        return Choice(output, "no predicate ties its events together, so that matches are counted and not made")
+    if output in (*COUNTED, "exists"):
+        engine = "points" if output == "exists" else output
+        return Choice(engine, "no predicate ties its events together, so that matches are counted and not made")
     if output == "compressed":
         return Choice(output, "no predicate ties its events together, so that matches share their pasts")
     return Choice("merged", "no predicate ties its events together, so that runs in one state are one")

@@ -14,6 +14,7 @@ from acep.pattern.tree import Output, Query
 from acep.plan.assume import assumed_plan
 from acep.plan.choice import COUNTED, WINDOWS, choose, decides_at_once
 from acep.plan.compile import Plan, compile_query
+from acep.plan.dominance import lines as lines_of_dominance
 from acep.plan.findings import tokens_of
 from acep.plan.lint import lint_plan
 from acep.plan.necessary import lines, worth
@@ -124,10 +125,20 @@ def _native(plan: Plan, source: bool) -> Iterator[str]:
     matches = choose(plan)
     yield f"engine: {_named(matches.engine)}: {matches.why}"
     by_why: dict[str, list[str]] = {}
-    for output in () if source else (*COUNTED, "compressed"):
+    asked = [
+        *zip(COUNTED, COUNTED, strict=True),
+        ("bundles without counts", "points"),
+        ("exists",) * 2,
+        ("compressed",) * 2,
+    ]
+    for name, output in [] if source else asked:
         other = choose(plan, output)
-        by_why.setdefault("made from the matches" if other == matches else other.why, []).append(output)
+        by_why.setdefault("made from the matches" if other == matches else other.why, []).append(name)
     yield from (f"{', '.join(outputs)}: {why}" for why, outputs in by_why.items())
+    if not source and choose(plan, "points").alone == "dominance":
+        also = " ended no earlier," if plan.query.strategy.contiguous else ""
+        yield f"a run goes where another one of its state began no earlier,{also} misses no more, and has"
+        yield from lines_of_dominance(plan)
     yield f"events that come to it: {_wanted(plan)}"
     windows = worth(plan, matches.alone)
     if not windows.worth:

@@ -142,7 +142,7 @@ def worth(plan: Plan, engine: str = "nodes") -> Worth:
     found = necessary(plan)
     if found is None or found.least < 2:
         return Worth(False, "a single event may be a match")
-    if engine == "nodes":
+    if engine in ("nodes", "dominance"):
         if len({frozenset(letter.types) for letter in plan.automaton.letters}) == 1:
             return Worth(False, "all its variables may bind events of the same types")
         return Worth(True, "an event kept back spares a look at each live run")

@@ -7,7 +7,7 @@ A plan that the native core cannot run raises :class:`NotNativeError`, which say
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 from acep.automaton.arcs import Arc
@@ -15,6 +15,8 @@ from acep.automaton.registers import Check, Frame, Register, Source, Step, assem
 from acep.pattern.tree import Strategy
 from acep.plan.compile import Plan
 from acep.plan.derive import derive
+from acep.plan.dominance import demands_of
+from acep.plan.monotone import Demand
 from acep.plan.schema import Kind
 from acep.plan.tables_completion import (
     COMPLETION,
@@ -38,6 +40,7 @@ MOST_BUDGET = 2**30
 MOST_OF_FRAME = 6
 
 SLOT, TOTAL, AVERAGE, MEAN, FRAME = range(ONE + 1, ONE + 6)
+EQUAL, GREATER, LESS = range(1, 4)
 COPY, LAST, NTH, COUNT, SUM, ADD, LEAST, GREATEST, NONNULL, FRAMES, POSITION = range(11)
 
 _Placed = tuple[int, int, tuple[Triple, ...], list[int]]
@@ -57,14 +60,19 @@ class PlanTables:
     return_kinds: tuple[Kind, ...]
 
 
-def lower(plan: Plan, shared: SharedTables, code_of_text: Callable[[str], int]) -> PlanTables:
+def lower(
+    plan: Plan, shared: SharedTables, code_of_text: Callable[[str], int], *, dominance: bool = False
+) -> PlanTables:
     """The tables of a plan; what they share with those of other plans is added to ``shared``.
 
-    ``code_of_text`` gives the code of a text that occurs in a predicate.
+    ``code_of_text`` gives the code of a text that occurs in a predicate. ``dominance``: with what is demanded of each
+    slot (``demands``: a relation and a bound).
 
     Raises :class:`NotNativeError`.
     """
-    return _Lowering(plan, shared, code_of_text).tables()
+    lowering = _Lowering(plan, shared, code_of_text)
+    tables = lowering.tables()
+    return replace(tables, arrays=tables.arrays | lowering.demands()) if dominance else tables
 
 
 class _Lowering:
@@ -82,6 +90,7 @@ class _Lowering:
         self.layouts = [self._layout(layout) for layout in self.program.layouts]
         self.checks: dict[tuple[object, ...], int] = {}
         self.frames = 0
+        self.expressions = predicates
         self.predicates = [self.writer.program(e)[0] for e in predicates]
         self.negations = Negations(self.writer, negated)
         self.firsts = needs_firsts(plan)
@@ -191,6 +200,28 @@ class _Lowering:
         arrays["firsts"] = (int(self.firsts),)
         mergeable = not any(arrays["state_slots"]) and not arrays["check_program"] and not completes(plan)
         return PlanTables(arrays, mergeable, unambiguous, return_kinds)
+
+    def demands(self) -> dict[str, tuple[int, ...]]:
+        """What another node's registers must be like, by slot."""
+        found: list[int] = []
+        at = [0]
+        for state, here in enumerate(demands_of(self.plan, self.program, self.expressions, self.writer.kind)):
+            words = [0, 0] * self._size(state)
+            for register, demand in here.items():
+                for slot in range(
+                    self.layouts[state][register], self.layouts[state][register] + 1 + self._is_total(register)
+                ):
+                    words[2 * slot : 2 * slot + 2] = self._relation(register, demand), demand.bound
+            found += words
+            at.append(len(found))
+        return {"demands": tuple(found), "demands_at": tuple(at)}
+
+    def _relation(self, register: Register, demand: Demand) -> int:
+        """``Relation`` in nodes_dominance.hpp."""
+        if not demand.sign:
+            return EQUAL
+        floats = register.kind not in ("count", "nonnull") and self.writer.kind(register.name) is Kind.FLOAT
+        return (GREATER if demand.sign > 0 else LESS) + (2 if floats else 0)
 
     def _arc(self, step: Step) -> None:
         arc = step.arc

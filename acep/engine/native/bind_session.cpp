@@ -88,8 +88,13 @@ void make(Held* self, nb::object texts, const nb::sequence& programs, const nb::
 // "windows+nodes": the node engine behind match windows, and likewise with the others.
 constexpr std::string_view windows_prefix = "windows+";
 
-std::unique_ptr<Engine> engine_of(const std::string& name, Tables tables, Front& front, Partitions& partitions) {
+std::unique_ptr<Engine> engine_of(const std::string& name, const Arrays& arrays, Tables tables, Front& front,
+                                  Partitions& partitions) {
     if (name == "nodes") return std::make_unique<NodeEngine>(std::move(tables), front, partitions);
+    if (name == "dominance") {
+        auto dominance = std::make_unique<Dominance>(arrays, tables);
+        return std::make_unique<NodeEngine>(std::move(tables), front, partitions, std::move(dominance));
+    }
     if (name == "merged") return std::make_unique<MergedEngine>(std::move(tables), front, partitions);
     if (name == "compressed") return std::make_unique<CompressedEngine>(std::move(tables), front, partitions);
     auto counting = counting_engine(name, tables, front, partitions);
@@ -111,10 +116,10 @@ size_t add(Held& self, const std::string& engine, const nb::dict& arrays) {
     std::unique_ptr<Engine> made;
     if (windowed) {
         Needs needs = needs_from(tables, checked);
-        auto behind = engine_of(engine.substr(windows_prefix.size()), checked, front, partitions);
+        auto behind = engine_of(engine.substr(windows_prefix.size()), tables, checked, front, partitions);
         made = std::make_unique<WindowedEngine>(std::move(checked), std::move(needs), front, partitions, std::move(behind));
     } else {
-        made = engine_of(engine, std::move(checked), front, partitions);
+        made = engine_of(engine, tables, std::move(checked), front, partitions);
     }
     self.engines.push_back(&self.session->add(std::move(made)));
     return self.engines.size() - 1;

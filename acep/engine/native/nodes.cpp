@@ -1,7 +1,7 @@
 // The node engine. The order of things within one event is that of acep/engine/reference.py: every way for the nodes there
 // were before it, then new beginnings; only then are the new nodes put where later events see them. Beside this file:
-// nodes_registers.cpp (predicates, and what new nodes hold), nodes_merging.cpp (nodes alike become one), nodes_matches.cpp
-// (complete runs) and nodes_state.cpp.
+// nodes_registers.cpp (predicates, and what new nodes hold), nodes_merging.cpp (nodes alike become one), nodes_dominance.cpp
+// (match points alone), nodes_matches.cpp (complete runs) and nodes_state.cpp.
 #include "nodes.hpp"
 
 #include "numbers.hpp"
@@ -16,8 +16,8 @@ int64_t before(int64_t now, int64_t span) {
 
 }  // namespace
 
-NodeEngine::NodeEngine(Tables tables, Front& front, Partitions& partitions)
-    : Engine(std::move(tables), front, partitions), made_(tables_.states.size()) {
+NodeEngine::NodeEngine(Tables tables, Front& front, Partitions& partitions, std::unique_ptr<Dominance> dominance)
+    : Engine(std::move(tables), front, partitions), made_(tables_.states.size()), dominance_(std::move(dominance)) {
     nothing_.add(0, NEVER);
     nothing_.starts()[0] = nothing_.positions()[0] = 0;
     nothing_.cells()[0] = NIL;
@@ -25,7 +25,7 @@ NodeEngine::NodeEngine(Tables tables, Front& front, Partitions& partitions)
     rows_.resize(block_rows);
     // What is chosen among all matches must know of each run where it began.
     merges_ = tables_.unambiguous && tables_.choice == Choice::all;
-    if (tables_.completes()) {
+    if (tables_.completes() && !dominance_) {
         completion_ = std::make_unique<Completion>(tables_, front_, partitions_, arena_, output_, work_,
                                                    [this](uint32_t p, int64_t low, Alive& found) { alive(p, low, found); });
     }
@@ -209,6 +209,7 @@ void NodeEngine::contiguous_end(Part& part, const Event& event) {
 // Predicates -------------------------------------------------------------------------------------
 
 void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int64_t low) {
+    if (dominance_) return dominate(part, partition, event, low);
     const size_t given = output_.size();
     for (uint32_t state : touched_) {
         Made& made = made_[state];

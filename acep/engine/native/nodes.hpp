@@ -10,13 +10,15 @@
 #include "completion.hpp"
 #include "engine.hpp"
 #include "node_list.hpp"
+#include "nodes_dominance.hpp"
 #include "vm.hpp"
 
 namespace acep {
 
 class NodeEngine final : public Engine {
 public:
-    NodeEngine(Tables tables, Front& front, Partitions& partitions);
+    // With `dominance` match points are given, and no trails.
+    NodeEngine(Tables tables, Front& front, Partitions& partitions, std::unique_ptr<Dominance> dominance = nullptr);
 
     void event(uint32_t partition, const Event& event) override;
     void advance(int64_t clock) override;
@@ -74,6 +76,9 @@ private:
     void put(const Put& p, NodeList& from, uint32_t row, uint32_t before, NodeList& to, uint32_t made, uint32_t after,
              const Event& event);
     void finish(Part& part, uint32_t partition, const Event& event, int64_t low);
+    void dominate(Part& part, uint32_t partition, const Event& event, int64_t low);
+    void dump_dominance(Writer& out) const;
+    void load_dominance(Reader& in);
     void unite(Made& made, const State& state);
     void complete(Part& part, uint32_t partition, uint32_t state, Made& made, const Event& event, int64_t low);
     void give(Part& part, uint32_t partition, const Arc& arc, Chain past, int64_t error, const Event& event, int64_t low);
@@ -124,6 +129,8 @@ private:
     std::vector<std::vector<uint32_t>> loops_;
     std::vector<Likes> likes_;              // by state
     bool merges_;                           // nodes that are alike are one; else a node has one trail
+    std::unique_ptr<Dominance> dominance_;    // where match points are all that is asked for
+    int64_t paid_ = 0;                        // touches that were counted as its credit
     std::unique_ptr<Completion> completion_;  // where a complete run is not simply given
 };
 

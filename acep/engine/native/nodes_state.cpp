@@ -1,5 +1,6 @@
 // The node engine's memory: what is freed by compaction where no window in time frees it, and state as bytes.
 #include <algorithm>
+#include <limits>
 
 #include "nodes.hpp"
 
@@ -58,6 +59,7 @@ void NodeEngine::compact_frames() {
 }
 
 int64_t NodeEngine::oldest() const {
+    if (dominance_) return std::numeric_limits<int64_t>::max();  // it gives none
     if (arena_.events.empty()) return NEVER;
     const int64_t bound = arena_.events[arena_.events.tail()].id;
     return completion_ ? std::min(bound, completion_->oldest()) : bound;
@@ -98,6 +100,7 @@ void NodeEngine::dump(Writer& out) const {
         }
     }
     if (completion_) completion_->dump(out);
+    if (dominance_) dump_dominance(out);
 }
 
 // Links lead to what is older, so that every walk ends; what was freed is cut off.
@@ -156,7 +159,7 @@ void NodeEngine::load_list(Reader& in, uint32_t state, NodeList& list) {
     for (size_t i = 0; i < n; ++i) {
         if (positions[i] < 0 || positions[i] >= most_positions) bad_state("position of a node");
         if (errors[i] < 0 || errors[i] > tables_.budget) bad_state("error of a node");
-        bool alive = cells[i] - arena_.cells.tail() < arena_.cells.size();
+        bool alive = dominance_ ? cells[i] == NIL : cells[i] - arena_.cells.tail() < arena_.cells.size();
         for (uint32_t k = 0; k < slots; ++k) {
             if (tags[k][i] > value) bad_state("tag");
             if (framed_[state][k] == 0 || tags[k][i] != value) continue;
@@ -177,6 +180,7 @@ void NodeEngine::load_list(Reader& in, uint32_t state, NodeList& list) {
             list.tags(k, slots)[to] = tags[k][i];
         }
     }
+    if (dominance_ && dominance_->states[state].front && !list.sorted) bad_state("order of nodes");
 }
 
 void NodeEngine::load(Reader& in) {
@@ -207,6 +211,7 @@ void NodeEngine::load(Reader& in) {
     }
     live_.assign(parts_.size(), 1);
     if (completion_) completion_->load(in);
+    if (dominance_) load_dominance(in);
 }
 
 }  // namespace acep

@@ -1,0 +1,169 @@
+"""When a match node may go without loss, where match points, bundles without counts, or existence are asked for.
+
+Another node of the same partition and state *dominates* it: no greater error, no earlier start, and registers with
+which every predicate still to come passes if it passes with the other's (DESIGN 6; docs/dominance.md has the proof).
+This says for each state which registers must be equal for that, which need only be greater or less, and which no
+longer matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from acep.automaton.registers import Check, Program, Register, Step
+from acep.pattern.evaluation import leaves_of
+from acep.pattern.expressions import Expr
+from acep.pattern.tree import Output, Strategy
+from acep.plan.compile import Plan
+from acep.plan.monotone import EQUAL, Demand, Scene, demanded, joined
+from acep.plan.schema import Kind
+
+__all__ = ["Demands", "demands", "demands_of", "lines", "reason_against"]
+
+Demands = tuple[dict[Register, Demand], ...]
+"""By state: what is demanded of a register's values; nothing of those that are not there."""
+
+NUMBERS = (Kind.INT, Kind.FLOAT, Kind.TIMESTAMP)
+
+
+def reason_against(plan: Plan) -> str | None:
+    """Why what becomes of a run is not told by its state, error, start and registers; ``None``: it is."""
+    if plan.sources:
+        return "it runs on the matches of other queries"
+    if plan.automaton.negations:
+        return "negations look at the events of each run"
+    if plan.having is not None:
+        return "HAVING looks at the events of each match"
+    if plan.query.output is not Output.ALL:
+        return f"matches are chosen ({plan.query.output.value.replace('_', ' ')}) among all there are"
+    return None
+
+
+def demands(plan: Plan) -> Demands:
+    """What is demanded by state, of a plan that :func:`reason_against` has nothing against.
+
+    >>> import acep
+    >>> from acep.plan.assume import assumed_plan
+    >>> rising = acep.parse("PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x AND c.x > b.x AND c.y = a.y WITHIN 9")
+    >>> for here in demands(assumed_plan(rising))[1:3]:
+    ...     print({str(register): demand.sign for register, demand in here.items()})
+    {'a[last].x': -1, 'a[last].y': 0}
+    {'a[last].y': 0, 'b[last].x': -1}
+    """
+
+    def kind(name: str) -> Kind:
+        return plan.schema.kind(name) or (Kind.STRING if name == plan.schema.type else Kind.INT)
+
+    return demands_of(plan, plan.program, [p.expr for p in plan.predicates], kind)
+
+
+def demands_of(plan: Plan, program: Program, predicates: Sequence[Expr], kind: Callable[[str], Kind]) -> Demands:
+    """The same for a program over other columns, of which ``kind`` tells the kind."""
+    found: list[dict[Register, Demand]] = [{} for _ in program.layouts]
+
+    def add(state: int, wanted: Iterable[tuple[Register, Demand]]) -> bool:
+        changed = False
+        for register, demand in wanted:
+            if register in program.layouts[state]:
+                before = found[state].get(register)
+                found[state][register] = joined(before, demand)
+                changed = changed or found[state][register] != before
+        return changed
+
+    read = _Reading(plan, predicates, kind)
+    for state, checks in enumerate(program.ending):
+        for check in checks:
+            add(state, read.demands(check, program.layouts[state], exact=False))
+    for state, here in enumerate(program.steps):
+        for step in here:
+            # Under this strategy it is no gain to take an event that the other one may ignore.
+            exact = step.arc.blocking and plan.query.strategy is Strategy.SKIP_TILL_NEXT_MATCH
+            kept = tuple(r for r in program.layouts[state] if r.var not in step.forgets)
+            for checks, layout in ((step.leaving, program.layouts[state]), (step.binding, kept)):
+                for check in checks:
+                    add(state, read.demands(check, layout, exact=exact))
+    changed = True
+    while changed:
+        changed = False
+        for state in reversed(range(len(found))):
+            for step in program.steps[state]:
+                changed = add(state, _before(plan, step, found[step.arc.target])) or changed
+    return tuple({r: here[r] for r in layout if r in here} for here, layout in zip(found, program.layouts, strict=True))
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What a plan's checks demand of the registers that they read."""
+
+    plan: Plan
+    predicates: Sequence[Expr]
+    kind: Callable[[str], Kind]
+
+    def demands(self, check: Check, layout: Sequence[Register], *, exact: bool) -> Iterator[tuple[Register, Demand]]:
+        """``exact``: it must pass for both nodes or for neither."""
+        counter = {check.only[0]} if check.only else set()
+        if not (check.reads() - counter).issubset(layout):
+            return  # not bound in any run that gets here: the predicate is dropped
+        if exact or check.loops:
+            yield from ((r, EQUAL) for r in check.reads())
+            return
+        yield from ((r, EQUAL) for r in counter)
+        expr = self.predicates[check.predicate]
+        sources = dict(zip(leaves_of(expr), check.sources, strict=True))
+        fixed = frozenset(leaf for leaf, source in sources.items() if source.kind in ("event", "one"))
+        numbers = {leaf: _number(s.registers[0], self.kind) for leaf, s in sources.items() if s.kind == "register"}
+        held = {leaf: kind for leaf, kind in numbers.items() if kind is not None}
+        window = self.plan.window
+        timed = window.span is not None and not window.counted
+        time = self.plan.schema.ts if timed else None
+        scene = Scene(self.kind, self.plan.schema.tick_ns, held, fixed, time, window.span or 0)
+        for leaf, demand in demanded(expr, scene):
+            yield from ((r, demand) for r in sources[leaf].registers)
+
+
+def _number(register: Register, kind: Callable[[str], Kind]) -> Kind | None:
+    """The kind of the one number that a register holds. A sum may be no number, or two words wide."""
+    if register.kind in ("count", "nonnull"):
+        return Kind.INT
+    if register.kind not in ("last", "nth", "min", "max"):
+        return None
+    held = kind(register.name)
+    return held if held in NUMBERS else None
+
+
+def _before(plan: Plan, step: Step, after: Mapping[Register, Demand]) -> list[tuple[Register, Demand]]:
+    """What must hold of the registers before an arc, so that it holds ``after`` it."""
+    var = step.arc.var
+    again = plan.arcs.states[step.arc.source].var == var  # surely bound before
+    wanted: list[tuple[Register, Demand]] = []
+    for register, demand in after.items():
+        if register.var != var or (register.kind == "nth" and register.number == 1 and again):
+            wanted.append((register, demand))  # copied
+        elif register.kind == "last":
+            continue  # what the event says, for both
+        else:
+            wanted.append((register, EQUAL))
+        if register.kind == "nth" and register.number > 1 and register.var == var:
+            wanted.append((Register("count", var), EQUAL))
+        if register.kind == "frames" and register.var == var:
+            frame = next(f for f in step.frames if f.register == register)
+            wanted += [(r, EQUAL) for s in frame.sources for r in s.registers]
+    return [(register, demand) for register, demand in wanted if register.var not in step.forgets]
+
+
+def lines(plan: Plan) -> list[str]:
+    """What dominance does, in words, for ``acep explain``: a line for each state that waits."""
+    told: list[str] = []
+    for state, here, held in zip(plan.arcs.states, demands(plan), plan.program.layouts, strict=True):
+        if not state.number or not plan.arcs.arcs[state.number]:
+            continue
+        words = [_words(register, demand) for register, demand in here.items()]
+        if len(words) < len(held):
+            words.append("whatever its other registers are" if words else "whatever its registers are")
+        told.append(f"  state {state.number}: {', '.join(words) or 'any registers'}")
+    return told
+
+
+def _words(register: Register, demand: Demand) -> str:
+    return f"{('equal', 'no less', 'no greater')[demand.sign]} {register}"

@@ -1,0 +1,271 @@
+"""In which direction a register makes a predicate easier to pass: the half of dominance that looks at expressions.
+
+For each register that a predicate reads this says what must hold between two of its values, `mine` and `other`, so that
+whatever the rest is, the predicate passes with `mine` if it passes with `other`. docs/dominance.md has the proof.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from acep.pattern.evaluation import Leaf, in_ticks, leaves_of
+from acep.pattern.expressions import (
+    Aggregate,
+    Attribute,
+    Between,
+    Binary,
+    Duration,
+    Expr,
+    Length,
+    Literal,
+    Timestamp,
+    Unary,
+)
+from acep.plan.schema import Kind
+
+__all__ = ["EQUAL", "Demand", "Scene", "demanded", "joined"]
+
+MOST = 2**63 - 1
+LEAST_BOUND = 2**32  # integers are seldom larger: with a smaller bound a demand would help nobody
+OPPOSITE = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+NEGATED = {"<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+WORDS = (Kind.INT, Kind.TIMESTAMP)
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What must hold of a register's values: ``sign`` 0: they are equal; 1: mine is not less; -1: not greater.
+    ``bound``: mine is in [-bound, bound], as else arithmetic with it might have no answer where that with the other has
+    one."""
+
+    sign: int
+    bound: int = MOST
+
+
+EQUAL = Demand(0)
+
+
+def joined(one: Demand | None, other: Demand) -> Demand:
+    """What demands both; ``None`` demands nothing.
+
+    >>> joined(Demand(1), Demand(1, 9)), joined(Demand(1), Demand(-1)) == EQUAL
+    (Demand(sign=1, bound=9), True)
+    """
+    if one is None:
+        return other
+    return Demand(one.sign, min(one.bound, other.bound)) if one.sign == other.sign else EQUAL
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Where a predicate stands: the ``kind`` of a column, which ``numbers`` among its references are single registers
+    with a number (with its kind), and which are ``fixed``, the same for both nodes. The other references must be equal.
+    ``time``: the column of time, where no two bound events are further apart than ``span``."""
+
+    kind: Callable[[str], Kind]
+    tick_ns: Fraction | None
+    numbers: Mapping[Leaf, Kind]
+    fixed: frozenset[Leaf]
+    time: str | None = None
+    span: int = 0
+
+
+@dataclass(frozen=True)
+class _Side:
+    """A side of a comparison: a function of one register, rising (``sign`` 1) or falling, and of what is fixed.
+
+    ``whole``: it is an integer, ``factor * register + term`` at most, within 64 bits while the register is in
+    [-bound, bound]. ``mixed``: a float that something fixed was added to, so that it may be null for one value of the
+    register and not for another."""
+
+    leaf: Leaf
+    sign: int
+    whole: bool
+    factor: int = 1
+    term: int = 0
+    bound: int = MOST
+    mixed: bool = False
+
+
+def demanded(expr: Expr, scene: Scene) -> Iterator[tuple[Leaf, Demand]]:
+    """For each reference that is not fixed what its values must be like so that ``expr`` still holds.
+
+    >>> from acep.pattern.expressions import Attribute
+    >>> price, last = Attribute("b", None, "price"), Attribute("a", "last", "price")
+    >>> scene = Scene(lambda name: Kind.FLOAT, None, {last: Kind.FLOAT}, frozenset([price]))
+    >>> [d for _, d in demanded(Binary(">", price, last), scene)]
+    [Demand(sign=-1, bound=9223372036854775807)]
+    """
+    yield from _true(expr, scene, True)
+
+
+def _true(expr: Expr, scene: Scene, wanted: bool) -> Iterator[tuple[Leaf, Demand]]:
+    """So that ``expr`` is true, or (``wanted`` false) false: with NOT moved inwards, a formula of AND and OR is true if
+    those of its comparisons are that were."""
+    match expr:
+        case Unary(op="not", operand=x):
+            yield from _true(x, scene, not wanted)
+        case Binary(op="and" | "or", left=left, right=right):
+            yield from _true(left, scene, wanted)
+            yield from _true(right, scene, wanted)
+        case Between(operand=x, low=low, high=high, negated=negated):
+            for part in (Binary(">=", x, low), Binary("<=", x, high)):
+                yield from _true(part, scene, wanted is not negated)
+        case Binary(op=op, left=left, right=right) if op in OPPOSITE:
+            yield from _comparison(op if wanted else NEGATED[op], left, right, scene)
+        case _:
+            yield from _equal(expr, scene)
+
+
+def _equal(expr: Expr, scene: Scene) -> Iterator[tuple[Leaf, Demand]]:
+    yield from ((leaf, EQUAL) for leaf in leaves_of(expr) if leaf not in scene.fixed)
+
+
+def _comparison(op: str, left: Expr, right: Expr, scene: Scene) -> Iterator[tuple[Leaf, Demand]]:
+    if op[0] == "<":
+        left, right = right, left  # now left > right, or >=
+    found: list[tuple[Leaf, Demand]] = []
+    for part, other, sign in ((left, right, 1), (right, left, -1)):
+        if scene.fixed.issuperset(leaves_of(part)):
+            continue
+        side = _side(part, scene)
+        # An infinity that is of no use to the other node could be null for this one: it matters where infinities are
+        # equal.
+        if side is None or (side.mixed and len(op) == 2 and not _finite(other, scene)):
+            yield from _equal(left, scene)
+            yield from _equal(right, scene)
+            return
+        found.append((side.leaf, Demand(sign * side.sign, side.bound)))
+    yield from found
+
+
+def _side(expr: Expr, scene: Scene) -> _Side | None:
+    """``None``: what is known of it does not suffice."""
+    match expr:
+        case Attribute() | Length() | Aggregate():
+            kind = scene.numbers.get(expr)
+            return None if kind is None else _Side(expr, 1, kind in WORDS)
+        case Unary(op="-", operand=x):
+            return _times(_side(x, scene), -1)
+        case Binary(op="+" | "-" | "*" | "/" as op, left=left, right=right):
+            return _apart(op, left, right, scene) or _arithmetic(op, left, right, scene)
+    return None
+
+
+def _arithmetic(op: str, left: Expr, right: Expr, scene: Scene) -> _Side | None:
+    on_left = not scene.fixed.issuperset(leaves_of(left))
+    moving, still = (left, right) if on_left else (right, left)
+    if not scene.fixed.issuperset(leaves_of(still)):
+        return None
+    side, constant = _side(moving, scene), _constant(still, scene)
+    if op == "/" and not on_left:
+        return None
+    if op in "*/":
+        if constant is None:
+            return None
+        return _times(side, constant) if op == "*" else _divided(side, constant)
+    if op == "-" and not on_left:
+        side = _times(side, -1)
+    if constant is not None:
+        return _plus(side, -constant if op == "-" and on_left else constant)
+    if side is None or side.mixed:
+        return None
+    kind = _number_kind(still, scene)
+    if kind is None or (side.whole and kind in WORDS):
+        return None  # an integer sum may be beyond 64 bits for one value and not for another
+    return replace(side, whole=False, mixed=True)
+
+
+def _apart(op: str, left: Expr, right: Expr, scene: Scene) -> _Side | None:
+    """The time between two bound events, which is at most the window for both nodes."""
+    parts = (left, right)
+    if op != "-" or not all(isinstance(x, Attribute) and x.name == scene.time for x in parts):
+        return None
+    if left in scene.fixed and right in scene.numbers:
+        return _Side(right, -1, True, bound=MOST, factor=0, term=scene.span)  # type: ignore[arg-type]
+    return None
+
+
+def _times(side: _Side | None, constant: float) -> _Side | None:
+    if side is None or constant == 0:
+        return None
+    sign = side.sign if constant > 0 else -side.sign
+    if side.whole and isinstance(constant, int):
+        return _bounded(side, sign, side.factor * constant, side.term * constant)
+    return replace(side, sign=sign, whole=False)
+
+
+def _plus(side: _Side | None, constant: float) -> _Side | None:
+    if side is None:
+        return None
+    if side.whole and isinstance(constant, int):
+        return _bounded(side, side.sign, side.factor, side.term + constant)
+    return replace(side, whole=False)
+
+
+def _bounded(side: _Side, sign: int, factor: int, term: int) -> _Side | None:
+    """Integers with the bound for which they stay in 64 bits."""
+    room = MOST - abs(term)
+    if room < 0:
+        return None
+    bound = min(side.bound, MOST - 1, room // abs(factor)) if factor else side.bound
+    return None if bound < LEAST_BOUND else replace(side, sign=sign, factor=factor, term=term, bound=bound)
+
+
+def _divided(side: _Side | None, constant: float) -> _Side | None:
+    if side is None or constant == 0:
+        return None
+    return replace(side, sign=side.sign if constant > 0 else -side.sign, whole=False)
+
+
+def _constant(expr: Expr, scene: Scene) -> int | float | None:
+    """A number that is written down."""
+    found: int | float | None = None
+    match expr:
+        case Literal(value=value) if isinstance(value, (int, float)) and not isinstance(value, bool):
+            found = value
+        case Duration(ns=ns) | Timestamp(ns=ns):
+            found = in_ticks(ns, scene.tick_ns, expr)
+        case Unary(op="-", operand=x):
+            inner = _constant(x, scene)
+            found = None if inner is None else -inner
+    if found is None or not math.isfinite(found) or abs(found) > MOST:
+        return None
+    return found
+
+
+def _number_kind(expr: Expr, scene: Scene) -> Kind | None:
+    """INT or FLOAT where it is surely a number."""
+    constant = _constant(expr, scene)
+    if constant is not None:
+        return Kind.INT if isinstance(constant, int) else Kind.FLOAT
+    match expr:
+        case Attribute(name=name):
+            return _of_column(name, scene)
+        case Length() | Aggregate(function="count"):
+            return Kind.INT
+        case Aggregate(function="avg"):
+            return Kind.FLOAT
+        case Aggregate(name=str() as name):
+            return _of_column(name, scene)
+        case Unary(op="-", operand=x):
+            return _number_kind(x, scene)
+        case Binary(op="+" | "-" | "*" | "/" | "%" as op, left=left, right=right):
+            kinds = (_number_kind(left, scene), _number_kind(right, scene))
+            if None in kinds:
+                return None
+            return Kind.INT if kinds == (Kind.INT, Kind.INT) and op != "/" else Kind.FLOAT
+    return None
+
+
+def _of_column(name: str, scene: Scene) -> Kind | None:
+    kind = scene.kind(name)
+    return Kind.INT if kind in WORDS else kind if kind is Kind.FLOAT else None
+
+
+def _finite(expr: Expr, scene: Scene) -> bool:
+    """Whether it is surely not infinite."""
+    return _constant(expr, scene) is not None or _number_kind(expr, scene) is Kind.INT
