@@ -1,0 +1,220 @@
+"""What is to be found, and which lives lead to it: match points, or match bundles, and the walk up the trees of lives.
+
+A *target* is a match point (the distinct pairs of partition and time at which matches end) or a match bundle: points of
+one partition chained by gaps of at most the window (2016 paper, Definition 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acep.errors import SnapshotError
+from acep.learning.lives import Found, Made
+from acep.learning.vectors import Bools, Ints
+
+__all__ = ["Reached", "Targets", "depths", "walk"]
+
+NONE = np.iinfo(np.int64).min
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Numbers for targets, which rise from 0 over the whole run, in the order of their first points.
+
+    ``gap`` is how far apart points of one target may be: 0 for match points, the window for bundles, ``None`` for all
+    of a partition (bundles without a window). ``partition`` (rising), ``last`` and ``number`` are the partitions with a
+    target that may go on; when there are more than ``limit``, those whose last points are the oldest are forgotten, and
+    a later point begins another target. ``count`` numbers have been given.
+    """
+
+    gap: int | None
+    limit: int = 1 << 16
+    count: int = 0
+    partition: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    last: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    number: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def __post_init__(self) -> None:
+        holds = (self.gap is None or self.gap >= 0) and self.limit >= 1
+        holds &= len(self.partition) == len(self.last) == len(self.number)
+        holds &= bool(np.all(self.partition[1:] > self.partition[:-1]))
+        holds &= bool(np.all((self.number >= 0) & (self.number < self.count)))
+        if not holds:
+            raise ValueError("no numbers of targets")
+
+    def numbered(self, found: Found) -> tuple[Targets, Found]:
+        """The targets of what was found in the next stretch of events, and the state after it.
+
+        Fills in ``target``, and ``first``: whether the row is the first one of its target. A point before the last one
+        of its partition, as it may come of a match that waited, belongs to the target of that one if the gap allows.
+
+        >>> found = Found(*map(np.array, ([-1] * 4, [7, 7, 7, 5], [3, 9, 4, 4], [0] * 4, [-1] * 4, [False] * 4)))
+        >>> targets, found = Targets(gap=5).numbered(found)
+        >>> found.target.tolist(), found.first.tolist(), targets.count
+        ([0, 0, 0, 1], [True, False, False, True], 2)
+        """
+        if not len(found):
+            return self, found
+        at, known = self._find(found.partition)
+        order = np.lexsort((np.arange(len(found)), found.when, found.partition))
+        partition, when = found.partition[order], found.when[order]
+        opens = np.ones(len(order), dtype=np.bool_)
+        opens[1:] = partition[1:] != partition[:-1]
+        # What the first point of each partition is chained to: the last one of the stretch before.
+        goes_on = opens & known[order]
+        before = np.where(goes_on, self.last[at[order]] if len(self.last) else 0, 0)
+        if self.gap is not None:
+            goes_on &= when - before <= self.gap
+            opens[1:] |= when[1:] - when[:-1] > self.gap
+        run = np.cumsum(opens) - 1
+        starts = np.flatnonzero(opens)
+        old = goes_on[starts]
+        # New numbers in the order of first points, then of partitions.
+        number = np.where(old, self.number[at[order[starts]]] if len(self.number) else 0, 0)
+        new = starts[~old]
+        rank = np.empty(len(new), dtype=np.int64)
+        rank[np.lexsort((partition[new], when[new]))] = np.arange(len(new))
+        number[~old] = self.count + rank
+        target = np.empty(len(found), dtype=np.int64)
+        target[order] = number[run]
+        # The first row in the order of the log, not of the points.
+        _, earliest = np.unique(target, return_index=True)
+        first = np.zeros(len(found), dtype=np.bool_)
+        first[earliest] = target[earliest] >= self.count
+        ends = np.append(np.flatnonzero(partition[1:] != partition[:-1]), len(order) - 1)
+        later = self._later(partition[ends], when[ends], number[run[ends]])
+        return replace(later, count=self.count + len(new)), replace(found, target=target, first=first)
+
+    def _find(self, partitions: Ints) -> tuple[Ints, Bools]:
+        if not len(self.partition):
+            return np.zeros(len(partitions), np.int64), np.zeros(len(partitions), np.bool_)
+        at = np.minimum(np.searchsorted(self.partition, partitions), len(self.partition) - 1)
+        return at, self.partition[at] == partitions
+
+    def _later(self, partition: Ints, last: Ints, number: Ints) -> Targets:
+        """With these last points; of equal partitions the new ones count, but time does not go back."""
+        at, known = self._find(partition)
+        if known.any():
+            before = self.last[at[known]]
+            number = number.copy()
+            last = last.copy()
+            late = before > last[known]
+            number[known] = np.where(late, self.number[at[known]], number[known])
+            last[known] = np.maximum(before, last[known])
+        kept = np.ones(len(self.partition), dtype=np.bool_)
+        kept[at[known]] = False
+        partition = np.concatenate([self.partition[kept], partition])
+        last = np.concatenate([self.last[kept], last])
+        number = np.concatenate([self.number[kept], number])
+        if len(partition) > self.limit:
+            newest = np.lexsort((partition, -last))[: self.limit]
+            partition, last, number = partition[newest], last[newest], number[newest]
+        order = np.argsort(partition)
+        count = max(self.count, int(number.max(initial=-1)) + 1)
+        return Targets(self.gap, self.limit, count, partition[order], last[order], number[order])
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """The state as arrays; ``gap`` and ``limit`` are not among them."""
+        return {
+            "targets.count": np.array([self.count]),
+            "targets.partition": self.partition,
+            "targets.last": self.last,
+            "targets.number": self.number,
+        }
+
+    def with_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> Targets:
+        """The state of :meth:`to_arrays`; :class:`SnapshotError` for arrays that are none."""
+        try:
+            columns = {name: arrays[f"targets.{name}"] for name in ("partition", "last", "number")}
+            count = arrays["targets.count"]
+            if any(c.dtype != np.int64 or c.ndim != 1 for c in (count, *columns.values())) or len(count) != 1:
+                raise ValueError
+            return Targets(self.gap, self.limit, int(count[0]), **columns)
+        except (KeyError, ValueError):
+            raise SnapshotError("the history is damaged: its targets make no sense") from None
+
+
+@dataclass(frozen=True)
+class Reached:
+    """Which lives lead to which targets, each pair once: ``row`` of the life, ``target``.
+
+    ``until`` is the last time at which the life still led to the target: when the run that was found, or the last
+    of them, left it by binding its next event. ``first`` is the same for the run that was the first of its
+    target, ``NONE`` where that did not come from here.
+    """
+
+    row: Ints
+    target: Ints
+    until: Ints
+    first: Ints
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+
+def walk(made: Made, found: Found) -> Reached:
+    """All lives that lead to targets, up the chains of parents: level by level of the trees, no loop over lives.
+
+    ``found`` has its targets; rows whose parent is not in ``made`` are left out. Sorted by row, then target.
+    """
+    parents = made.find(made.parent)
+    depth = depths(parents)
+    leaf = made.find(found.parent)
+    here = leaf >= 0
+    leaf, target = leaf[here], found.target[here]
+    until = found.when[here]
+    first = np.where(found.first[here], until, NONE)
+    numbers, target = np.unique(target, return_inverse=True)
+    width = max(len(numbers), 1)
+    levels = depth[leaf]
+    key = leaf * width + target
+    out: list[tuple[Ints, Ints, Ints]] = []
+    above = tuple(np.zeros(0, np.int64) for _ in range(3))
+    for level in range(int(levels.max(initial=-1)), -1, -1):
+        own = levels == level
+        added = (key[own], until[own], first[own])
+        keys, untils, firsts = _highest(*(np.concatenate(two) for two in zip(above, added, strict=True)))
+        out.append((keys, untils, firsts))
+        rows = keys // width
+        up = parents[rows] >= 0
+        rows, keys, firsts = rows[up], keys[up], firsts[up]
+        left = made.made[rows]
+        above = (parents[rows] * width + keys % width, left, np.where(firsts == NONE, NONE, left))
+    if not out:
+        return Reached(*(np.zeros(0, np.int64) for _ in range(4)))
+    keys, untils, firsts = (np.concatenate(parts) for parts in zip(*out, strict=True))
+    order = np.argsort(keys)
+    keys = keys[order]
+    return Reached(keys // width, numbers[keys % width], untils[order], firsts[order])
+
+
+def depths(parents: Ints) -> Ints:
+    """How many parents above each row of ``parents`` (rows; -1: none): int64[n].
+
+    >>> depths(np.array([-1, 0, 1, 0, -1])).tolist()
+    [0, 1, 2, 1, 0]
+    """
+    depth = (parents >= 0).astype(np.int64)
+    above = parents.copy()
+    while True:  # each round doubles how far a row looks up
+        more = above >= 0
+        if not more.any():
+            return depth
+        depth[more] += depth[above[more]]
+        above[more] = above[above[more]]
+
+
+def _highest(keys: Ints, *values: Ints) -> tuple[Ints, ...]:
+    """The distinct keys, rising, and the highest of each of the values."""
+    if not len(keys):
+        return (keys, *values)
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    new = np.append(True, keys[1:] != keys[:-1])
+    starts = np.flatnonzero(new)
+    return (keys[starts], *(np.maximum.reduceat(v[order], starts) for v in values))

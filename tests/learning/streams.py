@@ -1,0 +1,122 @@
+"""Lives to learn from: of a matcher that tosses dice, and of the reference engine on a stream."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from random import Random
+from typing import Any
+
+from acep.learning.lives import CLEARED, EXPIRED, MERGED, SHED, TAKEN, Lives, Made
+
+COLUMNS = {
+    "made": ("life", "parent", "partition", "state", "error", "start", "made", "feature", "weight"),
+    "ended": ("life", "when", "how", "touches"),
+    "found": ("parent", "partition", "when", "error"),
+}
+
+
+class Log:
+    """Rows as they come, and as tables once there is enough of them."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in COLUMNS}
+
+    def take(self) -> Lives:
+        """The lives logged since the last time."""
+        tables = [
+            {column: [row[i] for row in self.rows[name]] for i, column in enumerate(columns)}
+            for name, columns in COLUMNS.items()
+        ]
+        self.rows = {name: [] for name in COLUMNS}
+        return Lives.of(*tables)
+
+
+def dice(
+    seed: int,
+    *,
+    span: int | None = 20,
+    ticks: int = 120,
+    epochs: int = 4,
+    partitions: int = 3,
+    states: int = 4,
+    errors: int = 3,
+    features: int = 2,
+    begins: float = 0.25,
+    goes_on: float = 0.08,
+    finds: float = 0.06,
+    loses: float = 0.03,
+) -> list[Lives]:
+    """The logs of some epochs of a matcher whose nodes go on, find and are lost by chance; the last one ends all."""
+    rng, log, logs = Random(seed), Log(), []
+    live: list[dict[str, int]] = []
+    number = 0
+    for now in range(ticks):
+        for partition in range(partitions):
+            still, new = [], []
+            for node in live:
+                if node["partition"] != partition:
+                    still.append(node)
+                    continue
+                if span is not None and now - node["start"] > span:
+                    log.rows["ended"].append((node["life"], node["start"] + span, EXPIRED, node["touches"]))
+                    continue
+                node["touches"] += rng.random() < 0.5
+                taken = False
+                for chance in (goes_on, goes_on / 4):
+                    if node["state"] < states - 1 and rng.random() < chance:
+                        child = {**node, "life": number, "parent": node["life"], "touches": 0, "made": now}
+                        child["state"] += rng.random() < 0.9
+                        child["error"] = min(node["error"] + (rng.random() < 0.3), errors - 1)
+                        child["feature"] = rng.randrange(features)
+                        new.append(child)
+                        number += 1
+                        taken |= rng.random() < 0.2
+                for _ in range(2):
+                    if rng.random() < finds:
+                        log.rows["found"].append((node["life"], partition, now, node["error"]))
+                if taken or rng.random() < loses:
+                    how = TAKEN if taken else rng.choice((SHED, CLEARED, MERGED))
+                    log.rows["ended"].append((node["life"], now, how, node["touches"]))
+                else:
+                    still.append(node)
+            if rng.random() < begins:
+                new.append(
+                    {"life": number, "parent": -1, "partition": partition, "state": 1, "error": 0, "start": now}
+                    | {
+                        "made": now,
+                        "feature": rng.randrange(features),
+                        "weight": rng.choice((1, 1, 2, 4)),
+                        "touches": 0,
+                    }
+                )
+                number += 1
+            if rng.random() < 0.02:
+                log.rows["found"].append((-1, partition, now, 0))
+            new.sort(key=lambda node: node["life"])
+            for node in new:
+                log.rows["made"].append(tuple(node[name] for name in COLUMNS["made"]))
+            live = still + new
+        if (now + 1) % -(-ticks // epochs) == 0 and now + 1 < ticks:
+            logs.append(log.take())
+    log.rows["ended"] += [(n["life"], n["start"] + span if span else ticks, EXPIRED, n["touches"]) for n in live]
+    logs.append(log.take())
+    return logs
+
+
+def joined(logs: Iterable[Lives]) -> Lives:
+    """All of them as one."""
+    whole = Lives()
+    for log in logs:
+        whole = whole.then(log)
+    return whole
+
+
+def children(made: Made) -> dict[int, list[int]]:
+    """The rows of the children of each row."""
+    row = {int(life): i for i, life in enumerate(made.life)}
+    below = defaultdict(list)
+    for i, parent in enumerate(made.parent.tolist()):
+        if parent in row:
+            below[row[parent]].append(i)
+    return below
