@@ -1,0 +1,152 @@
+"""What a set of match nodes is worth, and which to keep under a budget (DESIGN section 6, "Choice").
+
+Two nodes of one partition may end in the same bundle, so a second one is worth less than the first. With ``p[v, b]``
+the probability that a node of vector ``v`` reaches a bundle like ``b``, and ``share[b]`` how much of the future is like
+``b``, the nodes S of one partition are worth the expected share of distinct bundles,
+
+    f(S) = sum over b of share[b] * (1 - product over x in S of (1 - p[v(x), b])),
+
+and the partitions together the sum of theirs. f is monotone and submodular; docs/choice.md proves what greedy reaches.
+Nodes of one vector are alike, so S is given by *counts*: how many of each vector.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Quotas", "gains", "missing", "quotas", "value"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Quotas:
+    """How many nodes to keep, what they are worth and what they cost."""
+
+    keep: Ints
+    """int64[partitions, vectors]: nodes to keep of those that live."""
+    value: float
+    cost: float
+    price: float
+    """Gain per cost of the last node that was kept: what a newcomer must offer. 0 if all were kept that gain."""
+
+    def probabilities(self, live: Ints) -> Floats:
+        """The quotas as keep probabilities, float64[partitions, vectors]; 1 where no node lives."""
+        return np.divide(self.keep, live, out=np.ones(self.keep.shape), where=live > 0)
+
+
+def missing(p: Floats, counts: Ints) -> Floats:
+    """The probability that a bundle is found by no node, float64[..., B], for counts int64[..., V] and p float64[V, B].
+
+    >>> missing(np.array([[0.5, 0.0], [1.0, 0.5]]), np.array([2, 1])).tolist()
+    [0.0, 0.5]
+    """
+    kept = np.asarray(counts)[..., None] > 0
+    # 0 nodes of a vector leave 1 even where one would leave nothing: 0 ** 0 is 1.
+    powers = np.where(kept, (1 - p) ** np.asarray(counts, dtype=np.float64)[..., None], 1.0)
+    found: Floats = np.prod(powers, axis=-2)
+    return found
+
+
+def value(p: Floats, share: Floats, counts: Ints) -> float:
+    """What nodes are worth: the sum over partitions for counts int64[P, V], or one partition's for int64[V].
+
+    >>> value(np.array([[0.5, 0.0], [1.0, 0.5]]), np.array([0.25, 0.75]), np.array([2, 1]))
+    0.625
+    """
+    return float(np.sum(share * (1 - missing(p, counts))))
+
+
+def gains(p: Floats, share: Floats, left: Floats) -> Floats:
+    """What one more node of each vector adds, float64[..., V], where ``left`` (float64[..., B]) is :func:`missing`.
+
+    >>> p, share = np.array([[0.5, 0.0], [1.0, 0.5]]), np.array([0.25, 0.75])
+    >>> gains(p, share, missing(p, np.array([1, 0]))).tolist()
+    [0.0625, 0.5]
+    """
+    found: Floats = (share * left) @ p.T
+    return found
+
+
+def quotas(p: Floats, share: Floats, costs: Floats, live: Ints, budget: float) -> Quotas:
+    """How many of the live nodes (int64[P, V]) to keep, for at most ``budget``: greedily, by gain per cost.
+
+    ``costs`` (float64[V]) is what a node of each vector costs, such as its expected touches to come. Evaluation is lazy
+    (Minoux 1978): a gain only falls as others are kept, so a stale one is a bound, and is computed again only when it
+    is the largest. Where one node alone is worth more than all that greedy takes, that one is kept. The result is worth
+    at least (1 - 1/e) / 2 of the best there is, and 1 - exp(c - 1) of it if no node costs more than ``c`` of the
+    budget. Nodes that gain nothing are not kept.
+
+    ``ValueError`` for shapes that do not fit, probabilities outside 0 to 1, negative shares, costs not above 0.
+
+    >>> p = np.array([[0.5, 0.5, 0.0], [0.0, 0.0, 0.4]])
+    >>> quotas(p, np.array([0.4, 0.3, 0.3]), np.ones(2), np.array([[3, 3]]), budget=3).keep.tolist()
+    [[2, 1]]
+    """
+    p, share, costs, live = _checked(p, share, costs, live)
+    if not budget >= 0:
+        raise ValueError(f"a budget is not negative, as {budget}")
+    keep = np.zeros_like(live)
+    worth = np.tile(share, (len(live), 1))  # share[b] times the probability that b is missing, by partition
+    first = p @ share
+    spent = price = 0.0
+    # Gain per cost, largest first; of equal ones the first by partition and vector, so that the result is one.
+    heap = [
+        (-float(first[v] / costs[v]), int(part), int(v), 0)
+        for part, v in np.argwhere((live > 0) & (first > 0)[None, :] & (costs <= budget)[None, :]).tolist()
+    ]
+    best = max(heap, key=lambda entry: (first[entry[2]], entry), default=None)
+    heapq.heapify(heap)
+    age = [0] * len(live)  # how many nodes of each partition have been kept: what an entry's gain is from
+    refused = bool(np.any((live > 0) & (first > 0)[None, :] & (costs > budget)[None, :]))
+    while heap:
+        density, part, v, seen = heap[0]
+        if spent + costs[v] > budget:
+            heapq.heappop(heap)
+            refused = True
+        elif seen < age[part]:
+            _renew(heap, (-float(worth[part] @ p[v] / costs[v]), part, v, age[part]))
+        else:
+            keep[part, v] += 1
+            spent += float(costs[v])
+            price = -density
+            worth[part] *= 1 - p[v]
+            age[part] += 1
+            if keep[part, v] < live[part, v]:
+                _renew(heap, (-float(worth[part] @ p[v] / costs[v]), part, v, age[part]))
+            else:
+                heapq.heappop(heap)
+    total = float(len(live) * share.sum() - worth.sum())
+    if best is not None and first[best[2]] > total:
+        _, part, v, _ = best
+        keep[:] = 0
+        keep[part, v] = 1
+        spent, total, price = float(costs[v]), float(first[v]), float(first[v] / costs[v])
+    return Quotas(keep, total, spent, price if refused else 0.0)
+
+
+def _renew(heap: list[tuple[float, int, int, int]], entry: tuple[float, int, int, int]) -> None:
+    """Puts a new gain in the place of the largest; one that is nothing is left out."""
+    if entry[0] < 0:
+        heapq.heapreplace(heap, entry)
+    else:
+        heapq.heappop(heap)
+
+
+def _checked(p: Floats, share: Floats, costs: Floats, live: Ints) -> tuple[Floats, Floats, Floats, Ints]:
+    p, share, costs = (np.asarray(array, dtype=np.float64) for array in (p, share, costs))
+    live = np.asarray(live, dtype=np.int64)
+    if p.ndim != 2 or share.shape != p.shape[1:] or costs.shape != p.shape[:1] or live.shape[1:] != costs.shape:
+        raise ValueError(f"shapes do not fit: p {p.shape}, share {share.shape}, costs {costs.shape}, live {live.shape}")
+    if not np.all((p >= 0) & (p <= 1)):
+        raise ValueError("a probability is not between 0 and 1")
+    if not (
+        np.all((share >= 0) & np.isfinite(share)) and np.all((costs > 0) & np.isfinite(costs)) and np.all(live >= 0)
+    ):
+        raise ValueError("shares and counts are not negative, costs are above 0, and none is infinite")
+    return p, share, costs, live
