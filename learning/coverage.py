@@ -76,11 +76,11 @@ def gains(p: Floats, share: Floats, left: Floats) -> Floats:
 def quotas(p: Floats, share: Floats, costs: Floats, live: Ints, budget: float) -> Quotas:
     """How many of the live nodes (int64[P, V]) to keep, for at most ``budget``: greedily, by gain per cost.
 
-    ``costs`` (float64[V]) is what a node of each vector costs, such as its expected touches to come. Evaluation is lazy
-    (Minoux 1978): a gain only falls as others are kept, so a stale one is a bound, and is computed again only when it
-    is the largest. Where one node alone is worth more than all that greedy takes, that one is kept. The result is worth
-    at least (1 - 1/e) / 2 of the best there is, and 1 - exp(c - 1) of it if no node costs more than ``c`` of the
-    budget. Nodes that gain nothing are not kept.
+    ``costs`` (float64[V]) is what a node of each vector costs, such as its expected touches to come. The gains of a
+    partition are computed anew when one of its nodes was kept, all at once, and not otherwise: nothing else changes
+    them. Where one node alone is worth more than all that greedy takes, that one is kept. The result is worth at least
+    (1 - 1/e) / 2 of the best there is, and 1 - exp(c - 1) of it if no node costs more than ``c`` of the budget. Nodes
+    that gain nothing are not kept.
 
     ``ValueError`` for shapes that do not fit, probabilities outside 0 to 1, negative shares, costs not above 0.
 
@@ -93,49 +93,44 @@ def quotas(p: Floats, share: Floats, costs: Floats, live: Ints, budget: float) -
         raise ValueError(f"a budget is not negative, as {budget}")
     keep = np.zeros_like(live)
     worth = np.tile(share, (len(live), 1))  # share[b] times the probability that b is missing, by partition
-    first = p @ share
+    alone = p @ share
     spent = price = 0.0
-    # Gain per cost, largest first; of equal ones the first by partition and vector, so that the result is one.
-    heap = [
-        (-float(first[v] / costs[v]), int(part), int(v), 0)
-        for part, v in np.argwhere((live > 0) & (first > 0)[None, :] & (costs <= budget)[None, :]).tolist()
-    ]
-    best = max(heap, key=lambda entry: (first[entry[2]], entry), default=None)
+    refused = False
+
+    def offer(part: int, rows: Ints) -> tuple[float, int, int] | None:
+        """The node of a partition with the largest gain per cost that fits: minus that, the partition, the vector."""
+        nonlocal refused
+        density = np.where(keep[part, rows] < live[part, rows], p[rows] @ worth[part] / costs[rows], 0.0)
+        fits = spent + costs[rows] <= budget
+        refused |= bool(np.any(density[~fits] > 0))
+        density[~fits] = 0.0
+        best = int(np.argmax(density))
+        return (-float(density[best]), part, int(rows[best])) if density[best] > 0 else None
+
+    members = [np.flatnonzero(row) for row in (live > 0) & (alone > 0)]
+    # Largest first; of equal ones the first by partition and vector, so that the result is one.
+    heap = [entry for part, rows in enumerate(members) if len(rows) and (entry := offer(part, rows))]
     heapq.heapify(heap)
-    age = [0] * len(live)  # how many nodes of each partition have been kept: what an entry's gain is from
-    refused = bool(np.any((live > 0) & (first > 0)[None, :] & (costs > budget)[None, :]))
     while heap:
-        density, part, v, seen = heap[0]
-        if spent + costs[v] > budget:
-            heapq.heappop(heap)
-            refused = True
-        elif seen < age[part]:
-            _renew(heap, (-float(worth[part] @ p[v] / costs[v]), part, v, age[part]))
-        else:
+        density, part, v = heap[0]
+        if spent + costs[v] <= budget:
             keep[part, v] += 1
             spent += float(costs[v])
             price = -density
             worth[part] *= 1 - p[v]
-            age[part] += 1
-            if keep[part, v] < live[part, v]:
-                _renew(heap, (-float(worth[part] @ p[v] / costs[v]), part, v, age[part]))
-            else:
-                heapq.heappop(heap)
+        renewed = offer(part, members[part])
+        if renewed:
+            heapq.heapreplace(heap, renewed)
+        else:
+            heapq.heappop(heap)
     total = float(len(live) * share.sum() - worth.sum())
-    if best is not None and first[best[2]] > total:
-        _, part, v, _ = best
+    single = np.where((live > 0) & (costs <= budget), alone, 0.0)
+    if single.max(initial=0.0) > total:
+        part, v = (int(at) for at in np.unravel_index(np.argmax(single), single.shape))
         keep[:] = 0
         keep[part, v] = 1
-        spent, total, price = float(costs[v]), float(first[v]), float(first[v] / costs[v])
+        spent, total, price = float(costs[v]), float(alone[v]), float(alone[v] / costs[v])
     return Quotas(keep, total, spent, price if refused else 0.0)
-
-
-def _renew(heap: list[tuple[float, int, int, int]], entry: tuple[float, int, int, int]) -> None:
-    """Puts a new gain in the place of the largest; one that is nothing is left out."""
-    if entry[0] < 0:
-        heapq.heapreplace(heap, entry)
-    else:
-        heapq.heappop(heap)
 
 
 def _checked(p: Floats, share: Floats, costs: Floats, live: Ints) -> tuple[Floats, Floats, Floats, Ints]:

@@ -101,6 +101,14 @@ def test_alike_nodes_are_not_both_kept() -> None:
     assert found.probabilities(np.array([[5, 5], [5, 0]])).tolist() == [[0.2, 0.2], [0.2, 1.0]]
 
 
+def test_a_node_that_finds_the_same_waits_for_one_that_finds_more() -> None:
+    """The second best alone is worth least on top of the best: its gain is not that of the beginning."""
+    p = np.array([[1.0, 0.0, 0.0], [0.9, 0.0, 0.0], [0.0, 0.5, 0.0], [0.0, 0.0, 0.4]])
+    found = quotas(p, np.ones(3), np.ones(4), np.ones((1, 4), dtype=np.int64), 2)
+    assert found.keep.tolist() == [[1, 0, 1, 0]]
+    assert (found.value, found.price) == (1.5, 0.5)
+
+
 def test_one_good_node_outweighs_many_cheap_ones() -> None:
     p = np.array([[0.02, 0.0], [0.0, 1.0]])
     found = quotas(p, np.ones(2), np.array([0.01, 1.0]), np.array([[1, 1]]), 1.0)

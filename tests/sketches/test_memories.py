@@ -16,7 +16,7 @@ from acep.sketches.dense import DenseMemory
 from acep.sketches.match_map import MatchMap
 from acep.sketches.memories import read_memory
 from acep.sketches.protocol import VectorMemory
-from acep.sketches.stored import HEADER, pack
+from acep.sketches.stored import HEADER, _digest, pack
 
 COLUMNS, RING = 2, 70
 MAKERS: dict[str, Callable[[], VectorMemory]] = {
@@ -224,6 +224,13 @@ def dense(**changed: object) -> bytes:
     return pack("dense", numbers, arrays | {name: a for name, a in changed.items() if name in arrays})
 
 
+def test_bytes_that_no_array_needs_are_told() -> None:
+    data = dense()
+    size, rest = data[HEADER.size - 4 : HEADER.size], data[HEADER.size :] + bytes(8)
+    with pytest.raises(SnapshotError, match="cannot be read"):
+        read_memory(data[:12] + _digest(size + rest) + size + rest)
+
+
 def test_content_that_no_memory_can_have_is_told() -> None:
     assert read_memory(dense()).look(ints([4])).tolist() == [[1.0]]
     for changed in (
@@ -247,8 +254,6 @@ def test_content_that_no_memory_can_have_is_told() -> None:
 
 @given(st.binary(max_size=80))
 def test_headers_of_any_text_are_told(head: bytes) -> None:
-    from acep.sketches.stored import _digest
-
     size = len(head).to_bytes(4, "little")
     data = b"ACEPSKCH" + b"\1\0\0\0" + _digest(size + head) + size + head
     with pytest.raises(SnapshotError):
