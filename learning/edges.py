@@ -1,0 +1,83 @@
+"""Counted edges of the history graph: a sparse matrix as sorted coordinates, so that adding needs no SciPy."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from acep.learning.vectors import Bools, Floats, Ints
+
+__all__ = ["Edges"]
+
+
+class Edges:
+    """Weights of pairs (row, column), of a matrix of ``rows`` by ``columns``.
+
+    At most ``limit`` pairs are kept: beyond that the lightest go.
+
+    >>> edges = Edges(4, 3)
+    >>> edges.add(np.array([2, 0, 2]), np.array([1, 2, 1]), np.array([1.0, 5.0, 2.0]))
+    >>> [part.tolist() for part in edges.triples()]
+    [[0, 2], [2, 1], [5.0, 3.0]]
+    """
+
+    def __init__(self, rows: int, columns: int, limit: int = 1 << 18) -> None:
+        self.rows, self.columns, self.limit = rows, columns, limit
+        self.keys: Ints = np.zeros(0, dtype=np.int64)
+        self.weights: Floats = np.zeros(0)
+
+    def add(self, rows: Ints, columns: Ints, weights: Floats) -> None:
+        """Adds weights; pairs may occur several times."""
+        if not len(rows):
+            return
+        keys, where = np.unique(rows * self.columns + columns, return_inverse=True)
+        self._add(keys, np.bincount(where, weights, len(keys)).astype(np.float64))
+
+    def merge(self, other: Edges, moved: Ints | None = None) -> None:
+        """Adds another matrix of the same size; ``moved``: the new number of each column, -1: left out."""
+        rows, columns, weights = other.triples()
+        if moved is not None:
+            columns = moved[columns]
+        self.add(rows[columns >= 0], columns[columns >= 0], weights[columns >= 0])
+
+    def scale(self, factor: float) -> None:
+        """Multiplies all weights."""
+        self.weights *= factor
+
+    def drop(self, columns: Bools) -> None:
+        """Forgets the columns of a mask."""
+        kept = ~columns[self.keys % self.columns]
+        self.keys, self.weights = self.keys[kept], self.weights[kept]
+
+    def triples(self) -> tuple[Ints, Ints, Floats]:
+        """Rows, columns and weights, sorted by row, then column."""
+        return self.keys // self.columns, self.keys % self.columns, self.weights
+
+    def restore(self, keys: Ints, weights: Floats) -> None:
+        """Takes over ``keys`` and ``weights``; ``ValueError`` for what cannot be those of such a matrix."""
+        fits = keys.dtype == np.int64 and weights.dtype == np.float64 and keys.shape == weights.shape == (len(keys),)
+        fits = fits and bool(np.all(keys[1:] > keys[:-1]) and np.all((weights >= 0) & np.isfinite(weights)))
+        if not fits or (len(keys) and not 0 <= keys[0] <= keys[-1] < self.rows * self.columns):
+            raise ValueError("no edges")
+        self.keys, self.weights = keys, weights
+
+    def matrix(self) -> Any:
+        """The edges as a ``scipy.sparse.csr_array`` (needs SciPy)."""
+        sparse = import_module("scipy.sparse")
+        rows, columns, weights = self.triples()
+        return sparse.csr_array((weights, (rows, columns)), shape=(self.rows, self.columns))
+
+    def _add(self, keys: Ints, weights: Floats) -> None:
+        at = np.searchsorted(self.keys, keys)
+        known = np.zeros(len(keys), dtype=np.bool_)
+        inside = at < len(self.keys)
+        known[inside] = self.keys[at[inside]] == keys[inside]
+        self.weights[at[known]] += weights[known]
+        if not known.all():
+            self.keys = np.insert(self.keys, at[~known], keys[~known])
+            self.weights = np.insert(self.weights, at[~known], weights[~known])
+        if len(self.keys) > self.limit:
+            heavy = np.sort(np.argsort(-self.weights, kind="stable")[: self.limit])
+            self.keys, self.weights = self.keys[heavy], self.weights[heavy]

@@ -1,0 +1,334 @@
+"""The history graph H (2016 paper, Definition 4): what became of match nodes, by match vector.
+
+Vertices are match vectors with their visits, and match bundles with their numbers; edges say from which vector nodes
+went to which, and from which they led to a bundle directly. Each vector has a *match map* of the bundles that were
+reached from it (the last ``ring`` bundles), and the sums that policies need (:data:`acep.learning.sums.SUMS`). Sums and
+maps are in a memory of :mod:`acep.sketches`, exact or of bounded size.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from acep.errors import SnapshotError
+from acep.learning.container import read_sections, write_sections
+from acep.learning.edges import Edges
+from acep.learning.lives import Lives, settle
+from acep.learning.overlap import Contemporaries
+from acep.learning.sums import SUMS, Tally, tally
+from acep.learning.targets import Targets
+from acep.learning.vectors import Bools, Floats, Grid, Ints
+from acep.sketches.dense import DenseMemory
+from acep.sketches.memories import read_memory
+from acep.sketches.protocol import VectorMemory, Words
+from acep.sketches.ring import Ring
+from acep.sketches.stored import pack, unpack
+
+__all__ = ["History"]
+
+Kind = Literal["bundles", "points"]
+EMPTY = np.iinfo(np.int64).min
+
+
+class History:
+    """What is known of a query's match vectors, over all stretches of events that were looked at.
+
+    ``targets`` are the query's match bundles, or its match points (then "bundle" means point in what follows).
+    ``memory`` keeps sums and maps: by default exactly; a :class:`acep.sketches.match_map.MatchMap` of ``len(SUMS)``
+    columns instead bounds its size. With each stretch the sums are multiplied by ``forget``. ``most_open`` is how
+    many lives may wait for their tree to end (:func:`acep.learning.lives.settle`). ``edges=False`` keeps no edges
+    between vectors. ``names`` of the states are for readers; ``fingerprint`` is the query's.
+
+    ``bundles`` has the number of the bundle of each slot of the maps (-1: none), ``points`` its first match point.
+    ``cut`` counts the lives whose end was not waited for. ``ValueError`` for a memory of other columns.
+    """
+
+    def __init__(
+        self,
+        grid: Grid,
+        *,
+        targets: Kind = "bundles",
+        memory: VectorMemory | None = None,
+        ring: int = 64,
+        forget: float = 1.0,
+        most_open: int = 1 << 16,
+        edges: bool = True,
+        names: Sequence[str] = (),
+        fingerprint: str = "",
+    ) -> None:
+        if not 0 <= forget <= 1:
+            raise ValueError(f"what is known is multiplied by 0 to 1, not {forget}")
+        if targets not in ("bundles", "points"):
+            raise ValueError(f"targets are bundles or points, not {targets!r}")
+        self.grid, self.kind, self.forget, self.most_open = grid, targets, forget, most_open
+        self.names, self.fingerprint = tuple(names), fingerprint
+        self.memory: VectorMemory = DenseMemory(len(SUMS), ring) if memory is None else memory
+        if self.memory.columns != len(SUMS):
+            raise ValueError(f"the memory has {self.memory.columns} columns, not {len(SUMS)}")
+        self.open, self.recent = Lives(), Contemporaries.none()
+        self.targets = Targets(grid.span if targets == "bundles" else 0)
+        self.ring = Ring(self.memory.ring)
+        self.points: Ints = np.full(self.memory.ring, EMPTY)
+        self.edges = Edges(grid.vectors, grid.vectors) if edges else None
+        self.direct = Edges(grid.vectors, self.memory.ring)
+        self.alike: Floats = np.zeros((grid.states, 2))
+        self.cut = 0
+        self.epochs = 0
+
+    @property
+    def bundles(self) -> Ints:
+        """The number of the bundle of each slot, int64[ring]; -1: none."""
+        return self.ring.bundles
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays, without the lives that are still open."""
+        edges = [self.direct, *([self.edges] if self.edges else [])]
+        return self.memory.nbytes + sum(e.keys.nbytes + e.weights.nbytes for e in edges) + self.alike.nbytes
+
+    # ---- what happened
+
+    def update(self, lives: Lives) -> int:
+        """Takes in the log of a stretch of events; how many lives were settled by it.
+
+        ``ValueError`` for states or features that are not of the grid, with nothing changed.
+        """
+        targets, found = self.targets.numbered(lives.found)
+        step = settle(self.open, replace(lives, found=found), self.most_open)
+        news = tally(self.grid, step.lives) if len(step.lives.made) else None
+        self.targets, self.open = targets, step.open
+        self.cut += step.cut
+        self.epochs += 1
+        if self.forget < 1:
+            self.memory.scale(self.forget)
+            for edges in (self.direct, *([self.edges] if self.edges else [])):
+                edges.scale(self.forget)
+            self.alike *= self.forget
+        if news is not None:
+            self._add(news, step.lives)
+        self.recent, alike = self.recent.looked_at(self.open.made, self.grid.states, self.most_open)
+        self.alike += alike
+        return len(step.lives.made)
+
+    def begin(self) -> None:
+        """Another stream, or another run over one, begins: what is open, lives and bundles, is forgotten."""
+        self.open, self.recent = Lives(), Contemporaries.none()
+        self.targets = Targets(self.targets.gap, self.targets.limit, self.targets.count)
+
+    def merge(self, other: History) -> None:
+        """Adds what another history of the same query knows; its bundles become others, numbered after the own ones.
+
+        Where the maps have no room for the bundles of both, the newest of each stay, half the slots for each at least.
+        The other's open lives are left out. ``ValueError`` for a history of another query, grid, targets or memory.
+        """
+        if (other.fingerprint, other.grid, other.kind) != (self.fingerprint, self.grid, self.kind):
+            raise ValueError("histories of one query are merged, not of several")
+        size = self.memory.ring
+        if other.memory.ring != size or (self.edges is None) != (other.edges is None):
+            raise ValueError("a history is merged with one of the same shape")
+        theirs = np.argsort(other.bundles, kind="stable")[np.count_nonzero(other.bundles < 0) :]
+        own = int(np.count_nonzero(self.bundles >= 0))
+        room = size - min(own, max(size - len(theirs), size // 2))
+        copy = read_memory(other.memory.to_bytes()) if other is self else other.memory
+        points, newest = other.points.copy(), theirs[max(len(theirs) - room, 0) :]
+        direct = Edges(self.grid.vectors, size)
+        direct.merge(other.direct)
+        slots = np.full(size, -1)
+        slots[newest] = self._take(self.targets.count + np.arange(len(newest)))
+        self.memory.merge(copy, slots)
+        self.direct.merge(direct, slots)
+        self.points[slots[newest]] = points[newest]
+        if self.edges is not None and other.edges is not None:
+            self.edges.merge(other.edges)
+        self.alike = self.alike + other.alike
+        self.targets = replace(self.targets, count=self.targets.count + len(newest))
+        self.cut += other.cut
+        self.epochs += other.epochs
+
+    def _add(self, news: Tally, lives: Lives) -> None:
+        self.memory.add(news.vectors, news.sums)
+        if self.edges is not None:
+            self.edges.add(*news.edges)
+        self.recent = self.recent.then(lives.made, news.until, news.reached)
+        numbers = np.unique(np.concatenate([news.hits[1], news.direct[1]]))[-self.memory.ring :]
+        if not len(numbers):
+            return
+        slots = self._take(numbers)
+        slot, here = _looked_up(numbers, slots, news.hits[1])
+        self.memory.set_bits(news.hits[0][here], slot[here])
+        slot, here = _looked_up(numbers, slots, news.direct[1])
+        self.direct.add(news.direct[0][here], slot[here], news.direct[2][here])
+        slot, here = _looked_up(numbers, slots, lives.found.target)
+        when, slot = lives.found.when[here], slot[here]
+        self.points[slot] = np.where(self.points[slot] == EMPTY, np.iinfo(np.int64).max, self.points[slot])
+        np.minimum.at(self.points, slot, when)
+
+    def _take(self, numbers: Ints) -> Ints:
+        """Slots for bundles, rising; those that others lose are cleared."""
+        taken = [self.ring.take(int(number)) for number in numbers]
+        slots = np.array([slot for slot, _ in taken], dtype=np.int64)
+        lost = np.array([slot for slot, other in taken if other], dtype=np.int64)
+        if len(lost):
+            for slot in lost:
+                self.memory.recycle(int(slot))
+            gone = np.zeros(self.memory.ring, dtype=np.bool_)
+            gone[lost] = True
+            self.direct.drop(gone)
+            self.points[lost] = EMPTY
+        return slots
+
+    # ---- what is known
+
+    def sums(self, vectors: Ints | None = None, level: int = 0) -> Floats:
+        """The sums of vectors (all of the grid, if none are given), float64[n, len(SUMS)], in the order of ``SUMS``.
+
+        At a level of back-off above 0 (:meth:`Grid.coarse`) each vector has the sums of all those that are not told
+        apart there; with a sketch that needs all its vectors, and adds up their errors.
+        """
+        if level == 0:
+            return self.memory.look(np.arange(self.grid.vectors) if vectors is None else vectors)
+        every = self.memory.look(np.arange(self.grid.vectors))
+        group = self.grid.coarse(np.arange(self.grid.vectors), level)
+        table = np.zeros_like(every)
+        np.add.at(table, group, every)
+        return table[group if vectors is None else self.grid.coarse(vectors, level)]
+
+    def maps(self, vectors: Ints) -> Bools:
+        """The match maps of vectors, bool[n, ring]: which bundles (:attr:`bundles`) were reached from each."""
+        return self.memory.maps(vectors)
+
+    def words(self, vectors: Ints) -> Words:
+        """The match maps packed, uint64[n, ceil(ring / 64)]."""
+        return self.memory.words(vectors)
+
+    def overlap(self) -> Floats:
+        """By state, the share of the other nodes that reach the bundle that one reaches, float64[states]; NaN: unknown
+        (:mod:`acep.learning.overlap`)."""
+        shares, weights = self.alike.T
+        found: Floats = np.divide(shares, weights, out=np.full(len(weights), np.nan), where=weights > 0)
+        return found
+
+    def visited(self) -> Ints:
+        """The vectors that were visited, rising: int64[n]. A sketch may name some that were not."""
+        known = getattr(self.memory, "vectors", None)
+        every = np.arange(self.grid.vectors) if known is None else known
+        return every[self.memory.look(every)[:, SUMS.index("visits")] > 0]
+
+    # ---- as bytes
+
+    def to_sections(self) -> dict[str, bytes]:
+        """The sections of a history in a file (:mod:`acep.learning.container`); it may have others besides."""
+        about: dict[str, Any] = {
+            "fingerprint": self.fingerprint,
+            "names": list(self.names),
+            "grid": asdict(self.grid),
+            "targets": self.kind,
+            "forget": self.forget,
+            "most_open": self.most_open,
+            "edges": int(self.edges is not None),
+            "ring": self.ring.to_data(),
+            "cut": self.cut,
+            "epochs": self.epochs,
+        }
+        arrays: dict[str, Any] = {**self.open.to_arrays(), **self.targets.to_arrays(), **self.recent.to_arrays()}
+        arrays |= {"points": self.points, "alike": self.alike}
+        arrays |= {"direct.keys": self.direct.keys, "direct.weights": self.direct.weights}
+        if self.edges is not None:
+            arrays |= {"edges.keys": self.edges.keys, "edges.weights": self.edges.weights}
+        arrays["found.first"] = arrays["found.first"].astype(np.int64)
+        return {
+            "history": json.dumps(about).encode(),
+            "history.arrays": pack("history", {}, arrays),
+            "history.memory": self.memory.to_bytes(),
+        }
+
+    @classmethod
+    def from_sections(cls, sections: Mapping[str, bytes], fingerprint: str | None = None) -> History:
+        """The history of :meth:`to_sections`.
+
+        Raises :class:`SnapshotError` for sections that hold none, or that of a query with another ``fingerprint``.
+        """
+        try:
+            about = json.loads(sections["history"])
+            stored = unpack(sections["history.arrays"], "history")
+            history = cls(
+                Grid(**{name: _whole(value) for name, value in about["grid"].items()}),
+                targets=about["targets"],
+                memory=read_memory(sections["history.memory"]),
+                forget=about["forget"],
+                most_open=_count(about["most_open"]),
+                edges=_count(about["edges"]) > 0,
+                names=[_text(name) for name in about["names"]],
+                fingerprint=_text(about["fingerprint"]),
+            )
+            if fingerprint is not None and fingerprint != history.fingerprint:
+                raise SnapshotError(
+                    "the history is of another query", hint="a history serves the query it was learned of"
+                )
+            arrays = stored.arrays
+            flags = stored.array("found.first", "<i8", arrays["found.first"].shape)
+            arrays["found.first"] = flags.astype(np.bool_)
+            history.open = Lives.from_arrays(arrays)
+            history.recent = Contemporaries.from_arrays(arrays, history.grid.states)
+            history.targets = history.targets.with_arrays(arrays)
+            history.ring = Ring.from_data(about["ring"])
+            history.points = stored.array("points", "<i8", (history.memory.ring,))
+            history.alike = stored.array("alike", "<f8", (history.grid.states, 2))
+            history.direct.restore(arrays["direct.keys"], arrays["direct.weights"])
+            if history.edges is not None:
+                history.edges.restore(arrays["edges.keys"], arrays["edges.weights"])
+            history.cut, history.epochs = _count(about["cut"]), _count(about["epochs"])
+            if len(history.ring.bundles) != history.memory.ring or history.ring.bundles.max() >= history.targets.count:
+                raise ValueError("a ring that does not fit")
+            if not np.all((history.alike >= 0) & np.isfinite(history.alike)):
+                raise ValueError("shares that are none")
+            _fits(history.grid, history.open)
+        except SnapshotError:
+            raise
+        except (KeyError, ValueError, TypeError, AttributeError, RecursionError, OverflowError):
+            raise SnapshotError("the history is damaged: its content makes no sense") from None
+        return history
+
+    def to_bytes(self) -> bytes:
+        """The history as the bytes of a file."""
+        return write_sections(self.to_sections())
+
+    @classmethod
+    def from_bytes(cls, data: bytes, fingerprint: str | None = None) -> History:
+        """The history of :meth:`to_bytes`; :class:`SnapshotError` for other bytes, or one of another query."""
+        return cls.from_sections(read_sections(data), fingerprint)
+
+
+def _looked_up(numbers: Ints, slots: Ints, asked: Ints) -> tuple[Ints, Bools]:
+    """The slots of bundles, and which of them have one; ``numbers`` rise."""
+    at = np.minimum(np.searchsorted(numbers, asked), len(numbers) - 1)
+    return slots[at], numbers[at] == asked
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError("no text")
+    return value
+
+
+def _whole(value: object) -> Any:
+    if value is not None and type(value) is not int:
+        raise TypeError("no whole number")
+    return value
+
+
+def _count(value: object) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError("no count")
+    return value
+
+
+def _fits(grid: Grid, lives: Lives) -> None:
+    """``ValueError`` unless the lives are at vectors of the grid."""
+    made = lives.made
+    grid.number(made.state, made.error, made.start, made.made, made.made, made.feature)

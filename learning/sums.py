@@ -1,0 +1,214 @@
+"""What a batch of whole trees of lives says of match vectors: sums, edges, and the targets reached.
+
+A life is at several vectors one after the other, as time passes (:meth:`acep.learning.vectors.Grid.passage`). What it
+reached counts for a vector if the run that was found left the life there or later: so a vector is judged by what was
+still to come, and a node that found something and then waits in vain has failed since.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from acep.learning.lives import CLEARED, MERGED, SHED, Found, Lives, Made
+from acep.learning.targets import NONE, Reached, depths, walk
+from acep.learning.vectors import Bools, Floats, Grid, Ints, Passage
+
+__all__ = ["SUMS", "Tally", "tally"]
+
+SUMS = (
+    "seen",  # visits in the log
+    "visits",  # the same, each with the weight of its tree; so are all that follow
+    "own",  # touches of the node while it was there; a life's touches are spread evenly over its time
+    "rest",  # touches of the node from then on
+    "descendants",  # touches of what came of the node from then on
+    "reached",  # visits from which a target was reached
+    "first",  # targets whose first run passed there
+    "targets",  # distinct targets reached, of all visits together
+    "unknown",  # visits that reached nothing, where the node or what came of it did not live to its natural end
+    "advanced",  # visits after which an event was bound
+    "wait",  # the time until then, of all of them together
+)
+"""The sums of each vector, in this order."""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What some lives add to a history.
+
+    ``vectors`` (distinct, rising) with their ``sums`` (float64[n, len(SUMS)]); ``edges`` from vector to vector as
+    columns (source, target, weight), ``direct`` from vector to target likewise; ``hits`` which target was reached from
+    which vector, each once; ``reached`` which life led to which target, and ``until`` when each life ended.
+    """
+
+    vectors: Ints
+    sums: Floats
+    edges: tuple[Ints, Ints, Floats]
+    direct: tuple[Ints, Ints, Floats]
+    hits: tuple[Ints, Ints]
+    reached: Reached
+    until: Ints
+
+
+def tally(grid: Grid, lives: Lives) -> Tally:
+    """The sums and edges of lives of whole trees; ``lives.found`` has its targets."""
+    made, found = lives.made, lives.found
+    reached = walk(made, found)
+    parents = made.find(made.parent)
+    child = np.flatnonzero(parents >= 0)
+    leaf = made.find(found.parent)
+    found, leaf = found.rows(leaf >= 0), leaf[leaf >= 0]
+    until, lost, touches = _ends(grid, lives, parents, leaf, found)
+    stays = grid.passage(made.state, made.error, made.start, made.made, until, made.feature)
+    child_stay = stays.at(parents[child], made.made[child])
+    found_stay = stays.at(leaf, found.when)
+    reach_stay = stays.at(reached.row, reached.until)
+    sums = _sums(made, stays, reached, (reach_stay, child, child_stay, found_stay), parents, (found, lost, touches))
+    weight = made.weight[stays.row]
+    vectors, where = _compact(stays.vector, grid.vectors)
+    same = stays.row[1:] == stays.row[:-1]
+    edges = (
+        np.concatenate([stays.vector[:-1][same], stays.vector[child_stay]]),
+        np.concatenate([stays.vector[1:][same], stays.vector[stays.first[child]]]),
+        np.concatenate([weight[:-1][same], made.weight[child]]),
+    )
+    return Tally(
+        vectors,
+        np.stack([np.bincount(where, column, len(vectors)) for column in sums], axis=1),
+        edges,
+        (stays.vector[found_stay], found.target, made.weight[leaf]),
+        _hits(vectors, where, stays, reached, reach_stay),
+        reached,
+        until,
+    )
+
+
+def _ends(grid: Grid, lives: Lives, parents: Ints, leaf: Ints, found: Found) -> tuple[Ints, Bools, Ints]:
+    """When each life ended, whether it was lost before its natural end, and its touches.
+
+    Of a life that was cut nothing is known after the last that came of it.
+    """
+    made, ended = lives.made, lives.ended
+    row = made.find(ended.life)
+    ended, row = ended.rows(row >= 0), row[row >= 0]
+    until = made.made.copy()
+    until[row] = np.maximum(ended.when, until[row])
+    lost = np.ones(len(made), dtype=np.bool_)
+    lost[row] = np.isin(ended.how, (SHED, CLEARED, MERGED))
+    touches = np.zeros(len(made), dtype=np.int64)
+    touches[row] = ended.touches
+    child = parents >= 0
+    np.maximum.at(until, parents[child], made.made[child])
+    np.maximum.at(until, leaf, found.when)
+    if grid.span is not None:
+        until = np.maximum(np.minimum(until, made.start + grid.span), made.made)
+    return until, lost, touches
+
+
+def _sums(
+    made: Made,
+    stays: Passage,
+    reached: Reached,
+    places: tuple[Ints, Ints, Ints, Ints],
+    parents: Ints,
+    ends: tuple[Found, Bools, Ints],
+) -> list[Floats]:
+    """The columns of ``SUMS``, by stay."""
+    reach_stay, child, child_stay, found_stay = places
+    found, lost, touches = ends
+    count = len(stays.row)
+    first = reached.first != NONE
+    first_stay = stays.at(reached.row[first], reached.first[first])
+    below_touches, below_lost = _below(parents, touches, lost.astype(np.int64))
+    last = stays.first[1:] - 1
+    to_come = _to_come(
+        stays,
+        np.bincount(reach_stay, minlength=count),
+        np.bincount(first_stay, minlength=count),
+        _counted(child_stay, below_touches[child], count),
+        _counted(child_stay, below_lost[child], count) + _counted(last, lost.astype(np.int64), count),
+    )
+    targets, firsts, descendants, gone = to_come
+    # Touches by time; all of them belong to the only stay of a life that took none.
+    life = (stays.end[last] - made.made)[stays.row]
+    share = np.divide(stays.end - stays.begin, life, out=np.ones(count), where=life > 0)
+    remaining = np.divide(stays.end[last][stays.row] - stays.begin, life, out=np.ones(count), where=life > 0)
+    advanced, wait = _next(
+        stays, np.concatenate([child_stay, found_stay]), np.concatenate([made.made[child], found.when])
+    )
+    weight = made.weight[stays.row]
+    columns = (
+        touches[stays.row] * share,
+        touches[stays.row] * remaining,
+        descendants,
+        targets > 0,
+        firsts,
+        targets,
+        (targets == 0) & (gone > 0),
+        advanced,
+        wait,
+    )
+    return [np.ones(count), weight, *(weight * column for column in columns)]
+
+
+def _to_come(stays: Passage, *columns: Ints) -> list[Ints]:
+    """Of numbers by stay, the sum over this and the later stays of the same life."""
+    out = []
+    for column in columns:
+        total = np.concatenate([[0], np.cumsum(column)])
+        out.append(total[stays.first[stays.row + 1]] - total[:-1])
+    return out
+
+
+def _counted(places: Ints, amounts: Ints, count: int) -> Ints:
+    """Whole numbers summed by place (exact, as they are far below 2**53)."""
+    return np.bincount(places, amounts, count).astype(np.int64)
+
+
+def _below(parents: Ints, *columns: Ints) -> list[Ints]:
+    """Of numbers by life, the sum over the life and all that came of it: level by level, the deepest first."""
+    depth = depths(parents)
+    order = np.argsort(-depth, kind="stable")
+    borders = np.flatnonzero(np.diff(depth[order])) + 1
+    out = [column.copy() for column in columns]
+    for rows in np.split(order, borders):
+        above = parents[rows]
+        if len(above) and above[0] >= 0:
+            for column in out:
+                np.add.at(column, above, column[rows])
+    return out
+
+
+def _next(stays: Passage, moved: Ints, when: Ints) -> tuple[Bools, Ints]:
+    """For each stay, whether an event was bound in it or later in the life, and how long that took."""
+    order = np.lexsort((when, moved))
+    moved, when = moved[order], when[order]
+    at = np.searchsorted(moved, np.arange(len(stays.row)))
+    known = at < len(moved)
+    known[known] = stays.row[moved[at[known]]] == stays.row[known]
+    wait = np.zeros(len(stays.row), dtype=np.int64)
+    wait[known] = when[at[known]] - stays.begin[known]
+    return known, np.maximum(wait, 0)
+
+
+def _hits(vectors: Ints, where: Ints, stays: Passage, reached: Reached, reach_stay: Ints) -> tuple[Ints, Ints]:
+    """Which target was reached from which vector: a run sets its bit at every stay up to the one that it left from."""
+    lengths = reach_stay - stays.first[reached.row] + 1
+    pair = np.repeat(np.arange(len(reached)), lengths)
+    begins = np.cumsum(lengths) - lengths
+    stay = stays.first[reached.row[pair]] + np.arange(len(pair)) - begins[pair]
+    numbers, target = np.unique(reached.target, return_inverse=True)
+    key, _ = _compact(where[stay] * max(len(numbers), 1) + target[pair], len(vectors) * max(len(numbers), 1))
+    return vectors[key // max(len(numbers), 1)], numbers[key % max(len(numbers), 1)]
+
+
+def _compact(values: Ints, size: int) -> tuple[Ints, Ints]:
+    """The distinct values, rising, and the place of each value among them; ``values`` are below ``size``."""
+    if size > 1 << 22:
+        distinct, where = np.unique(values, return_inverse=True)
+        return distinct, np.asarray(where, np.int64)
+    there = np.zeros(size, dtype=np.bool_)
+    there[values] = True
+    place = np.cumsum(there) - 1
+    return np.flatnonzero(there), place[values]
