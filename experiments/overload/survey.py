@@ -34,7 +34,7 @@ BATCH = 5_000
 SEEDS = 5
 SHARE = 0.1
 """Of the touches, what random dropping may spend."""
-SAMPLED = 1_000_000
+SAMPLED = 250_000
 """Touches from which it is learned what partial matches of each length cost."""
 WORDS = f"""Each half of a stream is run alone and exactly, on one core; of two figures the first is the training
 half's. *k*: errors; *reached*: events that reach the engine; *touches*: for each of these; *span*: the median time

@@ -45,6 +45,26 @@ def test_the_node_engine_runs_it(workload: Overload) -> None:
     assert abs(first.num_rows - second.num_rows) <= workload.events().num_rows / 100
 
 
+def test_a_prefix_means_to_the_node_engine_what_it_means_to_the_reference(workload: Overload) -> None:
+    events = workload.halves()[1].slice(0, 600)
+    batch = batch_of(events, workload.plan.schema, workload.plan.columns)
+    session = NativeSession([workload.plan], [workload.choice.engine])
+    session.push(batch)
+    session.finish()
+    core = Core(workload.plan)
+    expected = [*core.push(batch.events), *core.finish()]
+    assert sorted((one.bindings, one.error) for one in session.take(0)) == sorted(
+        (one.bindings, one.error) for one in expected
+    )
+
+
+def test_there_are_workloads_over_all_streams() -> None:
+    ours = [one for one in OVERLOADS.values() if not one.control]
+    assert len(ours) >= 14
+    assert len({one.file for one in ours}) == 7
+    assert any(one.errors == 2 for one in ours)
+
+
 def test_a_workload_is_known_by_its_name() -> None:
     assert [one.name for one in chosen(["tweets-k0-3d"])] == ["tweets-k0-3d"]
     assert chosen([]) == list(OVERLOADS.values())
