@@ -1,4 +1,4 @@
-"""The command line: ``acep match``, ``acep explain``, ``acep why`` and ``acep replay`` (docs/command_line.md).
+"""The command line: ``acep match``, ``explain``, ``why``, ``replay`` and ``history`` (docs/command_line.md).
 
 Only argparse is loaded here; a command loads what it needs when it runs.
 """
@@ -112,6 +112,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_query_options(why)
     _add_column_options(why)
+
+    text = "show what a history knows of partial matches, and draw its graph"
+    history = commands.add_parser(
+        "history", help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False
+    )
+    history.add_argument("file", metavar="FILE", help="a history: a file such as history.acep")
+    history.add_argument("--svg", metavar="FILE", help="draw the graph")
+    history.add_argument("--limit", type=_number, metavar="N", help="of the N most visited vectors (default 24)")
     return parser
 
 

@@ -7,7 +7,10 @@ from collections.abc import Iterable
 from random import Random
 from typing import Any
 
+from acep.engine.found import Counts
+from acep.engine.reference import Event, MatchNode, Reference
 from acep.learning.lives import CLEARED, EXPIRED, MERGED, SHED, TAKEN, Lives, Made
+from acep.plan.compile import Plan
 
 COLUMNS = {
     "made": ("life", "parent", "partition", "state", "error", "start", "made", "feature", "weight"),
@@ -102,6 +105,70 @@ def dice(
     log.rows["ended"] += [(n["life"], n["start"] + span if span else ticks, EXPIRED, n["touches"]) for n in live]
     logs.append(log.take())
     return logs
+
+
+class Logged(Reference):
+    """The reference engine over one partition, with a log of all lives."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        self.log = Log()
+        self._lives: dict[int, tuple[MatchNode, int, int]] = {}  # node, number, parent: by id
+        self._touches: dict[int, int] = {}
+        self._from: dict[int, tuple[MatchNode, int]] = {}
+        self._current = -1
+
+    def run(self, events: Iterable[tuple[str, int]]) -> Lives:
+        """The lives of a stream of (type, time) without columns."""
+        nodes: list[MatchNode] = []
+        counts = Counts()
+        number = 0
+        for position, (kind, ts) in enumerate(events):
+            live = [node for node in nodes if not self.expired(node, position, ts)]
+            self._end([node for node in nodes if all(node is not n for n in live)], None)
+            self._from = {}
+            nodes, complete = self.feed(live, Event(position, ts, position, (kind,)), kind, counts)
+            old = {id(node) for node in live}
+            for node in nodes:
+                if id(node) not in old:
+                    made = (number, self._from[id(node)][1], 0, node.state, node.error, node.trail.first.ts, ts, 0, 1)
+                    self.log.rows["made"].append(made)
+                    self._lives[id(node)] = (node, number, made[1])
+                    self._touches[number] = 0
+                    number += 1
+            for node, accept in complete:
+                self.log.rows["found"].append((self._from[id(node)][1], 0, ts, node.error + accept.cost))
+            still = {id(node) for node in nodes}
+            self._end([node for node in live if id(node) not in still], ts)
+        self._end(nodes, None)
+        return self.log.take()
+
+    def _end(self, nodes: Iterable[MatchNode], ts: int | None) -> None:
+        for node in nodes:
+            life = self._lives[id(node)][1]
+            over = node.trail.first.ts + (self.plan.window.span or 0)
+            how = EXPIRED if ts is None else TAKEN
+            self.log.rows["ended"].append((life, over if ts is None else ts, how, self._touches[life]))
+
+    def _try(self, node: MatchNode, *rest: Any) -> bool:
+        self._current = self._lives[id(node)][1]
+        counts = rest[-1]
+        before = counts.touches
+        waits = super()._try(node, *rest)
+        self._touches[self._current] += counts.touches - before
+        return waits
+
+    def _begin(self, *rest: Any) -> None:
+        self._current = -1
+        super()._begin(*rest)
+
+    def _make(self, *rest: Any) -> None:
+        made = rest[-1]
+        before = dict(made)
+        super()._make(*rest)
+        for key, node in made.items():
+            if before.get(key) is not node:
+                self._from[id(node)] = (node, self._current)
 
 
 def joined(logs: Iterable[Lives]) -> Lives:

@@ -1,0 +1,29 @@
+"""``acep history``: what a file of history knows of match vectors, and its graph."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from acep.errors import DataError
+
+
+def run(args: argparse.Namespace) -> None:
+    """Print the listing, and draw the graph if that is asked for."""
+    from acep.learning.drawing import MOST, history_listing, history_svg
+    from acep.learning.history import History
+
+    try:
+        data = Path(args.file).read_bytes()
+    except OSError as bad:
+        raise DataError(f"`{args.file}` cannot be read: {bad.strerror or bad}") from None
+    history = History.from_bytes(data)
+    most = MOST if args.limit is None else args.limit
+    text = history_listing(history, most)
+    if args.svg is not None:
+        try:
+            Path(args.svg).write_text(history_svg(history, most), encoding="utf-8")
+        except OSError as bad:
+            raise DataError(f"`{args.svg}` cannot be written: {bad.strerror or bad}") from None
+    sys.stdout.write(text)

@@ -1,0 +1,238 @@
+"""The history graph as text and as a picture like the 2016 paper's Figure 3, of the vectors that were visited most.
+
+Green boxes are match vectors, state by state: (state, remaining window, error, time since last) and the count of
+visits. Red balls below are match bundles in the order of time. Lines lead from where nodes were to where they went,
+the heavier the more did. SVG is plain text here; whatever a query names is escaped.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterator
+from xml.sax.saxutils import escape
+
+import numpy as np
+
+from acep.learning.history import History
+from acep.learning.sums import SUMS
+from acep.learning.vectors import Ints
+
+__all__ = ["history_listing", "history_svg"]
+
+MOST = 24
+_LETTER, _LINE, _MARGIN, _GAP, _DROP, _RADIUS = 7.5, 16.0, 24.0, 18.0, 74.0, 17.0
+_STYLE = """
+.paper{fill:#ffffff}
+text{font:12px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#1f2328;text-anchor:middle}
+.note{fill:#59636e;text-anchor:start}
+.vector{fill:#dafbe1;stroke:#1a7f37;stroke-width:1.3}
+.bundle{fill:#ffcecb;stroke:#cf222e;stroke-width:1.3}
+.edge{fill:none;stroke:#59636e}
+.direct{fill:none;stroke:#cf222e}
+@media (prefers-color-scheme: dark){
+.paper{fill:#0d1117}
+text{fill:#e6edf3}
+.note{fill:#9198a1}
+.vector{fill:#12261e;stroke:#3fb950}
+.bundle{fill:#2d1216;stroke:#f85149}
+.edge{stroke:#9198a1}
+.direct{stroke:#f85149}
+}
+"""
+
+
+def history_listing(history: History, most: int = MOST) -> str:
+    """The ``most`` visited vectors, the bundles that the maps hold, and the overlap by state, as lines of text."""
+    grid, vectors = history.grid, _most_visited(history, most)
+    window = "no window" if grid.span is None else f"a window of {grid.span:,}"
+    visited = len(history.visited())
+    seen = float(history.sums()[:, SUMS.index("seen")].sum())
+    held = np.count_nonzero(history.bundles >= 0)
+    lines = [
+        f"states: {grid.states}; error levels: {grid.errors}; {window}; match vectors: {grid.vectors:,}",
+        f"visits in the log: {_amount(seen)}, of {visited:,} vectors; epochs: {history.epochs:,}",
+        f"lives still open: {len(history.open.made):,}; cut: {history.cut:,}",
+        f"{history.kind}: {history.targets.count:,}, of which the maps hold the last {held}",
+        "",
+    ]
+    heads = ("state", "remaining", "error", "since", "visits", "reached", "unknown", "touches", "later", "advanced")
+    rows: list[tuple[str, ...]] = [heads]
+    sums = history.sums(vectors)
+    for vector, row in zip(vectors.tolist(), sums, strict=True):
+        known = dict(zip(SUMS, row.tolist(), strict=True))
+        visits = known["visits"]
+        own = [_amount(known[name] / visits) for name in ("rest", "descendants")]
+        shares = [_share(known[name] / visits) for name in ("reached", "unknown", "advanced")]
+        rows.append((*_place(history, vector), _amount(visits), *shares[:2], *own, shares[2]))
+    lines += _table(rows)
+    if len(vectors) < visited:
+        lines.append(f"and {visited - len(vectors):,} more")
+    lines += _overlaps(history)
+    rows = [(history.kind.removesuffix("s"), "first point", "from")]
+    row_of, slots, weights = history.direct.triples()
+    for slot in _slots(history):
+        leads = [(weight, vector) for vector, weight in zip(row_of[slots == slot], weights[slots == slot], strict=True)]
+        leads.sort(key=lambda pair: (-pair[0], pair[1]))
+        names = ["(" + ", ".join(_place(history, int(v))) + f") {_amount(float(w))}" for w, v in leads[:3]]
+        more = [f"and {len(leads) - 3} more"] if len(leads) > 3 else []
+        rows.append((str(history.bundles[slot]), str(history.points[slot]), "; ".join(names + more)))
+    if len(rows) > 1:
+        lines += ["", *_table(rows)]
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def history_svg(history: History, most: int = MOST) -> str:
+    """The ``most`` visited vectors with their edges, and the last of the bundles that they lead to, as an SVG document.
+
+    Edges between vectors are there if the history has them.
+    """
+    vectors = _most_visited(history, most)
+    rows: dict[int, list[int]] = defaultdict(list)
+    states = history.grid.parts(vectors).state.tolist()
+    for vector, state in sorted(zip(vectors.tolist(), states, strict=True), key=lambda pair: _order(history, pair[0])):
+        rows[state].append(vector)
+    visits = dict(zip(vectors.tolist(), history.sums(vectors)[:, SUMS.index("visits")], strict=True))
+    labels = {v: ("(" + ", ".join(_place(history, v)) + ")", f"count {_amount(visits[v])}") for v in visits}
+    wide = {v: max(map(_width, label)) + 14 for v, label in labels.items()}
+    leads = history.direct.triples()
+    drawn = np.isin(leads[0], vectors)
+    slots = [slot for slot in _slots(history) if slot in set(leads[1][drawn].tolist())][-most:]
+    bundle = {slot: str(history.bundles[slot]) for slot in slots}
+    lengths = [sum(wide[v] + _GAP for v in row) for row in rows.values()]
+    lengths.append(sum(max(2 * _RADIUS, _width(bundle[s])) + _GAP for s in slots))
+    width = max([*lengths, 300.0]) + 2 * _MARGIN
+    centre: dict[tuple[str, int], tuple[float, float]] = {}
+    y = _MARGIN + 40
+    for state in sorted(rows):
+        x = (width - sum(wide[v] + _GAP for v in rows[state])) / 2
+        for vector in rows[state]:
+            centre["v", vector] = (x + (wide[vector] + _GAP) / 2, y)
+            x += wide[vector] + _GAP
+        y += _DROP
+    x = (width - lengths[-1]) / 2
+    for slot in slots:
+        room = max(2 * _RADIUS, _width(bundle[slot])) + _GAP
+        centre["b", slot] = (x + room / 2, y)
+        x += room
+    height = y + _RADIUS + _MARGIN + _LINE
+    heads = f'width="{_n(width)}" height="{_n(height)}" viewBox="0 0 {_n(width)} {_n(height)}"'
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" {heads} role="img">', "<title>history of match vectors</title>"]
+    parts += [f"<style>{_STYLE}</style>", f'<rect class="paper" width="{_n(width)}" height="{_n(height)}"/>']
+    title = f"{len(vectors)} of {len(history.visited())} match vectors: (state, remaining, error, since)"
+    parts.append(f'<text class="note" x="{_n(_MARGIN)}" y="{_n(_MARGIN)}">{title}</text>')
+    parts += _lines(history, centre)
+    for vector, (x, y) in ((v, centre["v", v]) for v in labels):
+        box = f'x="{_n(x - wide[vector] / 2)}" y="{_n(y - 20)}" width="{_n(wide[vector])}" height="40" rx="5"'
+        parts.append(f'<rect class="vector" {box}/>')
+        parts += [_text(x, y - 4 + _LINE * at, line) for at, line in enumerate(labels[vector])]
+    for slot in slots:
+        x, y = centre["b", slot]
+        parts += [
+            f'<circle class="bundle" cx="{_n(x)}" cy="{_n(y)}" r="{_n(_RADIUS)}"/>',
+            _text(x, y + 4, bundle[slot]),
+        ]
+    note = f"{history.kind} in the order of time, the last {len(slots)} of {history.targets.count}"
+    parts.append(f'<text class="note" x="{_n(_MARGIN)}" y="{_n(height - _MARGIN / 2)}">{note}</text>')
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def _lines(history: History, centre: dict[tuple[str, int], tuple[float, float]]) -> Iterator[str]:
+    """The edges between what is drawn, the heavier the wider."""
+    kinds = [(history.direct.triples(), "direct", "b")]
+    if history.edges is not None:
+        kinds.insert(0, (history.edges.triples(), "edge", "v"))
+    for (sources, targets, weights), style, ending in kinds:
+        heaviest = float(weights.max(initial=0.0)) or 1.0
+        for source, target, weight in zip(sources.tolist(), targets.tolist(), weights.tolist(), strict=True):
+            if ("v", source) not in centre or (ending, target) not in centre:
+                continue
+            (x, y), (to, below) = centre["v", source], centre[ending, target]
+            if (x, y) == (to, below):
+                path = f"M{_n(x - 8)} {_n(y - 20)}c-8 -22 24 -22 16 0"
+            elif y == below:
+                path = f"M{_n(x)} {_n(y - 20)}Q{_n((x + to) / 2)} {_n(y - 20 - 26)} {_n(to)} {_n(y - 20)}"
+            else:
+                down = 1 if below > y else -1
+                foot = below - down * (20 if ending == "v" else _RADIUS)
+                path = f"M{_n(x)} {_n(y + 20 * down)}C{_n(x)} {_n(y + 42 * down)} {_n(to)} {_n(foot - 22 * down)}"
+                path += f" {_n(to)} {_n(foot)}"
+            stroke = 0.6 + 2.4 * (weight / heaviest) ** 0.5
+            yield f'<path class="{style}" stroke-width="{stroke:.2f}" d="{path}"/>'
+
+
+def _most_visited(history: History, most: int) -> Ints:
+    vectors = history.visited()
+    visits = history.sums(vectors)[:, SUMS.index("visits")]
+    chosen: Ints = vectors[np.lexsort((vectors, -visits))[:most]]
+    return chosen
+
+
+def _slots(history: History) -> list[int]:
+    """The slots of the bundles, in the order of their first points."""
+    slots = np.flatnonzero(history.bundles >= 0)
+    return [int(s) for s in slots[np.lexsort((history.bundles[slots], history.points[slots]))]]
+
+
+def _order(history: History, vector: int) -> tuple[int, ...]:
+    """State by state, what has most of its window left first."""
+    state, error, remaining, since, feature = (int(part) for part in history.grid.parts(vector))
+    return state, -remaining, since, error, feature
+
+
+def _place(history: History, vector: int) -> tuple[str, str, str, str]:
+    """State, remaining bin, error level and since bin, in the order of Definition 4; a feature goes with the state."""
+    state, error, remaining, since, feature = (int(part) for part in history.grid.parts(vector))
+    name = f"{state} {history.names[state]}" if state < len(history.names) and history.names[state] else str(state)
+    if history.grid.features > 1:
+        name += f" f{feature}"
+    return _plain(name), str(remaining), str(error), str(since)
+
+
+def _overlaps(history: History) -> list[str]:
+    rows: list[tuple[str, ...]] = [("state", "overlap")]
+    for state, share in enumerate(history.overlap()):
+        if not np.isnan(share):
+            name = history.names[state] if state < len(history.names) else ""
+            rows.append((_plain(f"{state} {name}".strip()), _share(float(share))))
+    return ["", *_table(rows)] if len(rows) > 1 else []
+
+
+def _table(rows: list[tuple[str, ...]]) -> list[str]:
+    """Columns below their heads: names to the left, numbers to the right, the last to the left if it is no number."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    words = [not re.fullmatch(r"[-\d.,%e+]*", row) for row in (rows[1] if len(rows) > 1 else rows[0])]
+    return [
+        "  ".join(
+            cell.ljust(width) if word or at == 0 else cell.rjust(width)
+            for at, (cell, width, word) in enumerate(zip(row, widths, words, strict=True))
+        )
+        for row in rows
+    ]
+
+
+def _amount(value: float) -> str:
+    return f"{value:,.0f}" if value == round(value) or value >= 1000 else f"{value:.2f}"
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:.1f}%"
+
+
+def _plain(name: str) -> str:
+    """A name as it can stand in a line, not too long."""
+    shown = "".join(c if c.isprintable() else "\ufffd" for c in name)
+    return shown if len(shown) <= 28 else shown[:27] + "…"
+
+
+def _text(x: float, y: float, line: str) -> str:
+    return f'<text x="{_n(x)}" y="{_n(y)}">{escape(line)}</text>'
+
+
+def _n(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def _width(line: str) -> float:
+    return _LETTER * sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in line)
