@@ -123,7 +123,7 @@ def quotas(p: Floats, share: Floats, costs: Floats, live: Ints, budget: float) -
             heapq.heapreplace(heap, renewed)
         else:
             heapq.heappop(heap)
-    total = float(len(live) * share.sum() - worth.sum())
+    total = float((share - worth).sum())  # term by term: never negative, and 0 where nothing is kept
     single = np.where((live > 0) & (costs <= budget), alone, 0.0)
     if single.max(initial=0.0) > total:
         part, v = (int(at) for at in np.unravel_index(np.argmax(single), single.shape))

@@ -35,18 +35,6 @@ def best_of(p: np.ndarray, share: np.ndarray, costs: np.ndarray, live: np.ndarra
     return max(value(p, share, counts) for counts in fit)
 
 
-def greedy_by_hand(p: np.ndarray, share: np.ndarray, costs: np.ndarray, live: np.ndarray, budget: float) -> np.ndarray:
-    """The same greedy with every gain computed anew for every node."""
-    keep = np.zeros_like(live)
-    while True:
-        room = budget - float((keep @ costs).sum())
-        gain = gains(p, share, missing(p, keep))
-        density = np.where((keep < live) & (costs <= room), gain / costs, 0.0)
-        if density.max() <= 1e-12:
-            return keep
-        keep[np.unravel_index(np.argmax(density), keep.shape)] += 1
-
-
 @given(instances())
 def test_greedy_reaches_its_share_of_the_best(case: tuple[np.ndarray, ...]) -> None:
     p, share, costs, live, budget = case
@@ -62,13 +50,31 @@ def test_greedy_reaches_its_share_of_the_best(case: tuple[np.ndarray, ...]) -> N
         assert found.value >= (1 - 1 / e) * best - 1e-9
 
 
-@given(instances())
-def test_lazy_greedy_is_greedy(case: tuple[np.ndarray, ...]) -> None:
-    p, share, costs, live, budget = case
-    by_hand = value(p, share, greedy_by_hand(*case))
-    single = max([float(p[v] @ share) for _, v in np.argwhere(live) if costs[v] <= budget], default=0.0)
-    # Not the same nodes where two gains differ by a rounding only.
-    assert quotas(*case).value == pytest.approx(max(by_hand, single), abs=1e-9)
+def test_each_node_kept_was_the_best_offer(cases: Callable[[int], int]) -> None:
+    """What is kept, taken in order of gain per cost: nothing that fitted offered more, and nothing is left that gains.
+
+    The numbers are such that no two offers of a partition are equal, so that there is one order.
+    """
+    rng, several = np.random.default_rng(9), 0
+    for _ in range(cases(300)):
+        partitions, vectors, bundles = (int(n) for n in rng.integers(1, (4, 7, 6)))
+        p = rng.random((vectors, bundles)) * (rng.random((vectors, bundles)) < 0.7)
+        share, costs = rng.random(bundles), rng.uniform(0.5, 3.0, vectors)
+        live, budget = rng.integers(0, 4, (partitions, vectors)), float(rng.uniform(1, 12))
+        found, keep = quotas(p, share, costs, live, budget), np.zeros_like(live)
+        if found.keep.sum() == 1:
+            continue  # it may be the one that is worth more than all that greedy takes
+        while True:
+            fits = (keep < live) & (costs <= budget - (keep @ costs).sum())
+            offers = np.where(fits, gains(p, share, missing(p, keep)) / costs, 0.0)
+            if not np.any(keep < found.keep):
+                break
+            best = np.unravel_index(np.argmax(np.where(keep < found.keep, offers, -1.0)), keep.shape)
+            assert offers[best] >= offers.max() - 1e-9
+            keep[best] += 1
+        assert offers.max() <= 1e-9
+        several += 1
+    assert several
 
 
 @given(instances(), st.data())
@@ -114,6 +120,17 @@ def test_one_good_node_outweighs_many_cheap_ones() -> None:
     found = quotas(p, np.ones(2), np.array([0.01, 1.0]), np.array([[1, 1]]), 1.0)
     assert found.keep.tolist() == [[0, 1]]
     assert (found.value, found.cost) == (1.0, 1.0)
+
+
+def test_what_nobody_can_pay_is_not_kept(cases: Callable[[int], int]) -> None:
+    """However the shares are rounded when they are added up."""
+    rng = np.random.default_rng(8)
+    for _ in range(cases(300)):
+        partitions, bundles = int(rng.integers(1, 6)), int(rng.integers(1, 12))
+        p, share = rng.random((2, bundles)), rng.choice([0.1, 0.3, 0.7, 3.0], size=bundles)
+        for budget, live in ((0.5, 2), (0.0, 2), (9.0, 0)):
+            found = quotas(p, share, np.ones(2), np.full((partitions, 2), live), budget)
+            assert (found.keep.any(), found.cost, found.value) == (False, 0.0, 0.0)
 
 
 def test_an_ample_budget_keeps_all_that_gain() -> None:
