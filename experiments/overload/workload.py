@@ -55,10 +55,10 @@ class Overload:
 
     @cached_property
     def choice(self) -> Choice:
-        """The native engine that runs it."""
+        """The native engine that makes its matches."""
         if self.control:
             return Choice("nodes", "a control is run one node for each state, as in the paper")
-        return choose(self.plan, "points")
+        return choose(self.plan)
 
     @property
     def split(self) -> int:
