@@ -111,6 +111,12 @@ class Made(_Table):
         """The rows of lives, -1 where they have none."""
         if not len(self):
             return np.full(lives.shape, -1, dtype=np.int64)
+        least, most = int(self.life[0]), int(self.life[-1])
+        if most - least < 8 * len(self):  # a table is faster than a search
+            table = np.full(most - least + 2, -1, dtype=np.int64)
+            table[self.life - least] = np.arange(len(self))
+            rows: Ints = table[np.where((lives < least) | (lives > most), most + 1, lives) - least]
+            return rows
         at = np.minimum(np.searchsorted(self.life, lives), len(self) - 1)
         return np.where(self.life[at] == lives, at, -1)
 

@@ -158,6 +158,10 @@ class Grid:
             )
         )
 
+    def _time(self, start: Ints, made: Ints, now: Ints) -> Ints:
+        """What the bins of time add to a vector."""
+        return (self.remaining(start, now) * self.waits + self.since(made, now)) * self.features
+
     def joined(self, parts: Parts) -> Ints:
         """The vectors with these parts, which must be of the grid."""
         found: Any = parts.state
@@ -245,7 +249,9 @@ class Grid:
         end = np.empty_like(begin)
         end[:-1] = begin[1:]
         end[first[1:] - 1] = np.maximum(until, made)
-        number = self.number(state[row], error[row], start[row], made[row], begin, feature[row])
+        # The vector without its bins of time is the same for all stays of a life.
+        without = self.number(state, error, made, made, made, feature) - self._time(made, made, made)
+        number = without[row] + self._time(start[row], made[row], begin)
         changes[~here] = NEVER
         return Passage(row, number, begin, end, first, changes)
 

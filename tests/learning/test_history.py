@@ -15,6 +15,7 @@ from acep.learning.sums import SUMS
 from acep.learning.targets import Targets
 from acep.learning.vectors import LEVELS, Grid
 from acep.sketches.dense import DenseMemory
+from acep.sketches.match_map import MatchMap
 from tests.learning.slow import SlowHistory
 from tests.learning.streams import dice, joined
 
@@ -203,3 +204,39 @@ def test_a_memory_of_other_columns() -> None:
         History(GRID, memory=DenseMemory(3, 8))
     with pytest.raises(ValueError, match="bundles or points"):
         History(GRID, targets="matches")  # type: ignore[arg-type]
+
+
+def test_a_sketch_in_place_of_the_exact_memory() -> None:
+    """It says nothing too small, and with room to spare it says what the exact memory says."""
+    logs = dice(4, epochs=3)
+    exact, wide, narrow = (
+        History(GRID, memory=memory)
+        for memory in (
+            DenseMemory(len(SUMS), 64),
+            MatchMap(len(SUMS), 64, width=4096, depth=4),
+            MatchMap(len(SUMS), 64, width=40, depth=2),
+        )
+    )
+    for log in logs:
+        for history in (exact, wide, narrow):
+            history.update(log)
+    every = np.arange(GRID.vectors)
+    np.testing.assert_allclose(wide.sums(), exact.sums(), rtol=1e-9, atol=1e-9)
+    assert np.array_equal(wide.maps(every), exact.maps(every))
+    assert np.all(narrow.sums() >= exact.sums() * (1 - 1e-9))
+    assert not np.any(exact.maps(every) & ~narrow.maps(every))
+    assert narrow.memory.nbytes < exact.memory.nbytes / 3
+    read = History.from_bytes(narrow.to_bytes())
+    assert read.to_bytes() == narrow.to_bytes()
+    assert np.array_equal(read.sums(), narrow.sums())
+
+
+def test_the_edges_as_a_matrix() -> None:
+    pytest.importorskip("scipy", reason="SciPy is optional")
+    history = learned()
+    assert history.edges is not None
+    matrix = history.edges.matrix()
+    assert matrix.shape == (GRID.vectors, GRID.vectors)
+    rows, columns, weights = history.edges.triples()
+    assert matrix.sum() == pytest.approx(weights.sum())
+    assert matrix[[rows[5]], [columns[5]]] == weights[5]

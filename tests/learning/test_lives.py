@@ -267,3 +267,14 @@ def test_nothing_comes_of_nothing() -> None:
     assert len(walk(Made.none(), Found.none())) == 0
     only_ends = Lives.of({n: [] for n in MADE}, ENDED, FOUND)
     assert len(settle(Lives(), only_ends, 10).lives.ended) == 0
+
+
+@given(
+    st.sets(st.integers(0, 300), max_size=30), st.lists(st.integers(-3, 310), max_size=20), st.sampled_from([1, 10**6])
+)
+def test_lives_are_found_by_their_numbers(lives: set[int], asked: list[int], spread: int) -> None:
+    numbers = np.array(sorted(lives), np.int64) * spread
+    none = np.zeros(len(numbers), np.int64)
+    made = Made(numbers, none - 1, none, none, none, none, none, none, none + 1)
+    wanted = [numbers.tolist().index(a * spread) if a in lives else -1 for a in asked]
+    assert made.find(np.array(asked, np.int64) * spread).tolist() == wanted
