@@ -96,6 +96,8 @@ def test_nothing_found_is_no_error(capsys: pytest.CaptureFixture[str]) -> None:
     ("options", "printed"),
     [
         (["--count"], "2\n"),
+        (["--exists"], "true\n"),
+        (["--bundles", "--no-counts"], '{"key": {}, "start": 4, "end": 5, "best": 0}\n'),
         (
             ["--bundles"],
             '{"key": {}, "start": 4, "end": 5, "matches": 2, "best": 0}\n',
@@ -201,6 +203,8 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["match", "query.acep", "events.csv", "--output", "x.xls"], "no format of output is named like `x.xls`"),
     (["match", "query.acep", "events.csv", "--output", "no/x.csv"], "`no/x.csv` cannot be written"),
     (["match", "query.acep", "events.csv", "--count", "--limit", "3"], "--count prints one number"),
+    (["match", "query.acep", "events.csv", "--exists", "--output", "x.csv"], "--exists prints true or false"),
+    (["match", "query.acep", "events.csv", "--no-counts"], "--no-counts is about the matches of bundles"),
     (["match", "query.acep", "events.csv", "--errors", "few"], "--errors few is not a number of errors"),
     (["match", "query.acep", "events.csv", "--errors", "-1"], "--errors -1 is not a number of errors"),
     (["match", "query.acep", "events.csv", "--weights", "a"], "--weights a: `a` is no weight"),

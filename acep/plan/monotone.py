@@ -184,8 +184,9 @@ def _apart(op: str, left: Expr, right: Expr, scene: Scene) -> _Side | None:
     parts = (left, right)
     if op != "-" or not all(isinstance(x, Attribute) and x.name == scene.time for x in parts):
         return None
-    if left in scene.fixed and right in scene.numbers:
-        return _Side(right, -1, True, bound=MOST, factor=0, term=scene.span)  # type: ignore[arg-type]
+    for register, event, sign in ((left, right, 1), (right, left, -1)):
+        if event in scene.fixed and isinstance(register, Attribute) and register in scene.numbers:
+            return _Side(register, sign, True, factor=0, term=scene.span)
     return None
 
 

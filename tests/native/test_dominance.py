@@ -1,0 +1,277 @@
+"""Dominance on the native core: match points as those of all matches, with far fewer nodes; its states, also spoilt."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import acep
+from acep.engine.batch import Batch
+from acep.engine.tables import batch_of, schema_of
+from acep.plan.compile import Plan, compile_query
+from acep.plan.dominance import demands, reason_against
+from acep.plan.necessary import necessary
+from tests.native.spoilt import REFUSED, spoilt
+
+pytest.importorskip("acep.engine._native")
+
+from acep.engine.native_session import NativeSession
+
+CASES = 2_000
+LEAST = {"matched": 0.2, "ordered": 0.15, "equal": 0.1, "fewer": 0.1}
+"""Of the cases of each kind at least so many."""
+
+INTS = (-(2**63), -(2**62), -5, -1, 0, 1, 2, 3, 2**62, 2**63 - 1)
+FLOATS = (float("-inf"), -1e308, -2.5, -0.0, 0.0, 0.5, 1.0, 2.0, 3.5, 1e308, float("inf"))
+COLUMNS = {"ts": pa.int64(), "type": pa.string(), "k": pa.int64(), "n": pa.int64(), "i": pa.int64(), "f": pa.float64(),
+           "g": pa.float64(), "s": pa.string()}  # fmt: skip
+PREDICATES = (
+    "V.n > U.n", "V.n <= U.n", "V.n > U.n", "V.f >= U.f", "V.g < U.g", "V.i < U.i", "V.i >= U.i", "V.n = U.n",
+    "V.s = U.s", "V.s != U.s", "V.n != U.n", "V.f < 0.8 * U.f", "V.g > U.g * -2", "V.f - U.f > 1.5", "V.f - U.f >= V.g",
+    "U.g - V.g <= 2.5", "V.f > -U.f", "V.i > U.i + 5", "V.i < 2 * U.i", "V.i - U.i > 3", "-U.i < V.i",
+    "V.i > (U.i - 1) * 3", "V.ts - U.ts >= 3", "V.ts - U.ts < 6", "2 * (V.ts - U.ts) > 5", "NOT (V.n > U.n)",
+    "NOT (V.f - U.f < V.g OR V.n > U.n)", "V.f BETWEEN U.f AND U.f + 2", "V.n NOT BETWEEN U.n AND 2",
+    "(V.n > U.n OR V.f < U.f)", "V.f / U.f > 1", "V.f > U.f / 3", "U.f IS NULL", "(U.n IS NOT NULL AND V.n >= U.n)",
+    "V.n > U.n % 2", "V.n IN (U.n, 1)", "U.i / 2 < V.f", "V.f + U.f * 1e308 > U.g", "V.f * 2 > U.f + U.g",
+    "abs(U.n) > V.n", "V.ts > U.ts + 2", "V.g + U.n > 1.5", "lower(U.s) = V.s",
+)  # fmt: skip
+KLEENE = (
+    "b[i].n > b[i-1].n", "b[i].f <= avg(b[..i-1].f)", "b[i].n >= max(b[..i-1].n)", "b[i].g < b[1].g",
+    "c.n > b[b.LEN].n", "c.f < b[1].f", "c.n > b[2].n", "b.LEN > 1", "c.n < count(b[])", "c.f > sum(b[].f)",
+    "c.n >= min(b[].n)", "c.n > b[i].n", "b[i].n != b[i-1].n", "c.n < sum(b[].n)",
+)  # fmt: skip
+PATTERNS = (
+    "SEQ(A a, B b, C c)", "SEQ(A a, B b, C c)", "SEQ(A a, B b, C c, A d)", "SEQ(A a, B+ b[], C c)",
+    "SEQ(A a, {B b, C c})", "SEQ(A a, B* b[], C c)", "SEQ(A a, (B b | C c), A d)", "SEQ(A a, SEQ(B b, C c)+, A d)",
+    "SEQ(A a, B? b, C c)",
+    "SEQ(ANY a, ANY b, ANY c)", "SEQ(A a, B{2,} b[], C c)",
+)  # fmt: skip
+STRATEGIES = {"skip_till_any_match": 5, "skip_till_next_match": 3, "partition_contiguity": 1, "strict_contiguity": 0.5}
+
+
+def random_query(rng: Random) -> str:
+    pattern = rng.choice(PATTERNS)
+    names = [name for name in "abcd" if re.search(rf" {name}\b", pattern)]
+    kleene = "b[]" in pattern
+    conjuncts = []
+    for _ in range(rng.choice((1, 1, 2, 2, 3))):
+        if kleene and rng.random() < 0.5:
+            conjuncts.append(rng.choice(KLEENE))
+            continue
+        one, other = sorted(rng.sample(range(len(names)), 2))
+        text = rng.choice(PREDICATES)
+        for letter, name in (("U", names[one]), ("V", names[other])):
+            of = "b[i]" if kleene and name == "b" else name
+            text = re.sub(rf"\b{letter}\.", f"{of}.", text)
+        conjuncts.append(text)
+    if rng.random() < 0.2:
+        conjuncts.append("[k]")
+    strategy = rng.choices(list(STRATEGIES), list(STRATEGIES.values()))[0]
+    windows = [" WITHIN 6", " WITHIN 9", " WITHIN 9 EVENTS"]
+    if strategy != "skip_till_any_match" or not re.search(r"[+*]|\{2,\}", pattern):  # there may be 2^n matches
+        windows += [" WITHIN 30", " WITHIN 20 EVENTS", ""]
+    within = rng.choice(windows)
+    return f"PATTERN {pattern} WHERE {strategy} {{ {' AND '.join(conjuncts)} }}{within}"
+
+
+def random_rows(rng: Random) -> pa.Table:
+    def some(values: Sequence[Any]) -> Any:
+        return None if rng.random() < 0.06 else rng.choice(values)
+
+    wild = rng.random() < 0.4
+    n, ts, rows = rng.choice((12, 30, 60)), 0, []
+    for _ in range(n):
+        ts += rng.choice((0, 0, 1, 1, 2))
+        rows.append({
+            "ts": ts, "type": rng.choice("ABC"), "k": rng.choice((1, 2)), "n": some(range(6)), "s": some("pqr"),
+            "i": some(INTS if wild else range(9)), "f": some(FLOATS if wild else (0.0, 0.5, 1.0, 2.0, 3.5, 4.0)),
+            "g": some(FLOATS if wild else (0.5, 1.0, 1.5, 3.0)),
+        })  # fmt: skip
+    return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in COLUMNS.items()})
+
+
+def plan_of(text: str, table: pa.Table, errors: int = 0) -> Plan:
+    return compile_query(acep.parse(text, errors=errors), schema_of(table.schema, ts="ts", type="type"))
+
+
+def told(rows: Any) -> dict[str, object]:
+    """Match points with the least error of each."""
+    least: dict[str, object] = {}
+    for key, end, bundle, error in sorted(rows, key=lambda row: row[3], reverse=True):
+        least[repr((key, end, bundle))] = error
+    return least
+
+
+def points(session: NativeSession, number: int) -> list[tuple[Any, ...]]:
+    return [(row.key, row.last, row.bundle, row.error) for row in session.take_points(number).rows()]
+
+
+def compared(plan: Plan, table: pa.Table, rng: Random) -> tuple[bool, Counter[str]]:
+    """Whether all engines find the same points, one of them across snapshots; and what sort of case it is."""
+    names = ["nodes", "dominance", *(["windows+dominance"] if necessary(plan) else [])]
+    session = NativeSession([plan] * len(names), names)
+    found: list[list[tuple[Any, ...]]] = [[] for _ in names]
+
+    def take() -> None:
+        found[0] += [(m.key, m.end, m.bundle, m.error) for m in session.take(0)]
+        for number in range(1, len(names)):
+            found[number] += points(session, number)
+
+    for start in range(0, table.num_rows, 9):
+        session.push(batch_of(table.slice(start, 9), plan.schema, plan.columns, base=start))
+        take()
+        if rng.random() < 0.2:
+            state, session = session.dump(), NativeSession([plan] * len(names), names)
+            session.load(state)
+    session.finish()
+    take()
+    kinds = [demand.sign for here in demands(plan) for demand in here.values()]
+    sort = Counter({"all": 1})
+    sort["matched"] += bool(found[0])
+    sort["ordered"] += any(kinds)
+    sort["equal"] += 0 in kinds
+    sort["fewer"] += session.counts(1).nodes < session.counts(0).nodes
+    return all(told(found[0]) == told(rows) for rows in found[1:]), sort
+
+
+@pytest.mark.parametrize("chunk", range(10))
+def test_points_are_those_of_all_matches(chunk: int, cases: Callable[[int], int]) -> None:
+    sorts: Counter[str] = Counter()
+    for seed in range(chunk, max(cases(CASES), 600), 10):
+        rng = Random(seed)
+        text, errors, table = random_query(rng), rng.choice((0, 0, 0, 1, 2)), random_rows(rng)
+        plan = plan_of(text, table, errors)
+        assert reason_against(plan) is None
+        same, sort = compared(plan, table, rng)
+        assert same, f"seed {seed}, errors {errors}: {text}\n{table.to_pylist()}"
+        sorts += sort
+    few = {name: sorts[name] for name, share in LEAST.items() if sorts[name] < share * sorts["all"]}
+    assert not few, f"too few of {sorts['all']} cases: {few}"
+
+
+def steps(n: int, seed: int = 1) -> pa.Table:
+    """A random stream of three types, all equally common."""
+    rng = Random(seed)
+    return pa.table({"ts": range(n), "type": rng.choices("ABC", k=n), "x": [rng.random() for _ in range(n)],
+                     "y": rng.choices(range(9), k=n)})  # fmt: skip
+
+
+RISING = "PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x AND c.x > b.x WITHIN {}"
+
+
+def work(text: str, table: pa.Table, engine: str, errors: int = 0) -> Any:
+    plan = plan_of(text, table, errors)
+    session = NativeSession([plan], [engine])
+    session.push(batch_of(table, plan.schema, plan.columns))
+    return session.counts(0)
+
+
+def test_far_fewer_nodes_are_made_and_looked_at() -> None:
+    table = steps(6_000)
+    for window, nodes, touches in ((60, 2.5, 3.5), (300, 8, 12), (1_000, 18, 30)):
+        every, kept = (work(RISING.format(window), table, engine) for engine in ("nodes", "dominance"))
+        assert every.nodes > nodes * kept.nodes, window
+        assert every.touches > touches * kept.touches, window
+    # Without a window what is kept does not grow with the stream.
+    whole, half = (work(RISING.replace(" WITHIN {}", ""), steps(n), "dominance") for n in (6_000, 3_000))
+    assert whole.touches < 3 * half.touches
+
+
+def test_comparisons_never_cost_more_than_matching_does() -> None:
+    hard = "PATTERN SEQ(A a, A b, A c, B d) WHERE c.x = b.x + a.x AND b.y > a.y WITHIN 100"
+    every, kept = (work(hard, steps(3_000), engine) for engine in ("nodes", "dominance"))
+    assert kept.nodes > 0.9 * every.nodes  # next to nothing dominates
+    assert kept.touches < 1.1 * every.touches
+    several = "PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x AND c.x < a.y AND c.y > b.x WITHIN 200"
+    every, kept = (work(several, steps(3_000), engine) for engine in ("nodes", "dominance"))
+    assert kept.touches < 2.1 * every.touches
+
+
+def test_what_is_asked_for() -> None:
+    table = steps(400)
+    for text in (RISING.format(30), RISING.format(30) + " HAVING c.x > 2 * a.x", "PATTERN SEQ(A a, B b) WITHIN 3"):
+        query = acep.parse(text)
+        matches = acep.match(table, query)
+        for engine in ("native", "reference"):
+            assert acep.match(table, query, output="points", engine=engine) == matches.points()
+            assert acep.match(table, query, output="points", counts=False, engine=engine) == matches.points()
+            bundles = acep.match(table, query, output="bundles", counts=False, engine=engine)
+            assert bundles == matches.bundles(counts=False)
+            assert [(b.start, b.end, b.best) for b in bundles] == [(b.start, b.end, b.best) for b in matches.bundles()]
+            assert {b.matches for b in bundles} == {None}
+            assert acep.match(table, query, output="exists", engine=engine) is True
+            assert acep.match(table.slice(0, 1), query, output="exists", engine=engine) is False
+            assert acep.match({}, query, output="exists", engine=engine) is False
+    both = acep.match(
+        table, {"x": query, "y": acep.parse("PATTERN SEQ(A a, B b) WHERE b.x > a.x + 1")}, output="exists"
+    )
+    assert both == {"x": True, "y": False}
+
+
+@pytest.mark.parametrize("output", ["matches", "count", "compressed", "exists", "batches"])
+def test_only_bundles_and_points_have_counts_to_leave_out(output: str) -> None:
+    with pytest.raises(acep.QueryError, match="counts="):
+        acep.match(steps(9), acep.parse(RISING.format(9)), output=output, counts=False)
+
+
+def test_existence_looks_no_further_than_the_first_match(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    parts = Batch.parts
+
+    def watched(batch: Batch, most: int) -> Iterator[Batch]:
+        for part in parts(batch, most):
+            seen.append(len(part))
+            yield part
+
+    monkeypatch.setattr(Batch, "parts", watched)
+    assert acep.match(steps(9_000), acep.parse(RISING.format(60)), output="exists")
+    assert sum(seen) < 9_000
+
+
+@pytest.mark.parametrize(
+    ("where", "errors"),
+    [
+        ("b.x > a.x AND c.x > b.x", 0),
+        ("b.x > a.x AND c.x > b.x", 1),
+        ("b.y = a.y AND c.x > b.x", 0),
+        ("b.y = a.y AND c.y >= a.y", 1),
+        ("b.x > 0.5", 2),
+    ],
+)
+def test_spoilt_states_are_refused_or_run(where: str, errors: int, cases: Callable[[int], int]) -> None:
+    table = steps(200)
+    plan = plan_of(f"PATTERN SEQ(A a, B b, C c) WHERE {where} WITHIN 40", table, errors)
+    first, rest = (batch_of(part, plan.schema, plan.columns, base=base) for part, base in
+                   ((table.slice(0, 150), 0), (table.slice(150), 150)))  # fmt: skip
+    whole = NativeSession([plan], ["dominance"])
+    whole.push(first)
+    state = whole._session.dump()
+    refused = ran = 0
+    for seed in range(max(cases(120), 40)):
+        other = NativeSession([plan], ["dominance"])
+        try:
+            other._session.load(spoilt(state, Random(seed)))
+            ran += 1
+            other.push(rest)
+            other.take_points(0)
+        except REFUSED:
+            refused += 1
+    assert refused
+    assert ran
+
+
+@pytest.mark.parametrize(("name", "words"), [("demands", [9] * 4), ("demands", []), ("demands_at", [0, 0, 0])])
+def test_tables_that_do_not_fit_are_refused(name: str, words: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_of(RISING.format(9), steps(9))
+    sound = NativeSession._arrays
+    spoil = {name: np.array(words, np.int64)}
+    monkeypatch.setattr(NativeSession, "_arrays", lambda session, table: sound(session, table) | spoil)
+    with pytest.raises(ValueError, match=r"dominance|tables"):
+        NativeSession([plan], ["dominance"])
