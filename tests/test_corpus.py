@@ -400,10 +400,16 @@ def test_counts_points_and_bundles(case: Case, engine: str) -> None:
     """What is given of the matches is theirs."""
     found = whole(case, engine)
 
-    def given(output: str) -> Any:
-        return acep.match(case.table(), query_of(case), engine=engine, output=output, **case.stream_options)
+    def given(output: str, **options: bool) -> Any:
+        return acep.match(case.table(), query_of(case), engine=engine, output=output, **case.stream_options, **options)
 
     assert given("count") == len(found)
+    assert given("exists") is bool(found)
+    uncounted = given("bundles", counts=False)
+    assert [(b.key, b.start, b.end, b.best) for b in uncounted] == [
+        (b.key, b.start, b.end, b.best) for b in given("bundles")
+    ]
+    assert not any(b.matches for b in uncounted)
     points = {(one.key, one.end) for one in found}
     assert sorted((moment(p.point), _least(found, p.key, p.point)) for p in given("points")) == sorted(
         (end, _least(found, dict(key), end)) for key, end in points
