@@ -20,7 +20,7 @@ from acep.learning.vectors import Grid
 from tests.learning.streams import Logged, dice
 from tests.learning.test_definition_4 import GRID, PLAN, STREAM
 
-GOLDEN = Path(__file__).parents[1] / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden" / "learning"
 WRITE = os.environ.get("ACEP_GOLDEN") == "write"
 SVG = "{http://www.w3.org/2000/svg}"
 
