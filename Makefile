@@ -15,7 +15,7 @@ SANITIZED := build/sanitize
 PROFILED  := build/profile
 
 COMMA := ,
-EVERY := spark$(COMMA)pandas$(COMMA)polars$(COMMA)test
+EVERY := graph$(COMMA)spark$(COMMA)pandas$(COMMA)polars$(COMMA)test
 
 # acep as an editable install, by the tools that are there: $(call install,environment,objects,extras,options of pip)
 define install

@@ -1,7 +1,9 @@
-"""The budget of a query: how much of a pattern may be missing."""
+"""The budget of a query: how much of a pattern may be missing, and what finding it may cost."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -12,22 +14,88 @@ from acep.pattern.check import checked_errors, checked_weights
 from acep.pattern.tree import Query
 from acep.pattern.walk import variables
 
-__all__ = ["Budget", "tolerant"]
+__all__ = ["Budget", "size_in_bytes", "tolerant"]
 
 Number = int | float | Fraction | Decimal
+
+LEAST_MEMORY = 2**20
+UNITS = {"": 0, "B": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What a query may spend.
+    """What a query may spend; ``None`` sets no bound, and without any bound nothing is given up.
 
     ``errors``: the greatest total weight of missing letters. ``weights``: variables to the weights of their
     letters, and of the events that break a negation. What is given here replaces what ``acep.parse`` or
     ``acep.regex`` was given; ``None`` leaves it.
+
+    ``work``: touches an event on average: how many (match node, arc) pairs may be looked at, deciding included; what is
+    not used is carried over. The same stream has the same answer. ``cpu``: the share of a core that may be used,
+    against the clock of the events; ``speed`` times as fast as that clock is how a recorded stream is replayed.
+    ``latency``: seconds that a batch may take. ``memory``: bytes that the query may hold, a number or ``"64 MB"``.
+
+    Raises :class:`QueryError` for what is no such number.
+
+    >>> Budget(cpu=0.25, memory="64 MB").memory
+    67108864
+    >>> Budget(errors=1).limited, Budget(work=10).limited
+    (False, True)
     """
 
     errors: Number | None = None
     weights: Mapping[str, Number | None] | None = None
+    cpu: float | None = None
+    memory: int | str | None = None
+    latency: float | None = None
+    work: float | None = None
+    speed: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("cpu", "latency", "work", "speed"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, _positive(name, value))
+        if self.memory is not None:
+            size = size_in_bytes(self.memory)
+            if size < LEAST_MEMORY:
+                raise QueryError(f"memory={self.memory!r} is less than a query needs", hint="at least 1 MB")
+            object.__setattr__(self, "memory", size)
+
+    @property
+    def limited(self) -> bool:
+        """Whether something may have to be given up."""
+        return any(one is not None for one in (self.cpu, self.memory, self.latency, self.work))
+
+
+def _positive(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | Fraction | Decimal):
+        raise QueryError(f"{name}={value!r} is not a number")
+    number = float(value)
+    if not math.isfinite(number) or number <= 0:
+        raise QueryError(f"{name}={value!r} is not a positive number")
+    return number
+
+
+def size_in_bytes(given: int | str) -> int:
+    """A size in bytes; texts may have a unit of 1,024 bytes and its powers.
+
+    Raises :class:`QueryError` for what is no size.
+
+    >>> size_in_bytes("1.5 kB"), size_in_bytes("2G"), size_in_bytes(7)
+    (1536, 2147483648, 7)
+    """
+    if isinstance(given, int) and not isinstance(given, bool):
+        if given <= 0:
+            raise QueryError(f"memory={given} is not a positive number of bytes")
+        return given
+    if isinstance(given, str):
+        found = re.fullmatch(r"\s*(\d{1,12}(?:\.\d{1,6})?)\s*([KMGT]?)(?:i?B)?\s*", given, re.IGNORECASE)
+        if found is not None:
+            size = math.ceil(Fraction(found[1]) * Fraction(1024) ** UNITS[found[2].upper()])
+            if size > 0:
+                return size
+    raise QueryError(f"memory={given!r} is no size", hint="bytes, or a text such as '64 MB'")
 
 
 def tolerant(query: Query, budget: Budget | None) -> Query:

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from acep.budget import Budget, tolerant
+from acep.budget.policies import policy_of
 from acep.engine.batch import Batch
+from acep.engine.best_effort import Limits
 from acep.engine.compiled import chosen, warn_if_missing
 from acep.engine.compressed import Compressed
 from acep.engine.counted import Counted
@@ -51,6 +53,8 @@ def match(
     output: str = "matches",
     counts: bool = True,
     engine: str = "auto",
+    policy: Any = "history",
+    seed: int = 0,
 ) -> Any:
     """Find a pattern in a table of events.
 
@@ -70,6 +74,9 @@ def match(
     (:class:`acep.engine.batches.Batches`): the fastest way to read very many of them, in bounded memory where each
     match is decided by its last event. ``engine``: ``"native"`` or ``"reference"``, or ``"auto"``, which takes the
     native core where it is there and can run the query (where it is not there, a warning says so once).
+    ``policy`` chooses what is kept where the ``budget`` does not suffice for all: one of
+    :data:`acep.budget.policies.POLICIES` by name, or an object with the methods of
+    :class:`acep.learning.policy.Policy`; ``seed`` is what it draws its chances from.
 
     Raises :class:`QueryError`, :class:`DataError` or :class:`EngineError`.
 
@@ -81,7 +88,9 @@ def match(
     known = (*OUTPUTS, "exists", "batches")
     if not isinstance(output, str) or output not in known:
         raise QueryError(f"unknown output {output!r}", hint=suggest(str(output), known))
-    matcher = Matcher(query, budget=budget, ts=ts, type=type, seq=seq, id=id, unit=unit, engine=engine)
+    matcher = Matcher(
+        query, budget=budget, ts=ts, type=type, seq=seq, id=id, unit=unit, engine=engine, policy=policy, seed=seed
+    )
     if not isinstance(counts, bool) or (not counts and output not in ("points", "bundles")):
         raise QueryError("counts= is True, or for bundles and points False", hint='output="bundles", counts=False')
     return matcher._whole(to_table(events), output, counts)
@@ -110,12 +119,16 @@ class Matcher:
         id: str | None = None,
         unit: str | None = None,
         engine: str = "auto",
+        policy: Any = "history",
+        seed: int = 0,
     ) -> None:
         asked = asked_for(query)
         if not isinstance(engine, str) or engine not in ENGINES:
             raise EngineError(f"there is no engine {engine!r}", hint=f"one of {', '.join(ENGINES)}")
         warn_if_missing(engine)
         self._engine = engine
+        maker = policy_of(policy)
+        self._limits = Limits(maker, budget.work, seed) if budget is not None and budget.limited else None
         self._asked = replace(asked, queries=tuple(tolerant(one, budget) for one in asked.queries))
         self.query = self._asked.give(self._asked.queries)
         self._names: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
@@ -162,13 +175,15 @@ class Matcher:
         """
         payload = unseal(data, self._fingerprint())
         other = Matcher(self.query, engine=self._engine)
-        other._names = self._names
+        other._names, other._limits = self._names, self._limits
         try:
             other._rows = int(payload["rows"])
             other._finished = payload["finished"] is True
             if payload["arrow"] is not None:
                 other._prepare(pa.ipc.read_schema(pa.py_buffer(_bytes(payload["arrow"]))))
-                other._stream = Stream.restore(other._plans, _bytes(payload["stream"]), self._engine)
+                other._stream = Stream.restore(
+                    other._plans, _bytes(payload["stream"]), self._engine, limits=self._limits
+                )
         except SnapshotError:
             raise
         except (KeyError, TypeError, ValueError, binascii.Error, pa.ArrowException, OSError):
@@ -182,7 +197,7 @@ class Matcher:
     def _prepare(self, arrow: pa.Schema, output: str = "matches") -> None:
         self._schema = schema_of(arrow, **self._names)
         self._plans = tuple(compile_query(query, self._schema) for query in self._asked.queries)
-        self._stream = Stream(self._plans, self._engine, output)
+        self._stream = Stream(self._plans, self._engine, output, self._limits)
         self._arrow = pa.schema([f.remove_metadata() for f in arrow])
 
     def _push(self, table: pa.Table) -> list[Sequence[Found]]:

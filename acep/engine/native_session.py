@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from acep.engine import _native
 from acep.engine.batch import Batch, Column, column_of_values
+from acep.engine.best_effort import BestEffort, setting_of
 from acep.engine.counted import Counted
 from acep.engine.found import Counts
 from acep.engine.found_columns import FoundColumns, ordered
@@ -40,12 +41,15 @@ Pushed = tuple[Ints, Types, npt.NDArray[np.uint8] | None, Ints | int | None, lis
 
 
 class NativeSession:
-    """The state of several plans over one stream. ``engines`` names the native engine of each plan.
+    """The state of several plans over one stream. ``engines`` names the native engine of each plan; ``efforts`` are the
+    policies of those that are bound by a budget.
 
     Raises :class:`NotNativeError` where the core cannot run one of them.
     """
 
-    def __init__(self, plans: Sequence[Plan], engines: Sequence[str]) -> None:
+    def __init__(
+        self, plans: Sequence[Plan], engines: Sequence[str], efforts: Mapping[int, BestEffort] | None = None
+    ) -> None:
         self.plans = tuple(plans)
         self._texts = _native.Texts()
         self._shared = SharedTables()
@@ -63,6 +67,11 @@ class NativeSession:
         self._session = _native.Session(self._texts, programs, classes, len(self._shared.columns), keys)
         for plan, table, engine in zip(self.plans, tables, engines, strict=True):
             self._session.add(engine, self._arrays(table) | _needs(plan, engine))
+        self.efforts = dict(efforts or {})
+        for number, effort in self.efforts.items():
+            effort.start(
+                self._session, number, setting_of(self.plans[number], tables[number], len(self._shared.classes))
+            )
         # Ids that are texts stand for numbers in the core: (number of the first, texts, latest time) of each batch.
         self._names: deque[tuple[int, npt.NDArray[np.object_], int]] = deque()
         self._events = 0
@@ -81,8 +90,20 @@ class NativeSession:
 
     def push(self, batch: Batch) -> None:
         """Events in stream order; what they decide is read by :meth:`take`."""
-        if len(batch):
-            self._session.push(*self._words(batch))
+        if not len(batch):
+            return
+        before = self._events
+        words = self._words(batch)
+        at = 0
+        while self.efforts and before + at < self._events:
+            upto = min([len(batch), *(at + e.left(before + at) for e in self.efforts.values())])
+            self._session.push(*_rows(words, slice(at, upto)))
+            at = upto
+            for effort in self.efforts.values():
+                if effort.left(before + at) == 0:
+                    effort.learn(self._session, before + at)
+        if not self.efforts:
+            self._session.push(*words)
 
     def blocks(self, batch: Batch, most: int) -> Iterator[FoundColumns]:
         """As :meth:`push` and :meth:`take` of the first plan, which the merged engine runs, in bounded memory: about
@@ -232,6 +253,7 @@ class NativeSession:
             "events": self._events,
             "clock": self.clock,
             "kept": self._kept,
+            "efforts": {str(number): effort.dump() for number, effort in self.efforts.items()},
         }
 
     def load(self, data: Any) -> None:
@@ -251,6 +273,10 @@ class NativeSession:
         self.clock = None if data["clock"] is None else int(data["clock"])
         self._kept = int(data["kept"])
         self._session.load(base64.b64decode(data["core"], validate=True))
+        if set(data["efforts"]) != {str(number) for number in self.efforts}:
+            raise ValueError("efforts")
+        for number, effort in self.efforts.items():
+            effort.load(self._session, data["efforts"][str(number)])
 
     # Columns ----------------------------------------------------------------------------------------
 

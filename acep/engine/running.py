@@ -9,13 +9,15 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol
 
 from acep.engine.batch import Batch
+from acep.engine.best_effort import BestEffort, Limits
 from acep.engine.compiled import chosen
 from acep.engine.core import Core
 from acep.engine.counted import Counted
 from acep.engine.found import Counts, Events, Found, output_order
 from acep.engine.state import dump_core, load_core
+from acep.errors import EngineError
 from acep.pattern.expressions import Value
-from acep.plan.choice import COUNTED, WINDOWS, decides_at_once
+from acep.plan.choice import COUNTED, WINDOWS, Choice, decides_at_once
 from acep.plan.compile import Plan
 
 if TYPE_CHECKING:
@@ -55,8 +57,10 @@ class Running(Protocol):
 class Natives:
     """The plans among those of a stream that the native core runs, in one session."""
 
-    def __init__(self, engine: str, output: str) -> None:
+    def __init__(self, engine: str, output: str, limits: Limits | None = None) -> None:
         self.engine = engine
+        self.limits = limits
+        self.efforts: dict[int, BestEffort] = {}
         self.output = output
         self.plans: list[Plan] = []
         self.engines: list[str] = []
@@ -67,18 +71,32 @@ class Natives:
         if plan.sources:
             return Composed(plan, [self.core(p, inner=True) for p, _ in plan.sources])
         choice = chosen(plan, self.engine, "matches" if inner else self.output)
+        if self.limits is not None:
+            return self._bounded(plan, choice, self.limits)
         if choice.engine == "reference" or (inner and not decides_at_once(plan)):
             return Plain(Core(plan))
         self.plans.append(plan)
         self.engines.append(choice.engine)
         return Native(self, len(self.plans) - 1)
 
+    def _bounded(self, plan: Plan, choice: Choice, limits: Limits) -> Running:
+        if choice.engine == "reference":
+            raise EngineError(
+                f"only the native core keeps to a budget of work, time or memory: {choice.why}",
+                hint="leave these bounds out of the Budget",
+            )
+        number = len(self.plans)
+        self.plans.append(plan)
+        self.engines.append(WINDOWS + "nodes" if choice.engine.startswith(WINDOWS) else "nodes")
+        self.efforts[number] = limits.effort(number)
+        return Native(self, number)
+
     def start(self) -> None:
         """All plans are known."""
         if self.plans:
             from acep.engine.native_session import NativeSession
 
-            self.session = NativeSession(self.plans, self.engines)
+            self.session = NativeSession(self.plans, self.engines, self.efforts)
 
     def push(self, batch: Batch) -> None:
         """More events for all of them."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from acep.engine.batch import Batch
+from acep.engine.best_effort import Limits
 from acep.engine.counted import Counted
 from acep.engine.found import Counts, Found, output_order
 from acep.engine.found_columns import FoundColumns, concatenate, ordered
@@ -26,9 +27,11 @@ class Stream:
     counted without making matches, the list is empty, and :meth:`counted` says what was counted.
     """
 
-    def __init__(self, plans: Sequence[Plan], engine: str = "auto", output: str = "matches") -> None:
+    def __init__(
+        self, plans: Sequence[Plan], engine: str = "auto", output: str = "matches", limits: Limits | None = None
+    ) -> None:
         self.plans = tuple(plans)
-        self._natives = Natives(engine, output)
+        self._natives = Natives(engine, output, limits)
         self._cores: list[Running] = [self._natives.core(plan) for plan in self.plans]
         self._natives.start()
         self._newest: tuple[int, int | None] | None = None
@@ -99,17 +102,24 @@ class Stream:
         return "+".join(plan.fingerprint for plan in self.plans)
 
     @classmethod
-    def restore(cls, plans: Sequence[Plan], data: bytes, engine: str = "auto", output: str = "matches") -> Stream:
+    def restore(
+        cls,
+        plans: Sequence[Plan],
+        data: bytes,
+        engine: str = "auto",
+        output: str = "matches",
+        limits: Limits | None = None,
+    ) -> Stream:
         """The stream that a snapshot was taken of.
 
         Raises :class:`SnapshotError` if the bytes are damaged or belong to other plans.
         """
-        stream = cls(plans, engine, output)
+        stream = cls(plans, engine, output, limits)
         payload = unseal(data, stream.fingerprint)
         try:
             engines = [str(name) for name in payload["engines"]]
             if engine == "auto" and not engines:
-                stream = cls(plans, "reference", output)
+                stream = cls(plans, "reference", output, limits)
             if engines != stream._natives.engines:
                 raise SnapshotError(
                     f"the snapshot was taken by {_listed(engines)}, and here runs {_listed(stream._natives.engines)}",

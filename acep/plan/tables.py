@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
+from typing import Literal
 
 from acep.automaton.arcs import Arc
 from acep.automaton.registers import Check, Frame, Register, Source, Step, assemble
@@ -43,6 +44,7 @@ SLOT, TOTAL, AVERAGE, MEAN, FRAME = range(ONE + 1, ONE + 6)
 EQUAL, GREATER, LESS = range(1, 4)
 COPY, LAST, NTH, COUNT, SUM, ADD, LEAST, GREATEST, NONNULL, FRAMES, POSITION = range(11)
 
+Told = Literal["int", "float", "text"]
 _Placed = tuple[int, int, tuple[Triple, ...], list[int]]
 
 
@@ -51,13 +53,16 @@ class PlanTables:
     """One plan as named arrays of 64-bit integers.
 
     ``mergeable``: nothing ties its events together, and each complete run is given. ``return_kinds``: what the words
-    are that stand for the values of RETURN.
+    are that stand for the values of RETURN. ``registers``: by state, (slot, variable, column, kind) of each that is one
+    value. ``takes``: by state, (event class, state that it leads to) of each arc.
     """
 
     arrays: dict[str, tuple[int, ...]]
     mergeable: bool
     unambiguous: bool
     return_kinds: tuple[Kind, ...]
+    registers: tuple[tuple[tuple[int, str, str, Told], ...], ...]
+    takes: tuple[tuple[tuple[int, int], ...], ...]
 
 
 def lower(
@@ -94,6 +99,7 @@ class _Lowering:
         self.predicates = [self.writer.program(e)[0] for e in predicates]
         self.negations = Negations(self.writer, negated)
         self.firsts = needs_firsts(plan)
+        self.takes: list[list[tuple[int, int]]] = [[] for _ in plan.arcs.states]
 
     def _layout(self, registers: tuple[Register, ...]) -> dict[Register, int]:
         slots, size = {}, 0
@@ -199,7 +205,17 @@ class _Lowering:
         )
         arrays["firsts"] = (int(self.firsts),)
         mergeable = not any(arrays["state_slots"]) and not arrays["check_program"] and not completes(plan)
-        return PlanTables(arrays, mergeable, unambiguous, return_kinds)
+        registers = tuple(
+            tuple(self._told(r, slot) for r, slot in here.items() if self._tells(r)) for here in self.layouts
+        )
+        return PlanTables(arrays, mergeable, unambiguous, return_kinds, registers, tuple(map(tuple, self.takes)))
+
+    def _tells(self, r: Register) -> bool:
+        return r.kind != "frames" and not self._is_total(r)
+
+    def _told(self, r: Register, slot: int) -> tuple[int, str, str, Told]:
+        kind = Kind.INT if r.kind in ("count", "nonnull") else self.writer.kind(r.name)
+        return slot, r.var, r.name, "float" if kind is Kind.FLOAT else "text" if kind is Kind.STRING else "int"
 
     def demands(self) -> dict[str, tuple[int, ...]]:
         """What another node's registers must be like, by slot."""
@@ -239,7 +255,9 @@ class _Lowering:
                 binding += self._numbered(check, old)
         self.writer.put("arc_target", arc.target)
         self.writer.put("arc_var", self.plan.variables.index(arc.var))
-        self.writer.put("arc_class", self.writer.event_class(arc.types, own))
+        taken = self.writer.event_class(arc.types, own)
+        self.takes[arc.source].append((taken, arc.target))
+        self.writer.put("arc_class", taken)
         self.writer.put("arc_blocking", int(arc.blocking))
         self.writer.add("arc_gaps", [x for gap in arc.gaps for x in gap])
         before = self.layouts[arc.source]

@@ -13,6 +13,7 @@
 
 #include "bind_counting.hpp"
 #include "bind_output.hpp"
+#include "bind_shedding.hpp"
 #include "compressed.hpp"
 #include "merged.hpp"
 #include "nodes.hpp"
@@ -236,6 +237,14 @@ void bind_session(nb::module_& m) {
             if (found == nullptr) throw std::invalid_argument("it is not the compressed engine");
             return found->take(last);
         }, nb::arg("engine"), nb::arg("last"))
+        .def("start_shedding", [](Held& self, size_t engine) { start_shedding(engine_at(self, engine)); }, nb::arg("engine"))
+        .def("set_orders", [](Held& self, size_t engine, const nb::dict& orders) { set_orders(engine_at(self, engine), orders); },
+             nb::arg("engine"), nb::arg("orders"))
+        .def("allow", [](Held& self, size_t engine, double rate, double carried) { allow(engine_at(self, engine), rate, carried); },
+             nb::arg("engine"), nb::arg("rate"), nb::arg("carried"))
+        .def("take_lives", [](Held& self, size_t engine) { return take_lives(engine_at(self, engine)); }, nb::arg("engine"))
+        .def("shedding_counts", [](Held& self, size_t engine) { return shedding_counts(engine_at(self, engine)); },
+             nb::arg("engine"))
         .def("set_lazy", [](Held& self, size_t engine, bool lazy) { merged(self, engine).set_lazy(lazy); }, nb::arg("engine"),
              nb::arg("lazy"))
         .def("more", [](Held& self, size_t engine, size_t most) {

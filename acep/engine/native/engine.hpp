@@ -39,6 +39,8 @@ public:
     // Whether something waits in a partition; what an engine does not say is true.
     bool live(uint32_t partition) const { return !tells_live_ || (partition < live_.size() && live_[partition] != 0); }
 
+    int64_t arrived = 0;  // events of the stream so far, with the one that is given
+
     // One event that it wants, of a partition; events of a stream come in order.
     virtual void event(uint32_t partition, const Event& event) = 0;
     // Time has passed: no event before `clock` will come. Frees what no trajectory needs.

@@ -27,9 +27,16 @@ public:
     std::vector<uint32_t> index;
     uint32_t indexed = 0;
     uint64_t scanned = 0;  // rows looked at for want of it, since rows moved
+    // Best effort (shedding.hpp): how often each node was looked at, and when the list was last looked through.
+    int64_t touched = 0;
+    int64_t tended = 0;
+    uint32_t births = 0;   // nodes made in it, modulo 2^16
+    double price = 0;
+    uint32_t limit = 0;    // nodes that it may have before that is done again
 
     uint32_t size() const { return end - head; }
     bool empty() const { return head == end; }
+    bool full() const { return end == capacity_ && capacity_ != 0; }
     uint32_t capacity() const { return capacity_; }
     size_t bytes() const { return bytes_.capacity() + index.capacity() * sizeof(uint32_t); }
 

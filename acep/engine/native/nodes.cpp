@@ -96,10 +96,15 @@ void NodeEngine::event(uint32_t partition, const Event& event) {
     if (part.lists.empty()) part.lists.resize(tables_.states.size());
     part.last = event.position;
     current_ = NIL;
+    if (shed_) {
+        shed_->arrive(arrived, work_.touches);
+        if (!admits(part, event)) return;
+    }
     if (completion_) completion_->before(partition, event);
     const int64_t low = before(key(event), tables_.span);
     for (const Turn& turn : turns(event.pattern)) {
         if (turn.state == 0) {
+            if (shed_) mark_ = shed_->begin(partition, event);
             begin(turn, event);
         } else {
             step(part, turn, event, low);
@@ -107,6 +112,14 @@ void NodeEngine::event(uint32_t partition, const Event& event) {
     }
     if (tables_.contiguous()) contiguous_end(part, event);
     if (!touched_.empty()) finish(part, partition, event, low);
+    if (clears_) {
+        // What began before a match point would end in the same bundle.
+        for (uint32_t s = 0; s < part.lists.size(); ++s) {
+            NodeList& list = part.lists[s];
+            keep(list, s, key(event), Death::cleared, [&](uint32_t i) { return list.starts()[i] >= key(event) || shed_->haunts(list, i, s); });
+        }
+        clears_ = false;
+    }
     if (completion_) completion_->after(partition, event);
     if (tells_live_) {
         if (live_.size() <= partition) live_.resize(parts_.size());
@@ -116,7 +129,9 @@ void NodeEngine::event(uint32_t partition, const Event& event) {
 
 void NodeEngine::begin(const Turn& turn, const Event& event) {
     for (const Arc* arc : turn.arcs) {
+        if (shed_ && shed_->limited() && shed_->tokens() < 1) return;
         ++work_.touches;
+        if (shed_) shed_->touched(work_.touches);
         if (arc->weight + tables_.states[arc->target].rest > tables_.budget) continue;
         rows_[0] = 0;
         contiguous_rows_ = true;
@@ -130,14 +145,18 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
     NodeList& list = part.lists[turn.state];
     if (list.empty()) return;
     const uint32_t slots = tables_.states[turn.state].slots;
-    bool alive = list.expire(low);
+    if (shed_) shed_->tend(list, turn.state, key(event), low, static_cast<int64_t>(turn.arcs.size()));
+    bool alive = expire(list, turn.state, low);
     if (!alive) {
         uint32_t living = 0;
         for (uint32_t i = list.head; i < list.end; ++i) living += list.starts()[i] >= low ? 1u : 0u;
-        if (2 * living <= list.size()) list.keep(slots, [&](uint32_t i) { return list.starts()[i] >= low; });
+        if (2 * living <= list.size()) {
+            keep(list, turn.state, low + tables_.span, Death::expired, [&](uint32_t i) { return list.starts()[i] >= low; });
+        }
         alive = living == list.size();
     }
     if (list.empty()) return;
+    list.touched += static_cast<int64_t>(turn.arcs.size());
     // Under contiguity without errors all nodes of a list bound the same event last.
     const bool adjacent = !tables_.contiguous() || event.position - list.positions()[list.head] == 1;
     const bool simple = alive && tables_.budget == 0 && adjacent;
@@ -154,6 +173,7 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
         const int64_t rest = tables_.states[arc->target].rest;
         const bool decides = turn.blocks && arc->blocking;
         work_.touches += static_cast<int64_t>(many);
+        if (shed_) shed_->touched(work_.touches);
         if (simple && cost(*arc, 0) + rest > 0 && !decides) continue;
         size_t at = 0;
         while (at < many) {
@@ -184,7 +204,7 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
             }
         }
     }
-    if (took) list.keep(slots, [&](uint32_t i) { return taken_[i] == 0; });
+    if (took) keep(list, turn.state, key(event), Death::taken, [&](uint32_t i) { return taken_[i] == 0; });
 }
 
 // Under contiguity a node lives on only if it can still pay for the event that it did not bind.
@@ -193,11 +213,11 @@ void NodeEngine::contiguous_end(Part& part, const Event& event) {
         NodeList& list = part.lists[s];
         if (list.empty()) continue;
         if (tables_.budget == 0) {
-            list.clear();
+            keep(list, s, key(event), Death::taken, [](uint32_t) { return false; });
             continue;
         }
         const State& state = tables_.states[s];
-        list.keep(state.slots, [&](uint32_t i) {
+        keep(list, s, key(event), Death::taken, [&](uint32_t i) {
             int64_t between = event.position - list.positions()[i];
             return std::any_of(state.arcs.begin(), state.arcs.end(), [&](const Arc& arc) {
                 return list.errors()[i] + cost(arc, between) + tables_.states[arc.target].rest <= tables_.budget;
@@ -214,7 +234,7 @@ void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int6
     for (uint32_t state : touched_) {
         Made& made = made_[state];
         const State& s = tables_.states[state];
-        unite(made, s);
+        unite(made, state);
         if (!s.accepts.empty()) complete(part, partition, state, made, event, low);
     }
     if (!completion_) {
@@ -244,9 +264,11 @@ void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int6
                 if (merges_) {
                     into = earlier(list, made, i, state);
                     living = into != NIL && list.starts()[into] >= low;
+                    if (shed_ && !living && !shed_->admit(made.nodes, i, state, partition, own)) continue;
                     if (living) chain = arena_.chain(list.cells()[into]);
                     chain = bind_all(made, i, event, chain);
                 } else {
+                    if (shed_ && !shed_->admit(made.nodes, i, state, partition, own)) continue;
                     uint32_t past = made.nodes.cells()[i];
                     auto found = std::find_if(known.begin(), known.end(), [&](const Known& k) {
                         return k.past == past && k.var == arc.var && k.history == arc.history;
@@ -262,12 +284,25 @@ void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int6
                     list.cells()[into] = chain.cell;
                     list.starts()[into] = chain.latest;
                     if (into + 1 != list.end && list.starts()[into + 1] < chain.latest) list.sorted = false;
-                    if (const uint32_t first = common(s); first != s.slots) {
+                    if (shed_) {
+                        const Shedding::Mark mark = shed_->mark(made.nodes, i, state);
+                        list.slot(s.slots - 2)[into] = own;
+                        if (living) {
+                            shed_->joined(list, into, state, partition, mark, own);
+                        } else {
+                            shed_->died(list, into, state, low + tables_.span, Death::expired);
+                            shed_->set_mark(list, into, state, mark);
+                            shed_->born(list, into, state, partition);
+                        }
+                    }
+                    if (tables_.firsts) {
+                        const uint32_t first = common(s);
                         const int64_t own_first = made.nodes.slot(first)[i];
                         list.slot(first)[into] = living ? std::min(list.slot(first)[into], own_first) : own_first;
                     }
                     continue;
                 }
+                if (shed_ && list.full()) keep(list, state, low + tables_.span, Death::expired, [&](uint32_t k) { return list.starts()[k] >= low; });
                 const uint32_t to = list.add(s.slots, low);
                 if (to > list.head && list.starts()[to - 1] > chain.latest) list.sorted = false;
                 list.starts()[to] = chain.latest;
@@ -279,6 +314,7 @@ void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int6
                     list.tags(k, s.slots)[to] = made.nodes.tags(k, s.slots)[i];
                 }
                 list.plain = list.plain && made.nodes.plain;
+                if (shed_) shed_->born(list, to, state, partition);
             }
         }
     }
@@ -310,7 +346,7 @@ bool NodeEngine::idle(uint32_t partition, int64_t clock) {
     const int64_t low = before(clock, tables_.span);
     for (uint32_t s = 0; s < part.lists.size(); ++s) {
         NodeList& list = part.lists[s];
-        if (!list.expire(low)) list.keep(tables_.states[s].slots, [&](uint32_t i) { return list.starts()[i] >= low; });
+        if (!expire(list, s, low)) keep(list, s, clock, Death::expired, [&](uint32_t i) { return list.starts()[i] >= low; });
         if (!list.empty()) return false;
     }
     if (completion_ && !completion_->idle(partition, low)) return false;
@@ -329,7 +365,7 @@ int64_t NodeEngine::bytes() const {
         total += part.lists.capacity() * sizeof(NodeList);
         for (const NodeList& list : part.lists) total += list.bytes();
     }
-    return static_cast<int64_t>(total) + (completion_ ? completion_->bytes() : 0);
+    return static_cast<int64_t>(total) + (completion_ ? completion_->bytes() : 0) + (shed_ ? shed_->bytes() : 0);
 }
 
 }  // namespace acep

@@ -11,6 +11,7 @@
 #include "engine.hpp"
 #include "node_list.hpp"
 #include "nodes_dominance.hpp"
+#include "shedding.hpp"
 #include "vm.hpp"
 
 namespace acep {
@@ -29,6 +30,9 @@ public:
     int64_t oldest() const override;
     void dump(Writer& out) const override;
     void load(Reader& in) override;
+
+    // Best effort: to be called before any event comes.
+    Shedding& shed();
 
 private:
     struct Part {
@@ -79,15 +83,27 @@ private:
     void dominate(Part& part, uint32_t partition, const Event& event, int64_t low);
     void dump_dominance(Writer& out) const;
     void load_dominance(Reader& in);
-    void unite(Made& made, const State& state);
+    void unite(Made& made, uint32_t this_state);
     void complete(Part& part, uint32_t partition, uint32_t state, Made& made, const Event& event, int64_t low);
     void give(Part& part, uint32_t partition, const Arc& arc, Chain past, int64_t error, const Event& event, int64_t low);
     Chain bind_all(Made& made, uint32_t leader, const Event& event, Chain chain);
     void alive(uint32_t partition, int64_t low, Alive& found);
     // Slots of a state that nodes must have in common to be one: all but the position of the first event.
-    uint32_t common(const State& s) const { return tables_.firsts && s.slots != 0 ? s.slots - 1 : s.slots; }
+    uint32_t common(const State& s) const { return s.slots == 0 ? 0 : s.slots - hidden_ - (tables_.firsts ? 1 : 0); }
+    // As NodeList::expire and NodeList::keep, with the log of what goes.
+    bool expire(NodeList& list, uint32_t state, int64_t low);
+    template <class Wanted>
+    void keep(NodeList& list, uint32_t state, int64_t when, Death how, Wanted&& wanted) {
+        if (shed_ && shed_->logs()) {
+            for (uint32_t i = list.head; i < list.end; ++i) {
+                if (!wanted(i)) shed_->died(list, i, state, when, how);
+            }
+        }
+        list.keep(tables_.states[state].slots, wanted);
+    }
+    bool admits(const Part& part, const Event& event);
     void distinct(size_t first);
-    // How many of the last nodes of a state met one like them among those of earlier events, and became one with it. Of
+    // Death many of the last nodes of a state met one like them among those of earlier events, and became one with it. Of
     // `trial` one in 8 must; else none is looked for while 16 times as many are made.
     struct Likes {
         bool possible = false;
@@ -131,6 +147,11 @@ private:
     bool merges_;                           // nodes that are alike are one; else a node has one trail
     std::unique_ptr<Dominance> dominance_;    // where match points are all that is asked for
     int64_t paid_ = 0;                        // touches that were counted as its credit
+    std::unique_ptr<Shedding> shed_;          // where not all nodes may be kept
+    bool clears_ = false;                     // the current event is a match point, and it matters
+    Shedding::Mark mark_;                     // of what begins with the current event
+    uint32_t hidden_ = 0;                     // slots for it, of every node
+    std::vector<std::vector<uint32_t>> classes_;  // by pattern: those that it is of
     std::unique_ptr<Completion> completion_;  // where a complete run is not simply given
 };
 

@@ -20,6 +20,8 @@ constexpr uint32_t most_alike = 64;
 constexpr int64_t gone = NEVER;
 // What may be saved of the credit.
 constexpr int64_t most_credit = 1 << 16;
+// So many comparisons may be made without credit.
+constexpr int64_t dominance_margin = 2 * few;
 
 bool same(NodeList& mine, uint32_t a, NodeList& others, uint32_t b, uint32_t slots, const std::vector<Demand>& demands) {
     for (const Demand& d : demands) {
@@ -176,9 +178,13 @@ uint32_t Dominance::bisect(const Ranking& r, NodeList& list, NodeList& made, uin
     // Nodes come at the end of a list mostly.
     const bool newest = list.empty() || list.starts()[list.end - 1] < start;
     const uint32_t same_start = newest ? list.end : first(list.head, list.end, [&](uint32_t k) { return list.starts()[k] >= start; });
-    if (same_start < list.end && ranks(d, list, same_start, made, i, slots)) return NIL;
+    if (same_start < list.end && ranks(d, list, same_start, made, i, slots)) {
+        by = same_start;
+        return NIL;
+    }
     const uint32_t later = newest ? list.end : first(same_start, list.end, [&](uint32_t k) { return list.starts()[k] > start; });
     const uint32_t worse = first(list.head, later, [&](uint32_t k) { return ranks(d, made, i, list, k, slots); });
+    for (uint32_t k = worse; k < later; ++k) gone_from(list, k);
     if (worse < later) {  // the first of those that go makes room
         if (later - worse > 1) close_rows(list, worse + 1, later, slots);
         return worse;
@@ -197,8 +203,12 @@ uint32_t Dominance::scan(Ranking& r, NodeList& list, NodeList& made, uint32_t i,
     const uint32_t least = list.size() > most ? list.end - static_cast<uint32_t>(most) : list.head;
     for (uint32_t k = list.end; k-- > least;) {
         ++compared;
-        if (dominates(r, list, k, made, i, slots)) return NIL;
+        if (dominates(r, list, k, made, i, slots)) {
+            by = k;
+            return NIL;
+        }
         if (!dominates(r, made, i, list, k, slots)) continue;
+        gone_from(list, k);
         if (into != NIL) {
             list.starts()[into] = gone;
             ++more;
@@ -240,8 +250,12 @@ uint32_t Dominance::probe(Ranking& r, NodeList& list, NodeList& made, uint32_t i
         const uint32_t k = list.index[at];
         ++compared;
         if (k < list.head || list.starts()[k] == gone) continue;
-        if (dominates(r, list, k, made, i, slots)) return NIL;
+        if (dominates(r, list, k, made, i, slots)) {
+            by = k;
+            return NIL;
+        }
         if (!dominates(r, made, i, list, k, slots)) continue;
+        gone_from(list, k);
         if (into == NIL) {
             into = k;
         } else {
@@ -256,6 +270,7 @@ uint32_t Dominance::probe(Ranking& r, NodeList& list, NodeList& made, uint32_t i
 
 void NodeEngine::dominate(Part& part, uint32_t partition, const Event& event, int64_t low) {
     int64_t best = tables_.budget + 1;
+    const bool logs = shed_ && shed_->logs();
     for (uint32_t state : touched_) {
         Made& made = made_[state];
         const State& s = tables_.states[state];
@@ -266,11 +281,15 @@ void NodeEngine::dominate(Part& part, uint32_t partition, const Event& event, in
         for (uint32_t at = 0; at < n; at += static_cast<uint32_t>(block_rows)) {
             size_t count = 0;
             for (uint32_t i = at; i < n && i - at < block_rows; ++i) {
-                if (made.nodes.errors()[i] + least < best) rows_[count++] = i;
+                if (made.nodes.errors()[i] + least < (logs ? tables_.budget + 1 : best)) rows_[count++] = i;
             }
             contiguous_rows_ = count == std::min<size_t>(n - at, block_rows);
             count = passing(s.ending, made.nodes, s.slots, event, count);
-            for (size_t k = 0; k < count; ++k) best = std::min(best, made.nodes.errors()[rows_[k]] + least);
+            for (size_t k = 0; k < count; ++k) {
+                const int64_t error = made.nodes.errors()[rows_[k]] + least;
+                best = std::min(best, error);
+                if (logs) shed_->found(shed_->mark(made.nodes, rows_[k], state), partition, key(event), error);
+            }
         }
     }
     if (best <= tables_.budget) {
@@ -282,8 +301,11 @@ void NodeEngine::dominate(Part& part, uint32_t partition, const Event& event, in
         output_.keys.insert(output_.keys.end(), keys, keys + partitions_.width());
         output_.offsets.push_back(0);
         ++work_.matches;
+        if (shed_ && shed_->clears()) clears_ = true;
     }
     Dominance& dominance = *dominance_;
+    dominance.log = shed_.get();
+    dominance.now = key(event);
     dominance.credit = std::min(dominance.credit + work_.touches - paid_, most_credit);
     int64_t compared = 0;
     for (uint32_t state : touched_) {
@@ -291,9 +313,22 @@ void NodeEngine::dominate(Part& part, uint32_t partition, const Event& event, in
         const State& s = tables_.states[state];
         if (!s.arcs.empty()) {
             NodeList& list = part.lists[state];
+            dominance.state = state;
             for (uint32_t i = 0; i < made.nodes.end; ++i) {
+                if (shed_ && !shed_->admit(made.nodes, i, state, partition, key(event))) continue;
+                if (shed_ && list.full()) keep(list, state, low + tables_.span, Death::expired, [&](uint32_t k) { return list.starts()[k] >= low; });
+                if (shed_ && shed_->limited()) {
+                    // Comparisons are touches.
+                    shed_->touched(work_.touches + compared);
+                    const double room = shed_->tokens() - static_cast<double>(dominance_margin);
+                    if (room < 0) continue;
+                    if (room < static_cast<double>(dominance.credit)) dominance.credit = static_cast<int64_t>(room);
+                }
                 const uint32_t to = dominance.place(dominance.states[state], list, made.nodes, i, s.slots, low, compared);
-                if (to == NIL) continue;
+                if (to == NIL) {
+                    if (shed_) shed_->stands_for(list, dominance.by, state, shed_->mark(made.nodes, i, state));
+                    continue;
+                }
                 const int64_t start = made.nodes.starts()[i];
                 if (to > list.head && list.starts()[to - 1] > start) list.sorted = false;
                 if (to + 1 < list.end && list.starts()[to + 1] < start) list.sorted = false;
@@ -306,6 +341,7 @@ void NodeEngine::dominate(Part& part, uint32_t partition, const Event& event, in
                     list.tags(k, s.slots)[to] = made.nodes.tags(k, s.slots)[i];
                 }
                 list.plain = list.plain && made.nodes.plain;
+                if (shed_) shed_->born(list, to, state, partition);
             }
         }
         made.nodes.clear();

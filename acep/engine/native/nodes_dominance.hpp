@@ -7,6 +7,7 @@
 
 #include "columns.hpp"
 #include "node_list.hpp"
+#include "shedding.hpp"
 #include "tables.hpp"
 
 namespace acep {
@@ -41,6 +42,12 @@ public:
     std::vector<Ranking> states;
     // Comparisons of nodes are paid for by the touches that there were: so they never cost more than matching does.
     int64_t credit = 0;
+    // Best effort: the log of what goes, the state whose nodes these are, the present time, and, where `place` gives NIL, the
+    // row that dominates.
+    Shedding* log = nullptr;
+    uint32_t state = 0;
+    int64_t now = 0;
+    uint32_t by = NIL;
 
     // Whether row `a` of `mine` dominates row `b` of `others`.
     bool dominates(const Ranking& r, NodeList& mine, uint32_t a, NodeList& others, uint32_t b, uint32_t slots) const;
@@ -52,6 +59,9 @@ private:
     uint32_t bisect(const Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low);
     uint32_t scan(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low, int64_t& compared);
     uint32_t probe(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low, int64_t& compared);
+    void gone_from(NodeList& list, uint32_t row) const {
+        if (log != nullptr) log->died(list, row, state, now, Death::taken);
+    }
     bool positions_;  // a later last position is better: what is missing is paid by the gap
 };
 

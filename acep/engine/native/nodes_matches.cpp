@@ -50,6 +50,10 @@ void NodeEngine::complete(Part& part, uint32_t partition, uint32_t state, Made& 
             if (!merges_ && made.gone[i] != 0) continue;
             const int64_t error = made.nodes.errors()[i] + least;
             if (error > tables_.budget) continue;
+            if (shed_) {
+                shed_->found(shed_->mark(made.nodes, i, state), partition, key(event), error);
+                if (shed_->clears()) clears_ = true;
+            }
             const Arc& arc = *made.arcs[i];
             const Chain past = arena_.chain(made.nodes.cells()[i]);
             if (!completion_) {
@@ -169,7 +173,7 @@ void NodeEngine::alive(uint32_t partition, int64_t low, Alive& found) {
         NodeList& list = part.lists[s];
         for (uint32_t i = list.head; i < list.end; ++i) {
             if (list.starts()[i] < low) continue;
-            found.firsts.push_back(list.slot(tables_.states[s].slots - 1)[i]);
+            found.firsts.push_back(list.slot(common(tables_.states[s]))[i]);
             found.start = std::min(found.start, list.starts()[i]);
         }
     }

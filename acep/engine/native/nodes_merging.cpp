@@ -33,7 +33,8 @@ uint64_t hashed(NodeList& nodes, uint32_t row, uint64_t hash, uint32_t slots, ui
 
 // Nodes that are alike become one. Where a trail determines its run they keep all their pasts; elsewhere one trail may have
 // come here in several ways, and only the least error counts.
-void NodeEngine::unite(Made& made, const State& state) {
+void NodeEngine::unite(Made& made, uint32_t this_state) {
+    const State& state = tables_.states[this_state];
     const uint32_t slots = state.slots, common = this->common(state);
     const uint32_t n = made.nodes.end;
     made.also.assign(n, NIL);
@@ -49,7 +50,16 @@ void NodeEngine::unite(Made& made, const State& state) {
     auto join = [&](uint32_t leader, uint32_t i) {
         made.gone[i] = 1;
         if (merges) {
-            if (common != slots) nodes.slot(common)[leader] = std::min(nodes.slot(common)[leader], nodes.slot(common)[i]);
+            if (shed_) {
+                const Shedding::Mark own = shed_->mark(nodes, i, this_state);
+                if (Shedding::Mark first = shed_->mark(nodes, leader, this_state); !first.logged() && own.life != first.life) {
+                    first.life = std::min(first.life, own.life);
+                    first.spared = first.spared || own.spared;
+                    first.ghost = first.ghost && own.ghost;
+                    shed_->set_mark(nodes, leader, this_state, first);
+                }
+            }
+            if (tables_.firsts) nodes.slot(common)[leader] = std::min(nodes.slot(common)[leader], nodes.slot(common)[i]);
             made.also[i] = made.also[leader];
             made.also[leader] = i;
             nodes.starts()[leader] = std::max(nodes.starts()[leader], nodes.starts()[i]);

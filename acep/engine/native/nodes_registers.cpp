@@ -190,6 +190,11 @@ void NodeEngine::make(const Arc& arc, NodeList& list, uint32_t row, const Event&
     made.nodes.cells()[i] = list.cells()[row];
     made.nodes.errors()[i] = error;
     for (const Put& p : arc.puts) put(p, list, row, old, made.nodes, i, slots, event);
+    if (shed_) {
+        made.nodes.slot(slots - 2)[i] = key(event);
+        made.nodes.tags(slots - 2, slots)[i] = made.nodes.tags(slots - 1, slots)[i] = value;
+        made.nodes.slot(slots - 1)[i] = arc.source == 0 ? mark_.word() : list.slot(old - 1)[row];
+    }
     for (uint32_t s = 0; s < slots && made.nodes.plain; ++s) made.nodes.plain = made.nodes.tags(s, slots)[i] == value;
     made.arcs.push_back(&arc);
     ++work_.nodes;

@@ -1,5 +1,7 @@
 // The node engine's memory: what is freed by compaction where no window in time frees it, and state as bytes.
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <limits>
 
 #include "nodes.hpp"
@@ -88,6 +90,11 @@ void NodeEngine::dump(Writer& out) const {
             auto& list = const_cast<NodeList&>(part.lists[s]);
             const size_t n = list.size();
             const uint32_t slots = tables_.states[s].slots;
+            if (shed_) {
+                for (int64_t k : {list.touched, list.tended, std::bit_cast<int64_t>(list.price), int64_t{list.limit}, int64_t{list.births}}) {
+                    out.number(k);
+                }
+            }
             out.items(list.starts() + list.head, n);
             if (n == 0) continue;
             out.items(list.positions() + list.head, n);
@@ -101,6 +108,7 @@ void NodeEngine::dump(Writer& out) const {
     }
     if (completion_) completion_->dump(out);
     if (dominance_) dump_dominance(out);
+    if (shed_) shed_->dump(out);
 }
 
 // Links lead to what is older, so that every walk ends; what was freed is cut off.
@@ -141,7 +149,23 @@ void NodeEngine::load_arena(Reader& in) {
 
 void NodeEngine::load_list(Reader& in, uint32_t state, NodeList& list) {
     const uint32_t slots = tables_.states[state].slots;
+    int64_t touched = 0, tended = 0;
+    double price = 0;
+    uint32_t limit = 0, births = 0;
+    if (shed_) {
+        touched = in.number(0, most_positions);
+        tended = in.number();
+        price = std::bit_cast<double>(in.number());
+        if (!std::isfinite(price)) bad_state("price");
+        limit = static_cast<uint32_t>(in.number(0, int64_t{1} << 32));
+        births = static_cast<uint32_t>(in.number(0, int64_t{1} << 16));
+    }
     auto starts = in.items<int64_t>();
+    list.touched = touched;
+    list.tended = tended;
+    list.price = price;
+    list.limit = limit;
+    list.births = births;
     const size_t n = starts.size();
     if (n == 0) return;
     if (n > (size_t{1} << 30) || tables_.states[state].arcs.empty()) bad_state("list");
@@ -212,6 +236,7 @@ void NodeEngine::load(Reader& in) {
     live_.assign(parts_.size(), 1);
     if (completion_) completion_->load(in);
     if (dominance_) load_dominance(in);
+    if (shed_) shed_->load(in);
 }
 
 }  // namespace acep

@@ -48,6 +48,7 @@ void Session::push(const Batch& batch, size_t from, size_t to) {
                     const int64_t id = batch.ids != nullptr ? batch.ids[row]
                                        : batch.positions()  ? position
                                                             : batch.first_id + static_cast<int64_t>(row);
+                    engine->arrived = seen_ + static_cast<int64_t>(i) + 1;
                     engine->event(p, {batch.ts[row], engine->tables().strict ? seen_ + static_cast<int64_t>(i) : position, id,
                                       pattern[i], &batch, row});
                 }

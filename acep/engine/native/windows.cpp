@@ -244,6 +244,7 @@ void WindowedEngine::judge() {
 }
 
 void WindowedEngine::hand(uint32_t partition, const Event& event) {
+    engine_->arrived = arrived;
     engine_->event(partition, event);
     ++handed_;
     work_ = engine_->work();

@@ -1,0 +1,48 @@
+"""Who chooses what is kept when a budget does not suffice: the policies by name, and those that a user brings."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from acep.errors import QueryError, suggest
+from acep.learning.baselines import RULES, Rule
+from acep.learning.policy import Policy
+
+__all__ = ["POLICIES", "Maker", "policy_of"]
+
+Maker = Callable[[], Policy]
+
+
+def _history() -> Policy:
+    from acep.learning.remembering import Remembering
+
+    return Remembering()
+
+
+POLICIES: dict[str, Maker] = {"history": _history, **{name: partial(Rule, name) for name in RULES}}
+"""By name, what makes a new policy."""
+
+
+def policy_of(policy: Any) -> Maker:
+    """What makes the policy of each query: a name of :data:`POLICIES`, or an object of which each query gets a copy.
+
+    Raises :class:`QueryError` for what is neither.
+
+    >>> policy_of("newest")().name
+    'newest'
+    """
+    if isinstance(policy, str):
+        if policy not in POLICIES:
+            raise QueryError(f"there is no policy {policy!r}", hint=suggest(policy, tuple(POLICIES)))
+        return POLICIES[policy]
+    missing = [name for name in ("name", "begin", "learn", "state", "restore") if not hasattr(policy, name)]
+    if missing or isinstance(policy, type):
+        what = f"{policy.__name__} itself" if isinstance(policy, type) else type(policy).__name__
+        raise QueryError(
+            f"policy= takes a name or an object with the methods of a policy, not {what}",
+            hint=f"it has no {', '.join(missing)}" if missing and not isinstance(policy, type) else "an object of it",
+        )
+    return partial(copy.deepcopy, policy)

@@ -1,0 +1,137 @@
+"""Best effort beside the native core: what a policy is told, its orders handed on, and the allowance."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from acep.engine.plain_data import from_json, to_json
+from acep.learning.log import log_of
+from acep.learning.orders import Orders
+from acep.learning.policy import Epoch, Policy
+from acep.learning.setting import Register, Setting
+from acep.pattern.tree import Strategy
+from acep.plan.compile import Plan
+from acep.plan.schema import Kind
+from acep.plan.tables import PlanTables
+
+if TYPE_CHECKING:
+    from acep.engine._native import Session
+
+__all__ = ["BestEffort", "Limits", "setting_of"]
+
+MOST_ERRORS = 16  # levels
+FIRST_EPOCH = 1024  # events
+LAST_EPOCH = 65_536
+CARRIED = 16_384  # events whose allowance is carried over at most
+
+KINDS = {Kind.FLOAT: "float", Kind.STRING: "text"}
+
+
+def setting_of(plan: Plan, tables: PlanTables, classes: int) -> Setting:
+    """A plan as a policy sees it; ``classes`` is the number of event classes of its session."""
+    costs, schema = plan.automaton.costs, plan.schema
+    names = [""] * len(plan.arcs.states)
+    for arcs in plan.arcs.arcs:
+        for arc in arcs:
+            names[arc.target] = arc.var
+    weights = [arc.weight for arcs in plan.arcs.arcs for arc in arcs if arc.weight > 0]
+    step = min([*weights, costs.scale]) if plan.query.strategy.contiguous else min(weights, default=costs.scale)
+    negated = bool(plan.automaton.negations)
+    return Setting(
+        names=tuple(names),
+        errors=min(costs.budget // step + 1, MOST_ERRORS),
+        step=step,
+        span=plan.window.span,
+        counted=plan.window.counted,
+        registers=tuple(tuple(Register(*one) for one in state) for state in tables.registers),
+        key_texts=tuple((schema.kind(k) or Kind.STRING) is Kind.STRING for k in plan.keys),
+        takes=tables.takes,
+        classes=classes,
+        loses_only=plan.query.strategy is Strategy.SKIP_TILL_ANY_MATCH and not negated,
+        fingerprint=plan.fingerprint,
+    )
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What binds the queries of a stream: ``rate`` touches an event (``None``: no bound), and who chooses; a policy is
+    made for each of them by ``policy``."""
+
+    policy: Callable[[], Policy]
+    rate: float | None
+    seed: int = 0
+
+    def effort(self, number: int) -> BestEffort:
+        """What keeps plan number ``number`` to it."""
+        return BestEffort(self.policy(), self.seed + number, self.rate)
+
+
+@dataclass
+class BestEffort:
+    """The policy of one plan. ``rate`` is the allowance in touches an event (``None``: no bound); epochs
+    are counts of events, so that batches make no difference."""
+
+    policy: Policy
+    seed: int
+    rate: float | None
+    setting: Setting = field(init=False)
+    number: int = field(init=False)
+    orders: Orders = field(init=False)
+    events: int = 0  # at the end of the last epoch
+    length: int = FIRST_EPOCH
+    spent: int = 0
+    dropped: int = 0
+    seconds: float = 0.0  # learning and choosing
+
+    def start(self, core: Session, number: int, setting: Setting) -> None:
+        """The session knows its plans; no event has come."""
+        self.number, self.setting = number, setting
+        core.start_shedding(number)
+        core.allow(number, -1.0 if self.rate is None else self.rate, (self.rate or 0.0) * CARRIED)
+        self._order(core, self.policy.begin(setting, self.seed))
+
+    def left(self, events: int) -> int:
+        """How many events of this epoch are yet to come."""
+        return self.events + self.length - events
+
+    def learn(self, core: Session, events: int) -> None:
+        """An epoch has ended: ``events`` have come in all."""
+        began = time.perf_counter()
+        counts = core.shedding_counts(self.number)
+        spent = int(counts["spent"])
+        dropped = int(counts["dropped"]) + int(counts["refused"])
+        epoch = Epoch(
+            events=events - self.events,
+            allowance=self.rate,
+            spent=spent - self.spent,
+            dropped=dropped - self.dropped,
+            price=float(counts["price"]),
+            log=log_of(**core.take_lives(self.number), step=self.setting.step),
+        )
+        self.events, self.spent, self.dropped = events, spent, dropped
+        self.length = min(2 * self.length, LAST_EPOCH)
+        self._order(core, self.policy.learn(epoch))
+        self.seconds += time.perf_counter() - began
+
+    def dump(self) -> dict[str, Any]:
+        """Its state as JSON-like data; the core has what it was told and what it has spent."""
+        numbers = {name: getattr(self, name) for name in ("events", "length", "spent", "dropped")}
+        return {"policy": self.policy.name, "state": to_json(dict(self.policy.state())), **numbers}
+
+    def load(self, core: Session, data: Any) -> None:
+        """Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for what is no state of this policy."""
+        if data["policy"] != self.policy.name:
+            raise ValueError("another policy")
+        self.events, self.length, self.spent, self.dropped = (
+            int(data[name]) for name in ("events", "length", "spent", "dropped")
+        )
+        if not (self.events >= 0 and 1 <= self.length <= LAST_EPOCH):
+            raise ValueError("epoch")
+        self._order(core, self.policy.restore(from_json(data["state"])))
+
+    def _order(self, core: Session, orders: Orders) -> None:
+        self.orders = orders
+        core.set_orders(self.number, orders.for_core(self.setting))

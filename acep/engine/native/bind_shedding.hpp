@@ -1,0 +1,17 @@
+// Best effort as Python sees it: orders in, lives out.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "engine.hpp"
+
+namespace acep {
+
+// Of the node engine, which may stand behind match windows; std::invalid_argument for another one.
+void start_shedding(Engine& engine);
+void set_orders(Engine& engine, const nanobind::dict& orders);
+void allow(Engine& engine, double rate, double carried);
+nanobind::dict take_lives(Engine& engine);
+nanobind::dict shedding_counts(Engine& engine);
+
+}  // namespace acep

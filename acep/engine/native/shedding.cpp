@@ -1,0 +1,424 @@
+// Prices, levels and the log. Whatever happens here is a function of the events and the orders alone.
+#include "shedding.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+namespace acep {
+namespace {
+
+constexpr uint32_t most_level = 254;   // of what may be shed
+constexpr uint32_t ghost_level = 255;
+constexpr uint32_t least_limit = 2;    // nodes of a list that are never worth looking through
+// Of times that a state may hold, which need not be sensible.
+int64_t apart(int64_t now, int64_t then) { return static_cast<int64_t>(static_cast<uint64_t>(now) - static_cast<uint64_t>(then)); }
+
+constexpr int64_t looks = 16;          // a list is looked through so many times a window at least
+
+}  // namespace
+
+void Shedding::set(Orders orders) { orders_ = std::move(orders); }
+
+void Shedding::allow(double rate, double most_carried, int64_t arrived) {
+    const double left = rate_ < 0 ? 0 : granted_ + rate_ * static_cast<double>(arrived - since_) - static_cast<double>(spent());
+    granted_ = static_cast<double>(spent()) + std::min(left, most_carried);
+    since_ = arrived;
+    rate_ = rate;
+    most_carried_ = most_carried;
+}
+
+// The price follows what was spent, in steps of an eighth of an octave: a quarter of the deviation at a time, and at once by
+// half of how the deviation changes. What is left over is to be used up, but for some reserve.
+void Shedding::adjust() {
+    const auto events = static_cast<double>(arrived_ - paced_);
+    const auto used = static_cast<double>(spent() - paced_spent_);
+    paced_ = arrived_;
+    paced_spent_ = spent();
+    if (rate_ < 0) return;
+    double left = tokens();
+    if (left > most_carried_) {
+        granted_ -= left - most_carried_;
+        left = most_carried_;
+    }
+    const double reserve = rate_ * 2 * pace, horizon = 16 * pace;
+    const double wanted = std::max(rate_ * events / 16, (rate_ + (left - reserve) / horizon) * events);
+    const double now = std::clamp(std::log2((used + 1e-3) / (wanted + 1e-3)), -1.0, 1.0);
+    price = std::clamp(price + 2 * now + 4 * (now - deviation_), 0.0, static_cast<double>(most_level + 1));
+    deviation_ = now;
+}
+
+uint8_t Shedding::chance() { return static_cast<uint8_t>(mixed(++drawn_ * 0x9E3779B97F4A7C15u) >> 56); }
+
+bool Shedding::admits(const std::vector<uint32_t>& classes, int64_t now, int64_t oldest) {
+    if (orders_.admit.empty() || price <= 0) return true;
+    const int64_t places = orders_.places;
+    int64_t place = 0;
+    if (tables_.span >= 0 && oldest < now && places > 1) {
+        const double share = static_cast<double>(apart(now, oldest)) / (static_cast<double>(tables_.span) + 1);
+        place = std::clamp<int64_t>(static_cast<int64_t>(share * static_cast<double>(places)), 0, places - 1);
+    }
+    if (tokens() < 1) {
+        ++passed_over;
+        return false;
+    }
+    ++decided;
+    int64_t best = 0;
+    for (uint32_t c : classes) {
+        best = std::max<int64_t>(best, orders_.admit[c * static_cast<size_t>(places) + static_cast<size_t>(place)]);
+    }
+    if (orders_.noise > 0) best += chance() * orders_.noise >> 8;
+    if (static_cast<double>(best) >= price) return true;
+    ++passed_over;
+    return false;
+}
+
+Shedding::Mark Shedding::begin(uint32_t partition, const Event& event) {
+    Mark found;
+    if (orders_.spared != 0) {
+        const int64_t now = tables_.counted ? event.position : event.ts;
+        int64_t block = 0, length;
+        if (tables_.span >= 0 && !__builtin_mul_overflow(tables_.span + 1, unit, &length)) {
+            block = now / length - (now % length < 0 ? 1 : 0);
+        }
+        const uint64_t hash = mixed(key_hash(partition, orders_.key_texts) + static_cast<uint64_t>(block) * 0x9E3779B97F4A7C15u);
+        found.spared = hash >> 32 < orders_.spared;
+    }
+    const uint64_t own = mixed(static_cast<uint64_t>(event.position) * 0x9E3779B97F4A7C15u + partition);
+    if (found.spared || own >> 32 < orders_.sample) found.life = fresh;
+    return found;
+}
+
+uint64_t Shedding::hashed(int64_t word, bool text) const {
+    if (!text || word < 0 || word >= static_cast<int64_t>(texts_.capacity()) || !texts_.known(static_cast<int64_t>(word))) {
+        return static_cast<uint64_t>(word) + 1;
+    }
+    uint64_t hash = 0xCBF29CE484222325u;
+    for (const char c : texts_.text(word)) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001B3u;
+    return hash;
+}
+
+// Of the key itself, which is the same in every run; `texts` has a bit for each part of it that is a text.
+uint64_t Shedding::key_hash(uint32_t partition, uint32_t texts) const {
+    uint64_t hash = 0;
+    const int64_t* key = partitions_.key(partition);
+    for (size_t k = 0; k < partitions_.width(); ++k) hash = mixed(hash + hashed(key[k], k < 32 && (texts >> k & 1) != 0));
+    return hash;
+}
+
+double Shedding::number(NodeList& list, uint32_t row, uint32_t slots, const Term& term, uint32_t partition) const {
+    constexpr double none = std::numeric_limits<double>::quiet_NaN();
+    if (term.kind == Term::partition) {
+        return static_cast<double>(key_hash(partition, orders_.key_texts) % Term::buckets);
+    }
+    if (list.tags(term.a, slots)[row] != value) return none;
+    const int64_t word = list.slot(term.a)[row];
+    if (term.kind >= Term::hashed) return static_cast<double>(mixed(hashed(word, term.kind == Term::text)) % Term::buckets);
+    const double x = term.a_floats ? std::bit_cast<double>(word) : static_cast<double>(word);
+    if (term.kind == Term::held) return x;
+    if (list.tags(term.b, slots)[row] != value) return none;
+    const int64_t other = list.slot(term.b)[row];
+    const double y = term.b_floats ? std::bit_cast<double>(other) : static_cast<double>(other);
+    if (term.kind == Term::difference) return x - y;
+    return y != 0 ? x / y : none;
+}
+
+uint8_t Shedding::worth(NodeList& list, uint32_t row, uint32_t state, uint32_t partition) const {
+    const uint32_t slots = tables_.states[state].slots;
+    double total = 0;
+    for (const Term& term : orders_.terms[state]) {
+        if (term.worth.empty()) continue;
+        const double x = number(list, row, slots, term, partition);
+        size_t bin = term.worth.size() - 1;
+        if (!std::isnan(x)) {
+            bin = term.kind >= Term::hashed
+                      ? static_cast<size_t>(x)
+                      : static_cast<size_t>(std::upper_bound(term.bounds.begin(), term.bounds.end(), x) - term.bounds.begin());
+        }
+        total += static_cast<double>(term.worth[bin]);
+    }
+    return static_cast<uint8_t>(std::clamp(total, -127.0, 127.0) + 128.0);
+}
+
+uint32_t Shedding::level(uint32_t state, int64_t error, int64_t start, int64_t made, Mark mark, int64_t now, uint32_t births) const {
+    if (mark.ghost) return ghost_level;
+    int64_t window = 0, wait = 0;
+    if (tables_.span >= 0) {
+        const int64_t span = tables_.span;
+        const auto rest = static_cast<double>(apart(span, apart(now, start)));
+        window = static_cast<int64_t>(rest * static_cast<double>(orders_.windows) / (static_cast<double>(span) + 1));
+        window = std::clamp<int64_t>(window, 0, orders_.windows - 1);
+        const int64_t since = apart(now, made);
+        while (wait < orders_.waits - 1 && since >= span >> (2 * (orders_.waits - 1 - wait))) ++wait;
+    }
+    const int64_t errors = std::min(error / orders_.error_step, orders_.errors - 1);
+    const int64_t vector = (((state * orders_.errors + errors) * orders_.windows + window) * orders_.waits + wait) * orders_.features +
+                           (mark.feature * orders_.features >> 8);
+    const int64_t found = orders_.level[static_cast<size_t>(vector)];
+    if (found == 0) return 0;
+    const int64_t all = found + (orders_.features == 1 ? mark.feature - 128 : 0) + (mark.chance * orders_.noise >> 6) +
+                        orders_.later[state * ages + std::min<size_t>(static_cast<size_t>(std::bit_width((births - mark.birth) & 0xFFFFu)), ages - 1)];
+    return static_cast<uint32_t>(std::clamp<int64_t>(all, 1, most_level));
+}
+
+bool Shedding::admit(NodeList& made, uint32_t row, uint32_t state, uint32_t partition, int64_t now) {
+    Mark own = mark(made, row, state);
+    if (!orders_.terms.empty()) own.feature = worth(made, row, state, partition);
+    if (orders_.noise > 0) own.chance = chance() >> 2;
+    set_mark(made, row, state, own);
+    if (price <= 0) return true;
+    if (tokens() < 1) {
+        ++refused;
+        return false;
+    }
+    ++decided;
+    const uint32_t found = level(state, made.errors()[row], made.starts()[row], now, own, now, own.birth);
+    if (found != 0 && static_cast<double>(found) >= price) return true;
+    ++refused;
+    if (!own.spared) return false;
+    own.ghost = true;
+    set_mark(made, row, state, own);
+    return true;
+}
+
+bool Shedding::drop(NodeList& list, uint32_t row, uint32_t state, int64_t now) {
+    ++dropped;
+    if (haunts(list, row, state)) return false;
+    died(list, row, state, now, Death::shed);
+    return true;
+}
+
+bool Shedding::haunts(NodeList& list, uint32_t row, uint32_t state) const {
+    Mark own = mark(list, row, state);
+    if (!own.spared) return false;
+    own.ghost = true;
+    set_mark(list, row, state, own);
+    return true;
+}
+
+void Shedding::tend(NodeList& list, uint32_t state, int64_t now, int64_t low, int64_t arcs) {
+    if (!limited()) return;
+    if (price > 0) {
+        // What is oldest is worth the least, as a rule: it goes first, without a look at the others.
+        while (!list.empty() && list.starts()[list.head] >= low && tokens() >= 1) {
+            const uint32_t row = list.head;
+            ++decided;
+            const uint32_t own = level(state, list.errors()[row], list.starts()[row], made(list, row, state), mark(list, row, state), now, list.births);
+            if (own != 0 && static_cast<double>(own) >= price) break;
+            if (!drop(list, row, state, now)) break;
+            ++list.head;
+        }
+        if (list.empty()) return list.clear();
+        const bool old = tables_.span >= 0 && apart(now, list.tended) > tables_.span / looks;
+        if (list.size() > std::max(list.limit, least_limit) || price > list.price + 2 || old) prune(list, state, now, low);
+    }
+    const double most = std::max(0.0, tokens()) / static_cast<double>(arcs);
+    if (static_cast<double>(list.size()) <= most) return;
+    // The newest stay.
+    const uint32_t from = list.end - static_cast<uint32_t>(most);
+    for (uint32_t i = list.head; i < from; ++i) {
+        ++dropped;
+        died(list, i, state, now, Death::shed);
+    }
+    list.keep(tables_.states[state].slots, [&](uint32_t i) { return i >= from; });
+}
+
+void Shedding::prune(NodeList& list, uint32_t state, int64_t now, int64_t low) {
+    const uint32_t n = list.size();
+    if (tokens() < decide_cost * n + 1) return;
+    decided += n;
+    list.tended = now;
+    list.price = price;
+    if (levels_.size() < n) levels_.resize(n);
+    uint32_t at_level[256] = {};
+    for (uint32_t i = 0; i < n; ++i) {
+        const uint32_t row = list.head + i;
+        const int64_t start = list.starts()[row];
+        levels_[i] = start < low ? 0 : level(state, list.errors()[row], start, made(list, row, state), mark(list, row, state), now, list.births);
+        ++at_level[levels_[i]];
+    }
+    // Of the nodes, best first, number r stays if its level is at least the price and `decay` times r.
+    const double decay = orders_.decay[state];
+    uint32_t stays[256] = {}, rank = 0;
+    stays[ghost_level] = at_level[ghost_level];
+    uint32_t kept = at_level[ghost_level];
+    for (uint32_t l = most_level; l > 0 && static_cast<double>(l) >= price; --l) {
+        if (at_level[l] == 0) continue;
+        const double most = decay > 0 ? (static_cast<double>(l) - price) / decay + 1 : static_cast<double>(n);
+        const uint32_t room = most <= rank ? 0 : static_cast<uint32_t>(std::min(most, static_cast<double>(n))) - rank;
+        stays[l] = std::min(at_level[l], room);
+        rank += stays[l];
+        kept += stays[l];
+        if (stays[l] < at_level[l]) break;
+    }
+    list.limit = 2 * kept;
+    if (kept == n) return;
+    // Where not all of a level stay, the first by `ties` do.
+    rows_.clear();
+    for (uint32_t i = 0; i < n; ++i) {
+        const uint32_t l = levels_[i];
+        if (stays[l] == at_level[l] && l != 0) continue;
+        if (stays[l] == 0) {
+            levels_[i] = 0;
+        } else {
+            rows_.push_back(i);
+        }
+    }
+    if (!rows_.empty()) {
+        const uint32_t wanted = stays[levels_[rows_[0]]];
+        const auto better = [&](uint32_t a, uint32_t b) {
+            if (orders_.ties == Orders::random) {
+                const uint8_t x = mark(list, list.head + a, state).chance, y = mark(list, list.head + b, state).chance;
+                return x != y ? x > y : a > b;
+            }
+            const int64_t x = list.starts()[list.head + a], y = list.starts()[list.head + b];
+            const bool newest = orders_.ties == Orders::newest;
+            return x != y ? (newest ? x > y : x < y) : (newest ? a > b : a < b);
+        };
+        std::nth_element(rows_.begin(), rows_.begin() + wanted, rows_.end(), better);
+        for (size_t k = wanted; k < rows_.size(); ++k) levels_[rows_[k]] = 0;
+    }
+    const uint32_t head = list.head;
+    for (uint32_t i = 0; i < n; ++i) {
+        if (levels_[i] != 0) continue;
+        if (list.starts()[head + i] < low) {
+            died(list, head + i, state, expiry(list.starts()[head + i]), Death::expired);
+        } else {
+            if (!drop(list, head + i, state, now)) levels_[i] = ghost_level;
+        }
+    }
+    list.keep(tables_.states[state].slots, [&](uint32_t i) { return levels_[i - head] != 0; });
+}
+
+// The log --------------------------------------------------------------------------------------
+
+void Shedding::born(NodeList& list, uint32_t row, uint32_t state, uint32_t partition) {
+    Mark own = mark(list, row, state);
+    own.birth = static_cast<uint16_t>(list.births);
+    list.births = (list.births + 1) & 0xFFFFu;
+    if (own.life == unlogged) return set_mark(list, row, state, own);
+    const int64_t parent = own.logged() ? int64_t{own.life} : -1;
+    own.life = next_life_++;
+    if (next_life_ >= fresh) next_life_ = 0;
+    set_mark(list, row, state, own);
+    open_[own.life] = list.touched;
+    lives.made.push_back({own.life, parent, partition, state, list.errors()[row], list.starts()[row], made(list, row, state),
+                          own.feature, own.spared ? 1 : 0, own.ghost ? 1 : 0, own.birth});
+    log_values(list, row, state, partition);
+}
+
+void Shedding::log_values(NodeList& list, uint32_t row, uint32_t state, uint32_t partition) {
+    const size_t at = lives.values.size();
+    lives.values.resize(at + orders_.most_terms, std::numeric_limits<double>::quiet_NaN());
+    if (orders_.terms.empty()) return;
+    size_t k = 0;
+    for (const Term& term : orders_.terms[state]) {
+        lives.values[at + k++] = number(list, row, tables_.states[state].slots, term, partition);
+    }
+}
+
+void Shedding::joined(NodeList& list, uint32_t row, uint32_t state, uint32_t partition, Mark parent, int64_t now) {
+    Mark there = mark(list, row, state);
+    if ((parent.spared && !there.spared) || (there.ghost && !parent.ghost)) {
+        there.spared = there.spared || parent.spared;
+        there.ghost = there.ghost && parent.ghost;
+        set_mark(list, row, state, there);
+    }
+    if (parent.life == unlogged) return;
+    if (!there.logged()) {
+        there.life = parent.life;
+        set_mark(list, row, state, there);
+        born(list, row, state, partition);
+        return;
+    }
+    const uint32_t life = next_life_++;
+    if (next_life_ >= fresh) next_life_ = 0;
+    lives.made.push_back({life, parent.logged() ? int64_t{parent.life} : -1, partition, state, list.errors()[row],
+                          list.starts()[row], now, there.feature, parent.spared ? 1 : 0, parent.ghost ? 1 : 0, there.birth});
+    log_values(list, row, state, partition);
+    lives.ended.push_back({life, now, static_cast<int64_t>(Death::merged_into), there.life});
+}
+
+void Shedding::stands_for(NodeList& list, uint32_t row, uint32_t state, Mark other) {
+    Mark there = mark(list, row, state);
+    if (!there.ghost || other.ghost) return;
+    there.ghost = false;
+    set_mark(list, row, state, there);
+}
+
+void Shedding::died(NodeList& list, uint32_t row, uint32_t state, int64_t when, Death how) {
+    const Mark own = mark(list, row, state);
+    if (!own.logged()) return;
+    const auto known = open_.find(own.life);
+    if (known == open_.end()) return;
+    lives.ended.push_back({own.life, when, static_cast<int64_t>(how), apart(list.touched, known->second)});
+    open_.erase(known);
+}
+
+void Shedding::found(Mark parent, uint32_t partition, int64_t when, int64_t error) {
+    if (parent.life == unlogged) {
+        // Of the others, that there is one.
+        if (orders_.sample == 0 && orders_.spared == 0) return;
+        if (!lives.found.empty()) {
+            const Lives::Found& last = lives.found.back();
+            if (last.parent == -2 && last.partition == partition && last.when == when) return;
+        }
+        lives.found.push_back({-2, partition, when, error, 0, 0});
+        return;
+    }
+    lives.found.push_back({parent.logged() ? int64_t{parent.life} : -1, partition, when, error, parent.spared ? 1 : 0, parent.ghost ? 1 : 0});
+}
+
+// State ----------------------------------------------------------------------------------------
+
+int64_t Shedding::bytes() const {
+    const size_t logged = lives.made.capacity() * sizeof(Lives::Made) + lives.ended.capacity() * sizeof(Lives::Ended) +
+                          lives.found.capacity() * sizeof(Lives::Found) + lives.values.capacity() * sizeof(double);
+    const size_t orders = orders_.level.capacity() + orders_.admit.capacity() + orders_.later.capacity();
+    return static_cast<int64_t>(logged + orders + open_.size() * (sizeof(uint32_t) + sizeof(int64_t) + 2 * sizeof(void*)) +
+                                levels_.capacity() * sizeof(uint32_t) + rows_.capacity() * sizeof(uint32_t));
+}
+
+// The orders are not in it: whoever gives them keeps them. Nor is the log, which is taken before.
+void Shedding::dump(Writer& out) const {
+    for (double d : {rate_, granted_, most_carried_, deviation_, price}) out.number(std::bit_cast<int64_t>(d));
+    for (int64_t n : {since_, arrived_, touches_, paced_, paced_spent_, decided, refused, dropped, passed_over}) out.number(n);
+    out.number(static_cast<int64_t>(drawn_));
+    out.number(int64_t{next_life_});
+    std::vector<std::pair<uint32_t, int64_t>> open(open_.begin(), open_.end());
+    std::sort(open.begin(), open.end());
+    std::vector<int64_t> words;
+    for (const auto& [life, touched] : open) words.insert(words.end(), {int64_t{life}, touched});
+    out.items(words);
+    out.items(lives.made);
+    out.items(lives.ended);
+    out.items(lives.found);
+    out.items(lives.values);
+}
+
+void Shedding::load(Reader& in) {
+    for (double* d : {&rate_, &granted_, &most_carried_, &deviation_, &price}) {
+        *d = std::bit_cast<double>(in.number());
+        if (!std::isfinite(*d)) bad_state("allowance");
+    }
+    for (int64_t* n : {&since_, &arrived_, &touches_, &paced_, &paced_spent_, &decided, &refused, &dropped, &passed_over}) {
+        *n = in.number(0, most_positions);
+    }
+    price = std::clamp(price, 0.0, 256.0);
+    drawn_ = static_cast<uint64_t>(in.number());
+    next_life_ = static_cast<uint32_t>(in.number(0, fresh));
+    open_.clear();
+    const auto words = in.items<int64_t>();
+    if (words.size() % 2 != 0) bad_state("lives");
+    for (size_t i = 0; i < words.size(); i += 2) {
+        if (words[i] < 0 || words[i] >= fresh) bad_state("life");
+        open_[static_cast<uint32_t>(words[i])] = words[i + 1];
+    }
+    lives.made = in.items<Lives::Made>();
+    lives.ended = in.items<Lives::Ended>();
+    lives.found = in.items<Lives::Found>();
+    lives.values = in.items<double>();
+}
+
+}  // namespace acep

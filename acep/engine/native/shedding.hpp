@@ -1,0 +1,206 @@
+// Best effort: which match nodes stay when the allowance does not suffice for all, and the log of their lives
+// (docs/best_effort.md). What is worth how much is told by tables, the orders; this applies them.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <unordered_map>
+#include <vector>
+
+#include "columns.hpp"
+#include "node_list.hpp"
+#include "partitions.hpp"
+#include "state.hpp"
+#include "tables.hpp"
+#include "texts.hpp"
+
+namespace acep {
+
+// What the registers of a node say of its worth when it is made: a number made of them, and what is added to the level of
+// its vector, by bin of that number.
+struct Term {
+    enum Kind : int64_t { held = 0, ratio = 1, difference = 2, hashed = 3, partition = 4, text = 5 };
+    static constexpr uint32_t buckets = 64;  // of what is hashed
+    Kind kind = held;
+    uint32_t a = 0, b = 0;   // slots
+    bool a_floats = false, b_floats = false;
+    std::vector<double> bounds;  // rising; not of what is hashed
+    std::vector<float> worth;    // levels, by bin; the last one where there is no number; empty: it is only logged
+};
+
+struct Orders {
+    enum Ties : int64_t { newest = 0, oldest = 1, random = 2 };
+    int64_t errors = 1, windows = 1, waits = 1, features = 1;  // of the grid of match vectors
+    std::vector<uint8_t> level;   // by vector: what a waiting node is worth for its cost, in steps; 0: nothing
+    std::vector<int8_t> later;    // by state and the binary logarithm of how many nodes were made in its list since: levels
+    std::vector<double> decay;    // by state: how many steps less each further node of its partition and state is worth
+    std::vector<std::vector<Term>> terms;  // by state
+    size_t most_terms = 0;
+    uint32_t key_texts = 0;       // a bit for each part of the key that is a text
+    int64_t error_step = 1;       // of the error, scaled, to a level of it
+    std::vector<uint8_t> admit;   // by event class and place in the window: the level of an event; empty: all come in
+    int64_t places = 1;           // bins of the time since the oldest start of the partition
+    Ties ties = newest;           // who stays among nodes of one level
+    int64_t noise = 0;            // levels that each node and event has besides, by chance: 0 .. noise - 1
+    bool clears = false;          // a match point ends all nodes of its partition that began before it
+    uint64_t sample = 0;          // of 2^32 starts, so many are logged with all that comes of them
+    uint64_t spared = 0;          // of 2^32 units, so many are spared: nothing that begins there is dropped
+};
+
+// Death a life ended; expiry is told by its window.
+enum class Death : int64_t { expired = 0, shed = 1, taken = 2, cleared = 3, merged_into = 4 };
+
+// The log, in columns, since it was last taken.
+struct Lives {
+    struct Made {
+        int64_t life, parent, partition, state, error, start, made, feature, spared, ghost, birth;
+    };
+    struct Ended {
+        int64_t life, when, how, touches;  // merged_into: the life that it became one with, in place of touches
+    };
+    struct Found {
+        int64_t parent, partition, when, error, spared, ghost;
+    };
+    std::vector<Made> made;
+    std::vector<Ended> ended;
+    std::vector<Found> found;
+    std::vector<double> values;  // of the terms of each life, `most_terms` each; NaN: none
+};
+
+class Shedding {
+public:
+    // Slots that every node has besides its registers, the last ones: when it was made; its number and more (Mark).
+    static constexpr uint32_t hidden = 2;
+    // No life: not logged, or logged without a parent.
+    static constexpr uint32_t unlogged = 0xFFFFFFFFu, fresh = 0xFFFFFFFEu;
+    static constexpr size_t ages = 16;    // how many later nodes are told apart: 0, 1, 2 to 3, 4 to 7, ...
+    static constexpr int64_t unit = 8;     // windows of one partition that are spared together
+    static constexpr int64_t pace = 256;  // events between two looks at the price
+
+    // What the second hidden slot holds.
+    struct Mark {
+        uint32_t life = unlogged;
+        uint16_t birth = 0;      // how many nodes had been made in its list before it, modulo 2^16
+        uint8_t feature = 128;   // 128 levels more than what its registers add
+        uint8_t chance = 0;      // 0 .. 63
+        bool ghost = false;      // it, or what it came from, was spared and would not be here else
+        bool spared = false;     // it began in a unit that is spared
+        int64_t word() const {
+            return static_cast<int64_t>(uint64_t{life} | uint64_t{birth} << 32 | uint64_t{feature} << 48 |
+                                        uint64_t{chance} << 56 | (ghost ? uint64_t{1} << 62 : 0) |
+                                        (spared ? uint64_t{1} << 63 : 0));
+        }
+        static Mark of(int64_t word) {
+            const auto w = static_cast<uint64_t>(word);
+            return {static_cast<uint32_t>(w), static_cast<uint16_t>(w >> 32), static_cast<uint8_t>(w >> 48),
+                    static_cast<uint8_t>(w >> 56 & 63), (w >> 62 & 1) != 0, w >> 63 != 0};
+        }
+        bool logged() const { return life < fresh; }
+    };
+
+    Shedding(const Tables& tables, const Texts& texts, const Partitions& partitions)
+        : tables_(tables), texts_(texts), partitions_(partitions) {}
+
+    void set(Orders orders);
+    const Orders& orders() const { return orders_; }
+    bool clears() const { return orders_.clears && price > 0; }
+    // Touches an event from now on (negative: without bound), and how many unused ones are kept at most.
+    void allow(double rate, double most_carried, int64_t arrived);
+
+    // An event: `arrived` have come, with it, and `touches` nodes were looked at before it.
+    void arrive(int64_t arrived, int64_t touches) {
+        arrived_ = arrived;
+        touches_ = touches;
+        if (arrived - paced_ >= pace) adjust();
+    }
+    // What is left of the allowance.
+    double tokens() const {
+        return granted_ + rate_ * static_cast<double>(arrived_ - since_) - static_cast<double>(spent());
+    }
+    bool limited() const { return rate_ >= 0; }
+    int64_t spent() const { return touches_ + static_cast<int64_t>(decide_cost * static_cast<double>(decided)); }
+    double decide_cost = 0.25;
+    void touched(int64_t touches) { touches_ = touches; }
+    // Whether an event of some classes comes in. `oldest`: the earliest start in its partition.
+    bool admits(const std::vector<uint32_t>& classes, int64_t now, int64_t oldest);
+
+    // The mark of a node that begins with an event.
+    Mark begin(uint32_t partition, const Event& event);
+    // Whether a new node stays for now; it is given its feature bin and its chance.
+    bool admit(NodeList& made, uint32_t row, uint32_t state, uint32_t partition, int64_t now);
+    // Before an event looks at the nodes of a list, at `arcs` touches each: drops what is not worth its price, and what the
+    // allowance does not suffice for.
+    void tend(NodeList& list, uint32_t state, int64_t now, int64_t low, int64_t arcs);
+
+    // The log. A node is in its list, with the mark of its parent.
+    void born(NodeList& list, uint32_t row, uint32_t state, uint32_t partition);
+    // A node like one that is there: `parent` is its mark.
+    void joined(NodeList& list, uint32_t row, uint32_t state, uint32_t partition, Mark parent, int64_t now);
+    // Whether a node that is to go is spared: then it is a ghost.
+    bool haunts(NodeList& list, uint32_t row, uint32_t state) const;
+    // The node of a row dominates one with a mark: it is here for that one too.
+    void stands_for(NodeList& list, uint32_t row, uint32_t state, Mark other);
+    void died(NodeList& list, uint32_t row, uint32_t state, int64_t when, Death how);
+    void found(Mark parent, uint32_t partition, int64_t when, int64_t error);
+    bool logs() const { return !open_.empty() || orders_.sample != 0 || orders_.spared != 0; }
+
+    // When what began at `start` leaves the window.
+    int64_t expiry(int64_t start) const {
+        int64_t end;
+        return __builtin_add_overflow(start, tables_.span, &end) ? std::numeric_limits<int64_t>::max() : end;
+    }
+    Mark mark(NodeList& list, uint32_t row, uint32_t state) const {
+        return Mark::of(list.slot(tables_.states[state].slots - 1)[row]);
+    }
+    void set_mark(NodeList& list, uint32_t row, uint32_t state, Mark mark) const {
+        list.slot(tables_.states[state].slots - 1)[row] = mark.word();
+    }
+    int64_t made(NodeList& list, uint32_t row, uint32_t state) const {
+        return list.slot(tables_.states[state].slots - 2)[row];
+    }
+
+    void dump(Writer& out) const;
+    void load(Reader& in);
+    int64_t bytes() const;
+
+    int64_t decided = 0;  // how often something's worth was looked up
+    int64_t refused = 0;  // new nodes that were not kept
+    int64_t dropped = 0;  // nodes that were kept for a while
+    int64_t passed_over = 0;  // events that were not let in
+    double price = 0;     // in levels: what a node must be worth
+    Lives lives;
+
+private:
+    void adjust();
+    void log_values(NodeList& list, uint32_t row, uint32_t state, uint32_t partition);
+    uint8_t chance();
+    uint64_t hashed(int64_t word, bool text) const;
+    double number(NodeList& list, uint32_t row, uint32_t slots, const Term& term, uint32_t partition) const;
+    uint8_t worth(NodeList& list, uint32_t row, uint32_t state, uint32_t partition) const;
+    uint32_t level(uint32_t state, int64_t error, int64_t start, int64_t made, Mark mark, int64_t now, uint32_t births) const;
+    void prune(NodeList& list, uint32_t state, int64_t now, int64_t low);
+    // A node is not worth its price: whether it goes; if it is spared it is a ghost from now on.
+    bool drop(NodeList& list, uint32_t row, uint32_t state, int64_t now);
+    uint64_t key_hash(uint32_t partition, uint32_t texts) const;
+
+    const Tables& tables_;
+    const Texts& texts_;
+    const Partitions& partitions_;
+    Orders orders_;
+    double rate_ = -1;        // touches an event; negative: no bound
+    double granted_ = 0;      // up to event `since_`
+    int64_t since_ = 0;
+    double most_carried_ = 0;
+    int64_t arrived_ = 0;
+    int64_t touches_ = 0;
+    int64_t paced_ = 0;
+    int64_t paced_spent_ = 0;
+    double deviation_ = 0;    // the last one
+    uint64_t drawn_ = 0;      // chances so far
+    uint32_t next_life_ = 0;
+    std::unordered_map<uint32_t, int64_t> open_;  // logged nodes that live: the touches of their list when they were made
+    std::vector<uint32_t> levels_;  // of the nodes of a list
+    std::vector<uint32_t> rows_;
+};
+
+}  // namespace acep

@@ -1,0 +1,86 @@
+"""The log of an epoch as the core writes it: lives, and what besides is known of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from acep.learning.lives import Lives
+from acep.learning.vectors import Bools, Floats, Ints
+
+__all__ = ["Extra", "Log", "log_of", "stacked"]
+
+MADE = ("life", "parent", "partition", "state", "error", "start", "made", "feature", "spared", "ghost", "birth")
+ENDED = ("life", "when", "how", "touches")
+FOUND = ("parent", "partition", "when", "error", "spared", "ghost")
+
+
+def stacked(upper: Floats, lower: Floats) -> Floats:
+    """Rows under rows; columns that one does not have hold no numbers there.
+
+    >>> stacked(np.ones((1, 1)), np.zeros((1, 2))).tolist()
+    [[1.0, nan], [0.0, 0.0]]
+    """
+    found = np.full((len(upper) + len(lower), max(upper.shape[1], lower.shape[1])), np.nan)
+    found[: len(upper), : upper.shape[1]] = upper
+    found[len(upper) :, : lower.shape[1]] = lower
+    return found
+
+
+@dataclass(frozen=True)
+class Extra:
+    """Of lives, by rising number: ``birth`` (how many nodes had been made in their list, modulo 2**16) and ``values``
+    (float64[n, terms], of the terms that were logged)."""
+
+    life: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    birth: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    values: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+
+    def then(self, other: Extra) -> Extra:
+        """These and later ones; terms that were not logged before have no number."""
+        if not len(other.life) or not len(self.life):
+            return self if len(self.life) else other
+        life, birth = (np.concatenate(two) for two in ((self.life, other.life), (self.birth, other.birth)))
+        return Extra(life, birth, stacked(self.values, other.values))
+
+    def of(self, lives: Ints) -> Extra:
+        """Those of some lives, all of which are there."""
+        at = np.searchsorted(self.life, lives)
+        return Extra(lives, self.birth[at], self.values[at])
+
+
+@dataclass(frozen=True)
+class Log:
+    """``lives`` of a stretch of events, and ``extra`` of those that were made in it. Of units in which nothing is
+    dropped ("spared"), ``partition`` and ``when`` are the match points, and ``kept`` whether some run that would
+    have been there all the same found them."""
+
+    lives: Lives
+    extra: Extra
+    partition: Ints
+    when: Ints
+    kept: Bools
+
+
+def log_of(made: Ints, ended: Ints, found: Ints, values: Floats, *, step: int) -> Log:
+    """From the rows of the core, one after the other in flat arrays; ``step``: of the scaled error, to a level.
+
+    Raises :class:`ValueError` for rows that contradict themselves.
+    """
+    m, e, f = (rows.reshape(-1, len(names)) for rows, names in ((made, MADE), (ended, ENDED), (found, FOUND)))
+    columns = dict(zip(MADE, m.T, strict=True))
+    columns["error"] = columns["error"] // step
+    extra = Extra(columns["life"], columns.pop("birth"), values.reshape(len(m), -1) if len(m) else np.zeros((0, 0)))
+    for name in ("spared", "ghost"):
+        del columns[name]
+    runs = dict(zip(FOUND, f.T, strict=True))
+    logged = runs["parent"] >= -1
+    found_columns = {name: runs[name][logged] for name in ("parent", "partition", "when", "error")}
+    lives = Lives.of({**columns, "weight": np.ones(len(m))}, dict(zip(ENDED, e.T, strict=True)), found_columns)
+    points, inverse = np.unique(np.stack([runs["partition"], runs["when"]]), axis=1, return_inverse=True)
+    inverse = inverse.ravel()
+    spared, kept = np.zeros(points.shape[1], np.bool_), np.zeros(points.shape[1], np.bool_)
+    spared[inverse[runs["spared"] != 0]] = True
+    kept[inverse[runs["ghost"] == 0]] = True
+    return Log(lives, extra, points[0][spared], points[1][spared], kept[spared])

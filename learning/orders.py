@@ -1,0 +1,167 @@
+"""Orders: what the core is told to do with match nodes, as tables by match vector (docs/best_effort.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from acep.learning.setting import Setting
+from acep.learning.vectors import Grid
+
+__all__ = ["AGES", "BUCKETS", "HIGHEST", "STEPS", "Kind", "Orders", "Term", "Ties", "as_levels"]
+
+STEPS = 8  # levels to an octave
+HIGHEST = 254  # level of what may still be dropped
+AGES = 16  # bins of how many nodes were made in a list since: 0, 1, 2 to 3, 4 to 7, ...
+BUCKETS = 64  # of what is hashed
+
+Bytes = npt.NDArray[np.uint8]
+Floats = npt.NDArray[np.float64]
+
+
+class Kind(IntEnum):
+    """What number a term makes of a node's registers: one, the ratio or the difference of two, or a hash."""
+
+    HELD = 0
+    RATIO = 1
+    DIFFERENCE = 2
+    HASHED = 3
+    PARTITION = 4
+    TEXT = 5
+
+
+class Ties(IntEnum):
+    """Who stays of nodes that are worth the same: by start, or by chance."""
+
+    NEWEST = 0
+    OLDEST = 1
+    RANDOM = 2
+
+
+@dataclass(frozen=True)
+class Term:
+    """A number made of the registers in slots ``a`` and ``b`` when a node is made, with the bounds of its bins and what
+    each bin adds to the node's level; the last entry of ``worth`` is for nodes without that number. An empty
+    ``worth`` only has it logged."""
+
+    kind: Kind
+    a: int = 0
+    b: int = 0
+    floats: bool = False
+    bounds: Floats = field(default_factory=lambda: np.zeros(0))
+    worth: Floats = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def hashed(self) -> bool:
+        """Whether its bins are the ``BUCKETS`` of a hash."""
+        return self.kind >= Kind.HASHED
+
+    @property
+    def bins(self) -> int:
+        """How many bins there are, the one for no number not counted."""
+        return BUCKETS if self.hashed else len(self.bounds) + 1
+
+    def bin(self, numbers: Floats) -> npt.NDArray[np.int64]:
+        """The bins of numbers (NaN: none).
+
+        >>> Term(Kind.HELD, bounds=np.array([1.0, 5.0])).bin(np.array([0.0, 1.0, 7.0, np.nan])).tolist()
+        [0, 1, 2, 3]
+        """
+        known = ~np.isnan(numbers)
+        filled = np.where(known, numbers, 0.0)
+        places = filled.astype(np.int64) if self.hashed else np.searchsorted(self.bounds, filled, side="right")
+        return np.where(known, places, self.bins).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What the core does until it gets other orders.
+
+    A waiting node's level is that of its match vector (``level``, uint8 by vector of ``grid``; 0: it is worth
+    nothing), plus what its terms add, plus ``later[state, bin]`` by how many nodes were made in its list since, plus a
+    random part of ``noise`` levels. A level is ``STEPS`` times the binary logarithm of worth for cost. Of the nodes of
+    one partition and state, best first, number r stays if its level is at least the price and ``decay[state]`` times
+    r; the price follows the allowance. An event comes in if the level of its best class, ``admit[class, place]``, is at
+    least the price; its place is that in the window that began with the oldest node of its partition (an empty
+    array: all come in). ``clears``: a match point ends all nodes of its partition that began before it.
+    ``sample``: the share of starts whose lives are logged. ``spared``: the share of units, eight windows of one
+    partition, in which nothing is dropped, so that what would have been lost is seen.
+    """
+
+    grid: Grid
+    level: Bytes
+    decay: Floats
+    later: npt.NDArray[np.int8]
+    terms: tuple[tuple[Term, ...], ...] = ()
+    admit: Bytes = field(default_factory=lambda: np.zeros((0, 1), np.uint8))
+    ties: Ties = Ties.NEWEST
+    noise: int = 0
+    clears: bool = False
+    sample: float = 0.0
+    spared: float = 0.0
+
+    @staticmethod
+    def flat(setting: Setting, *, grid: Grid | None = None, level: int = HIGHEST // 2) -> Orders:
+        """Orders that prefer nothing: the same level for all nodes.
+
+        >>> setting = Setting(("", "a"), 1, 1, 9, False, ((), ()), (), (((0, 1),), ()), 1, True, "")
+        >>> set(Orders.flat(setting, level=7).level.tolist())
+        {7}
+        """
+        grid = grid or setting.grid(windows=1, waits=1)
+        return Orders(
+            grid,
+            np.full(grid.vectors, level, np.uint8),
+            np.zeros(setting.states),
+            np.zeros((setting.states, AGES), np.int8),
+        )
+
+    def watching(self, *, sample: float, spared: float) -> Orders:
+        """The same with other shares of what is logged and spared."""
+        return replace(self, sample=float(np.clip(sample, 0, 1)), spared=float(np.clip(spared, 0, 1)))
+
+    def for_core(self, setting: Setting) -> dict[str, Any]:
+        """As the native core takes them."""
+        return {
+            "errors": self.grid.errors,
+            "windows": self.grid.windows,
+            "waits": self.grid.waits,
+            "features": self.grid.features,
+            "error_step": self.grid.step,
+            "level": np.ascontiguousarray(self.level, np.uint8),
+            "later": np.ascontiguousarray(self.later, np.int8).ravel(),
+            "decay": np.ascontiguousarray(self.decay, np.float64),
+            "key_texts": sum(1 << k for k, text in enumerate(setting.key_texts[:32]) if text),
+            "terms": [
+                [
+                    (int(t.kind), t.a, t.b, t.floats, t.floats, t.bounds, np.ascontiguousarray(t.worth, np.float32))
+                    for t in state
+                ]
+                for state in self.terms
+            ],
+            "places": self.admit.shape[1],
+            "admit": np.ascontiguousarray(self.admit, np.uint8).ravel(),
+            "ties": int(self.ties),
+            "noise": self.noise,
+            "clears": self.clears,
+            "sample": round(self.sample * 2**32),
+            "spared": round(self.spared * 2**32),
+        }
+
+
+def as_levels(worth: Floats, *, top: int = 200) -> Bytes:
+    """Levels of what is worth ``worth`` for its cost, the best at ``top``; nothing is 0, very little is 1.
+
+    >>> as_levels(np.array([1.0, 0.5, 0.0, 1e-30])).tolist()
+    [200, 192, 0, 1]
+    """
+    best = float(worth.max(initial=0.0))
+    if best <= 0:
+        return np.full(worth.shape, 1, np.uint8)
+    with np.errstate(divide="ignore"):
+        levels = np.round(STEPS * np.log2(worth / best)) + top
+    return np.where(worth > 0, np.clip(levels, 1, HIGHEST), 0).astype(np.uint8)

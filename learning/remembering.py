@@ -1,0 +1,183 @@
+"""The policy ``history``: what became of nodes alike decides who stays (DESIGN of it in docs/best_effort.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from acep.errors import AcepError
+from acep.learning.lives import MERGED, Lives, settle
+from acep.learning.log import Extra, stacked
+from acep.learning.orders import AGES, Orders, Term, as_levels
+from acep.learning.policy import Epoch
+from acep.learning.setting import Setting
+from acep.learning.targets import Targets, walk
+from acep.learning.terms import candidates, fitted
+from acep.learning.vectors import Floats, Grid
+from acep.learning.worth import Lived, Sums, chances, later, lived, stays
+from acep.sketches.dense import DenseMemory
+from acep.sketches.memories import read_memory
+from acep.sketches.protocol import VectorMemory
+
+__all__ = ["Remembering"]
+
+LIVES = 4096  # to be logged in an epoch
+OPEN = 65_536  # lives that may still be open
+REMEMBERED = 16_384  # lives that terms are fitted to
+ENOUGH = 20.0  # successes without which nothing is believed
+EXPLORE = (0.3, 0.06)  # of the allowance, for units in which nothing is dropped: at first, and in the end
+FADES = 0.8  # of that, an epoch
+FIRST_SPARED = 1 / 16
+LEAST_SPARED, MOST_SPARED = 1e-4, 0.25
+LEAST_WORTH = 1e-9
+WINDOWS, WAITS = 8, 6  # bins of match vectors
+
+
+@dataclass
+class Remembering:
+    """Keeps what its history says leads to the most targets for its cost.
+
+    ``target``: ``"points"`` or ``"bundles"``. ``decay``: levels by which each further node of a partition and state is
+    worth less. ``terms``, ``ages``, ``costs``: whether registers, the number of later nodes, and what a node
+    costs are taken into account. ``forget``: what is left of old counts after an epoch. ``noise``: levels of chance.
+    """
+
+    target: str = "points"
+    decay: float = 8.0
+    terms: bool = True
+    ages: bool = True
+    costs: bool = True
+    forget: float = 0.9
+    noise: int = 8
+    name: str = "history"
+    setting: Setting = field(init=False)
+
+    def begin(self, setting: Setting, seed: int) -> Orders:  # noqa: ARG002 - chance is the core's
+        """Nothing is known yet: as many of the newest starts of each partition and state as can be afforded."""
+        self.setting = setting
+        self.grid: Grid = setting.grid(windows=WINDOWS, waits=WAITS)
+        self.logged = candidates(setting) if self.terms else ()
+        self.sums: VectorMemory = DenseMemory(columns=3, ring=1)
+        self.targets = Targets(gap=0 if self.target == "points" else setting.span)
+        self.open = Lives()
+        self.extra = Extra()
+        self.known = Lived.none()
+        self.values = np.zeros((0, 0))
+        self.epochs = 0
+        self.sample, self.spared = 1.0, FIRST_SPARED
+        return self._orders()
+
+    def learn(self, epoch: Epoch) -> Orders:
+        """Takes in what became of the nodes that were watched."""
+        self.epochs += 1
+        self._take_in(epoch)
+        self._watch(epoch)
+        return self._orders()
+
+    def _orders(self) -> Orders:
+        """A function of the state alone."""
+        sums = Sums(*self.sums.look(np.arange(self.grid.vectors)).T)
+        none = np.zeros((self.setting.states, AGES), np.int8)
+        if sums.won.sum() < ENOUGH or not len(self.known):
+            flat = Orders.flat(self.setting, grid=self.grid)
+            orders = replace(flat, decay=np.full(self.setting.states, 4.0), terms=self.logged)
+        else:
+            won, paid = chances(self.grid, sums)
+            worth = won / paid if self.costs else won
+            orders = Orders(
+                self.grid,
+                as_levels(np.maximum(worth, worth.max() * LEAST_WORTH)),
+                np.full(self.setting.states, self.decay),
+                later(self.grid, self.known, won, paid).astype(np.int8) if self.ages else none,
+                terms=self._fit(won, paid),
+                noise=self.noise,
+            )
+        return orders.watching(sample=self.sample, spared=self.spared)
+
+    def _take_in(self, epoch: Epoch) -> None:
+        log = epoch.log
+        self.targets, found = self.targets.numbered(log.lives.found)
+        settled = settle(self.open, replace(log.lives, found=found), OPEN)
+        self.open = settled.open
+        extra = self.extra.then(log.extra)
+        made = settled.lives.made
+        reached = walk(made, settled.lives.found)
+        shared = self.target == "points"
+        lives, rows = lived(made, settled.lives.ended, reached, extra.of(made.life).birth, shared=shared)
+        values = extra.of(made.life[rows]).values
+        self.extra = extra.of(self.open.made.life)
+        if not len(lives):
+            return
+        self.sums.scale(self.forget)
+        counted = stays(self.grid, lives)
+        seen = np.flatnonzero(counted.visits)
+        self.sums.add(seen, np.stack([counted.visits[seen], counted.won[seen], counted.paid[seen]], axis=1))
+        self.known = self.known.then(lives).last(REMEMBERED)
+        self.values = stacked(self.values, values)[-REMEMBERED:]
+
+    def _fit(self, won: Floats, paid: Floats) -> tuple[tuple[Term, ...], ...]:
+        if not self.logged:
+            return ()
+        lives = self.known
+        vector = self.grid.number(lives.state, lives.error, lives.start, lives.made, lives.made)
+        found = []
+        for state, terms in enumerate(self.logged):
+            own = np.flatnonzero(lives.state == state)
+            numbers = self.values[own, : len(terms)]
+            found.append(
+                fitted(terms, numbers, lives.gain[own], lives.touches[own], won[vector[own]], paid[vector[own]])
+            )
+        return tuple(found)
+
+    def _watch(self, epoch: Epoch) -> None:
+        """How much is logged, and how much is spared, in the next epoch."""
+        made = len(epoch.log.lives.made)
+        if epoch.allowance is None:
+            self.sample = self.sample * min(1.0, LIVES / max(made, 1))
+            self.spared = 0.0
+        elif epoch.price > 0:
+            # What is dropped is not known of the others: only of units that are spared is all known.
+            share = max(EXPLORE[1], EXPLORE[0] * FADES**self.epochs)
+            ended = epoch.log.lives.ended
+            paid = float(ended.touches[ended.how != MERGED].sum()) / max(epoch.events, 1)
+            exact = max(paid / max(self.spared, LEAST_SPARED), epoch.allowance)
+            self.sample = 0.0
+            self.spared = float(np.clip(share * epoch.allowance / exact, LEAST_SPARED, MOST_SPARED))
+
+    def state(self) -> Mapping[str, Any]:
+        """All that it has learned, as arrays and numbers."""
+        return {
+            "sums": np.frombuffer(self.sums.to_bytes(), np.uint8),
+            "targets": self.targets.to_arrays(),
+            "open": self.open.to_arrays(),
+            "extra": {"life": self.extra.life, "birth": self.extra.birth, "values": self.extra.values},
+            "known": self.known.to_arrays(),
+            "values": self.values,
+            "epochs": self.epochs,
+            "sample": self.sample,
+            "spared": self.spared,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> Orders:
+        """Goes on as the policy would whose state this is."""
+        try:
+            sums = read_memory(state["sums"].tobytes())
+            extra = Extra(*(np.asarray(state["extra"][name]) for name in ("life", "birth", "values")))
+            known, values = Lived.from_arrays(state["known"]), np.asarray(state["values"], np.float64)
+            targets = self.targets.with_arrays(state["targets"])
+            open_ = Lives.from_arrays(state["open"])
+            epochs, sample, spared = int(state["epochs"]), float(state["sample"]), float(state["spared"])
+        except (AcepError, KeyError, TypeError, AttributeError, ValueError) as error:
+            raise ValueError(f"no state of this policy: {error}") from None
+        fits = values.ndim == 2 and len(values) == len(known) and np.isin(open_.made.life, extra.life).all()
+        if not (fits and sums.columns == 3 and 0 <= sample <= 1 and 0 <= spared <= 1 and epochs >= 0):
+            raise ValueError("no state of this policy")
+        if len(known) and not (known.state.min() >= 0 and known.state.max() < self.setting.states):
+            raise ValueError("a state of another query")
+        self.sums, self.targets, self.open, self.extra = sums, targets, open_, extra
+        self.known, self.values = known, values
+        self.epochs, self.sample, self.spared = epochs, sample, spared
+        return self._orders()

@@ -1,0 +1,91 @@
+"""What the registers of a node tell of its worth, beside its match vector: which numbers are made of them, and how each
+bin of such a number changes the chance of success and the cost, as factors fitted to lives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from acep.learning.orders import STEPS, Kind, Term
+from acep.learning.setting import Setting
+from acep.learning.vectors import Bools, Floats, Ints
+
+__all__ = ["candidates", "fitted"]
+
+BINS = 8
+ROUNDS = 4
+DOUBT = 2.5  # successes, or the cost of as many lives, that speak for no difference
+LEAST = 50  # lives of a state from which something is learned
+MOST_TERMS = 12
+WITHIN_SUCCESS = (0.1, 0.25, 0.5, 0.75, 0.9)
+
+
+def candidates(setting: Setting) -> tuple[tuple[Term, ...], ...]:
+    """By state, the terms that are logged: each number, the ratio or difference of any two of one column, texts by
+    their hash, and the partition."""
+    return tuple(_of_state(setting, state) for state in range(setting.states))
+
+
+def _of_state(setting: Setting, state: int) -> tuple[Term, ...]:
+    if state == 0:
+        return ()
+    found = [Term(Kind.PARTITION)] if setting.keyed else []
+    numbers = [r for r in setting.registers[state] if r.kind != "text"]
+    found += [Term(Kind.TEXT, r.slot) for r in setting.registers[state] if r.kind == "text"]
+    found += [Term(Kind.HELD, r.slot, floats=r.kind == "float") for r in numbers]
+    for i, one in enumerate(numbers):
+        for other in numbers[:i]:
+            if one.column and one.column == other.column and one.kind == other.kind:
+                kind = Kind.RATIO if one.kind == "float" else Kind.DIFFERENCE
+                found.append(Term(kind, one.slot, other.slot, floats=one.kind == "float"))
+    return tuple(found[:MOST_TERMS])
+
+
+def fitted(
+    terms: Sequence[Term], numbers: Floats, gain: Floats, cost: Floats, expected: Floats, paid: Floats
+) -> tuple[Term, ...]:
+    """Terms of one state with their bins and what each is worth.
+
+    ``numbers``: float64[n, terms] of n lives; ``gain`` what came of each, ``cost`` its touches; ``expected`` and
+    ``paid`` what their vectors tell of these. Factors for the bins of all terms together are found by turns: each
+    makes the sums by bin those that were observed, ``DOUBT`` of them apart.
+    """
+    n = len(gain)
+    succeeded = gain > 0
+    if n < LEAST or not succeeded.any():
+        return tuple(replace(t, bounds=np.zeros(0), worth=np.zeros(0)) for t in terms)
+    binned = [_bounded(t, numbers[:, k], succeeded) for k, t in enumerate(terms)]
+    places = [t.bin(numbers[:, k]) for k, t in enumerate(binned)]
+    sizes = [t.bins + 1 for t in binned]
+    gains = _factors(places, sizes, gain, expected, DOUBT * float(gain[succeeded].mean()))
+    costs = _factors(places, sizes, cost, paid, DOUBT * max(float(cost.mean()), 0.1))
+    return tuple(replace(t, worth=STEPS * (g - c)) for t, g, c in zip(binned, gains, costs, strict=True))
+
+
+def _bounded(term: Term, numbers: Floats, succeeded: Bools) -> Term:
+    if term.hashed:
+        return term
+    known = np.isfinite(numbers)
+    if not known.any():
+        return replace(term, bounds=np.zeros(0))
+    bounds = np.quantile(numbers[known], np.arange(1, BINS) / BINS)
+    if np.count_nonzero(known & succeeded) >= BINS:
+        bounds = np.append(bounds, np.quantile(numbers[known & succeeded], WITHIN_SUCCESS))
+    return replace(term, bounds=np.unique(bounds))
+
+
+def _factors(
+    places: Sequence[Ints], sizes: Sequence[int], seen: Floats, expected: Floats, doubt: float
+) -> list[Floats]:
+    """Binary logarithms of the factors by bin of each term, with which ``expected`` has the sums of ``seen``."""
+    expected = expected * (seen.sum() / max(float(expected.sum()), 1e-300))
+    found = [np.zeros(size) for size in sizes]
+    for _ in range(ROUNDS):
+        for k, (place, size) in enumerate(zip(places, sizes, strict=True)):
+            observed = np.bincount(place, seen, size) + doubt
+            step = np.log2(observed / (np.bincount(place, expected, size) + doubt))
+            found[k] += step
+            expected = expected * np.exp2(step)[place]
+    return found

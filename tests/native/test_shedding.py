@@ -1,0 +1,129 @@
+"""Best effort in the native core, on random cases: no match is invented, no allowance is exceeded, batches and restarts
+make no difference, and an ample allowance changes nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+
+from acep.engine.batch import Batch
+from acep.engine.best_effort import BestEffort
+from acep.engine.tables import batch_of
+from acep.learning.baselines import RULES, Rule
+from acep.learning.policy import Policy
+from acep.learning.remembering import Remembering
+from acep.pattern.tree import Output
+from acep.plan.compile import Plan
+from acep.plan.dominance import reason_against
+from acep.plan.necessary import necessary
+from acep.plan.tables import NotNativeError
+from tests.native.merged_cases import planned
+from tests.native.test_every_engine import in_order
+from tests.random_cases import Case
+
+pytest.importorskip("acep.engine._native")
+
+from acep.engine.native_session import NativeSession
+
+CHUNKS = 10
+SEEDS = 2_000
+EPOCH = 5  # events: the first one
+POLICIES: tuple[Callable[[], Policy], ...] = (*(lambda name=name: Rule(name) for name in RULES), Remembering)
+LEAST = {"nodes": 1_000, "dominance": 300, "windows+nodes": 60}
+
+
+class Run:
+    """A plan on one engine under an allowance, batch by batch."""
+
+    def __init__(self, plan: Plan, engine: str, maker: Callable[[], Policy], rate: float | None) -> None:
+        self.plan, self.engine, self.maker, self.rate = plan, engine, maker, rate
+        self.effort = BestEffort(maker(), 0, rate, length=EPOCH)
+        self.session = NativeSession([plan], [engine], {0: self.effort})
+        self.found: Counter[Any] = Counter()
+        self.errors: dict[Any, Any] = {}
+
+    def push(self, batch: Batch) -> None:
+        self.session.push(batch)
+        self._take()
+
+    def finish(self) -> None:
+        self.session.finish()
+        self._take()
+
+    def restart(self) -> None:
+        data = self.session.dump()
+        self.effort = BestEffort(self.maker(), 0, self.rate, length=EPOCH)
+        self.session = NativeSession([self.plan], [self.engine], {0: self.effort})
+        self.session.load(data)
+
+    def spent(self) -> int:
+        return int(self.session._session.shedding_counts(0)["spent"])
+
+    def _take(self) -> None:
+        if self.engine.endswith("dominance"):
+            counted = self.session.take_points(0)
+            for row in range(len(counted.first)):
+                self._note((tuple(c.to_list()[row] for c in counted.keys), int(counted.first[row])), counted.error[row])
+            return
+        for one in self.session.take(0):
+            self._note((one.key, one.trail), one.error)
+
+    def _note(self, found: Any, error: Any) -> None:
+        self.found[found] += 1
+        self.errors[found] = min(self.errors.get(found, error), error)
+
+
+def engines_of(plan: Plan) -> list[str]:
+    names = ["nodes", "dominance"] if reason_against(plan) is None else ["nodes"]
+    return [*names, *(f"windows+{name}" for name in names)] if necessary(plan) is not None else names
+
+
+def whole(case: Case, plan: Plan) -> Batch:
+    return batch_of(case.table(), plan.schema, plan.columns, base=0)
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_what_is_found_under_a_budget_is_found_without_one(chunk: int, cases: Callable[[int], int]) -> None:
+    ran: Counter[str] = Counter()
+    lost = 0
+    for seed in range(chunk * cases(SEEDS) // CHUNKS, (chunk + 1) * cases(SEEDS) // CHUNKS):
+        case = in_order(seed)
+        if case is None or case.query().output is not Output.ALL:
+            continue
+        plan = planned(case.query(), case.table(), **case.stream)
+        batch = whole(case, plan)
+        random = Random(seed)
+        for engine in engines_of(plan):
+            maker = random.choice(POLICIES)
+            rate = random.choice((0.3, 1.0, 2.0, 5.0))
+            try:
+                exact = Run(plan, engine, maker, None)
+            except NotNativeError:
+                continue
+            run = Run(plan, engine, maker, rate)
+            cut = Run(plan, engine, maker, rate)
+            ample = Run(plan, engine, maker, 1e9)
+            for one in (exact, ample, run):
+                one.push(batch)
+                one.finish()
+            events = 0
+            for part in batch.parts(random.choice((1, 3, 7))):
+                cut.push(part)
+                events += len(part)
+                assert cut.spent() <= rate * events, (seed, engine)
+                if random.random() < 0.2:
+                    cut.restart()
+            cut.finish()
+            assert set(run.found) <= set(exact.found), (seed, engine)
+            assert all(run.errors[one] >= exact.errors[one] for one in run.found), (seed, engine)
+            assert (ample.found, ample.errors) == (exact.found, exact.errors), (seed, engine)
+            assert cut.found == run.found, (seed, engine)
+            ran[engine] += 1
+            lost += run.found != exact.found
+    assert lost > 0
+    for engine, least in LEAST.items():
+        assert ran[engine] >= least / CHUNKS * cases(SEEDS) / SEEDS * 0.7, ran
