@@ -55,7 +55,7 @@ export ACEP_CASES
 .DEFAULT_GOAL := help
 
 .PHONY: FORCE help venv native test sanitize lint types format demo test-lower-bounds test-wheel wheel bench bench-more \
-	bench-peers profile clean
+	bench-peers recall profile clean
 
 FORCE:
 
@@ -163,6 +163,11 @@ bench: native  ## measure all workloads; the results go to docs/results/
 bench-more: native  ## what match windows gain, memory over 50 million events
 	$(BIN)/python -m experiments.gain
 	$(BIN)/python -m experiments.memory
+
+recall: native  ## measure what best effort finds with how much work; needs ACEP_DATA
+	$(BIN)/python -m experiments.overload.recall $(RECALL_ARGS)
+
+RECALL_ARGS ?= --seeds 3
 
 profile: $(PROFILED)/objects/.built  ## measure where the time goes, inside the core as well where perf is there
 	$(PROFILED)/bin/python -m experiments.profile $(PROFILE_ARGS)

@@ -1,0 +1,262 @@
+"""Recall against work and time: ``python -m experiments.overload.recall [NAME ...] [--policies P ...] [--seeds N]``.
+
+Each policy runs on the test half of each workload, with an allowance of so many hundredths of the exact touches.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from acep.budget.policies import POLICIES
+from acep.learning.policy import Policy
+from experiments.charts import Panel, chart
+from experiments.overload.figure import Figure, written
+from experiments.overload.paired import area, gain
+from experiments.overload.trial import Exact, Stream, Timed, Warm, exact, run, stream, trained
+from experiments.overload.workload import Overload
+from experiments.overload.workloads import chosen
+from experiments.results import RESULTS, table
+
+__all__ = ["SHARES", "Row", "body", "main", "measured", "tried"]
+
+Curve = dict[float, float]
+"""Recall by share of the work."""
+SHARES = (1.0, 0.5, 0.25, 0.1, 0.05, 0.02)
+HELD = 0.1
+"""The share of the work at which policies are compared."""
+REPEATS = 2
+WORDS = """Written by `python -m experiments.overload.recall`; [the policies](../best_effort.md). Each policy runs on
+the second half of each stream, with what it learned from an exact run over the first half; rules never learn. The
+allowance is a share of the touches that the cheapest exact engine makes on the test half for the same question:
+*points* (and bundles) by the engine behind dominance where that makes fewer, *matches* by the one that makes them.
+*work*: touches that were made, deciding included, in shares of the exact run's. *wall*: processor time, learning and
+deciding included, in shares of the exact run's in the same process; the best of several runs. *area*: the mean recall
+from 2 to 50 % of the work, with work drawn logarithmically. Seed 0 is the whole stream; each other seed leaves out a
+fifth of the partitions. Intervals: a paired bootstrap over workloads and seeds of the difference to the best other
+policy of each draw."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a policy found with a share of the work. ``question``: points, which tells bundles too, or matches."""
+
+    workload: str
+    seed: int
+    question: str
+    engine: str
+    policy: str
+    share: float
+    work: float
+    wall: float
+    learning: float
+    points: float
+    bundles: float
+    matches: float
+    cpu: float
+    exact_touches: int
+    exact_cpu: float
+    all_points: int
+    all_bundles: int
+    all_matches: int
+
+
+def tried(
+    held: Stream, truth: Exact, maker: Callable[[], Policy], share: float, *, seed: int = 0, repeats: int = REPEATS
+) -> dict[str, Any]:
+    """A policy under an allowance of a share of the exact touches: the figures of a :class:`Row` that it makes."""
+    runs = []
+    for _ in range(repeats):
+        effort = Timed(maker(), seed, truth.rate(share, held.events))
+        runs.append(run(held, truth.engine, effort))
+    best = min(runs, key=lambda one: one.cpu)
+    points, bundles, matches = truth.recall(best)
+    return {
+        "share": share,
+        "work": best.touches / max(truth.run.touches, 1),
+        "wall": best.cpu / truth.run.cpu,
+        "learning": best.learning / best.cpu,
+        "points": points,
+        "bundles": bundles,
+        "matches": matches,
+        "cpu": best.cpu,
+        "exact_touches": truth.run.touches,
+        "exact_cpu": truth.run.cpu,
+        "all_points": len(truth.run.points),
+        "all_bundles": truth.bundles,
+        "all_matches": truth.run.matches,
+    }
+
+
+def warmed(held: Stream, engine: str, maker: Callable[[], Policy], seed: int = 0) -> Callable[[], Policy]:
+    """What makes a policy that has learned from the training half."""
+    learned = trained(held, engine, maker, seed)
+    return maker if learned is None else (lambda: Warm(maker(), learned))
+
+
+def measured(
+    workload: Overload,
+    policies: Mapping[str, Callable[[], Policy]],
+    seed: int = 0,
+    shares: Sequence[float] = SHARES,
+    repeats: int = REPEATS,
+) -> Iterable[Row]:
+    """All rows of a workload and seed."""
+    held = stream(workload, seed)
+    truths = {question: exact(held, question) for question in ("points", "matches")}
+    engines = {truth.engine: warm for warm, truth in truths.items()}
+    for name, maker in policies.items():
+        makers = {engine: warmed(held, engine, maker, seed) for engine in engines}
+        for question, truth in truths.items():
+            for share in shares:
+                own = tried(held, truth, makers[truth.engine], share, seed=seed, repeats=1 if share == 1 else repeats)
+                yield Row(workload.name, seed, question, truth.engine, name, **own)
+
+
+MEASURES = {"points": "points", "bundles": "points", "matches": "matches"}
+"""What is found, and the question that asks for it."""
+
+
+def figures(rows: Sequence[Row], what: str, of: Callable[[Curve], float]) -> dict[str, dict[str, list[float]]]:
+    """By policy and workload, one number a seed, made of its recalls by share."""
+    found: dict[str, dict[str, dict[int, Curve]]] = {}
+    for row in rows:
+        if row.question == MEASURES[what]:
+            own = found.setdefault(row.policy, {}).setdefault(row.workload, {}).setdefault(row.seed, {})
+            own[row.share] = float(getattr(row, what))
+    return {p: {w: [of(curve) for curve in seeds.values()] for w, seeds in by.items()} for p, by in found.items()}
+
+
+def body(rows: Sequence[Row]) -> str:
+    """The tables of the page."""
+    parts = [_means(rows), _gains(rows)]
+    parts += [_by_workload(rows, what) for what in MEASURES]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _means(rows: Sequence[Row]) -> str:
+    shares = sorted({row.share for row in rows}, reverse=True)
+    out = []
+    for what, question in (*MEASURES.items(), ("wall", "points"), ("work", "points")):
+        lines = []
+        for policy in dict.fromkeys(row.policy for row in rows):
+            own = [row for row in rows if row.policy == policy and row.question == question]
+            cells = [_mean(getattr(row, what) for row in own if row.share == share) for share in shares]
+            lines.append((policy, *(f"{cell:.3f}" for cell in cells)))
+        named = f"Recall of {what}" if what in MEASURES else f"Share of the exact {what}"
+        out.append(f"## {named}: mean over workloads\n\n" + table(("", *(f"{share:.0%}" for share in shares)), lines))
+    return "\n\n".join(out)
+
+
+def _gains(rows: Sequence[Row]) -> str:
+    policies = dict.fromkeys(row.policy for row in rows)
+    if "history" not in policies or len(policies) < 2:
+        return ""
+    curve = sorted({row.share for row in rows if 0.02 <= row.share <= 0.5})
+    measures: dict[str, Callable[[Curve], float]] = {}
+    if HELD in curve:
+        measures[f"at {HELD:.0%}"] = lambda found: found[HELD]
+    if len(curve) > 1:
+        measures["area"] = lambda found: area([(share, found[share]) for share in curve])
+    lines = []
+    for what in ("points", "bundles"):
+        for name, of in measures.items():
+            told = gain(figures(rows, what, of), "history")
+            cells = (f"{told.mean:.3f}", told.best, f"{told.other:.3f}", f"{told.mean - told.other:+.3f}")
+            between = [f"{low:+.3f} to {high:+.3f}" for low, high in (told.interval90, told.interval95)]
+            lines.append((f"{what}, {name}", *cells, *between, f"{told.worst:+.3f}", told.where))
+    head = ("", "history", "best other", "has", "difference", "90 %", "95 %", "worst workload", "which")
+    words = "*worst workload*: the difference to whichever other policy is best there."
+    return f"## History against the best of the others\n\n{words}\n\n{table(head, lines)}" if lines else ""
+
+
+def _by_workload(rows: Sequence[Row], what: str) -> str:
+    found = figures(rows, what, lambda curve: curve.get(HELD, math.nan))
+    policies = list(found)
+    exacts = {row.workload: row for row in rows if row.question == MEASURES[what] and row.seed == 0}
+    walls = {
+        row.workload: row.wall
+        for row in rows
+        if row.question == MEASURES[what] and row.share == HELD and row.policy == policies[-1] and row.seed == 0
+    }
+    lines = []
+    for name, row in exacts.items():
+        means = {policy: _mean(found[policy][name]) for policy in policies}
+        others = [mean for policy, mean in means.items() if policy != "history"]
+        cells = [row.engine, f"{getattr(row, f'all_{what}'):,}", *(f"{mean:.3f}" for mean in means.values())]
+        cells.append(f"{means['history'] - max(others):+.3f}" if "history" in means and others else "")
+        lines.append((name, *cells, f"{walls[name]:.1%}" if name in walls else ""))
+    head = ("", "engine", what, *policies, "history to best other", f"wall, {policies[-1]}")
+    return f"## {what.capitalize()} at {HELD:.0%} of the work\n\n{table(head, lines)}"
+
+
+def picture(rows: Sequence[Row]) -> str:
+    """Mean recall against work, and against time."""
+    panels = []
+    for what, question in MEASURES.items():
+        for by in ("share", "wall"):
+            series: dict[str, list[tuple[float, float]]] = {}
+            for policy in dict.fromkeys(row.policy for row in rows):
+                own = [row for row in rows if row.policy == policy and row.question == question]
+                series[policy] = [
+                    (
+                        _mean(getattr(row, by) for row in own if row.share == share),
+                        _mean(getattr(row, what) for row in own if row.share == share),
+                    )
+                    for share in sorted({row.share for row in own})
+                ]
+            words = "share of the exact touches" if by == "share" else "share of the exact run's time"
+            panels.append(Panel(f"{what}: mean recall", series, words, log=True))
+    return chart([*panels[::2], *panels[1::2]], columns=3)
+
+
+def _mean(values: Iterable[float]) -> float:
+    held = list(values)
+    return sum(held) / len(held) if held else math.nan
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print, and write where asked; all workloads but the controls go to ``docs/results/``."""
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments.overload.recall", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="workloads, * and ? as in file names")
+    parser.add_argument("--policies", nargs="+", choices=list(POLICIES), default=[*POLICIES][1:] + [*POLICIES][:1])
+    parser.add_argument("--seeds", type=int, default=1, help="the whole stream, and so many less one samples of it (1)")
+    parser.add_argument("--shares", nargs="+", type=float, default=list(SHARES), help="shares of the exact touches")
+    parser.add_argument("--repeats", type=int, default=REPEATS, help=f"runs of which the fastest counts ({REPEATS})")
+    parser.add_argument("--output", type=Path, help="folder for the results")
+    given = parser.parse_args(arguments)
+    try:
+        workloads = [one for one in chosen(given.names) if given.names or not one.control]
+    except ValueError as error:
+        parser.error(str(error))
+    policies = {name: POLICIES[name] for name in given.policies}
+    rows: list[Row] = []
+    folder = given.output or (None if given.names else RESULTS)
+    for workload in workloads:
+        for seed in range(given.seeds):
+            for row in measured(workload, policies, seed, given.shares, given.repeats):
+                rows.append(row)
+                if row.share == HELD:
+                    print(_line(row), flush=True)
+        if folder:  # again after each workload: what was measured outlives a run that is stopped
+            told = Figure("recall", "Recall of the best-effort policies", WORDS, rows, body(rows), picture(rows))
+            written(folder, told)
+    print(_means(rows), _gains(rows), sep="\n\n")
+    return 0
+
+
+def _line(row: Row) -> str:
+    found = " ".join(f"{getattr(row, what):.3f}" for what in MEASURES)
+    spent = f"work {row.work:.3f} wall {row.wall:.3f}"
+    return f"{row.workload:22s}{row.seed} {row.question:8s}{row.policy:18s}{found}  {spent}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,291 @@
+"""One run over a stream, exact or by a policy under an allowance of touches: what it found, and what it cost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acep.engine.batch import Batch, Column
+from acep.engine.best_effort import BestEffort
+from acep.engine.found_columns import FoundColumns
+from acep.engine.native_session import NativeSession
+from acep.engine.tables import batch_of
+from acep.learning.baselines import RULES
+from acep.learning.lives import Lives
+from acep.learning.policy import Policy
+from acep.plan.choice import choose
+from acep.plan.compile import Plan
+from experiments.overload.workload import Overload
+
+__all__ = [
+    "BATCH",
+    "Exact",
+    "Partitions",
+    "Run",
+    "Stream",
+    "Timed",
+    "Warm",
+    "batches",
+    "exact",
+    "run",
+    "stream",
+    "trained",
+]
+
+if TYPE_CHECKING:
+    from acep.engine._native import Session
+
+Ints = npt.NDArray[np.int64]
+Maker = Callable[[], Policy]
+
+BATCH = 5_000
+PARTS = 5
+"""A replicate leaves out one of so many parts of the partitions."""
+
+
+@dataclass
+class Partitions:
+    """Numbers for partition keys, the same in all runs that share this."""
+
+    known: dict[Any, int] = field(default_factory=dict)
+
+    def of(self, keys: Sequence[Column], rows: int) -> Ints:
+        """(rows,) the number of the partition of each row.
+
+        >>> from acep.plan.schema import Kind
+        >>> one = Column(Kind.STRING, np.array([1, 0, 1]), None, ["a", "b"])
+        >>> partitions = Partitions()
+        >>> partitions.of([one], 3).tolist(), partitions.of([one.at(slice(1, 2))], 1).tolist()
+        ([1, 0, 1], [0])
+        """
+        if not keys or not rows:
+            return np.zeros(rows, np.int64)
+        words = np.stack([_words(key.values) for key in keys])
+        distinct, first, places = np.unique(words, axis=1, return_index=True, return_inverse=True)
+        texts = zip(*(key.at(first).to_list() for key in keys), strict=True)
+        numbers = np.array([self.known.setdefault(text, len(self.known)) for text in texts], np.int64)
+        assert distinct.shape[1] == len(numbers)
+        return numbers[places.ravel()]
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The halves of a workload's stream, in batches, and the engine that makes its matches."""
+
+    plan: Plan
+    engine: str
+    train: Sequence[Batch]
+    test: Sequence[Batch]
+    partitions: Partitions = field(default_factory=Partitions)
+
+    @property
+    def events(self) -> int:
+        """Of the test half."""
+        return sum(map(len, self.test))
+
+
+@dataclass(frozen=True)
+class Run:
+    """``points``: (n, 3) partition, time and bundle of the distinct match points; ``touches``: deciding included;
+    ``cpu``: seconds of the processor, of which ``learning`` to learn and to make orders."""
+
+    points: Ints
+    matches: int
+    touches: int
+    nodes: int
+    cpu: float
+    learning: float = 0.0
+    dropped: int = 0
+
+    def faster(self, other: Run) -> Run:
+        """Of two runs over the same, the one that took less time."""
+        return self if self.cpu <= other.cpu else other
+
+
+@dataclass(frozen=True)
+class Exact:
+    """What a question costs exactly: the engine that answers it with the fewest touches, and its run."""
+
+    engine: str
+    run: Run
+
+    def recall(self, found: Run) -> tuple[float, float, float]:
+        """The shares of match points, of bundles, and of matches that another run found; a bundle is found with any of
+        its points."""
+        every = {(int(p), int(t)): int(b) for p, t, b in self.run.points}
+        here = [(int(p), int(t)) for p, t, _ in found.points]
+        bundles = {(p, b) for (p, _), b in every.items()}
+        reached = {(p, every[p, t]) for p, t in here}
+        return (
+            _share(len(here), len(every)),
+            _share(len(reached), len(bundles)),
+            _share(found.matches, self.run.matches),
+        )
+
+    @property
+    def bundles(self) -> int:
+        """How many bundles there are."""
+        return len({(int(p), int(b)) for p, _, b in self.run.points})
+
+    def rate(self, share: float, events: int) -> float:
+        """An allowance in touches an event: a share of what the exact run makes."""
+        return max(share * self.run.touches / max(events, 1), 1e-9)
+
+
+def stream(workload: Overload, replicate: int = 0) -> Stream:
+    """A workload's stream; all of it, or, as another sample, what is left without a part of its partitions."""
+    train, test = (batches(workload.plan, _without(half, workload, replicate)) for half in workload.halves())
+    return Stream(workload.plan, workload.choice.engine, train, test)
+
+
+def _without(events: pa.Table, workload: Overload, replicate: int) -> pa.Table:
+    if replicate == 0:
+        return events
+    keys = [*workload.plan.keys, "symbol"]  # a query without a key ties symbols together
+    column = events[keys[0]].combine_chunks()
+    held = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    held = held.unify_dictionaries() if isinstance(held, pa.ChunkedArray) else held
+    out = [crc32(str(text).encode()) % PARTS == replicate % PARTS for text in held.dictionary.to_pylist()]
+    left = np.append(~np.array(out, np.bool_), True)[held.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+    return events.filter(pc.equal(pa.array(left), True))
+
+
+def batches(plan: Plan, events: pa.Table, size: int = BATCH) -> list[Batch]:
+    """A table as an engine takes it, so that making batches is not measured."""
+    starts = range(0, events.num_rows, size)
+    return [batch_of(events.slice(first, size), plan.schema, plan.columns, base=first) for first in starts]
+
+
+def run(held: Stream, engine: str, effort: BestEffort | None = None) -> Run:
+    """One run over the test half; ``effort``: the policy and its allowance, none for an exact run."""
+    return _run(_session(held.plan, engine, effort), held, effort)
+
+
+def _session(plan: Plan, engine: str, effort: BestEffort | None) -> NativeSession:
+    return NativeSession([plan], [engine], {} if effort is None else {0: effort})
+
+
+def _run(session: NativeSession, held: Stream, effort: BestEffort | None) -> Run:
+    rows: list[Ints] = [np.zeros((0, 3), np.int64)]
+    matches, cpu = 0, 0.0
+    for part in [*held.test, None]:
+        start = time.process_time()
+        if part is None:
+            session.finish()
+        else:
+            session.push(part)
+        found = session.take(0)
+        cpu += time.process_time() - start
+        matches += len(found)
+        if len(found):
+            rows.append(_points(found, held.partitions))
+    points = np.unique(np.concatenate(rows), axis=0)
+    _, first = np.unique(points[:, :2], axis=0, return_index=True)
+    counts = session.counts(0)
+    if effort is None:
+        return Run(points[first], matches, counts.touches, counts.nodes, cpu)
+    told = session._session.shedding_counts(0)
+    dropped = int(told["dropped"]) + int(told["refused"])
+    return Run(points[first], matches, int(told["spent"]), counts.nodes, cpu, effort.seconds, dropped)
+
+
+def _points(found: FoundColumns, partitions: Partitions) -> Ints:
+    """Partition, time and bundle of each match; of neighbours that agree in them only one."""
+    columns = [*(_words(key.values) for key in found.keys), found.end, found.bundle]
+    new = np.append(True, np.zeros(len(found) - 1, np.bool_))
+    for column in columns:
+        new[1:] |= column[1:] != column[:-1]
+    at = np.flatnonzero(new)
+    own = partitions.of([key.at(at) for key in found.keys], len(at))
+    return np.stack([own, found.end[at], found.bundle[at]], axis=1)
+
+
+def exact(held: Stream, question: str, repeats: int = 3) -> Exact:
+    """What a question (``"points"``, which tells bundles too, or ``"matches"``) costs exactly on the test half: by the
+    engine that makes matches or, for points, by the one behind dominance where that makes fewer touches."""
+    engines = [held.engine]
+    if question == "points" and (other := choose(held.plan, "points").engine).endswith("dominance"):
+        engines.append(other)
+    tried = [Exact(engine, run(held, engine)) for engine in engines]
+    best = min(tried, key=lambda one: one.run.touches)
+    for _ in range(repeats - 1):
+        best = Exact(best.engine, best.run.faster(run(held, best.engine)))
+    return best
+
+
+def trained(held: Stream, engine: str, maker: Maker, seed: int = 0) -> Mapping[str, Any] | None:
+    """What a policy has learned when it has seen the training half exactly; ``None`` of one that never learns."""
+    policy = maker()
+    if policy.name in RULES:
+        return None
+    effort = BestEffort(policy, seed, None)
+    session = _session(held.plan, engine, effort)
+    for part in held.train:
+        session.push(part)
+        session.take(0)
+    session.finish()
+    effort.learn(session._session, sum(map(len, held.train)))
+    return begun(policy.state())
+
+
+def begun(state: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A state for another stream: what was still open when this one ended is left out."""
+    if "open" not in state:
+        return state
+    none = np.zeros(0, np.int64)
+    return {**state, "open": Lives().to_arrays(), "extra": {"life": none, "birth": none, "values": np.zeros((0, 0))}}
+
+
+@dataclass
+class Timed(BestEffort):
+    """Told how much of the processor learning and making orders took: other processes make no difference."""
+
+    def learn(self, core: Session, events: int) -> None:
+        """As it does."""
+        before, start = self.seconds, time.process_time()
+        super().learn(core, events)
+        self.seconds = before + time.process_time() - start
+
+
+@dataclass
+class Warm:
+    """A policy that goes on from what it learned before."""
+
+    policy: Policy
+    learned: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        self.name = self.policy.name
+
+    def begin(self, setting: Any, seed: int) -> Any:
+        """The orders that were in force."""
+        self.policy.begin(setting, seed)
+        return self.policy.restore(self.learned)
+
+    def learn(self, epoch: Any) -> Any:
+        """As the policy does."""
+        return self.policy.learn(epoch)
+
+    def state(self) -> Mapping[str, Any]:
+        """As the policy does."""
+        return self.policy.state()
+
+    def restore(self, state: Mapping[str, Any]) -> Any:
+        """As the policy does."""
+        return self.policy.restore(state)
+
+
+def _words(values: npt.NDArray[Any]) -> Ints:
+    return values.view(np.int64) if values.dtype == np.float64 else values.astype(np.int64)
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else 1.0
