@@ -17,6 +17,7 @@ __version__ = "0.1.0.dev0"
 if TYPE_CHECKING:
     from acep.budget import Budget
     from acep.engine.api import Matcher, match
+    from acep.engine.learn import learn
     from acep.engine.matches import Bundle, Match, Matches, Report
     from acep.errors import AcepError, DataError, EngineError, QueryError, SnapshotError
     from acep.pattern.letters import regex
@@ -37,6 +38,7 @@ __all__ = [
     "Report",
     "SnapshotError",
     "__version__",
+    "learn",
     "match",
     "parse",
     "regex",
@@ -56,6 +58,7 @@ _WHERE = {
     "QueryError": "acep.errors",
     "Report": "acep.engine.matches",
     "SnapshotError": "acep.errors",
+    "learn": "acep.engine.learn",
     "match": "acep.engine.api",
     "parse": "acep.pattern.sase",
     "regex": "acep.pattern.letters",

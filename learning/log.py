@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -43,6 +45,21 @@ class Extra:
             return self if len(self.life) else other
         life, birth = (np.concatenate(two) for two in ((self.life, other.life), (self.birth, other.birth)))
         return Extra(life, birth, stacked(self.values, other.values))
+
+    def to_arrays(self) -> dict[str, Any]:
+        """The columns by name."""
+        return {"life": self.life, "birth": self.birth, "values": self.values}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Any]) -> Extra:
+        """What :meth:`to_arrays` gave. Raises :class:`ValueError` or :class:`KeyError` for what is none."""
+        life, birth = np.asarray(arrays["life"], np.int64), np.asarray(arrays["birth"], np.int64)
+        values = np.asarray(arrays["values"], np.float64)
+        if life.ndim != 1 or birth.shape != life.shape or values.ndim != 2 or (len(values) != len(life)):
+            raise ValueError("columns of several lengths")
+        if (np.diff(life) <= 0).any():
+            raise ValueError("lives do not rise")
+        return cls(life, birth, values)
 
     def of(self, lives: Ints) -> Extra:
         """Those of some lives, all of which are there."""

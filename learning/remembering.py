@@ -153,7 +153,7 @@ class Remembering:
             "sums": np.frombuffer(self.sums.to_bytes(), np.uint8),
             "targets": self.targets.to_arrays(),
             "open": self.open.to_arrays(),
-            "extra": {"life": self.extra.life, "birth": self.extra.birth, "values": self.extra.values},
+            "extra": self.extra.to_arrays(),
             "known": self.known.to_arrays(),
             "values": self.values,
             "epochs": self.epochs,
@@ -161,11 +161,18 @@ class Remembering:
             "spared": self.spared,
         }
 
+    def learned(self) -> Mapping[str, Any]:
+        """Its state for another stream, whose lives and partitions have numbers of their own: nothing is open there."""
+        known = replace(self.known, partition=self.known.partition - self.known.partition.max(initial=-1) - 1)
+        targets = Targets(self.targets.gap, self.targets.limit, self.targets.count)
+        nothing = {"targets": targets.to_arrays(), "open": Lives().to_arrays(), "extra": Extra().to_arrays()}
+        return {**self.state(), **nothing, "known": known.to_arrays()}
+
     def restore(self, state: Mapping[str, Any]) -> Orders:
         """Goes on as the policy would whose state this is."""
         try:
             sums = read_memory(state["sums"].tobytes())
-            extra = Extra(*(np.asarray(state["extra"][name]) for name in ("life", "birth", "values")))
+            extra = Extra.from_arrays(state["extra"])
             known, values = Lived.from_arrays(state["known"]), np.asarray(state["values"], np.float64)
             targets = self.targets.with_arrays(state["targets"])
             open_ = Lives.from_arrays(state["open"])

@@ -1,4 +1,4 @@
-"""The command line: ``acep match``, ``explain``, ``why``, ``replay`` and ``history`` (docs/command_line.md).
+"""The command line: ``acep match``, ``explain``, ``why``, ``replay``, ``learn`` and ``history`` (docs/command_line.md).
 
 Only argparse is loaded here; a command loads what it needs when it runs.
 """
@@ -23,7 +23,7 @@ SUMMARY = "Find patterns in event streams, approximately."
 QUERY_HELP = "a query: its text, a file that holds it, or a letter expression such as 're:a(b|c)db'"
 EVENTS_HELP = "a file of events: .csv, .csv.gz, .parquet, .jsonl"
 # How Python's callers name columns, in hints; the command line has options of the same names.
-ARGUMENT = re.compile(r"(?<![\w.])(ts|type|seq|id|unit)=(?:\"(\w+)\")?")
+ARGUMENT = re.compile(r"(?<![\w.])(ts|type|seq|id|unit|policy|work)=(?:\"(\w+)\")?")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -88,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_column_options(match)
     _add_output_options(match)
     _add_engine_option(match)
+    _add_budget_options(match)
 
     replay = _subcommand(commands, "replay", "the same through Spark Structured Streaming, ending in a summary")
     replay.add_argument("events", metavar="EVENTS", help=EVENTS_HELP)
@@ -112,6 +113,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_query_options(why)
     _add_column_options(why)
+
+    learn = _subcommand(commands, "learn", "learn from a file of events which partial matches of a query are worth it")
+    learn.add_argument("events", metavar="EVENTS", help=EVENTS_HELP)
+    _add_query_options(learn)
+    _add_column_options(learn)
+    group = learn.add_argument_group("what is learned")
+    group.add_argument("--output", metavar="FILE", required=True, help="write the history here, as to history.acep")
+    group.add_argument("--from", dest="old", metavar="FILE", help="go on from another history of the query")
+    _add_policy_options(group)
 
     text = "show what a history knows of partial matches, and draw its graph"
     history = commands.add_parser(
@@ -178,6 +188,18 @@ def _add_output_options(parser: argparse.ArgumentParser, *, kinds: bool = True) 
 def _add_engine_option(parser: argparse.ArgumentParser) -> None:
     text = "what runs the query: auto (default; native where it can), native or reference"
     parser.add_argument("--engine", default="auto", metavar="NAME", help=text)
+
+
+def _add_budget_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("the budget")
+    group.add_argument("--work", type=float, metavar="N", help="touches an event, on average; what is best is kept")
+    group.add_argument("--history", metavar="FILE", help="begin with what `acep learn` learned")
+    _add_policy_options(group)
+
+
+def _add_policy_options(group: Any) -> None:
+    group.add_argument("--policy", default="history", metavar="NAME", help="who chooses what is kept (default history)")
+    group.add_argument("--seed", type=_number, default=0, metavar="N", help="for what is left to chance (default 0)")
 
 
 def _number(text: str) -> int:

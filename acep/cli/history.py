@@ -11,14 +11,11 @@ from acep.errors import DataError
 
 def run(args: argparse.Namespace) -> None:
     """Print the listing, and draw the graph if that is asked for."""
+    from acep.engine.learned import read_history
     from acep.learning.drawing import MOST, history_listing, history_svg
     from acep.learning.history import History
 
-    try:
-        data = Path(args.file).read_bytes()
-    except OSError as bad:
-        raise DataError(f"`{args.file}` cannot be read: {bad.strerror or bad}") from None
-    history = History.from_bytes(data)
+    history = History.from_bytes(read_history(args.file))
     most = MOST if args.limit is None else args.limit
     text = history_listing(history, most)
     if args.svg is not None:

@@ -20,6 +20,7 @@ from acep.engine.compressed import Compressed
 from acep.engine.counted import Counted
 from acep.engine.found import Counts, Found
 from acep.engine.grouping import groups_of_counts
+from acep.engine.learned import read_learned
 from acep.engine.matches import Matches, Report, bundles_of, points_of
 from acep.engine.sealing import seal, unseal
 from acep.engine.stream import Stream, together
@@ -55,6 +56,7 @@ def match(
     engine: str = "auto",
     policy: Any = "history",
     seed: int = 0,
+    history: Any = None,
 ) -> Any:
     """Find a pattern in a table of events.
 
@@ -76,9 +78,11 @@ def match(
     native core where it is there and can run the query (where it is not there, a warning says so once).
     ``policy`` chooses what is kept where the ``budget`` does not suffice for all: one of
     :data:`acep.budget.policies.POLICIES` by name, or an object with the methods of
-    :class:`acep.learning.policy.Policy`; ``seed`` is what it draws its chances from.
+    :class:`acep.learning.policy.Policy`; ``seed`` is what it draws its chances from. ``history`` is what it begins
+    with: what :func:`acep.learn` gave, or the file that holds it, or a list of these where there are several queries.
 
-    Raises :class:`QueryError`, :class:`DataError` or :class:`EngineError`.
+    Raises :class:`QueryError`, :class:`DataError`, :class:`EngineError`, or :class:`SnapshotError` for a history that
+    is damaged or of another query.
 
     >>> import acep
     >>> rows = {"ts": [1, 2, 3, 4, 5], "type": list("cdaeb")}
@@ -88,9 +92,8 @@ def match(
     known = (*OUTPUTS, "exists", "batches")
     if not isinstance(output, str) or output not in known:
         raise QueryError(f"unknown output {output!r}", hint=suggest(str(output), known))
-    matcher = Matcher(
-        query, budget=budget, ts=ts, type=type, seq=seq, id=id, unit=unit, engine=engine, policy=policy, seed=seed
-    )
+    names: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
+    matcher = Matcher(query, budget=budget, engine=engine, policy=policy, seed=seed, history=history, **names)
     if not isinstance(counts, bool) or (not counts and output not in ("points", "bundles")):
         raise QueryError("counts= is True, or for bundles and points False", hint='output="bundles", counts=False')
     return matcher._whole(to_table(events), output, counts)
@@ -121,6 +124,7 @@ class Matcher:
         engine: str = "auto",
         policy: Any = "history",
         seed: int = 0,
+        history: Any = None,
     ) -> None:
         asked = asked_for(query)
         if not isinstance(engine, str) or engine not in ENGINES:
@@ -128,7 +132,13 @@ class Matcher:
         warn_if_missing(engine)
         self._engine = engine
         maker = policy_of(policy)
-        self._limits = Limits(maker, budget.work, seed) if budget is not None and budget.limited else None
+        self._limits: Limits | None = None
+        if budget is not None and budget.limited:
+            self._limits = Limits(maker, budget.work, seed, {} if history is None else read_learned(history))
+        elif history is not None:
+            raise QueryError(
+                "history= serves a run under a budget", hint="set a bound on what may be spent, such as work="
+            )
         self._asked = replace(asked, queries=tuple(tolerant(one, budget) for one in asked.queries))
         self.query = self._asked.give(self._asked.queries)
         self._names: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from acep.engine.learned import Learned
 from acep.engine.plain_data import from_json, to_json
+from acep.errors import SnapshotError
 from acep.learning.log import log_of
 from acep.learning.orders import Orders
 from acep.learning.policy import Epoch, Policy
@@ -26,6 +30,9 @@ MOST_ERRORS = 16  # levels
 FIRST_EPOCH = 1024  # events
 LAST_EPOCH = 65_536
 CARRIED = 16_384  # events whose allowance is carried over at most
+
+# What a policy may say of a state that was made by hand.
+NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 KINDS = {Kind.FLOAT: "float", Kind.STRING: "text"}
 
@@ -58,25 +65,36 @@ def setting_of(plan: Plan, tables: PlanTables, classes: int) -> Setting:
 @dataclass(frozen=True)
 class Limits:
     """What binds the queries of a stream: ``rate`` touches an event (``None``: no bound), and who chooses; a policy is
-    made for each of them by ``policy``."""
+    made for each of them by ``policy``, and begins with what was ``learned`` of its query, by fingerprint."""
 
     policy: Callable[[], Policy]
     rate: float | None
     seed: int = 0
+    learned: Mapping[str, Learned] = field(default_factory=dict)
 
-    def effort(self, number: int) -> BestEffort:
-        """What keeps plan number ``number`` to it."""
-        return BestEffort(self.policy(), self.seed + number, self.rate)
+    def effort(self, number: int, plan: Plan) -> BestEffort:
+        """What keeps plan number ``number`` to it. Raises :class:`SnapshotError` for the history of another policy."""
+        policy, known = self.policy(), self.learned.get(plan.fingerprint)
+        return BestEffort(policy, self.seed + number, self.rate, learned=known.serve(policy) if known else None)
+
+    def check(self, plans: Sequence[Plan]) -> None:
+        """Raises :class:`SnapshotError` where a history is of none of the queries."""
+        if set(self.learned) - {plan.fingerprint for plan in plans}:
+            raise SnapshotError(
+                "the history is of another query",
+                hint="a history serves the query that it was learned of, with the same errors, weights and columns",
+            )
 
 
 @dataclass
 class BestEffort:
     """The policy of one plan. ``rate`` is the allowance in touches an event (``None``: no bound); epochs
-    are counts of events, so that batches make no difference."""
+    are counts of events, so that batches make no difference. ``learned``: a state to begin with."""
 
     policy: Policy
     seed: int
     rate: float | None
+    learned: Mapping[str, Any] | None = None
     setting: Setting = field(init=False)
     number: int = field(init=False)
     orders: Orders = field(init=False)
@@ -91,7 +109,14 @@ class BestEffort:
         self.number, self.setting = number, setting
         core.start_shedding(number)
         core.allow(number, -1.0 if self.rate is None else self.rate, (self.rate or 0.0) * CARRIED)
-        self._order(core, self.policy.begin(setting, self.seed))
+        orders = self.policy.begin(setting, self.seed)
+        if self.learned is None:
+            return self._order(core, orders)
+        try:
+            with np.errstate(all="ignore"):
+                self._order(core, self.policy.restore(self.learned))
+        except NONSENSE:
+            raise SnapshotError("the history is damaged: the state of its policy makes no sense") from None
 
     def left(self, events: int) -> int:
         """How many events of this epoch are yet to come."""

@@ -145,6 +145,12 @@ class NativeSession:
         """The stream has ended: everything is decided."""
         self._session.finish()
 
+    def learn(self) -> None:
+        """An epoch ends here: whoever chooses learns from the events since the last one."""
+        for effort in self.efforts.values():
+            if effort.events < self._events:
+                effort.learn(self._session, self._events)
+
     def take(self, plan: int) -> FoundColumns:
         """The matches of a plan that have been found since the last time."""
         return self.columns(plan, self._session.take(plan))

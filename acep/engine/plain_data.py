@@ -1,16 +1,22 @@
-"""Plain data with NumPy arrays in it, as JSON-like data and back: how the state of a policy goes into a snapshot."""
+"""Plain data with NumPy arrays in it, as JSON-like data or as bytes, and back: how the state of a policy is kept."""
 
 from __future__ import annotations
 
 import base64
+import json
+import struct
+from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["from_json", "to_json"]
+__all__ = ["from_bytes", "from_json", "to_bytes", "to_json"]
 
 ARRAY = "array"
 KINDS = ("<i8", "<f8", "|u1", "|b1", "<u8", "|i1", "<f4", "<i4")
+LENGTH = struct.Struct("<Q")
 
 
 def to_json(value: Any) -> Any:
@@ -21,22 +27,7 @@ def to_json(value: Any) -> Any:
     >>> to_json({"a": np.arange(2)})
     {'a': {'array': '<i8', 'shape': [2], 'data': 'AAAAAAAAAAABAAAAAAAAAA=='}}
     """
-    if isinstance(value, np.ndarray):
-        if value.dtype.str not in KINDS:
-            raise TypeError(f"an array of {value.dtype} is no plain data")
-        data = base64.b64encode(np.ascontiguousarray(value).tobytes()).decode("ascii")
-        return {ARRAY: value.dtype.str, "shape": list(value.shape), "data": data}
-    if isinstance(value, dict):
-        if not all(isinstance(key, str) for key in value) or ARRAY in value:
-            raise TypeError("keys of plain data are texts, and none is `array`")
-        return {key: to_json(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [to_json(one) for one in value]
-    if isinstance(value, np.bool_ | np.integer | np.floating):
-        return value.item()
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    raise TypeError(f"{type(value).__name__} is no plain data")
+    return _told(value, lambda array: {"data": base64.b64encode(array.tobytes()).decode("ascii")})
 
 
 def from_json(value: Any) -> Any:
@@ -45,15 +36,85 @@ def from_json(value: Any) -> Any:
     >>> from_json(to_json({"a": np.array([1.5])}))["a"].tolist()
     [1.5]
     """
+
+    def data_of(told: Any, size: int) -> bytes:
+        data = told.get("data")
+        if not isinstance(data, str):
+            raise ValueError("no array")
+        found = base64.b64decode(data, validate=True)
+        if len(found) != size:
+            raise ValueError("an array of another size")
+        return found
+
+    return _read(value, data_of)
+
+
+def to_bytes(value: Any) -> bytes:
+    """The same as bytes, arrays as they are. Raises :class:`TypeError` as :func:`to_json` does.
+
+    >>> from_bytes(to_bytes({"a": np.array([1.5, 2.5]), "b": [None, "x"]}))
+    {'a': array([1.5, 2.5]), 'b': [None, 'x']}
+    """
+    arrays: list[bytes] = []
+
+    def put(array: NDArray[Any]) -> dict[str, Any]:
+        arrays.append(array.tobytes())
+        return {}
+
+    head = json.dumps(_told(value, put), separators=(",", ":")).encode()
+    return LENGTH.pack(len(head)) + head + b"".join(arrays)
+
+
+def from_bytes(data: bytes) -> Any:
+    """What :func:`to_bytes` was given; tuples come back as lists. Raises :class:`ValueError` for other bytes."""
+    if len(data) < LENGTH.size:
+        raise ValueError("no plain data")
+    at = LENGTH.size + LENGTH.unpack_from(data)[0]
+    if at > len(data):
+        raise ValueError("no plain data")
+
+    def next_of(_: Any, size: int) -> bytes:
+        nonlocal at
+        if size > len(data) - at:
+            raise ValueError("fewer bytes than the arrays need")
+        at += size
+        return data[at - size : at]
+
+    try:
+        found = _read(json.loads(data[LENGTH.size : at]), next_of)
+    except RecursionError:
+        raise ValueError("plain data that is too deep") from None
+    if at != len(data):
+        raise ValueError("more bytes than the arrays need")
+    return found
+
+
+def _told(value: Any, put: Callable[[NDArray[Any]], dict[str, Any]]) -> Any:
+    if isinstance(value, np.ndarray):
+        if value.dtype.str not in KINDS:
+            raise TypeError(f"an array of {value.dtype} is no plain data")
+        return {ARRAY: value.dtype.str, "shape": list(value.shape), **put(value)}
+    if isinstance(value, dict):
+        if not all(isinstance(key, str) for key in value) or ARRAY in value:
+            raise TypeError("keys of plain data are texts, and none is `array`")
+        return {key: _told(one, put) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_told(one, put) for one in value]
+    if isinstance(value, np.bool_ | np.integer | np.floating):
+        return value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise TypeError(f"{type(value).__name__} is no plain data")
+
+
+def _read(value: Any, data_of: Callable[[Any, int], bytes]) -> Any:
     if isinstance(value, list):
-        return [from_json(one) for one in value]
+        return [_read(one, data_of) for one in value]
     if not isinstance(value, dict):
         return value
     if ARRAY not in value:
-        return {key: from_json(one) for key, one in value.items()}
-    kind, shape, data = value[ARRAY], value.get("shape"), value.get("data")
-    if kind not in KINDS or not isinstance(shape, list) or not isinstance(data, str):
+        return {key: _read(one, data_of) for key, one in value.items()}
+    kind, shape = value[ARRAY], value.get("shape")
+    if kind not in KINDS or not isinstance(shape, list) or not all(type(n) is int and 0 <= n < 2**40 for n in shape):
         raise ValueError("no array")
-    if not all(isinstance(n, int) and n >= 0 for n in shape):
-        raise ValueError("no shape of an array")
-    return np.frombuffer(base64.b64decode(data, validate=True), kind).reshape(shape).copy()
+    return np.frombuffer(data_of(value, prod(shape) * np.dtype(kind).itemsize), kind).reshape(shape).copy()

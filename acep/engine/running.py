@@ -23,7 +23,7 @@ from acep.plan.compile import Plan
 if TYPE_CHECKING:
     from acep.engine.native_session import NativeSession
 
-__all__ = ["Natives", "Running"]
+__all__ = ["Natives", "Running", "bounded_engine"]
 
 
 class Running(Protocol):
@@ -87,12 +87,14 @@ class Natives:
             )
         number = len(self.plans)
         self.plans.append(plan)
-        self.engines.append(WINDOWS + "nodes" if choice.engine.startswith(WINDOWS) else "nodes")
-        self.efforts[number] = limits.effort(number)
+        self.engines.append(bounded_engine(choice))
+        self.efforts[number] = limits.effort(number, plan)
         return Native(self, number)
 
     def start(self) -> None:
         """All plans are known."""
+        if self.limits is not None:
+            self.limits.check(self.plans)
         if self.plans:
             from acep.engine.native_session import NativeSession
 
@@ -112,6 +114,11 @@ class Natives:
         """The stream has ended."""
         if self.session is not None:
             self.session.finish()
+
+
+def bounded_engine(choice: Choice) -> str:
+    """The native engine that keeps to a budget, in place of one that was chosen."""
+    return WINDOWS + "nodes" if choice.engine.startswith(WINDOWS) else "nodes"
 
 
 @dataclass

@@ -30,6 +30,7 @@ __all__ = [
     "group_record",
     "json_line",
     "match_record",
+    "opened",
     "output_format",
     "plain",
     "write_groups",
@@ -211,7 +212,7 @@ def _write(
         form = output_format(target)
     if form not in FORMATS.values():
         raise DataError(f"there is no format {form!r}", hint="jsonl, csv or parquet")
-    with _opened(target, binary=form == "parquet") as stream:
+    with opened(target, binary=form == "parquet") as stream:
         if form == "parquet":
             import pyarrow.parquet as pq
 
@@ -235,7 +236,7 @@ def _cell(record: dict[str, Any], head: str) -> Any:
 
 
 @contextlib.contextmanager
-def _opened(target: Target, *, binary: bool) -> Iterator[IO[Any]]:
+def opened(target: Target, *, binary: bool) -> Iterator[IO[Any]]:
     """A stream to write to; a file appears under its name only once it is whole."""
     if not isinstance(target, str | os.PathLike):
         yield target

@@ -1,0 +1,26 @@
+"""``acep learn``: a query runs over known events, and a file keeps what was learned of its partial matches."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from acep.cli.inputs import column_names, load_events, load_query
+from acep.cli.progress import progress
+from acep.errors import DataError
+
+
+def run(args: argparse.Namespace) -> None:
+    """Learn, and write the history."""
+    if Path(args.output).is_dir():  # said before the work is done
+        raise DataError(f"`{args.output}` is a directory, not a file")
+    query = load_query(args)
+    from acep.engine.learn import learn
+    from acep.engine.writing import opened
+
+    with progress(f"reading {args.events}"):
+        table = load_events(args.events, query, args)
+    with progress(f"learning from {table.num_rows:,} events"):
+        data = learn(table, query, policy=args.policy, seed=args.seed, history=args.old, **column_names(args))
+    with opened(args.output, binary=True) as stream:
+        stream.write(data)
