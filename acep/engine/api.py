@@ -134,7 +134,7 @@ class Matcher:
         maker = policy_of(policy)
         self._limits: Limits | None = None
         if budget is not None and budget.limited:
-            self._limits = Limits(maker, budget.work, seed, {} if history is None else read_learned(history))
+            self._limits = Limits(maker, budget, seed, {} if history is None else read_learned(history))
         elif history is not None:
             raise QueryError(
                 "history= serves a run under a budget", hint="set a bound on what may be spent, such as work="
@@ -162,7 +162,11 @@ class Matcher:
         Raises :class:`DataError`, with nothing of the batch taken in, if it is older than what has been seen,
         or its columns do not fit those of the first batch.
         """
-        return self._given(self._push(to_table(batch)))
+        started, processor = time.perf_counter(), time.thread_time()
+        found = self._given(self._push(to_table(batch)))
+        if self._stream is not None:
+            self._stream.took(time.thread_time() - processor, time.perf_counter() - started)
+        return found
 
     def finish(self) -> Any:
         """The stream has ended: the matches that waited for that."""

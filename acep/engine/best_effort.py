@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from acep.budget import Budget
+from acep.budget.pace import Pace, pace_of
 from acep.engine.learned import Learned
 from acep.engine.plain_data import from_json, to_json
 from acep.errors import SnapshotError
@@ -18,7 +20,7 @@ from acep.learning.policy import Epoch, Policy
 from acep.learning.setting import Register, Setting
 from acep.pattern.tree import Strategy
 from acep.plan.compile import Plan
-from acep.plan.schema import Kind
+from acep.plan.schema import Kind, Schema
 from acep.plan.tables import PlanTables
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ __all__ = ["BestEffort", "Limits", "setting_of"]
 MOST_ERRORS = 16  # levels
 FIRST_EPOCH = 1024  # events
 LAST_EPOCH = 65_536
+LEAST_RATE = 0.01  # touches an event, as a policy is told
 CARRIED = 16_384  # events whose allowance is carried over at most
 
 # What a policy may say of a state that was made by hand.
@@ -64,18 +67,18 @@ def setting_of(plan: Plan, tables: PlanTables, classes: int) -> Setting:
 
 @dataclass(frozen=True)
 class Limits:
-    """What binds the queries of a stream: ``rate`` touches an event (``None``: no bound), and who chooses; a policy is
+    """What binds the queries of a stream: a budget, and who chooses; a policy is
     made for each of them by ``policy``, and begins with what was ``learned`` of its query, by fingerprint."""
 
     policy: Callable[[], Policy]
-    rate: float | None
+    budget: Budget
     seed: int = 0
     learned: Mapping[str, Learned] = field(default_factory=dict)
 
     def effort(self, number: int, plan: Plan) -> BestEffort:
         """What keeps plan number ``number`` to it. Raises :class:`SnapshotError` for the history of another policy."""
         policy, known = self.policy(), self.learned.get(plan.fingerprint)
-        return BestEffort(policy, self.seed + number, self.rate, learned=known.serve(policy) if known else None)
+        return BestEffort(policy, self.seed + number, self.budget.work, learned=known.serve(policy) if known else None)
 
     def check(self, plans: Sequence[Plan]) -> None:
         """Raises :class:`SnapshotError` where a history is of none of the queries."""
@@ -84,6 +87,10 @@ class Limits:
                 "the history is of another query",
                 hint="a history serves the query that it was learned of, with the same errors, weights and columns",
             )
+
+    def pace(self, schema: Schema) -> Pace | None:
+        """What keeps all of them to the time that they are given."""
+        return pace_of(self.budget, schema.tick_ns)
 
 
 @dataclass
@@ -98,6 +105,7 @@ class BestEffort:
     setting: Setting = field(init=False)
     number: int = field(init=False)
     orders: Orders = field(init=False)
+    granted: float = 0.0  # touches in this epoch, where a budget of time told
     events: int = 0  # at the end of the last epoch
     length: int = FIRST_EPOCH
     spent: int = 0
@@ -118,6 +126,20 @@ class BestEffort:
         except NONSENSE:
             raise SnapshotError("the history is damaged: the state of its policy makes no sense") from None
 
+    def allow(self, core: Session, rate: float, events: int) -> None:
+        """The next ``events`` may take ``rate`` touches each, and no more than ``work`` permits."""
+        if self.rate is not None and rate >= self.rate:
+            own, carried = self.rate, self.rate * CARRIED
+        else:  # what time was not used comes with the next rate: what is left is part of this one
+            carried = rate * events
+            own = max(0.0, carried - max(0.0, float(core.shedding_counts(self.number)["tokens"]))) / max(events, 1)
+        self.granted += (rate if self.rate is None else min(rate, self.rate)) * events
+        core.allow(self.number, own, carried)
+
+    def touches(self, core: Session) -> int:
+        """Touches so far, deciding included."""
+        return int(core.shedding_counts(self.number)["spent"])
+
     def left(self, events: int) -> int:
         """How many events of this epoch are yet to come."""
         return self.events + self.length - events
@@ -130,20 +152,20 @@ class BestEffort:
         dropped = int(counts["dropped"]) + int(counts["refused"])
         epoch = Epoch(
             events=events - self.events,
-            allowance=self.rate,
+            allowance=max(self.granted / (events - self.events), LEAST_RATE) if self.granted else self.rate,
             spent=spent - self.spent,
             dropped=dropped - self.dropped,
             price=float(counts["price"]),
             log=log_of(**core.take_lives(self.number), step=self.setting.step),
         )
-        self.events, self.spent, self.dropped = events, spent, dropped
+        self.events, self.spent, self.dropped, self.granted = events, spent, dropped, 0.0
         self.length = min(2 * self.length, LAST_EPOCH)
         self._order(core, self.policy.learn(epoch))
         self.seconds += time.perf_counter() - began
 
     def dump(self) -> dict[str, Any]:
         """Its state as JSON-like data; the core has what it was told and what it has spent."""
-        numbers = {name: getattr(self, name) for name in ("events", "length", "spent", "dropped")}
+        numbers = {name: getattr(self, name) for name in ("events", "length", "spent", "dropped", "granted")}
         return {"policy": self.policy.name, "state": to_json(dict(self.policy.state())), **numbers}
 
     def load(self, core: Session, data: Any) -> None:
@@ -153,7 +175,8 @@ class BestEffort:
         self.events, self.length, self.spent, self.dropped = (
             int(data[name]) for name in ("events", "length", "spent", "dropped")
         )
-        if not (self.events >= 0 and 1 <= self.length <= LAST_EPOCH):
+        self.granted = float(data["granted"])
+        if not (self.events >= 0 and 1 <= self.length <= LAST_EPOCH and self.granted >= 0):
             raise ValueError("epoch")
         self._order(core, self.policy.restore(from_json(data["state"])))
 

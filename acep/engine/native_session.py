@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from acep.budget.pace import STRETCH, Pace
 from acep.engine import _native
 from acep.engine.batch import Batch, Column, column_of_values
 from acep.engine.best_effort import BestEffort, setting_of
@@ -42,13 +43,17 @@ Pushed = tuple[Ints, Types, npt.NDArray[np.uint8] | None, Ints | int | None, lis
 
 class NativeSession:
     """The state of several plans over one stream. ``engines`` names the native engine of each plan; ``efforts`` are the
-    policies of those that are bound by a budget.
+    policies of those that are bound by a budget, and ``pace`` what keeps all of them to a time.
 
     Raises :class:`NotNativeError` where the core cannot run one of them.
     """
 
     def __init__(
-        self, plans: Sequence[Plan], engines: Sequence[str], efforts: Mapping[int, BestEffort] | None = None
+        self,
+        plans: Sequence[Plan],
+        engines: Sequence[str],
+        efforts: Mapping[int, BestEffort] | None = None,
+        pace: Pace | None = None,
     ) -> None:
         self.plans = tuple(plans)
         self._texts = _native.Texts()
@@ -68,6 +73,7 @@ class NativeSession:
         for plan, table, engine in zip(self.plans, tables, engines, strict=True):
             self._session.add(engine, self._arrays(table) | _needs(plan, engine))
         self.efforts = dict(efforts or {})
+        self.pace = pace
         for number, effort in self.efforts.items():
             effort.start(
                 self._session, number, setting_of(self.plans[number], tables[number], len(self._shared.classes))
@@ -92,18 +98,39 @@ class NativeSession:
         """Events in stream order; what they decide is read by :meth:`take`."""
         if not len(batch):
             return
+        if not self.efforts:
+            self._session.push(*self._words(batch))
+            return
+        if self.pace is not None:
+            self.pace.begin(len(batch), int(batch.ts[0]))
         before = self._events
         words = self._words(batch)
         at = 0
-        while self.efforts and before + at < self._events:
+        while at < len(batch):
             upto = min([len(batch), *(at + e.left(before + at) for e in self.efforts.values())])
-            self._session.push(*_rows(words, slice(at, upto)))
+            upto = upto if self.pace is None else min(upto, at + STRETCH)
+            self._stretch(words, slice(at, upto), before + upto)
             at = upto
-            for effort in self.efforts.values():
-                if effort.left(before + at) == 0:
-                    effort.learn(self._session, before + at)
-        if not self.efforts:
-            self._session.push(*words)
+
+    def _stretch(self, words: Pushed, rows: slice, events: int) -> None:
+        """Some rows of a batch, which end with event number ``events``; whose epoch ends there learns."""
+        learns = [effort for effort in self.efforts.values() if effort.left(events) == 0]
+        many = int(rows.stop - rows.start)
+        if self.pace is None:
+            self._session.push(*_rows(words, rows))
+            for effort in learns:
+                effort.learn(self._session, events)
+            return
+        rate = self.pace.rate(many, int(words[0][rows.stop - 1]), learns=bool(learns))
+        before = [effort.touches(self._session) for effort in self.efforts.values()]
+        for effort in self.efforts.values():
+            effort.allow(self._session, rate / len(self.efforts), many)
+        self._session.push(*_rows(words, rows))
+        touches = sum(e.touches(self._session) for e in self.efforts.values()) - sum(before)
+        took = sum(effort.seconds for effort in learns)
+        for effort in learns:
+            effort.learn(self._session, events)
+        self.pace.measured(many, touches, sum(effort.seconds for effort in learns) - took)
 
     def blocks(self, batch: Batch, most: int) -> Iterator[FoundColumns]:
         """As :meth:`push` and :meth:`take` of the first plan, which the merged engine runs, in bounded memory: about
@@ -260,6 +287,7 @@ class NativeSession:
             "clock": self.clock,
             "kept": self._kept,
             "efforts": {str(number): effort.dump() for number, effort in self.efforts.items()},
+            "pace": None if self.pace is None else self.pace.dump(),
         }
 
     def load(self, data: Any) -> None:
@@ -283,6 +311,10 @@ class NativeSession:
             raise ValueError("efforts")
         for number, effort in self.efforts.items():
             effort.load(self._session, data["efforts"][str(number)])
+        if (self.pace is None) != (data["pace"] is None):
+            raise ValueError("pace")
+        if self.pace is not None:
+            self.pace.load(data["pace"])
 
     # Columns ----------------------------------------------------------------------------------------
 

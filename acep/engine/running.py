@@ -98,7 +98,8 @@ class Natives:
         if self.plans:
             from acep.engine.native_session import NativeSession
 
-            self.session = NativeSession(self.plans, self.engines, self.efforts)
+            pace = None if self.limits is None else self.limits.pace(self.plans[0].schema)
+            self.session = NativeSession(self.plans, self.engines, self.efforts, pace)
 
     def push(self, batch: Batch) -> None:
         """More events for all of them."""

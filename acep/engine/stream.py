@@ -65,6 +65,12 @@ class Stream:
         self._natives.push(batch)
         return [in_order(core.push(batch)) for core in self._cores]
 
+    def took(self, processor: float, wall: float) -> None:
+        """What the whole call took, in seconds, in which the last batch was pushed: a budget of time counts it."""
+        session = self._natives.session
+        if session is not None and session.pace is not None:
+            session.pace.end(processor, wall)
+
     def advance(self, clock: int) -> list[Sequence[Found]]:
         """No event with ``ts <= clock`` (ticks) will come any more: decide what waited for that."""
         if self._newest is None or clock >= self._newest[0]:

@@ -152,6 +152,7 @@ nb::dict shedding_counts(Engine& engine) {
     found["dropped"] = shed.dropped;
     found["passed_over"] = shed.passed_over;
     found["price"] = shed.price;
+    found["tokens"] = shed.limited() ? shed.tokens() : 0.0;
     return found;
 }
 

@@ -1,0 +1,166 @@
+"""Budgets of time: the cost model finds what things cost, and the controller holds to the time that there is."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+import acep
+from acep.budget import pace as module
+from acep.budget.cost import CostModel
+from acep.budget.pace import STRETCH, Pace, pace_of
+from acep.errors import QueryError
+from acep.learning.baselines import RULES
+
+SECOND = 1000  # ticks
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_model_finds_both_costs_in_noise_and_follows_a_change(seed: int) -> None:
+    random = Random(seed)
+    model = CostModel()
+    for event, touch in ((3e-7, 4e-9), (2e-6, 5e-8)):
+        for _ in range(200):
+            events = random.randrange(100, 5000)
+            touches = events * random.uniform(0, 300)
+            model.learn(events, touches, (event * events + touch * touches) * random.uniform(0.8, 1.25))
+        assert model.touch == pytest.approx(touch, rel=0.25)
+        assert model.seconds(1000, 150_000) == pytest.approx(1000 * event + 150_000 * touch, rel=0.15)
+        assert CostModel.restore(model.state()) == model
+
+
+@pytest.mark.parametrize("rate", [0.0, 10.0])
+def test_the_model_is_sensible_where_all_measurements_are_alike(rate: float) -> None:
+    model = CostModel()
+    for _ in range(100):
+        model.learn(1000, 1000 * rate, 1e-3)
+    assert model.event >= 0
+    assert model.touch > 0
+    assert model.seconds(1000, 1000 * rate) == pytest.approx(1e-3, rel=0.1)
+    assert model.touches(model.seconds(1000, 500), 1000) == pytest.approx(500)
+
+
+@pytest.mark.parametrize("state", [[], [1.0] * 6, [1.0, 0.0, 1, 1, 1, 1, 1], [float("nan")] * 7, ["x"] * 7])
+def test_a_damaged_model_is_refused(state: Any) -> None:
+    with pytest.raises(ValueError, match=r"cost model|could not convert"):
+        CostModel.restore(state)
+
+
+class Machine:
+    """Events and touches that take a known time, on a clock of its own."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, event: float, touch: float, seed: int) -> None:
+        self.now, self.event, self.touch = 0.0, event, touch
+        self.random = Random(seed)
+        monkeypatch.setattr(module, "_clocks", lambda: (self.now, self.now))
+
+    def batch(self, pace: Pace, events: int, ticks: tuple[int, int], wanted: float, learns: float = 0.0) -> float:
+        """The seconds that a batch takes whose events would have ``wanted`` touches each, if they could."""
+        began = self.now
+        pace.begin(events, ticks[0])
+        for at in range(0, events, STRETCH):
+            many = min(STRETCH, events - at)
+            last = ticks[0] + (ticks[1] - ticks[0]) * (at + many) // events
+            touches = min(wanted, pace.rate(many, last, learns=learns > 0)) * many
+            self.now += (self.event * many + self.touch * touches) * self.random.uniform(0.9, 1.1) + learns
+            pace.measured(many, touches, learns)
+        self.now += 1e-7 * events
+        pace.end(self.now - began, self.now - began)
+        return self.now - began
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("speed", [1.0, 20.0])
+def test_an_overloaded_query_keeps_its_share_of_a_core(
+    monkeypatch: pytest.MonkeyPatch, seed: int, speed: float
+) -> None:
+    random = Random(seed)
+    machine = Machine(monkeypatch, random.uniform(1e-7, 1e-6), random.uniform(1e-9, 1e-7), seed)
+    cpu = 0.2
+    pace = pace_of(acep.Budget(cpu=cpu, speed=speed), 10**6)
+    assert pace is not None
+    events, clock, took, late = random.choice((500, 5000, 20_000)), 0, 0.0, 0.0
+    ticks = max(1, int(events * 2.2e-6 * SECOND / cpu * speed * random.uniform(2, 10)))
+    for number in range(200):
+        learns = 0.02 * cpu * ticks / SECOND / speed if number % 10 == 0 else 0.0
+        took += machine.batch(pace, events, (clock, clock + ticks), wanted=1e5, learns=learns)
+        clock += ticks
+        income = cpu * clock / SECOND / speed
+        late = max(late, took - income)
+    assert late <= 2 * cpu * module.FIRST + 4 * cpu * ticks / SECOND / speed
+    assert took == pytest.approx(income, rel=0.1, abs=1.25 * cpu * module.FIRST)
+
+
+def test_what_a_quiet_hour_left_over_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(monkeypatch, 1e-7, 1e-8, 0)
+    pace = pace_of(acep.Budget(cpu=0.1), 10**6)
+    assert pace is not None
+    machine.batch(pace, 100, (0, 3600 * SECOND), wanted=0.0)
+    assert pace.balance <= 0.1 * module.CARRIED
+    burst = sum(machine.batch(pace, 5000, (3600 * SECOND, 3600 * SECOND), wanted=1e6) for _ in range(50))
+    assert 0.5 * 0.1 * module.CARRIED < burst < 1.5 * 0.1 * module.CARRIED
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_batch_takes_no_longer_than_its_latency(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    random = Random(seed)
+    machine = Machine(monkeypatch, random.uniform(1e-7, 1e-6), random.uniform(1e-9, 1e-7), seed)
+    pace = pace_of(acep.Budget(latency=0.05), None)
+    assert pace is not None
+    took = []
+    for _ in range(60):
+        events = random.randrange(100, 20_000)
+        took.append(machine.batch(pace, events, (0, 0), wanted=1e5, learns=random.choice((0.0, 0.001))))
+    assert max(took[10:]) <= 0.05 * 1.1
+    assert sum(took[10:]) / len(took[10:]) >= 0.05 * 0.75
+
+
+def test_pace_goes_on_from_its_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(monkeypatch, 1e-7, 1e-8, 0)
+    pace, other = Pace(cpu=0.1, latency=0.1, tick=1e-3), Pace(cpu=0.1, latency=0.1, tick=1e-3)
+    machine.batch(pace, 5000, (0, SECOND), wanted=1e5, learns=0.001)
+    other.load(pace.dump())
+    assert other.dump() == pace.dump()
+    for name, wrong in (("balance", float("nan")), ("around", [1.0]), ("work", [])):
+        with pytest.raises(ValueError, match=r"cost model|pace"):
+            other.load({**pace.dump(), name: wrong})
+
+
+def stream(n: int, ts: int) -> dict[str, list[Any]]:
+    random = Random(ts)
+    return {
+        "ts": [ts + i // 10 for i in range(n)],
+        "type": [random.choice("abc") for _ in range(n)],
+        "v": [random.random() for _ in range(n)],
+    }
+
+
+QUERY = """PATTERN SEQ(a x, b y, c z) WHERE skip_till_any_match
+    { y.v > x.v AND z.v > 1.9 * y.v } WITHIN 8 ms"""
+
+
+def test_a_share_of_a_core_needs_a_clock() -> None:
+    with pytest.raises(QueryError, match="clock of the events"):
+        acep.match(stream(10, 0), acep.regex("ab", within=5), budget=acep.Budget(cpu=0.5))
+
+
+@pytest.mark.parametrize("policy", ["history", *RULES])
+@pytest.mark.parametrize("bounds", [{"cpu": 0.05}, {"latency": 0.01}, {"cpu": 0.05, "latency": 0.01, "work": 20}])
+def test_budgets_of_time_find_nothing_wrong_and_go_on_after_a_restart(policy: str, bounds: dict[str, float]) -> None:
+    pytest.importorskip("acep.engine._native")
+    query = acep.parse(QUERY)
+    exact, budget = acep.Matcher(query, unit="ms"), acep.Budget(**bounds)
+    bound = acep.Matcher(query, unit="ms", budget=budget, policy=policy)
+    every, found = set(), set()
+    for number in range(6):
+        batch = stream(500, 50 * number)
+        every |= {(m.start, m.end, str(m.bindings)) for m in exact.push(batch)}
+        found |= {(m.start, m.end, str(m.bindings)) for m in bound.push(batch)}
+        state = bound.snapshot()
+        bound = acep.Matcher(query, unit="ms", budget=budget, policy=policy)
+        bound.restore(state)
+    assert found <= every
+    if "work" in bounds:
+        assert bound.report.work <= bounds["work"] * 6 * 500
