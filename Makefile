@@ -55,7 +55,7 @@ export ACEP_CASES
 .DEFAULT_GOAL := help
 
 .PHONY: FORCE help venv native test sanitize lint types format demo test-lower-bounds test-wheel wheel bench bench-more \
-	bench-peers recall profile clean
+	bench-peers recall recall-more profile clean
 
 FORCE:
 
@@ -166,6 +166,12 @@ bench-more: native  ## what match windows gain, memory over 50 million events
 
 recall: native  ## measure what best effort finds with how much work; needs ACEP_DATA
 	$(BIN)/python -m experiments.overload.recall $(RECALL_ARGS)
+
+recall-more: native  ## by errors, window, rate and memory; ablation, drift, generalisation, overhead
+	for by in errors window rate; do $(BIN)/python -m experiments.overload.sweeps $$by $(RECALL_ARGS) || exit 1; done
+	for what in sketched ablation generalise drift; do \
+		$(BIN)/python -m experiments.overload.$$what $(RECALL_ARGS) || exit 1; done
+	$(BIN)/python -m experiments.overload.overhead
 
 RECALL_ARGS ?= --seeds 3
 

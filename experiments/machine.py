@@ -5,11 +5,12 @@ from __future__ import annotations
 import datetime as dt
 import os
 import platform
+import resource
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-__all__ = ["described", "memory", "peak_memory", "pin", "reset_peak"]
+__all__ = ["described", "limit_memory", "memory", "peak_memory", "pin", "reset_peak"]
 
 LIBRARIES = ("acep", "numpy", "pyarrow")
 
@@ -32,6 +33,12 @@ def pin() -> int:
     core = max(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {core})
     return core
+
+
+def limit_memory(most: int) -> None:
+    """From now on this process gets a :class:`MemoryError` where it would have more than ``most`` bytes mapped."""
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
 def reset_peak() -> int | None:

@@ -1,17 +1,26 @@
-"""A figure of the best-effort experiments, written as CSV, JSON, SVG and a page that shows them."""
+"""A figure of the best-effort experiments, measured by its command and written as CSV, JSON, SVG and a page."""
 
 from __future__ import annotations
 
+import argparse
 import csv
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
+from experiments.charts import Panel, chart
 from experiments.machine import described
-from experiments.results import write
+from experiments.overload.workload import Overload
+from experiments.overload.workloads import chosen
+from experiments.results import RESULTS, table, write
 
-__all__ = ["Figure", "written"]
+__all__ = ["MEMORY", "Figure", "Found", "Spec", "command", "figure_of", "mean_by_x", "written"]
+
+
+MEMORY = 6 << 30
+"""Bytes that a run may have; an engine that needs more is left out."""
 
 
 @dataclass(frozen=True)
@@ -38,3 +47,101 @@ def written(folder: Path, figure: Figure) -> Path:
             writer.writeheader()
             writer.writerows(rows)
     return page
+
+
+@dataclass(frozen=True)
+class Found:
+    """One point of a figure: ``series`` at ``x``; the rest as :func:`experiments.overload.trial.tried` tells it."""
+
+    workload: str
+    seed: int
+    series: str
+    x: float
+    share: float
+    work: float
+    wall: float
+    learning: float
+    points: float
+    bundles: float
+    matches: float
+    cpu: float
+    exact_touches: int
+    exact_cpu: float
+    all_points: int
+    all_bundles: int
+    all_matches: int
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A figure of points that one function measures, a workload and seed at a time. ``workloads``: patterns of names.
+    ``x``: what it is, ``log``: how it is drawn, ``told``: how a value of it is written, ``shown``: which columns
+    are drawn and told."""
+
+    name: str
+    title: str
+    words: str
+    workloads: tuple[str, ...]
+    measured: Callable[[Overload, int], Iterable[Found]]
+    x: str
+    log: bool = False
+    told: str = "{:g}"
+    shown: tuple[str, ...] = ("points", "bundles")
+    body: Callable[[Sequence[Found]], str] | None = None
+
+
+def figure_of(spec: Spec, rows: Sequence[Found]) -> Figure:
+    """Means over workloads and seeds as a picture and as tables, and the same of each workload as tables."""
+    xs, panels, parts = sorted({row.x for row in rows}), [], []
+    for what in spec.shown:
+        series = {name: mean_by_x(rows, name, what) for name in dict.fromkeys(row.series for row in rows)}
+        high = 1.0 if what in ("points", "bundles", "matches") else None
+        panels.append(Panel(_named(what), series, spec.x, log=spec.log, high=high))
+    if spec.body:
+        parts.append(spec.body(rows))
+    workloads = list(dict.fromkeys(row.workload for row in rows))
+    head = ("", *(spec.told.format(x) for x in xs))
+    for title, names in (("mean over workloads", workloads), *((name, [name]) for name in workloads)):
+        own = [row for row in rows if row.workload in names]
+        for what in spec.shown:
+            lines = []
+            for name in dict.fromkeys(row.series for row in own):
+                means = dict(mean_by_x(own, name, what))
+                lines.append((name, *(f"{means[x]:.3f}" if x in means else "" for x in xs)))
+            parts.append(f"## {_named(what).capitalize()}: {title}\n\nBy {spec.x}.\n\n{table(head, lines)}")
+    return Figure(spec.name, spec.title, spec.words, rows, "\n\n".join(parts), chart(panels, columns=2))
+
+
+def mean_by_x(rows: Sequence[Found], series: str, what: str) -> list[tuple[float, float]]:
+    """(x, mean of a column) of a series, by rising x."""
+    own = [row for row in rows if row.series == series]
+    return [(x, fmean(getattr(row, what) for row in own if row.x == x)) for x in sorted({row.x for row in own})]
+
+
+def _named(what: str) -> str:
+    return f"recall of {what}" if what in ("points", "bundles", "matches") else what
+
+
+def command(spec: Spec, arguments: Sequence[str] | None = None, *, streams: Sequence[Overload] = ()) -> int:
+    """The command of a figure: measures, prints, and writes to ``docs/results/``, or with names of workloads only
+    where ``--output`` says. ``streams``: what it runs on, where it is none of the workloads."""
+    parser = argparse.ArgumentParser(prog=f"python -m experiments.overload.{spec.name}", description=spec.title)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="workloads, * and ? as in file names")
+    parser.add_argument("--seeds", type=int, default=1, help="the whole stream, and so many less one samples of it (1)")
+    parser.add_argument("--output", type=Path, help="folder for the results")
+    given = parser.parse_args(arguments)
+    try:
+        workloads = streams or [one for one in chosen(given.names or spec.workloads) if given.names or not one.control]
+    except ValueError as error:
+        parser.error(str(error))
+    folder = given.output or (None if given.names else RESULTS)
+    rows: list[Found] = []
+    for workload in workloads:
+        for seed in range(given.seeds):
+            for row in spec.measured(workload, seed):
+                rows.append(row)
+                told = " ".join(f"{what} {getattr(row, what):.3f}" for what in spec.shown)
+                print(f"{row.workload:22s}{row.seed} {row.series:24s}{spec.told.format(row.x):>8s}  {told}", flush=True)
+        if folder:  # again after each workload: what was measured outlives a run that is stopped
+            written(folder, figure_of(spec, rows))
+    return 0

@@ -6,31 +6,31 @@ Each policy runs on the test half of each workload, with an allowance of so many
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from acep.budget.policies import POLICIES
 from acep.learning.policy import Policy
 from experiments.charts import Panel, chart
-from experiments.overload.figure import Figure, written
+from experiments.machine import limit_memory
+from experiments.overload.figure import MEMORY, Figure, written
 from experiments.overload.paired import area, gain
-from experiments.overload.trial import Exact, Stream, Timed, Warm, exact, run, stream, trained
+from experiments.overload.trial import REPEATS, exact, stream, tried, warmed
 from experiments.overload.workload import Overload
-from experiments.overload.workloads import chosen
+from experiments.overload.workloads import OVERLOADS, chosen
 from experiments.results import RESULTS, table
 
-__all__ = ["SHARES", "Row", "body", "main", "measured", "tried"]
+__all__ = ["SHARES", "Row", "body", "main", "measured"]
 
 Curve = dict[float, float]
 """Recall by share of the work."""
 SHARES = (1.0, 0.5, 0.25, 0.1, 0.05, 0.02)
 HELD = 0.1
 """The share of the work at which policies are compared."""
-REPEATS = 2
 WORDS = """Written by `python -m experiments.overload.recall`; [the policies](../best_effort.md). Each policy runs on
 the second half of each stream, with what it learned from an exact run over the first half; rules never learn. The
 allowance is a share of the touches that the cheapest exact engine makes on the test half for the same question:
@@ -64,39 +64,6 @@ class Row:
     all_points: int
     all_bundles: int
     all_matches: int
-
-
-def tried(
-    held: Stream, truth: Exact, maker: Callable[[], Policy], share: float, *, seed: int = 0, repeats: int = REPEATS
-) -> dict[str, Any]:
-    """A policy under an allowance of a share of the exact touches: the figures of a :class:`Row` that it makes."""
-    runs = []
-    for _ in range(repeats):
-        effort = Timed(maker(), seed, truth.rate(share, held.events))
-        runs.append(run(held, truth.engine, effort))
-    best = min(runs, key=lambda one: one.cpu)
-    points, bundles, matches = truth.recall(best)
-    return {
-        "share": share,
-        "work": best.touches / max(truth.run.touches, 1),
-        "wall": best.cpu / truth.run.cpu,
-        "learning": best.learning / best.cpu,
-        "points": points,
-        "bundles": bundles,
-        "matches": matches,
-        "cpu": best.cpu,
-        "exact_touches": truth.run.touches,
-        "exact_cpu": truth.run.cpu,
-        "all_points": len(truth.run.points),
-        "all_bundles": truth.bundles,
-        "all_matches": truth.run.matches,
-    }
-
-
-def warmed(held: Stream, engine: str, maker: Callable[[], Policy], seed: int = 0) -> Callable[[], Policy]:
-    """What makes a policy that has learned from the training half."""
-    learned = trained(held, engine, maker, seed)
-    return maker if learned is None else (lambda: Warm(maker(), learned))
 
 
 def measured(
@@ -230,15 +197,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=1, help="the whole stream, and so many less one samples of it (1)")
     parser.add_argument("--shares", nargs="+", type=float, default=list(SHARES), help="shares of the exact touches")
     parser.add_argument("--repeats", type=int, default=REPEATS, help=f"runs of which the fastest counts ({REPEATS})")
-    parser.add_argument("--output", type=Path, help="folder for the results")
+    parser.add_argument("--output", type=Path, help="folder for the results; what it has of other workloads stays")
     given = parser.parse_args(arguments)
     try:
         workloads = [one for one in chosen(given.names) if given.names or not one.control]
     except ValueError as error:
         parser.error(str(error))
     policies = {name: POLICIES[name] for name in given.policies}
-    rows: list[Row] = []
     folder = given.output or (None if given.names else RESULTS)
+    rows = _beside(folder, {one.name for one in workloads})
     for workload in workloads:
         for seed in range(given.seeds):
             for row in measured(workload, policies, seed, given.shares, given.repeats):
@@ -246,10 +213,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 if row.share == HELD:
                     print(_line(row), flush=True)
         if folder:  # again after each workload: what was measured outlives a run that is stopped
+            order = list(OVERLOADS)
+            rows.sort(key=lambda row: order.index(row.workload))
             told = Figure("recall", "Recall of the best-effort policies", WORDS, rows, body(rows), picture(rows))
             written(folder, told)
     print(_means(rows), _gains(rows), sep="\n\n")
     return 0
+
+
+def _beside(folder: Path | None, names: set[str]) -> list[Row]:
+    """What the folder has of other workloads."""
+    path = folder / "recall.json" if folder else None
+    if path is None or not path.is_file():
+        return []
+    held = [Row(**row) for row in json.loads(path.read_text(encoding="utf-8"))["results"]]
+    return [row for row in held if row.workload not in names]
 
 
 def _line(row: Row) -> str:
@@ -259,4 +237,5 @@ def _line(row: Row) -> str:
 
 
 if __name__ == "__main__":
+    limit_memory(MEMORY)
     sys.exit(main())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -47,6 +47,8 @@ Ints = npt.NDArray[np.int64]
 Maker = Callable[[], Policy]
 
 BATCH = 5_000
+REPEATS = 2
+"""Runs of which the fastest counts."""
 PARTS = 5
 """A replicate leaves out one of so many parts of the partitions."""
 
@@ -105,6 +107,11 @@ class Run:
     learning: float = 0.0
     dropped: int = 0
 
+    def between(self, start: int, end: int) -> Run:
+        """The match points from a time to before another; matches are not told apart."""
+        when = self.points[:, 1]
+        return replace(self, points=self.points[(when >= start) & (when < end)])
+
     def faster(self, other: Run) -> Run:
         """Of two runs over the same, the one that took less time."""
         return self if self.cpu <= other.cpu else other
@@ -129,6 +136,10 @@ class Exact:
             _share(len(reached), len(bundles)),
             _share(found.matches, self.run.matches),
         )
+
+    def between(self, start: int, end: int) -> Exact:
+        """What it found from a time to before another."""
+        return replace(self, run=self.run.between(start, end))
 
     @property
     def bundles(self) -> int:
@@ -214,8 +225,13 @@ def exact(held: Stream, question: str, repeats: int = 3) -> Exact:
     engines = [held.engine]
     if question == "points" and (other := choose(held.plan, "points").engine).endswith("dominance"):
         engines.append(other)
-    tried = [Exact(engine, run(held, engine)) for engine in engines]
-    best = min(tried, key=lambda one: one.run.touches)
+    runs = []
+    for engine in engines:
+        try:
+            runs.append(Exact(engine, run(held, engine)))
+        except MemoryError:  # an engine that needs more than there is does not answer
+            continue
+    best = min(runs, key=lambda one: one.run.touches)
     for _ in range(repeats - 1):
         best = Exact(best.engine, best.run.faster(run(held, best.engine)))
     return best
@@ -234,6 +250,39 @@ def trained(held: Stream, engine: str, maker: Maker, seed: int = 0) -> Mapping[s
     session.finish()
     effort.learn(session._session, sum(map(len, held.train)))
     return begun(policy.state())
+
+
+def tried(
+    held: Stream, truth: Exact, maker: Callable[[], Policy], share: float, *, seed: int = 0, repeats: int = REPEATS
+) -> dict[str, Any]:
+    """A policy under an allowance of a share of the exact touches: what it found and spent, by name."""
+    runs = []
+    for _ in range(repeats):
+        effort = Timed(maker(), seed, truth.rate(share, held.events))
+        runs.append(run(held, truth.engine, effort))
+    best = min(runs, key=lambda one: one.cpu)
+    points, bundles, matches = truth.recall(best)
+    return {
+        "share": share,
+        "work": best.touches / max(truth.run.touches, 1),
+        "wall": best.cpu / truth.run.cpu,
+        "learning": best.learning / best.cpu,
+        "points": points,
+        "bundles": bundles,
+        "matches": matches,
+        "cpu": best.cpu,
+        "exact_touches": truth.run.touches,
+        "exact_cpu": truth.run.cpu,
+        "all_points": len(truth.run.points),
+        "all_bundles": truth.bundles,
+        "all_matches": truth.run.matches,
+    }
+
+
+def warmed(held: Stream, engine: str, maker: Callable[[], Policy], seed: int = 0) -> Callable[[], Policy]:
+    """What makes a policy that has learned from the training half."""
+    learned = trained(held, engine, maker, seed)
+    return maker if learned is None else (lambda: Warm(maker(), learned))
 
 
 def begun(state: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -17,7 +17,7 @@ from acep.budget.policies import POLICIES
 from experiments import streams
 from experiments.overload import recall
 from experiments.overload.paired import area, gain
-from experiments.overload.trial import Exact, Run, Stream, exact, run, stream
+from experiments.overload.trial import Exact, Run, Stream, exact, run, stream, tried, warmed
 from experiments.overload.workload import Overload
 from experiments.overload.workloads import OVERLOADS
 
@@ -45,8 +45,8 @@ def held() -> Stream:
 @pytest.mark.parametrize("question", ["points", "matches"])
 def test_an_ample_allowance_finds_all(question: str) -> None:
     truth = exact(held(), question, repeats=1)
-    for maker in (POLICIES["random"], recall.warmed(held(), truth.engine, POLICIES["history"])):
-        found = recall.tried(held(), truth, maker, 1e6, repeats=1)
+    for maker in (POLICIES["random"], warmed(held(), truth.engine, POLICIES["history"])):
+        found = tried(held(), truth, maker, 1e6, repeats=1)
         assert [found[what] for what in recall.MEASURES] == [1, 1, 1]
 
 

@@ -1,0 +1,114 @@
+"""What happens when the pattern of success changes: ``python -m experiments.overload.drift [--output DIR]``.
+
+A generated stream: which ``A`` will find its ``C`` is told by its tag, and in the middle of the test other tags do.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+
+from acep.budget.policies import POLICIES
+from experiments.machine import limit_memory
+from experiments.overload.figure import MEMORY, Found, Spec, command
+from experiments.overload.generalise import frozen
+from experiments.overload.trial import Stream, Timed, exact, run, stream, tried, warmed
+from experiments.overload.workload import Overload
+
+__all__ = ["SPEC", "Drifting", "main"]
+
+ROWS = 800_000
+KEYS = 40
+TAGS = 16
+BLOCKS = 16
+HELD = 0.1
+QUERY = """PATTERN SEQ(A a, B b, C c)
+WHERE skip_till_any_match(a, b, c) { [key] AND b.value > a.value AND c.tag = a.tag AND c.value > b.value }
+WITHIN 4000"""
+WORDS = f"""Written by `python -m experiments.overload.drift`. A generated stream of {ROWS:,} events and {KEYS} keys:
+an *A* bears one of {TAGS} tags and is of use only if a *C* of its tag comes. In the first half, from which policies
+learn exactly, and in the first half of the test nearly every *C* has one of the first {TAGS // 2} tags, then one of
+the others. Recall in {BLOCKS} parts of the test, at {HELD:.0%} of the exact touches."""
+
+
+@dataclass(frozen=True)
+class Drifting(Overload):
+    """The generated stream; ``rows`` of it."""
+
+    rows: int = ROWS
+
+    def events(self) -> pa.Table:
+        """The same in every run."""
+        return drifting(self.rows)
+
+
+@cache
+def drifting(rows: int = ROWS, seed: int = 16) -> pa.Table:
+    """``ts`` (0, 1, ...), ``type`` (``A``, ``B``, ``C``), ``key``, ``tag`` and ``value`` (0 .. 999). After three
+    quarters the tags that nearly all ``C`` have are others."""
+    random = np.random.default_rng(seed)
+    kind = random.integers(0, 3, rows)
+    tag = random.integers(0, TAGS, rows)
+    late = np.arange(rows) >= rows * 3 // 4
+    usual = random.integers(0, TAGS // 2, rows) + np.where(late, TAGS // 2, 0)
+    tag = np.where((kind == 2) & (random.random(rows) < 0.97), usual, tag)
+    names = pa.array(["A", "B", "C"])
+    return pa.table(
+        {
+            "ts": pa.array(np.arange(rows)),
+            "type": pa.DictionaryArray.from_arrays(pa.array(kind.astype(np.int8)), names),
+            "key": pa.array(random.integers(0, KEYS, rows)),
+            "tag": pa.array(tag),
+            "value": pa.array(random.integers(0, 1000, rows)),
+        }
+    )
+
+
+def measured(workload: Overload, seed: int) -> Iterable[Found]:
+    """All policies, in every part of the test."""
+    held: Stream = stream(workload, seed)
+    truth = exact(held, "points", repeats=1)
+    before = warmed(held, truth.engine, POLICIES["history"], seed)
+    makers = {
+        "history": before,
+        "history, frozen": frozen(before),
+        "history, learned nothing before": POLICIES["history"],
+        "newest-per-state": POLICIES["newest-per-state"],
+        "random": POLICIES["random"],
+    }
+    first, last = int(held.test[0].ts[0]), int(held.test[-1].ts[-1]) + 1
+    edges = np.linspace(first, last, BLOCKS + 1).astype(np.int64)
+    for name, maker in makers.items():
+        told = tried(held, truth, maker, HELD, seed=seed, repeats=1)
+        found = run(held, truth.engine, Timed(maker(), seed, truth.rate(HELD, held.events)))
+        for block in range(BLOCKS):
+            start, end = int(edges[block]), int(edges[block + 1])
+            points, bundles, _ = truth.between(start, end).recall(found.between(start, end))
+            own = told | {"points": points, "bundles": bundles}
+            yield Found(workload.name, seed, name, (block + 1) / BLOCKS, **own)
+
+
+SPEC = Spec(
+    "drift",
+    "When the pattern of success changes",
+    WORDS,
+    (),
+    measured,
+    "part of the test that has passed",
+    told="{:.0%}",
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command."""
+    return command(SPEC, arguments, streams=[Drifting("drift", "tags that matter change", "none", QUERY)])
+
+
+if __name__ == "__main__":
+    limit_memory(MEMORY)
+    sys.exit(main())

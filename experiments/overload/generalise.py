@@ -1,0 +1,94 @@
+"""Whether what was learned of one period serves the next: ``python -m experiments.overload.generalise [NAME ...]``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from acep.budget.policies import POLICIES
+from acep.learning.orders import Orders
+from acep.learning.policy import Epoch, Policy
+from acep.learning.setting import Setting
+from experiments.machine import limit_memory
+from experiments.overload.figure import MEMORY, Found, Spec, command
+from experiments.overload.trial import Warm, exact, stream, tried, warmed
+from experiments.overload.workload import Overload
+
+__all__ = ["SPEC", "Frozen", "main"]
+
+SHARES = (0.25, 0.1, 0.05)
+WORDS = """Written by `python -m experiments.overload.generalise`. The policy *history* on the second half of each
+stream: *learned before*, from an exact run over the first half, and goes on learning; *frozen*, the same without
+learning any more; *learned nothing* before; *has seen the future*, learned from an exact run over the very events of
+the test. Beside it the rule that learns nothing."""
+
+
+@dataclass
+class Frozen(Warm):
+    """Keeps the orders that it began with, and watches nothing."""
+
+    def begin(self, setting: Setting, seed: int) -> Orders:
+        """The orders that were in force, from now on."""
+        self._orders = super().begin(setting, seed).watching(sample=0.0, spared=0.0)
+        return self._orders
+
+    def learn(self, epoch: Epoch) -> Orders:  # noqa: ARG002
+        """Nothing is learned."""
+        return self._orders
+
+    def state(self) -> dict[str, Any]:
+        """Nothing new."""
+        return dict(self.learned)
+
+
+def frozen(maker: Callable[[], Policy]) -> Callable[[], Policy]:
+    """What makes the policies of ``maker``, which are warm, without learning any more."""
+
+    def make() -> Policy:
+        warm = maker()
+        assert isinstance(warm, Warm)
+        return Frozen(warm.policy, warm.learned)
+
+    return make
+
+
+def measured(workload: Overload, seed: int) -> Iterable[Found]:
+    """All ways to have learned on one workload."""
+    held = stream(workload, seed)
+    truth = exact(held, "points", repeats=1)
+    cold = POLICIES["history"]
+    before = warmed(held, truth.engine, cold, seed)
+    makers = {
+        "learned before": before,
+        "frozen": frozen(before),
+        "learned nothing": cold,
+        "has seen the future": warmed(replace(held, train=held.test), truth.engine, cold, seed),
+        "newest-per-state": POLICIES["newest-per-state"],
+    }
+    for name, maker in makers.items():
+        for share in SHARES:
+            yield Found(workload.name, seed, name, share, **tried(held, truth, maker, share, seed=seed, repeats=1))
+
+
+SPEC = Spec(
+    "generalisation",
+    "From one period to the next",
+    WORDS,
+    ("*",),
+    measured,
+    "share of the exact touches",
+    log=True,
+    told="{:.0%}",
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command."""
+    return command(SPEC, arguments)
+
+
+if __name__ == "__main__":
+    limit_memory(MEMORY)
+    sys.exit(main())

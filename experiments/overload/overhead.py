@@ -1,0 +1,152 @@
+"""What an ample budget costs, and deciding and learning: ``python -m experiments.overload.overhead [NAME ...]``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, median
+
+import numpy as np
+
+from acep.budget.policies import POLICIES
+from acep.learning.policy import Policy
+from experiments.charts import Panel, chart
+from experiments.machine import limit_memory
+from experiments.overload.figure import MEMORY, Figure, written
+from experiments.overload.trial import Run, Stream, Timed, exact, run, stream, warmed
+from experiments.overload.workload import Overload
+from experiments.overload.workloads import chosen
+from experiments.results import RESULTS, table
+
+__all__ = ["Cost", "body", "main", "measured"]
+
+AMPLE = 1e9
+HELD = 0.1
+RUNS = 5
+COMPARED = ("random", "newest-per-state", "history")
+WORDS = f"""Written by `python -m experiments.overload.overhead`. Processor time on the second half of each stream, the
+best of {RUNS} runs by turns. *ample*: with a budget that is never reached, in parts of the time without a budget; the
+result must be the same. *at {HELD:.0%}*: with {HELD:.0%} of the exact touches. *learning*: of that time, the share of
+learning and of making orders. *ns*: a touch, exactly and under the budget, learning not counted."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds of the processor of one policy on one workload, and of the exact run."""
+
+    workload: str
+    engine: str
+    policy: str
+    exact: float
+    touches: int
+    ample: float
+    ample_learning: float
+    same: bool
+    held: float
+    held_learning: float
+    held_touches: int
+
+
+def measured(workload: Overload, repeats: int = RUNS) -> Iterable[Cost]:
+    """All policies on one workload; runs of each kind alternate, so that a slower hour is one for all."""
+    held = stream(workload)
+    truth = exact(held, "points", repeats=1)
+    rate = truth.rate(HELD, held.events)
+    for name in COMPARED:
+        maker = warmed(held, truth.engine, POLICIES[name])
+        runs: list[tuple[Run, Run, Run]] = []
+        for _ in range(repeats):
+            free = run(held, truth.engine)
+            runs.append((free, _under(held, truth.engine, maker, AMPLE), _under(held, truth.engine, maker, rate)))
+        free, ample, tight = (min(kind, key=lambda one: one.cpu) for kind in zip(*runs, strict=True))
+        yield Cost(
+            workload.name,
+            truth.engine,
+            name,
+            exact=free.cpu,
+            touches=free.touches,
+            ample=ample.cpu,
+            ample_learning=ample.learning,
+            same=bool(np.array_equal(ample.points, free.points)) and ample.matches == free.matches,
+            held=tight.cpu,
+            held_learning=tight.learning,
+            held_touches=tight.touches,
+        )
+
+
+def _under(held: Stream, engine: str, maker: Callable[[], Policy], rate: float) -> Run:
+    return run(held, engine, Timed(maker(), 0, rate))
+
+
+def body(rows: Sequence[Cost]) -> str:
+    """The tables of the page."""
+    head = ("", "exact, s", "ample", "learning", "same result", f"at {HELD:.0%}", "learning", "ns", f"ns at {HELD:.0%}")
+    parts = []
+    for policy in dict.fromkeys(row.policy for row in rows):
+        own = [row for row in rows if row.policy == policy]
+        lines = [
+            (
+                row.workload,
+                f"{row.exact:.3f}",
+                f"{row.ample / row.exact:.2f}",
+                f"{row.ample_learning / row.ample:.0%}",
+                "yes" if row.same else "no",
+                f"{row.held / row.exact:.2f}",
+                f"{row.held_learning / row.held:.0%}",
+                f"{row.exact / max(row.touches, 1) * 1e9:.0f}",
+                f"{(row.held - row.held_learning) / max(row.held_touches, 1) * 1e9:.0f}",
+            )
+            for row in own
+        ]
+        ratios = [[row.ample / row.exact for row in own], [row.held / row.exact for row in own]]
+        for name, of in (("mean", fmean), ("median", median)):
+            lines.append((name, "", f"{of(ratios[0]):.2f}", "", "", f"{of(ratios[1]):.2f}", "", "", ""))
+        whole = sum(row.exact for row in own)
+        sums = [sum(row.ample for row in own) / whole, sum(row.held for row in own) / whole]
+        lines.append(("all together", f"{whole:.3f}", f"{sums[0]:.2f}", "", "", f"{sums[1]:.2f}", "", "", ""))
+        parts.append(f"## {policy}\n\n{table(head, lines)}")
+    return "\n\n".join(parts)
+
+
+def picture(rows: Sequence[Cost]) -> str:
+    """Time in parts of the exact run's, by what that takes."""
+    panels = []
+    for title, of in (
+        ("an ample budget", lambda row: row.ample / row.exact),
+        (f"{HELD:.0%} of the work", lambda row: row.held / row.exact),
+    ):
+        series = {name: [(row.exact, of(row)) for row in rows if row.policy == name] for name in COMPARED}
+        panels.append(Panel(f"time with {title}", series, "seconds of the exact run", log=True, high=3.0))
+    return chart(panels, columns=2)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print and write, as the other figures."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.overload.overhead", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="workloads, * and ? as in file names")
+    parser.add_argument("--repeats", type=int, default=RUNS, help=f"runs of which the fastest counts ({RUNS})")
+    parser.add_argument("--output", type=Path, help="folder for the results")
+    given = parser.parse_args(arguments)
+    try:
+        workloads = [one for one in chosen(given.names) if given.names or not one.control]
+    except ValueError as error:
+        parser.error(str(error))
+    folder = given.output or (None if given.names else RESULTS)
+    rows: list[Cost] = []
+    for workload in workloads:
+        for row in measured(workload, given.repeats):
+            rows.append(row)
+            print(f"{row.workload:22s}{row.policy:18s}ample {row.ample / row.exact:.3f}", end="  ")
+            print(f"at {HELD:.0%} {row.held / row.exact:.3f}, learning {row.held_learning / row.held:.0%}", flush=True)
+        if folder:
+            told = Figure("overhead", "What best effort costs", WORDS, rows, body(rows), picture(rows))
+            written(folder, told)
+    return int(any(not row.same for row in rows))
+
+
+if __name__ == "__main__":
+    limit_memory(MEMORY)
+    sys.exit(main())

@@ -1,0 +1,152 @@
+"""The figures of best effort, each on little data: what is measured is what is said, and all files are written."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("acep.engine._native")
+
+from acep.budget.policies import POLICIES
+from acep.learning.remembering import Remembering
+from acep.sketches.match_map import MatchMap
+from experiments import streams
+from experiments.overload import ablation, drift, generalise, overhead, sketched, sweeps
+from experiments.overload.figure import Found, Spec, command, figure_of
+from experiments.overload.trial import Timed, Warm, exact, run, stream, trained, warmed
+from experiments.overload.workload import Overload
+from experiments.overload.workloads import OVERLOADS
+
+TIED = """PATTERN SEQ(A a, B b, C c)
+WHERE skip_till_any_match(a, b, c) { [key] AND b.value > a.value AND c.value > a.value AND c.value < b.value }
+WITHIN 400"""
+
+
+@dataclass(frozen=True)
+class Letters(Overload):
+    """A generated stream."""
+
+    rows: int = 10_000
+
+    def events(self) -> pa.Table:
+        """Of ten partitions."""
+        return streams.letters(keys=10).slice(0, self.rows)
+
+
+LETTERS = Letters("letters", "a test", "none", TIED)
+
+
+def by_series(rows: list[Found], x: float) -> dict[str, Found]:
+    return {row.series: row for row in rows if row.x == x}
+
+
+def test_the_errors_allowed_and_the_window_are_those_of_the_point() -> None:
+    rows = [row for row in sweeps.by_errors(LETTERS, 0) if row.series == "random"]
+    points = [row.all_points for row in rows]
+    assert [row.x for row in rows] == [0, 1, 2]
+    assert points == sorted(points)
+    assert points[0] < points[-1]
+    assert sweeps.with_window(OVERLOADS["bars-k0-30min"], 2).span == 2 * OVERLOADS["bars-k0-30min"].span
+
+
+def test_a_faster_stream_leaves_less_work_to_an_event() -> None:
+    rows = [row for row in sweeps.by_rate(LETTERS, 0) if row.series == "newest-per-state"]
+    assert [row.share * row.x for row in rows] == pytest.approx([1] * len(rows))
+    assert rows[-1].points < rows[0].points
+
+
+def test_each_variant_is_another_policy_and_all_parts_are_the_usual_ones() -> None:
+    made = {name: vars(make()) for name, make in ablation.VARIANTS.items()}
+    assert made[ablation.WHOLE] == vars(Remembering())
+    assert len({str(sorted(one.items())) for one in made.values()}) == len(made)
+    rows = [
+        Found("w", 0, name, 0.1, 0.1, *([0.0] * 3), points, points, *([0.0] * 2), 1, 1.0, 1, 1, 1)
+        for name, points in zip(ablation.VARIANTS, (0.9, *[0.5] * 20), strict=False)
+    ]
+    assert "| no registers | -0.400 | -0.400 to -0.400 |" in ablation.differences(rows)
+
+
+def test_a_frozen_policy_keeps_its_orders_and_a_warm_one_does_not() -> None:
+    held = stream(Letters("letters", "a test", "none", TIED, rows=60_000))
+    truth = exact(held, "points", repeats=1)
+    before = warmed(held, truth.engine, POLICIES["history"])
+    for maker, still in ((before, False), (generalise.frozen(before), True)):
+        effort = Timed(maker(), 0, truth.rate(0.3, held.events))
+        orders = []
+        run(held, truth.engine, effort)
+        assert isinstance(effort.policy, Warm)
+        orders = [effort.policy.begin(effort.setting, 0), effort.orders]
+        assert ((orders[0].level == orders[1].level).all() and orders[1].spared == 0) == still
+
+
+def test_the_sketch_has_the_bytes_that_it_is_given() -> None:
+    held = stream(LETTERS)
+    state = trained(held, held.engine, partial(sketched.Fine, nbytes=2_000))
+    assert state is not None
+    warm = Warm(sketched.Fine(nbytes=2_000), state)
+    run(held, held.engine, Timed(warm, 0, 5.0))
+    sums = warm.policy.sums
+    assert isinstance(sums, MatchMap)
+    assert 1_000 < sums.nbytes <= 2_000
+    rows = list(sketched.measured(LETTERS, 0))
+    assert all(row.nbytes <= row.x * rows[0].nbytes for row in rows)
+
+
+def test_what_matters_changes_after_three_quarters_of_the_drifting_stream() -> None:
+    events = drift.drifting(40_000)
+    tags = events["tag"].to_numpy()
+    last = events["type"].combine_chunks().indices.to_numpy() == 2
+    first, then = tags[:30_000][last[:30_000]], tags[30_000:][last[30_000:]]
+    assert (first < drift.TAGS / 2).mean() > 0.9
+    assert (then < drift.TAGS / 2).mean() < 0.1
+
+
+def test_parts_of_the_test_add_up() -> None:
+    held = stream(LETTERS)
+    truth = exact(held, "points", repeats=1)
+    middle = int(held.test[0].ts[len(held.test[0]) // 2])
+    halves = [truth.between(0, middle), truth.between(middle, 1 << 60)]
+    assert sum(len(half.run.points) for half in halves) == len(truth.run.points)
+    assert all(half.recall(half.run)[:2] == (1, 1) for half in halves)
+
+
+def test_an_ample_budget_has_the_same_result() -> None:
+    rows = list(overhead.measured(LETTERS, repeats=1))
+    assert [row.policy for row in rows] == list(overhead.COMPARED)
+    assert all(row.same and row.held_touches <= overhead.HELD * row.touches for row in rows)
+    assert "| letters |" in overhead.body(rows)
+    assert overhead.picture(rows).count("<polyline") == 2 * len(rows)
+
+
+def few(workload: Overload, seed: int) -> Iterator[Found]:
+    """Two points."""
+    held = stream(workload, seed)
+    truth = exact(held, "points", repeats=1)
+    yield from sweeps.measured(workload, seed, {1.0: 0.5, 2.0: 0.25})
+    assert truth.run.touches
+
+
+def test_a_figure_is_written(tmp_path: Path, data: Callable[[str], Path]) -> None:
+    data("sepsis")
+    spec = Spec("few", "A few points", "Two of them.", ("labs-*",), few, "x", log=True)
+    assert command(spec, ["labs-k1-28d", "--output", str(tmp_path)]) == 0
+    with (tmp_path / "few.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 2 * len(sweeps.COMPARED)
+    page = (tmp_path / "few.md").read_text(encoding="utf-8")
+    assert "## Recall of points: labs-k1-28d" in page
+    assert f"| history | {float(rows[-2]['points']):.3f} |" in page
+    assert (tmp_path / "few.svg").read_text(encoding="utf-8").startswith("<svg")
+    assert (tmp_path / "few.json").is_file()
+
+
+def test_the_picture_has_a_line_for_each_series() -> None:
+    rows = list(sweeps.measured(LETTERS, 0, {1.0: 0.5, 2.0: 0.25}))
+    told = figure_of(sweeps.SPECS["rate"], rows)
+    assert told.picture.count("<polyline") == 2 * len(sweeps.COMPARED)
