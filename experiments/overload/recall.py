@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from acep.budget.policies import POLICIES
+from acep.learning.baselines import RULES
 from acep.learning.policy import Policy
 from experiments.charts import Panel, chart
 from experiments.machine import limit_memory
@@ -197,7 +198,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=1, help="the whole stream, and so many less one samples of it (1)")
     parser.add_argument("--shares", nargs="+", type=float, default=list(SHARES), help="shares of the exact touches")
     parser.add_argument("--repeats", type=int, default=REPEATS, help=f"runs of which the fastest counts ({REPEATS})")
-    parser.add_argument("--output", type=Path, help="folder for the results; what it has of other workloads stays")
+    parser.add_argument(
+        "--output", type=Path, help="folder for the results; what it has of other workloads and policies stays"
+    )
     given = parser.parse_args(arguments)
     try:
         workloads = [one for one in chosen(given.names) if given.names or not one.control]
@@ -205,7 +208,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(str(error))
     policies = {name: POLICIES[name] for name in given.policies}
     folder = given.output or (None if given.names else RESULTS)
-    rows = _beside(folder, {one.name for one in workloads})
+    rows = _beside(folder, {(one.name, policy) for one in workloads for policy in policies})
     for workload in workloads:
         for seed in range(given.seeds):
             for row in measured(workload, policies, seed, given.shares, given.repeats):
@@ -213,21 +216,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 if row.share == HELD:
                     print(_line(row), flush=True)
         if folder:  # again after each workload: what was measured outlives a run that is stopped
-            order = list(OVERLOADS)
-            rows.sort(key=lambda row: order.index(row.workload))
+            order, ranks = list(OVERLOADS), [*RULES, *POLICIES]
+            rows.sort(key=lambda row: (order.index(row.workload), row.seed, ranks.index(row.policy)))
             told = Figure("recall", "Recall of the best-effort policies", WORDS, rows, body(rows), picture(rows))
             written(folder, told)
     print(_means(rows), _gains(rows), sep="\n\n")
     return 0
 
 
-def _beside(folder: Path | None, names: set[str]) -> list[Row]:
-    """What the folder has of other workloads."""
+def _beside(folder: Path | None, measured: set[tuple[str, str]]) -> list[Row]:
+    """What the folder has of other workloads and policies."""
     path = folder / "recall.json" if folder else None
     if path is None or not path.is_file():
         return []
     held = [Row(**row) for row in json.loads(path.read_text(encoding="utf-8"))["results"]]
-    return [row for row in held if row.workload not in names]
+    return [row for row in held if (row.workload, row.policy) not in measured]
 
 
 def _line(row: Row) -> str:

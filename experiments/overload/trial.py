@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 from acep.engine.batch import Batch, Column
 from acep.engine.best_effort import BestEffort
 from acep.engine.found_columns import FoundColumns
+from acep.engine.learn import Student
 from acep.engine.native_session import NativeSession
 from acep.engine.tables import batch_of
 from acep.learning.baselines import RULES
-from acep.learning.lives import Lives
 from acep.learning.policy import Policy
 from acep.plan.choice import choose
 from acep.plan.compile import Plan
@@ -27,6 +27,7 @@ from experiments.overload.workload import Overload
 
 __all__ = [
     "BATCH",
+    "REPEATS",
     "Exact",
     "Partitions",
     "Run",
@@ -38,6 +39,8 @@ __all__ = [
     "run",
     "stream",
     "trained",
+    "tried",
+    "warmed",
 ]
 
 if TYPE_CHECKING:
@@ -238,18 +241,18 @@ def exact(held: Stream, question: str, repeats: int = 3) -> Exact:
 
 
 def trained(held: Stream, engine: str, maker: Maker, seed: int = 0) -> Mapping[str, Any] | None:
-    """What a policy has learned when it has seen the training half exactly; ``None`` of one that never learns."""
+    """What ``acep learn`` teaches a policy on the training half, by this engine; ``None``: one that never learns."""
     policy = maker()
     if policy.name in RULES:
         return None
-    effort = BestEffort(policy, seed, None)
-    session = _session(held.plan, engine, effort)
+    session = _session(held.plan, engine, BestEffort(Student(policy), seed, None))
     for part in held.train:
         session.push(part)
         session.take(0)
     session.finish()
-    effort.learn(session._session, sum(map(len, held.train)))
-    return begun(policy.state())
+    session.learn()
+    state: Mapping[str, Any] = getattr(policy, "learned", policy.state)()
+    return state
 
 
 def tried(
@@ -283,14 +286,6 @@ def warmed(held: Stream, engine: str, maker: Callable[[], Policy], seed: int = 0
     """What makes a policy that has learned from the training half."""
     learned = trained(held, engine, maker, seed)
     return maker if learned is None else (lambda: Warm(maker(), learned))
-
-
-def begun(state: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A state for another stream: what was still open when this one ended is left out."""
-    if "open" not in state:
-        return state
-    none = np.zeros(0, np.int64)
-    return {**state, "open": Lives().to_arrays(), "extra": {"life": none, "birth": none, "values": np.zeros((0, 0))}}
 
 
 @dataclass
