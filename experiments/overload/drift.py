@@ -24,12 +24,12 @@ __all__ = ["SPEC", "Drifting", "main"]
 
 ROWS = 800_000
 KEYS = 40
-TAGS = 16
+TAGS = 64
 BLOCKS = 16
 HELD = 0.1
 QUERY = """PATTERN SEQ(A a, B b, C c)
 WHERE skip_till_any_match(a, b, c) { [key] AND b.value > a.value AND c.tag = a.tag AND c.value > b.value }
-WITHIN 4000"""
+WITHIN 2000"""
 WORDS = f"""Written by `python -m experiments.overload.drift`. A generated stream of {ROWS:,} events and {KEYS} keys:
 an *A* bears one of {TAGS} tags and is of use only if a *C* of its tag comes. In the first half, from which policies
 learn exactly, and in the first half of the test nearly every *C* has one of the first {TAGS // 2} tags, then one of

@@ -101,7 +101,9 @@ def figures(rows: Sequence[Row], what: str, of: Callable[[Curve], float]) -> dic
 
 
 def body(rows: Sequence[Row]) -> str:
-    """The tables of the page."""
+    """The tables of the page, of the workloads on which all policies have run."""
+    names = {policy: {row.workload for row in rows if row.policy == policy} for policy in {row.policy for row in rows}}
+    rows = [row for row in rows if all(row.workload in own for own in names.values())]
     parts = [_means(rows), _gains(rows)]
     parts += [_by_workload(rows, what) for what in MEASURES]
     return "\n\n".join(part for part in parts if part)
