@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,11 @@ import numpy as np
 from acep.learning.lives import Lives
 from acep.learning.vectors import Bools, Floats, Ints
 
-__all__ = ["Extra", "Log", "log_of", "stacked"]
+__all__ = ["Ages", "Extra", "Log", "log_of", "stacked"]
 
-MADE = ("life", "parent", "partition", "state", "error", "start", "made", "feature", "spared", "ghost", "birth")
-ENDED = ("life", "when", "how", "touches")
-FOUND = ("parent", "partition", "when", "error", "spared", "ghost")
+MADE = ("life", "parent", "partition", "state", "error", "start", "made", "feature", "spared", "ghost", "age")
+ENDED = ("life", "when", "how", "touches", "age")
+FOUND = ("parent", "partition", "when", "error", "spared", "ghost", "age")
 
 
 def stacked(upper: Floats, lower: Floats) -> Floats:
@@ -32,39 +32,59 @@ def stacked(upper: Floats, lower: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Extra:
-    """Of lives, by rising number: ``birth`` (how many nodes had been made in their list, modulo 2**16) and ``values``
-    (float64[n, terms], of the terms that were logged)."""
+    """Of lives, by rising number: ``values`` (float64[n, terms], of the terms that were logged), and ``age``: how many
+    nodes had been made after its parent, in that one's partition and state, when the life was made."""
 
     life: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    birth: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    age: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     values: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
     def then(self, other: Extra) -> Extra:
         """These and later ones; terms that were not logged before have no number."""
         if not len(other.life) or not len(self.life):
             return self if len(self.life) else other
-        life, birth = (np.concatenate(two) for two in ((self.life, other.life), (self.birth, other.birth)))
-        return Extra(life, birth, stacked(self.values, other.values))
+        life, age = (np.concatenate(two) for two in ((self.life, other.life), (self.age, other.age)))
+        return Extra(life, age, stacked(self.values, other.values))
 
     def to_arrays(self) -> dict[str, Any]:
         """The columns by name."""
-        return {"life": self.life, "birth": self.birth, "values": self.values}
+        return {"life": self.life, "age": self.age, "values": self.values}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Extra:
         """What :meth:`to_arrays` gave. Raises :class:`ValueError` or :class:`KeyError` for what is none."""
-        life, birth = np.asarray(arrays["life"], np.int64), np.asarray(arrays["birth"], np.int64)
+        life, age = np.asarray(arrays["life"], np.int64), np.asarray(arrays["age"], np.int64)
         values = np.asarray(arrays["values"], np.float64)
-        if life.ndim != 1 or birth.shape != life.shape or values.ndim != 2 or (len(values) != len(life)):
+        if life.ndim != 1 or age.shape != life.shape or values.ndim != 2 or (len(values) != len(life)):
             raise ValueError("columns of several lengths")
         if (np.diff(life) <= 0).any():
             raise ValueError("lives do not rise")
-        return cls(life, birth, values)
+        return cls(life, age, values)
 
     def of(self, lives: Ints) -> Extra:
         """Those of some lives, all of which are there."""
         at = np.searchsorted(self.life, lives)
-        return Extra(lives, self.birth[at], self.values[at])
+        return Extra(lives, self.age[at], self.values[at])
+
+
+@dataclass(frozen=True)
+class Ages:
+    """How many nodes had been made after a life, in its partition and state, when it ended (``ends`` of ``life``), and
+    when it bound the last event but one of a match (``finds`` of ``parent``)."""
+
+    life: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    ends: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    parent: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    finds: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def then(self, other: Ages) -> Ages:
+        """These and later ones."""
+        return Ages(*(np.concatenate([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self)))
+
+    def of(self, lives: Ints) -> Ages:
+        """Those of some lives, which rise."""
+        own, found = np.isin(self.life, lives), np.isin(self.parent, lives)
+        return Ages(self.life[own], self.ends[own], self.parent[found], self.finds[found])
 
 
 @dataclass(frozen=True)
@@ -75,6 +95,7 @@ class Log:
 
     lives: Lives
     extra: Extra
+    ages: Ages
     partition: Ints
     when: Ints
     kept: Bools
@@ -88,16 +109,18 @@ def log_of(made: Ints, ended: Ints, found: Ints, values: Floats, *, step: int) -
     m, e, f = (rows.reshape(-1, len(names)) for rows, names in ((made, MADE), (ended, ENDED), (found, FOUND)))
     columns = dict(zip(MADE, m.T, strict=True))
     columns["error"] = columns["error"] // step
-    extra = Extra(columns["life"], columns.pop("birth"), values.reshape(len(m), -1) if len(m) else np.zeros((0, 0)))
+    extra = Extra(columns["life"], columns.pop("age"), values.reshape(len(m), -1) if len(m) else np.zeros((0, 0)))
     for name in ("spared", "ghost"):
         del columns[name]
     runs = dict(zip(FOUND, f.T, strict=True))
     logged = runs["parent"] >= -1
     found_columns = {name: runs[name][logged] for name in ("parent", "partition", "when", "error")}
-    lives = Lives.of({**columns, "weight": np.ones(len(m))}, dict(zip(ENDED, e.T, strict=True)), found_columns)
+    ends = dict(zip(ENDED, e.T, strict=True))
+    ages = Ages(ends["life"], ends.pop("age"), runs["parent"][logged], runs["age"][logged])
+    lives = Lives.of({**columns, "weight": np.ones(len(m))}, ends, found_columns)
     points, inverse = np.unique(np.stack([runs["partition"], runs["when"]]), axis=1, return_inverse=True)
     inverse = inverse.ravel()
     spared, kept = np.zeros(points.shape[1], np.bool_), np.zeros(points.shape[1], np.bool_)
     spared[inverse[runs["spared"] != 0]] = True
     kept[inverse[runs["ghost"] == 0]] = True
-    return Log(lives, extra, points[0][spared], points[1][spared], kept[spared])
+    return Log(lives, extra, ages, points[0][spared], points[1][spared], kept[spared])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any
@@ -124,6 +125,46 @@ class Orders:
         """The same with other shares of what is logged and spared."""
         return replace(self, sample=float(np.clip(sample, 0, 1)), spared=float(np.clip(spared, 0, 1)))
 
+    def to_arrays(self) -> dict[str, Any]:
+        """As plain data, without the grid, and without what is watched."""
+        terms = [
+            [[int(t.kind), t.a, t.b, int(t.floats), t.bounds, np.asarray(t.worth, np.float64)] for t in state]
+            for state in self.terms
+        ]
+        return {
+            "level": self.level,
+            "decay": self.decay,
+            "later": self.later,
+            "terms": terms,
+            "admit": self.admit,
+            "ties": int(self.ties),
+            "noise": self.noise,
+            "clears": self.clears,
+        }
+
+    @classmethod
+    def from_arrays(cls, grid: Grid, data: Mapping[str, Any]) -> Orders:
+        """The orders of :meth:`to_arrays`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for what
+        is none."""
+        terms = tuple(
+            tuple(
+                Term(Kind(k), int(a), int(b), bool(f), _floats(bounds), _floats(w)) for k, a, b, f, bounds, w in state
+            )
+            for state in data["terms"]
+        )
+        level, later = np.asarray(data["level"]), np.asarray(data["later"])
+        if level.shape != (grid.vectors,) or level.dtype != np.uint8 or later.shape != (grid.states, AGES):
+            raise ValueError("orders of another grid")
+        if later.dtype != np.int8 or len(terms) not in (0, grid.states):
+            raise ValueError("orders")
+        decay, admit = _floats(data["decay"]), np.asarray(data["admit"])
+        if decay.shape != (grid.states,) or not (decay >= 0).all() or admit.ndim != 2 or admit.dtype != np.uint8:
+            raise ValueError("orders")
+        noise = int(data["noise"])
+        if not 0 <= noise <= HIGHEST:
+            raise ValueError("orders")
+        return cls(grid, level, decay, later, terms, admit, Ties(data["ties"]), noise, bool(data["clears"]))
+
     def for_core(self, setting: Setting) -> dict[str, Any]:
         """As the native core takes them."""
         return {
@@ -151,6 +192,13 @@ class Orders:
             "sample": round(self.sample * 2**32),
             "spared": round(self.spared * 2**32),
         }
+
+
+def _floats(values: Any) -> Floats:
+    found = np.asarray(values, np.float64)
+    if not np.isfinite(found).all():
+        raise ValueError("numbers that are none")
+    return found
 
 
 def as_levels(worth: Floats, *, top: int = 200) -> Bytes:

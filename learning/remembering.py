@@ -10,7 +10,7 @@ import numpy as np
 
 from acep.errors import AcepError
 from acep.learning.lives import MERGED, Lives, settle
-from acep.learning.log import Extra, stacked
+from acep.learning.log import Ages, Extra, stacked
 from acep.learning.orders import AGES, Orders, Term, as_levels
 from acep.learning.policy import Epoch
 from acep.learning.setting import Setting
@@ -27,12 +27,15 @@ __all__ = ["Remembering"]
 LIVES = 4096  # to be logged in an epoch
 OPEN = 65_536  # lives that may still be open
 REMEMBERED = 16_384  # lives that terms are fitted to
+ANEW = 4  # where a quarter of them are new, the fit is made anew
 ENOUGH = 20.0  # successes without which nothing is believed
-EXPLORE = (0.3, 0.06)  # of the allowance, for units in which nothing is dropped: at first, and in the end
+EXPLORE = (0.2, 0.02)  # of the allowance, for units in which nothing is dropped: at first, and in the end
 FADES = 0.8  # of that, an epoch
-FIRST_SPARED = 1 / 16
-LEAST_SPARED, MOST_SPARED = 1e-4, 0.25
+FIRST_SPARED = 1 / 512
+LEAST_SPARED, MOST_SPARED = 1e-4, 1 / 16
 LEAST_WORTH = 1e-9
+AGES_OF = ("life", "ends", "parent", "finds")
+NONE = np.zeros(0, np.int64)
 WINDOWS, WAITS = 8, 6  # bins of match vectors
 
 
@@ -41,17 +44,20 @@ class Remembering:
     """Keeps what its history says leads to the most targets for its cost.
 
     ``target``: ``"points"`` or ``"bundles"``. ``decay``: levels by which each further node of a partition and state is
-    worth less. ``terms``, ``ages``, ``costs``: whether registers, the number of later nodes, and what a node
-    costs are taken into account. ``forget``: what is left of old counts after an epoch. ``noise``: levels of chance.
+    worth less. ``temper``: the power of worth for cost that is believed in: where it is small, all partitions and
+    states keep something, as the nodes of one list find much the same. ``terms``, ``ages``, ``costs``: whether
+    registers, the number of later nodes, and what a node costs are taken into account. ``forget``: what is left of
+    old counts after an epoch. ``noise``: levels of chance.
     """
 
     target: str = "points"
     decay: float = 8.0
+    temper: float = 0.25
     terms: bool = True
     ages: bool = True
     costs: bool = True
     forget: float = 0.9
-    noise: int = 8
+    noise: int = 4
     name: str = "history"
     setting: Setting = field(init=False)
 
@@ -63,11 +69,13 @@ class Remembering:
         self.sums: VectorMemory = DenseMemory(columns=3, ring=1)
         self.targets = Targets(gap=0 if self.target == "points" else setting.span)
         self.open = Lives()
-        self.extra = Extra()
+        self.extra, self.ages_of = Extra(), Ages()
         self.known = Lived.none()
         self.values = np.zeros((0, 0))
         self.epochs = 0
         self.sample, self.spared = 1.0, FIRST_SPARED
+        self.fresh = 0
+        self.chosen = self._chosen()
         return self._orders()
 
     def learn(self, epoch: Epoch) -> Orders:
@@ -75,27 +83,30 @@ class Remembering:
         self.epochs += 1
         self._take_in(epoch)
         self._watch(epoch)
+        # What is fitted to many lives is not changed by a few.
+        if self.fresh * ANEW >= len(self.known):
+            self.chosen, self.fresh = self._chosen(), 0
         return self._orders()
 
     def _orders(self) -> Orders:
-        """A function of the state alone."""
+        return self.chosen.watching(sample=self.sample, spared=self.spared)
+
+    def _chosen(self) -> Orders:
         sums = Sums(*self.sums.look(np.arange(self.grid.vectors)).T)
         none = np.zeros((self.setting.states, AGES), np.int8)
         if sums.won.sum() < ENOUGH or not len(self.known):
             flat = Orders.flat(self.setting, grid=self.grid)
-            orders = replace(flat, decay=np.full(self.setting.states, 4.0), terms=self.logged)
-        else:
-            won, paid = chances(self.grid, sums)
-            worth = won / paid if self.costs else won
-            orders = Orders(
-                self.grid,
-                as_levels(np.maximum(worth, worth.max() * LEAST_WORTH)),
-                np.full(self.setting.states, self.decay),
-                later(self.grid, self.known, won, paid).astype(np.int8) if self.ages else none,
-                terms=self._fit(won, paid),
-                noise=self.noise,
-            )
-        return orders.watching(sample=self.sample, spared=self.spared)
+            return replace(flat, decay=np.full(self.setting.states, 4.0), terms=self.logged)
+        won, paid = chances(self.grid, sums)
+        worth = won / paid if self.costs else won
+        return Orders(
+            self.grid,
+            as_levels(np.maximum(worth, worth.max() * LEAST_WORTH) ** self.temper),
+            np.full(self.setting.states, self.decay),
+            (self.temper * later(self.grid, self.known, won, paid)).astype(np.int8) if self.ages else none,
+            terms=self._fit(won, paid),
+            noise=self.noise,
+        )
 
     def _take_in(self, epoch: Epoch) -> None:
         log = epoch.log
@@ -105,8 +116,10 @@ class Remembering:
         extra = self.extra.then(log.extra)
         made = settled.lives.made
         reached = walk(made, settled.lives.found)
+        ages = self.ages_of.then(log.ages)
         shared = self.target == "points"
-        lives, rows = lived(made, settled.lives.ended, reached, extra.of(made.life).birth, shared=shared)
+        lives, rows = lived(settled.lives, reached, extra.of(made.life), ages, shared=shared)
+        self.ages_of = ages.of(self.open.made.life)
         values = extra.of(made.life[rows]).values
         self.extra = extra.of(self.open.made.life)
         if not len(lives):
@@ -115,8 +128,11 @@ class Remembering:
         counted = stays(self.grid, lives)
         seen = np.flatnonzero(counted.visits)
         self.sums.add(seen, np.stack([counted.visits[seen], counted.won[seen], counted.paid[seen]], axis=1))
-        self.known = self.known.then(lives).last(REMEMBERED)
-        self.values = stacked(self.values, values)[-REMEMBERED:]
+        self.fresh += len(lives)
+        self.known, self.values = self.known.then(lives), stacked(self.values, values)
+        if len(self.known) > REMEMBERED:  # older ones are thinned out more often
+            some = np.linspace(0, len(self.known) - 1, REMEMBERED).astype(np.int64)
+            self.known, self.values = self.known.rows(some), self.values[some]
 
     def _fit(self, won: Floats, paid: Floats) -> tuple[tuple[Term, ...], ...]:
         if not self.logged:
@@ -127,9 +143,8 @@ class Remembering:
         for state, terms in enumerate(self.logged):
             own = np.flatnonzero(lives.state == state)
             numbers = self.values[own, : len(terms)]
-            found.append(
-                fitted(terms, numbers, lives.gain[own], lives.touches[own], won[vector[own]], paid[vector[own]])
-            )
+            told = fitted(terms, numbers, lives.gain[own], lives.touches[own], won[vector[own]], paid[vector[own]])
+            found.append(tuple(replace(term, worth=self.temper * term.worth) for term in told))
         return tuple(found)
 
     def _watch(self, epoch: Epoch) -> None:
@@ -154,37 +169,48 @@ class Remembering:
             "targets": self.targets.to_arrays(),
             "open": self.open.to_arrays(),
             "extra": self.extra.to_arrays(),
+            "ages": {name: getattr(self.ages_of, name) for name in AGES_OF},
             "known": self.known.to_arrays(),
             "values": self.values,
             "epochs": self.epochs,
             "sample": self.sample,
             "spared": self.spared,
+            "fresh": self.fresh,
+            "chosen": self.chosen.to_arrays(),
         }
 
     def learned(self) -> Mapping[str, Any]:
         """Its state for another stream, whose lives and partitions have numbers of their own: nothing is open there."""
-        known = replace(self.known, partition=self.known.partition - self.known.partition.max(initial=-1) - 1)
         targets = Targets(self.targets.gap, self.targets.limit, self.targets.count)
-        nothing = {"targets": targets.to_arrays(), "open": Lives().to_arrays(), "extra": Extra().to_arrays()}
-        return {**self.state(), **nothing, "known": known.to_arrays()}
+        return {
+            **self.state(),
+            "targets": targets.to_arrays(),
+            "open": Lives().to_arrays(),
+            "extra": Extra().to_arrays(),
+            "ages": dict.fromkeys(AGES_OF, NONE),
+            "spared": FIRST_SPARED,
+        }
 
     def restore(self, state: Mapping[str, Any]) -> Orders:
         """Goes on as the policy would whose state this is."""
         try:
             sums = read_memory(state["sums"].tobytes())
             extra = Extra.from_arrays(state["extra"])
+            ages = Ages(*(np.asarray(state["ages"][name], np.int64) for name in AGES_OF))
             known, values = Lived.from_arrays(state["known"]), np.asarray(state["values"], np.float64)
             targets = self.targets.with_arrays(state["targets"])
             open_ = Lives.from_arrays(state["open"])
+            fresh, chosen = int(state["fresh"]), Orders.from_arrays(self.grid, state["chosen"])
             epochs, sample, spared = int(state["epochs"]), float(state["sample"]), float(state["spared"])
         except (AcepError, KeyError, TypeError, AttributeError, ValueError) as error:
             raise ValueError(f"no state of this policy: {error}") from None
         fits = values.ndim == 2 and len(values) == len(known) and np.isin(open_.made.life, extra.life).all()
-        if not (fits and sums.columns == 3 and 0 <= sample <= 1 and 0 <= spared <= 1 and epochs >= 0):
+        if not (fits and sums.columns == 3 and 0 <= sample <= 1 and 0 <= spared <= 1 and epochs >= 0 and fresh >= 0):
             raise ValueError("no state of this policy")
         if len(known) and not (known.state.min() >= 0 and known.state.max() < self.setting.states):
             raise ValueError("a state of another query")
-        self.sums, self.targets, self.open, self.extra = sums, targets, open_, extra
+        self.sums, self.targets, self.open, self.extra, self.ages_of = sums, targets, open_, extra, ages
         self.known, self.values = known, values
         self.epochs, self.sample, self.spared = epochs, sample, spared
+        self.fresh, self.chosen = fresh, chosen
         return self._orders()

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from acep.learning.lives import MERGED, Ended, Made
+from acep.learning.lives import MERGED, Lives
+from acep.learning.log import Ages, Extra
 from acep.learning.orders import AGES, STEPS
 from acep.learning.targets import Reached
 from acep.learning.vectors import Floats, Grid, Ints
@@ -23,18 +24,20 @@ FREE = 0.05  # touches: that no node is looked at for nothing
 class Lived:
     """Lives that have ended, one row each: parts of vectors, ``until`` (when it ended), its own ``touches``, how many
     targets it led to (``gain``), and the last time at which it still led to one (``useful``; before ``made``: never).
+    ``ends`` and ``last`` are how many nodes had been made after it in its partition and state by these two times
+    (``last``: -1 for never).
     """
 
     state: Ints
     error: Ints
-    partition: Ints
     start: Ints
     made: Ints
     until: Ints
-    birth: Ints
     touches: Floats
     gain: Floats
     useful: Ints
+    ends: Ints
+    last: Ints
     weight: Floats
 
     def __len__(self) -> int:
@@ -49,9 +52,9 @@ class Lived:
         """These and others."""
         return Lived(*(np.concatenate([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self)))
 
-    def last(self, most: int) -> Lived:
-        """No more than the last ``most``."""
-        return Lived(*(getattr(self, f.name)[-most:] for f in fields(self)))
+    def rows(self, which: Ints) -> Lived:
+        """Some of them."""
+        return Lived(*(getattr(self, f.name)[which] for f in fields(self)))
 
     def to_arrays(self) -> dict[str, Any]:
         """The columns by name."""
@@ -69,10 +72,10 @@ class Lived:
         return cls(*columns)
 
 
-def lived(made: Made, ended: Ended, reached: Reached, birth: Ints, *, shared: bool) -> tuple[Lived, Ints]:
-    """The lives that ended otherwise than by becoming one with another, and their rows in ``made``; ``birth`` is
-    by row of ``made``. ``shared``: a life
-    counts for the number of targets that it leads to; else for one if there are any."""
+def lived(lives: Lives, reached: Reached, extra: Extra, ages: Ages, *, shared: bool) -> tuple[Lived, Ints]:
+    """The lives that ended otherwise than by becoming one with another, and their rows in ``lives.made``. ``extra`` is
+    by row. ``shared``: a life counts for the number of targets that it leads to; else for one if there are any."""
+    made, ended = lives.made, lives.ended
     at = made.find(ended.life)
     here = (at >= 0) & (ended.how != MERGED)
     rows = at[here]
@@ -80,6 +83,17 @@ def lived(made: Made, ended: Ended, reached: Reached, birth: Ints, *, shared: bo
     useful = np.full(len(made), np.iinfo(np.int64).min)
     np.maximum.at(useful, reached.row, reached.until)
     gain = np.bincount(reached.row, minlength=len(made)).astype(np.float64)
+    # The last age that mattered: of the last useful child, or of the last run that was found.
+    last = np.full(len(made), -1)
+    parent = made.find(made.parent)
+    child = np.flatnonzero((gain > 0) & (parent >= 0))
+    np.maximum.at(last, parent[child], extra.age[child])
+    finder = made.find(ages.parent)
+    np.maximum.at(last, finder[finder >= 0], ages.finds[finder >= 0])
+    last[gain == 0] = -1
+    ends = np.zeros(len(made), np.int64)
+    ender = made.find(ages.life)
+    ends[ender[ender >= 0]] = ages.ends[ender >= 0]
     if not shared:
         gain = np.minimum(gain, 1.0)
     order = np.argsort(rows)
@@ -88,14 +102,14 @@ def lived(made: Made, ended: Ended, reached: Reached, birth: Ints, *, shared: bo
         Lived(
             made.state[rows],
             made.error[rows],
-            made.partition[rows],
             made.start[rows],
             made.made[rows],
             np.maximum(when[order], made.made[rows]),
-            birth[rows],
             touches[order].astype(np.float64),
             gain[rows],
             useful[rows],
+            np.maximum(ends, last)[rows],
+            last[rows],
             made.weight[rows],
         ),
         rows,
@@ -148,39 +162,29 @@ def chances(grid: Grid, sums: Sums) -> tuple[Floats, Floats]:
 
 def later(grid: Grid, lives: Lived, won: Floats, paid: Floats) -> Floats:
     """By state and bin of how many nodes were made in a list since (0, 1, 2 to 3, ...): the levels that this adds to
-    what the vectors tell, float64[states, AGES].
-
-    Times of births that are not logged are those of the next ones that are.
+    what the vectors tell, float64[states, AGES], none for 0. Births are taken to come evenly over a life.
     """
     found = np.zeros((grid.states, AGES))
-    if not len(lives):
-        return found
-    order = np.lexsort((np.arange(len(lives)), lives.partition * grid.states + lives.state))
-    key = (lives.partition * grid.states + lives.state)[order]
-    opens = np.append(True, key[1:] != key[:-1])
-    group = np.cumsum(opens) - 1
-    step = np.diff(lives.birth[order], prepend=0) % 2**16
-    step[opens] = 0
-    total = np.cumsum(step)
-    birth = total - total[np.flatnonzero(opens)][group]
-    place = group * 2**32 + birth
-    made = lives.made[order]
     for age in range(AGES):
         since = 0 if age == 0 else 1 << (age - 1)
-        next_ = np.searchsorted(place, place + since)
-        there = (next_ < len(place)) & (group[np.minimum(next_, len(place) - 1)] == group)
-        i = order[there]
-        when = made[next_[there]]
-        alive = lives.until[i] >= when
-        i, when = i[alive], when[alive]
+        i = np.flatnonzero(lives.ends >= since)
         if not len(i):
             break
-        vector = grid.number(lives.state[i], lives.error[i], lives.start[i], lives.made[i], when)
-        useful = lives.useful[i] >= when if age == 0 else lives.useful[i] > when
-        rest = lives.touches[i] * (lives.until[i] - when + 1) / (lives.until[i] - lives.made[i] + 1)
-        columns = (lives.gain[i] * useful, won[vector], rest, paid[vector])
+        share = since / np.maximum(lives.ends[i], 1)
+        length = lives.until[i] - lives.made[i]
+        vector = grid.number(
+            lives.state[i],
+            lives.error[i],
+            lives.start[i],
+            lives.made[i],
+            lives.made[i] + (length * share).astype(np.int64),
+        )
+        columns = (lives.gain[i] * (lives.last[i] >= since), won[vector], lives.touches[i] * (1 - share), paid[vector])
         seen, expected, cost, usual = (np.bincount(lives.state[i], c * lives.weight[i], grid.states) for c in columns)
-        enough = expected > 0
-        ratio = (seen + 0.5) / (expected + 0.5) / ((cost + 5.0) / (usual + 5.0))
-        found[enough, age] = STEPS * np.log2(ratio[enough])
-    return np.clip(found, -127, 127)
+        each = np.bincount(lives.state, lives.gain, grid.states) / np.maximum(
+            np.bincount(lives.state, lives.gain > 0, grid.states), 1
+        )
+        doubt = np.maximum(each, 1e-9)
+        ratio = (seen + doubt) / (expected + doubt) / ((cost + 5.0) / (usual + 5.0))
+        found[:, age] = np.where(expected > 0, STEPS * np.log2(ratio), found[:, max(age - 1, 0)])
+    return np.clip(found - found[:, :1], -127, 127)

@@ -129,7 +129,7 @@ void NodeEngine::event(uint32_t partition, const Event& event) {
 
 void NodeEngine::begin(const Turn& turn, const Event& event) {
     for (const Arc* arc : turn.arcs) {
-        if (shed_ && shed_->limited() && shed_->tokens() < 1) return;
+        if (shed_ && shed_->limited() && shed_->tokens() < 1) return shed_->deny();
         ++work_.touches;
         if (shed_) shed_->touched(work_.touches);
         if (arc->weight + tables_.states[arc->target].rest > tables_.budget) continue;

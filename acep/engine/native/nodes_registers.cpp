@@ -193,7 +193,13 @@ void NodeEngine::make(const Arc& arc, NodeList& list, uint32_t row, const Event&
     if (shed_) {
         made.nodes.slot(slots - 2)[i] = key(event);
         made.nodes.tags(slots - 2, slots)[i] = made.nodes.tags(slots - 1, slots)[i] = value;
-        made.nodes.slot(slots - 1)[i] = arc.source == 0 ? mark_.word() : list.slot(old - 1)[row];
+        Shedding::Mark mark = mark_;
+        if (arc.source != 0) {
+            // Until it has a birth of its own, how many came after its parent.
+            mark = Shedding::Mark::of(list.slot(old - 1)[row]);
+            mark.birth = static_cast<uint16_t>(list.births - mark.birth);
+        }
+        made.nodes.slot(slots - 1)[i] = mark.word();
     }
     for (uint32_t s = 0; s < slots && made.nodes.plain; ++s) made.nodes.plain = made.nodes.tags(s, slots)[i] == value;
     made.arcs.push_back(&arc);

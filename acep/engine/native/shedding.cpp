@@ -11,6 +11,9 @@ namespace {
 
 constexpr uint32_t most_level = 254;   // of what may be shed
 constexpr uint32_t ghost_level = 255;
+constexpr double least_step = 4, most_step = 32;  // of the price, where nothing is left
+// Events: over which the mean is taken, whose allowance is a reserve, and over which what is beyond that is spread.
+constexpr double mean_of = 2048, reserved = 2048, spread = 8192;
 constexpr uint32_t least_limit = 2;    // nodes of a list that are never worth looking through
 // Of times that a state may hold, which need not be sensible.
 int64_t apart(int64_t now, int64_t then) { return static_cast<int64_t>(static_cast<uint64_t>(now) - static_cast<uint64_t>(then)); }
@@ -29,8 +32,9 @@ void Shedding::allow(double rate, double most_carried, int64_t arrived) {
     most_carried_ = most_carried;
 }
 
-// The price follows what was spent, in steps of an eighth of an octave: a quarter of the deviation at a time, and at once by
-// half of how the deviation changes. What is left over is to be used up, but for some reserve.
+// One price for all times is best, as what is spent where it finds little is missing where it would find much: so the price
+// follows a mean of what was spent, slowly, and bursts are met from what was left over. Only where nothing is left does it
+// rise at once.
 void Shedding::adjust() {
     const auto events = static_cast<double>(arrived_ - paced_);
     const auto used = static_cast<double>(spent() - paced_spent_);
@@ -42,11 +46,18 @@ void Shedding::adjust() {
         granted_ -= left - most_carried_;
         left = most_carried_;
     }
-    const double reserve = rate_ * 2 * pace, horizon = 16 * pace;
-    const double wanted = std::max(rate_ * events / 16, (rate_ + (left - reserve) / horizon) * events);
-    const double now = std::clamp(std::log2((used + 1e-3) / (wanted + 1e-3)), -1.0, 1.0);
-    price = std::clamp(price + 2 * now + 4 * (now - deviation_), 0.0, static_cast<double>(most_level + 1));
-    deviation_ = now;
+    const double share = std::min(1.0, events / mean_of);
+    mean_ += share * (used / events - mean_);
+    if (denied_ > 0) {
+        price += step_;
+        step_ = std::min(step_ * 2, most_step);
+    } else {
+        step_ = least_step;
+        const double wanted = std::max(rate_ / 16, rate_ + (left - rate_ * reserved) / spread);
+        price += std::clamp(std::log2((mean_ + 1e-9) / wanted), -1.0, 1.0) * (events / pace);
+    }
+    denied_ = 0;
+    price = std::clamp(price, 0.0, static_cast<double>(most_level + 1));
 }
 
 uint8_t Shedding::chance() { return static_cast<uint8_t>(mixed(++drawn_ * 0x9E3779B97F4A7C15u) >> 56); }
@@ -76,6 +87,7 @@ bool Shedding::admits(const std::vector<uint32_t>& classes, int64_t now, int64_t
 
 Shedding::Mark Shedding::begin(uint32_t partition, const Event& event) {
     Mark found;
+    if (lives.made.size() >= most_logged) return found;
     if (orders_.spared != 0) {
         const int64_t now = tables_.counted ? event.position : event.ts;
         int64_t block = 0, length;
@@ -216,6 +228,7 @@ void Shedding::tend(NodeList& list, uint32_t state, int64_t now, int64_t low, in
     const double most = std::max(0.0, tokens()) / static_cast<double>(arcs);
     if (static_cast<double>(list.size()) <= most) return;
     // The newest stay.
+    denied_ += static_cast<int64_t>((static_cast<double>(list.size()) - most) * static_cast<double>(arcs));
     const uint32_t from = list.end - static_cast<uint32_t>(most);
     for (uint32_t i = list.head; i < from; ++i) {
         ++dropped;
@@ -295,8 +308,10 @@ void Shedding::prune(NodeList& list, uint32_t state, int64_t now, int64_t low) {
 
 void Shedding::born(NodeList& list, uint32_t row, uint32_t state, uint32_t partition) {
     Mark own = mark(list, row, state);
+    const int64_t age = own.birth;
     own.birth = static_cast<uint16_t>(list.births);
     list.births = (list.births + 1) & 0xFFFFu;
+    if (lives.made.size() >= most_at_all) own.life = unlogged;
     if (own.life == unlogged) return set_mark(list, row, state, own);
     const int64_t parent = own.logged() ? int64_t{own.life} : -1;
     own.life = next_life_++;
@@ -304,7 +319,7 @@ void Shedding::born(NodeList& list, uint32_t row, uint32_t state, uint32_t parti
     set_mark(list, row, state, own);
     open_[own.life] = list.touched;
     lives.made.push_back({own.life, parent, partition, state, list.errors()[row], list.starts()[row], made(list, row, state),
-                          own.feature, own.spared ? 1 : 0, own.ghost ? 1 : 0, own.birth});
+                          own.feature, own.spared ? 1 : 0, own.ghost ? 1 : 0, age});
     log_values(list, row, state, partition);
 }
 
@@ -325,9 +340,10 @@ void Shedding::joined(NodeList& list, uint32_t row, uint32_t state, uint32_t par
         there.ghost = there.ghost && parent.ghost;
         set_mark(list, row, state, there);
     }
-    if (parent.life == unlogged) return;
+    if (parent.life == unlogged || lives.made.size() >= most_at_all) return;
     if (!there.logged()) {
         there.life = parent.life;
+        there.birth = parent.birth;
         set_mark(list, row, state, there);
         born(list, row, state, partition);
         return;
@@ -335,9 +351,9 @@ void Shedding::joined(NodeList& list, uint32_t row, uint32_t state, uint32_t par
     const uint32_t life = next_life_++;
     if (next_life_ >= fresh) next_life_ = 0;
     lives.made.push_back({life, parent.logged() ? int64_t{parent.life} : -1, partition, state, list.errors()[row],
-                          list.starts()[row], now, there.feature, parent.spared ? 1 : 0, parent.ghost ? 1 : 0, there.birth});
+                          list.starts()[row], now, there.feature, parent.spared ? 1 : 0, parent.ghost ? 1 : 0, parent.birth});
     log_values(list, row, state, partition);
-    lives.ended.push_back({life, now, static_cast<int64_t>(Death::merged_into), there.life});
+    lives.ended.push_back({life, now, static_cast<int64_t>(Death::merged_into), there.life, 0});
 }
 
 void Shedding::stands_for(NodeList& list, uint32_t row, uint32_t state, Mark other) {
@@ -352,7 +368,8 @@ void Shedding::died(NodeList& list, uint32_t row, uint32_t state, int64_t when, 
     if (!own.logged()) return;
     const auto known = open_.find(own.life);
     if (known == open_.end()) return;
-    lives.ended.push_back({own.life, when, static_cast<int64_t>(how), apart(list.touched, known->second)});
+    lives.ended.push_back({own.life, when, static_cast<int64_t>(how), apart(list.touched, known->second),
+                           static_cast<int64_t>((list.births - own.birth) & 0xFFFFu)});
     open_.erase(known);
 }
 
@@ -364,10 +381,11 @@ void Shedding::found(Mark parent, uint32_t partition, int64_t when, int64_t erro
             const Lives::Found& last = lives.found.back();
             if (last.parent == -2 && last.partition == partition && last.when == when) return;
         }
-        lives.found.push_back({-2, partition, when, error, 0, 0});
+        lives.found.push_back({-2, partition, when, error, 0, 0, 0});
         return;
     }
-    lives.found.push_back({parent.logged() ? int64_t{parent.life} : -1, partition, when, error, parent.spared ? 1 : 0, parent.ghost ? 1 : 0});
+    if (lives.found.size() >= 4 * most_at_all) return;
+    lives.found.push_back({parent.logged() ? int64_t{parent.life} : -1, partition, when, error, parent.spared ? 1 : 0, parent.ghost ? 1 : 0, parent.birth});
 }
 
 // State ----------------------------------------------------------------------------------------
@@ -382,9 +400,10 @@ int64_t Shedding::bytes() const {
 
 // The orders are not in it: whoever gives them keeps them. Nor is the log, which is taken before.
 void Shedding::dump(Writer& out) const {
-    for (double d : {rate_, granted_, most_carried_, deviation_, price}) out.number(std::bit_cast<int64_t>(d));
+    for (double d : {rate_, granted_, most_carried_, step_, mean_, price}) out.number(std::bit_cast<int64_t>(d));
     for (int64_t n : {since_, arrived_, touches_, paced_, paced_spent_, decided, refused, dropped, passed_over}) out.number(n);
     out.number(static_cast<int64_t>(drawn_));
+    out.number(denied_);
     out.number(int64_t{next_life_});
     std::vector<std::pair<uint32_t, int64_t>> open(open_.begin(), open_.end());
     std::sort(open.begin(), open.end());
@@ -398,7 +417,7 @@ void Shedding::dump(Writer& out) const {
 }
 
 void Shedding::load(Reader& in) {
-    for (double* d : {&rate_, &granted_, &most_carried_, &deviation_, &price}) {
+    for (double* d : {&rate_, &granted_, &most_carried_, &step_, &mean_, &price}) {
         *d = std::bit_cast<double>(in.number());
         if (!std::isfinite(*d)) bad_state("allowance");
     }
@@ -406,7 +425,10 @@ void Shedding::load(Reader& in) {
         *n = in.number(0, most_positions);
     }
     price = std::clamp(price, 0.0, 256.0);
+    step_ = std::clamp(step_, least_step, most_step);
+    mean_ = std::max(mean_, 0.0);
     drawn_ = static_cast<uint64_t>(in.number());
+    denied_ = in.number(0, most_positions);
     next_life_ = static_cast<uint32_t>(in.number(0, fresh));
     open_.clear();
     const auto words = in.items<int64_t>();

@@ -53,13 +53,13 @@ enum class Death : int64_t { expired = 0, shed = 1, taken = 2, cleared = 3, merg
 // The log, in columns, since it was last taken.
 struct Lives {
     struct Made {
-        int64_t life, parent, partition, state, error, start, made, feature, spared, ghost, birth;
+        int64_t life, parent, partition, state, error, start, made, feature, spared, ghost, age;  // age: nodes made after its parent, in that one's list
     };
     struct Ended {
-        int64_t life, when, how, touches;  // merged_into: the life that it became one with, in place of touches
+        int64_t life, when, how, touches, age;  // merged_into: the life that it became one with, in place of touches
     };
     struct Found {
-        int64_t parent, partition, when, error, spared, ghost;
+        int64_t parent, partition, when, error, spared, ghost, age;
     };
     std::vector<Made> made;
     std::vector<Ended> ended;
@@ -74,8 +74,10 @@ public:
     // No life: not logged, or logged without a parent.
     static constexpr uint32_t unlogged = 0xFFFFFFFFu, fresh = 0xFFFFFFFEu;
     static constexpr size_t ages = 16;    // how many later nodes are told apart: 0, 1, 2 to 3, 4 to 7, ...
+    static constexpr size_t most_logged = 1 << 14;   // lives: no start is logged any more until the log is taken
+    static constexpr size_t most_at_all = 1 << 16;   // nor is anything that comes of those that were
     static constexpr int64_t unit = 8;     // windows of one partition that are spared together
-    static constexpr int64_t pace = 256;  // events between two looks at the price
+    static constexpr int64_t pace = 128;  // events between two looks at the price
 
     // What the second hidden slot holds.
     struct Mark {
@@ -113,6 +115,7 @@ public:
         touches_ = touches;
         if (arrived - paced_ >= pace) adjust();
     }
+    void deny() { ++denied_; }
     // What is left of the allowance.
     double tokens() const {
         return granted_ + rate_ * static_cast<double>(arrived_ - since_) - static_cast<double>(spent());
@@ -195,7 +198,9 @@ private:
     int64_t touches_ = 0;
     int64_t paced_ = 0;
     int64_t paced_spent_ = 0;
-    double deviation_ = 0;    // the last one
+    double step_ = 4;         // of the price
+    double mean_ = 0;         // touches an event, of late
+    int64_t denied_ = 0;      // touches that there was no allowance for, since then
     uint64_t drawn_ = 0;      // chances so far
     uint32_t next_life_ = 0;
     std::unordered_map<uint32_t, int64_t> open_;  // logged nodes that live: the touches of their list when they were made
