@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from acep.engine.api import Matcher, match
     from acep.engine.learn import learn
     from acep.engine.matches import Bundle, Match, Matches, Report
-    from acep.errors import AcepError, DataError, EngineError, QueryError, SnapshotError
+    from acep.errors import AcepError, DataError, EngineError, PolicyError, QueryError, SnapshotError
     from acep.pattern.letters import regex
     from acep.pattern.sase import parse
     from acep.pattern.tree import Query
@@ -33,6 +33,7 @@ __all__ = [
     "Match",
     "Matcher",
     "Matches",
+    "PolicyError",
     "Query",
     "QueryError",
     "Report",
@@ -54,6 +55,7 @@ _WHERE = {
     "Match": "acep.engine.matches",
     "Matcher": "acep.engine.api",
     "Matches": "acep.engine.matches",
+    "PolicyError": "acep.errors",
     "Query": "acep.pattern.tree",
     "QueryError": "acep.errors",
     "Report": "acep.engine.matches",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["AcepError", "DataError", "EngineError", "QueryError", "SnapshotError", "suggest"]
+__all__ = ["AcepError", "DataError", "EngineError", "PolicyError", "QueryError", "SnapshotError", "suggest"]
 
 WIDEST = 160
 """How many characters of a query's line are shown."""
@@ -113,6 +113,10 @@ class SnapshotError(AcepError, ValueError):
 
 class EngineError(AcepError, RuntimeError):
     """An engine that is not there or cannot run a query."""
+
+
+class PolicyError(AcepError, ValueError):
+    """A policy that does not keep its contract."""
 
 
 def suggest(name: str, known: Iterable[str]) -> str | None:

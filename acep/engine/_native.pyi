@@ -73,6 +73,7 @@ class Session:
     def finish(self) -> None: ...
     # Best effort (docs/best_effort.md), of the node engine; to be started before any event comes.
     def start_shedding(self, engine: int) -> None: ...
+    def rest(self) -> None: ...  # forgets partitions in which nothing is left
     def set_orders(self, engine: int, orders: dict[str, Any]) -> None: ...  # acep.learning.orders.Orders.for_core
     def allow(self, engine: int, rate: float, carried: float) -> None: ...  # touches an event; negative: no bound
     def take_lives(self, engine: int) -> dict[str, Any]: ...  # as acep.learning.log.log_of takes them

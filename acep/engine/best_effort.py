@@ -147,6 +147,7 @@ class BestEffort:
     def learn(self, core: Session, events: int) -> None:
         """An epoch has ended: ``events`` have come in all."""
         began = time.perf_counter()
+        core.rest()
         counts = core.shedding_counts(self.number)
         spent = int(counts["spent"])
         dropped = int(counts["dropped"]) + int(counts["refused"])

@@ -178,6 +178,10 @@ class NativeSession:
             if effort.events < self._events:
                 effort.learn(self._session, self._events)
 
+    def shed_counts(self, plan: int) -> dict[str, Any]:
+        """What a plan under a budget has spent and given up."""
+        return dict(self._session.shedding_counts(plan))
+
     def take(self, plan: int) -> FoundColumns:
         """The matches of a plan that have been found since the last time."""
         return self.columns(plan, self._session.take(plan))

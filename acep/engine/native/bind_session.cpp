@@ -237,7 +237,11 @@ void bind_session(nb::module_& m) {
             if (found == nullptr) throw std::invalid_argument("it is not the compressed engine");
             return found->take(last);
         }, nb::arg("engine"), nb::arg("last"))
-        .def("start_shedding", [](Held& self, size_t engine) { start_shedding(engine_at(self, engine)); }, nb::arg("engine"))
+        .def("start_shedding", [](Held& self, size_t engine) {
+            start_shedding(engine_at(self, engine));
+            self.session->rest_when_told();
+        }, nb::arg("engine"))
+        .def("rest", [](Held& self) { self.session->rest(); })
         .def("set_orders", [](Held& self, size_t engine, const nb::dict& orders) { set_orders(engine_at(self, engine), orders); },
              nb::arg("engine"), nb::arg("orders"))
         .def("allow", [](Held& self, size_t engine, double rate, double carried) { allow(engine_at(self, engine), rate, carried); },

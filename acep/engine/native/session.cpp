@@ -55,13 +55,14 @@ void Session::push(const Batch& batch, size_t from, size_t to) {
             }
         }
         seen_ += static_cast<int64_t>(n);
-        advance(batch.ts[at + n - 1]);
+        latest_ = batch.ts[at + n - 1];
+        advance(latest_);
     }
 }
 
 void Session::advance(int64_t clock) {
     for (auto& engine : engines_) engine->advance(clock);
-    sweep(clock);
+    if (!rests_when_told_) sweep(clock);
 }
 
 void Session::finish() {

@@ -37,6 +37,10 @@ public:
     void advance(int64_t clock);
     // The stream has ended: everything is decided and given.
     void finish();
+    // From now on partitions are forgotten when `rest` is called, and only then: what is logged of them, and the numbers
+    // of partitions, must not depend on how the stream comes in batches.
+    void rest_when_told() { rests_when_told_ = true; }
+    void rest() { sweep(latest_); }
     int64_t bytes() const;
     // The state of all plans, and that of a session of the same tables (std::invalid_argument: it is none).
     void dump(Writer& out) const;
@@ -51,6 +55,8 @@ private:
     int64_t seen_ = 0;  // events of the stream
     int64_t swept_ = 0;
     bool any_ = false;
+    bool rests_when_told_ = false;
+    int64_t latest_ = 0;  // time of the last event
 };
 
 }  // namespace acep

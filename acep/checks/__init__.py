@@ -1,0 +1,5 @@
+"""Checks of what users bring: a policy (docs/policies.md)."""
+
+from acep.checks.policy import Checked, check_policy
+
+__all__ = ["Checked", "check_policy"]

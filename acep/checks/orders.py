@@ -1,0 +1,102 @@
+"""Whether orders are what the native core can follow: shapes, types and ranges, for the setting that they are for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from acep.learning.orders import AGES, Kind, Orders, Term, Ties
+from acep.learning.setting import Setting
+
+__all__ = ["mistakes"]
+
+MOST = 255
+MOST_WAITS = 8
+FIELDS = ("errors", "windows", "waits", "features")
+
+
+def mistakes(orders: Any, setting: Setting) -> Iterator[str]:
+    """What is wrong with orders, each in one line.
+
+    >>> setting = Setting(("", "a"), 1, 1, 9, False, ((), ()), (), (((0, 1),), ()), 1, True, "")
+    >>> list(mistakes(Orders.flat(setting), setting)), list(mistakes(None, setting))
+    ([], ['it gives a NoneType, not Orders'])
+    """
+    if not isinstance(orders, Orders):
+        yield f"it gives a {type(orders).__name__}, not Orders"
+        return
+    grid = orders.grid
+    if (grid.states, grid.span) != (setting.states, setting.span):
+        yield f"grid has {grid.states} states and a window of {grid.span}, not {setting.states} and {setting.span}"
+        return
+    for name in FIELDS:
+        most = MOST_WAITS if name == "waits" else MOST
+        if not 1 <= getattr(grid, name) <= most:
+            yield f"grid.{name} is {getattr(grid, name)}, not 1 to {most}"
+    yield from _array("level", orders.level, np.uint8, (grid.vectors,))
+    yield from _array("decay", orders.decay, np.float64, (setting.states,), least=0.0)
+    yield from _array("later", orders.later, np.int8, (setting.states, AGES))
+    yield from _admit(orders.admit, setting)
+    if orders.terms and len(orders.terms) != setting.states:
+        yield f"terms are of {len(orders.terms)} states, not of {setting.states}"
+    else:
+        for state, terms in enumerate(orders.terms):
+            for number, term in enumerate(terms):
+                yield from (f"terms[{state}][{number}]{one}" for one in _term(term, setting, state))
+    if orders.ties not in tuple(Ties):
+        yield f"ties is {orders.ties!r}, none of {', '.join(one.name for one in Ties)}"
+    if not isinstance(orders.noise, int | np.integer) or not 0 <= orders.noise <= MOST:
+        yield f"noise is {orders.noise!r}, not a whole number from 0 to {MOST}"
+    for name in ("sample", "spared"):
+        share = getattr(orders, name)
+        if not isinstance(share, int | float | np.floating) or not 0 <= share <= 1:
+            yield f"{name} is {share!r}, not a share from 0 to 1"
+
+
+def _array(name: str, held: Any, kind: type, shape: tuple[int, ...], least: float | None = None) -> Iterator[str]:
+    if not isinstance(held, np.ndarray):
+        yield f"{name} is a {type(held).__name__}, not an array"
+    elif held.shape != shape:
+        yield f"{name} has the shape {held.shape}, not {shape}"
+    elif held.dtype != kind:
+        yield f"{name} is of {held.dtype}, not of {np.dtype(kind)}"
+    elif held.dtype.kind == "f" and not np.isfinite(held).all():
+        yield f"{name} holds numbers that are not finite"
+    elif least is not None and (held < least).any():
+        yield f"{name} holds numbers below {least}"
+
+
+def _admit(admit: Any, setting: Setting) -> Iterator[str]:
+    if not isinstance(admit, np.ndarray) or admit.ndim != 2 or not 1 <= admit.shape[1] <= MOST:
+        yield f"admit is no array of event classes by 1 to {MOST} places"
+    elif len(admit):
+        yield from _array("admit", admit, np.uint8, (setting.classes, admit.shape[1]))
+        if not setting.loses_only:
+            yield "admit keeps events out, and an event that does not come in may make matches (Setting.loses_only)"
+
+
+def _term(term: Any, setting: Setting, state: int) -> Iterator[str]:
+    if not isinstance(term, Term) or term.kind not in tuple(Kind):
+        yield " is no Term"
+        return
+    kinds = {register.slot: register.kind for register in setting.registers[state]}
+    slots = {Kind.PARTITION: [], Kind.RATIO: [term.a, term.b], Kind.DIFFERENCE: [term.a, term.b]}.get(
+        term.kind, [term.a]
+    )
+    for slot in slots:
+        held = kinds.get(slot)
+        if held is None:
+            yield f" speaks of slot {slot}, which holds no register that a policy is told of"
+        elif (term.kind is Kind.TEXT) != (held == "text") and term.kind is not Kind.HASHED:
+            yield f" makes {term.kind.name} of slot {slot}, which holds {held}"
+        elif not term.hashed and term.floats != (held == "float"):
+            yield f" takes slot {slot} for {'a float' if term.floats else 'an int'}, and it holds {held}"
+    bounds, worth = np.asarray(term.bounds), np.asarray(term.worth)
+    if bounds.ndim != 1 or bounds.dtype != np.float64 or not np.isfinite(bounds).all() or (np.diff(bounds) < 0).any():
+        yield ".bounds are no rising, finite float64 numbers"
+    elif worth.ndim != 1 or worth.dtype.kind != "f" or not np.isfinite(worth).all():
+        yield ".worth holds numbers that are not finite"
+    elif len(worth) not in (0, term.bins + 1):
+        yield f".worth has {len(worth)} entries, not {term.bins + 1} (one for each bin, and one for no number)"

@@ -1,0 +1,323 @@
+"""Whether a policy keeps its contract (acep.learning.policy), on small streams and queries."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from acep.budget.policies import POLICIES, policy_of
+from acep.checks.cases import Case, cases
+from acep.checks.watched import Refused, Watched
+from acep.engine.best_effort import BestEffort
+from acep.engine.learned import learned_by
+from acep.engine.native_session import NativeSession
+from acep.engine.plain_data import from_json
+from acep.errors import PolicyError
+from acep.learning.lives import EXPIRED, Ended, Lives
+from acep.learning.log import Extra, Log
+from acep.learning.orders import Orders
+from acep.learning.policy import Epoch, Policy
+
+__all__ = ["Checked", "check_policy"]
+
+LENGTH = 16  # events of the first epoch
+SHARES = (0.6, 0.25, 0.08)  # of the exact work
+AMPLE = 1e9
+REPEATED = 64  # epochs after which a state may no longer grow
+LIVES = 2048  # of each of them, at least
+GROWN = 512  # bytes that a state may grow nevertheless, beside a fiftieth
+A_LIFE, AN_EPOCH = 400e-6, 0.25  # seconds that learning may take
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What was checked: ``cases`` (``refused`` of them are queries that the policy says it cannot serve), ``runs``,
+    ``epochs``; the most bytes of a ``state``, and the ``seconds`` of processor time a life that learning took."""
+
+    policy: str
+    cases: int
+    refused: int
+    runs: int
+    epochs: int
+    state: int
+    seconds: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.policy}: {self.cases} queries ({self.refused} refused), {self.runs} runs, {self.epochs:,} epochs; "
+            f"a state of at most {self.state:,} bytes, {1e6 * self.seconds:.0f} us of learning a life"
+        )
+
+
+def check_policy(policy: Any, *, seed: int = 0) -> Checked:
+    """Tries a policy, a name of :data:`acep.budget.policies.POLICIES` or an object, against its contract.
+
+    On small generated streams and under several budgets: orders can be followed; the same seed gives the same run;
+    what is found is found without a budget too; the work stays within the allowance; an ample budget changes nothing;
+    neither batches nor restarts do; the epoch's arrays are left alone; the state is plain data and does
+    not grow with the stream; learning takes no longer than the lives are many; nothing comes from a clock or a
+    global random generator. A policy may refuse a query by an :class:`AcepError` in ``begin``, but not all of them.
+
+    Raises :class:`PolicyError`, which says what is wrong and where; :class:`QueryError` for what is no policy; needs
+    the native core.
+
+    >>> check_policy("newest").refused
+    0
+    """
+    maker = policy_of(policy)
+    told: list[Watched] = []
+    refused, served = [], 0
+    for case in cases(seed):
+        try:
+            _check(case, maker, seed, told)
+            served += 1
+        except Refused as error:
+            refused.append(f"{case.name}: {error}")
+    if not served:
+        raise PolicyError(f"the policy serves none of the queries; {refused[0]}", hint="it should serve some of them")
+    return Checked(
+        policy=told[0].name,
+        cases=served + len(refused),
+        refused=len(refused),
+        runs=len(told),
+        epochs=sum(one.epochs for one in told),
+        state=max(size for one in told for size in one.sizes),
+        seconds=max((_middle(one) for one in told if one.where.endswith(LONG)), default=0.0),
+    )
+
+
+LONG = "on a long stream"
+LONG_CASES = ("skip till any match, partitions, registers", "skip till any match, errors", "partition contiguity")
+
+
+@dataclass
+class Run:
+    """A case under a policy; ``length`` is that of the first epoch."""
+
+    case: Case
+    maker: Callable[[], Policy]
+    rate: float | None
+    seed: int
+    told: list[Watched]
+    learned: Mapping[str, Any] | None = None
+    length: int = LENGTH
+
+    def __post_init__(self) -> None:
+        self.found: Counter[Any] = Counter()
+        self.errors: dict[Any, Any] = {}
+        spent = "without a bound" if self.rate is None else f"under {self.rate:.3g} touches an event"
+        self.watched = Watched(self.maker(), f"{self.case.name}, {spent}")
+        self.told.append(self.watched)
+        self.effort = BestEffort(self.watched, self.seed, self.rate, learned=self.learned, length=self.length)
+        self.session = NativeSession([self.case.plan], [self.case.engine], {0: self.effort})
+
+    def whole(self) -> Run:
+        """All events at once."""
+        self.session.push(self.case.batch)
+        self._end()
+        return self
+
+    def cut(self) -> Run:
+        """In small batches."""
+        for part in self.case.batch.parts(7):
+            self.session.push(part)
+            self._take()
+        self._end()
+        return self
+
+    def _end(self) -> None:
+        self.session.finish()
+        self._take()
+
+    def _take(self) -> None:
+        for one in self.session.take(0):
+            self.found[one.key, one.trail] += 1
+            self.errors[one.key, one.trail] = one.error
+        if self.rate is not None and self.spent > self.rate * self.events:
+            raise self.watched.broken(f"spends {self.spent} touches on {self.events} events", "a mistake of acep")
+
+    @property
+    def spent(self) -> int:
+        """Touches so far."""
+        return int(self.session.shed_counts(0)["spent"])
+
+    @property
+    def events(self) -> int:
+        """Events so far."""
+        return self.session.counts(0).events
+
+
+def _check(case: Case, maker: Callable[[], Policy], seed: int, told: list[Watched]) -> None:
+    learned = _learned(case, maker(), seed)
+    run = partial(Run, case, maker, seed=seed, told=told, learned=learned)
+    with _chance(1):
+        exact = run(None).whole()
+        ample = run(AMPLE).whole()
+    if (ample.found, ample.errors) != (exact.found, exact.errors):
+        raise ample.watched.broken("loses matches under an ample budget", "is an event or a node refused by level 0?")
+    for share in SHARES:
+        rate = max(0.2, share * exact.session.counts(0).touches / len(case.batch))
+        with _chance(1):
+            one = run(rate).whole()
+        with _chance(2):
+            two = run(rate).whole()
+        where = one.watched
+        if one.watched.seen != two.watched.seen or one.found != two.found:
+            raise where.broken(
+                "does another thing when it does the same again",
+                "the same stream must have the same answer: no clock, no chance but that made from `seed`",
+            )
+        if not set(one.found) <= set(exact.found) or any(one.errors[x] < exact.errors[x] for x in one.found):
+            raise where.broken("finds what is no match", "are events kept out where Setting.loses_only is false?")
+        cut = run(rate).cut()
+        if cut.found != one.found or cut.watched.seen != one.watched.seen:
+            raise where.broken("does another thing in small batches", "it may go by nothing but what it is told")
+        _restarted(one.watched, maker, seed)
+    if case.name in LONG_CASES:
+        _long(case, maker, seed, told, learned)
+
+
+def _restarted(watched: Watched, maker: Callable[[], Policy], seed: int) -> None:
+    """After each epoch, another policy goes on from what was saved."""
+    assert watched.told is not None
+    orders = watched.seen[-len(watched.told) - 1 :]  # those before the first epoch, and after each
+    for number, (_, state) in enumerate(watched.told):
+        other = Watched(maker(), watched.where, epochs=number + 1)
+        other.begin(watched.setting, seed)
+        other.restore(from_json(json.loads(json.dumps(state))))
+        if other.seen[-1] != orders[number + 1]:
+            raise other.broken(
+                "gives other orders after `restore` than those that were in force when its state was taken",
+                "`state` must hold all that orders are made of, and `restore` must take all of it",
+            )
+        if number + 1 < len(watched.told):
+            other.learn(watched.told[number + 1][0])
+            if other.seen[-1] != orders[number + 2]:
+                raise other.broken(
+                    "goes on otherwise after `restore` than it would have done",
+                    "`state` must hold all that it goes by, and `restore` must take all of it",
+                )
+
+
+def _learned(case: Case, policy: Policy, seed: int) -> Mapping[str, Any] | None:
+    """What a policy that learns nothing itself begins with, of the very same events."""
+    if learned_by(policy) == policy.name:
+        return None
+    run = Run(case, POLICIES[learned_by(policy)], None, seed, [])
+    run.whole().session.learn()
+    state: Mapping[str, Any] = getattr(run.watched.policy, "learned", run.watched.policy.state)()
+    return state
+
+
+# A long stream ----------------------------------------------------------------------------------
+
+
+@dataclass
+class Recorder:
+    """A policy that has all lives logged, and keeps the log."""
+
+    policy: Policy
+    log: Log | None = None
+
+    def __post_init__(self) -> None:
+        self.name = self.policy.name
+        for method in ("state", "restore"):
+            setattr(self, method, getattr(self.policy, method))
+
+    def begin(self, setting: Any, seed: int) -> Orders:
+        """With all logged."""
+        return self.policy.begin(setting, seed).watching(sample=1.0, spared=0.0)
+
+    def learn(self, epoch: Epoch) -> Orders:
+        """The log is kept."""
+        self.log = epoch.log
+        return self.policy.learn(epoch).watching(sample=1.0, spared=0.0)
+
+
+def _long(
+    case: Case, maker: Callable[[], Policy], seed: int, told: list[Watched], learned: Mapping[str, Any] | None
+) -> None:
+    """The same epoch again and again: what is kept of it, and how long it takes."""
+    recorder: Any = Recorder(maker())
+    recorded = Run(case, lambda: recorder, None, seed, [], learned, length=2 * len(case.batch)).whole()
+    recorded.session.learn()
+    setting = recorded.watched.setting
+    log = recorder.log
+    copies = -(-LIVES // max(len(log.lives.made), 1))
+    watched = Watched(maker(), f"{case.name}, {LONG}", told=None)
+    told.append(watched)
+    watched.begin(setting, seed)
+    if learned is not None:
+        watched.restore(learned)
+    first = Epoch(0, 1.0, 0, 0, 1.0, _again(log, 0, 0, case))
+    watched.learn(first)
+    lives = copies * len(log.lives.made)
+    for number in range(REPEATED):
+        watched.learn(Epoch(len(case.batch), 1.0, len(case.batch), 1, 8.0, _again(log, number * copies, copies, case)))
+        if number == 2 and min(watched.seconds[-3:]) > AN_EPOCH + A_LIFE * lives:
+            raise watched.broken(
+                f"learns for {watched.seconds[-1]:.2f} s from {lives:,} lives",
+                "learning is paid for by the budget: a few array operations an epoch, no loop over lives",
+            )
+    half, end = watched.sizes[REPEATED // 4 : REPEATED // 2], watched.sizes[-REPEATED // 4 :]
+    if max(end) > 1.02 * max(half) + GROWN:
+        raise watched.broken(
+            f"has a state that grows with the stream: {max(half):,} bytes, and after as many epochs again {max(end):,}",
+            "forget what is old, or keep sums in place of what they are of",
+        )
+    watched.seconds = [one / max(lives, 1) for one in watched.seconds]
+
+
+def _middle(watched: Watched) -> float:
+    return median(watched.seconds[-REPEATED // 4 :])
+
+
+def _again(log: Log, number: int, copies: int, case: Case) -> Log:
+    """The log of a stretch of events that came ``number`` times before, and now comes ``copies`` times."""
+    lives, extra, none = Lives(), Extra(), np.zeros(0, np.int64)
+    partition, when, kept = [none], [none], [none.astype(np.bool_)]
+    length = int(case.batch.ts[-1]) + 1 + (case.plan.window.span or 0)
+    last = int(log.lives.made.life.max(initial=-1)) + 1
+    for copy in range(number, number + copies):
+        lives = lives.then(_later(log.lives, copy * length, copy * last, case.plan.window.span or 0))
+        extra = extra.then(replace(log.extra, life=log.extra.life + copy * last))
+        partition.append(log.partition)
+        when.append(log.when + copy * length)
+        kept.append(log.kept)
+    return Log(lives, extra, log.ages, np.concatenate(partition), np.concatenate(when), np.concatenate(kept))
+
+
+def _later(lives: Lives, time: int, number: int, span: int) -> Lives:
+    """The same lives at a later time, with later numbers; those that were open have expired."""
+    made, ended, found = lives.made, lives.ended, lives.found
+    rest = made.rows(~np.isin(made.life, ended.life))
+    zeros = np.zeros(len(rest), np.int64)
+    ended = ended.then(Ended(rest.life, np.maximum(rest.start + span, rest.made), zeros + EXPIRED, zeros))
+    parents = [np.where(one.parent >= 0, one.parent + number, one.parent) for one in (made, found)]
+    return Lives(
+        replace(made, life=made.life + number, parent=parents[0], start=made.start + time, made=made.made + time),
+        replace(ended, life=ended.life + number, when=ended.when + time),
+        replace(found, parent=parents[1], when=found.when + time),
+    )
+
+
+@contextmanager
+def _chance(seed: int) -> Iterator[None]:
+    """The global random generators begin with a seed, and are as before afterwards."""
+    python, numpy = random.getstate(), np.random.get_state()
+    random.seed(seed)
+    np.random.seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)

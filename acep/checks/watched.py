@@ -1,0 +1,157 @@
+"""A policy under watch: what it gives and leaves is looked at whenever it is called."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from acep.checks.orders import mistakes
+from acep.engine.plain_data import from_bytes, to_bytes, to_json
+from acep.errors import AcepError, PolicyError
+from acep.learning.orders import Orders
+from acep.learning.policy import Epoch, Policy
+from acep.learning.setting import Setting
+
+__all__ = ["Refused", "Watched", "digest"]
+
+
+class Refused(Exception):  # noqa: N818 - it is no error
+    """A policy says that it cannot serve a setting."""
+
+
+@dataclass
+class Watched:
+    """Raises :class:`PolicyError` where the contract of :class:`acep.learning.policy.Policy` is broken."""
+
+    policy: Policy
+    where: str
+    name: str = field(init=False)
+    setting: Setting = field(init=False)
+    epochs: int = 0
+    seen: list[str] = field(default_factory=list)  # digests of all orders given
+    sizes: list[int] = field(default_factory=list)  # bytes of the state after each epoch
+    seconds: list[float] = field(default_factory=list)  # of each epoch
+    told: list[tuple[Epoch, Any]] | None = field(default_factory=list)  # epochs, and the state after each
+
+    def __post_init__(self) -> None:
+        self.name = self.policy.name
+        if not isinstance(self.name, str):
+            raise self.broken("`name` is no text", "policies are told apart by their names")
+
+    def broken(self, what: str, hint: str) -> PolicyError:
+        """The error for what is wrong."""
+        named = getattr(self.policy, "name", None)
+        who = named if isinstance(named, str) else type(self.policy).__name__
+        return PolicyError(f"the policy `{who}` {what} (in {self.where}, after {self.epochs} epochs)", hint=hint)
+
+    def begin(self, setting: Setting, seed: int) -> Orders:
+        """Raises :class:`Refused` where the policy says that it cannot serve."""
+        self.setting = setting
+        before = digest(setting)
+        try:
+            orders = self._called("begin", lambda: self.policy.begin(setting, seed))
+        except AcepError as error:
+            if isinstance(error, PolicyError):
+                raise
+            raise Refused(error.message) from error
+        if digest(setting) != before:
+            raise self.broken("changes the setting in `begin`", "make a copy of what is to be changed")
+        return self._looked_at(orders, "begin")
+
+    def learn(self, epoch: Epoch) -> Orders:
+        """Its orders, its arrays left alone."""
+        before = digest(epoch)
+        started = time.process_time()
+        orders = self._called("learn", lambda: self.policy.learn(epoch))
+        self.seconds.append(time.process_time() - started)
+        if digest(epoch) != before:
+            raise self.broken(
+                "changes the epoch's arrays in `learn`", "others look at them too: make a copy of what is to be changed"
+            )
+        self.epochs += 1
+        state = self.state()
+        if self.told is not None:
+            self.told.append((epoch, to_json(state)))
+        return self._looked_at(orders, "learn")
+
+    def state(self) -> Mapping[str, Any]:
+        """Plain data."""
+        state = self._called("state", self.policy.state)
+        hint = "numbers, texts, lists, dicts with texts as keys, and NumPy arrays of numbers"
+        if not isinstance(state, Mapping):
+            raise self.broken(f"gives a {type(state).__name__} as its state, not a mapping", hint)
+        try:
+            data = to_bytes(dict(state))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise self.broken(f"has a state that is no plain data: {error}", hint) from None
+        self.sizes.append(len(data))
+        found: Mapping[str, Any] = from_bytes(data)
+        return found
+
+    def restore(self, state: Mapping[str, Any]) -> Orders:
+        """The orders that were in force."""
+        return self._looked_at(self._called("restore", lambda: self.policy.restore(state)), "restore")
+
+    def _looked_at(self, orders: Any, method: str) -> Orders:
+        for what in mistakes(orders, self.setting):
+            raise self.broken(
+                f"gives orders in `{method}` that cannot be followed: {what}",
+                "see acep.learning.orders.Orders; Orders.flat(setting) is a beginning",
+            )
+        self.seen.append(digest(orders))
+        found: Orders = orders
+        return found
+
+    def _called(self, method: str, call: Callable[[], Any]) -> Any:
+        python, numpy = random.getstate(), np.random.get_state()
+        try:
+            found = call()
+        except AcepError as error:
+            if method == "begin":
+                raise
+            raise self.broken(
+                f"refuses in `{method}`: {error.message}", "what cannot be served is said in `begin`"
+            ) from error
+        except Exception as error:
+            raise self.broken(
+                f"raises {type(error).__name__} in `{method}`: {error}", "an epoch may be empty, and without lives"
+            ) from error
+        if random.getstate() != python or digest(np.random.get_state()) != digest(numpy):
+            raise self.broken(
+                f"draws from a global random generator in `{method}`",
+                "the same stream must have the same answer: draw from a generator made from `seed`",
+            )
+        return found
+
+
+def digest(value: Any) -> str:
+    """The same for equal plain data, arrays and dataclasses of them."""
+    found = hashlib.blake2b(digest_size=16)
+    _add(value, found.update)
+    return found.hexdigest()
+
+
+def _add(value: Any, add: Callable[[bytes], None]) -> None:
+    if isinstance(value, np.ndarray):
+        add(f"{value.dtype}{value.shape}".encode())
+        add(np.ascontiguousarray(value).tobytes())
+    elif is_dataclass(value) and not isinstance(value, type):
+        for f in fields(value):
+            add(f.name.encode())
+            _add(getattr(value, f.name), add)
+    elif isinstance(value, Mapping):
+        for key, one in value.items():
+            add(repr(key).encode())
+            _add(one, add)
+    elif isinstance(value, list | tuple):
+        add(f"{len(value)}".encode())
+        for one in value:
+            _add(one, add)
+    else:
+        add(repr(value).encode())
