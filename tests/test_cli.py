@@ -268,7 +268,7 @@ def test_a_caret_points_at_the_place() -> None:
         ["match"],
         ["match", "re:a"],
         ["fly"],
-        ["match", "re:a", "e.csv", "--cpu", "1"],
+        ["match", "re:a", "e.csv", "--fast", "1"],
         ["match", "re:a", "e.csv", "--out", "x"],
     ],
 )

@@ -95,6 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_query_options(replay)
     _add_column_options(replay)
     _add_stream_options(replay)
+    _add_budget_options(replay)
     _add_output_options(replay, kinds=False)
     _add_engine_option(replay)
 
@@ -193,6 +194,9 @@ def _add_engine_option(parser: argparse.ArgumentParser) -> None:
 def _add_budget_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("the budget")
     group.add_argument("--work", type=float, metavar="N", help="touches an event, on average; what is best is kept")
+    group.add_argument("--cpu", type=float, metavar="X", help="share of a core, against the clock of the events")
+    group.add_argument("--latency", type=float, metavar="S", help="seconds that a batch may take")
+    group.add_argument("--memory", metavar="SIZE", help="what the query may hold, such as '64 MB'")
     group.add_argument("--history", metavar="FILE", help="begin with what `acep learn` learned")
     _add_policy_options(group)
 

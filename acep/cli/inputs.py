@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from acep.pattern.tree import Query
 
-__all__ = ["column_names", "columns_read", "load_events", "load_query"]
+__all__ = ["budget_options", "column_names", "columns_read", "load_events", "load_query"]
 
 LETTERS = "re:"
 FILE_NAME = re.compile(r"\S*(?:[/\\]\S*|\.(?:acep|sase|sql|txt|query|q))")
@@ -129,6 +129,17 @@ def _weights(text: str | None) -> dict[str, Fraction | None]:
             raise QueryError(f"--weights {text}: `{part}` is no weight", hint="as in --weights a=2,b=0.5,c=inf")
         weights[name] = number
     return weights
+
+
+# The budget --------------------------------------------------------------------------------------
+
+
+def budget_options(args: argparse.Namespace) -> dict[str, Any]:
+    """The budget, who chooses what is kept, and what that begins with, as ``acep.match`` takes them."""
+    from acep.budget import Budget
+
+    bounds = {name: getattr(args, name) for name in ("work", "cpu", "latency", "memory")}
+    return {"budget": Budget(**bounds), "policy": args.policy, "seed": args.seed, "history": args.history}
 
 
 # Events -----------------------------------------------------------------------------------------

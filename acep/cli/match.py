@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from acep.cli.inputs import column_names, load_events, load_query
+from acep.cli.inputs import budget_options, column_names, load_events, load_query
 from acep.cli.progress import progress
 from acep.errors import QueryError
 
@@ -25,13 +25,12 @@ def run(args: argparse.Namespace) -> None:
         from acep.engine.writing import output_format
 
         output_format(args.output)  # a wrong name is said before the work is done
-    from acep.budget import Budget
     from acep.engine.api import match
 
     with progress(f"reading {args.events}"):
         table = load_events(args.events, query, args)
     names = column_names(args)
-    who = {"budget": Budget(work=args.work), "policy": args.policy, "seed": args.seed, "history": args.history}
+    who = budget_options(args)
     how = {"output": args.kind, "counts": not args.no_counts, "engine": args.engine}
     with progress(f"matching {table.num_rows:,} events"):
         result: Any = match(table, query, **who, **how, **names)

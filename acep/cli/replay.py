@@ -6,12 +6,12 @@ import argparse
 import sys
 import tempfile
 
-from acep.cli.inputs import column_names, load_query
+from acep.cli.inputs import budget_options, column_names, load_query
 
 
 def run(args: argparse.Namespace) -> None:
     """Replay, write the matches as ``acep match`` does, and sum up on stderr."""
-    query = load_query(args)
+    query, options = load_query(args), budget_options(args)
     from acep.engine.writing import output_format, write_table
 
     if args.output is not None:
@@ -28,6 +28,7 @@ def run(args: argparse.Namespace) -> None:
             checkpoint=args.checkpoint or folder,
             engine=args.engine,
             **column_names(args),
+            **options,
         )
         target, form = (sys.stdout, "jsonl") if args.output is None else (args.output, None)
         write_table(done.table(args.limit), target, form)

@@ -112,6 +112,11 @@ class NativeSession:
             self._stretch(words, slice(at, upto), before + upto)
             at = upto
 
+    def allow(self, rate: float, events: int) -> None:
+        """The next ``events`` may take ``rate`` touches each, of all plans together."""
+        for effort in self.efforts.values():
+            effort.allow(self._session, rate / len(self.efforts), events)
+
     def _stretch(self, words: Pushed, rows: slice, events: int) -> None:
         """Some rows of a batch, which end with event number ``events``; whose epoch ends there learns."""
         learns = [effort for effort in self.efforts.values() if effort.left(events) == 0]
@@ -123,8 +128,7 @@ class NativeSession:
             return
         rate = self.pace.rate(many, int(words[0][rows.stop - 1]), learns=bool(learns))
         before = [effort.touches(self._session) for effort in self.efforts.values()]
-        for effort in self.efforts.values():
-            effort.allow(self._session, rate / len(self.efforts), many)
+        self.allow(rate, many)
         self._session.push(*_rows(words, rows))
         touches = sum(e.touches(self._session) for e in self.efforts.values()) - sum(before)
         took = sum(effort.seconds for effort in learns)

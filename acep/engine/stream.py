@@ -71,6 +71,11 @@ class Stream:
         if session is not None and session.pace is not None:
             session.pace.end(processor, wall)
 
+    def allow(self, rate: float, events: int) -> None:
+        """The next ``events`` may take ``rate`` touches each: from one who keeps a budget of time for the stream."""
+        if self._natives.session is not None:
+            self._natives.session.allow(rate, events)
+
     def advance(self, clock: int) -> list[Sequence[Found]]:
         """No event with ``ts <= clock`` (ticks) will come any more: decide what waited for that."""
         if self._newest is None or clock >= self._newest[0]:

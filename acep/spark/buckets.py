@@ -25,6 +25,7 @@ from acep.errors import DataError, SnapshotError
 from acep.plan.compile import Plan
 from acep.plan.schema import Kind
 from acep.spark.job import Job, Pass, plans_of
+from acep.spark.pace import BatchPace
 from acep.spark.results import Group, Groups, group_rows, match_rows, number_of
 
 __all__ = ["Bucket", "Totals"]
@@ -52,13 +53,27 @@ class Bucket:
         self.plans: tuple[Plan, ...] = tuple(self.every[number] for number in part.queries)
         self.part = part
         self.columns = tuple(sorted({column for plan in self.plans for column in plan.columns}))
-        self.stream = Stream(self.plans, job.engine, job.output)
+        self.stream = Stream(self.plans, job.engine, job.output, job.limits)
         then = [job.schema.seq] if job.schema.seq is not None else []
         self.held = HoldBack(job.schema.ts, then, job.schema.tick_ns or 1)
         grouped = job.output in ("points", "bundles")
         self.groups = [Groups(plan, job.output == "bundles") for plan in self.plans] if grouped else []
         self.totals = Totals()
         self.ended = False
+        self.pace = BatchPace.of(job.budget, job.buckets, job.schema.tick_ns)
+        self.touches = 0  # before this micro-batch
+
+    def begin(self, now: int) -> None:
+        """A micro-batch is there, which began at ``now``, in milliseconds on a clock that shows the same if it is tried
+        again."""
+        if self.pace is not None:
+            self.touches = self.stream.counts.touches
+            self.pace.begin(now)
+
+    def end(self) -> None:
+        """All of the micro-batch is done."""
+        if self.pace is not None:
+            self.pace.end(self.stream.counts.touches - self.touches)
 
     def add(self, rows: pa.Table) -> None:
         """Take rows in; those that come after time has passed them are counted, not used."""
@@ -85,7 +100,7 @@ class Bucket:
         rows = self.held.drain()
         out = self._push(rows) if rows is not None else []
         out += self._given(self.stream.finish(), Groups.finish)
-        self.stream = Stream(self.plans, self.job.engine, self.job.output)
+        self.stream = Stream(self.plans, self.job.engine, self.job.output, self.job.limits)
         self.ended = True
         return out
 
@@ -100,6 +115,9 @@ class Bucket:
             if column.valid is not None:
                 raise DataError(f"column `{schema.id}` is null in some event", hint="fill it in, or leave id= out")
             ids = column.to_list() if kind is Kind.STRING else column.values
+        if self.pace is not None:
+            touches = self.pace.touches(len(batch), int(batch.ts[0]), int(batch.ts[-1]))
+            self.stream.allow(touches / len(batch), len(batch))
         return self._given(self.stream.push(replace(batch, ids=ids)), lambda groups: [])
 
     def _given(self, found: list[Sequence[Found]], close: Callable[[Groups], list[Group]]) -> list[pa.Table]:
@@ -124,16 +142,19 @@ class Bucket:
 
     def dumps(self) -> bytes:
         """The whole state, bound to the job: a sealed head, then the engine's state and the rows held back."""
+        engine, rows = self.stream.snapshot(), self.held.dumps()
+        self.end()  # it belongs to what a batch takes to make these bytes, but for the head
         head = seal(
             {
                 "clock": self.held.clock,
                 "ended": self.ended,
                 "totals": [self.totals.events, self.totals.late, self.totals.matches],
                 "groups": [groups.dump() for groups in self.groups],
+                "pace": None if self.pace is None else self.pace.dump(),
             },
             self.job.fingerprint,
         )
-        parts = (head, self.stream.snapshot(), self.held.dumps())
+        parts = (head, engine, rows)
         packed = HEAD.pack(bytes(16), *map(len, parts)) + b"".join(parts)
         return _checksum(packed) + packed[16:]
 
@@ -158,10 +179,12 @@ class Bucket:
             bucket.totals = Totals(*(int(number) for number in payload["totals"]))
             for groups, dumped in zip(bucket.groups, payload["groups"], strict=True):
                 groups.load(dumped)
+            if bucket.pace is not None and payload["pace"] is not None:
+                bucket.pace.load(payload["pace"])
         except (KeyError, TypeError, ValueError):
             raise SnapshotError("the state of a bucket does not hold what it should") from None
         bucket.held.loads(rows)
-        bucket.stream = Stream.restore(bucket.plans, engine, job.engine, job.output)
+        bucket.stream = Stream.restore(bucket.plans, engine, job.engine, job.output, job.limits)
         return bucket
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from acep.budget import Budget, tolerant
+from acep.budget.policies import POLICIES, policy_of
 from acep.engine.api import ENGINES, OUTPUTS
+from acep.engine.best_effort import Limits
+from acep.engine.learned import read_history, read_learned
 from acep.engine.stream import Stream
 from acep.engine.tables import InputSchema, schema_of
 from acep.errors import DataError, EngineError, QueryError, suggest
@@ -18,6 +21,7 @@ from acep.pattern.asked import asked_for
 from acep.pattern.tree import Query, Strategy
 from acep.plan.compile import Plan, compile_query
 from acep.plan.schema import Kind
+from acep.spark.pace import BatchPace
 from acep.spark.times import first_end_tick, tick_ms_of
 from acep.spark.types import arrow_schema, result_type
 
@@ -46,7 +50,8 @@ class Job:
     schema of the rows given, of which ``output`` says the kind; ``engine`` is what runs the queries, no part
     of the fingerprint, as the state of a bucket says what it was made by; ``tick_ms`` is the length of a tick of ``ts``
     on the clock of the watermark, as (numerator, denominator) in milliseconds; ``end`` the first tick that is no event
-    but the end of the stream."""
+    but the end of the stream. ``budget`` is there where it sets a bound;
+    ``policy`` (by its name), ``seed`` and ``histories`` go with it."""
 
     names: tuple[str, ...]
     queries: tuple[Query, ...]
@@ -59,7 +64,18 @@ class Job:
     end: int
     several: bool
     engine: str = "auto"
+    budget: Budget | None = None
+    policy: str = "history"
+    seed: int = 0
+    histories: tuple[bytes, ...] = ()
     fingerprint: str = ""
+
+    @property
+    def limits(self) -> Limits | None:
+        """What binds the queries in each bucket, beside time; ``None``: nothing."""
+        if self.budget is None:
+            return None
+        return _limits(self.budget, self.policy, self.seed, self.histories)
 
     @property
     def buckets(self) -> int:
@@ -73,18 +89,24 @@ class Job:
     def sealed(self) -> Job:
         """The job with the fingerprint that its state must have been made with."""
         plans = plans_of(self.queries, self.schema)
-        text = repr(
-            (
-                self.names,
-                [plan.fingerprint for plan in plans],
-                (self.schema.ts, self.schema.type, self.schema.seq, self.schema.id, self.schema.tick_ns),
-                [(name, self.schema.kind(name)) for name in self.columns],
-                [(part.queries, part.keys, part.first, part.size) for part in self.passes],
-                self.output,
-            )
+        parts = (
+            self.names,
+            [plan.fingerprint for plan in plans],
+            (self.schema.ts, self.schema.type, self.schema.seq, self.schema.id, self.schema.tick_ns),
+            [(name, self.schema.kind(name)) for name in self.columns],
+            [(part.queries, part.keys, part.first, part.size) for part in self.passes],
+            self.output,
+            # Bounds of time may change when a stream is taken up again; what decides who is kept may not.
+            *(() if self.budget is None else (self.budget.work, self.budget.memory, self.policy, self.seed)),
         )
+        text = repr(parts)
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return Job(**fields | {"fingerprint": hashlib.sha256(text.encode()).hexdigest()})
+
+
+def _limits(budget: Budget, policy: str, seed: int, histories: Sequence[bytes]) -> Limits:
+    # Time is kept from batch to batch, by acep.spark.pace.
+    return Limits(policy_of(policy), replace(budget, cpu=None, latency=None), seed, read_learned(histories))
 
 
 _PLANS: dict[tuple[tuple[Query, ...], InputSchema], tuple[Plan, ...]] = {}
@@ -149,6 +171,9 @@ def job_of(
     output: str = "matches",
     engine: str = "auto",
     buckets: int | None = None,
+    policy: Any = "history",
+    seed: int = 0,
+    history: Any = None,
     **names: Any,
 ) -> tuple[Job, StructType]:
     """The job of queries over a DataFrame with these columns, and the columns of its result.
@@ -162,12 +187,22 @@ def job_of(
         raise QueryError(f"unknown output {output!r}", hint=suggest(output, OUTPUTS))
     if buckets is not None and (isinstance(buckets, bool) or not isinstance(buckets, int) or buckets < 1):
         raise DataError(f"buckets={buckets!r} is not a positive number")
+    if not isinstance(policy, str):
+        raise QueryError("on Spark a policy goes by its name", hint=f"one of {', '.join(POLICIES)}")
+    policy_of(policy)
+    bound = budget if budget is not None and budget.limited else None
     asked = asked_for(query)
     queries = tuple(tolerant(one, budget) for one in asked.queries)
     schema = schema_of(arrow_schema(columns), **names)
     plans = plans_of(queries, schema)
-    if engine == "native":
-        Stream(plans, engine, output)  # says what it cannot run
+    many = isinstance(history, Sequence) and not isinstance(history, str | bytes)
+    histories = () if history is None else tuple(map(read_history, history if many else [history]))
+    if histories and bound is None:
+        raise QueryError("history= serves a run under a budget", hint="set a bound on what may be spent, such as work=")
+    limits = None if bound is None else _limits(bound, policy, seed, histories)
+    BatchPace.of(bound, 1, schema.tick_ns)  # says what it cannot keep to
+    if engine == "native" or limits is not None:
+        Stream(plans, engine, output, limits)  # says what it cannot run
     text_ids = schema.id is not None and schema.kind(schema.id) is Kind.STRING
     result = result_type(plans, columns, schema.ts, text_ids, output, asked.several)
     job = Job(
@@ -182,5 +217,9 @@ def job_of(
         end=first_end_tick(columns[schema.ts].dataType, schema),
         several=asked.several,
         engine=engine,
+        budget=bound,
+        policy=policy,
+        seed=seed,
+        histories=histories,
     )
     return job.sealed(), result

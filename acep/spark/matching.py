@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from acep.budget import Budget
 from acep.engine.compiled import warn_if_missing
 from acep.engine.tables import to_table
+from acep.errors import QueryError
 from acep.spark.chunks import for_spark
 from acep.spark.job import BUCKETS, Job, job_of
 from acep.spark.running import over_batch, over_stream
@@ -35,6 +36,9 @@ def match(
     engine: str = "auto",
     buckets: int | None = None,
     watermark: Any = None,
+    policy: str = "history",
+    seed: int = 0,
+    history: Any = None,
 ) -> DataFrame:
     """Find patterns in a DataFrame of events, batch or streaming.
 
@@ -55,6 +59,9 @@ def match(
     ``engine`` is ``"native"`` or ``"reference"``, or ``"auto"``: the native core where a worker has it and it can run
     the query. Points, bundles and counts are found without making matches where no predicate ties events together.
 
+    ``budget``, ``policy`` (by its name), ``seed`` and ``history`` are those of :func:`acep.match`, in each bucket:
+    ``work`` counts touches an event of the bucket (docs/spark.md says what the other bounds mean here).
+
     The result has the columns ``query`` (if several), ``key`` (struct of the partition attributes, if any) and,
     by ``output``:
 
@@ -70,9 +77,12 @@ def match(
     frame = _frame(df)
     if buckets is None and not frame.isStreaming:
         buckets = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or BUCKETS)
-    names = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
-    job, result = job_of(frame.schema, query, budget=budget, output=output, engine=engine, buckets=buckets, **names)
+    names: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
+    options: dict[str, Any] = {"budget": budget, "policy": policy, "seed": seed, "history": history, "buckets": buckets}
+    job, result = job_of(frame.schema, query, output=output, engine=engine, **options, **names)
     _warn(job)
+    if not frame.isStreaming and budget is not None and budget.latency is not None:
+        raise QueryError("latency= is the time of a micro-batch, and this is no stream", hint="work= or cpu=")
     if frame.isStreaming:
         return over_stream(frame, job, result, watermark)
     return over_batch(frame, job, result)

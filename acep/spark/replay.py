@@ -103,6 +103,9 @@ def replay(
     buckets: int | None = None,
     progress: bool | None = None,
     session: SparkSession | None = None,
+    policy: str = "history",
+    seed: int = 0,
+    history: Any = None,
 ) -> Replay:
     """Replay events through Structured Streaming, as if they came now, and find the matches of a query.
 
@@ -114,7 +117,8 @@ def replay(
 
     ``checkpoint`` is a folder that the run can be taken up from after a crash, with the same arguments; nothing is
     found twice. Without it a temporary folder serves, as long as the result lives. ``progress``: whether to tell on
-    stderr how far it is (``None``: if that is a terminal). ``engine`` is that of :func:`acep.spark.match`.
+    stderr how far it is (``None``: if that is a terminal). ``engine``, ``budget``, ``policy``, ``seed`` and
+    ``history`` are those of :func:`acep.spark.match`.
 
     Raises :class:`QueryError`, :class:`DataError`, :class:`EngineError`, or :class:`SnapshotError` where the
     checkpoint is of other events, another query or another engine.
@@ -123,6 +127,7 @@ def replay(
     if not isinstance(query, Query):
         raise QueryError(f"a query is what acep.parse or acep.regex gives, not {query.__class__.__name__}")
     query = tolerant(query, budget)
+    limits: dict[str, Any] = {"budget": budget, "policy": policy, "seed": seed, "history": history}
     source = str(Path(events).resolve()) if isinstance(events, str | os.PathLike) else ""
     table = read_events(events, ts=ts, type=type) if source else to_table(events)
     if chunk is not None and chunk < 1:
@@ -140,6 +145,8 @@ def replay(
         "watermark": str(watermark),
         "buckets": buckets,
     }
+    if budget is not None and budget.limited:
+        about["budget"] = repr((budget.work, budget.memory, policy, seed))
     table = with_order(for_spark(table.select(read)), schema, sort=watermark is None)
     folder = Path(tempfile.mkdtemp(prefix="acep-replay-") if checkpoint is None else os.fspath(checkpoint)).resolve()
     chunks = write_chunks(table, folder / "events", size, end_row(schema, table.schema.field(ts).type), about)
@@ -153,7 +160,7 @@ def replay(
     names: dict[str, Any] = {"ts": ts, "type": type, "seq": ORDER, "id": id or ROW, "unit": unit}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=f"(?!{REFERENCE})")
-        found = match(frame, query, **names, engine=engine, buckets=buckets, watermark=watermark)
+        found = match(frame, query, **names, **limits, engine=engine, buckets=buckets, watermark=watermark)
     tell = _teller(chunks) if progress or (progress is None and sys.stderr.isatty()) else None
     try:
         done = _run(spark, found, folder, tell)

@@ -146,6 +146,7 @@ def step(job: Job, key: tuple[Any, ...], frames: Iterable[pd.DataFrame], state: 
 
     number = int(key[0])
     bucket = _restored(job, number, bytes(state.get[0])) if state.exists else Bucket(job, job.pass_of(number))
+    bucket.begin(state.getCurrentProcessingTimeMs())
     for frame in frames:
         for blob in frame["rows"]:
             if blob:
@@ -196,10 +197,13 @@ def match_partition(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
             if current is None:
                 current = (number, Bucket(job, job.pass_of(number)))
             some = plain(whole.select(job.columns))
+            current[1].begin(0)
             current[1].add(some)
             ticks, _ = ticks_of(job.schema.ts, some.column(job.schema.ts), job.schema.tick_ns or 1)
             # More of the last time may follow, and ties are ordered among all of them.
-            yield from _emitted(current[1].advance(int(ticks[-1]) - 1))
+            found = current[1].advance(int(ticks[-1]) - 1)
+            current[1].end()
+            yield from _emitted(found)
     if current is not None:
         yield from _emitted(current[1].finish())
 

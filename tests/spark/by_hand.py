@@ -33,6 +33,7 @@ class State:
         self.data: tuple[bytes] | None = None
         self.watermark = 0
         self.timeout: int | None = None
+        self.began = 0
 
     @property
     def exists(self) -> bool:
@@ -48,6 +49,9 @@ class State:
 
     def getCurrentWatermarkMs(self) -> int:  # noqa: N802 - Spark's name
         return self.watermark
+
+    def getCurrentProcessingTimeMs(self) -> int:  # noqa: N802 - Spark's name
+        return self.began
 
     def setTimeoutTimestamp(self, at: int) -> None:  # noqa: N802 - Spark's name
         assert at > self.watermark

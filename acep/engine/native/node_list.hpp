@@ -33,10 +33,10 @@ public:
     uint32_t births = 0;   // nodes made in it, modulo 2^16
     double price = 0;
     uint32_t limit = 0;    // nodes that it may have before that is done again
+    uint32_t room = 0;     // and before expired ones are looked for: no matter of memory, as a restart must make no difference
 
     uint32_t size() const { return end - head; }
     bool empty() const { return head == end; }
-    bool full() const { return end == capacity_ && capacity_ != 0; }
     uint32_t capacity() const { return capacity_; }
     size_t bytes() const { return bytes_.capacity() + index.capacity() * sizeof(uint32_t); }
 

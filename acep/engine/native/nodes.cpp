@@ -7,14 +7,6 @@
 #include "numbers.hpp"
 
 namespace acep {
-namespace {
-
-int64_t before(int64_t now, int64_t span) {
-    int64_t low;
-    return span < 0 || __builtin_sub_overflow(now, span, &low) ? NEVER + 1 : std::max(low, NEVER + 1);
-}
-
-}  // namespace
 
 NodeEngine::NodeEngine(Tables tables, Front& front, Partitions& partitions, std::unique_ptr<Dominance> dominance)
     : Engine(std::move(tables), front, partitions), made_(tables_.states.size()), dominance_(std::move(dominance)) {
@@ -101,7 +93,8 @@ void NodeEngine::event(uint32_t partition, const Event& event) {
         if (!admits(part, event)) return;
     }
     if (completion_) completion_->before(partition, event);
-    const int64_t low = before(key(event), tables_.span);
+    int64_t low = before(key(event), tables_.span);
+    if (shed_ && !tables_.counted) low = std::max(low, before(clock_, tables_.span));  // what is older may have been freed
     for (const Turn& turn : turns(event.pattern)) {
         if (turn.state == 0) {
             if (shed_) mark_ = shed_->begin(partition, event);
@@ -302,8 +295,8 @@ void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int6
                     }
                     continue;
                 }
-                if (shed_ && list.full()) keep(list, state, low + tables_.span, Death::expired, [&](uint32_t k) { return list.starts()[k] >= low; });
-                const uint32_t to = list.add(s.slots, low);
+                if (shed_) make_room(list, state, low);
+                const uint32_t to = list.add(s.slots, shed_ ? NEVER : low);
                 if (to > list.head && list.starts()[to - 1] > chain.latest) list.sorted = false;
                 list.starts()[to] = chain.latest;
                 list.positions()[to] = event.position;

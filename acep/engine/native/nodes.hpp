@@ -16,6 +16,12 @@
 
 namespace acep {
 
+// The earliest start that is in a window of `span` (negative: none) that ends now.
+inline int64_t before(int64_t now, int64_t span) {
+    int64_t low;
+    return span < 0 || __builtin_sub_overflow(now, span, &low) ? NEVER + 1 : std::max(low, NEVER + 1);
+}
+
 class NodeEngine final : public Engine {
 public:
     // With `dominance` match points are given, and no trails.
@@ -92,6 +98,7 @@ private:
     uint32_t common(const State& s) const { return s.slots == 0 ? 0 : s.slots - hidden_ - (tables_.firsts ? 1 : 0); }
     // As NodeList::expire and NodeList::keep, with the log of what goes.
     bool expire(NodeList& list, uint32_t state, int64_t low);
+    void make_room(NodeList& list, uint32_t state, int64_t low);
     template <class Wanted>
     void keep(NodeList& list, uint32_t state, int64_t when, Death how, Wanted&& wanted) {
         if (shed_ && shed_->logs()) {

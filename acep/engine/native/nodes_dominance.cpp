@@ -316,7 +316,7 @@ void NodeEngine::dominate(Part& part, uint32_t partition, const Event& event, in
             dominance.state = state;
             for (uint32_t i = 0; i < made.nodes.end; ++i) {
                 if (shed_ && !shed_->admit(made.nodes, i, state, partition, key(event))) continue;
-                if (shed_ && list.full()) keep(list, state, low + tables_.span, Death::expired, [&](uint32_t k) { return list.starts()[k] >= low; });
+                if (shed_) make_room(list, state, low);
                 if (shed_ && shed_->limited()) {
                     // Comparisons are touches.
                     shed_->touched(work_.touches + compared);

@@ -25,6 +25,13 @@ bool NodeEngine::expire(NodeList& list, uint32_t state, int64_t low) {
     return list.expire(low);
 }
 
+// Forgets what has expired before a node is added, now and then.
+void NodeEngine::make_room(NodeList& list, uint32_t state, int64_t low) {
+    if (list.size() < list.room) return;
+    keep(list, state, low + tables_.span, Death::expired, [&](uint32_t k) { return list.starts()[k] >= low; });
+    list.room = std::max(Shedding::least_room, 2 * list.size());
+}
+
 // Whether an event comes in, by its classes and its place in the window of its partition.
 bool NodeEngine::admits(const Part& part, const Event& event) {
     if (shed_->orders().admit.empty()) return true;

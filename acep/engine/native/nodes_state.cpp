@@ -71,6 +71,7 @@ void NodeEngine::dump(Writer& out) const {
     out.number(work_.nodes);
     out.number(work_.touches);
     out.number(work_.matches);
+    if (shed_) out.number(clock_);
     for (const Likes& one : likes_) {
         for (const uint32_t n : {one.seen, one.met, one.joined, one.rest, one.often ? 1u : 0u}) out.number(n);
     }
@@ -91,7 +92,8 @@ void NodeEngine::dump(Writer& out) const {
             const size_t n = list.size();
             const uint32_t slots = tables_.states[s].slots;
             if (shed_) {
-                for (int64_t k : {list.touched, list.tended, std::bit_cast<int64_t>(list.price), int64_t{list.limit}, int64_t{list.births}}) {
+                for (int64_t k : {list.touched, list.tended, std::bit_cast<int64_t>(list.price), int64_t{list.limit}, int64_t{list.births},
+                                  int64_t{list.room}, int64_t{list.sorted}}) {
                     out.number(k);
                 }
             }
@@ -151,7 +153,8 @@ void NodeEngine::load_list(Reader& in, uint32_t state, NodeList& list) {
     const uint32_t slots = tables_.states[state].slots;
     int64_t touched = 0, tended = 0;
     double price = 0;
-    uint32_t limit = 0, births = 0;
+    uint32_t limit = 0, births = 0, room = 0;
+    bool sorted = true;
     if (shed_) {
         touched = in.number(0, most_positions);
         tended = in.number();
@@ -159,6 +162,8 @@ void NodeEngine::load_list(Reader& in, uint32_t state, NodeList& list) {
         if (!std::isfinite(price)) bad_state("price");
         limit = static_cast<uint32_t>(in.number(0, int64_t{1} << 32));
         births = static_cast<uint32_t>(in.number(0, int64_t{1} << 16));
+        room = static_cast<uint32_t>(in.number(0, int64_t{1} << 32));
+        sorted = in.number(0, 2) != 0;
     }
     auto starts = in.items<int64_t>();
     list.touched = touched;
@@ -166,8 +171,10 @@ void NodeEngine::load_list(Reader& in, uint32_t state, NodeList& list) {
     list.price = price;
     list.limit = limit;
     list.births = births;
+    list.room = room;
     const size_t n = starts.size();
     if (n == 0) return;
+    const int64_t expired = tables_.span < 0 || tables_.counted ? NEVER : before(clock_, tables_.span);
     if (n > (size_t{1} << 30) || tables_.states[state].arcs.empty()) bad_state("list");
     auto positions = in.items<int64_t>();
     auto cells = in.items<uint32_t>();
@@ -191,7 +198,8 @@ void NodeEngine::load_list(Reader& in, uint32_t state, NodeList& list) {
             if (frame >= 0 && frame < NIL && static_cast<uint32_t>(frame) - frames_.tail() < frames_.size()) continue;
             alive = false;
         }
-        if (!alive) continue;  // what it reaches was freed, as it had expired
+        // What it reaches was freed, as it had expired. Where nodes are shed it counts until the list is looked through.
+        if (!alive && (!shed_ || starts[i] >= expired)) continue;
         const uint32_t to = list.add(slots, NEVER);
         list.starts()[to] = starts[i];
         list.positions()[to] = positions[i];
@@ -204,12 +212,14 @@ void NodeEngine::load_list(Reader& in, uint32_t state, NodeList& list) {
             list.tags(k, slots)[to] = tags[k][i];
         }
     }
+    list.sorted = list.sorted && sorted;
     if (dominance_ && dominance_->states[state].front && !list.sorted) bad_state("order of nodes");
 }
 
 void NodeEngine::load(Reader& in) {
     const auto counted = [&] { return in.number(0, most_positions); };
     work_ = {counted(), counted(), counted()};
+    if (shed_) clock_ = in.number();
     // Any numbers will do here: they only say how hard to look.
     const auto within = [&](uint32_t most) { return static_cast<uint32_t>(std::clamp<int64_t>(in.number(), 0, most)); };
     for (Likes& one : likes_) {

@@ -91,11 +91,11 @@ public:
             if (used_[p] == 0 || !gone(p)) continue;
             used_[p] = 0;
             positions[p] = 0;
-            free_.push_back(p);
             --live_;
             any = true;
         }
         if (!any) return;
+        list_free();
         rehash(table_.size());
         direct_.clear();
     }
@@ -120,22 +120,22 @@ public:
         keys_ = std::move(keys);
         used_ = std::move(used);
         positions = std::move(seen);
-        free_.clear();
         direct_.clear();
-        live_ = 0;
-        for (uint32_t p = 0; p < size(); ++p) {
-            if (used_[p] != 0) {
-                ++live_;
-            } else {
-                free_.push_back(p);
-            }
-        }
+        list_free();
+        live_ = size() - free_.size();
         if (!columns_.empty()) rehash(std::bit_ceil(std::max<size_t>(16, 2 * live_ + 2)));
     }
 
     std::vector<int64_t> positions;  // events seen in each
 
 private:
+    // The least number is given first, whatever went before.
+    void list_free() {
+        free_.clear();
+        for (uint32_t p = size(); p > 0; --p) {
+            if (used_[p - 1] == 0) free_.push_back(p - 1);
+        }
+    }
     bool same(uint32_t p, const Batch& batch, size_t row) const {
         const int64_t* held = key(p);
         for (size_t k = 0; k < columns_.size(); ++k) {

@@ -71,6 +71,7 @@ class Shedding {
 public:
     // Slots that every node has besides its registers, the last ones: when it was made; its number and more (Mark).
     static constexpr uint32_t hidden = 2;
+    static constexpr uint32_t least_room = 64;
     // No life: not logged, or logged without a parent.
     static constexpr uint32_t unlogged = 0xFFFFFFFFu, fresh = 0xFFFFFFFEu;
     static constexpr size_t ages = 16;    // how many later nodes are told apart: 0, 1, 2 to 3, 4 to 7, ...
