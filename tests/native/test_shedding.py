@@ -8,8 +8,10 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
+import acep
 from acep.engine.batch import Batch
 from acep.engine.best_effort import BestEffort
 from acep.engine.tables import batch_of
@@ -17,9 +19,10 @@ from acep.learning.baselines import RULES, Rule
 from acep.learning.policy import Policy
 from acep.learning.remembering import Remembering
 from acep.pattern.tree import Output
-from acep.plan.compile import Plan
+from acep.plan.compile import Plan, compile_query
 from acep.plan.dominance import reason_against
 from acep.plan.necessary import necessary
+from acep.plan.schema import Kind, Schema
 from acep.plan.tables import NotNativeError
 from tests.native.merged_cases import planned
 from tests.native.test_every_engine import in_order
@@ -127,3 +130,36 @@ def test_what_is_found_under_a_budget_is_found_without_one(chunk: int, cases: Ca
     assert lost > 0
     for engine, least in LEAST.items():
         assert ran[engine] >= least / CHUNKS * cases(SEEDS) / SEEDS * 0.7, ran
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("level", np.zeros(3, np.uint8)),
+        ("level", np.zeros(0, np.int64)),
+        ("decay", np.full(4, -1.0)),
+        ("decay", np.full(4, np.nan)),
+        ("later", np.zeros(5, np.int8)),
+        ("errors", 0),
+        ("windows", 256),
+        ("waits", 9),
+        ("error_step", 0),
+        ("ties", 3),
+        ("noise", -1),
+        ("sample", 2**32 + 1),
+        ("admit", np.zeros(1, np.uint8)),
+        ("terms", [[]]),
+        ("terms", [[], [(0, 7, 0, False, False, np.zeros(0), np.zeros(2, np.float32))], [], []]),
+        ("terms", [[], [(0, 0, 0, False, False, np.array([2.0, 1.0]), np.zeros(4, np.float32))], [], []]),
+        ("terms", [[], [(9, 0, 0, False, False, np.zeros(0), np.zeros(2, np.float32))], [], []]),
+        ("terms", [[], [(0, 0, 0, False, False, np.zeros(0), np.zeros(5, np.float32))], [], []]),
+    ],
+)
+def test_orders_that_make_no_sense_are_refused(name: str, value: Any) -> None:
+    query = acep.parse("PATTERN SEQ(A a, B b, C c) WHERE a.x < c.x WITHIN 9")
+    run = Run(compile_query(query, Schema((("x", Kind.INT),))), "nodes", POLICIES[0], 1.0)
+    orders = run.effort.orders.for_core(run.effort.setting)
+    run.session._session.set_orders(0, orders)
+    with pytest.raises((ValueError, TypeError, RuntimeError)):
+        run.session._session.set_orders(0, orders | {name: value})
+    assert run.session._session.shedding_counts(0)["spent"] == 0
