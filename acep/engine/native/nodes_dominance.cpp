@@ -324,7 +324,19 @@ void NodeEngine::dominate(Part& part, uint32_t partition, const Event& event, in
                     if (room < 0) continue;
                     if (room < static_cast<double>(dominance.credit)) dominance.credit = static_cast<int64_t>(room);
                 }
-                const uint32_t to = dominance.place(dominance.states[state], list, made.nodes, i, s.slots, low, compared);
+                Ranking& ranking = dominance.states[state];
+                uint32_t to = NIL;
+                // Where only some of a list is compared, nodes that are equal are looked for all the same: they are many.
+                const bool some = !ranking.front && ranking.equal.empty() && !ranking.ordered.empty();
+                if (const uint32_t equal = some ? earlier(list, made, i, state) : NIL; equal != NIL) {
+                    if (list.starts()[equal] < made.nodes.starts()[i]) {
+                        to = equal;
+                        if (shed_) shed_->died(list, to, state, key(event), Death::taken);
+                    }
+                    dominance.by = equal;
+                } else {
+                    to = dominance.place(ranking, list, made.nodes, i, s.slots, low, compared);
+                }
                 if (to == NIL) {
                     if (shed_) shed_->stands_for(list, dominance.by, state, shed_->mark(made.nodes, i, state));
                     continue;
