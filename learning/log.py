@@ -81,6 +81,20 @@ class Ages:
         """These and later ones."""
         return Ages(*(np.concatenate([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self)))
 
+    def to_arrays(self) -> dict[str, Any]:
+        """The columns by name."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Any]) -> Ages:
+        """What :meth:`to_arrays` gave. Raises :class:`ValueError` or :class:`KeyError` for what is none."""
+        found = [np.asarray(arrays[f.name], np.int64) for f in fields(cls)]
+        if any(column.ndim != 1 for column in found):
+            raise ValueError("ages")
+        if len(found[0]) != len(found[1]) or len(found[2]) != len(found[3]):
+            raise ValueError("columns of several lengths")
+        return cls(*found)
+
     def of(self, lives: Ints) -> Ages:
         """Those of some lives, which rise."""
         own, found = np.isin(self.life, lives), np.isin(self.parent, lives)

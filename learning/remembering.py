@@ -34,7 +34,6 @@ FADES = 0.8  # of that, an epoch
 FIRST_SPARED = 1 / 512
 LEAST_SPARED, MOST_SPARED = 1e-4, 1 / 16
 LEAST_WORTH = 1e-9
-AGES_OF = ("life", "ends", "parent", "finds")
 NONE = np.zeros(0, np.int64)
 WINDOWS, WAITS = 8, 6  # bins of match vectors
 
@@ -169,7 +168,7 @@ class Remembering:
             "targets": self.targets.to_arrays(),
             "open": self.open.to_arrays(),
             "extra": self.extra.to_arrays(),
-            "ages": {name: getattr(self.ages_of, name) for name in AGES_OF},
+            "ages": self.ages_of.to_arrays(),
             "known": self.known.to_arrays(),
             "values": self.values,
             "epochs": self.epochs,
@@ -187,7 +186,7 @@ class Remembering:
             "targets": targets.to_arrays(),
             "open": Lives().to_arrays(),
             "extra": Extra().to_arrays(),
-            "ages": dict.fromkeys(AGES_OF, NONE),
+            "ages": Ages().to_arrays(),
             "spared": FIRST_SPARED,
         }
 
@@ -196,7 +195,7 @@ class Remembering:
         try:
             sums = read_memory(state["sums"].tobytes())
             extra = Extra.from_arrays(state["extra"])
-            ages = Ages(*(np.asarray(state["ages"][name], np.int64) for name in AGES_OF))
+            ages = Ages.from_arrays(state["ages"])
             known, values = Lived.from_arrays(state["known"]), np.asarray(state["values"], np.float64)
             targets = self.targets.with_arrays(state["targets"])
             open_ = Lives.from_arrays(state["open"])

@@ -267,6 +267,11 @@ class Matcher:
         """What is asked of a table that is the whole stream."""
         numbers = range(len(self._asked.queries))
         empty = not table.num_columns and not table.num_rows
+        if self._limits is not None and output in ("batches", "exists", "compressed"):
+            raise QueryError(
+                f'output="{output}" keeps to no budget of work, time or memory',
+                hint='"matches", "points", "bundles" or "count", which then say what was found',
+            )
         if output == "batches":
             return self._asked.give([self._batches(number, table, empty) for number in numbers])
         if output == "exists":

@@ -13,7 +13,7 @@ from acep.budget import Budget
 from acep.budget.pace import Pace, pace_of
 from acep.engine.learned import Learned
 from acep.engine.plain_data import from_json, to_json
-from acep.errors import SnapshotError
+from acep.errors import QueryError, SnapshotError
 from acep.learning.log import log_of
 from acep.learning.orders import Orders
 from acep.learning.policy import Epoch, Policy
@@ -74,6 +74,10 @@ class Limits:
     budget: Budget
     seed: int = 0
     learned: Mapping[str, Learned] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.budget.memory is not None:
+            raise QueryError("a bound on memory is not kept yet", hint="bound the work, the cpu or the latency")
 
     def effort(self, number: int, plan: Plan) -> BestEffort:
         """What keeps plan number ``number`` to it. Raises :class:`SnapshotError` for the history of another policy."""

@@ -56,11 +56,13 @@ def output_order(found: Found) -> tuple[int, tuple[Id, ...], tuple[str, ...]]:
 @dataclass
 class Counts:
     """Work and losses since a stream began: events seen, late ones refused, match nodes made, arcs tried
-    (touches), and matches given."""
+    (touches, those that deciding is charged with among them), matches given, and nodes and events ``shed`` for want of
+    budget."""
 
     events: int = 0
     late: int = 0
     nodes: int = 0
     touches: int = 0
     matches: int = 0
+    shed: int = 0
     extra: dict[str, int] = field(default_factory=dict)

@@ -250,7 +250,12 @@ class NativeSession:
     def counts(self, plan: int) -> Counts:
         """The work done for a plan."""
         nodes, touches, matches = self._session.work(plan)
-        return Counts(events=self._events, nodes=nodes, touches=touches, matches=matches)
+        shed = 0
+        if plan in self.efforts:
+            told = self._session.shedding_counts(plan)
+            shed = sum(int(told[name]) for name in ("refused", "dropped", "passed_over"))
+            touches = int(told["spent"])
+        return Counts(events=self._events, nodes=nodes, touches=touches, matches=matches, shed=shed)
 
     @property
     def bytes(self) -> int:

@@ -13,9 +13,11 @@ __all__ = ["Report"]
 class Report:
     """What a run did.
 
-    ``events`` seen, ``late`` ones refused; match nodes ``made``, ``kept`` to the end and ``shed`` for want of budget;
-    ``work`` in touches (arcs tried); ``matches`` given; ``seconds`` of wall time. ``recall`` estimates the share of
-    the exact answer that was found, and lies in ``interval`` with 95 % confidence; an exact run has 1 and (1, 1).
+    ``events`` seen, ``late`` ones refused; match nodes ``made``, ``kept`` as long as they could matter, and ``shed``
+    for want of budget (events that were not let in count too); ``work`` in touches (arcs tried, and what deciding is
+    charged with); ``matches`` given; ``seconds`` of wall time. ``recall`` is the share of the exact answer that was
+    found, with an ``interval`` of 95 % confidence: 1 and (1, 1) where nothing was shed, ``None`` where it is not
+    estimated.
 
     >>> print(Report(events=1000, made=40, work=2000, matches=3, seconds=0.5))
     1,000 events, 3 matches in 0.50 s (2,000 events/s)
@@ -30,12 +32,12 @@ class Report:
     work: int = 0
     matches: int = 0
     seconds: float = 0.0
-    recall: float = 1.0
+    recall: float | None = 1.0
     interval: tuple[float, float] = (1.0, 1.0)
 
     @classmethod
     def of(cls, counts: Counts, seconds: float = 0.0) -> Report:
-        """The report of an exact run.
+        """The report of a run.
 
         >>> Report.of(Counts(events=5, nodes=2, touches=7, matches=1)).work
         7
@@ -44,16 +46,18 @@ class Report:
             events=counts.events,
             late=counts.late,
             made=counts.nodes,
-            kept=counts.nodes,
+            kept=max(0, counts.nodes - counts.shed),
+            shed=counts.shed,
             work=counts.touches,
             matches=counts.matches,
             seconds=seconds,
+            recall=1.0 if counts.shed == 0 else None,
         )
 
     @property
     def exact(self) -> bool:
         """Whether nothing was given up for want of budget."""
-        return self.shed == 0 and self.recall == 1.0
+        return self.shed == 0
 
     def __str__(self) -> str:
         first = f"{_count(self.events, 'event')}, {_count(self.matches, 'match', 'matches')}"
@@ -64,8 +68,11 @@ class Report:
         second = f"{_count(self.made, 'node')} made, {_count(self.work, 'touch', 'touches')}; "
         if self.exact:
             return first + "\n" + second + "exact: nothing was shed"
+        second += f"{self.shed:,} shed; "
+        if self.recall is None:
+            return first + "\n" + second + "matches may be missing"
         low, high = self.interval
-        second += f"{self.shed:,} shed; estimated recall {self.recall:.1%} ({low:.1%} to {high:.1%})"
+        second += f"estimated recall {self.recall:.1%} ({low:.1%} to {high:.1%})"
         return first + "\n" + second
 
 

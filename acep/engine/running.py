@@ -119,7 +119,8 @@ class Natives:
 
 def bounded_engine(choice: Choice) -> str:
     """The native engine that keeps to a budget, in place of one that was chosen."""
-    return WINDOWS + "nodes" if choice.engine.startswith(WINDOWS) else "nodes"
+    alone = "dominance" if choice.alone == "dominance" else "nodes"
+    return WINDOWS + alone if choice.engine.startswith(WINDOWS) else alone
 
 
 @dataclass

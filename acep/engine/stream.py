@@ -46,13 +46,15 @@ class Stream:
             total.nodes += one.nodes
             total.touches += one.touches
             total.matches += one.matches
+            total.shed += one.shed
         return total
 
     def counts_of(self, plan: int) -> Counts:
         """Events seen by the stream, and the work of plan number ``plan`` and its sources."""
         parts = self._cores[plan].all_counts()
         nodes, touches = sum(part.nodes for part in parts), sum(part.touches for part in parts)
-        return Counts(events=self._events, nodes=nodes, touches=touches, matches=parts[0].matches)
+        shed = sum(part.shed for part in parts)
+        return Counts(events=self._events, nodes=nodes, touches=touches, matches=parts[0].matches, shed=shed)
 
     def push(self, batch: Batch) -> list[Sequence[Found]]:
         """Feed events.

@@ -1,0 +1,56 @@
+"""A budget of work through acep.match: what was given up is said, and what keeps to no budget is refused."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+import acep
+from acep import Budget, QueryError
+
+pytest.importorskip("acep.engine._native")
+
+QUERY = "PATTERN SEQ(A a, B b, C c) WHERE skip_till_any_match(a, b, c) { b.x = a.x AND c.y = b.y } WITHIN 400"
+
+
+def rows(events: int = 4_000) -> dict[str, list[Any]]:
+    random = Random(5)
+    columns: dict[str, list[Any]] = {"ts": list(range(events)), "type": random.choices("ABC", k=events)}
+    return columns | {name: [random.randrange(20) for _ in range(events)] for name in "xy"}
+
+
+@pytest.mark.parametrize("output", ["matches", "points", "bundles", "count"])
+def test_what_was_shed_is_said(output: str) -> None:
+    query, events = acep.parse(QUERY), rows()
+    exact = acep.match(events, query, output=output)
+    given = acep.match(events, query, output=output, budget=Budget(work=5))
+    many, few = (x if isinstance(x, int) else len(x) for x in (exact, given))
+    assert 0 < few < many or output == "bundles"
+    matcher = acep.Matcher(query, budget=Budget(work=5))
+    matcher.push(events)
+    report = matcher.report
+    assert report.shed > 0
+    assert report.work <= 5 * report.events
+    assert report.recall is None
+    assert "matches may be missing" in str(report)
+
+
+def test_an_ample_budget_is_exact_and_says_so() -> None:
+    query, events = acep.parse(QUERY), rows()
+    found = acep.match(events, query, budget=Budget(work=1e6))
+    assert list(found) == list(acep.match(events, query))
+    assert found.report.exact
+    assert found.report.recall == 1
+
+
+@pytest.mark.parametrize("output", ["batches", "exists", "compressed"])
+def test_what_keeps_to_no_budget_is_refused(output: str) -> None:
+    with pytest.raises(QueryError, match="keeps to no budget"):
+        acep.match(rows(10), acep.parse(QUERY), output=output, budget=Budget(work=5))
+
+
+def test_memory_is_refused_until_it_is_kept() -> None:
+    with pytest.raises(QueryError, match="memory"):
+        acep.match(rows(10), acep.parse(QUERY), budget=Budget(memory="64 MB"))
