@@ -25,7 +25,7 @@ from acep.engine.native_session import NativeSession
 
 CHUNKS = 20
 SEEDS = 24_000
-LEAST = {"nodes": 20_000, "dominance": 12_000, "merged": 4_000, "windows+nodes": 1_500, "windows+merged": 800}
+LEAST = {"nodes": 20_000, "dominance": 9_000, "merged": 4_000, "windows+nodes": 1_500, "windows+merged": 800}
 """How many cases each engine must have run, of so many seeds."""
 
 MERGED = ("merged", "count", "ends", "points", "bundles", "compressed")
