@@ -5,7 +5,6 @@ Magic, format version, checksum, a table of contents in JSON, the sections one a
 
 from __future__ import annotations
 
-import hashlib
 import json
 import struct
 from collections.abc import Mapping
@@ -58,4 +57,6 @@ def read_sections(data: bytes) -> dict[str, bytes]:
 
 
 def _digest(length: int, rest: bytes) -> bytes:
+    import hashlib  # loads OpenSSL, which matching does not need
+
     return hashlib.blake2b(struct.pack("<I", length) + rest, digest_size=16).digest()

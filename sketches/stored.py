@@ -6,7 +6,6 @@ each reader checks what its own arrays must fulfil (:func:`check`).
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import struct
@@ -57,6 +56,8 @@ def check(holds: bool | np.bool_) -> None:
 
 
 def _digest(rest: bytes) -> bytes:
+    import hashlib  # loads OpenSSL, which matching does not need
+
     return hashlib.blake2b(rest, digest_size=16).digest()
 
 
