@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from acep.errors import AcepError
-from acep.learning.lives import MERGED, Lives, settle
-from acep.learning.log import Ages, Extra, stacked
+from acep.learning.log import stacked
 from acep.learning.orders import AGES, Orders, Term, as_levels
 from acep.learning.policy import Epoch
 from acep.learning.setting import Setting
-from acep.learning.targets import Targets, walk
+from acep.learning.targets import Targets
 from acep.learning.terms import candidates, fitted
 from acep.learning.vectors import Floats, Grid
+from acep.learning.watching import Pending, Watch
 from acep.learning.worth import Lived, Sums, chances, later, lived, stays
 from acep.sketches.dense import DenseMemory
 from acep.sketches.memories import read_memory
@@ -24,15 +24,9 @@ from acep.sketches.protocol import VectorMemory
 
 __all__ = ["Remembering"]
 
-LIVES = 4096  # to be logged in an epoch
-OPEN = 65_536  # lives that may still be open
 REMEMBERED = 16_384  # lives that terms are fitted to
 ANEW = 4  # where a quarter of them are new, the fit is made anew
 ENOUGH = 20.0  # successes without which nothing is believed
-EXPLORE = (0.2, 0.02)  # of the allowance, for units in which nothing is dropped: at first, and in the end
-FADES = 0.8  # of that, an epoch
-FIRST_SPARED = 1 / 512
-LEAST_SPARED, MOST_SPARED = 1e-4, 1 / 16
 LEAST_WORTH = 1e-9
 NONE = np.zeros(0, np.int64)
 WINDOWS, WAITS = 8, 6  # bins of match vectors
@@ -66,29 +60,25 @@ class Remembering:
         self.grid: Grid = setting.grid(windows=WINDOWS, waits=WAITS)
         self.logged = candidates(setting) if self.terms else ()
         self.sums: VectorMemory = DenseMemory(columns=3, ring=1)
-        self.targets = Targets(gap=0 if self.target == "points" else setting.span)
-        self.open = Lives()
-        self.extra, self.ages_of = Extra(), Ages()
+        self.pending = Pending(Targets(gap=0 if self.target == "points" else setting.span))
         self.known = Lived.none()
         self.values = np.zeros((0, 0))
-        self.epochs = 0
-        self.sample, self.spared = 1.0, FIRST_SPARED
+        self.watch = Watch()
         self.fresh = 0
         self.chosen = self._chosen()
         return self._orders()
 
     def learn(self, epoch: Epoch) -> Orders:
         """Takes in what became of the nodes that were watched."""
-        self.epochs += 1
         self._take_in(epoch)
-        self._watch(epoch)
+        self.watch = self.watch.after(epoch)
         # What is fitted to many lives is not changed by a few.
         if self.fresh * ANEW >= len(self.known):
             self.chosen, self.fresh = self._chosen(), 0
         return self._orders()
 
     def _orders(self) -> Orders:
-        return self.chosen.watching(sample=self.sample, spared=self.spared)
+        return self.chosen.watching(sample=self.watch.sample, spared=self.watch.spared)
 
     def _chosen(self) -> Orders:
         sums = Sums(*self.sums.look(np.arange(self.grid.vectors)).T)
@@ -108,19 +98,9 @@ class Remembering:
         )
 
     def _take_in(self, epoch: Epoch) -> None:
-        log = epoch.log
-        self.targets, found = self.targets.numbered(log.lives.found)
-        settled = settle(self.open, replace(log.lives, found=found), OPEN)
-        self.open = settled.open
-        extra = self.extra.then(log.extra)
-        made = settled.lives.made
-        reached = walk(made, settled.lives.found)
-        ages = self.ages_of.then(log.ages)
-        shared = self.target == "points"
-        lives, rows = lived(settled.lives, reached, extra.of(made.life), ages, shared=shared)
-        self.ages_of = ages.of(self.open.made.life)
-        values = extra.of(made.life[rows]).values
-        self.extra = extra.of(self.open.made.life)
+        self.pending, settled = self.pending.take_in(epoch.log)
+        lives, rows = lived(*settled, shared=self.target == "points")
+        values = settled.extra.values[rows]
         if not len(lives):
             return
         self.sums.scale(self.forget)
@@ -146,70 +126,36 @@ class Remembering:
             found.append(tuple(replace(term, worth=self.temper * term.worth) for term in told))
         return tuple(found)
 
-    def _watch(self, epoch: Epoch) -> None:
-        """How much is logged, and how much is spared, in the next epoch."""
-        made = len(epoch.log.lives.made)
-        if epoch.allowance is None:
-            self.sample = self.sample * min(1.0, LIVES / max(made, 1))
-            self.spared = 0.0
-        elif epoch.price > 0:
-            # What is dropped is not known of the others: only of units that are spared is all known.
-            share = max(EXPLORE[1], EXPLORE[0] * FADES**self.epochs)
-            ended = epoch.log.lives.ended
-            paid = float(ended.touches[ended.how != MERGED].sum()) / max(epoch.events, 1)
-            exact = max(paid / max(self.spared, LEAST_SPARED), epoch.allowance)
-            self.sample = 0.0
-            self.spared = float(np.clip(share * epoch.allowance / exact, LEAST_SPARED, MOST_SPARED))
-
     def state(self) -> Mapping[str, Any]:
         """All that it has learned, as arrays and numbers."""
         return {
             "sums": np.frombuffer(self.sums.to_bytes(), np.uint8),
-            "targets": self.targets.to_arrays(),
-            "open": self.open.to_arrays(),
-            "extra": self.extra.to_arrays(),
-            "ages": self.ages_of.to_arrays(),
+            "pending": self.pending.to_arrays(),
+            "watch": self.watch.to_data(),
             "known": self.known.to_arrays(),
             "values": self.values,
-            "epochs": self.epochs,
-            "sample": self.sample,
-            "spared": self.spared,
             "fresh": self.fresh,
             "chosen": self.chosen.to_arrays(),
         }
 
     def learned(self) -> Mapping[str, Any]:
-        """Its state for another stream, whose lives and partitions have numbers of their own: nothing is open there."""
-        targets = Targets(self.targets.gap, self.targets.limit, self.targets.count)
-        return {
-            **self.state(),
-            "targets": targets.to_arrays(),
-            "open": Lives().to_arrays(),
-            "extra": Extra().to_arrays(),
-            "ages": Ages().to_arrays(),
-            "spared": FIRST_SPARED,
-        }
+        """Its state for another stream."""
+        return {**self.state(), "pending": self.pending.anew().to_arrays(), "watch": self.watch.anew().to_data()}
 
     def restore(self, state: Mapping[str, Any]) -> Orders:
         """Goes on as the policy would whose state this is."""
         try:
             sums = read_memory(state["sums"].tobytes())
-            extra = Extra.from_arrays(state["extra"])
-            ages = Ages.from_arrays(state["ages"])
             known, values = Lived.from_arrays(state["known"]), np.asarray(state["values"], np.float64)
-            targets = self.targets.with_arrays(state["targets"])
-            open_ = Lives.from_arrays(state["open"])
+            pending, watch = self.pending.with_arrays(state["pending"]), Watch.from_data(state["watch"])
             fresh, chosen = int(state["fresh"]), Orders.from_arrays(self.grid, state["chosen"])
-            epochs, sample, spared = int(state["epochs"]), float(state["sample"]), float(state["spared"])
         except (AcepError, KeyError, TypeError, AttributeError, ValueError) as error:
             raise ValueError(f"no state of this policy: {error}") from None
-        fits = values.ndim == 2 and len(values) == len(known) and np.isin(open_.made.life, extra.life).all()
-        if not (fits and sums.columns == 3 and 0 <= sample <= 1 and 0 <= spared <= 1 and epochs >= 0 and fresh >= 0):
+        if not (values.ndim == 2 and len(values) == len(known) and sums.columns == 3 and fresh >= 0):
             raise ValueError("no state of this policy")
         if len(known) and not (known.state.min() >= 0 and known.state.max() < self.setting.states):
             raise ValueError("a state of another query")
-        self.sums, self.targets, self.open, self.extra, self.ages_of = sums, targets, open_, extra, ages
+        self.sums, self.pending, self.watch = sums, pending, watch
         self.known, self.values = known, values
-        self.epochs, self.sample, self.spared = epochs, sample, spared
         self.fresh, self.chosen = fresh, chosen
         return self._orders()

@@ -1,0 +1,113 @@
+"""What policies that learn have in common: lives that are not settled yet, and how much of a stream is watched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from acep.learning.lives import MERGED, Lives, settle
+from acep.learning.log import Ages, Extra, Log
+from acep.learning.policy import Epoch
+from acep.learning.targets import Reached, Targets, walk
+
+__all__ = ["Pending", "Settled", "Watch"]
+
+LIVES = 4096  # to be logged in an epoch
+OPEN = 65_536  # lives that may still be open
+EXPLORE = (0.2, 0.02)  # of the allowance, for units in which nothing is dropped: at first, and in the end
+FADES = 0.8  # of that, an epoch
+FIRST_SPARED = 1 / 512
+LEAST_SPARED, MOST_SPARED = 1e-4, 1 / 16
+
+
+class Settled(NamedTuple):
+    """Lives of whole trees that have ended, which targets they ``reached``, and ``extra`` and ``ages`` of them (the
+    first by row of ``lives.made``)."""
+
+    lives: Lives
+    reached: Reached
+    extra: Extra
+    ages: Ages
+
+
+@dataclass(frozen=True)
+class Pending:
+    """The targets so far, and the lives whose trees have not ended, with what is known of them."""
+
+    targets: Targets
+    open: Lives = field(default_factory=Lives)
+    extra: Extra = field(default_factory=Extra)
+    ages: Ages = field(default_factory=Ages)
+
+    def take_in(self, log: Log) -> tuple[Pending, Settled]:
+        """After another log, and what can be judged now."""
+        targets, found = self.targets.numbered(log.lives.found)
+        settled = settle(self.open, replace(log.lives, found=found), OPEN)
+        lives, open_ = settled.lives, settled.open
+        extra, ages = self.extra.then(log.extra), self.ages.then(log.ages)
+        known = Settled(lives, walk(lives.made, lives.found), extra.of(lives.made.life), ages)
+        return Pending(targets, open_, extra.of(open_.made.life), ages.of(open_.made.life)), known
+
+    def anew(self) -> Pending:
+        """For another stream, whose lives and partitions have numbers of their own: nothing is open there."""
+        return Pending(Targets(self.targets.gap, self.targets.limit, self.targets.count))
+
+    def to_arrays(self) -> dict[str, Any]:
+        """As plain data, without what the targets are."""
+        return {
+            "targets": self.targets.to_arrays(),
+            "open": self.open.to_arrays(),
+            "extra": self.extra.to_arrays(),
+            "ages": self.ages.to_arrays(),
+        }
+
+    def with_arrays(self, data: Mapping[str, Any]) -> Pending:
+        """The state of :meth:`to_arrays`. Raises :class:`ValueError`, :class:`KeyError`, :class:`TypeError` or
+        :class:`acep.errors.SnapshotError` for what is none."""
+        open_, extra = Lives.from_arrays(data["open"]), Extra.from_arrays(data["extra"])
+        if not np.isin(open_.made.life, extra.life).all():
+            raise ValueError("open lives of which nothing is known")
+        return Pending(self.targets.with_arrays(data["targets"]), open_, extra, Ages.from_arrays(data["ages"]))
+
+
+@dataclass(frozen=True)
+class Watch:
+    """How much is watched in an epoch, after ``epochs`` others: the share of starts that are logged (``sample``), and
+    of units in which nothing is dropped (``spared``)."""
+
+    epochs: int = 0
+    sample: float = 1.0
+    spared: float = FIRST_SPARED
+
+    def after(self, epoch: Epoch) -> Watch:
+        """In the next epoch."""
+        epochs, made = self.epochs + 1, len(epoch.log.lives.made)
+        if epoch.allowance is None:
+            return Watch(epochs, self.sample * min(1.0, LIVES / max(made, 1)), 0.0)
+        if epoch.price <= 0:
+            return replace(self, epochs=epochs)
+        # What is dropped is not known of the others: only of units that are spared is all known.
+        share = max(EXPLORE[1], EXPLORE[0] * FADES**epochs)
+        ended = epoch.log.lives.ended
+        paid = float(ended.touches[ended.how != MERGED].sum()) / max(epoch.events, 1)
+        exact = max(paid / max(self.spared, LEAST_SPARED), epoch.allowance)
+        return Watch(epochs, 0.0, float(np.clip(share * epoch.allowance / exact, LEAST_SPARED, MOST_SPARED)))
+
+    def anew(self) -> Watch:
+        """For another stream."""
+        return replace(self, spared=FIRST_SPARED)
+
+    def to_data(self) -> dict[str, float]:
+        """As plain data."""
+        return {"epochs": self.epochs, "sample": self.sample, "spared": self.spared}
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Watch:
+        """Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for what makes no sense."""
+        watch = cls(int(data["epochs"]), float(data["sample"]), float(data["spared"]))
+        if not (watch.epochs >= 0 and 0 <= watch.sample <= 1 and 0 <= watch.spared <= 1):
+            raise ValueError("shares of what is watched")
+        return watch
