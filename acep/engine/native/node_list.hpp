@@ -31,6 +31,7 @@ public:
     int64_t touched = 0;
     int64_t tended = 0;
     uint32_t births = 0;   // nodes made in it, modulo 2^16
+    uint32_t popped = 0;   // and when the first one was last looked at
     double price = 0;
     uint32_t limit = 0;    // nodes that it may have before that is done again
     uint32_t room = 0;     // and before expired ones are looked for: no matter of memory, as a restart must make no difference

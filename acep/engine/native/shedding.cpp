@@ -14,6 +14,7 @@ constexpr uint32_t ghost_level = 255;
 constexpr double least_step = 4, most_step = 32;  // of the price, where nothing is left
 // Events: over which the mean is taken, whose allowance is a reserve, and over which what is beyond that is spread.
 constexpr double mean_of = 2048, reserved = 2048, spread = 8192;
+constexpr uint32_t few = 32;           // nodes of a list that are put in order; of more, levels are counted
 constexpr uint32_t least_limit = 2;    // nodes of a list that are never worth looking through
 // Of times that a state may hold, which need not be sensible.
 int64_t apart(int64_t now, int64_t then) { return static_cast<int64_t>(static_cast<uint64_t>(now) - static_cast<uint64_t>(then)); }
@@ -213,7 +214,7 @@ void Shedding::tend(NodeList& list, uint32_t state, int64_t now, int64_t low, in
     if (!limited()) return;
     if (price > 0) {
         // What is oldest is worth the least, as a rule: it goes first, without a look at the others.
-        while (!list.empty() && list.starts()[list.head] >= low && tokens() >= 1) {
+        while (list.popped != list.births && !list.empty() && list.starts()[list.head] >= low && tokens() >= 1) {
             const uint32_t row = list.head;
             ++decided;
             const uint32_t own = level(state, list.errors()[row], list.starts()[row], made(list, row, state), mark(list, row, state), now, list.births);
@@ -221,6 +222,7 @@ void Shedding::tend(NodeList& list, uint32_t state, int64_t now, int64_t low, in
             if (!drop(list, row, state, now)) break;
             ++list.head;
         }
+        list.popped = list.births;
         if (list.empty()) return list.clear();
         const bool old = tables_.span >= 0 && apart(now, list.tended) > tables_.span / looks;
         if (list.size() > std::max(list.limit, least_limit) || price > list.price + 2 || old) prune(list, state, now, low);
@@ -237,38 +239,49 @@ void Shedding::tend(NodeList& list, uint32_t state, int64_t now, int64_t low, in
     list.keep(tables_.states[state].slots, [&](uint32_t i) { return i >= from; });
 }
 
-void Shedding::prune(NodeList& list, uint32_t state, int64_t now, int64_t low) {
+// Of the nodes of a list, best first, number r stays if its level is at least the price and `decay` times r; the levels of
+// the others become 0. How many stay.
+uint32_t Shedding::choose(NodeList& list, uint32_t state) {
     const uint32_t n = list.size();
-    if (tokens() < decide_cost * n + 1) return;
-    decided += n;
-    list.tended = now;
-    list.price = price;
-    if (levels_.size() < n) levels_.resize(n);
-    uint32_t at_level[256] = {};
-    for (uint32_t i = 0; i < n; ++i) {
-        const uint32_t row = list.head + i;
-        const int64_t start = list.starts()[row];
-        levels_[i] = start < low ? 0 : level(state, list.errors()[row], start, made(list, row, state), mark(list, row, state), now, list.births);
-        ++at_level[levels_[i]];
-    }
-    // Of the nodes, best first, number r stays if its level is at least the price and `decay` times r.
     const double decay = orders_.decay[state];
-    uint32_t stays[256] = {}, rank = 0;
+    const auto better = [&](uint32_t a, uint32_t b) {
+        if (orders_.ties == Orders::random) {
+            const uint8_t x = mark(list, list.head + a, state).chance, y = mark(list, list.head + b, state).chance;
+            return x != y ? x > y : a > b;
+        }
+        const int64_t x = list.starts()[list.head + a], y = list.starts()[list.head + b];
+        const bool newest = orders_.ties == Orders::newest;
+        return x != y ? (newest ? x > y : x < y) : (newest ? a > b : a < b);
+    };
+    uint32_t kept = 0, rank = 0;
+    rows_.clear();
+    if (n <= few) {
+        for (uint32_t i = 0; i < n; ++i) {
+            if (levels_[i] == ghost_level) {
+                ++kept;
+            } else if (levels_[i] != 0) {
+                rows_.push_back(i);
+            }
+        }
+        std::sort(rows_.begin(), rows_.end(), [&](uint32_t a, uint32_t b) { return levels_[a] != levels_[b] ? levels_[a] > levels_[b] : better(a, b); });
+        while (rank < rows_.size() && static_cast<double>(levels_[rows_[rank]]) >= price + decay * rank) ++rank;
+        for (size_t k = rank; k < rows_.size(); ++k) levels_[rows_[k]] = 0;
+        return kept + rank;
+    }
+    uint32_t at_level[256] = {}, stays[256] = {};
+    for (uint32_t i = 0; i < n; ++i) ++at_level[levels_[i]];
     stays[ghost_level] = at_level[ghost_level];
-    uint32_t kept = at_level[ghost_level];
+    kept = at_level[ghost_level];
     for (uint32_t l = most_level; l > 0 && static_cast<double>(l) >= price; --l) {
         if (at_level[l] == 0) continue;
-        const double most = decay > 0 ? (static_cast<double>(l) - price) / decay + 1 : static_cast<double>(n);
+        const double most = decay > 0 ? std::floor((static_cast<double>(l) - price) / decay) + 1 : static_cast<double>(n);
         const uint32_t room = most <= rank ? 0 : static_cast<uint32_t>(std::min(most, static_cast<double>(n))) - rank;
         stays[l] = std::min(at_level[l], room);
         rank += stays[l];
         kept += stays[l];
         if (stays[l] < at_level[l]) break;
     }
-    list.limit = 2 * kept;
-    if (kept == n) return;
     // Where not all of a level stay, the first by `ties` do.
-    rows_.clear();
     for (uint32_t i = 0; i < n; ++i) {
         const uint32_t l = levels_[i];
         if (stays[l] == at_level[l] && l != 0) continue;
@@ -278,20 +291,28 @@ void Shedding::prune(NodeList& list, uint32_t state, int64_t now, int64_t low) {
             rows_.push_back(i);
         }
     }
-    if (!rows_.empty()) {
-        const uint32_t wanted = stays[levels_[rows_[0]]];
-        const auto better = [&](uint32_t a, uint32_t b) {
-            if (orders_.ties == Orders::random) {
-                const uint8_t x = mark(list, list.head + a, state).chance, y = mark(list, list.head + b, state).chance;
-                return x != y ? x > y : a > b;
-            }
-            const int64_t x = list.starts()[list.head + a], y = list.starts()[list.head + b];
-            const bool newest = orders_.ties == Orders::newest;
-            return x != y ? (newest ? x > y : x < y) : (newest ? a > b : a < b);
-        };
-        std::nth_element(rows_.begin(), rows_.begin() + wanted, rows_.end(), better);
-        for (size_t k = wanted; k < rows_.size(); ++k) levels_[rows_[k]] = 0;
+    if (rows_.empty()) return kept;
+    const uint32_t wanted = stays[levels_[rows_[0]]];
+    std::nth_element(rows_.begin(), rows_.begin() + wanted, rows_.end(), better);
+    for (size_t k = wanted; k < rows_.size(); ++k) levels_[rows_[k]] = 0;
+    return kept;
+}
+
+void Shedding::prune(NodeList& list, uint32_t state, int64_t now, int64_t low) {
+    const uint32_t n = list.size();
+    if (tokens() < decide_cost * n + 1) return;
+    decided += n;
+    list.tended = now;
+    list.price = price;
+    if (levels_.size() < n) levels_.resize(n);
+    for (uint32_t i = 0; i < n; ++i) {
+        const uint32_t row = list.head + i;
+        const int64_t start = list.starts()[row];
+        levels_[i] = start < low ? 0 : level(state, list.errors()[row], start, made(list, row, state), mark(list, row, state), now, list.births);
     }
+    const uint32_t kept = choose(list, state);
+    list.limit = 2 * kept;
+    if (kept == n) return;
     const uint32_t head = list.head;
     for (uint32_t i = 0; i < n; ++i) {
         if (levels_[i] != 0) continue;

@@ -183,6 +183,7 @@ private:
     uint8_t worth(NodeList& list, uint32_t row, uint32_t state, uint32_t partition) const;
     uint32_t level(uint32_t state, int64_t error, int64_t start, int64_t made, Mark mark, int64_t now, uint32_t births) const;
     void prune(NodeList& list, uint32_t state, int64_t now, int64_t low);
+    uint32_t choose(NodeList& list, uint32_t state);
     // A node is not worth its price: whether it goes; if it is spared it is a ghost from now on.
     bool drop(NodeList& list, uint32_t row, uint32_t state, int64_t now);
     uint64_t key_hash(uint32_t partition, uint32_t texts) const;
