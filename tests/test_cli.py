@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -499,3 +500,10 @@ def test_keys_that_are_none(by: str | None, key: str | None, said: str, capsys: 
     options = [*(["--by", by] if by else []), *(["--key", key] if key else [])]
     assert main(["why", "re:ab", "keys.csv", "--within", "5", *options]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_the_help_names_all_policies() -> None:
+    from acep.budget.policies import POLICIES
+    from acep.cli import POLICY_HELP
+
+    assert [name for name in POLICIES if not re.search(rf"(?<![-\w]){name}(?![-\w])", POLICY_HELP)] == []

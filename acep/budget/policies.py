@@ -22,7 +22,25 @@ def _history() -> Policy:
     return Remembering()
 
 
-POLICIES: dict[str, Maker] = {"history": _history, **{name: partial(Rule, name) for name in RULES}}
+def _counted(name: str) -> Policy:
+    from acep.learning.counted import Counted
+    from acep.learning.schemes import SCHEMES
+
+    return Counted(name, SCHEMES[name])
+
+
+def _foreseeing() -> Policy:
+    from acep.learning.foreseeing import Foreseeing
+
+    return Foreseeing()
+
+
+POLICIES: dict[str, Maker] = {
+    "history": _history,
+    **{name: partial(Rule, name) for name in RULES},
+    **{name: partial(_counted, name) for name in ("input", "state", "hybrid")},
+    "trained-on-test": _foreseeing,
+}
 """By name, what makes a new policy."""
 
 

@@ -21,6 +21,10 @@ __all__ = ["main"]
 
 SUMMARY = "Find patterns in event streams, approximately."
 QUERY_HELP = "a query: its text, a file that holds it, or a letter expression such as 're:a(b|c)db'"
+POLICY_HELP = (
+    "who chooses what is kept: history (default), random, newest, oldest, newest-per-state, clear, input, state, "
+    "hybrid, or trained-on-test, which wants a --history of the same events"
+)
 EVENTS_HELP = "a file of events: .csv, .csv.gz, .parquet, .jsonl"
 # How Python's callers name columns, in hints; the command line has options of the same names.
 ARGUMENT = re.compile(r"(?<![\w.])(ts|type|seq|id|unit|policy|work)=(?:\"(\w+)\")?")
@@ -204,7 +208,7 @@ def _add_budget_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_policy_options(group: Any) -> None:
-    group.add_argument("--policy", default="history", metavar="NAME", help="who chooses what is kept (default history)")
+    group.add_argument("--policy", default="history", metavar="NAME", help=POLICY_HELP)
     group.add_argument("--seed", type=_number, default=0, metavar="N", help="for what is left to chance (default 0)")
 
 

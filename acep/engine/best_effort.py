@@ -11,7 +11,7 @@ import numpy as np
 
 from acep.budget import Budget
 from acep.budget.pace import Pace, pace_of
-from acep.engine.learned import Learned
+from acep.engine.learned import Learned, learned_by
 from acep.engine.plain_data import from_json, to_json
 from acep.errors import QueryError, SnapshotError
 from acep.learning.log import log_of
@@ -80,8 +80,14 @@ class Limits:
             raise QueryError("a bound on memory is not kept yet", hint="bound the work, the cpu or the latency")
 
     def effort(self, number: int, plan: Plan) -> BestEffort:
-        """What keeps plan number ``number`` to it. Raises :class:`SnapshotError` for the history of another policy."""
+        """What keeps plan number ``number`` to it. Raises :class:`SnapshotError` for the history of another policy, and
+        :class:`QueryError` where a policy has none and learns nothing itself."""
         policy, known = self.policy(), self.learned.get(plan.fingerprint)
+        if known is None and learned_by(policy) != policy.name:
+            raise QueryError(
+                f"the policy {policy.name!r} learns nothing itself, and has no history to go by",
+                hint="give it as history= what acep.learn learns from the very events that it will run on",
+            )
         return BestEffort(policy, self.seed + number, self.budget.work, learned=known.serve(policy) if known else None)
 
     def check(self, plans: Sequence[Plan]) -> None:

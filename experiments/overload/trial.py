@@ -17,6 +17,7 @@ from acep.engine.batch import Batch, Column
 from acep.engine.best_effort import BestEffort
 from acep.engine.found_columns import FoundColumns
 from acep.engine.learn import Student
+from acep.engine.learned import learned_by
 from acep.engine.native_session import NativeSession
 from acep.engine.tables import batch_of
 from acep.learning.baselines import RULES
@@ -241,12 +242,13 @@ def exact(held: Stream, question: str, repeats: int = 3) -> Exact:
 
 
 def trained(held: Stream, engine: str, maker: Maker, seed: int = 0) -> Mapping[str, Any] | None:
-    """What ``acep learn`` teaches a policy on the training half, by this engine; ``None``: one that never learns."""
+    """What ``acep learn`` teaches a policy on the training half, by this engine; ``None``: one that never learns. One
+    that has seen the future is taught on the test half."""
     policy = maker()
     if policy.name in RULES:
         return None
     session = _session(held.plan, engine, BestEffort(Student(policy), seed, None))
-    for part in held.train:
+    for part in held.test if learned_by(policy) != policy.name else held.train:
         session.push(part)
         session.take(0)
     session.finish()

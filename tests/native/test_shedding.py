@@ -5,19 +5,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import acep
+from acep.budget.policies import POLICIES as BY_NAME
 from acep.engine.batch import Batch
 from acep.engine.best_effort import BestEffort
 from acep.engine.tables import batch_of
-from acep.learning.baselines import RULES, Rule
-from acep.learning.policy import Policy
-from acep.learning.remembering import Remembering
+from acep.learning.baselines import Rule
+from acep.learning.log import Log
+from acep.learning.orders import Orders
+from acep.learning.policy import Epoch, Policy
+from acep.learning.setting import Setting
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan, compile_query
 from acep.plan.dominance import reason_against
@@ -35,7 +40,7 @@ from acep.engine.native_session import NativeSession
 CHUNKS = 10
 SEEDS = 2_000
 EPOCH = 5  # events: the first one
-POLICIES: tuple[Callable[[], Policy], ...] = (*(lambda name=name: Rule(name) for name in RULES), Remembering)
+POLICIES: tuple[Callable[[], Policy], ...] = tuple(BY_NAME.values())
 LEAST = {"nodes": 1_000, "dominance": 300, "windows+nodes": 60}
 
 
@@ -157,9 +162,52 @@ def test_what_is_found_under_a_budget_is_found_without_one(chunk: int, cases: Ca
 )
 def test_orders_that_make_no_sense_are_refused(name: str, value: Any) -> None:
     query = acep.parse("PATTERN SEQ(A a, B b, C c) WHERE a.x < c.x WITHIN 9")
-    run = Run(compile_query(query, Schema((("x", Kind.INT),))), "nodes", POLICIES[0], 1.0)
+    run = Run(compile_query(query, Schema((("x", Kind.INT),))), "nodes", BY_NAME["random"], 1.0)
     orders = run.effort.orders.for_core(run.effort.setting)
     run.session._session.set_orders(0, orders)
     with pytest.raises((ValueError, TypeError, RuntimeError)):
         run.session._session.set_orders(0, orders | {name: value})
     assert run.session._session.shedding_counts(0)["spent"] == 0
+
+
+class Doorkeeper(Rule):
+    """Lets no event of type C come in, and logs what begins in spared units."""
+
+    def begin(self, setting: Setting, seed: int) -> Orders:
+        flat = super().begin(setting, seed)
+        takes = {taken for arcs in setting.takes for taken, target in arcs if not setting.takes[target]}
+        admit = np.array([[1 if one in takes else 254] for one in range(setting.classes)], np.uint8)
+        self.logs: list[Log] = []
+        self._orders = replace(flat, level=np.full_like(flat.level, 254), admit=admit, noise=0)
+        return self._orders
+
+    def learn(self, epoch: Epoch) -> Orders:
+        self.logs.append(epoch.log)
+        return self._orders.watching(sample=0.0, spared=0.1)
+
+
+def test_what_is_kept_out_comes_in_where_units_are_spared_and_makes_ghosts() -> None:
+    keys, rounds, quiet = 40, 900, 200  # at first something is laid by, so that a price suffices
+    rows = [(n, "x" if n < quiet else "accccc"[n % 6], key) for n in range(rounds) for key in range(keys)]
+    table = pa.table(dict(zip(("ts", "type", "k"), map(list, zip(*rows, strict=True)), strict=True)))
+    plan = planned(acep.regex("ac", within=12, by="k"), table)
+    batch = batch_of(table, plan.schema, plan.columns, base=0)
+    found = []
+    for rate in (None, 0.8):
+        maker = Doorkeeper("random")
+        run = Run(plan, "nodes", lambda maker=maker: maker, rate)
+        run.push(batch)
+        run.finish()
+        run.session.learn()
+        when, kept = (np.concatenate([getattr(log, name) for log in maker.logs]) for name in ("when", "kept"))
+        found.append((Counter(when.tolist()), kept))
+        counts = run.session._session.shedding_counts(0)
+    (exact, all_kept), (points, kept) = found
+
+    assert counts["passed_over"] > 1000
+    assert counts["dropped"] == counts["refused"] == 0, "nothing is lost but what was kept out"
+    assert all_kept.all()
+    # Where units are spared all is found; a node that is one with later ones is told for one window longer.
+    assert points <= exact
+    assert points.total() > 0.97 * exact.total()
+    assert 100 < np.count_nonzero(kept) < len(kept) - 100

@@ -90,7 +90,7 @@ void NodeEngine::event(uint32_t partition, const Event& event) {
     current_ = NIL;
     if (shed_) {
         shed_->arrive(arrived, work_.touches);
-        if (!admits(part, event)) return;
+        if (!admits(partition, event)) return;
     }
     if (completion_) completion_->before(partition, event);
     int64_t low = before(key(event), tables_.span);

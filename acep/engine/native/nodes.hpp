@@ -108,7 +108,7 @@ private:
         }
         list.keep(tables_.states[state].slots, wanted);
     }
-    bool admits(const Part& part, const Event& event);
+    bool admits(uint32_t partition, const Event& event);
     void distinct(size_t first);
     // Death many of the last nodes of a state met one like them among those of earlier events, and became one with it. Of
     // `trial` one in 8 must; else none is looked for while 16 times as many are made.

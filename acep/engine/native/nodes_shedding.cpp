@@ -33,7 +33,7 @@ void NodeEngine::make_room(NodeList& list, uint32_t state, int64_t low) {
 }
 
 // Whether an event comes in, by its classes and its place in the window of its partition.
-bool NodeEngine::admits(const Part& part, const Event& event) {
+bool NodeEngine::admits(uint32_t partition, const Event& event) {
     if (shed_->orders().admit.empty()) return true;
     while (classes_.size() <= event.pattern) {
         const auto next = static_cast<uint32_t>(classes_.size());
@@ -43,10 +43,10 @@ bool NodeEngine::admits(const Part& part, const Event& event) {
         }
     }
     int64_t oldest = key(event);
-    for (const NodeList& list : part.lists) {
+    for (const NodeList& list : parts_[partition].lists) {
         if (!list.empty()) oldest = std::min(oldest, const_cast<NodeList&>(list).starts()[list.head]);
     }
-    return shed_->admits(classes_[event.pattern], key(event), oldest);
+    return shed_->admits(classes_[event.pattern], partition, key(event), oldest);
 }
 
 }  // namespace acep

@@ -63,7 +63,7 @@ void Shedding::adjust() {
 
 uint8_t Shedding::chance() { return static_cast<uint8_t>(mixed(++drawn_ * 0x9E3779B97F4A7C15u) >> 56); }
 
-bool Shedding::admits(const std::vector<uint32_t>& classes, int64_t now, int64_t oldest) {
+bool Shedding::admits(const std::vector<uint32_t>& classes, uint32_t partition, int64_t now, int64_t oldest) {
     if (orders_.admit.empty() || price <= 0) return true;
     const int64_t places = orders_.places;
     int64_t place = 0;
@@ -83,21 +83,25 @@ bool Shedding::admits(const std::vector<uint32_t>& classes, int64_t now, int64_t
     if (orders_.noise > 0) best += chance() * orders_.noise >> 8;
     if (static_cast<double>(best) >= price) return true;
     ++passed_over;
-    return false;
+    haunted_ = spares(partition, now) || (tables_.span >= 0 && spares(partition, apart(now, tables_.span)));
+    return haunted_;
+}
+
+// Whether what begins in a partition at a time is in a unit that is spared.
+bool Shedding::spares(uint32_t partition, int64_t start) const {
+    if (orders_.spared == 0) return false;
+    int64_t block = 0, length;
+    if (tables_.span >= 0 && !__builtin_mul_overflow(tables_.span + 1, unit, &length)) {
+        block = start / length - (start % length < 0 ? 1 : 0);
+    }
+    const uint64_t hash = mixed(key_hash(partition, orders_.key_texts) + static_cast<uint64_t>(block) * 0x9E3779B97F4A7C15u);
+    return hash >> 32 < orders_.spared;
 }
 
 Shedding::Mark Shedding::begin(uint32_t partition, const Event& event) {
     Mark found;
     if (lives.made.size() >= most_logged) return found;
-    if (orders_.spared != 0) {
-        const int64_t now = tables_.counted ? event.position : event.ts;
-        int64_t block = 0, length;
-        if (tables_.span >= 0 && !__builtin_mul_overflow(tables_.span + 1, unit, &length)) {
-            block = now / length - (now % length < 0 ? 1 : 0);
-        }
-        const uint64_t hash = mixed(key_hash(partition, orders_.key_texts) + static_cast<uint64_t>(block) * 0x9E3779B97F4A7C15u);
-        found.spared = hash >> 32 < orders_.spared;
-    }
+    found.spared = spares(partition, tables_.counted ? event.position : event.ts);
     const uint64_t own = mixed(static_cast<uint64_t>(event.position) * 0x9E3779B97F4A7C15u + partition);
     if (found.spared || own >> 32 < orders_.sample) found.life = fresh;
     return found;
@@ -186,7 +190,7 @@ bool Shedding::admit(NodeList& made, uint32_t row, uint32_t state, uint32_t part
         return false;
     }
     ++decided;
-    const uint32_t found = level(state, made.errors()[row], made.starts()[row], now, own, now, own.birth);
+    const uint32_t found = haunted_ ? 0 : level(state, made.errors()[row], made.starts()[row], now, own, now, own.birth);
     if (found != 0 && static_cast<double>(found) >= price) return true;
     ++refused;
     if (!own.spared) return false;
@@ -356,8 +360,10 @@ void Shedding::log_values(NodeList& list, uint32_t row, uint32_t state, uint32_t
 
 void Shedding::joined(NodeList& list, uint32_t row, uint32_t state, uint32_t partition, Mark parent, int64_t now) {
     Mark there = mark(list, row, state);
-    if ((parent.spared && !there.spared) || (there.ghost && !parent.ghost)) {
-        there.spared = there.spared || parent.spared;
+    // It is spared for as long as something that it stands for may have begun in a unit that is.
+    const bool still = there.spared && (tables_.span < 0 || spares(partition, apart(now, tables_.span)));
+    if ((parent.spared || still) != there.spared || (there.ghost && !parent.ghost)) {
+        there.spared = parent.spared || still;
         there.ghost = there.ghost && parent.ghost;
         set_mark(list, row, state, there);
     }
@@ -406,7 +412,7 @@ void Shedding::found(Mark parent, uint32_t partition, int64_t when, int64_t erro
         return;
     }
     if (lives.found.size() >= 4 * most_at_all) return;
-    lives.found.push_back({parent.logged() ? int64_t{parent.life} : -1, partition, when, error, parent.spared ? 1 : 0, parent.ghost ? 1 : 0, parent.birth});
+    lives.found.push_back({parent.logged() ? int64_t{parent.life} : -1, partition, when, error, parent.spared ? 1 : 0, parent.ghost || haunted_ ? 1 : 0, parent.birth});
 }
 
 // State ----------------------------------------------------------------------------------------

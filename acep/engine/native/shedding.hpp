@@ -114,6 +114,7 @@ public:
     void arrive(int64_t arrived, int64_t touches) {
         arrived_ = arrived;
         touches_ = touches;
+        haunted_ = false;
         if (arrived - paced_ >= pace) adjust();
     }
     void deny() { ++denied_; }
@@ -125,8 +126,9 @@ public:
     int64_t spent() const { return touches_ + static_cast<int64_t>(decide_cost * static_cast<double>(decided)); }
     double decide_cost = 0.25;
     void touched(int64_t touches) { touches_ = touches; }
-    // Whether an event of some classes comes in. `oldest`: the earliest start in its partition.
-    bool admits(const std::vector<uint32_t>& classes, int64_t now, int64_t oldest);
+    // Whether an event of some classes comes in. `oldest`: the earliest start in its partition. To units that are spared
+    // all come in; those that would not are there for ghosts alone.
+    bool admits(const std::vector<uint32_t>& classes, uint32_t partition, int64_t now, int64_t oldest);
 
     // The mark of a node that begins with an event.
     Mark begin(uint32_t partition, const Event& event);
@@ -187,6 +189,7 @@ private:
     // A node is not worth its price: whether it goes; if it is spared it is a ghost from now on.
     bool drop(NodeList& list, uint32_t row, uint32_t state, int64_t now);
     uint64_t key_hash(uint32_t partition, uint32_t texts) const;
+    bool spares(uint32_t partition, int64_t start) const;
 
     const Tables& tables_;
     const Texts& texts_;
@@ -202,6 +205,7 @@ private:
     int64_t paced_spent_ = 0;
     double step_ = 4;         // of the price
     double mean_ = 0;         // touches an event, of late
+    bool haunted_ = false;    // the event would not be let in, were no unit spared
     int64_t denied_ = 0;      // touches that there was no allowance for, since then
     uint64_t drawn_ = 0;      // chances so far
     uint32_t next_life_ = 0;

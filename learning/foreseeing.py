@@ -1,0 +1,52 @@
+"""The policy ``trained-on-test``: what ``history`` learned from the very events that are to come, and nothing else. It
+has seen the future: what it finds is what ``history`` may hope for if its past is like the future; for experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from acep.learning.orders import Orders
+from acep.learning.policy import Epoch
+from acep.learning.remembering import Remembering
+from acep.learning.setting import Setting
+
+__all__ = ["Foreseeing"]
+
+
+@dataclass
+class Foreseeing:
+    """Begins with a history of the events to come, and keeps to it: nothing is explored, nothing learned under a
+    budget. Without a bound it learns, as :func:`acep.learn` asks it to."""
+
+    inner: Remembering = field(default_factory=Remembering)
+    name: str = "trained-on-test"
+    learned_by: str = "history"
+    """Whose states it takes; it does not run without one."""
+
+    def begin(self, setting: Setting, seed: int) -> Orders:
+        """Those of ``history`` before it has learned."""
+        return self.inner.begin(setting, seed)
+
+    def learn(self, epoch: Epoch) -> Orders:
+        """What it learned stays."""
+        if epoch.allowance is None:
+            return self.inner.learn(epoch)
+        return self._orders()
+
+    def _orders(self) -> Orders:
+        return self.inner.chosen.watching(sample=0.0, spared=0.0)
+
+    def state(self) -> Mapping[str, Any]:
+        """That of ``history``."""
+        return self.inner.state()
+
+    def learned(self) -> Mapping[str, Any]:
+        """That of ``history``, for another run."""
+        return self.inner.learned()
+
+    def restore(self, state: Mapping[str, Any]) -> Orders:
+        """Raises :class:`ValueError` for what is no state of ``history``."""
+        self.inner.restore(state)
+        return self._orders()

@@ -1,0 +1,243 @@
+"""Policies after what was published on load shedding: by events, by partial matches, and by both.
+
+``input``: eSPICE (Slo, Bhowmik, Rothermel, Middleware 2019). What an event is worth is told by its class and its
+position in the window: the share of the nodes made there that led to something. Here each start opens a window.
+
+``state``: pSPICE (Slo, Bhowmik, Flaig, Rothermel, DEBS 2020). What a partial match is worth is told by its state and
+the window that remains: the chance that it completes, over what it is expected to cost until then, with all that comes
+of it, in one table.
+
+``hybrid``: Zhao, Hung, Weidlich (ICDE 2020). What partial matches of a class contribute and what they consume, with all
+that comes of them; and events are kept out that could only make what is not worth its price. Both have one price, and
+so the shares that keep most: at these, the last touch of either keeps the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from acep.learning import values
+from acep.learning.counted import Scheme, Table
+from acep.learning.lives import MERGED
+from acep.learning.orders import HIGHEST, STEPS, Bytes, Orders, as_levels
+from acep.learning.setting import Setting
+from acep.learning.sums import SUMS, tally
+from acep.learning.vectors import Floats, Grid, Ints
+from acep.learning.watching import Settled
+from acep.learning.worth import Sums, chances
+
+__all__ = ["SCHEMES"]
+
+PLACES = 16  # of the window, for events
+BINS = 8  # of the window that remains, for nodes
+ENOUGH = 20.0  # successes without which nothing is believed
+NOISE = 2 * STEPS  # that not all events of a class and place go at once
+RATE = 0.02  # of temporal differences
+PASSES = 4
+
+
+def _plus(sums: Table, forget: float, more: Table) -> Table:
+    return {name: forget * held + more[name] for name, held in sums.items()}
+
+
+def _makers(setting: Setting) -> Floats:
+    """float64[states, states, classes]: how likely the event was of a class that made a node of one state from one of
+    another."""
+    takes: Floats = np.zeros((setting.states, setting.states, max(setting.classes, 1)))
+    for source, arcs in enumerate(setting.takes):
+        for taken, target in arcs:
+            takes[source, target, taken] = 1.0
+    takes /= np.maximum(takes.sum(axis=2, keepdims=True), 1.0)
+    return takes
+
+
+def _takers(setting: Setting) -> Floats:
+    """float64[states, classes]: the classes of the events that look at the nodes of a state, in equal shares."""
+    takes = (_makers(setting).sum(axis=1) > 0).astype(np.float64)
+    found: Floats = takes / np.maximum(takes.sum(axis=1, keepdims=True), 1.0)
+    return found
+
+
+def _place(grid: Grid, start: Ints, now: Ints) -> Ints:
+    return grid.windows - 1 - grid.remaining(start, now)
+
+
+def _by_place(grid: Grid, place: Ints, likely: Floats) -> Floats:
+    """Sums by class and place of shares (float64[n, classes])."""
+    return np.array([np.bincount(place, of, grid.windows) for of in likely.T])
+
+
+def _let_in(setting: Setting, levels: Bytes) -> Bytes:
+    """Which events come in, where keeping one out makes no other matches."""
+    return levels if setting.loses_only and setting.classes else np.zeros((0, 1), np.uint8)
+
+
+# Events by class and place ------------------------------------------------------------------------
+
+
+def _fine(setting: Setting) -> Grid:
+    """With many bins of waiting, so that nodes that were just made are told from all others."""
+    return setting.grid(windows=PLACES, waits=8)
+
+
+def _no_events(setting: Setting, grid: Grid) -> Table:
+    return {name: np.zeros((max(setting.classes, 1), grid.windows)) for name in ("made", "useful")}
+
+
+def _of_events(setting: Setting, grid: Grid, sums: Table, settled: Settled, forget: float) -> Table:
+    """By class and place: nodes made, and those that led to something, as what completes a match always does."""
+    lives = settled.lives
+    made = lives.made
+    useful, own = np.zeros(len(made), np.bool_), np.ones(len(made), np.bool_)
+    useful[settled.reached.row] = True
+    merged = made.find(lives.ended.life[lives.ended.how == MERGED])
+    own[merged[merged >= 0]] = False
+    parent = made.find(made.parent)
+    likely = _makers(setting)[np.where(parent >= 0, made.state[parent], 0), made.state] * (made.weight * own)[:, None]
+    last = made.find(lives.found.parent)
+    last, when = last[last >= 0], lives.found.when[last >= 0]
+    ending = _takers(setting)[made.state[last]] * made.weight[last][:, None]
+    place, end = _place(grid, made.start, made.made), _place(grid, made.start[last], when)
+    ends = _by_place(grid, end, ending)
+    more = {"made": _by_place(grid, place, likely), "useful": _by_place(grid, place, likely * useful[:, None])}
+    return _plus(sums, forget, {name: counted + ends for name, counted in more.items()})
+
+
+def _by_events(setting: Setting, grid: Grid, sums: Table) -> Orders | None:
+    """A new node is worth what its event is at its place; once it has stayed, it stays."""
+    made, useful = sums["made"], sums["useful"]
+    if useful.sum() < ENOUGH:
+        return None
+    of_class = (useful.sum(axis=1) + 1) / (made.sum(axis=1) + 2)
+    levels = as_levels((useful + 4 * of_class[:, None]) / (made + 4))
+    makes = (_makers(setting).sum(axis=0) > 0).T  # by class and state
+    parts = grid.parts(np.arange(grid.vectors))
+    of_node = np.where(makes[:, parts.state], levels[:, grid.windows - 1 - parts.remaining], 1).max(axis=0)
+    return replace(
+        Orders.flat(setting, grid=grid),
+        level=np.where(parts.since == int(grid.since(0, 0)), of_node, HIGHEST).astype(np.uint8),
+        # An event is at one place in each of the windows that are open: as good as at the best of them.
+        admit=_let_in(setting, np.maximum.accumulate(levels, axis=1)),
+        noise=NOISE,
+    )
+
+
+# Nodes by state and window ------------------------------------------------------------------------
+
+
+def _plain(setting: Setting) -> Grid:
+    return setting.grid(windows=BINS, waits=1)
+
+
+def _no_nodes(names: tuple[str, ...], setting: Setting, grid: Grid) -> Table:  # noqa: ARG001
+    return {name: np.zeros(grid.vectors) for name in names}
+
+
+def _of_nodes(setting: Setting, grid: Grid, sums: Table, settled: Settled, forget: float) -> Table:  # noqa: ARG001
+    made = settled.lives.made
+    lives = replace(settled.lives, made=replace(made, feature=np.zeros_like(made.feature)))
+    told = tally(grid, lives)
+    columns = dict(zip(SUMS, told.sums.T, strict=True))
+    wanted = {
+        "visits": columns["visits"],
+        "won": columns["reached"],
+        "contributed": columns["targets"],
+        "paid": columns["rest"],
+        "consumed": columns["rest"] + columns["descendants"],
+        "own": columns["own"],
+    }
+    more = {name: np.zeros(grid.vectors) for name in sums if name in wanted}
+    for name, column in more.items():
+        column[told.vectors] = wanted[name]
+    found = _plus({name: sums[name] for name in more}, forget, more)
+    if "value" in sums:
+        steps = values.steps(grid, lives)
+        found = {**found, "value": values.learned(sums["value"], steps, rate=RATE, passes=PASSES)}
+    return found
+
+
+def _by_nodes(won: str, paid: str, setting: Setting, grid: Grid, sums: Table) -> Orders | None:
+    """Worth for cost, by one table. ``won``, ``paid``: the sums that tell them."""
+    if sums["won"].sum() < ENOUGH:
+        return None
+    gain, cost = chances(grid, Sums(sums["visits"], sums["won"], sums[paid]))
+    if won == "value":
+        gain = sums["value"]
+    return replace(Orders.flat(setting, grid=grid), level=np.maximum(as_levels(gain / cost), 1))
+
+
+# Both ---------------------------------------------------------------------------------------------
+
+NODES = ("visits", "contributed", "consumed", "own")
+
+
+def _waiting(setting: Setting) -> Grid:
+    return setting.grid(windows=BINS, waits=4)
+
+
+def _no_both(setting: Setting, grid: Grid) -> Table:
+    classes = max(setting.classes, 1)
+    sizes = {"born": grid.vectors, "won": grid.windows}
+    return {**_no_nodes(NODES, setting, grid), **{name: np.zeros((classes, size)) for name, size in sizes.items()}}
+
+
+def _of_both(setting: Setting, grid: Grid, sums: Table, settled: Settled, forget: float) -> Table:
+    """Of events by class: the nodes that they made (``born``, by vector), and what they won, by place."""
+    lives, reached = settled.lives, settled.reached
+    made = lives.made
+    parent = made.find(made.parent)
+    likely = _makers(setting)[np.where(parent >= 0, made.state[parent], 0), made.state] * made.weight[:, None]
+    vector = grid.number(made.state, made.error, made.start, made.made, made.made)
+    born = np.array([np.bincount(vector, of, grid.vectors) for of in likely.T])
+    # A target counts once for an event, however many of its nodes led there.
+    of_event = np.stack([made.partition[reached.row], made.made[reached.row], reached.target])
+    once = np.unique(of_event, axis=1, return_index=True)[1]
+    row = reached.row[once]
+    last = made.find(lives.found.parent)
+    ends = np.flatnonzero((last >= 0) & lives.found.first)
+    last, when = last[ends], lives.found.when[ends]
+    ending = _takers(setting)[made.state[last]] * made.weight[last][:, None]
+    won = _by_place(grid, _place(grid, made.start[row], made.made[row]), likely[row])
+    more = {"born": born, "won": won + _by_place(grid, _place(grid, made.start[last], when), ending)}
+    nodes = _of_nodes(setting, grid, {name: sums[name] for name in NODES}, settled, forget)
+    return {**nodes, **_plus({name: sums[name] for name in more}, forget, more)}
+
+
+def _by_both(setting: Setting, grid: Grid, sums: Table) -> Orders | None:
+    if sums["contributed"].sum() < ENOUGH:
+        return None
+    gain, cost = chances(grid, Sums(sums["visits"], sums["contributed"], sums["consumed"]))
+    node = gain / cost
+    parts = grid.parts(np.arange(grid.vectors))
+    place = grid.windows - 1 - parts.remaining
+    # What an event costs: the nodes that it looks at, and all that comes of those that it makes.
+    looks = _by_place(grid, place, _takers(setting)[parts.state] * sums["own"][:, None])
+    costs = looks + _by_place(grid, place, (sums["born"] * cost).T)
+    event = np.cumsum(sums["won"], axis=1) / np.maximum(np.cumsum(costs, axis=1), 1.0)
+    levels = np.maximum(as_levels(np.concatenate([node, event.ravel()])), 1)
+    return replace(
+        Orders.flat(setting, grid=grid),
+        level=levels[: len(node)],
+        admit=_let_in(setting, levels[len(node) :].reshape(event.shape)),
+        noise=NOISE,
+    )
+
+
+def _state(won: str = "won", paid: str = "consumed") -> Scheme:
+    """``won``: ``"value"`` has the chances told by temporal differences; ``paid``: ``"paid"`` leaves out what the nodes
+    cost that come of one."""
+    names = dict.fromkeys(("visits", "won", paid, won))
+    return Scheme(_plain, partial(_no_nodes, tuple(names)), _of_nodes, partial(_by_nodes, won, paid))
+
+
+SCHEMES: Mapping[str, Scheme] = {
+    "input": Scheme(_fine, _no_events, _of_events, _by_events),
+    "state": _state(),
+    "state by differences": _state(won="value"),
+    "hybrid": Scheme(_waiting, _no_both, _of_both, _by_both),
+}
+"""By name; ``state by differences`` takes the chances of ``state`` from temporal differences (acep.learning.values)."""

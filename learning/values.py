@@ -1,0 +1,99 @@
+"""Temporal differences: what is still to come from a match vector, learned from each step of a trajectory and the value
+of where it leads (DESIGN of it in docs/best_effort.md).
+
+TD(0) (Sutton, Machine Learning 3, 1988): ``V(v) <- V(v) + alpha * (reward + V(v') - V(v))``. A node waits at one vector
+after the other, and those that come of it are further steps, side by side: a step may lead to several vectors, and the
+values of all of them count. The reward is 1 for a run that is the first of its target, so that no target counts twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from acep.learning.lives import EXPIRED, TAKEN, Lives
+from acep.learning.targets import depths
+from acep.learning.vectors import Floats, Grid, Ints
+
+__all__ = ["Steps", "learned", "steps"]
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Stays at vectors: ``vector``, the ``reward`` before the next one, and ``weight``, one row each. ``origin``
+    (rows) and ``target`` (vectors) are where they lead, a row each; a stay without one is the last. ``turn``: stays of
+    a lower turn are learned from first."""
+
+    vector: Ints
+    reward: Floats
+    weight: Floats
+    turn: Ints
+    origin: Ints
+    target: Ints
+
+
+def steps(grid: Grid, lives: Lives) -> Steps:
+    """The steps of lives of whole trees that have ended; ``lives.found`` has its targets. What comes last is learned
+    from first. Of the last stay of a life that did not come to its natural end nothing is learned: what was still to
+    come is not known, and is told by the value of that vector."""
+    made, found, ended = lives.made, lives.found, lives.ended
+    until, lost = made.made.copy(), np.ones(len(made), np.bool_)
+    row = made.find(ended.life)
+    ended, row = ended.rows(row >= 0), row[row >= 0]
+    until[row] = np.maximum(ended.when, until[row])
+    lost[row] = ~np.isin(ended.how, (EXPIRED, TAKEN))
+    parents = made.find(made.parent)
+    child = np.flatnonzero(parents >= 0)
+    leaf = made.find(found.parent)
+    when, first, leaf = found.when[leaf >= 0], found.first[leaf >= 0], leaf[leaf >= 0]
+    np.maximum.at(until, parents[child], made.made[child])
+    np.maximum.at(until, leaf, when)
+    if grid.span is not None:
+        until = np.maximum(np.minimum(until, made.start + grid.span), made.made)
+    stays = grid.passage(made.state, made.error, made.start, made.made, until, made.feature)
+    count = len(stays.row)
+    same = np.flatnonzero(stays.row[1:] == stays.row[:-1])
+    depth = depths(parents)[stays.row]
+    number = np.arange(count) - stays.first[stays.row]
+    bins = int(number.max(initial=0)) + 1
+    weight = made.weight[stays.row]
+    weight[stays.first[1:][lost] - 1] = 0.0
+    return Steps(
+        stays.vector,
+        np.bincount(stays.at(leaf, when), first, count).astype(np.float64),
+        weight,
+        (int(depth.max(initial=0)) - depth) * bins + (bins - 1 - number),
+        np.concatenate([same, stays.at(parents[child], made.made[child])]),
+        np.concatenate([stays.vector[same + 1], stays.vector[stays.first[child]]]),
+    )
+
+
+def learned(values: Floats, taken: Steps, *, rate: float, passes: int = 1) -> Floats:
+    """Values (float64[vectors]) after steps, each of weight 1 moving that of its vector by a share ``rate``.
+
+    Stays of one turn are learned from together: the mean of what they say, as far as so many of them one after the
+    other would move it.
+
+    >>> chain = Steps(np.array([0, 1, 1]), np.array([0.0, 1.0, 0.0]), np.ones(3), np.array([1, 0, 0]),
+    ...               np.array([0]), np.array([1]))
+    >>> learned(np.zeros(2), chain, rate=0.5).tolist()
+    [0.1875, 0.375]
+    """
+    values = values.copy()
+    by_turn = np.argsort(taken.turn, kind="stable")
+    borders = np.flatnonzero(np.diff(taken.turn[by_turn])) + 1
+    leads = np.argsort(taken.origin, kind="stable")
+    origin, target = taken.origin[leads], taken.target[leads]
+    for _ in range(passes):
+        for rows in np.split(by_turn, borders):
+            low, high = np.searchsorted(origin, rows), np.searchsorted(origin, rows, side="right")
+            lengths = high - low
+            own = np.repeat(np.arange(len(rows)), lengths)
+            places = np.arange(len(own)) - (np.cumsum(lengths) - lengths)[own] + low[own]
+            told = taken.reward[rows] + np.bincount(own, values[target[places]], len(rows))
+            vectors, where = np.unique(taken.vector[rows], return_inverse=True)
+            weight = np.bincount(where, taken.weight[rows], len(vectors))
+            mean = np.bincount(where, taken.weight[rows] * told, len(vectors)) / np.maximum(weight, 1e-300)
+            values[vectors] += (1 - (1 - rate) ** weight) * (mean - values[vectors])
+    return values
