@@ -35,10 +35,17 @@ def _foreseeing() -> Policy:
     return Foreseeing()
 
 
+def _advised() -> Policy:
+    from acep.learning.advised import Advised
+
+    return Advised()
+
+
 POLICIES: dict[str, Maker] = {
     "history": _history,
     **{name: partial(Rule, name) for name in RULES},
     **{name: partial(_counted, name) for name in ("input", "state", "hybrid")},
+    "experts": _advised,
     "trained-on-test": _foreseeing,
 }
 """By name, what makes a new policy."""

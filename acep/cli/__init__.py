@@ -23,7 +23,7 @@ SUMMARY = "Find patterns in event streams, approximately."
 QUERY_HELP = "a query: its text, a file that holds it, or a letter expression such as 're:a(b|c)db'"
 POLICY_HELP = (
     "who chooses what is kept: history (default), random, newest, oldest, newest-per-state, clear, input, state, "
-    "hybrid, or trained-on-test, which wants a --history of the same events"
+    "hybrid, experts, or trained-on-test, which wants a --history of the same events"
 )
 EVENTS_HELP = "a file of events: .csv, .csv.gz, .parquet, .jsonl"
 # How Python's callers name columns, in hints; the command line has options of the same names.

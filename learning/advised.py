@@ -1,0 +1,115 @@
+"""The policy ``experts``: several policies learn side by side, and an online learner with a regret bound
+(:class:`acep.learning.experts.Exp3`, docs/choice.md) chooses whose orders are in force in the next epoch.
+
+Its reward is the share of the match points in spared units that would have been found under these orders, for the work
+that they took of what was allowed. All of them learn from every epoch, whoever was in force, as lives in spared units
+are complete. The price in the core is one for all: levels of who takes over are raised or lowered by what the price was
+above its own last one, so that it does not spend too much or too little until the price has followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from acep.errors import SnapshotError
+from acep.learning.baselines import Rule
+from acep.learning.counted import Counted
+from acep.learning.experts import Exp3
+from acep.learning.orders import HIGHEST, Bytes, Orders
+from acep.learning.policy import Epoch, Policy
+from acep.learning.remembering import Remembering
+from acep.learning.schemes import SCHEMES
+from acep.learning.setting import Setting
+
+__all__ = ["EXPERTS", "Advised", "reward"]
+
+ROUNDS = 64  # for which the learner is tuned
+LEAST = 10  # match points in spared units without which nothing is said of whose orders were in force
+
+EXPERTS: Mapping[str, Callable[[], Policy]] = {
+    "history": Remembering,
+    "hybrid": lambda: Counted("hybrid", SCHEMES["hybrid"]),
+    "newest-per-state": lambda: Rule("newest-per-state"),
+}
+"""The first of them says what is watched."""
+
+
+def reward(epoch: Epoch) -> float | None:
+    """What the orders of an epoch brought, from 0 to 1; ``None``: nothing was dropped, or too little was seen."""
+    kept = epoch.log.kept
+    if epoch.allowance is None or epoch.price <= 0 or len(kept) < LEAST:
+        return None
+    return float(kept.mean()) * min(1.0, epoch.allowance * epoch.events / max(epoch.spent, 1))
+
+
+@dataclass
+class Advised:
+    """``made``: the experts by name."""
+
+    made: Mapping[str, Callable[[], Policy]] = field(default_factory=lambda: EXPERTS)
+    name: str = "experts"
+
+    def begin(self, setting: Setting, seed: int) -> Orders:
+        """Nothing is known of the experts."""
+        self.experts = {name: make() for name, make in self.made.items()}
+        self.learner = Exp3.tuned(len(self.experts), ROUNDS, seed=seed % 2**64)
+        self.prices: dict[str, float] = {}
+        self.raised = 0
+        return self._orders({name: one.begin(setting, seed) for name, one in self.experts.items()})
+
+    def learn(self, epoch: Epoch) -> Orders:
+        """All learn; who was in force is judged."""
+        found, names, before = reward(epoch), list(self.experts), self.learner.choice
+        if found is not None:
+            self.prices[names[before]] = epoch.price - self.raised
+            self.learner = self.learner.update(found)
+            if self.learner.choice != before:
+                self.raised = round(epoch.price - self.prices.get(names[self.learner.choice], epoch.price))
+        return self._orders({name: one.learn(epoch) for name, one in self.experts.items()})
+
+    def _orders(self, given: Mapping[str, Orders]) -> Orders:
+        orders = list(given.values())
+        first, chosen = orders[0], orders[self.learner.choice]
+        # What the first one wants to know of registers is logged whoever is in force.
+        logged = tuple(tuple(replace(term, worth=term.worth[:0]) for term in state) for state in first.terms)
+        chosen = chosen if chosen.terms else replace(chosen, terms=logged)
+        chosen = replace(chosen, level=_raised(chosen.level, self.raised), admit=_raised(chosen.admit, self.raised))
+        return chosen.watching(sample=first.sample, spared=first.spared)
+
+    def state(self) -> Mapping[str, Any]:
+        """That of all experts, and of the learner."""
+        return self._state({name: one.state() for name, one in self.experts.items()})
+
+    def learned(self) -> Mapping[str, Any]:
+        """The same for another stream."""
+        return self._state({name: getattr(one, "learned", one.state)() for name, one in self.experts.items()})
+
+    def _state(self, states: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+        return {
+            "experts": dict(states),
+            "learner": self.learner.to_data(),
+            "prices": self.prices,
+            "raised": self.raised,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> Orders:
+        """Goes on as the policy would whose state this is."""
+        try:
+            states, learner = state["experts"], Exp3.from_data(state["learner"])
+            prices, raised = {str(name): float(price) for name, price in state["prices"].items()}, int(state["raised"])
+            if set(states) != set(self.experts) or len(learner.log_weights) != len(self.experts):
+                raise ValueError("other experts")
+            given = {name: one.restore(states[name]) for name, one in self.experts.items()}
+        except (SnapshotError, AttributeError, KeyError, TypeError) as error:
+            raise ValueError(f"no state of this policy: {error}") from None
+        self.learner, self.prices, self.raised = learner, prices, raised
+        return self._orders(given)
+
+
+def _raised(levels: Bytes, by: int) -> Bytes:
+    """What is worth nothing stays so."""
+    return np.where(levels > 0, np.clip(levels.astype(np.int64) + by, 1, HIGHEST), 0).astype(np.uint8)

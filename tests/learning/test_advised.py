@@ -1,0 +1,105 @@
+"""The policy of experts: what a reward is, that the learner comes to trust who earns it, and prices on taking over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from acep.learning.advised import Advised, reward
+from acep.learning.lives import Lives
+from acep.learning.log import Ages, Extra, Log
+from acep.learning.orders import Orders
+from acep.learning.policy import Epoch
+from acep.learning.setting import Setting
+
+SETTING = Setting(("", "a"), 1, 1, 9, False, ((), ()), (), (((0, 1),), ()), 1, True, "")
+
+
+@dataclass
+class Fixed:
+    """Always the same level."""
+
+    level: int
+    name: str = "fixed"
+    epochs: int = 0
+
+    def begin(self, setting: Setting, seed: int) -> Orders:  # noqa: ARG002
+        return Orders.flat(setting, level=self.level)
+
+    def learn(self, epoch: Epoch) -> Orders:  # noqa: ARG002
+        self.epochs += 1
+        return Orders.flat(SETTING, level=self.level)
+
+    def state(self) -> dict[str, Any]:
+        return {"epochs": self.epochs}
+
+    def restore(self, state: Any) -> Orders:
+        self.epochs = state["epochs"]
+        return Orders.flat(SETTING, level=self.level)
+
+
+def epoch(kept: int, of: int = 20, *, price: float = 9.0, spent: int = 100, allowance: float | None = 1.0) -> Epoch:
+    points = np.arange(of)
+    log = Log(Lives(), Extra(), Ages(), points, points, points < kept)
+    return Epoch(100, allowance, spent, 1, price, log)
+
+
+def advised(seed: int = 0) -> Advised:
+    found = Advised({"good": lambda: Fixed(120), "poor": lambda: Fixed(60)})
+    found.begin(SETTING, seed)
+    return found
+
+
+def test_a_reward_is_what_was_kept_for_the_work_that_was_allowed() -> None:
+    assert reward(epoch(15)) == 0.75
+    assert reward(epoch(15, spent=50)) == 0.75
+    assert reward(epoch(15, spent=200)) == 0.375
+    assert reward(epoch(3, of=5)) is None
+    assert reward(epoch(15, price=0.0)) is None
+    assert reward(epoch(15, allowance=None)) is None
+
+
+def test_who_finds_more_is_in_force_more_often() -> None:
+    policy, chosen = advised(), []
+    for _ in range(400):
+        chosen.append(policy.learner.choice)
+        policy.learn(epoch(18 if chosen[-1] == 0 else 4))
+    assert np.mean(chosen[:40]) > 0.2, "both are tried"
+    assert np.mean(chosen[-100:]) < 0.2
+    assert [one.epochs for one in policy.experts.values()] == [400, 400], "all learn, whoever is in force"
+
+
+def test_who_takes_over_pays_its_own_price() -> None:
+    """Its levels are moved so that the price now is to them what its own last price was."""
+    policy = advised()
+    last: dict[str, float] = {}
+    switches = 0
+    for number in range(60):
+        name = list(policy.experts)[policy.learner.choice]
+        price = 40.0 + number % 7
+        last[name] = price - policy.raised
+        orders = policy.learn(epoch(10, price=price))
+        after = list(policy.experts)[policy.learner.choice]
+        own = {"good": 120, "poor": 60}[after]
+        assert set(orders.level.tolist()) == {min(254, max(1, own + policy.raised))}
+        if after != name:
+            switches += 1
+            assert policy.raised == round(price - last.get(after, price))
+    assert switches > 5
+
+
+def test_it_goes_on_from_its_state() -> None:
+    policy = advised(seed=3)
+    for number in range(20):
+        policy.learn(epoch(number))
+    other = advised(seed=3)
+    orders = other.restore(policy.state())
+    assert other.state() == policy.state()
+    assert (orders.level == policy.learn(replace(epoch(0), price=0.0)).level).all()
+    state = dict(policy.state())
+    for wrong in ({}, {**state, "experts": {}}, {**state, "learner": {}}, {**state, "prices": 3}):
+        with pytest.raises(ValueError, match=r"state|experts"):
+            other.restore(wrong)
