@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from acep.errors import AcepError
+from acep.learning.differences import learned, steps
 from acep.learning.log import stacked
 from acep.learning.orders import AGES, Orders, Term, as_levels
 from acep.learning.policy import Epoch
@@ -40,7 +41,8 @@ class Remembering:
     worth less. ``temper``: the power of worth for cost that is believed in: where it is small, all partitions and
     states keep something, as the nodes of one list find much the same. ``terms``, ``ages``, ``costs``: whether
     registers, the number of later nodes, and what a node costs are taken into account. ``forget``: what is left of
-    old counts after an epoch. ``noise``: levels of chance.
+    old counts after an epoch. ``noise``: levels of chance. ``differences``: what is to come of a vector is not counted,
+    but learned by temporal differences (acep.learning.differences).
     """
 
     target: str = "points"
@@ -51,6 +53,7 @@ class Remembering:
     costs: bool = True
     forget: float = 0.9
     noise: int = 4
+    differences: bool = False
     name: str = "history"
     setting: Setting = field(init=False)
 
@@ -64,6 +67,7 @@ class Remembering:
         self.known = Lived.none()
         self.values = np.zeros((0, 0))
         self.watch = Watch()
+        self.to_come = np.zeros(self.grid.vectors if self.differences else 0)
         self.fresh = 0
         self.chosen = self._chosen()
         return self._orders()
@@ -87,6 +91,7 @@ class Remembering:
             flat = Orders.flat(self.setting, grid=self.grid)
             return replace(flat, decay=np.full(self.setting.states, 4.0), terms=self.logged)
         won, paid = chances(self.grid, sums)
+        won = self.to_come if self.differences else won
         worth = won / paid if self.costs else won
         return Orders(
             self.grid,
@@ -103,6 +108,8 @@ class Remembering:
         values = settled.extra.values[rows]
         if not len(lives):
             return
+        if self.differences:
+            self.to_come = learned(self.to_come, steps(self.grid, settled.lives))
         self.sums.scale(self.forget)
         counted = stays(self.grid, lives)
         seen = np.flatnonzero(counted.visits)
@@ -134,6 +141,7 @@ class Remembering:
             "watch": self.watch.to_data(),
             "known": self.known.to_arrays(),
             "values": self.values,
+            "to_come": self.to_come,
             "fresh": self.fresh,
             "chosen": self.chosen.to_arrays(),
         }
@@ -148,14 +156,16 @@ class Remembering:
             sums = read_memory(state["sums"].tobytes())
             known, values = Lived.from_arrays(state["known"]), np.asarray(state["values"], np.float64)
             pending, watch = self.pending.with_arrays(state["pending"]), Watch.from_data(state["watch"])
+            to_come = np.asarray(state["to_come"], np.float64)
             fresh, chosen = int(state["fresh"]), Orders.from_arrays(self.grid, state["chosen"])
         except (AcepError, KeyError, TypeError, AttributeError, ValueError) as error:
             raise ValueError(f"no state of this policy: {error}") from None
-        if not (values.ndim == 2 and len(values) == len(known) and sums.columns == 3 and fresh >= 0):
+        fits = to_come.shape == self.to_come.shape and np.isfinite(to_come).all()
+        if not (fits and values.ndim == 2 and len(values) == len(known) and sums.columns == 3 and fresh >= 0):
             raise ValueError("no state of this policy")
         if len(known) and not (known.state.min() >= 0 and known.state.max() < self.setting.states):
             raise ValueError("a state of another query")
         self.sums, self.pending, self.watch = sums, pending, watch
         self.known, self.values = known, values
-        self.fresh, self.chosen = fresh, chosen
+        self.to_come, self.fresh, self.chosen = to_come, fresh, chosen
         return self._orders()

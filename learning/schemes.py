@@ -20,8 +20,8 @@ from functools import partial
 
 import numpy as np
 
-from acep.learning import values
 from acep.learning.counted import Scheme, Table
+from acep.learning.differences import learned, steps
 from acep.learning.lives import MERGED
 from acep.learning.orders import HIGHEST, STEPS, Bytes, Orders, as_levels
 from acep.learning.setting import Setting
@@ -36,8 +36,6 @@ PLACES = 16  # of the window, for events
 BINS = 8  # of the window that remains, for nodes
 ENOUGH = 20.0  # successes without which nothing is believed
 NOISE = 2 * STEPS  # that not all events of a class and place go at once
-RATE = 0.02  # of temporal differences
-PASSES = 4
 
 
 def _plus(sums: Table, forget: float, more: Table) -> Table:
@@ -138,8 +136,7 @@ def _no_nodes(names: tuple[str, ...], setting: Setting, grid: Grid) -> Table:  #
 
 
 def _of_nodes(setting: Setting, grid: Grid, sums: Table, settled: Settled, forget: float) -> Table:  # noqa: ARG001
-    made = settled.lives.made
-    lives = replace(settled.lives, made=replace(made, feature=np.zeros_like(made.feature)))
+    lives = settled.lives
     told = tally(grid, lives)
     columns = dict(zip(SUMS, told.sums.T, strict=True))
     wanted = {
@@ -155,8 +152,7 @@ def _of_nodes(setting: Setting, grid: Grid, sums: Table, settled: Settled, forge
         column[told.vectors] = wanted[name]
     found = _plus({name: sums[name] for name in more}, forget, more)
     if "value" in sums:
-        steps = values.steps(grid, lives)
-        found = {**found, "value": values.learned(sums["value"], steps, rate=RATE, passes=PASSES)}
+        found = {**found, "value": learned(sums["value"], steps(grid, lives))}
     return found
 
 
@@ -240,4 +236,4 @@ SCHEMES: Mapping[str, Scheme] = {
     "state by differences": _state(won="value"),
     "hybrid": Scheme(_waiting, _no_both, _of_both, _by_both),
 }
-"""By name; ``state by differences`` takes the chances of ``state`` from temporal differences (acep.learning.values)."""
+"""By name; ``state by differences`` has the chances of ``state`` told by temporal differences."""

@@ -47,6 +47,8 @@ class Pending:
         targets, found = self.targets.numbered(log.lives.found)
         settled = settle(self.open, replace(log.lives, found=found), OPEN)
         lives, open_ = settled.lives, settled.open
+        # Bins of features are those of the orders that were in force: no grid of match vectors here has any.
+        lives = replace(lives, made=replace(lives.made, feature=np.zeros_like(lives.made.feature)))
         extra, ages = self.extra.then(log.extra), self.ages.then(log.ages)
         known = Settled(lives, walk(lives.made, lives.found), extra.of(lives.made.life), ages)
         return Pending(targets, open_, extra.of(open_.made.life), ages.of(open_.made.life)), known

@@ -30,6 +30,7 @@ VARIANTS: dict[str, Callable[[], Policy]] = {
     "twice the decay": partial(Remembering, decay=16.0),
     "no noise": partial(Remembering, noise=0),
     "no forgetting": partial(Remembering, forget=1.0),
+    "temporal differences": partial(Remembering, differences=True),
     "for bundles": partial(Remembering, target="bundles"),
 }
 WORDS = f"""Written by `python -m experiments.overload.ablation`. The policy *history* without one of its parts, each

@@ -17,8 +17,11 @@ from acep.budget.policies import POLICIES
 from acep.checks import check_policy
 from acep.engine.compiled import why_not
 from acep.errors import PolicyError, QueryError
+from acep.learning.counted import Counted
 from acep.learning.orders import Orders
-from acep.learning.policy import Epoch
+from acep.learning.policy import Epoch, Policy
+from acep.learning.remembering import Remembering
+from acep.learning.schemes import SCHEMES
 from acep.learning.setting import Setting
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
@@ -32,6 +35,13 @@ def test_every_policy_keeps_its_contract(name: str) -> None:
     assert checked.runs > 50
     assert checked.epochs > 500
     assert str(checked).startswith(f"{name}: 10 queries")
+
+
+@pytest.mark.parametrize(
+    "policy", [Remembering(differences=True), Counted("state by differences", SCHEMES["state by differences"])]
+)
+def test_temporal_differences_keep_it_too(policy: Policy) -> None:
+    assert check_policy(policy).refused == 0
 
 
 @dataclass

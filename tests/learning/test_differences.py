@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from acep.learning.differences import Steps, learned, steps
 from acep.learning.lives import EXPIRED, SHED, TAKEN, Lives
 from acep.learning.targets import Targets
-from acep.learning.values import Steps, learned, steps
 from acep.learning.vectors import Grid
 
 # From each vector: the chances to go on to each other one, and the mean reward before that; else it ends.
@@ -45,7 +45,7 @@ def test_values_of_a_known_chain(branches: bool) -> None:
     exact = np.linalg.solve(np.eye(4) - NEXT, REWARD)
     found = np.zeros(4)
     for batch in range(200):
-        found = learned(found, walks(50, batch, branches=branches), rate=0.002)
+        found = learned(found, walks(50, batch, branches=branches), rate=0.002, passes=1)
     assert found == pytest.approx(exact, abs=0.04)
     assert np.ptp(exact) > 0.1
 
@@ -62,7 +62,7 @@ def test_many_passes_over_one_batch_find_what_that_batch_says() -> None:
 def test_what_is_learned_last_counts_first() -> None:
     """One pass brings a reward from the end of a trajectory to its beginning."""
     chain = Steps(np.arange(3), np.array([0.0, 0.0, 1.0]), np.ones(3), -np.arange(3), np.arange(2), np.arange(1, 3))
-    assert learned(np.zeros(3), chain, rate=1.0).tolist() == [1.0, 1.0, 1.0]
+    assert learned(np.zeros(3), chain, rate=1.0, passes=1).tolist() == [1.0, 1.0, 1.0]
 
 
 def lives(how: int) -> Lives:

@@ -18,6 +18,9 @@ from acep.learning.vectors import Floats, Grid, Ints
 
 __all__ = ["Steps", "learned", "steps"]
 
+RATE = 0.02
+PASSES = 4  # over the steps of an epoch
+
 
 @dataclass(frozen=True)
 class Steps:
@@ -69,7 +72,7 @@ def steps(grid: Grid, lives: Lives) -> Steps:
     )
 
 
-def learned(values: Floats, taken: Steps, *, rate: float, passes: int = 1) -> Floats:
+def learned(values: Floats, taken: Steps, *, rate: float = RATE, passes: int = PASSES) -> Floats:
     """Values (float64[vectors]) after steps, each of weight 1 moving that of its vector by a share ``rate``.
 
     Stays of one turn are learned from together: the mean of what they say, as far as so many of them one after the
@@ -77,7 +80,7 @@ def learned(values: Floats, taken: Steps, *, rate: float, passes: int = 1) -> Fl
 
     >>> chain = Steps(np.array([0, 1, 1]), np.array([0.0, 1.0, 0.0]), np.ones(3), np.array([1, 0, 0]),
     ...               np.array([0]), np.array([1]))
-    >>> learned(np.zeros(2), chain, rate=0.5).tolist()
+    >>> learned(np.zeros(2), chain, rate=0.5, passes=1).tolist()
     [0.1875, 0.375]
     """
     values = values.copy()
