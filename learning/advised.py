@@ -1,5 +1,5 @@
 """The policy ``experts``: several policies learn side by side, and an online learner with a regret bound
-(:class:`acep.learning.experts.Exp3`, docs/choice.md) chooses whose orders are in force in the next epoch.
+(:class:`acep.learning.experts.Exp3`, docs/choice.md) chooses whose orders are in force, until enough is seen of them.
 
 Its reward is the share of the match points in spared units that would have been found under these orders, for the work
 that they took of what was allowed. All of them learn from every epoch, whoever was in force, as lives in spared units
@@ -10,7 +10,7 @@ above its own last one, so that it does not spend too much or too little until t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from acep.learning.remembering import Remembering
 from acep.learning.schemes import SCHEMES
 from acep.learning.setting import Setting
 
-__all__ = ["EXPERTS", "Advised", "reward"]
+__all__ = ["EXPERTS", "Advised", "Seen"]
 
 ROUNDS = 64  # for which the learner is tuned
 LEAST = 10  # match points in spared units without which nothing is said of whose orders were in force
@@ -38,12 +38,33 @@ EXPERTS: Mapping[str, Callable[[], Policy]] = {
 """The first of them says what is watched."""
 
 
-def reward(epoch: Epoch) -> float | None:
-    """What the orders of an epoch brought, from 0 to 1; ``None``: nothing was dropped, or too little was seen."""
-    kept = epoch.log.kept
-    if epoch.allowance is None or epoch.price <= 0 or len(kept) < LEAST:
-        return None
-    return float(kept.mean()) * min(1.0, epoch.allowance * epoch.events / max(epoch.spent, 1))
+@dataclass(frozen=True)
+class Seen:
+    """What orders found of the match ``points`` in spared units, and what they ``spent`` of what was ``allowed``."""
+
+    points: int = 0
+    kept: int = 0
+    spent: int = 0
+    allowed: float = 0.0
+
+    def then(self, epoch: Epoch) -> Seen:
+        """With another epoch, if something was dropped there."""
+        if epoch.allowance is None or epoch.price <= 0:
+            return self
+        kept = epoch.log.kept
+        allowed = self.allowed + epoch.allowance * epoch.events
+        return Seen(self.points + len(kept), self.kept + int(kept.sum()), self.spent + epoch.spent, allowed)
+
+    @property
+    def reward(self) -> float | None:
+        """From 0 to 1; ``None``: too little was seen.
+
+        >>> Seen(20, 15, 200, 100.0).reward, Seen(2, 1, 200, 100.0).reward
+        (0.375, None)
+        """
+        if self.points < LEAST:
+            return None
+        return self.kept / self.points * min(1.0, self.allowed / max(self.spent, 1))
 
 
 @dataclass
@@ -59,12 +80,15 @@ class Advised:
         self.learner = Exp3.tuned(len(self.experts), ROUNDS, seed=seed % 2**64)
         self.prices: dict[str, float] = {}
         self.raised = 0
+        self.seen = Seen()
         return self._orders({name: one.begin(setting, seed) for name, one in self.experts.items()})
 
     def learn(self, epoch: Epoch) -> Orders:
         """All learn; who was in force is judged."""
-        found, names, before = reward(epoch), list(self.experts), self.learner.choice
+        self.seen = self.seen.then(epoch)
+        found, names, before = self.seen.reward, list(self.experts), self.learner.choice
         if found is not None:
+            self.seen = Seen()
             self.prices[names[before]] = epoch.price - self.raised
             self.learner = self.learner.update(found)
             if self.learner.choice != before:
@@ -86,12 +110,14 @@ class Advised:
 
     def learned(self) -> Mapping[str, Any]:
         """The same for another stream."""
-        return self._state({name: getattr(one, "learned", one.state)() for name, one in self.experts.items()})
+        states = {name: getattr(one, "learned", one.state)() for name, one in self.experts.items()}
+        return {**self._state(states), "prices": {}, "raised": 0, "seen": asdict(Seen())}
 
     def _state(self, states: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
         return {
             "experts": dict(states),
             "learner": self.learner.to_data(),
+            "seen": asdict(self.seen),
             "prices": self.prices,
             "raised": self.raised,
         }
@@ -101,12 +127,13 @@ class Advised:
         try:
             states, learner = state["experts"], Exp3.from_data(state["learner"])
             prices, raised = {str(name): float(price) for name, price in state["prices"].items()}, int(state["raised"])
+            seen = Seen(**state["seen"])
             if set(states) != set(self.experts) or len(learner.log_weights) != len(self.experts):
                 raise ValueError("other experts")
             given = {name: one.restore(states[name]) for name, one in self.experts.items()}
         except (SnapshotError, AttributeError, KeyError, TypeError) as error:
             raise ValueError(f"no state of this policy: {error}") from None
-        self.learner, self.prices, self.raised = learner, prices, raised
+        self.learner, self.prices, self.raised, self.seen = learner, prices, raised, seen
         return self._orders(given)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -14,10 +15,11 @@ import pytest
 pytest.importorskip("acep.engine._native")
 
 from acep.budget.policies import POLICIES
+from acep.checks.watched import digest
 from experiments import streams
 from experiments.overload import recall
 from experiments.overload.paired import area, gain
-from experiments.overload.trial import Exact, Run, Stream, exact, run, stream, tried, warmed
+from experiments.overload.trial import Exact, Run, Stream, exact, run, stream, trained, tried, warmed
 from experiments.overload.workload import Overload
 from experiments.overload.workloads import OVERLOADS
 
@@ -107,3 +109,23 @@ def test_what_is_measured_is_written(tmp_path: Path, data: Callable[[str], Path]
     assert "## Points at 10% of the work" in page
     picture = (tmp_path / "recall.svg").read_text(encoding="utf-8")
     assert picture.count("<polyline") == 2 * 2 * 3
+
+
+def test_who_has_seen_the_future_learned_from_the_test_half() -> None:
+    exact_engine = exact(held(), "points", repeats=1).engine
+    histories = [
+        trained(one, exact_engine, POLICIES["history"]) for one in (held(), replace(held(), train=held().test))
+    ]
+    seen = trained(held(), exact_engine, POLICIES["trained-on-test"])
+    assert seen is not None
+    assert [one is not None and digest(one) == digest(seen) for one in histories] == [False, True]
+
+
+def test_no_policy_is_compared_with_one_that_has_seen_the_future() -> None:
+    policies = ("random", "trained-on-test", "history")
+    rows = [row for one in policies for row in recall.measured(LETTERS, {one: POLICIES[one]}, 0, (0.1,), 1)]
+    body = recall.body([*rows, *(replace(row, workload="another") for row in rows)])
+    told = body.split("## History against the best of the others")[1].split("\n## ")[0]
+    assert "random" in told
+    assert "trained-on-test" not in told
+    assert "trained-on-test" in body

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from acep.learning.advised import Advised, reward
+from acep.learning.advised import Advised, Seen
 from acep.learning.lives import Lives
 from acep.learning.log import Ages, Extra, Log
 from acep.learning.orders import Orders
@@ -54,12 +54,24 @@ def advised(seed: int = 0) -> Advised:
 
 
 def test_a_reward_is_what_was_kept_for_the_work_that_was_allowed() -> None:
-    assert reward(epoch(15)) == 0.75
-    assert reward(epoch(15, spent=50)) == 0.75
-    assert reward(epoch(15, spent=200)) == 0.375
-    assert reward(epoch(3, of=5)) is None
-    assert reward(epoch(15, price=0.0)) is None
-    assert reward(epoch(15, allowance=None)) is None
+    none = Seen()
+    assert none.then(epoch(15)).reward == 0.75
+    assert none.then(epoch(15, spent=50)).reward == 0.75
+    assert none.then(epoch(15, spent=200)).reward == 0.375
+    assert none.then(epoch(15, price=0.0)) == none.then(epoch(15, allowance=None)) == none
+    few = none.then(epoch(3, of=6))
+    assert few.reward is None
+    assert few.then(epoch(6, of=6)).reward == 0.75
+
+
+def test_who_is_in_force_stays_until_enough_is_seen() -> None:
+    policy = advised()
+    for _ in range(30):
+        before = policy.learner.round
+        policy.learn(epoch(2, of=6))
+        assert policy.learner.round == before
+        policy.learn(epoch(2, of=6))
+        assert policy.learner.round == before + 1
 
 
 def test_who_finds_more_is_in_force_more_often() -> None:
