@@ -127,7 +127,8 @@ class Advised:
         try:
             states, learner = state["experts"], Exp3.from_data(state["learner"])
             prices, raised = {str(name): float(price) for name, price in state["prices"].items()}, int(state["raised"])
-            seen = Seen(**state["seen"])
+            told = state["seen"]
+            seen = Seen(int(told["points"]), int(told["kept"]), int(told["spent"]), float(told["allowed"]))
             if set(states) != set(self.experts) or len(learner.log_weights) != len(self.experts):
                 raise ValueError("other experts")
             given = {name: one.restore(states[name]) for name, one in self.experts.items()}

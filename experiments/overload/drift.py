@@ -78,6 +78,8 @@ def measured(workload: Overload, seed: int) -> Iterable[Found]:
         "history": before,
         "history, frozen": frozen(before),
         "history, learned nothing before": POLICIES["history"],
+        "experts": warmed(held, truth.engine, POLICIES["experts"], seed),
+        "hybrid": warmed(held, truth.engine, POLICIES["hybrid"], seed),
         "newest-per-state": POLICIES["newest-per-state"],
         "random": POLICIES["random"],
     }

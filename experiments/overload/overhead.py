@@ -26,7 +26,7 @@ __all__ = ["Cost", "body", "main", "measured"]
 AMPLE = 1e9
 HELD = 0.1
 RUNS = 5
-COMPARED = ("random", "newest-per-state", "history")
+COMPARED = ("random", "newest-per-state", "hybrid", "history")
 WORDS = f"""Written by `python -m experiments.overload.overhead`. Processor time on the second half of each stream, the
 best of {RUNS} runs by turns. *ample*: with a budget that is never reached, in parts of the time without a budget; the
 result must be the same. *at {HELD:.0%}*: with {HELD:.0%} of the exact touches. *learning*: of that time, the share of

@@ -18,7 +18,7 @@ from experiments.overload.workload import Overload
 
 __all__ = ["SPECS", "main", "with_window"]
 
-COMPARED = ("random", "newest-per-state", "history")
+COMPARED = ("random", "newest-per-state", "hybrid", "history")
 HELD = 0.1
 ERRORS = (0, 1, 2)
 WINDOWS = (0.5, 1.0, 2.0)

@@ -112,6 +112,12 @@ def test_it_goes_on_from_its_state() -> None:
     assert other.state() == policy.state()
     assert (orders.level == policy.learn(replace(epoch(0), price=0.0)).level).all()
     state = dict(policy.state())
-    for wrong in ({}, {**state, "experts": {}}, {**state, "learner": {}}, {**state, "prices": 3}):
+    for wrong in (
+        {},
+        {**state, "experts": {}},
+        {**state, "learner": {}},
+        {**state, "prices": 3},
+        {**state, "seen": {}},
+    ):
         with pytest.raises(ValueError, match=r"state|experts"):
             other.restore(wrong)
