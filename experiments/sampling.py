@@ -38,6 +38,7 @@ FILES = {
         "node_list",
         "nodes_state",
         "nodes_matches",
+        "nodes_memory",
         "nodes_merging",
         "nodes_registers",
         "nodes_dominance",

@@ -33,8 +33,8 @@ class Budget:
     ``work``: touches an event on average: how many (match node, arc) pairs may be looked at, deciding included; what is
     not used is carried over. The same stream has the same answer. ``cpu``: the share of a core that may be used,
     against the clock of the events; ``speed`` times as fast as that clock is how a recorded stream is replayed.
-    ``latency``: seconds that a batch may take. ``memory``: bytes that the query may hold, a number or ``"64 MB"``
-    (a run refuses it, as it is not kept yet).
+    ``latency``: seconds that a batch may take. ``memory``: bytes that the query may hold, a number or ``"64 MB"``;
+    several queries over one stream share it (docs/best_effort.md says what is in it).
 
     Raises :class:`QueryError` for what is no such number.
 

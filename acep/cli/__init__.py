@@ -200,9 +200,7 @@ def _add_budget_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--work", type=float, metavar="N", help="touches an event, on average; what is best is kept")
     group.add_argument("--cpu", type=float, metavar="X", help="share of a core, against the clock of the events")
     group.add_argument("--latency", type=float, metavar="S", help="seconds that a batch may take")
-    group.add_argument(
-        "--memory", metavar="SIZE", help="what the query may hold, such as '64 MB' (not kept yet: refused)"
-    )
+    group.add_argument("--memory", metavar="SIZE", help="what the query may hold, in bytes or as in 512K, 64M or 1G")
     group.add_argument("--history", metavar="FILE", help="begin with what `acep learn` learned")
     _add_policy_options(group)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from acep.budget import Budget
+from acep.budget.budget import size_in_bytes
 from acep.budget.pace import Pace, pace_of
 from acep.engine.learned import Learned, learned_by
 from acep.engine.plain_data import from_json, to_json
@@ -32,6 +33,7 @@ MOST_ERRORS = 16  # levels
 FIRST_EPOCH = 1024  # events
 LAST_EPOCH = 65_536
 LEAST_RATE = 0.01  # touches an event, as a policy is told
+LEAST_POOL = 1 << 16  # bytes for nodes
 CARRIED = 16_384  # events whose allowance is carried over at most
 
 # What a policy may say of a state that was made by hand.
@@ -75,10 +77,6 @@ class Limits:
     seed: int = 0
     learned: Mapping[str, Learned] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        if self.budget.memory is not None:
-            raise QueryError("a bound on memory is not kept yet", hint="bound the work, the cpu or the latency")
-
     def effort(self, number: int, plan: Plan) -> BestEffort:
         """What keeps plan number ``number`` to it. Raises :class:`SnapshotError` for the history of another policy, and
         :class:`QueryError` where a policy has none and learns nothing itself."""
@@ -98,6 +96,11 @@ class Limits:
                 hint="a history serves the query that it was learned of, with the same errors, weights and columns",
             )
 
+    @property
+    def memory(self) -> int | None:
+        """Bytes that all of them together may hold; ``None``: no bound."""
+        return None if self.budget.memory is None else size_in_bytes(self.budget.memory)
+
     def pace(self, schema: Schema) -> Pace | None:
         """What keeps all of them to the time that they are given."""
         return pace_of(self.budget, schema.tick_ns)
@@ -112,6 +115,9 @@ class BestEffort:
     seed: int
     rate: float | None
     learned: Mapping[str, Any] | None = None
+    memory: int | None = None  # bytes that it may hold, with the nodes and all that waits
+    held: int = 0  # bytes of what the policy has learned
+    beside: int = 0  # bytes of it that texts take
     setting: Setting = field(init=False)
     number: int = field(init=False)
     orders: Orders = field(init=False)
@@ -135,6 +141,41 @@ class BestEffort:
                 self._order(core, self.policy.restore(self.learned))
         except NONSENSE:
             raise SnapshotError("the history is damaged: the state of its policy makes no sense") from None
+
+    def bound(self, core: Session, memory: int) -> None:
+        """At most ``memory`` bytes may be held: up to half of it by the policy, the rest by the core.
+
+        Raises :class:`QueryError` for fewer than there must be, and for a query of which more than nodes waits."""
+        self.held = held_by(self.policy.state())
+        least = max(2 * self.held, self.held + 2 * (core.least_memory(self.number) + LEAST_POOL))
+        if memory < least:
+            raise QueryError(
+                f"a query has {memory:,} bytes of memory, and needs at least {least:,} under {self.policy.name!r}",
+                hint="more memory, or a policy that learns nothing, such as 'newest-per-state'",
+            )
+        self.memory = memory
+        self._bound(core)
+
+    def set_beside(self, core: Session, size: int) -> None:
+        """So many bytes of its memory are taken by texts."""
+        if size != self.beside:
+            self.beside = size
+            self._bound(core)
+
+    def _bound(self, core: Session) -> None:
+        if self.memory is None:
+            return
+        self.held = held_by(self.policy.state())
+        if self.held > self.memory // 2:  # it has learned more than there is room for, and begins anew
+            self._order(core, self.policy.begin(self.setting, self.seed))
+            self.held = held_by(self.policy.state())
+        try:
+            core.bound_memory(self.number, max(0, self.memory - self.held - self.beside))
+        except ValueError:
+            raise QueryError(
+                "a bound on memory is not kept by queries with negations, HAVING or a choice among matches",
+                hint="leave memory out of the Budget, and bound the work",
+            ) from None
 
     def allow(self, core: Session, rate: float, events: int) -> None:
         """The next ``events`` may take ``rate`` touches each, and no more than ``work`` permits."""
@@ -172,6 +213,7 @@ class BestEffort:
         self.events, self.spent, self.dropped, self.granted = events, spent, dropped, 0.0
         self.length = min(2 * self.length, LAST_EPOCH)
         self._order(core, self.policy.learn(epoch))
+        self._bound(core)
         self.seconds += time.perf_counter() - began
 
     def dump(self) -> dict[str, Any]:
@@ -190,7 +232,23 @@ class BestEffort:
         if not (self.events >= 0 and 1 <= self.length <= LAST_EPOCH and self.granted >= 0):
             raise ValueError("epoch")
         self._order(core, self.policy.restore(from_json(data["state"])))
+        self._bound(core)
 
     def _order(self, core: Session, orders: Orders) -> None:
         self.orders = orders
         core.set_orders(self.number, orders.for_core(self.setting))
+
+
+def held_by(state: Any) -> int:
+    """Bytes of the arrays, texts and numbers of plain data.
+
+    >>> held_by({"a": np.zeros(4), "b": [1, "xyz"]})
+    91
+    """
+    if isinstance(state, Mapping):
+        return sum(len(name) + 8 + held_by(value) for name, value in state.items())
+    if isinstance(state, list | tuple):
+        return sum(8 + held_by(value) for value in state)
+    if isinstance(state, np.ndarray):
+        return int(state.nbytes)
+    return len(state) if isinstance(state, str | bytes) else 16

@@ -56,8 +56,8 @@ def output_order(found: Found) -> tuple[int, tuple[Id, ...], tuple[str, ...]]:
 @dataclass
 class Counts:
     """Work and losses since a stream began: events seen, late ones refused, match nodes made, arcs tried
-    (touches, those that deciding is charged with among them), matches given, and nodes and events ``shed`` for want of
-    budget."""
+    (touches, those that deciding is charged with among them), matches given, nodes and events ``shed`` for want of
+    budget, and the most bytes that were held where ``memory`` has a bound."""
 
     events: int = 0
     late: int = 0
@@ -65,4 +65,5 @@ class Counts:
     touches: int = 0
     matches: int = 0
     shed: int = 0
+    memory: int = 0
     extra: dict[str, int] = field(default_factory=dict)

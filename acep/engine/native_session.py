@@ -33,6 +33,9 @@ FREE = np.iinfo(np.int64).max  # in place of the time of a code: nothing to rele
 LASTING = FREE - 1  # never to be released
 NEGATIVE_ZERO = np.iinfo(np.int64).min  # as the bits of a double
 LATEST = 2**63 - 1  # the latest time there is
+BESIDE = 8  # of the memory, one part in so many is for texts and ids
+ROUNDS = 8  # of giving up nodes for texts that are too many
+TEXT = 57  # bytes of a Python text besides its letters
 PART = 4096  # events between two looks at what they decided
 
 Ints = npt.NDArray[np.int64]
@@ -43,7 +46,8 @@ Pushed = tuple[Ints, Types, npt.NDArray[np.uint8] | None, Ints | int | None, lis
 
 class NativeSession:
     """The state of several plans over one stream. ``engines`` names the native engine of each plan; ``efforts`` are the
-    policies of those that are bound by a budget, and ``pace`` what keeps all of them to a time.
+    policies of those that are bound by a budget, and ``pace`` what keeps all of them to a time. ``memory``: bytes
+    that :attr:`bytes` is never more than once a call is over, in equal shares.
 
     Raises :class:`NotNativeError` where the core cannot run one of them.
     """
@@ -54,6 +58,7 @@ class NativeSession:
         engines: Sequence[str],
         efforts: Mapping[int, BestEffort] | None = None,
         pace: Pace | None = None,
+        memory: int | None = None,
     ) -> None:
         self.plans = tuple(plans)
         self._texts = _native.Texts()
@@ -78,8 +83,12 @@ class NativeSession:
             effort.start(
                 self._session, number, setting_of(self.plans[number], tables[number], len(self._shared.classes))
             )
-        # Ids that are texts stand for numbers in the core: (number of the first, texts, latest time) of each batch.
-        self._names: deque[tuple[int, npt.NDArray[np.object_], int]] = deque()
+        self.memory = memory
+        if memory is not None:
+            for effort in self.efforts.values():
+                effort.bound(self._session, (memory - memory // BESIDE) // len(self.efforts))
+        # Ids that are texts stand for numbers in the core: (numbers, texts, latest time) of each batch.
+        self._names: deque[tuple[Ints, npt.NDArray[np.object_], int]] = deque()
         self._events = 0
         # What was bound longer ago than the longest window is needed no more, where no match waits for others or for
         # the end.
@@ -92,6 +101,7 @@ class NativeSession:
         self._pinned = len(self._texts)
         self._seen = np.zeros(0, np.int64)  # of each code of a text, the latest time of a batch that had it
         self._kept = self._pinned  # texts in use when codes were last released
+        self._peak = 0
         self.clock: int | None = None  # the latest time seen
 
     def push(self, batch: Batch) -> None:
@@ -101,6 +111,12 @@ class NativeSession:
         if not self.efforts:
             self._session.push(*self._words(batch))
             return
+        self._push(batch)
+        if self.memory is not None:
+            self._fit()
+
+    def _push(self, batch: Batch) -> None:
+        """Under a budget."""
         if self.pace is not None:
             self.pace.begin(len(batch), int(batch.ts[0]))
         before = self._events
@@ -136,6 +152,44 @@ class NativeSession:
             effort.learn(self._session, events)
         self.pace.measured(many, touches, sum(effort.seconds for effort in learns) - took)
 
+    def _fit(self) -> None:
+        """After a batch: its texts and ids go that nothing needs, and what remains of them beyond their share of the
+        memory is taken from that of the nodes."""
+        assert self.memory is not None
+        share = self.memory // BESIDE
+        for _ in range(ROUNDS):
+            if self._beside() > share:
+                self._forget_texts()
+            over = max(0, self._beside() - share) // len(self.efforts)
+            if all(effort.beside >= over for effort in self.efforts.values()):
+                break
+            for effort in self.efforts.values():
+                effort.set_beside(self._session, over)
+        if over == 0:
+            for effort in self.efforts.values():
+                effort.set_beside(self._session, 0)
+        self._peak = max(self._peak, self.bytes)
+
+    def _beside(self) -> int:
+        """Bytes of texts and ids."""
+        names = sum(16 * len(texts) + sum(map(len, texts)) + TEXT * len(texts) for _, texts, _ in self._names)
+        return self._texts.bytes + int(self._seen.nbytes) + names
+
+    def _forget_texts(self) -> None:
+        """Texts and ids that nothing in the core refers to."""
+        used = self._session.used_texts(self._texts.capacity)
+        self._texts.keep(used, self._pinned)
+        self._seen = np.where(used != 0, LASTING if not self._forgets else self.clock or 0, FREE)[
+            : self._texts.capacity
+        ]
+        self._kept = len(self._texts)
+        if self._names:
+            ids = self._session.used_ids()
+            numbers = np.concatenate([first for first, _, _ in self._names])
+            texts = np.concatenate([texts for _, texts, _ in self._names])
+            stays = np.isin(numbers, ids)
+            self._names = deque([(numbers[stays], texts[stays], self._names[-1][2])])
+
     def blocks(self, batch: Batch, most: int) -> Iterator[FoundColumns]:
         """As :meth:`push` and :meth:`take` of the first plan, which the merged engine runs, in bounded memory: about
         ``most`` matches at a time, in the order of the output. Between two blocks there may be no other call."""
@@ -155,7 +209,8 @@ class NativeSession:
         self._release()  # what was found before has been taken
         self.clock = int(batch.ts[-1])
         if isinstance(ids, list):
-            self._names.append((self._events, np.array(ids, dtype=object), self.clock))
+            numbers = np.arange(self._events, self._events + len(batch))
+            self._names.append((numbers, np.array(ids, dtype=object), self.clock))
             ids = range(self._events, self._events + len(batch))
         self._events += len(batch)
         types: Any = None
@@ -196,7 +251,9 @@ class NativeSession:
         ids: Any = given["ids"]
         if self._names:
             texts = [texts for _, texts, _ in self._names]
-            ids = (texts[0] if len(texts) == 1 else np.concatenate(texts))[ids - self._names[0][0]]
+            numbers = [numbers for numbers, _, _ in self._names]
+            places = np.searchsorted(numbers[0] if len(numbers) == 1 else np.concatenate(numbers), ids)
+            ids = (texts[0] if len(texts) == 1 else np.concatenate(texts))[places]
         return FoundColumns(
             start=given["start"],
             end=given["end"],
@@ -253,14 +310,23 @@ class NativeSession:
         shed = 0
         if plan in self.efforts:
             told = self._session.shedding_counts(plan)
-            shed = sum(int(told[name]) for name in ("refused", "dropped", "passed_over"))
+            shed = sum(int(told[name]) for name in ("refused", "dropped", "passed_over", "withheld"))
             touches = int(told["spent"])
         return Counts(events=self._events, nodes=nodes, touches=touches, matches=matches, shed=shed)
 
     @property
     def bytes(self) -> int:
-        """What the engines have reserved, in bytes."""
-        return self._session.bytes
+        """What the engines and the tables of partitions have reserved, and what policies have learned, in bytes."""
+        held = sum(effort.held for effort in self.efforts.values())
+        return self._session.bytes + held + (0 if self.memory is None else self._beside())
+
+    @property
+    def peak(self) -> int:
+        """The most bytes that were held after an event; 0 where memory has no bound."""
+        if self.memory is None:
+            return 0
+        cores = sum(int(self._session.shedding_counts(number)["peak"]) for number in self.efforts)
+        return max(self._peak, cores)
 
     def windowed(self, plan: int) -> tuple[int, int]:
         """Of a plan behind match windows, how many events came, and how many of them its engine was given."""
@@ -295,7 +361,7 @@ class NativeSession:
             "core": base64.b64encode(self._session.dump()).decode("ascii"),
             "texts": held,
             "seen": np.concatenate([self._seen, np.zeros(len(held), np.int64)])[: len(held)].tolist(),
-            "names": [[first, texts.tolist(), ts] for first, texts, ts in self._names],
+            "names": [[_packed(numbers), texts.tolist(), ts] for numbers, texts, ts in self._names],
             "events": self._events,
             "clock": self.clock,
             "kept": self._kept,
@@ -314,8 +380,11 @@ class NativeSession:
         self._texts.release(_words(gone))
         seen = _words(data["seen"])
         self._seen = np.concatenate([seen, np.zeros(max(0, len(texts) - len(seen)), np.int64)])
-        for first, names, ts in data["names"]:
-            self._names.append((int(first), np.array([str(name) for name in names], dtype=object), int(ts)))
+        for numbers, names, ts in data["names"]:
+            known = np.arange(numbers, numbers + len(names)) if isinstance(numbers, int) else _words(numbers)
+            if len(known) != len(names):
+                raise ValueError("names")
+            self._names.append((known, np.array([str(name) for name in names], dtype=object), int(ts)))
         self._events = int(data["events"])
         self.clock = None if data["clock"] is None else int(data["clock"])
         self._kept = int(data["kept"])
@@ -446,6 +515,12 @@ def _derived(column: Column, derived: Derived) -> Column:
         places = np.where(column.valid == 0, len(distinct), places)
     results = [derived.compiled.run([value]) for value in [*distinct, None]]
     return column_of_values(results, derived.kind).at(places)
+
+
+def _packed(numbers: Ints) -> int | list[int]:
+    """Rising numbers, or the first one where they are in a row."""
+    whole = len(numbers) > 0 and int(numbers[-1]) - int(numbers[0]) == len(numbers) - 1
+    return int(numbers[0]) if whole else numbers.tolist()
 
 
 def _words(values: Sequence[int]) -> Ints:

@@ -15,7 +15,8 @@ class Report:
 
     ``events`` seen, ``late`` ones refused; match nodes ``made``, ``kept`` as long as they could matter, and ``shed``
     for want of budget (events that were not let in count too); ``work`` in touches (arcs tried, and what deciding is
-    charged with); ``matches`` given; ``seconds`` of wall time. ``recall`` is the share of the exact answer that was
+    charged with); ``matches`` given; ``seconds`` of wall time; the most bytes of ``memory`` that were held, where the
+    budget bounds them (0: it does not). ``recall`` is the share of the exact answer that was
     found, with an ``interval`` of 95 % confidence: 1 and (1, 1) where nothing was shed, ``None`` where it is not
     estimated.
 
@@ -32,6 +33,7 @@ class Report:
     work: int = 0
     matches: int = 0
     seconds: float = 0.0
+    memory: int = 0
     recall: float | None = 1.0
     interval: tuple[float, float] = (1.0, 1.0)
 
@@ -51,6 +53,7 @@ class Report:
             work=counts.touches,
             matches=counts.matches,
             seconds=seconds,
+            memory=counts.memory,
             recall=1.0 if counts.shed == 0 else None,
         )
 
@@ -66,6 +69,8 @@ class Report:
         if self.late:
             first += f"; {_count(self.late, 'event')} came too late"
         second = f"{_count(self.made, 'node')} made, {_count(self.work, 'touch', 'touches')}; "
+        if self.memory:
+            second += f"at most {self.memory / 2**20:,.1f} MB held; "
         if self.exact:
             return first + "\n" + second + "exact: nothing was shed"
         second += f"{self.shed:,} shed; "

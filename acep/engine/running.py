@@ -87,7 +87,7 @@ class Natives:
             )
         number = len(self.plans)
         self.plans.append(plan)
-        self.engines.append(bounded_engine(choice))
+        self.engines.append(bounded_engine(choice, windows=limits.memory is None))
         self.efforts[number] = limits.effort(number, plan)
         return Native(self, number)
 
@@ -99,7 +99,13 @@ class Natives:
             from acep.engine.native_session import NativeSession
 
             pace = None if self.limits is None else self.limits.pace(self.plans[0].schema)
-            self.session = NativeSession(self.plans, self.engines, self.efforts, pace)
+            memory = None if self.limits is None else self.limits.memory
+            self.session = NativeSession(self.plans, self.engines, self.efforts, pace, memory)
+
+    @property
+    def peak(self) -> int:
+        """The most bytes that were held, where there is a bound on them."""
+        return 0 if self.session is None else self.session.peak
 
     def push(self, batch: Batch) -> None:
         """More events for all of them."""
@@ -117,10 +123,11 @@ class Natives:
             self.session.finish()
 
 
-def bounded_engine(choice: Choice) -> str:
-    """The native engine that keeps to a budget, in place of one that was chosen."""
+def bounded_engine(choice: Choice, *, windows: bool = True) -> str:
+    """The native engine that keeps to a budget, in place of one that was chosen; behind match ``windows`` no bound on
+    memory is kept."""
     alone = "dominance" if choice.alone == "dominance" else "nodes"
-    return WINDOWS + alone if choice.engine.startswith(WINDOWS) else alone
+    return WINDOWS + alone if windows and choice.engine.startswith(WINDOWS) else alone
 
 
 @dataclass

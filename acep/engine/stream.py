@@ -41,7 +41,7 @@ class Stream:
     @property
     def counts(self) -> Counts:
         """Events seen by the stream, and the work of all plans."""
-        total = Counts(events=self._events)
+        total = Counts(events=self._events, memory=self._natives.peak)
         for one in map(self.counts_of, range(len(self.plans))):
             total.nodes += one.nodes
             total.touches += one.touches
@@ -54,7 +54,7 @@ class Stream:
         parts = self._cores[plan].all_counts()
         nodes, touches = sum(part.nodes for part in parts), sum(part.touches for part in parts)
         shed = sum(part.shed for part in parts)
-        return Counts(events=self._events, nodes=nodes, touches=touches, matches=parts[0].matches, shed=shed)
+        return Counts(self._events, 0, nodes, touches, parts[0].matches, shed, self._natives.peak)
 
     def push(self, batch: Batch) -> list[Sequence[Found]]:
         """Feed events.

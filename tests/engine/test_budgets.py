@@ -51,6 +51,10 @@ def test_what_keeps_to_no_budget_is_refused(output: str) -> None:
         acep.match(rows(10), acep.parse(QUERY), output=output, budget=Budget(work=5))
 
 
-def test_memory_is_refused_until_it_is_kept() -> None:
-    with pytest.raises(QueryError, match="memory"):
-        acep.match(rows(10), acep.parse(QUERY), budget=Budget(memory="64 MB"))
+def test_memory_that_suffices_changes_nothing_and_is_reported() -> None:
+    query, events = acep.parse(QUERY), rows()
+    found = acep.match(events, query, budget=Budget(memory="64 MB"))
+    assert list(found) == list(acep.match(events, query))
+    assert found.report.exact
+    assert 0 < found.report.memory <= 64 * 2**20
+    assert " MB held" in str(found.report)

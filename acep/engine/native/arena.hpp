@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -45,6 +46,11 @@ public:
         if (tail_ == NIL) tail_ = 0;
     }
     void clear() { tail_ = head_; }
+    // To as little room as what is in it needs.
+    void shrink() {
+        const size_t wanted = std::bit_ceil(std::max<size_t>(64, size()));
+        if (wanted < items_.size()) resize(wanted);
+    }
 
     void dump(Writer& out) const {
         std::vector<T> live;
@@ -76,6 +82,9 @@ private:
     void grow() {
         size_t wanted = items_.empty() ? 64 : items_.size() * 2;
         if (wanted > (size_t{1} << 31)) throw std::length_error("more than 2^31 elements live at once");
+        resize(wanted);
+    }
+    void resize(size_t wanted) {
         std::vector<T> larger(wanted);
         uint32_t mask = static_cast<uint32_t>(wanted - 1);
         for (uint32_t i = tail_; i != head_; ++i) larger[i & mask] = items_[i & mask_];
@@ -249,6 +258,16 @@ public:
         visit([this](uint32_t& cell, int64_t) {
             if (cell != NIL) cell = moved_[cell - cells.tail()];
         });
+    }
+
+    // To as little room as is needed, with what compaction took.
+    void shrink() {
+        cells.shrink();
+        events.shrink();
+        kept.fit(events);
+        std::vector<int64_t>().swap(low_);
+        std::vector<uint32_t>().swap(moved_);
+        std::vector<uint32_t>().swap(moved_events_);
     }
 
     size_t bytes() const {

@@ -246,6 +246,13 @@ void bind_session(nb::module_& m) {
              nb::arg("engine"), nb::arg("orders"))
         .def("allow", [](Held& self, size_t engine, double rate, double carried) { allow(engine_at(self, engine), rate, carried); },
              nb::arg("engine"), nb::arg("rate"), nb::arg("carried"))
+        .def("bound_memory", [](Held& self, size_t engine, int64_t bytes) {
+            bound_memory(engine_at(self, engine), bytes);
+            self.session->bound();
+        }, nb::arg("engine"), nb::arg("most"))
+        .def("used_texts", [](const Held& self, size_t codes) { return array(self.session->used_texts(codes)); }, nb::arg("codes"))
+        .def("used_ids", [](const Held& self) { return array(self.session->used_ids()); })
+        .def("least_memory", [](Held& self, size_t engine) { return least_memory(engine_at(self, engine)); }, nb::arg("engine"))
         .def("take_lives", [](Held& self, size_t engine) { return take_lives(engine_at(self, engine)); }, nb::arg("engine"))
         .def("shedding_counts", [](Held& self, size_t engine) { return shedding_counts(engine_at(self, engine)); },
              nb::arg("engine"))

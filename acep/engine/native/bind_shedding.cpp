@@ -132,6 +132,10 @@ void allow(Engine& engine, double rate, double carried) {
     nodes(engine).shed().allow(rate, carried, engine.arrived);
 }
 
+void bound_memory(Engine& engine, int64_t bytes) { nodes(engine).bound_memory(bytes); }
+
+int64_t least_memory(Engine& engine) { return nodes(engine).least_memory(); }
+
 nb::dict take_lives(Engine& engine) {
     Lives& lives = nodes(engine).shed().lives;
     nb::dict found;
@@ -151,7 +155,9 @@ nb::dict shedding_counts(Engine& engine) {
     found["refused"] = shed.refused;
     found["dropped"] = shed.dropped;
     found["passed_over"] = shed.passed_over;
+    found["withheld"] = shed.withheld;
     found["price"] = shed.price;
+    found["peak"] = nodes(engine).peak();
     found["tokens"] = shed.limited() ? shed.tokens() : 0.0;
     return found;
 }

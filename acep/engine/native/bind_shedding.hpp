@@ -11,6 +11,8 @@ namespace acep {
 void start_shedding(Engine& engine);
 void set_orders(Engine& engine, const nanobind::dict& orders);
 void allow(Engine& engine, double rate, double carried);
+void bound_memory(Engine& engine, int64_t bytes);
+int64_t least_memory(Engine& engine);
 nanobind::dict take_lives(Engine& engine);
 nanobind::dict shedding_counts(Engine& engine);
 

@@ -131,7 +131,11 @@ void bind_vm(nb::module_& m) {
         }, nb::arg("code"))
         .def("known", &Texts::known, nb::arg("code"))
         .def("order", &Texts::order, nb::arg("a"), nb::arg("b"))
+        .def("keep", [](Texts& texts, const nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& used, int64_t from) {
+            texts.keep({used.data(), used.size()}, from);
+        }, nb::arg("used"), nb::arg("begin"))
         .def("__len__", &Texts::size)
+        .def_prop_ro("bytes", &Texts::bytes)
         .def_prop_ro("capacity", &Texts::capacity);
 
     nb::class_<BlockProgram>(m, "BlockProgram")

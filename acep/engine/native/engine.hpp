@@ -50,6 +50,14 @@ public:
     // Whether nothing is left of a partition at `clock`, so that its number may be given to another key.
     virtual bool idle(uint32_t partition, int64_t clock) = 0;
     virtual void forget(uint32_t partition) = 0;
+    // Under a bound on memory: whether there is room for one more partition; an event of a key without one was not let in;
+    // whether nodes were given up since this was last asked, so that partitions may be idle.
+    virtual bool takes_partition(int64_t) { return true; }
+    virtual void passed_over() {}
+    virtual bool gave_up() { return false; }
+    // Marks the codes of texts that it holds, and adds the ids that it may still give.
+    virtual void used_texts(std::vector<uint8_t>&) const {}
+    virtual void used_ids(std::vector<int64_t>&) const {}
     // The least id of an event that may still be given, where ids are numbers in the order of the stream.
     virtual int64_t oldest() const { return NEVER; }
     // Its whole state, and that of another engine with the same tables (std::invalid_argument: it is none).

@@ -22,6 +22,7 @@ public:
     uint32_t end = 0;
     bool sorted = true;  // starts do not fall from head to end: those that expire are at the head
     bool plain = true;   // every register of every node is bound and not null
+    bool tight = false;  // it has room for at most twice as many nodes as it holds, or 8, while it grows
     // Which of the nodes have which registers: an open table of the rows before `indexed`, made where it is asked for. Rows
     // before `head` are in it too. Once rows have moved it counts for nothing.
     std::vector<uint32_t> index;
@@ -78,11 +79,24 @@ public:
         std::vector<uint32_t>().swap(index);
     }
 
+    // To as little room as its nodes need.
+    void shrink(uint32_t slots) {
+        if (empty()) return release();
+        std::vector<uint32_t>().swap(index);
+        moved();
+        if (head != 0) keep(slots, [](uint32_t) { return true; });
+        if (const uint32_t wanted = std::max(8u, end); wanted < capacity_) resize(slots, wanted);
+    }
+
     // Room for one more node after `end`, which the caller fills in; expired ones make room first.
     uint32_t add(uint32_t slots, int64_t low) {
         if (end == capacity_) {
             if (capacity_ != 0) keep(slots, [&](uint32_t i) { return starts()[i] >= low; });
-            if (2 * size_t{end} > capacity_ || capacity_ == 0) grow(slots);
+            if (tight) {
+                if (capacity_ == 0 || 4 * size_t{end} > 3 * size_t{capacity_}) resize(slots, std::max(8u, capacity_ + capacity_ / 2));
+            } else if (2 * size_t{end} > capacity_ || capacity_ == 0) {
+                resize(slots, capacity_ == 0 ? 8 : capacity_ * 2);
+            }
         }
         return end++;
     }
@@ -117,8 +131,7 @@ private:
             tags(s, slots)[to] = tags(s, slots)[from];
         }
     }
-    void grow(uint32_t slots) {
-        uint32_t wanted = capacity_ == 0 ? 8 : capacity_ * 2;
+    void resize(uint32_t slots, uint32_t wanted) {
         NodeList larger;
         larger.capacity_ = wanted;
         larger.bytes_.resize((3 + size_t{slots}) * wanted * sizeof(int64_t) + size_t{slots} * wanted);

@@ -83,9 +83,31 @@ uint32_t NodeEngine::bound(const Event& event) {
 }
 
 void NodeEngine::event(uint32_t partition, const Event& event) {
+    if (!bounded()) {
+        if (parts_.size() <= partition) parts_.resize(partition + 1);
+        return look(parts_[partition], partition, event);
+    }
+    make_way(event.ts);
     if (parts_.size() <= partition) parts_.resize(partition + 1);
     Part& part = parts_[partition];
-    if (part.lists.empty()) part.lists.resize(tables_.states.size());
+    const Held before = held(part);
+    look(part, partition, event);
+    const Held after = held(part);
+    parts_held_.charged += after.charged - before.charged;
+    parts_held_.reserved += after.reserved - before.reserved;
+    if (coming_made_ > most_made_ / 8) {
+        for (Made& made : made_) made = Made{};
+    }
+    coming_ = coming_made_ = 0;
+    if (bytes() + partitions_.bytes() > most_bytes_) squeeze();
+    peak_ = std::max(peak_, bytes() + partitions_.bytes());
+}
+
+void NodeEngine::look(Part& part, uint32_t partition, const Event& event) {
+    if (part.lists.empty()) {
+        part.lists.resize(tables_.states.size());
+        for (NodeList& list : part.lists) list.tight = bounded();
+    }
     part.last = event.position;
     current_ = NIL;
     if (shed_) {
@@ -321,7 +343,12 @@ void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int6
 void NodeEngine::advance(int64_t clock) {
     clock_ = clock;
     if (completion_) completion_->settle(clock);
+    if (!bounded()) free_expired(clock);  // else before each event, however they come in batches
+}
+
+void NodeEngine::free_expired(int64_t clock) {
     if (tables_.span < 0 || tables_.counted) {
+        if (bounded()) return;  // where memory is short
         if (arena_.cells.size() / 2 > kept_ + 2048) compact();
         if (frames_.size() / 2 > kept_frames_ + 2048) compact_frames();
         return;
@@ -337,9 +364,13 @@ bool NodeEngine::idle(uint32_t partition, int64_t clock) {
     if (tables_.span < 0 || tables_.counted) return false;
     Part& part = parts_[partition];
     const int64_t low = before(clock, tables_.span);
+    if (bounded()) parts_held_.charged -= held(part).charged;  // what is empty keeps its room
     for (uint32_t s = 0; s < part.lists.size(); ++s) {
         NodeList& list = part.lists[s];
         if (!expire(list, s, low)) keep(list, s, clock, Death::expired, [&](uint32_t i) { return list.starts()[i] >= low; });
+    }
+    if (bounded()) parts_held_.charged += held(part).charged;
+    for (const NodeList& list : part.lists) {
         if (!list.empty()) return false;
     }
     if (completion_ && !completion_->idle(partition, low)) return false;
@@ -347,16 +378,27 @@ bool NodeEngine::idle(uint32_t partition, int64_t clock) {
 }
 
 void NodeEngine::forget(uint32_t partition) {
-    if (partition < parts_.size()) parts_[partition] = Part{};
+    if (partition < parts_.size()) {
+        if (bounded()) {
+            const Held gone = held(parts_[partition]);
+            parts_held_.charged -= gone.charged;
+            parts_held_.reserved -= gone.reserved;
+        }
+        parts_[partition] = Part{};
+    }
     if (completion_) completion_->forget(partition);
 }
 
 int64_t NodeEngine::bytes() const {
-    size_t total = arena_.cells.capacity() * sizeof(Cell) + arena_.events.capacity() * sizeof(BoundEvent) +
-                   frames_.capacity() * sizeof(Frame) + arena_.kept.bytes() + parts_.capacity() * sizeof(Part);
-    for (const Part& part : parts_) {
-        total += part.lists.capacity() * sizeof(NodeList);
-        for (const NodeList& list : part.lists) total += list.bytes();
+    size_t total = arena_.bytes() + frames_.capacity() * sizeof(Frame) + arena_.kept.bytes() + parts_.capacity() * sizeof(Part) + live_.capacity();
+    for (const Made& made : made_) {
+        total += made.nodes.bytes() + made.arcs.capacity() * sizeof(const Arc*) + made.also.capacity() * sizeof(uint32_t) + made.gone.capacity();
+    }
+    total += (rows_.capacity() + all_.capacity() + after_.capacity() + scores_.capacity() + best_.capacity()) * sizeof(uint32_t) + taken_.capacity();
+    if (bounded()) {
+        total += static_cast<size_t>(parts_held_.reserved);
+    } else {
+        for (const Part& part : parts_) total += static_cast<size_t>(held(part).reserved);
     }
     return static_cast<int64_t>(total) + (completion_ ? completion_->bytes() : 0) + (shed_ ? shed_->bytes() : 0);
 }

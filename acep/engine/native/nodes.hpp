@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "arena.hpp"
@@ -39,6 +40,16 @@ public:
 
     // Best effort: to be called before any event comes.
     Shedding& shed();
+    // From now on at most so many bytes are held, of the partitions too (nodes_memory.cpp): what they are too few for is
+    // given up. std::invalid_argument: they do not suffice for anything, or for this query nothing can be given up.
+    void bound_memory(int64_t bytes);
+    int64_t least_memory() const;
+    int64_t peak() const { return peak_; }
+    bool takes_partition(int64_t clock) override;
+    void used_texts(std::vector<uint8_t>& codes) const override;
+    void used_ids(std::vector<int64_t>& ids) const override;
+    void passed_over() override { ++shed_->passed_over; }
+    bool gave_up() override { return std::exchange(gave_up_, false); }
 
 private:
     struct Part {
@@ -67,7 +78,27 @@ private:
     };
 
     const std::vector<Turn>& turns(uint32_t pattern);
-    void compact();
+    void compact(int64_t oldest = NEVER + 1);
+    void free_expired(int64_t clock);
+    void look(Part& part, uint32_t partition, const Event& event);
+    // A bound on bytes: what is decided goes by the bytes that things may take, so that it does not matter how much room
+    // was reserved for them.
+    bool bounded() const { return most_bytes_ >= 0; }
+    int64_t node_bytes(uint32_t state) const;
+    int64_t made_bytes(uint32_t state) const;
+    int64_t list_bytes(const NodeList& list, uint32_t state) const;
+    struct Held {
+        int64_t charged = 0, reserved = 0;
+    };
+    Held held(const Part& part) const;
+    void recount();
+    int64_t charged() const;
+    bool has_room(const Arc& arc);
+    bool may_give(size_t length);
+    void make_way(int64_t clock);
+    void give_up(int64_t clock);
+    void keep_best(double share, int64_t clock);
+    void squeeze();
     void compact_frames();
     void load_arena(Reader& in);
     void load_list(Reader& in, uint32_t state, NodeList& list);
@@ -157,6 +188,18 @@ private:
     std::unique_ptr<Shedding> shed_;          // where not all nodes may be kept
     bool clears_ = false;                     // the current event is a match point, and it matters
     Shedding::Mark mark_;                     // of what begins with the current event
+    int64_t most_bytes_ = -1;                 // -1: no bound
+    int64_t pool_ = 0;                        // of these, for what waits
+    int64_t most_made_ = 0;                   // and for what an event makes, before it is sure to stay
+    int64_t next_ = 0;                        // charged bytes beyond which something is given up
+    Held parts_held_;                         // by all partitions
+    int64_t most_given_ = 0;                  // bytes of matches for each `given_every` events; then one an event
+    int64_t given_ = 0, given_since_ = 0;
+    size_t given_before_ = 0;                 // matches before those of the current event
+    int64_t coming_ = 0, coming_made_ = 0;    // of what the current event has made
+    int64_t peak_ = 0;
+    bool gave_up_ = false;
+    std::vector<float> scores_, best_;
     uint32_t hidden_ = 0;                     // slots for it, of every node
     std::vector<std::vector<uint32_t>> classes_;  // by pattern: those that it is of
     std::unique_ptr<Completion> completion_;  // where a complete run is not simply given

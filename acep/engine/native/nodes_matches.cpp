@@ -82,6 +82,7 @@ void NodeEngine::give(Part& part, uint32_t partition, const Arc& arc, Chain past
     const size_t width = partitions_.width();
     const int64_t* keys = partitions_.key(partition);
     auto emit = [&](const Cell* const* path, size_t length) {
+        if (bounded() && !may_give(length)) return false;
         const Cell& first = *path[length - 1];
         int64_t start = length == 1 ? event.ts : tables_.counted ? arena_.events[first.event].ts : first.latest;
         output_.start.push_back(start);
@@ -183,6 +184,7 @@ void NodeEngine::end() {
     for (Part& part : parts_) {
         for (NodeList& list : part.lists) list.clear();
     }
+    if (bounded()) recount();
     if (completion_) completion_->end();
 }
 

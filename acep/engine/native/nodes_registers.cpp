@@ -181,6 +181,10 @@ bool NodeEngine::all_frames(const Check& check, NodeList& list, uint32_t slots, 
 // New nodes --------------------------------------------------------------------------------------
 
 void NodeEngine::make(const Arc& arc, NodeList& list, uint32_t row, const Event& event, int32_t error) {
+    if (bounded() && !has_room(arc)) {
+        ++shed_->refused;
+        return;
+    }
     Made& made = made_[arc.target];
     if (made.arcs.empty()) touched_.push_back(arc.target);
     const uint32_t slots = tables_.states[arc.target].slots, old = tables_.states[arc.source].slots;

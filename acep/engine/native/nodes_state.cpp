@@ -9,11 +9,11 @@
 namespace acep {
 
 // Without a window in time nothing tells by its age that it is dead: what the live nodes reach is kept.
-void NodeEngine::compact() {
+void NodeEngine::compact(int64_t oldest) {
     arena_.compact([&](auto&& visit) {
         for (Part& part : parts_) {
-            int64_t low = NEVER + 1;
-            if (tables_.span >= 0 && part.last >= 0) low = part.last - tables_.span;
+            int64_t low = oldest;
+            if (tables_.counted && tables_.span >= 0 && part.last >= 0) low = part.last - tables_.span;
             for (uint32_t s = 0; s < part.lists.size(); ++s) {
                 NodeList& list = part.lists[s];
                 list.keep(tables_.states[s].slots, [&](uint32_t i) { return list.starts()[i] >= low; });
@@ -71,7 +71,14 @@ void NodeEngine::dump(Writer& out) const {
     out.number(work_.nodes);
     out.number(work_.touches);
     out.number(work_.matches);
-    if (shed_) out.number(clock_);
+    if (shed_) {
+        out.number(clock_);
+        out.number(next_);
+        out.number(peak_);
+        out.number(given_);
+        out.number(given_since_);
+        out.number(shed_->withheld);
+    }
     for (const Likes& one : likes_) {
         for (const uint32_t n : {one.seen, one.met, one.joined, one.rest, one.often ? 1u : 0u}) out.number(n);
     }
@@ -221,7 +228,14 @@ void NodeEngine::load_list(Reader& in, uint32_t state, NodeList& list) {
 void NodeEngine::load(Reader& in) {
     const auto counted = [&] { return in.number(0, most_positions); };
     work_ = {counted(), counted(), counted()};
-    if (shed_) clock_ = in.number();
+    if (shed_) {
+        clock_ = in.number();
+        next_ = std::min(next_, in.number(0, most_positions));
+        peak_ = in.number(0, most_positions);
+        given_ = in.number(0, most_positions);
+        given_since_ = in.number(0, most_positions);
+        shed_->withheld = in.number(0, most_positions);
+    }
     // Any numbers will do here: they only say how hard to look.
     const auto within = [&](uint32_t most) { return static_cast<uint32_t>(std::clamp<int64_t>(in.number(), 0, most)); };
     for (Likes& one : likes_) {
@@ -243,12 +257,16 @@ void NodeEngine::load(Reader& in) {
         part.bundle.first = in.number();
         if (in.number(0, 2) == 0) continue;
         part.lists.resize(tables_.states.size());
-        for (uint32_t s = 0; s < part.lists.size(); ++s) load_list(in, s, part.lists[s]);
+        for (uint32_t s = 0; s < part.lists.size(); ++s) {
+            part.lists[s].tight = bounded();
+            load_list(in, s, part.lists[s]);
+        }
     }
     live_.assign(parts_.size(), 1);
     if (completion_) completion_->load(in);
     if (dominance_) load_dominance(in);
     if (shed_) shed_->load(in);
+    if (bounded()) recount();
 }
 
 }  // namespace acep

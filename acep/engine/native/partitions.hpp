@@ -58,6 +58,23 @@ public:
         }
     }
 
+    // Whether the key of a row is that of no partition.
+    bool unknown(const Batch& batch, size_t row) const {
+        if (columns_.empty()) return false;
+        uint64_t hash = 0;
+        for (size_t k = 0; k < columns_.size(); ++k) {
+            const Column& c = batch.columns[columns_[k]];
+            if (c.null(row)) return false;
+            hash = mixed(hash + static_cast<uint64_t>(c.values[row]) + 0x9E3779B97F4A7C15u);
+        }
+        if (table_.empty()) return true;
+        const size_t mask = table_.size() - 1;
+        for (size_t i = hash & mask; table_[i] != NIL; i = (i + 1) & mask) {
+            if (same(table_[i], batch, row)) return false;
+        }
+        return true;
+    }
+
     // The partition of one row.
     uint32_t find(const Batch& batch, size_t row) {
         if (columns_.empty()) return 0;
@@ -127,6 +144,17 @@ public:
     }
 
     std::vector<int64_t> positions;  // events seen in each
+
+    int64_t bytes() const {
+        const size_t words = keys_.capacity() + positions.capacity();
+        return static_cast<int64_t>(words * sizeof(int64_t) + used_.capacity() +
+                                    (free_.capacity() + table_.capacity() + direct_.capacity()) * sizeof(uint32_t));
+    }
+    // Bytes that a partition takes at the most, found row by row: vectors double, and so does the table.
+    int64_t bytes_each() const {
+        return static_cast<int64_t>(2 * ((columns_.size() + 1) * sizeof(int64_t) + 1 + sizeof(uint32_t)) + 4 * sizeof(uint32_t));
+    }
+    bool has_free() const { return !free_.empty(); }
 
 private:
     // The least number is given first, whatever went before.

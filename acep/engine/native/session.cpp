@@ -1,6 +1,8 @@
 // The one pass over a batch.
 #include "session.hpp"
 
+#include <algorithm>
+
 namespace acep {
 
 Session::Session(Texts& texts, std::vector<BlockProgram> programs, std::vector<EventClass> classes, size_t columns,
@@ -36,8 +38,9 @@ void Session::push(const Batch& batch, size_t from, size_t to) {
             for (Engine* engine : table->engines) {
                 for (size_t i = 0; i < n; ++i) wanted[i] |= static_cast<uint8_t>(engine->wants(pattern[i]));
             }
-            table->partitions.find(batch, at, n, wanted, partition);
+            if (!bounded_) table->partitions.find(batch, at, n, wanted, partition);
             for (size_t i = 0; i < n; ++i) {
+                if (bounded_) partition[i] = wanted[i] == 0 ? NIL : find_bounded(*table, batch, at + i);
                 const uint32_t p = partition[i];
                 if (p == NIL) continue;
                 const size_t row = at + i;
@@ -76,16 +79,39 @@ void Session::sweep(int64_t clock) {
     if (any_ && (__builtin_add_overflow(swept_, span, &next) || clock <= next)) return;
     any_ = true;
     swept_ = clock;
-    for (auto& table : tables_) {
-        if (!table->forgets) continue;
-        table->partitions.forget([&](uint32_t p) {
-            for (Engine* engine : table->engines) {
-                if (!engine->idle(p, clock)) return false;
-            }
-            for (Engine* engine : table->engines) engine->forget(p);
-            return true;
-        });
+    for (auto& table : tables_) forget_idle(*table, clock);
+}
+
+void Session::forget_idle(KeyTable& table, int64_t clock) {
+    if (!table.forgets) return;
+    table.partitions.forget([&](uint32_t p) {
+        for (Engine* engine : table.engines) {
+            if (!engine->idle(p, clock)) return false;
+        }
+        for (Engine* engine : table.engines) engine->forget(p);
+        return true;
+    });
+}
+
+// The partition of a row, where there is room for it: NIL else.
+uint32_t Session::find_bounded(KeyTable& table, const Batch& batch, size_t row) {
+    const int64_t now = batch.ts[row];
+    bool gave_up = false;
+    for (Engine* engine : table.engines) gave_up = engine->gave_up() || gave_up;
+    if (gave_up) forget_idle(table, now);
+    if (!table.partitions.unknown(batch, row)) return table.partitions.find(batch, row);
+    const auto room = [&] { return std::all_of(table.engines.begin(), table.engines.end(), [&](Engine* e) { return e->takes_partition(now); }); };
+    bool has = room();
+    // Each look at all of them is paid for by as many events.
+    if (!has && table.turned_away >= int64_t{table.partitions.size()} / 4) {
+        forget_idle(table, now);
+        table.turned_away = 0;
+        has = room();
     }
+    if (has) return table.partitions.find(batch, row);
+    ++table.turned_away;
+    for (Engine* engine : table.engines) engine->passed_over();
+    return NIL;
 }
 
 void Session::dump(Writer& out) const {
@@ -105,9 +131,33 @@ void Session::load(Reader& in) {
     in.end();
 }
 
+std::vector<uint8_t> Session::used_texts(size_t codes) const {
+    std::vector<uint8_t> found(codes, 0);
+    for (const auto& table : tables_) {
+        const Partitions& all = table->partitions;
+        for (uint32_t p = 0; p < all.size(); ++p) {
+            for (size_t k = 0; all.used(p) && k < all.width(); ++k) {
+                const auto word = static_cast<uint64_t>(all.key(p)[k]);
+                if (word < codes) found[word] = 1;
+            }
+        }
+    }
+    for (const auto& engine : engines_) engine->used_texts(found);
+    return found;
+}
+
+std::vector<int64_t> Session::used_ids() const {
+    std::vector<int64_t> found;
+    for (const auto& engine : engines_) engine->used_ids(found);
+    std::sort(found.begin(), found.end());
+    found.erase(std::unique(found.begin(), found.end()), found.end());
+    return found;
+}
+
 int64_t Session::bytes() const {
     int64_t total = 0;
     for (const auto& engine : engines_) total += engine->bytes();
+    for (const auto& table : tables_) total += table->partitions.bytes();
     return total;
 }
 

@@ -19,6 +19,7 @@ public:
         std::vector<Engine*> engines;
         bool forgets;  // all windows are in time and no id is a position
         int64_t span;  // the longest window
+        int64_t turned_away = 0;  // events for want of room since idle partitions were last forgotten
     };
 
     Session(Texts& texts, std::vector<BlockProgram> programs, std::vector<EventClass> classes, size_t columns,
@@ -41,13 +42,20 @@ public:
     // of partitions, must not depend on how the stream comes in batches.
     void rest_when_told() { rests_when_told_ = true; }
     void rest() { sweep(latest_); }
+    // Engines are bound to bytes: whether there is room for a key is asked row by row.
+    void bound() { bounded_ = true; }
     int64_t bytes() const;
+    // Of each code of a text whether it is in use, and the ids that may still be given, rising: of bounded engines.
+    std::vector<uint8_t> used_texts(size_t codes) const;
+    std::vector<int64_t> used_ids() const;
     // The state of all plans, and that of a session of the same tables (std::invalid_argument: it is none).
     void dump(Writer& out) const;
     void load(Reader& in);
 
 private:
     void sweep(int64_t clock);
+    void forget_idle(KeyTable& table, int64_t clock);
+    uint32_t find_bounded(KeyTable& table, const Batch& batch, size_t row);
 
     Front front_;
     std::vector<std::unique_ptr<KeyTable>> tables_;
@@ -56,6 +64,7 @@ private:
     int64_t swept_ = 0;
     bool any_ = false;
     bool rests_when_told_ = false;
+    bool bounded_ = false;
     int64_t latest_ = 0;  // time of the last event
 };
 

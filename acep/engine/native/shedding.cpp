@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 namespace acep {
 namespace {
@@ -336,7 +337,7 @@ void Shedding::born(NodeList& list, uint32_t row, uint32_t state, uint32_t parti
     const int64_t age = own.birth;
     own.birth = static_cast<uint16_t>(list.births);
     list.births = (list.births + 1) & 0xFFFFu;
-    if (lives.made.size() >= most_at_all) own.life = unlogged;
+    if (lives.made.size() >= most_at_all || crowded()) own.life = unlogged;
     if (own.life == unlogged) return set_mark(list, row, state, own);
     const int64_t parent = own.logged() ? int64_t{own.life} : -1;
     own.life = next_life_++;
@@ -367,7 +368,7 @@ void Shedding::joined(NodeList& list, uint32_t row, uint32_t state, uint32_t par
         there.ghost = there.ghost && parent.ghost;
         set_mark(list, row, state, there);
     }
-    if (parent.life == unlogged || lives.made.size() >= most_at_all) return;
+    if (parent.life == unlogged || lives.made.size() >= most_at_all || crowded()) return;
     if (!there.logged()) {
         there.life = parent.life;
         there.birth = parent.birth;
@@ -401,6 +402,7 @@ void Shedding::died(NodeList& list, uint32_t row, uint32_t state, int64_t when, 
 }
 
 void Shedding::found(Mark parent, uint32_t partition, int64_t when, int64_t error) {
+    if (crowded()) return;
     if (parent.life == unlogged) {
         // Of the others, that there is one.
         if (orders_.sample == 0 && orders_.spared == 0) return;
@@ -420,9 +422,43 @@ void Shedding::found(Mark parent, uint32_t partition, int64_t when, int64_t erro
 int64_t Shedding::bytes() const {
     const size_t logged = lives.made.capacity() * sizeof(Lives::Made) + lives.ended.capacity() * sizeof(Lives::Ended) +
                           lives.found.capacity() * sizeof(Lives::Found) + lives.values.capacity() * sizeof(double);
-    const size_t orders = orders_.level.capacity() + orders_.admit.capacity() + orders_.later.capacity();
-    return static_cast<int64_t>(logged + orders + open_.size() * (sizeof(uint32_t) + sizeof(int64_t) + 2 * sizeof(void*)) +
-                                levels_.capacity() * sizeof(uint32_t) + rows_.capacity() * sizeof(uint32_t));
+    return static_cast<int64_t>(logged + open_.size() * open_bytes + levels_.capacity() * sizeof(uint32_t) +
+                                rows_.capacity() * sizeof(uint32_t)) + order_bytes();
+}
+
+int64_t Shedding::order_bytes() const {
+    size_t total = orders_.level.capacity() + orders_.admit.capacity() + orders_.later.capacity() + orders_.decay.capacity() * sizeof(double);
+    for (const auto& terms : orders_.terms) {
+        for (const Term& t : terms) total += sizeof(Term) + t.bounds.capacity() * sizeof(double) + t.worth.capacity() * sizeof(float);
+    }
+    return static_cast<int64_t>(total);
+}
+
+void Shedding::shrink() {
+    std::vector<uint32_t>().swap(levels_);
+    std::vector<uint32_t>().swap(rows_);
+}
+
+void Shedding::score(NodeList& list, uint32_t state, int64_t now, std::vector<float>& scores) {
+    const uint32_t n = list.size();
+    const size_t from = scores.size();
+    for (uint32_t i = 0; i < n; ++i) {
+        const uint32_t row = list.head + i;
+        const Mark own = mark(list, row, state);
+        const auto place = static_cast<float>(i) / static_cast<float>(n);  // the later the newer
+        const float tie = orders_.ties == Orders::newest ? place : orders_.ties == Orders::oldest ? 1 - place : static_cast<float>(own.chance) / 64;
+        const uint32_t found = level(state, list.errors()[row], list.starts()[row], made(list, row, state), own, now, list.births);
+        scores.push_back(static_cast<float>(found) + tie / 2);
+    }
+    const auto decay = static_cast<float>(orders_.decay[state]);
+    if (decay == 0) return;
+    rows_.resize(n);
+    std::iota(rows_.begin(), rows_.end(), 0u);
+    std::sort(rows_.begin(), rows_.end(), [&](uint32_t a, uint32_t b) {
+        const float x = scores[from + a], y = scores[from + b];
+        return x != y ? x > y : a > b;
+    });
+    for (uint32_t rank = 0; rank < n; ++rank) scores[from + rows_[rank]] -= decay * static_cast<float>(rank);
 }
 
 // The orders are not in it: whoever gives them keeps them. Nor is the log, which is taken before.

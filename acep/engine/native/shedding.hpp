@@ -148,6 +148,8 @@ public:
     void stands_for(NodeList& list, uint32_t row, uint32_t state, Mark other);
     void died(NodeList& list, uint32_t row, uint32_t state, int64_t when, Death how);
     void found(Mark parent, uint32_t partition, int64_t when, int64_t error);
+    // At most so many bytes of log: beyond it nodes are not logged.
+    void bound_log(int64_t bytes) { most_log_ = bytes; }
     bool logs() const { return !open_.empty() || orders_.sample != 0 || orders_.spared != 0; }
 
     // When what began at `start` leaves the window.
@@ -165,14 +167,21 @@ public:
         return list.slot(tables_.states[state].slots - 2)[row];
     }
 
+    // What a node is worth beside others where memory is short: its level, and less the more of its list are worth more.
+    // Of nodes alike it prefers by `ties`. One for each node of the list, into `scores`.
+    void score(NodeList& list, uint32_t state, int64_t now, std::vector<float>& scores);
+
     void dump(Writer& out) const;
     void load(Reader& in);
     int64_t bytes() const;
+    int64_t order_bytes() const;
+    void shrink();
 
     int64_t decided = 0;  // how often something's worth was looked up
     int64_t refused = 0;  // new nodes that were not kept
     int64_t dropped = 0;  // nodes that were kept for a while
     int64_t passed_over = 0;  // events that were not let in
+    int64_t withheld = 0;     // match points of which not all matches were given
     double price = 0;     // in levels: what a node must be worth
     Lives lives;
 
@@ -206,6 +215,14 @@ private:
     double step_ = 4;         // of the price
     double mean_ = 0;         // touches an event, of late
     bool haunted_ = false;    // the event would not be let in, were no unit spared
+    // Whether one more row of the log might be too much: vectors double.
+    bool crowded() const {
+        const size_t rows = lives.made.size() * (sizeof(Lives::Made) + sizeof(double) * orders_.most_terms) +
+                            lives.ended.size() * sizeof(Lives::Ended) + lives.found.size() * sizeof(Lives::Found);
+        return static_cast<int64_t>(2 * rows + open_.size() * (open_bytes + 2 * sizeof(Lives::Ended)) + 1024) > most_log_;
+    }
+    static constexpr size_t open_bytes = 64;  // of a life in `open_`
+    int64_t most_log_ = std::numeric_limits<int64_t>::max();
     int64_t denied_ = 0;      // touches that there was no allowance for, since then
     uint64_t drawn_ = 0;      // chances so far
     uint32_t next_life_ = 0;

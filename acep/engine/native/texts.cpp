@@ -1,9 +1,17 @@
 // Texts as codes (texts.hpp).
 #include "texts.hpp"
 
+#include <algorithm>
+#include <functional>
 #include <stdexcept>
 
 namespace acep {
+namespace {
+
+// Bytes that a text has of its own, where it is too long for its place among the others.
+int64_t beside(std::string_view text) { return text.size() < 16 ? 0 : static_cast<int64_t>(text.size()) + 17; }
+
+}  // namespace
 
 int64_t Texts::intern(std::string_view text) {
     const auto found = codes_.find(text);
@@ -20,6 +28,7 @@ int64_t Texts::intern(std::string_view text) {
         used_[static_cast<size_t>(code)] = 1;
     }
     codes_.emplace(kept_[static_cast<size_t>(code)], code);
+    letters_ += beside(text);
     return code;
 }
 
@@ -27,9 +36,30 @@ void Texts::release(int64_t code) {
     if (!known(code)) throw std::invalid_argument("texts: code " + std::to_string(code) + " is not in use");
     const auto at = static_cast<size_t>(code);
     codes_.erase(kept_[at]);
+    letters_ -= beside(kept_[at]);
     std::string().swap(kept_[at]);
     used_[at] = 0;
     free_.push_back(code);
+}
+
+void Texts::keep(std::span<const uint8_t> used, int64_t begin) {
+    for (size_t code = static_cast<size_t>(std::max<int64_t>(begin, 0)); code < used_.size(); ++code) {
+        if (used_[code] != 0 && (code >= used.size() || used[code] == 0)) release(static_cast<int64_t>(code));
+    }
+    while (!used_.empty() && used_.back() == 0) {
+        used_.pop_back();
+        kept_.pop_back();
+    }
+    std::erase_if(free_, [&](int64_t code) { return static_cast<size_t>(code) >= used_.size(); });
+    std::sort(free_.begin(), free_.end(), std::greater<>());  // the least is given first, so that the last become free
+    used_.shrink_to_fit();
+    free_.shrink_to_fit();
+}
+
+int64_t Texts::bytes() const {
+    constexpr size_t entry = sizeof(std::string_view) + sizeof(int64_t) + 4 * sizeof(void*);  // of the table
+    return letters_ + static_cast<int64_t>(kept_.size() * sizeof(std::string) + used_.capacity() + free_.capacity() * sizeof(int64_t) +
+                                           codes_.size() * entry);
 }
 
 }  // namespace acep

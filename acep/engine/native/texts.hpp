@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -32,6 +33,9 @@ struct Texts {
     int order(int64_t a, int64_t b) const { return a == b ? 0 : text(a).compare(text(b)); }
     // How many codes are in use.
     size_t size() const { return codes_.size(); }
+    // Frees the codes from `begin` on that are not marked, and the room of those at the end.
+    void keep(std::span<const uint8_t> used, int64_t begin);
+    int64_t bytes() const;
     // How many codes there are, in use or free.
     size_t capacity() const { return kept_.size(); }
 
@@ -40,6 +44,7 @@ private:
     std::vector<uint8_t> used_;
     std::vector<int64_t> free_;
     std::unordered_map<std::string_view, int64_t> codes_;
+    int64_t letters_ = 0;  // bytes of long texts
 };
 
 }  // namespace acep

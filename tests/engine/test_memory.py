@@ -1,0 +1,154 @@
+"""Budgets of memory from the outside: small bounds on large streams, restarts, texts, what a process takes in fact."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import acep
+from acep.errors import QueryError
+
+pytest.importorskip("acep.engine._native")
+
+MB = 2**20
+ANY, NEXT = "skip_till_any_match", "skip_till_next_match(x, y, z)"
+
+
+def query(strategy: str = ANY, window: int = 100_000, factor: float = 1.99) -> acep.Query:
+    return acep.parse(f"""PATTERN SEQ(a x, b y, c z) WHERE {strategy}
+        {{ [k] AND y.v > x.v AND z.v > {factor} * y.v }} WITHIN {window}""")
+
+
+def stream(first: int, n: int, keys: int, *, texts: bool = False) -> dict[str, Any]:
+    random = np.random.default_rng(first)
+    numbers = random.integers(keys, size=n)
+    return {
+        "ts": np.arange(first, first + n),
+        "type": random.choice(["a", "b", "c"], n).tolist(),
+        "k": [f"a key that is no small text, number {k}" for k in numbers] if texts else numbers,
+        "v": random.random(n),
+    }
+
+
+def ids(match: acep.Match) -> tuple[Any, ...]:
+    return tuple(match.bindings.values())
+
+
+def session(matcher: acep.Matcher) -> Any:
+    assert matcher._stream is not None
+    return matcher._stream._natives.session
+
+
+@pytest.mark.parametrize("bounds", [{}, {"work": 50.0}, {"latency": 0.5}])
+@pytest.mark.parametrize("policy", ["history", "newest-per-state", "random", "oldest"])
+@pytest.mark.parametrize("strategy", [ANY, NEXT])
+@pytest.mark.parametrize("keys", [1, 100_000])
+def test_two_megabytes_are_enough_for_any_stream(
+    bounds: dict[str, float], policy: str, strategy: str, keys: int
+) -> None:
+    budget = acep.Budget(memory="2 MB", work=bounds.get("work"), latency=bounds.get("latency"))
+    matcher = acep.Matcher(query(strategy), budget=budget, policy=policy)
+    for first in range(0, 20_000, 2_000):
+        matcher.push(stream(first, 2_000, keys))
+        assert session(matcher).bytes <= 2 * MB
+    assert 0 < matcher.report.memory <= 2 * MB
+    if not bounds and strategy == ANY:
+        assert matcher.report.shed > 0
+
+
+def test_texts_are_in_it() -> None:
+    asked, budget = query(factor=1.0), acep.Budget(memory="2 MB")
+    matcher = acep.Matcher(asked, budget=budget, policy="newest-per-state", id="name")
+    by_name: dict[Any, float] = {}
+    most = found = 0
+    for first in range(0, 40_000, 2_000):
+        events = stream(first, 2_000, 5_000, texts=True)
+        names = [f"an event with a long name, {first + i}" for i in range(2_000)]
+        by_name |= dict(zip(names, events["v"], strict=True))
+        for match in matcher.push(events | {"name": names}):
+            (x,), (y,), (z,) = match.bindings.values()
+            assert by_name[x] < by_name[y] < by_name[z]
+            assert match.key["k"].startswith("a key that is no small text")
+            found += 1
+        assert session(matcher).bytes <= 2 * MB
+        most = max(most, session(matcher)._beside())
+    assert found > 0
+    assert most > 2 * MB // 8  # more than their share
+
+
+def test_a_snapshot_goes_on_under_less_memory() -> None:
+    large = acep.Matcher(query(), budget=acep.Budget(memory="16 MB"), policy="newest-per-state")
+    for first in range(0, 20_000, 2_000):
+        large.push(stream(first, 2_000, 3))
+    assert session(large).bytes > 4 * MB
+    small = acep.Matcher(query(), budget=acep.Budget(memory="2 MB"), policy="newest-per-state")
+    small.restore(large.snapshot())
+    for first in range(20_000, 30_000, 2_000):
+        if first > 20_000:
+            assert session(small).bytes <= 2 * MB
+        small.push(stream(first, 2_000, 3))
+    again = acep.Matcher(query(), budget=acep.Budget(memory="2 MB"), policy="newest-per-state")
+    again.restore(small.snapshot())
+    assert session(again).bytes <= 2 * MB
+    after = stream(30_000, 2_000, 3)
+    assert list(map(ids, again.push(after))) == list(map(ids, small.push(after)))
+
+
+def test_of_millions_of_matches_each_match_point_has_one() -> None:
+    events = stream(0, 500, 1)
+    budget = acep.Budget(memory="1 MB")
+    found = acep.match(events, query(), budget=budget, policy="newest-per-state")
+    every = acep.match(events, query())
+    assert set(map(ids, found)) < set(map(ids, every))
+    assert {m.end for m in found} == {m.end for m in every}
+    assert found.report.shed > 0
+
+
+def test_what_cannot_be_kept_to_is_refused_in_one_line() -> None:
+    events = stream(0, 10, 1)
+    negated = acep.parse("PATTERN SEQ(a x, ~(b y), c z) WITHIN 10")
+    with pytest.raises(QueryError, match="negations"):
+        acep.match(events, negated, budget=acep.Budget(memory="1 MB"))
+    many = [acep.parse(f"PATTERN SEQ(a x, b y, c z) WITHIN {w}") for w in range(1, 40)]
+    with pytest.raises(QueryError, match="needs at least"):
+        acep.match(events, many, budget=acep.Budget(memory="1 MB"))
+
+
+PROCESS = """
+import json, sys
+sys.path.insert(0, ".")
+import acep
+from tests.engine.test_memory import query, stream
+
+def resident(name):
+    line = next(line for line in open("/proc/self/status") if line.startswith(name))
+    return int(line.split()[1]) * 1024
+
+def run(memory, batches):
+    matcher = acep.Matcher(query(window=10**9), budget=acep.Budget(memory=memory), policy="newest-per-state")
+    for first in range(0, batches * 2_000, 2_000):
+        matcher.push(stream(first, 2_000, 20_000))
+    return matcher
+
+run("1 MB", 5)  # what is loaded once
+before = resident("VmRSS")
+matcher = run(int(sys.argv[1]), 400)
+print(json.dumps([resident("VmHWM") - before, matcher.report.memory, matcher.report.shed]))
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="what a process takes is read from /proc")
+def test_a_process_takes_no_more_than_the_memory_and_a_half() -> None:
+    memory = 64 * MB
+    done = subprocess.run(
+        [sys.executable, "-c", PROCESS, str(memory)], capture_output=True, text=True, check=True, timeout=600
+    )
+    grown, held, shed = json.loads(done.stdout)
+    assert shed > 0
+    assert memory / 4 < held <= memory
+    assert held / 2 < grown < 1.5 * memory
