@@ -132,9 +132,16 @@ def log_of(made: Ints, ended: Ints, found: Ints, values: Floats, *, step: int) -
     ends = dict(zip(ENDED, e.T, strict=True))
     ages = Ages(ends["life"], ends.pop("age"), runs["parent"][logged], runs["age"][logged])
     lives = Lives.of({**columns, "weight": np.ones(len(m))}, ends, found_columns)
-    points, inverse = np.unique(np.stack([runs["partition"], runs["when"]]), axis=1, return_inverse=True)
-    inverse = inverse.ravel()
-    spared, kept = np.zeros(points.shape[1], np.bool_), np.zeros(points.shape[1], np.bool_)
-    spared[inverse[runs["spared"] != 0]] = True
-    kept[inverse[runs["ghost"] == 0]] = True
-    return Log(lives, extra, ages, points[0][spared], points[1][spared], kept[spared])
+    return Log(lives, extra, ages, *_points(runs["partition"], runs["when"], runs["spared"] != 0, runs["ghost"] == 0))
+
+
+def _points(partition: Ints, when: Ints, spared: Bools, kept: Bools) -> tuple[Ints, Ints, Bools]:
+    """Of runs, the distinct points that some spared one found, in order, and whether one that was kept found them."""
+    if not spared.any():
+        return partition[:0], when[:0], kept[:0]
+    order = np.lexsort((when, partition))
+    partition, when = partition[order], when[order]
+    begins = np.flatnonzero(np.append(True, (partition[1:] != partition[:-1]) | (when[1:] != when[:-1])))
+    spared, kept = (np.logical_or.reduceat(flags[order], begins) for flags in (spared, kept))
+    begins = begins[spared]
+    return partition[begins], when[begins], kept[spared]

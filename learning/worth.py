@@ -17,6 +17,7 @@ from acep.learning.vectors import Floats, Grid, Ints
 __all__ = ["Lived", "Sums", "chances", "later", "lived", "stays"]
 
 DOUBT = 4.0  # visits that are taken to have been as those of the coarser vector
+TOLD = 4096  # lives that tell what ages mean
 FREE = 0.05  # touches: that no node is looked at for nothing
 
 
@@ -165,6 +166,11 @@ def later(grid: Grid, lives: Lived, won: Floats, paid: Floats) -> Floats:
     what the vectors tell, float64[states, AGES], none for 0. Births are taken to come evenly over a life.
     """
     found = np.zeros((grid.states, AGES))
+    lives = lives.rows(np.arange(0, len(lives), max(1, -(-len(lives) // TOLD))))
+    each = np.bincount(lives.state, lives.gain, grid.states) / np.maximum(
+        np.bincount(lives.state, lives.gain > 0, grid.states), 1
+    )
+    doubt = np.maximum(each, 1e-9)
     for age in range(AGES):
         since = 0 if age == 0 else 1 << (age - 1)
         i = np.flatnonzero(lives.ends >= since)
@@ -181,10 +187,6 @@ def later(grid: Grid, lives: Lived, won: Floats, paid: Floats) -> Floats:
         )
         columns = (lives.gain[i] * (lives.last[i] >= since), won[vector], lives.touches[i] * (1 - share), paid[vector])
         seen, expected, cost, usual = (np.bincount(lives.state[i], c * lives.weight[i], grid.states) for c in columns)
-        each = np.bincount(lives.state, lives.gain, grid.states) / np.maximum(
-            np.bincount(lives.state, lives.gain > 0, grid.states), 1
-        )
-        doubt = np.maximum(each, 1e-9)
         ratio = (seen + doubt) / (expected + doubt) / ((cost + 5.0) / (usual + 5.0))
         found[:, age] = np.where(expected > 0, STEPS * np.log2(ratio), found[:, max(age - 1, 0)])
     return np.clip(found - found[:, :1], -127, 127)

@@ -433,11 +433,19 @@ class NativeSession:
 
     def _codes(self, column: Column, *, lasting: bool) -> Ints:
         """The codes of a column's texts, which are in use now; ``lasting``: and will be."""
-        codes = self._texts.intern_all(column.texts or ())
+        texts: Sequence[str] = column.texts or ()
+        used: Any = slice(None)
+        if len(texts) > len(column.values):  # a dictionary of many batches
+            here = np.zeros(len(texts), np.bool_)
+            here[column.values] = True
+            used = np.flatnonzero(here)
+            texts = [texts[place] for place in used.tolist()]
+        codes = np.zeros(len(column.texts or ()), np.int64)
+        codes[used] = own = self._texts.intern_all(texts)
         if self._texts.capacity > len(self._seen):
             self._seen = np.concatenate([self._seen, np.zeros(self._texts.capacity, np.int64)])
         now = LASTING if lasting else self.clock or 0
-        self._seen[codes] = np.where(self._seen[codes] == LASTING, LASTING, now)
+        self._seen[own] = np.where(self._seen[own] == LASTING, LASTING, now)
         return codes
 
     def _keys(self, plan: int, words: Ints) -> tuple[Column, ...]:
