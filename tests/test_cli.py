@@ -66,6 +66,13 @@ def test_a_match_is_a_line(query: str, capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr() == (LINE, "")
 
 
+def test_memory_is_bound_by_a_size(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["match", QUERY, "events.csv", "--memory", "8M"]) == 0
+    assert capsys.readouterr() == (LINE, "")
+    assert main(["match", QUERY, "events.csv", "--memory", "8 pages"]) == 2
+    assert "no size" in capsys.readouterr().err
+
+
 def test_a_process_of_its_own() -> None:
     done = run("match", "query.acep", "events.csv")
     assert (done.returncode, done.stdout, done.stderr) == (0, LINE, "")

@@ -1,0 +1,155 @@
+"""A stream that is too fast for the smallest machine: ``python -m experiments.edge [--seconds 6] [--policy NAME]``.
+
+Each run is a process bound to one core and to 512 MB of data (``RLIMIT_DATA``, which counts all private memory that may
+be written, resident or not; ``RLIMIT_AS`` would count the mapped files of libraries too, which are no memory). A stream
+with a clock comes ``OVERLOAD`` times as fast as the exact run can take it. Time is that of the processor, as a server
+that has the core for itself would have it: a batch begins when its last event has come and the one before it is done,
+and its *lag* is how long after its last event it is done. Prints one line of JSON: of the exact run how far it came
+until the stream ended, or until it had no memory left; of the run under ``Budget(cpu=, memory=)`` its lags (seconds),
+what the process took at most (bytes), and its report.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import resource
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # there is one core; each thread has a stack and a buffer
+
+import numpy as np
+import pyarrow as pa
+
+import acep
+
+__all__ = ["main"]
+
+LIMIT = 512 * 2**20
+MEMORY = 64 * 2**20
+OVERLOAD = 5.0
+SHARE = 0.8  # of the core; the rest is for what is not foreseen
+BATCH = 1_000  # events
+WINDOW = 20_000  # ms; one event a ms by the clock of the events
+KEYS = 4
+QUERY = f"""PATTERN SEQ(A a, B b, C c)
+WHERE skip_till_any_match(a, b, c) {{ [key] AND b.value > a.value AND c.tag = a.tag AND c.value > b.value + 0.4 }}
+WITHIN {WINDOW} ms"""
+
+
+@dataclass(frozen=True)
+class Lags:
+    """Seconds by which each batch was late, and matches found."""
+
+    each: list[float]
+    found: int
+    took: float
+    died: bool = False  # for want of memory
+
+
+def batch(number: int) -> pa.Table:
+    """Events of one batch: tags tell which ``A`` can find a ``C``."""
+    random = np.random.default_rng(number)
+    return pa.table(
+        {
+            "ts": np.arange(number * BATCH, (number + 1) * BATCH),
+            "type": pa.array(random.choice(["A", "B", "C", "D"], BATCH, p=[0.3, 0.3, 0.01, 0.39])),
+            "key": random.integers(KEYS, size=BATCH),
+            "value": random.random(BATCH),
+            "tag": random.integers(20, size=BATCH),
+        }
+    )
+
+
+def served(matcher: acep.Matcher, batches: int, interval: float, stop: float | None = None) -> Lags:
+    """Pushes so many batches, one every ``interval`` seconds; no more than until ``stop`` seconds."""
+    each: list[float] = []
+    found, now, took = 0, 0.0, 0.0
+    for number in range(batches):
+        events, due = batch(number), (number + 1) * interval
+        began = time.process_time()
+        try:
+            found += len(matcher.push(events))
+        except MemoryError:
+            return Lags(each, found, took, died=True)
+        spent = time.process_time() - began
+        took += spent
+        now = max(now, due) + spent
+        each.append(now - due)
+        if stop is not None and now > stop:
+            break
+    return Lags(each, found, took)
+
+
+def cost() -> float:
+    """Seconds of the processor that the exact run takes for a batch, once its window is full."""
+    matcher = acep.Matcher(acep.parse(QUERY), unit="ms")
+    filled = WINDOW // BATCH
+    served(matcher, filled, 0.0)
+    began = time.process_time()
+    for number in range(filled, filled + 4):
+        matcher.push(batch(number))
+    return (time.process_time() - began) / 4
+
+
+def bind() -> None:
+    """This process has one core and 512 MB from now on."""
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    resource.setrlimit(resource.RLIMIT_DATA, (LIMIT, LIMIT))
+
+
+def exact(batches: int, interval: float) -> dict[str, Any]:
+    """The run without a budget, until the stream has ended or it has died."""
+    run = served(acep.Matcher(acep.parse(QUERY), unit="ms"), batches, interval, batches * interval)
+    return {"batches": len(run.each), "lag": run.each[-1], "died": run.died}
+
+
+def bounded(batches: int, interval: float, policy: str) -> dict[str, Any]:
+    """The run under a budget."""
+    budget = acep.Budget(cpu=SHARE, memory=MEMORY, speed=BATCH / 1000 / interval)
+    matcher = acep.Matcher(acep.parse(QUERY), budget=budget, policy=policy, unit="ms")
+    run, report = served(matcher, batches, interval), matcher.report
+    return {
+        "batches": len(run.each),
+        "died": run.died,
+        "lag": {"last": run.each[-1], "most": max(run.each), "mean": float(np.mean(run.each))},
+        "busy": run.took / (batches * interval),
+        "resident": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "memory": report.memory,
+        "found": run.found,
+        "shed": report.shed,
+        "recall": report.recall,
+        "interval": list(report.interval),
+        "report": str(report),
+    }
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=6.0, help="of the stream, by the clock of its arrival")
+    parser.add_argument("--policy", default="history")
+    args = parser.parse_args(given)
+    # A process for each run: what one has taken is not the other's.
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=spawn, initializer=bind, max_tasks_per_child=1) as pool:
+        interval = pool.submit(cost).result() / OVERLOAD
+        batches = max(2 * WINDOW // BATCH, int(args.seconds / interval))
+        told = {
+            "batches": batches,
+            "interval": interval,
+            "exact": pool.submit(exact, batches, interval).result(),
+            "bounded": pool.submit(bounded, batches, interval, args.policy).result(),
+        }
+    sys.stdout.write(json.dumps(told) + "\n")
+
+
+if __name__ == "__main__":
+    main()
