@@ -33,13 +33,13 @@ class CostModel:
     touch: float = TOUCH
     sums: list[float] = field(default_factory=lambda: [0.0] * 5)  # 1, t, t*t, y, t*y: t touches, y seconds an event
 
-    def learn(self, events: int, touches: float, seconds: float) -> None:
-        """What a stretch of ``events`` was measured to take."""
+    def learn(self, events: int, touches: float, seconds: float, forget: float = FORGET) -> None:
+        """What a stretch of ``events`` was measured to take; ``forget``: what is left of old measurements."""
         if events <= 0 or seconds < 0 or not math.isfinite(seconds):
             return
         t, y = touches / events, seconds / events
         for k, new in enumerate((1.0, t, t * t, y, t * y)):
-            self.sums[k] = FORGET * self.sums[k] + new
+            self.sums[k] = forget * self.sums[k] + new
         n, st, stt, sy, sty = self.sums
         # In units of the first values, with a pull to equal deviations of both, which fades as measurements tell more.
         level = self._level(n, st, sy)

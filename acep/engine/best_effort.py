@@ -35,6 +35,7 @@ LAST_EPOCH = 65_536
 LEAST_RATE = 0.01  # touches an event, as a policy is told
 LEAST_POOL = 1 << 16  # bytes for nodes
 CARRIED = 16_384  # events whose allowance is carried over at most
+RESERVE = 8  # of what a budget of time gives at once, the part that may be used beside it, if it was left over
 
 # What a policy may say of a state that was made by hand.
 NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -180,12 +181,11 @@ class BestEffort:
     def allow(self, core: Session, rate: float, events: int) -> None:
         """The next ``events`` may take ``rate`` touches each, and no more than ``work`` permits."""
         if self.rate is not None and rate >= self.rate:
-            own, carried = self.rate, self.rate * CARRIED
-        else:  # what time was not used comes with the next rate: what is left is part of this one
-            carried = rate * events
-            own = max(0.0, carried - max(0.0, float(core.shedding_counts(self.number)["tokens"]))) / max(events, 1)
-        self.granted += (rate if self.rate is None else min(rate, self.rate)) * events
-        core.allow(self.number, own, carried)
+            rate, carried = self.rate, self.rate * CARRIED
+        else:  # what time was not used comes with the next rate, but for a reserve
+            carried = rate * min(events / RESERVE, CARRIED)
+        self.granted += rate * events
+        core.allow(self.number, rate, carried)
 
     def touches(self, core: Session) -> int:
         """Touches so far, deciding included."""
@@ -194,6 +194,14 @@ class BestEffort:
     def left(self, events: int) -> int:
         """How many events of this epoch are yet to come."""
         return self.events + self.length - events
+
+    def epochs(self, events: int) -> int:
+        """How many epochs end at or before event number ``events``."""
+        found, end, length = 0, self.events + self.length, self.length
+        while end <= events:
+            length = min(2 * length, LAST_EPOCH)
+            found, end = found + 1, end + length
+        return found
 
     def learn(self, core: Session, events: int) -> None:
         """An epoch has ended: ``events`` have come in all."""

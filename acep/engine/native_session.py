@@ -133,6 +133,15 @@ class NativeSession:
         for effort in self.efforts.values():
             effort.allow(self._session, rate / len(self.efforts), events)
 
+    @property
+    def learning(self) -> float:
+        """Seconds in which policies have learned, here."""
+        return sum(effort.seconds for effort in self.efforts.values())
+
+    def epochs(self, events: int) -> int:
+        """How often a policy learns in the next ``events``."""
+        return sum(effort.epochs(self._events + events) for effort in self.efforts.values())
+
     def _stretch(self, words: Pushed, rows: slice, events: int) -> None:
         """Some rows of a batch, which end with event number ``events``; whose epoch ends there learns."""
         learns = [effort for effort in self.efforts.values() if effort.left(events) == 0]

@@ -68,17 +68,21 @@ class Report:
             first += f" in {self.seconds:.2f} s ({self.events / self.seconds:,.0f} events/s)"
         if self.late:
             first += f"; {_count(self.late, 'event')} came too late"
-        second = f"{_count(self.made, 'node')} made, {_count(self.work, 'touch', 'touches')}; "
+        return f"{first}\n{self.effort}"
+
+    @property
+    def effort(self) -> str:
+        """Nodes, work, and what was given up, as a line."""
+        done = f"{_count(self.made, 'node')} made, {_count(self.work, 'touch', 'touches')}; "
         if self.memory:
-            second += f"at most {self.memory / 2**20:,.1f} MB held; "
+            done += f"at most {self.memory / 2**20:,.1f} MB held; "
         if self.exact:
-            return first + "\n" + second + "exact: nothing was shed"
-        second += f"{self.shed:,} shed; "
+            return done + "exact: nothing was shed"
+        done += f"{self.shed:,} shed; "
         if self.recall is None:
-            return first + "\n" + second + "matches may be missing"
+            return done + "matches may be missing"
         low, high = self.interval
-        second += f"estimated recall {self.recall:.1%} ({low:.1%} to {high:.1%})"
-        return first + "\n" + second
+        return f"{done}estimated recall {self.recall:.1%} ({low:.1%} to {high:.1%})"
 
 
 def _count(number: int, one: str, many: str | None = None) -> str:

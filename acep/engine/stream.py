@@ -78,6 +78,15 @@ class Stream:
         if self._natives.session is not None:
             self._natives.session.allow(rate, events)
 
+    def epochs(self, events: int) -> int:
+        """How often a policy learns in the next ``events``."""
+        return 0 if self._natives.session is None else self._natives.session.epochs(events)
+
+    @property
+    def learning(self) -> float:
+        """Seconds in which policies have learned since the stream was made or restored."""
+        return 0.0 if self._natives.session is None else self._natives.session.learning
+
     def advance(self, clock: int) -> list[Sequence[Found]]:
         """No event with ``ts <= clock`` (ticks) will come any more: decide what waited for that."""
         if self._newest is None or clock >= self._newest[0]:

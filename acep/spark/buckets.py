@@ -7,9 +7,10 @@ engine in stream order, and come out as rows of the result.
 from __future__ import annotations
 
 import hashlib
+import math
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, fields, replace
 from typing import Any
 
 import pyarrow as pa
@@ -37,11 +38,16 @@ HEAD = struct.Struct("<16sQQQ")  # checksum of all that follows it, and the leng
 @dataclass
 class Totals:
     """Since the stream began: events taken in, late ones refused, matches found (at most :data:`MOST`); where match
-    points are asked for and no match is made, these."""
+    points are asked for and no match is made, these. Match nodes ``made``, nodes and events ``shed`` for want of
+    budget, ``work`` in touches, and the ``allowance`` of touches, 0 without a budget."""
 
     events: int = 0
     late: int = 0
     matches: int = 0
+    made: int = 0
+    shed: int = 0
+    work: int = 0
+    allowance: float = 0.0
 
 
 class Bucket:
@@ -61,19 +67,22 @@ class Bucket:
         self.totals = Totals()
         self.ended = False
         self.pace = BatchPace.of(job.budget, job.buckets, job.schema.tick_ns)
-        self.touches = 0  # before this micro-batch
+        self.begun = (0, 0.0)  # touches and seconds of learning before this micro-batch
+        self.epochs = 0  # that end in it
 
     def begin(self, now: int) -> None:
         """A micro-batch is there, which began at ``now``, in milliseconds on a clock that shows the same if it is tried
         again."""
         if self.pace is not None:
-            self.touches = self.stream.counts.touches
+            self.begun = self.totals.work, self.stream.learning
+            self.epochs = 0
             self.pace.begin(now)
 
     def end(self) -> None:
         """All of the micro-batch is done."""
         if self.pace is not None:
-            self.pace.end(self.stream.counts.touches - self.touches)
+            work, learning = self.begun
+            self.pace.end(self.totals.work - work, self.epochs, max(0.0, self.stream.learning - learning))
 
     def add(self, rows: pa.Table) -> None:
         """Take rows in; those that come after time has passed them are counted, not used."""
@@ -115,9 +124,17 @@ class Bucket:
             if column.valid is not None:
                 raise DataError(f"column `{schema.id}` is null in some event", hint="fill it in, or leave id= out")
             ids = column.to_list() if kind is Kind.STRING else column.values
-        if self.pace is not None:
-            touches = self.pace.touches(len(batch), int(batch.ts[0]), int(batch.ts[-1]))
-            self.stream.allow(touches / len(batch), len(batch))
+        most = math.inf
+        if self.job.budget is not None and self.job.budget.work is not None:
+            most = self.job.budget.work * len(self.plans) * len(batch)
+        if self.pace is None:
+            self.totals.allowance += most if most < math.inf else 0.0
+            return self._given(self.stream.push(replace(batch, ids=ids)), lambda groups: [])
+        epochs = self.stream.epochs(len(batch))
+        self.epochs += epochs
+        touches = self.pace.touches(len(batch), int(batch.ts[0]), int(batch.ts[-1]), epochs)
+        self.totals.allowance += min(touches, most)
+        self.stream.allow(touches / len(batch), len(batch))
         return self._given(self.stream.push(replace(batch, ids=ids)), lambda groups: [])
 
     def _given(self, found: list[Sequence[Found]], close: Callable[[Groups], list[Group]]) -> list[pa.Table]:
@@ -136,6 +153,8 @@ class Bucket:
             elif many:
                 out.append(match_rows(self.job, self.every, number, matches))
             self.totals.matches = min(self.totals.matches + many, MOST)
+        counts = self.stream.counts
+        self.totals.made, self.totals.shed, self.totals.work = counts.nodes, counts.shed, counts.touches
         return out
 
     # State ------------------------------------------------------------------------------------------
@@ -148,7 +167,7 @@ class Bucket:
             {
                 "clock": self.held.clock,
                 "ended": self.ended,
-                "totals": [self.totals.events, self.totals.late, self.totals.matches],
+                "totals": list(astuple(self.totals)),
                 "groups": [groups.dump() for groups in self.groups],
                 "pace": None if self.pace is None else self.pace.dump(),
             },
@@ -176,7 +195,10 @@ class Bucket:
             clock = payload["clock"]
             bucket.held.clock = None if clock is None else int(clock)
             bucket.ended = payload["ended"] is True
-            bucket.totals = Totals(*(int(number) for number in payload["totals"]))
+            names = [field.name for field in fields(Totals)]
+            totals = dict(zip(names, payload["totals"], strict=True))
+            allowance = float(totals.pop("allowance"))
+            bucket.totals = Totals(**{name: int(number) for name, number in totals.items()}, allowance=allowance)
             for groups, dumped in zip(bucket.groups, payload["groups"], strict=True):
                 groups.load(dumped)
             if bucket.pace is not None and payload["pace"] is not None:

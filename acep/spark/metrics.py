@@ -1,4 +1,4 @@
-"""What a streaming query has done so far, from its progress: events in, late ones, matches, rows held, state."""
+"""What a streaming query has done so far, from its progress: events in, late ones, matches, rows held, state, work."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ class Progress:
     """After micro-batch ``batch`` of a stream, over all its buckets: ``events`` taken in, ``late`` ones refused and
     ``matches`` found since the stream began, restarts included; rows ``held`` back now; ``state`` in bytes; the
     ``watermark`` (ISO 8601, "" if there is none); how many buckets the ``reference`` engine ran now, as their worker
-    has no native core; and what this micro-batch alone took, ``rows`` and ``seconds``."""
+    has no native core; and what this micro-batch alone took, ``rows`` and ``seconds``. Since the stream began: match
+    nodes ``made``, nodes and events ``shed`` for want of budget, ``work`` in touches, and the ``allowance`` of touches
+    that a budget gave for the events that were matched (0: there is none)."""
 
     batch: int
     events: int
@@ -29,6 +31,10 @@ class Progress:
     reference: int
     rows: int
     seconds: float
+    made: int = 0
+    shed: int = 0
+    work: int = 0
+    allowance: int = 0
 
 
 def progress_of(progress: Any) -> Progress | None:
@@ -57,6 +63,10 @@ def progress_of(progress: Any) -> Progress | None:
         reference=total("reference"),
         rows=int(progress["numInputRows"] or 0),
         seconds=float(durations.get("triggerExecution", 0)) / 1000,
+        made=total("made"),
+        shed=total("shed"),
+        work=total("work"),
+        allowance=total("allowance"),
     )
 
 

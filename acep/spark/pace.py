@@ -22,7 +22,10 @@ from acep.budget.pace import pace_of
 __all__ = ["BatchPace"]
 
 CARRIED = 10.0  # seconds of the stream whose share of a core is carried over, or overdrawn, at most
-LEAST = 1e-3  # seconds that a bucket is given at least
+SPREAD, LONG = 4, 16  # batches over which what was carried over, or overdrawn, is spread
+FLOOR = 0.25  # of its share of a core, that a bucket has however much was overdrawn
+LEAST = 0.05  # of the seconds of a batch, and of a bucket in it, what there is for touches at least
+BOUND = 0.5  # of what was allowed; where more was used, there was not enough
 GAIN = 0.7  # of the deviation, what the next batch makes good
 TAIL = 0.3  # seconds from the last bucket's end to the end of a batch; more counts as a pause
 FORGET = 0.8  # what is left of old measurements after a new one
@@ -39,24 +42,31 @@ class BatchPace:
     work included.
 
     ``cpu``: each bucket has the same share, against the clock of the events.
+
+    The order of calls for a batch: ``begin``; ``touches``, where it has events; ``end``.
     """
 
     cpu: float | None
     latency: float | None
     buckets: int
     tick: float
-    cost: CostModel = field(default_factory=CostModel)
+    work: CostModel = field(default_factory=CostModel)  # processor time of a bucket, its state as bytes included
+    wall: CostModel = field(default_factory=CostModel)
+    learning: float = 0.0  # seconds that a policy takes to learn once
     began: int | None = None  # the last batch, in milliseconds on Spark's clock
     took: float = 0.0  # seconds of this bucket in it
+    learned: float = 0.0  # and of these the policies'
     ended: float = 0.0  # seconds from the beginning of that batch to this bucket's end
     queue: float = 0.0
     sums: list[float] = field(default_factory=lambda: [0.0] * 5)  # 1, x, x * x, y, x * y: x of a bucket, y of the batch
     seconds: float = 0.0  # for this batch, by ``latency``
+    bound: bool = False  # whether more would have been used
     balance: float = 0.0  # seconds of the processor that may still be used, by ``cpu``
     clock: int | None = None  # the stream's, up to which the balance has been paid
 
-    _started: tuple[float, float] | None = None  # wall and processor, where a batch is there
+    _started: tuple[float, float] | None = None  # processor and wall, where a batch is there
     _events: int = 0
+    _allowed: float = 0.0
 
     def __post_init__(self) -> None:
         self.queue = max(1.0, self.buckets / (os.cpu_count() or 1))
@@ -65,8 +75,7 @@ class BatchPace:
 
     def begin(self, now: int) -> None:
         """A batch is there, which began at ``now`` (milliseconds)."""
-        self._started = time.perf_counter(), time.thread_time()
-        self._events = 0
+        self._started, self._events, self._allowed = _clocks(), 0, 0.0
         target = self.latency
         if target is not None and self.began is not None and now > self.began and self.took > 0:
             interval = (now - self.began) / 1000
@@ -74,9 +83,12 @@ class BatchPace:
             busy = min(self.ended + self.queue * self.took + TAIL, target + self.buckets * self.took)
             if interval <= busy:
                 self._learn(self.took, interval)
-            wanted = self.took + GAIN * (target - min(interval, busy)) / self.queue
-            self.seconds = min(max(wanted, LEAST), target)
-        self.began = now
+            # Policies learn now and then: batches in which they do are met by `touches`.
+            usual = min(interval, busy) - self.queue * self.learned
+            used = self.seconds if self.bound else self.took - self.learned
+            wanted = used + GAIN * (target - usual) / self.queue
+            self.seconds = min(max(wanted, LEAST * target / self.queue), target)
+        self.began, self.learned = now, 0.0
 
     def _learn(self, own: float, batch: float) -> None:
         for k, new in enumerate((1.0, own, own * own, batch, own * batch)):
@@ -87,48 +99,58 @@ class BatchPace:
         found = (sxy - sx * sy / n + unsure * prior) / (sxx - sx * sx / n + unsure)
         self.queue = min(max(found, 1.0), float(self.buckets))
 
-    def touches(self, events: int, first: int, last: int) -> float:
-        """What the next ``events`` may take, which have the times from ``first`` to ``last``."""
-        given = math.inf
+    def touches(self, events: int, first: int, last: int, epochs: int) -> float:
+        """What the next ``events`` may take, which have the times from ``first`` to ``last``, and after which policies
+        learn ``epochs`` times."""
+        found = math.inf
+        besides = self.learning * epochs
         if self.latency is not None:
-            given = self.seconds
+            found = _fitting(self.wall, self.seconds, besides, events)
         if self.cpu is not None:
-            share = self.cpu / self.buckets
-            since = first if self.clock is None else self.clock
-            self.balance = min(self.balance + share * max(0, last - since) * self.tick, share * CARRIED)
-            self.clock = max(last, since)
-            given = min(given, max(self.balance, LEAST * share))
+            share, before = self.cpu / self.buckets, self.balance
+            income = share * max(0, last - (first if self.clock is None else self.clock)) * self.tick
+            self.balance = min(before + income, share * CARRIED)
+            self.clock = last if self.clock is None else max(last, self.clock)
+            due = self.balance - before + before / (SPREAD if before > 0 else LONG)
+            found = min(found, _fitting(self.work, max(due, FLOOR * income), besides, events))
         self._events += events
-        return self.cost.touches(given, events)
+        self._allowed += found
+        return found
 
-    def end(self, touches: int) -> None:
-        """The bucket is done, after so many touches."""
+    def end(self, touches: int, epochs: int, learning: float) -> None:
+        """The bucket is done, after so many touches; policies learned so often, in so many seconds."""
         if self._started is None:
             return
-        (wall, processor), self._started = self._started, None
-        self.took = time.perf_counter() - wall
-        used = time.thread_time() - processor
+        used, self.took = (now - then for now, then in zip(_clocks(), self._started, strict=True))
+        self._started, self.learned = None, learning
         self.ended = max(self.took, time.time() - (self.began or 0) / 1000)
+        self.bound = touches > BOUND * self._allowed
         if self.cpu is not None:
-            least = -self.cpu / self.buckets * CARRIED
-            self.balance = max(self.balance - used, least)
+            self.balance = max(self.balance - used, -self.cpu / self.buckets * CARRIED)
         if self._events:
-            self.cost.learn(self._events, touches, self.took if self.latency is not None else used)
+            self.work.learn(self._events, touches, max(0.0, used - learning), FORGET)
+            self.wall.learn(self._events, touches, max(0.0, self.took - learning), FORGET)
+        if epochs:
+            one = learning / epochs
+            self.learning = one if self.learning == 0 else FORGET * self.learning + (1 - FORGET) * one
 
     def dump(self) -> dict[str, Any]:
         """Its state as JSON-like data."""
-        names = ("began", "took", "ended", "queue", "sums", "seconds", "balance", "clock")
-        return {name: getattr(self, name) for name in names} | {"cost": self.cost.state()}
+        names = (*NUMBERS, "sums", "began", "clock", "bound")
+        models = {"work": self.work.state(), "wall": self.wall.state()}
+        return {name: getattr(self, name) for name in names} | models
 
     def load(self, data: Mapping[str, Any]) -> None:
         """Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for what is no such state."""
-        self.cost = CostModel.restore(data["cost"])
+        self.work, self.wall = CostModel.restore(data["work"]), CostModel.restore(data["wall"])
         self.began, self.clock = (None if data[n] is None else int(data[n]) for n in ("began", "clock"))
-        names = ("took", "ended", "queue", "seconds", "balance")
-        numbers = [float(x) for x in (*(data[name] for name in names), *data["sums"])]
-        if len(numbers) != 10 or not all(map(math.isfinite, numbers)):
+        self.bound = data["bound"] is True
+        numbers = [float(x) for x in (*(data[name] for name in NUMBERS), *data["sums"])]
+        if len(numbers) != len(NUMBERS) + 5 or not all(map(math.isfinite, numbers)):
             raise ValueError("pace")
-        self.took, self.ended, self.queue, self.seconds, self.balance, *self.sums = numbers
+        for name, number in zip(NUMBERS, numbers, strict=False):
+            setattr(self, name, number)
+        self.sums = numbers[-5:]
 
     @classmethod
     def of(cls, budget: Budget | None, buckets: int, tick_ns: Fraction | int | None) -> BatchPace | None:
@@ -141,3 +163,16 @@ class BatchPace:
         """
         pace = None if budget is None else pace_of(budget, tick_ns)
         return None if pace is None else cls(pace.cpu, pace.latency, buckets, pace.tick)
+
+
+NUMBERS = ("learning", "took", "learned", "ended", "queue", "seconds", "balance")
+
+
+def _fitting(model: CostModel, seconds: float, besides: float, events: int) -> float:
+    """The touches that fit into ``seconds`` beside ``events`` and what else there is, in seconds; some at least:
+    without any, all that waits would be lost."""
+    return max(model.touches(seconds - besides, events), LEAST * seconds / model.touch)
+
+
+def _clocks() -> tuple[float, float]:
+    return time.thread_time(), time.perf_counter()

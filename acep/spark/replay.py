@@ -22,6 +22,8 @@ import pyarrow as pa
 from acep.budget import Budget, tolerant
 from acep.engine.compiled import REFERENCE
 from acep.engine.files import read_events
+from acep.engine.found import Counts
+from acep.engine.report import Report
 from acep.engine.tables import schema_of, to_table
 from acep.errors import DataError, QueryError
 from acep.pattern.printing import canonical
@@ -45,6 +47,7 @@ __all__ = ["Replay", "replay"]
 CHUNKS = 20
 SMALLEST = 2_000
 POLL = 0.2
+TOTALS = ("events", "late", "made", "shed", "work", "allowance")  # of a Progress
 
 
 @dataclass(eq=False)
@@ -52,7 +55,9 @@ class Replay:
     """What a replay did, and where its matches are.
 
     ``events`` taken in, ``late`` ones refused, ``matches`` and ``bundles`` found, micro-``batches`` and ``seconds`` of
-    this run. ``folder`` holds the matches as Parquet files, which Spark reads without the leavings of a crash.
+    this run. ``report`` is what :attr:`acep.Matches.report` is in one process, and ``allowance`` how many touches a
+    budget gave (0: there was none). ``folder`` holds the matches as Parquet files, which Spark reads without the
+    leavings of a crash.
     """
 
     events: int
@@ -62,6 +67,8 @@ class Replay:
     batches: int
     seconds: float
     folder: Path
+    report: Report
+    allowance: int
     _session: Any = field(repr=False, compare=False, default=None)
 
     def frame(self) -> DataFrame:
@@ -80,10 +87,11 @@ class Replay:
     def __str__(self) -> str:
         speed = f" ({self.events / self.seconds:,.0f} events/s)" if self.seconds > 0 and self.batches else ""
         late = f"; {self.late:,} came too late" if self.late else ""
-        return (
+        told = (
             f"{self.events:,} events in {self.batches} micro-batches, {self.seconds:.1f} s{speed}{late}\n"
             f"{self.matches:,} matches in {self.bundles:,} bundles"
         )
+        return f"{told}\n{self.report.effort}" if self.allowance else told
 
 
 def replay(
@@ -206,7 +214,11 @@ def _run(spark: SparkSession, found: DataFrame, folder: Path, tell: Callable[[Pr
     rows = spark.read.schema(found.schema).parquet(str(matches)) if matches.exists() else found.limit(0)
     keys = ["key"] if "key" in rows.columns else []
     number, bundles = rows.agg(sf.count(sf.lit(1)), sf.countDistinct(*keys, "bundle")).collect()[0]
-    return Replay(totals["events"], totals["late"], number, bundles, batches, seconds, matches, spark)
+    counts = Counts(totals["events"], totals["late"], totals["made"], totals["work"], number, totals["shed"])
+    report = Report.of(counts, seconds)
+    return Replay(
+        counts.events, counts.late, number, bundles, batches, seconds, matches, report, totals["allowance"], spark
+    )
 
 
 def _watch(running: StreamingQuery, tell: Callable[[Progress], None] | None) -> tuple[Progress | None, int]:
@@ -232,11 +244,12 @@ def _totals(path: Path, last: Progress | None) -> dict[str, int]:
     """The counts at the end: of this run, or of an earlier one if this had nothing left to do."""
     if last is not None:
         path.write_text(json.dumps(dataclasses.asdict(last)), encoding="utf-8")
-        return {"events": last.events, "late": last.late}
+        return {name: getattr(last, name) for name in TOTALS}
     try:
-        return {name: int(json.loads(path.read_text(encoding="utf-8"))[name]) for name in ("events", "late")}
+        told = json.loads(path.read_text(encoding="utf-8"))
+        return {name: int(told[name]) for name in TOTALS}
     except (OSError, ValueError, KeyError, TypeError):
-        return {"events": 0, "late": 0}
+        return dict.fromkeys(TOTALS, 0)
 
 
 def _teller(chunks: int) -> Callable[[Progress], None]:
@@ -246,9 +259,10 @@ def _teller(chunks: int) -> Callable[[Progress], None]:
     def tell(done: Progress) -> None:
         speed = f", {done.rows / done.seconds:,.0f}/s" if done.rows and done.seconds else ""
         share = min(done.batch + 1, chunks)
+        effort = f", {done.shed:,} shed, {done.work / done.allowance:.0%} of the allowance" if done.allowance else ""
         sys.stderr.write(
             f"{start}batch {share} of {chunks}: {done.events:,} events{speed}, {done.held:,} held, "
-            f"{done.matches:,} matches{f', {done.late:,} late' if done.late else ''}{end}"
+            f"{done.matches:,} matches{f', {done.late:,} late' if done.late else ''}{effort}{end}"
         )
         sys.stderr.flush()
 

@@ -41,6 +41,10 @@ STEPPED = {
     "held": "bigint",
     "state": "bigint",
     "reference": "bigint",
+    "made": "bigint",
+    "shed": "bigint",
+    "work": "bigint",
+    "allowance": "bigint",
 }
 
 
@@ -169,6 +173,7 @@ def step(job: Job, key: tuple[Any, ...], frames: Iterable[pd.DataFrame], state: 
     rows = to_bytes(pa.concat_tables(out)) if out else b""
     row = [rows, totals.events, totals.late, totals.matches, len(bucket.held), len(data)]
     row.append(int(job.engine == "auto" and why_not() is not None))
+    row += [totals.made, totals.shed, totals.work, round(min(totals.allowance, LATEST / 2))]
     yield pd.DataFrame({name: [value] for name, value in zip(STEPPED, row, strict=True)})
 
 

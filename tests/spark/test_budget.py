@@ -140,6 +140,30 @@ def test_on_spark_too(spark: Any) -> None:
     assert told[-1].matches == len(ours)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_an_allowance_goes_on_after_a_restart(seed: int) -> None:
+    """Whoever gives each batch an allowance gets the same, whether the stream was restored before it or not."""
+    table, rng = events(), random.Random(seed)
+    (plan,) = plans_of((QUERY,), the_job(table, QUERY, budget=BUDGET).schema)
+    limits = Limits(policy_of("newest"), acep.Budget())
+    one, other = (Stream([plan], "native", "matches", limits) for _ in range(2))
+    whole = batch_of(table, the_job(table, QUERY).schema, plan.columns)
+    used = 0
+    for part in whole.parts(500):
+        rate = rng.uniform(0.2, 3)
+        before = one.counts.touches
+        found = []
+        for each in (one, other):
+            each.allow(rate, len(part))
+            found.append([(match.end, match.bindings) for match in each.push(part)[0]])
+        assert found[0] == found[1]
+        assert one.counts == other.counts
+        assert one.counts.touches - before <= rate * len(part) * 9 / 8 + 1
+        used += one.counts.touches - before > rate * len(part) / 2
+        other = Stream.restore([plan], other.snapshot(), "native", "matches", limits)
+    assert used > 3
+
+
 # Time ---------------------------------------------------------------------------------------------
 
 
@@ -160,7 +184,7 @@ def test_a_batch_that_is_tried_again_is_given_the_same(monkeypatch: pytest.Monke
     table = events()
     budget, rng = acep.Budget(latency=0.2, cpu=0.05), random.Random(4)
     job = the_job(table, QUERY, budget=budget, seed=1, buckets=1, unit="ms")
-    state, paces = State(), set()
+    state, paces, works = State(), set(), set()
     for n in range(0, len(table), 500):
         rows = spread(job, table.slice(n, 500)).to_batches()
         (blob,) = (one["rows"] for packed in pack(job, rows) for one in packed.to_pylist())
@@ -172,10 +196,12 @@ def test_a_batch_that_is_tried_again_is_given_the_same(monkeypatch: pytest.Monke
             workers._LIVE.clear()
             state.data, state.timeout = before, None
             (out,) = step(job, (0,), iter([pd.DataFrame({"rows": [blob]})]), state)  # type: ignore[arg-type]
-            tries.append((bytes(out["rows"][0]), state.get[0]))
-        assert tries[0][0] == tries[1][0]
+            tries.append((bytes(out["rows"][0]), state.get[0], *map(int, out[["allowance", "work"]].iloc[0])))
+        assert (tries[0][0], *tries[0][2:]) == (tries[1][0], *tries[1][2:])
         assert tries[0][1] != tries[1][1], "what was measured is not in the state"
-        pace = Bucket.loads(job, job.pass_of(0), tries[1][1]).pace
-        assert pace is not None
-        paces.add(pace.seconds)
+        after = Bucket.loads(job, job.pass_of(0), state.get[0]).pace
+        assert after is not None
+        paces.add(after.seconds)
+        works.add(tries[0][3])
     assert len(paces) > 3
+    assert len(works) > 3

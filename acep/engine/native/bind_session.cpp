@@ -244,8 +244,9 @@ void bind_session(nb::module_& m) {
         .def("rest", [](Held& self) { self.session->rest(); })
         .def("set_orders", [](Held& self, size_t engine, const nb::dict& orders) { set_orders(engine_at(self, engine), orders); },
              nb::arg("engine"), nb::arg("orders"))
-        .def("allow", [](Held& self, size_t engine, double rate, double carried) { allow(engine_at(self, engine), rate, carried); },
-             nb::arg("engine"), nb::arg("rate"), nb::arg("carried"))
+        .def("allow", [](Held& self, size_t engine, double rate, double carried) {
+            allow(engine_at(self, engine), rate, carried, self.session->seen());
+        }, nb::arg("engine"), nb::arg("rate"), nb::arg("carried"))
         .def("bound_memory", [](Held& self, size_t engine, int64_t bytes) {
             bound_memory(engine_at(self, engine), bytes);
             self.session->bound();

@@ -127,9 +127,9 @@ void set_orders(Engine& engine, const nb::dict& orders) {
     held.shed().set(std::move(made));
 }
 
-void allow(Engine& engine, double rate, double carried) {
+void allow(Engine& engine, double rate, double carried, int64_t arrived) {
     if (!(rate == rate) || !(carried >= 0)) throw std::invalid_argument("allowance");
-    nodes(engine).shed().allow(rate, carried, engine.arrived);
+    nodes(engine).shed().allow(rate, carried, arrived);
 }
 
 void bound_memory(Engine& engine, int64_t bytes) { nodes(engine).bound_memory(bytes); }

@@ -10,7 +10,7 @@ namespace acep {
 // Of the node engine, which may stand behind match windows; std::invalid_argument for another one.
 void start_shedding(Engine& engine);
 void set_orders(Engine& engine, const nanobind::dict& orders);
-void allow(Engine& engine, double rate, double carried);
+void allow(Engine& engine, double rate, double carried, int64_t arrived);
 void bound_memory(Engine& engine, int64_t bytes);
 int64_t least_memory(Engine& engine);
 nanobind::dict take_lives(Engine& engine);

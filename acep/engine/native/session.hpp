@@ -42,6 +42,7 @@ public:
     // of partitions, must not depend on how the stream comes in batches.
     void rest_when_told() { rests_when_told_ = true; }
     void rest() { sweep(latest_); }
+    int64_t seen() const { return seen_; }  // events so far
     // Engines are bound to bytes: whether there is room for a key is asked row by row.
     void bound() { bounded_ = true; }
     int64_t bytes() const;

@@ -13,9 +13,11 @@ namespace {
 constexpr uint32_t most_level = 254;   // of what may be shed
 constexpr uint32_t ghost_level = 255;
 constexpr double least_step = 4, most_step = 32;  // of the price, where nothing is left
-// Events: over which the mean is taken, whose allowance is a reserve, and over which what is beyond that is spread.
+// Events: over which the mean is taken, whose allowance is a reserve (but half of what may be carried over), and over which
+// what is beyond that is spread.
 constexpr double mean_of = 2048, reserved = 2048, spread = 8192;
 constexpr uint32_t few = 32;           // nodes of a list that are put in order; of more, levels are counted
+constexpr double most_fall = 8;        // octaves
 constexpr uint32_t least_limit = 2;    // nodes of a list that are never worth looking through
 // Of times that a state may hold, which need not be sensible.
 int64_t apart(int64_t now, int64_t then) { return static_cast<int64_t>(static_cast<uint64_t>(now) - static_cast<uint64_t>(then)); }
@@ -28,6 +30,12 @@ void Shedding::set(Orders orders) { orders_ = std::move(orders); }
 
 void Shedding::allow(double rate, double most_carried, int64_t arrived) {
     const double left = rate_ < 0 ? 0 : granted_ + rate_ * static_cast<double>(arrived - since_) - static_cast<double>(spent());
+    // A budget of time tells again and again what there is. Where little of that was spent, as after a pause in which there
+    // was next to nothing, the price comes down faster than by `adjust`.
+    if (rate_ >= 0 && rate > 2 * mean_) {
+        const double octaves = std::min(std::log2(rate / std::max(mean_, 1e-9)), most_fall);
+        price = std::max(0.0, price - 2 * octaves * std::min(1.0, static_cast<double>(arrived - since_) / mean_of));
+    }
     granted_ = static_cast<double>(spent()) + std::min(left, most_carried);
     since_ = arrived;
     rate_ = rate;
@@ -55,7 +63,8 @@ void Shedding::adjust() {
         step_ = std::min(step_ * 2, most_step);
     } else {
         step_ = least_step;
-        const double wanted = std::max(rate_ / 16, rate_ + (left - rate_ * reserved) / spread);
+        const double reserve = std::min(rate_ * reserved, most_carried_ / 2);
+        const double wanted = std::max(rate_ / 16, rate_ + (left - reserve) / spread);
         price += std::clamp(std::log2((mean_ + 1e-9) / wanted), -1.0, 1.0) * (events / pace);
     }
     denied_ = 0;

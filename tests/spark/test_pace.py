@@ -1,0 +1,147 @@
+"""The controller of a batch's time on a cluster that is not there: its clock goes by what the native core did."""
+
+from __future__ import annotations
+
+import random
+from statistics import median
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import acep
+from acep.engine.stream import Stream
+from acep.spark.buckets import Bucket
+from acep.spark.job import Job
+from acep.spark.workers import BUCKET
+from tests.spark.by_hand import numbered, the_job
+
+pytest.importorskip("acep.engine._native")
+
+QUERY = acep.parse(
+    "PATTERN SEQ(a p, b q, a r, b s) WHERE skip_till_any_match(p, q, r, s) "
+    "{ [k] AND q.x > p.x AND r.x < q.x AND s.x > 0.999 + r.x } WITHIN 400 ms"
+)
+LATENCY = 0.1  # seconds
+RATE = 60_000  # events a second
+BATCHES = 24
+SETTLED = 10
+
+
+class Cluster:
+    """Two cores, which step buckets in turn, and a driver that begins a batch as soon as the one before is done."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, seed: int, cores: int = 2) -> None:
+        self.random, self.cores, self.now = random.Random(seed), cores, 0.0
+        self.overhead, self.around = LATENCY * self.random.uniform(0.2, 0.5), LATENCY * self.random.uniform(0.005, 0.03)
+        self.event, self.touch = self.random.uniform(5e-7, 2e-6), self.random.uniform(2e-8, 4e-8)
+        self.learns = LATENCY * self.random.uniform(0.0, 0.05)
+        monkeypatch.setattr("acep.spark.pace._clocks", lambda: (self.now, self.now))
+        monkeypatch.setattr("acep.spark.pace.time", self)
+        monkeypatch.setattr("acep.spark.pace.os", self)
+        monkeypatch.setattr("acep.engine.best_effort.time", self)
+        push = Stream.push
+
+        def timed(stream: Stream, batch: Any) -> Any:
+            before = stream.counts.touches
+            found = push(stream, batch)
+            self.passes(self.event * len(batch) + self.touch * (stream.counts.touches - before))
+            return found
+
+        monkeypatch.setattr(Stream, "push", timed)
+
+    def passes(self, seconds: float) -> None:
+        """Nothing takes as long twice."""
+        self.now += seconds * self.random.uniform(0.8, 1.25)
+
+    def time(self) -> float:
+        return self.now
+
+    def cpu_count(self) -> int:
+        return self.cores
+
+    def perf_counter(self) -> float:
+        """Asked before and after a policy learns."""
+        self.now += self.learns / 2
+        return self.now
+
+    def run(self, job: Job, events: pa.Table) -> tuple[list[float], list[int], int]:
+        """Seconds and rows of each batch, and how much was shed. What has come when a batch begins is in it."""
+        buckets = [Bucket(job, job.passes[0]) for _ in range(job.buckets)]
+        wide, ts = evenly(job, events), events.column("ts").to_numpy()
+        took, rows = [], []
+        upto, began = 0, LATENCY  # what came before waits
+        for number in range(BATCHES):
+            since, upto = upto, int(ts.searchsorted(began * 1000))
+            new = wide.slice(since, upto - since)
+            free = [began + self.overhead * self.random.uniform(0.5, 1.0)] * self.cores
+            for bucket, one in enumerate(buckets):
+                mine = new.filter(pa.compute.equal(new.column(f"{BUCKET}0"), bucket)).select(job.columns)
+                self.now = min(free)
+                core = free.index(self.now)
+                one.begin(round(began * 1000))
+                one.add(mine)
+                one.advance(int(ts[since - 1]) if number else -1)
+                self.passes(self.around)
+                one.end()
+                free[core] = self.now
+            end = max(free) + self.overhead * self.random.uniform(0.1, 0.4)
+            took.append(end - began)
+            rows.append(upto - since)
+            began = end
+        return took, rows, sum(one.totals.shed for one in buckets)
+
+    def shares(self, job: Job, events: pa.Table, size: int) -> list[float]:
+        """Of batches of so many events, seconds of the cores that all buckets took, over those that they are of."""
+        buckets = [Bucket(job, job.passes[0]) for _ in range(job.buckets)]
+        wide, ts = evenly(job, events), events.column("ts").to_numpy()
+        found = []
+        for at in range(0, len(ts) - size, size):
+            new, began = wide.slice(at, size), self.now
+            for bucket, one in enumerate(buckets):
+                one.begin(0)
+                one.add(new.filter(pa.compute.equal(new.column(f"{BUCKET}0"), bucket)).select(job.columns))
+                one.advance(int(ts[at + size]) - 1)
+                one.end()
+            found.append((self.now - began) / (float(ts[at + size] - ts[at]) / 1000))
+        return found
+
+
+def evenly(job: Job, events: pa.Table) -> pa.Table:
+    """As many keys in each bucket."""
+    numbers = events.column("k").to_numpy() % job.buckets
+    return events.select(job.columns).append_column(f"{BUCKET}0", pa.array(numbers, pa.int32()))
+
+
+def events(seconds: float, seed: int) -> pa.Table:
+    rng = random.Random(seed)
+    size = int(RATE * seconds)
+    columns = {
+        "ts": sorted(rng.randrange(int(seconds * 1000)) for _ in range(size)),
+        "type": rng.choices("ab", k=size),
+        "k": rng.choices(range(8), k=size),
+        "x": [rng.random() for _ in range(size)],
+    }
+    return numbered(pa.table(columns))
+
+
+@pytest.mark.parametrize(("policy", "seed"), [("newest", 0), ("newest", 1), ("history", 2), ("random", 3)])
+def test_an_overloaded_stream_settles_at_its_latency(monkeypatch: pytest.MonkeyPatch, policy: str, seed: int) -> None:
+    table = events(2 * BATCHES * LATENCY, seed)
+    options: dict[str, Any] = {"policy": policy, "buckets": 4, "unit": "ms", "output": "count"}
+    job = the_job(table, QUERY, budget=acep.Budget(latency=LATENCY), **options)
+    took, rows, shed = Cluster(monkeypatch, seed).run(job, table)
+    assert shed > 10_000
+    assert median(took[SETTLED:]) == pytest.approx(LATENCY, rel=0.1)
+    assert max(took[SETTLED:]) < 1.5 * LATENCY
+    assert median(rows[-5:]) < 1.25 * RATE * LATENCY, "it falls behind"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_overloaded_stream_keeps_its_share_of_the_cores(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    cluster, cpu = Cluster(monkeypatch, seed), 0.6
+    table = events(BATCHES * LATENCY, seed)
+    options: dict[str, Any] = {"policy": "newest", "buckets": 4, "unit": "ms", "output": "count"}
+    job = the_job(table, QUERY, budget=acep.Budget(cpu=cpu), **options)
+    used = cluster.shares(job, table, int(RATE * LATENCY))
+    assert median(used[SETTLED:]) == pytest.approx(cpu, rel=0.1)
