@@ -18,7 +18,7 @@ __all__ = ["AGES", "BUCKETS", "HIGHEST", "STEPS", "Kind", "Orders", "Term", "Tie
 STEPS = 8  # levels to an octave
 HIGHEST = 254  # level of what may still be dropped
 AGES = 16  # bins of how many nodes were made in a list since: 0, 1, 2 to 3, 4 to 7, ...
-BUCKETS = 64  # of what is hashed
+BUCKETS = 256  # of what is hashed
 
 Bytes = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]
@@ -90,7 +90,8 @@ class Orders:
     least the price; its place is that in the window that began with the oldest node of its partition (an empty
     array: all come in). ``clears``: a match point ends all nodes of its partition that began before it.
     ``sample``: the share of starts whose lives are logged. ``spared``: the share of units, eight windows of one
-    partition, in which nothing is dropped, so that what would have been lost is seen.
+    partition, in which nothing is dropped, so that what would have been lost is seen. ``prices``: pairs of an allowance
+    in touches an event and the price that it came to elsewhere, by rising allowance, of which the first price is made.
     """
 
     grid: Grid
@@ -104,6 +105,7 @@ class Orders:
     clears: bool = False
     sample: float = 0.0
     spared: float = 0.0
+    prices: tuple[tuple[float, float], ...] = ()
 
     @staticmethod
     def flat(setting: Setting, *, grid: Grid | None = None, level: int = HIGHEST // 2) -> Orders:
@@ -125,6 +127,18 @@ class Orders:
         """The same with other shares of what is logged and spared."""
         return replace(self, sample=float(np.clip(sample, 0, 1)), spared=float(np.clip(spared, 0, 1)))
 
+    def price(self, rate: float) -> float:
+        """The price to begin with, where ``rate`` touches an event are allowed; 0 where nothing is known.
+
+        >>> setting = Setting(("", "a"), 1, 1, 9, False, ((), ()), (), (((0, 1),), ()), 1, True, "")
+        >>> replace(Orders.flat(setting), prices=((1.0, 100.0), (4.0, 60.0))).price(2.0)
+        80.0
+        """
+        if not self.prices:
+            return 0.0
+        rates, prices = (np.array(column) for column in zip(*self.prices, strict=True))
+        return float(np.interp(np.log2(max(rate, 1e-9)), np.log2(rates), prices))
+
     def to_arrays(self) -> dict[str, Any]:
         """As plain data, without the grid, and without what is watched."""
         terms = [
@@ -140,6 +154,7 @@ class Orders:
             "ties": int(self.ties),
             "noise": self.noise,
             "clears": self.clears,
+            "prices": [list(pair) for pair in self.prices],
         }
 
     @classmethod
@@ -163,11 +178,17 @@ class Orders:
         noise = int(data["noise"])
         if not 0 <= noise <= HIGHEST:
             raise ValueError("orders")
-        return cls(grid, level, decay, later, terms, admit, Ties(data["ties"]), noise, bool(data["clears"]))
+        prices = tuple((float(rate), float(price)) for rate, price in data["prices"])
+        rates = np.array([rate for rate, _ in prices])
+        if not (np.isfinite(prices).all() and (rates > 0).all() and (np.diff(rates) > 0).all()):
+            raise ValueError("prices")
+        orders = cls(grid, level, decay, later, terms, admit, Ties(data["ties"]), noise, bool(data["clears"]))
+        return replace(orders, prices=prices)
 
-    def for_core(self, setting: Setting) -> dict[str, Any]:
-        """As the native core takes them."""
+    def for_core(self, setting: Setting, rate: float | None = None) -> dict[str, Any]:
+        """As the native core takes them; ``rate``: the allowance, in touches an event."""
         return {
+            "price": 0.0 if rate is None else self.price(rate),
             "errors": self.grid.errors,
             "windows": self.grid.windows,
             "waits": self.grid.waits,
@@ -201,13 +222,14 @@ def _floats(values: Any) -> Floats:
     return found
 
 
-def as_levels(worth: Floats, *, top: int = 200) -> Bytes:
-    """Levels of what is worth ``worth`` for its cost, the best at ``top``; nothing is 0, very little is 1.
+def as_levels(worth: Floats, *, top: int = 200, best: float | None = None) -> Bytes:
+    """Levels of what is worth ``worth`` for its cost, the best, or what is worth ``best``, at ``top``; nothing is 0,
+    very little is 1.
 
     >>> as_levels(np.array([1.0, 0.5, 0.0, 1e-30])).tolist()
     [200, 192, 0, 1]
     """
-    best = float(worth.max(initial=0.0))
+    best = float(worth.max(initial=0.0)) if best is None else best
     if best <= 0:
         return np.full(worth.shape, 1, np.uint8)
     with np.errstate(divide="ignore"):

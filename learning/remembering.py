@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,48 +11,87 @@ import numpy as np
 from acep.errors import AcepError
 from acep.learning.differences import learned, steps
 from acep.learning.log import stacked
-from acep.learning.orders import AGES, Orders, Term, as_levels
+from acep.learning.orders import AGES, HIGHEST, Orders, Term, as_levels
 from acep.learning.policy import Epoch
 from acep.learning.setting import Setting
 from acep.learning.targets import Targets
-from acep.learning.terms import candidates, fitted
+from acep.learning.terms import Told, candidates, fitted
 from acep.learning.vectors import Floats, Grid
 from acep.learning.watching import Pending, Watch
-from acep.learning.worth import Lived, Sums, chances, later, lived, stays
+from acep.learning.worth import Lived, Sums, chances, later, lived, stays, thinned
 from acep.sketches.dense import DenseMemory
 from acep.sketches.memories import read_memory
 from acep.sketches.protocol import VectorMemory
 
-__all__ = ["Remembering"]
+__all__ = ["Remembering", "Way"]
 
 REMEMBERED = 16_384  # lives that terms are fitted to
+AHEAD = 1 << 19  # the same, where it learns ahead
+VISITS = 1 << 18  # of match vectors: as many as all that was learned ahead counts for
 ANEW = 4  # where a quarter of them are new, the fit is made anew
 ENOUGH = 20.0  # successes without which nothing is believed
 LEAST_WORTH = 1e-9
-NONE = np.zeros(0, np.int64)
 WINDOWS, WAITS = 8, 6  # bins of match vectors
+Terms = tuple[tuple[Told, ...], ...]  # by state
+FARTHEST = 3.0  # octaves that the best worth may go from that of the top level
+
+
+@dataclass(frozen=True)
+class Way:
+    """How what is known becomes levels. ``temper``: the power of worth for cost that is believed in: where it is small,
+    all partitions and states keep something, as the nodes of one list find much the same. ``decay``: levels by which
+    each further node of a partition and state is worth less. ``noise``: levels of chance. ``hashed``: whether texts and
+    keys are told apart; they may be others in another time.
+    """
+
+    temper: float = 0.5
+    decay: float = 8.0
+    noise: int = 4
+    hashed: bool = True
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Way:
+        """Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for what makes no sense."""
+        way = cls(float(data["temper"]), float(data["decay"]), int(data["noise"]), bool(data["hashed"]))
+        if not (0 <= way.temper <= 1 and 0 <= way.decay < np.inf and 0 <= way.noise <= HIGHEST):
+            raise ValueError("a way to choose")
+        return way
+
+    def trust(self, term: Term) -> float:
+        """The power of what a term tells."""
+        return self.temper if self.hashed or not term.hashed else 0.0
+
+
+BOTH = ((0.25, 8.0), (0.5, 4.0), (0.5, 8.0), (0.5, 16.0), (1.0, 4.0))  # temper and decay
+WAYS = (
+    *(
+        Way(t, d, hashed=h)
+        for h in (True, False)
+        for t, d in ((0.25, 8.0), (0.5, 4.0), (0.5, 8.0), (0.5, 16.0), (1.0, 4.0))
+    ),
+    Way(0.0, 4.0, noise=0, hashed=False),
+)
+"""Of which learning ahead chooses; the last one is the rule newest-per-state."""
 
 
 @dataclass
 class Remembering:
     """Keeps what its history says leads to the most targets for its cost.
 
-    ``target``: ``"points"`` or ``"bundles"``. ``decay``: levels by which each further node of a partition and state is
-    worth less. ``temper``: the power of worth for cost that is believed in: where it is small, all partitions and
-    states keep something, as the nodes of one list find much the same. ``terms``, ``ages``, ``costs``: whether
-    registers, the number of later nodes, and what a node costs are taken into account. ``forget``: what is left of
-    old counts after an epoch. ``noise``: levels of chance. ``differences``: what is to come of a vector is not counted,
-    but learned by temporal differences (acep.learning.differences).
+    ``target``: ``"points"`` or ``"bundles"``. ``way``: how levels are made of what is known, at first. ``tries``:
+    whether learning ahead chooses among ``WAYS``. ``terms``, ``ages``, ``costs``: whether registers, the number of
+    later nodes, and what a node costs are taken into account. ``forget``: what is left of old counts after an epoch at
+    the least, if as much is new. ``differences``: what is to come of a vector is not counted, but learned by temporal
+    differences (acep.learning.differences).
     """
 
     target: str = "points"
-    decay: float = 8.0
-    temper: float = 0.25
+    way: Way = Way()
+    tries: bool = True
     terms: bool = True
-    ages: bool = True
+    ages: bool = False
     costs: bool = True
     forget: float = 0.9
-    noise: int = 4
     differences: bool = False
     name: str = "history"
     setting: Setting = field(init=False)
@@ -61,48 +100,65 @@ class Remembering:
         """Nothing is known yet: as many of the newest starts of each partition and state as can be afforded."""
         self.setting = setting
         self.grid: Grid = setting.grid(windows=WINDOWS, waits=WAITS)
-        self.logged = candidates(setting) if self.terms else ()
+        logged = candidates(setting) if self.terms else ()
+        self.told = tuple(tuple(map(Told, state)) for state in logged)
         self.sums: VectorMemory = DenseMemory(columns=3, ring=1)
         self.pending = Pending(Targets(gap=0 if self.target == "points" else setting.span))
         self.known = Lived.none()
         self.values = np.zeros((0, 0))
         self.watch = Watch()
         self.to_come = np.zeros(self.grid.vectors if self.differences else 0)
-        self.fresh = 0
-        self.chosen = self._chosen()
+        self.fresh, self.best, self.visits = 0, 0.0, 0.0
+        self.prices: tuple[tuple[float, float], ...] = ()
+        self.chosen = self._chosen(self.way, self.told)
         return self._orders()
 
     def learn(self, epoch: Epoch) -> Orders:
         """Takes in what became of the nodes that were watched."""
-        self._take_in(epoch)
+        ahead = epoch.allowance is None
+        self._take_in(epoch, AHEAD if ahead else REMEMBERED)
         self.watch = self.watch.after(epoch)
-        # What is fitted to many lives is not changed by a few.
-        if self.fresh * ANEW >= len(self.known):
-            self.chosen, self.fresh = self._chosen(), 0
+        # What is fitted to many lives is not changed by a few. Without a bound nothing depends on it.
+        if not ahead and self.fresh * ANEW >= len(self.known):
+            self.chosen, self.fresh = self._chosen(self.way, self._told()), 0
         return self._orders()
+
+    def ways(self) -> list[Orders]:
+        """Orders from what is known so far, by each of the ways that are to be tried."""
+        told = self._told()
+        return [self._chosen(way, told) for way in (WAYS if self.tries else [self.way])]
+
+    def choose(self, number: int, prices: Sequence[tuple[float, float]]) -> None:
+        """From now on by the way with that number, which came to ``prices`` under allowances in touches an event."""
+        self.way, self.prices = WAYS[number] if self.tries else self.way, tuple(prices)
 
     def _orders(self) -> Orders:
         return self.chosen.watching(sample=self.watch.sample, spared=self.watch.spared)
 
-    def _chosen(self) -> Orders:
-        sums = Sums(*self.sums.look(np.arange(self.grid.vectors)).T)
+    def _chosen(self, way: Way, told: Terms) -> Orders:
+        sums = self._sums()
         none = np.zeros((self.setting.states, AGES), np.int8)
-        if sums.won.sum() < ENOUGH or not len(self.known):
+        if sums.won.sum() < ENOUGH:
             flat = Orders.flat(self.setting, grid=self.grid)
-            return replace(flat, decay=np.full(self.setting.states, 4.0), terms=self.logged)
-        won, paid = chances(self.grid, sums)
-        won = self.to_come if self.differences else won
+            terms = tuple(tuple(one.term for one in state) for state in told)
+            return replace(flat, decay=np.full(self.setting.states, 4.0), terms=terms)
+        won, paid = self._to_come(sums)
         worth = won / paid if self.costs else won
+        top = float(worth.max())
+        if not self.best or abs(np.log2(top / self.best)) > FARTHEST:
+            self.best = top
+        aged = later(self.grid, self.known, won, paid) if self.ages else none
         return Orders(
             self.grid,
-            as_levels(np.maximum(worth, worth.max() * LEAST_WORTH) ** self.temper),
-            np.full(self.setting.states, self.decay),
-            (self.temper * later(self.grid, self.known, won, paid)).astype(np.int8) if self.ages else none,
-            terms=self._fit(won, paid),
-            noise=self.noise,
+            as_levels(np.maximum(worth, top * LEAST_WORTH) ** way.temper, best=self.best**way.temper),
+            np.full(self.setting.states, way.decay),
+            (way.temper * aged).astype(np.int8),
+            terms=tuple(tuple(one.at(way.trust(one.term)) for one in state) for state in told),
+            noise=way.noise,
+            prices=self.prices,
         )
 
-    def _take_in(self, epoch: Epoch) -> None:
+    def _take_in(self, epoch: Epoch, most: int) -> None:
         self.pending, settled = self.pending.take_in(epoch.log)
         lives, rows = lived(*settled, shared=self.target == "points")
         values = settled.extra.values[rows]
@@ -110,44 +166,65 @@ class Remembering:
             return
         if self.differences:
             self.to_come = learned(self.to_come, steps(self.grid, settled.lives))
-        self.sums.scale(self.forget)
         counted = stays(self.grid, lives)
         seen = np.flatnonzero(counted.visits)
+        if epoch.allowance is not None:  # no more is forgotten than is new
+            share = float(counted.visits.sum()) / max(self.visits, 1.0)
+            self._scale(max(self.forget, 1 - share))
+        self.visits += float(counted.visits.sum())
         self.sums.add(seen, np.stack([counted.visits[seen], counted.won[seen], counted.paid[seen]], axis=1))
         self.fresh += len(lives)
-        self.known, self.values = self.known.then(lives), stacked(self.values, values)
-        if len(self.known) > REMEMBERED:  # older ones are thinned out more often
-            some = np.linspace(0, len(self.known) - 1, REMEMBERED).astype(np.int64)
-            self.known, self.values = self.known.rows(some), self.values[some]
+        self.known, self.values = thinned(self.known.then(lives), stacked(self.values, values), most)
 
-    def _fit(self, won: Floats, paid: Floats) -> tuple[tuple[Term, ...], ...]:
-        if not self.logged:
-            return ()
-        lives = self.known
+    def _scale(self, factor: float) -> None:
+        self.sums.scale(factor)
+        self.visits *= factor
+
+    def _sums(self) -> Sums:
+        return Sums(*self.sums.look(np.arange(self.grid.vectors)).T)
+
+    def _to_come(self, sums: Sums) -> tuple[Floats, Floats]:
+        won, paid = chances(self.grid, sums)
+        return self.to_come if self.differences else won, paid
+
+    def _told(self) -> Terms:
+        """What the terms tell, after the lives that are remembered."""
+        lives, sums = self.known, self._sums()
+        if not len(lives) or sums.won.sum() < ENOUGH:
+            return self.told
+        won, paid = self._to_come(sums)
         vector = self.grid.number(lives.state, lives.error, lives.start, lives.made, lives.made)
         found = []
-        for state, terms in enumerate(self.logged):
+        for state, told in enumerate(self.told):
             own = np.flatnonzero(lives.state == state)
-            numbers = self.values[own, : len(terms)]
-            told = fitted(terms, numbers, lives.gain[own], lives.touches[own], won[vector[own]], paid[vector[own]])
-            found.append(tuple(replace(term, worth=self.temper * term.worth) for term in told))
+            here = vector[own]
+            columns = (lives.gain[own], lives.touches[own], won[here], paid[here], lives.weight[own])
+            found.append(fitted(told, self.values[own, : len(told)], *columns))
         return tuple(found)
 
     def state(self) -> Mapping[str, Any]:
         """All that it has learned, as arrays and numbers."""
         return {
             "sums": np.frombuffer(self.sums.to_bytes(), np.uint8),
+            "visits": self.visits,
             "pending": self.pending.to_arrays(),
             "watch": self.watch.to_data(),
             "known": self.known.to_arrays(),
             "values": self.values,
             "to_come": self.to_come,
+            "told": [[told.to_data() for told in state] for state in self.told],
+            "way": asdict(self.way),
+            "best": self.best,
             "fresh": self.fresh,
             "chosen": self.chosen.to_arrays(),
         }
 
     def learned(self) -> Mapping[str, Any]:
-        """Its state for another stream."""
+        """Its state for another stream: of the lives only what was made of them."""
+        self.told = self._told()
+        self.known, self.values, self.fresh = Lived.none(), np.zeros((0, 0)), 0
+        self._scale(min(1.0, VISITS / max(self.visits, 1.0)))
+        self.chosen = self._chosen(self.way, self.told)
         return {**self.state(), "pending": self.pending.anew().to_arrays(), "watch": self.watch.anew().to_data()}
 
     def restore(self, state: Mapping[str, Any]) -> Orders:
@@ -157,15 +234,24 @@ class Remembering:
             known, values = Lived.from_arrays(state["known"]), np.asarray(state["values"], np.float64)
             pending, watch = self.pending.with_arrays(state["pending"]), Watch.from_data(state["watch"])
             to_come = np.asarray(state["to_come"], np.float64)
+            told = tuple(tuple(map(Told.from_data, terms)) for terms in state["told"])
+            way = Way.from_data(state["way"])
             fresh, chosen = int(state["fresh"]), Orders.from_arrays(self.grid, state["chosen"])
+            best, visits = float(state["best"]), float(state["visits"])
         except (AcepError, KeyError, TypeError, AttributeError, ValueError) as error:
             raise ValueError(f"no state of this policy: {error}") from None
         fits = to_come.shape == self.to_come.shape and np.isfinite(to_come).all()
         if not (fits and values.ndim == 2 and len(values) == len(known) and sums.columns == 3 and fresh >= 0):
             raise ValueError("no state of this policy")
+        if not (0 <= best < np.inf and 0 <= visits < np.inf):
+            raise ValueError("no state of this policy")
+        if [[t.term.kind for t in terms] for terms in told] != [[t.term.kind for t in terms] for terms in self.told]:
+            raise ValueError("terms of another query")
         if len(known) and not (known.state.min() >= 0 and known.state.max() < self.setting.states):
             raise ValueError("a state of another query")
         self.sums, self.pending, self.watch = sums, pending, watch
-        self.known, self.values = known, values
-        self.to_come, self.fresh, self.chosen = to_come, fresh, chosen
+        self.to_come = to_come
+        self.known, self.values, self.told = known, values, told
+        self.way, self.best, self.visits, self.prices = way, best, visits, chosen.prices
+        self.fresh, self.chosen = fresh, chosen
         return self._orders()

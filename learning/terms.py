@@ -4,7 +4,8 @@ bin of such a number changes the chance of success and the cost, as factors fitt
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from acep.learning.orders import STEPS, Kind, Term
 from acep.learning.setting import Setting
 from acep.learning.vectors import Bools, Floats, Ints
 
-__all__ = ["candidates", "fitted"]
+__all__ = ["Told", "candidates", "fitted"]
 
 BINS = 8
 ROUNDS = 4
@@ -43,25 +44,73 @@ def _of_state(setting: Setting, state: int) -> tuple[Term, ...]:
     return tuple(found[:MOST_TERMS])
 
 
+@dataclass(frozen=True)
+class Told:
+    """A term, and by bin the binary logarithms of the factors by which it changes the gain and the cost (empty: nothing
+    is known of it yet)."""
+
+    term: Term
+    gain: Floats = field(default_factory=lambda: np.zeros(0))
+    cost: Floats = field(default_factory=lambda: np.zeros(0))
+
+    def at(self, temper: float) -> Term:
+        """For the core: ``temper`` of what it tells."""
+        return replace(self.term, worth=temper * STEPS * (self.gain - self.cost))
+
+    def to_data(self) -> list[Any]:
+        """As plain data."""
+        t = self.term
+        return [
+            int(t.kind),
+            t.a,
+            t.b,
+            int(t.floats),
+            t.bounds,
+            self.gain.astype(np.float32),
+            self.cost.astype(np.float32),
+        ]
+
+    @classmethod
+    def from_data(cls, data: Sequence[Any]) -> Told:
+        """What :meth:`to_data` gave. Raises :class:`ValueError` or :class:`TypeError` for what is none."""
+        kind, a, b, floats, *columns = data
+        bounds, gain, cost = (np.asarray(column, np.float64) for column in columns)
+        term = Term(Kind(kind), int(a), int(b), bool(floats), bounds)
+        if not all(np.isfinite(column).all() for column in (bounds, gain, cost)) or len(gain) not in (0, term.bins + 1):
+            raise ValueError("factors that are none")
+        if gain.shape != cost.shape or (np.diff(bounds) <= 0).any():
+            raise ValueError("factors that are none")
+        return cls(term, gain, cost)
+
+
 def fitted(
-    terms: Sequence[Term], numbers: Floats, gain: Floats, cost: Floats, expected: Floats, paid: Floats
-) -> tuple[Term, ...]:
-    """Terms of one state with their bins and what each is worth.
+    told: Sequence[Told], numbers: Floats, gain: Floats, cost: Floats, expected: Floats, paid: Floats, weight: Floats
+) -> tuple[Told, ...]:
+    """What the terms of one state tell after more lives.
 
     ``numbers``: float64[n, terms] of n lives; ``gain`` what came of each, ``cost`` its touches; ``expected`` and
-    ``paid`` what their vectors tell of these. Factors for the bins of all terms together are found by turns: each
-    makes the sums by bin those that were observed, ``DOUBT`` of them apart.
+    ``paid`` what their vectors tell of these; ``weight``: how many lives each stands for. Factors for the bins of all
+    terms together are found by turns, from those that are known: each makes the sums by bin those that were observed,
+    ``DOUBT`` of them apart.
     """
     n = len(gain)
     succeeded = gain > 0
     if n < LEAST or not succeeded.any():
-        return tuple(replace(t, bounds=np.zeros(0), worth=np.zeros(0)) for t in terms)
-    binned = [_bounded(t, numbers[:, k], succeeded) for k, t in enumerate(terms)]
-    places = [t.bin(numbers[:, k]) for k, t in enumerate(binned)]
-    sizes = [t.bins + 1 for t in binned]
-    gains = _factors(places, sizes, gain, expected, DOUBT * float(gain[succeeded].mean()))
-    costs = _factors(places, sizes, cost, paid, DOUBT * max(float(cost.mean()), 0.1))
-    return tuple(replace(t, worth=STEPS * (g - c)) for t, g, c in zip(binned, gains, costs, strict=True))
+        return tuple(told)
+    known = [t if len(t.gain) else _begun(t.term, numbers[:, k], succeeded) for k, t in enumerate(told)]
+    places = [t.term.bin(numbers[:, k]) for k, t in enumerate(known)]
+    for t, place in zip(known, places, strict=True):
+        expected = expected * np.exp2(t.gain)[place]
+        paid = paid * np.exp2(t.cost)[place]
+    sizes = [t.term.bins + 1 for t in known]
+    gains = _factors(places, sizes, gain * weight, expected * weight, DOUBT * float(gain[succeeded].mean()))
+    costs = _factors(places, sizes, cost * weight, paid * weight, DOUBT * max(float(cost.mean()), 0.1))
+    return tuple(replace(t, gain=t.gain + g, cost=t.cost + c) for t, g, c in zip(known, gains, costs, strict=True))
+
+
+def _begun(term: Term, numbers: Floats, succeeded: Bools) -> Told:
+    term = _bounded(term, numbers, succeeded)
+    return Told(term, np.zeros(term.bins + 1), np.zeros(term.bins + 1))
 
 
 def _bounded(term: Term, numbers: Floats, succeeded: Bools) -> Term:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +20,11 @@ OPEN = 65_536  # lives that may still be open
 EXPLORE = (0.2, 0.02)  # of the allowance, for units in which nothing is dropped: at first, and in the end
 FADES = 0.8  # of that, an epoch
 FIRST_SPARED = 1 / 512
+LIKELY, FEW = 10.0, 256.0  # how many times the allowance an exact run takes, as long as few events were spared
+KNOWN = 4096.0  # events that what was learned ahead counts for
+FORGET = 0.9  # what is left of that after an epoch
 LEAST_SPARED, MOST_SPARED = 1e-4, 1 / 16
+LEAST_SAMPLE = 2.0**-20
 
 
 class Settled(NamedTuple):
@@ -78,38 +82,50 @@ class Pending:
 @dataclass(frozen=True)
 class Watch:
     """How much is watched in an epoch, after ``epochs`` others: the share of starts that are logged (``sample``), and
-    of units in which nothing is dropped (``spared``)."""
+    of units in which nothing is dropped (``spared``). ``seen``: touches of what was spared, and ``of``: events, each
+    counted as the share that was spared; by them what is spared is made to cost a share of the allowance.
+    """
 
     epochs: int = 0
     sample: float = 1.0
     spared: float = FIRST_SPARED
+    seen: float = 0.0
+    of: float = 0.0
 
     def after(self, epoch: Epoch) -> Watch:
         """In the next epoch."""
         epochs, made = self.epochs + 1, len(epoch.log.lives.made)
+        ended = epoch.log.lives.ended
+        paid = float(ended.touches[ended.how != MERGED].sum())
         if epoch.allowance is None:
-            return Watch(epochs, self.sample * min(1.0, LIVES / max(made, 1)), 0.0)
+            sample = max(self.sample * min(1.0, LIVES / max(made, 1)), LEAST_SAMPLE)
+            return Watch(epochs, sample, 0.0, self.seen + epoch.spent, self.of + epoch.events)
         if epoch.price <= 0:
             return replace(self, epochs=epochs)
         # What is dropped is not known of the others: only of units that are spared is all known.
         share = max(EXPLORE[1], EXPLORE[0] * FADES**epochs)
-        ended = epoch.log.lives.ended
-        paid = float(ended.touches[ended.how != MERGED].sum()) / max(epoch.events, 1)
-        exact = max(paid / max(self.spared, LEAST_SPARED), epoch.allowance)
-        return Watch(epochs, 0.0, float(np.clip(share * epoch.allowance / exact, LEAST_SPARED, MOST_SPARED)))
+        watched = self.spared if self.sample == 0 else 0.0
+        seen = FORGET * self.seen + (paid if watched else 0.0)
+        of = FORGET * self.of + watched * epoch.events
+        exact = max((seen + LIKELY * epoch.allowance * FEW) / (of + FEW), epoch.allowance)
+        return Watch(epochs, 0.0, float(np.clip(share * epoch.allowance / exact, LEAST_SPARED, MOST_SPARED)), seen, of)
 
     def anew(self) -> Watch:
-        """For another stream."""
-        return replace(self, spared=FIRST_SPARED)
+        """For another stream; of what was learned before, a little counts."""
+        less = min(1.0, KNOWN / max(self.of, 1e-9))
+        return Watch(self.epochs, self.sample, LEAST_SPARED, less * self.seen, less * self.of)
 
     def to_data(self) -> dict[str, float]:
         """As plain data."""
-        return {"epochs": self.epochs, "sample": self.sample, "spared": self.spared}
+        return asdict(self)
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Watch:
         """Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for what makes no sense."""
-        watch = cls(int(data["epochs"]), float(data["sample"]), float(data["spared"]))
+        names = ("sample", "spared", "seen", "of")
+        watch = cls(int(data["epochs"]), *(float(data[name]) for name in names))
         if not (watch.epochs >= 0 and 0 <= watch.sample <= 1 and 0 <= watch.spared <= 1):
             raise ValueError("shares of what is watched")
+        if not (0 <= watch.seen < np.inf and 0 <= watch.of < np.inf):
+            raise ValueError("sums of what is watched")
         return watch

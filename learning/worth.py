@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from acep.learning.orders import AGES, STEPS
 from acep.learning.targets import Reached
 from acep.learning.vectors import Floats, Grid, Ints
 
-__all__ = ["Lived", "Sums", "chances", "later", "lived", "stays"]
+__all__ = ["Lived", "Sums", "chances", "later", "lived", "stays", "thinned"]
 
 DOUBT = 4.0  # visits that are taken to have been as those of the coarser vector
 TOLD = 4096  # lives that tell what ages mean
@@ -115,6 +115,26 @@ def lived(lives: Lives, reached: Reached, extra: Extra, ages: Ages, *, shared: b
         ),
         rows,
     )
+
+
+def thinned(lives: Lived, values: Floats, most: int) -> tuple[Lived, Floats]:
+    """At most ``most`` lives, with their rows of ``values``. Of those that came to nothing every second one goes, and
+    the others count twice, as often as is needed; of all, where even those that led to something are too many.
+
+    >>> some = replace(Lived.none(), state=np.zeros(6), gain=np.array([0, 0, 1, 0, 0, 0.0]), weight=np.ones(6))
+    >>> some = replace(some, **{f.name: np.zeros(6) for f in fields(some) if not len(getattr(some, f.name))})
+    >>> fewer, _ = thinned(some, np.zeros((6, 0)), 4)
+    >>> fewer.gain.tolist(), fewer.weight.tolist()
+    ([0.0, 1.0, 0.0, 0.0], [2.0, 1.0, 2.0, 2.0])
+    """
+    while len(lives) > most:
+        some = lives.gain == 0
+        if 2 * np.count_nonzero(some) <= most:
+            some = np.ones(len(lives), np.bool_)
+        stay = np.flatnonzero(~some | (np.cumsum(some) % 2 == 1))
+        lives = replace(lives, weight=np.where(some, 2 * lives.weight, lives.weight)).rows(stay)
+        values = values[stay]
+    return lives, values
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ __all__ = ["BestEffort", "Limits", "setting_of"]
 
 MOST_ERRORS = 16  # levels
 FIRST_EPOCH = 1024  # events
+LEAST_EPOCH = 128
 LAST_EPOCH = 65_536
 LEAST_RATE = 0.01  # touches an event, as a policy is told
 LEAST_POOL = 1 << 16  # bytes for nodes
@@ -110,7 +111,8 @@ class Limits:
 @dataclass
 class BestEffort:
     """The policy of one plan. ``rate`` is the allowance in touches an event (``None``: no bound); epochs
-    are counts of events, so that batches make no difference. ``learned``: a state to begin with."""
+    are counts of events, so that batches make no difference. ``learned``: a state to begin with. ``lives``: about how
+    many are to be logged in an epoch, where the policy has all logged."""
 
     policy: Policy
     seed: int
@@ -119,6 +121,7 @@ class BestEffort:
     memory: int | None = None  # bytes that it may hold, with the nodes and all that waits
     held: int = 0  # bytes of what the policy has learned
     beside: int = 0  # bytes of it that texts take
+    lives: int | None = None
     setting: Setting = field(init=False)
     number: int = field(init=False)
     orders: Orders = field(init=False)
@@ -184,6 +187,8 @@ class BestEffort:
             rate, carried = self.rate, self.rate * CARRIED
         else:  # what time was not used comes with the next rate, but for a reserve
             carried = rate * min(events / RESERVE, CARRIED)
+        if self.events == 0 and self.orders.prices:
+            core.set_orders(self.number, self.orders.for_core(self.setting, rate))
         self.granted += rate * events
         core.allow(self.number, rate, carried)
 
@@ -219,7 +224,10 @@ class BestEffort:
             log=log_of(**core.take_lives(self.number), step=self.setting.step),
         )
         self.events, self.spent, self.dropped, self.granted = events, spent, dropped, 0.0
-        self.length = min(2 * self.length, LAST_EPOCH)
+        longest = LAST_EPOCH
+        if self.lives is not None:
+            longest = max(LEAST_EPOCH, min(LAST_EPOCH, self.lives * epoch.events // max(len(epoch.log.lives.made), 1)))
+        self.length = min(2 * self.length, longest)
         self._order(core, self.policy.learn(epoch))
         self._bound(core)
         self.seconds += time.perf_counter() - began
@@ -244,7 +252,7 @@ class BestEffort:
 
     def _order(self, core: Session, orders: Orders) -> None:
         self.orders = orders
-        core.set_orders(self.number, orders.for_core(self.setting))
+        core.set_orders(self.number, orders.for_core(self.setting, self.rate))
 
 
 def held_by(state: Any) -> int:

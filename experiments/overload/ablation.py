@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from acep.learning.policy import Policy
-from acep.learning.remembering import Remembering
+from acep.learning.remembering import Remembering, Way
 from experiments.machine import limit_memory
 from experiments.overload.figure import MEMORY, Found, Spec, command
 from experiments.overload.paired import gain
@@ -20,15 +21,20 @@ __all__ = ["SPEC", "VARIANTS", "main"]
 SHARES = (0.25, 0.1, 0.05)
 HELD = 0.1
 WHOLE = "all parts"
+USUAL = Way()
 VARIANTS: dict[str, Callable[[], Policy]] = {
     WHOLE: Remembering,
+    "ways not tried": partial(Remembering, tries=False),
     "no registers": partial(Remembering, terms=False),
-    "no ages": partial(Remembering, ages=False),
+    "with ages": partial(Remembering, ages=True),
     "no costs": partial(Remembering, costs=False),
-    "no decay": partial(Remembering, decay=0.0),
-    "half the decay": partial(Remembering, decay=4.0),
-    "twice the decay": partial(Remembering, decay=16.0),
-    "no noise": partial(Remembering, noise=0),
+    "no decay": partial(Remembering, tries=False, way=replace(USUAL, decay=0.0)),
+    "half the decay": partial(Remembering, tries=False, way=replace(USUAL, decay=4.0)),
+    "twice the decay": partial(Remembering, tries=False, way=replace(USUAL, decay=16.0)),
+    "half the temper": partial(Remembering, tries=False, way=replace(USUAL, temper=0.25)),
+    "worth believed in full": partial(Remembering, tries=False, way=replace(USUAL, temper=1.0)),
+    "no noise": partial(Remembering, tries=False, way=replace(USUAL, noise=0)),
+    "texts and keys not told apart": partial(Remembering, tries=False, way=replace(USUAL, hashed=False)),
     "no forgetting": partial(Remembering, forget=1.0),
     "temporal differences": partial(Remembering, differences=True),
     "for bundles": partial(Remembering, target="bundles"),

@@ -13,12 +13,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acep.engine.batch import Batch, Column
+from acep.engine.batch import Batch
 from acep.engine.best_effort import BestEffort
-from acep.engine.found_columns import FoundColumns
-from acep.engine.learn import Student
 from acep.engine.learned import learned_by
 from acep.engine.native_session import NativeSession
+from acep.engine.points import Partitions, points_of, recall_of
+from acep.engine.study import Student, study
 from acep.engine.tables import batch_of
 from acep.learning.baselines import RULES
 from acep.learning.policy import Policy
@@ -55,31 +55,6 @@ REPEATS = 2
 """Runs of which the fastest counts."""
 PARTS = 5
 """A replicate leaves out one of so many parts of the partitions."""
-
-
-@dataclass
-class Partitions:
-    """Numbers for partition keys, the same in all runs that share this."""
-
-    known: dict[Any, int] = field(default_factory=dict)
-
-    def of(self, keys: Sequence[Column], rows: int) -> Ints:
-        """(rows,) the number of the partition of each row.
-
-        >>> from acep.plan.schema import Kind
-        >>> one = Column(Kind.STRING, np.array([1, 0, 1]), None, ["a", "b"])
-        >>> partitions = Partitions()
-        >>> partitions.of([one], 3).tolist(), partitions.of([one.at(slice(1, 2))], 1).tolist()
-        ([1, 0, 1], [0])
-        """
-        if not keys or not rows:
-            return np.zeros(rows, np.int64)
-        words = np.stack([_words(key.values) for key in keys])
-        distinct, first, places = np.unique(words, axis=1, return_index=True, return_inverse=True)
-        texts = zip(*(key.at(first).to_list() for key in keys), strict=True)
-        numbers = np.array([self.known.setdefault(text, len(self.known)) for text in texts], np.int64)
-        assert distinct.shape[1] == len(numbers)
-        return numbers[places.ravel()]
 
 
 @dataclass(frozen=True)
@@ -131,15 +106,8 @@ class Exact:
     def recall(self, found: Run) -> tuple[float, float, float]:
         """The shares of match points, of bundles, and of matches that another run found; a bundle is found with any of
         its points."""
-        every = {(int(p), int(t)): int(b) for p, t, b in self.run.points}
-        here = [(int(p), int(t)) for p, t, _ in found.points]
-        bundles = {(p, b) for (p, _), b in every.items()}
-        reached = {(p, every[p, t]) for p, t in here}
-        return (
-            _share(len(here), len(every)),
-            _share(len(reached), len(bundles)),
-            _share(found.matches, self.run.matches),
-        )
+        matches = found.matches / self.run.matches if self.run.matches else 1.0
+        return (*recall_of(found.points, self.run.points), matches)
 
     def between(self, start: int, end: int) -> Exact:
         """What it found from a time to before another."""
@@ -201,7 +169,7 @@ def _run(session: NativeSession, held: Stream, effort: BestEffort | None) -> Run
         cpu += time.process_time() - start
         matches += len(found)
         if len(found):
-            rows.append(_points(found, held.partitions))
+            rows.append(points_of(found, held.partitions))
     points = np.unique(np.concatenate(rows), axis=0)
     _, first = np.unique(points[:, :2], axis=0, return_index=True)
     counts = session.counts(0)
@@ -210,17 +178,6 @@ def _run(session: NativeSession, held: Stream, effort: BestEffort | None) -> Run
     told = session._session.shedding_counts(0)
     dropped = int(told["dropped"]) + int(told["refused"])
     return Run(points[first], matches, int(told["spent"]), counts.nodes, cpu, effort.seconds, dropped)
-
-
-def _points(found: FoundColumns, partitions: Partitions) -> Ints:
-    """Partition, time and bundle of each match; of neighbours that agree in them only one."""
-    columns = [*(_words(key.values) for key in found.keys), found.end, found.bundle]
-    new = np.append(True, np.zeros(len(found) - 1, np.bool_))
-    for column in columns:
-        new[1:] |= column[1:] != column[:-1]
-    at = np.flatnonzero(new)
-    own = partitions.of([key.at(at) for key in found.keys], len(at))
-    return np.stack([own, found.end[at], found.bundle[at]], axis=1)
 
 
 def exact(held: Stream, question: str, repeats: int = 3) -> Exact:
@@ -247,12 +204,8 @@ def trained(held: Stream, engine: str, maker: Maker, seed: int = 0) -> Mapping[s
     policy = maker()
     if policy.name in RULES:
         return None
-    session = _session(held.plan, engine, BestEffort(Student(policy), seed, None))
-    for part in held.test if learned_by(policy) != policy.name else held.train:
-        session.push(part)
-        session.take(0)
-    session.finish()
-    session.learn()
+    known = held.test if learned_by(policy) != policy.name else held.train
+    study(held.plan, engine, known, Student(policy), seed=seed)
     state: Mapping[str, Any] = getattr(policy, "learned", policy.state)()
     return state
 
@@ -327,11 +280,3 @@ class Warm:
     def restore(self, state: Mapping[str, Any]) -> Any:
         """As the policy does."""
         return self.policy.restore(state)
-
-
-def _words(values: npt.NDArray[Any]) -> Ints:
-    return values.view(np.int64) if values.dtype == np.float64 else values.astype(np.int64)
-
-
-def _share(part: int, whole: int) -> float:
-    return part / whole if whole else 1.0

@@ -123,6 +123,8 @@ void set_orders(Engine& engine, const nb::dict& orders) {
     constexpr int64_t all = int64_t{1} << 32;
     made.sample = static_cast<uint64_t>(number(orders, "sample", 0, all));
     made.spared = static_cast<uint64_t>(number(orders, "spared", 0, all));
+    made.first_price = nb::cast<double>(orders["price"]);
+    if (!(made.first_price >= 0 && made.first_price <= most)) throw std::invalid_argument("orders: price");
     if (orders.contains("decide_cost")) held.shed().decide_cost = nb::cast<double>(orders["decide_cost"]);
     held.shed().set(std::move(made));
 }

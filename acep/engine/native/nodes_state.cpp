@@ -100,7 +100,7 @@ void NodeEngine::dump(Writer& out) const {
             const uint32_t slots = tables_.states[s].slots;
             if (shed_) {
                 for (int64_t k : {list.touched, list.tended, std::bit_cast<int64_t>(list.price), int64_t{list.limit}, int64_t{list.births},
-                                  int64_t{list.popped}, int64_t{list.room}, int64_t{list.sorted}}) {
+                                  int64_t{list.popped}, int64_t{list.ghosts}, int64_t{list.room}, int64_t{list.sorted}}) {
                     out.number(k);
                 }
             }
@@ -160,7 +160,7 @@ void NodeEngine::load_list(Reader& in, uint32_t state, NodeList& list) {
     const uint32_t slots = tables_.states[state].slots;
     int64_t touched = 0, tended = 0;
     double price = 0;
-    uint32_t limit = 0, births = 0, popped = 0, room = 0;
+    uint32_t limit = 0, births = 0, popped = 0, ghosts = 0, room = 0;
     bool sorted = true;
     if (shed_) {
         touched = in.number(0, most_positions);
@@ -170,6 +170,7 @@ void NodeEngine::load_list(Reader& in, uint32_t state, NodeList& list) {
         limit = static_cast<uint32_t>(in.number(0, int64_t{1} << 32));
         births = static_cast<uint32_t>(in.number(0, int64_t{1} << 16));
         popped = static_cast<uint32_t>(in.number(0, int64_t{1} << 16));
+        ghosts = static_cast<uint32_t>(in.number(0, int64_t{1} << 32));
         room = static_cast<uint32_t>(in.number(0, int64_t{1} << 32));
         sorted = in.number(0, 2) != 0;
     }
@@ -180,6 +181,7 @@ void NodeEngine::load_list(Reader& in, uint32_t state, NodeList& list) {
     list.limit = limit;
     list.births = births;
     list.popped = popped;
+    list.ghosts = ghosts;
     list.room = room;
     const size_t n = starts.size();
     if (n == 0) return;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 namespace acep {
 namespace {
@@ -26,7 +27,10 @@ constexpr int64_t looks = 16;          // a list is looked through so many times
 
 }  // namespace
 
-void Shedding::set(Orders orders) { orders_ = std::move(orders); }
+void Shedding::set(Orders orders) {
+    orders_ = std::move(orders);
+    if (arrived_ == 0) price = orders_.first_price;
+}
 
 void Shedding::allow(double rate, double most_carried, int64_t arrived) {
     const double left = rate_ < 0 ? 0 : granted_ + rate_ * static_cast<double>(arrived - since_) - static_cast<double>(spent());
@@ -56,8 +60,9 @@ void Shedding::adjust() {
         granted_ -= left - most_carried_;
         left = most_carried_;
     }
-    const double share = std::min(1.0, events / mean_of);
-    mean_ += share * (used / events - mean_);
+    // What is spared comes in bursts, which say nothing of the price: what is left tells of them.
+    const auto lent = static_cast<double>(std::exchange(lent_, 0)) / events;
+    mean_ += std::min(1.0, events / mean_of) * (std::max(0.0, used / events - lent) - mean_);
     if (denied_ > 0) {
         price += step_;
         step_ = std::min(step_ * 2, most_step);
@@ -219,6 +224,7 @@ bool Shedding::drop(NodeList& list, uint32_t row, uint32_t state, int64_t now) {
 bool Shedding::haunts(NodeList& list, uint32_t row, uint32_t state) const {
     Mark own = mark(list, row, state);
     if (!own.spared) return false;
+    if (!own.ghost) ++list.ghosts;
     own.ghost = true;
     set_mark(list, row, state, own);
     return true;
@@ -242,6 +248,7 @@ void Shedding::tend(NodeList& list, uint32_t state, int64_t now, int64_t low, in
         if (list.size() > std::max(list.limit, least_limit) || price > list.price + 2 || old) prune(list, state, now, low);
     }
     const double most = std::max(0.0, tokens()) / static_cast<double>(arcs);
+    if (list.ghosts != 0) lent_ += std::min(list.ghosts, list.size()) * arcs;
     if (static_cast<double>(list.size()) <= most) return;
     // The newest stay.
     denied_ += static_cast<int64_t>((static_cast<double>(list.size()) - most) * static_cast<double>(arcs));
@@ -325,6 +332,7 @@ void Shedding::prune(NodeList& list, uint32_t state, int64_t now, int64_t low) {
         levels_[i] = start < low ? 0 : level(state, list.errors()[row], start, made(list, row, state), mark(list, row, state), now, list.births);
     }
     const uint32_t kept = choose(list, state);
+    list.ghosts = static_cast<uint32_t>(std::count(levels_.begin(), levels_.begin() + n, ghost_level));
     list.limit = 2 * kept;
     if (kept == n) return;
     const uint32_t head = list.head;
@@ -346,6 +354,7 @@ void Shedding::born(NodeList& list, uint32_t row, uint32_t state, uint32_t parti
     const int64_t age = own.birth;
     own.birth = static_cast<uint16_t>(list.births);
     list.births = (list.births + 1) & 0xFFFFu;
+    if (own.ghost) ++list.ghosts;
     if (lives.made.size() >= most_at_all || crowded()) own.life = unlogged;
     if (own.life == unlogged) return set_mark(list, row, state, own);
     const int64_t parent = own.logged() ? int64_t{own.life} : -1;
@@ -473,7 +482,7 @@ void Shedding::score(NodeList& list, uint32_t state, int64_t now, std::vector<fl
 // The orders are not in it: whoever gives them keeps them. Nor is the log, which is taken before.
 void Shedding::dump(Writer& out) const {
     for (double d : {rate_, granted_, most_carried_, step_, mean_, price}) out.number(std::bit_cast<int64_t>(d));
-    for (int64_t n : {since_, arrived_, touches_, paced_, paced_spent_, decided, refused, dropped, passed_over}) out.number(n);
+    for (int64_t n : {since_, arrived_, touches_, paced_, paced_spent_, lent_, decided, refused, dropped, passed_over}) out.number(n);
     out.number(static_cast<int64_t>(drawn_));
     out.number(denied_);
     out.number(int64_t{next_life_});
@@ -493,7 +502,7 @@ void Shedding::load(Reader& in) {
         *d = std::bit_cast<double>(in.number());
         if (!std::isfinite(*d)) bad_state("allowance");
     }
-    for (int64_t* n : {&since_, &arrived_, &touches_, &paced_, &paced_spent_, &decided, &refused, &dropped, &passed_over}) {
+    for (int64_t* n : {&since_, &arrived_, &touches_, &paced_, &paced_spent_, &lent_, &decided, &refused, &dropped, &passed_over}) {
         *n = in.number(0, most_positions);
     }
     price = std::clamp(price, 0.0, 256.0);

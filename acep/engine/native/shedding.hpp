@@ -20,7 +20,7 @@ namespace acep {
 // its vector, by bin of that number.
 struct Term {
     enum Kind : int64_t { held = 0, ratio = 1, difference = 2, hashed = 3, partition = 4, text = 5 };
-    static constexpr uint32_t buckets = 64;  // of what is hashed
+    static constexpr uint32_t buckets = 256;  // of what is hashed
     Kind kind = held;
     uint32_t a = 0, b = 0;   // slots
     bool a_floats = false, b_floats = false;
@@ -42,6 +42,7 @@ struct Orders {
     int64_t places = 1;           // bins of the time since the oldest start of the partition
     Ties ties = newest;           // who stays among nodes of one level
     int64_t noise = 0;            // levels that each node and event has besides, by chance: 0 .. noise - 1
+    double first_price = 0;       // what the price is before the first event
     bool clears = false;          // a match point ends all nodes of its partition that began before it
     uint64_t sample = 0;          // of 2^32 starts, so many are logged with all that comes of them
     uint64_t spared = 0;          // of 2^32 units, so many are spared: nothing that begins there is dropped
@@ -213,7 +214,8 @@ private:
     int64_t paced_ = 0;
     int64_t paced_spent_ = 0;
     double step_ = 4;         // of the price
-    double mean_ = 0;         // touches an event, of late
+    double mean_ = 0;         // touches an event, of late, of what is not spared
+    int64_t lent_ = 0;        // touches of ghosts since the price was last looked at
     bool haunted_ = false;    // the event would not be let in, were no unit spared
     // Whether one more row of the log might be too much: vectors double.
     bool crowded() const {

@@ -1,0 +1,76 @@
+"""The match points of a run, with their partitions numbered alike in all runs, so that runs can be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from acep.engine.batch import Column
+from acep.engine.found_columns import FoundColumns
+
+__all__ = ["Ints", "Partitions", "points_of", "recall_of"]
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass
+class Partitions:
+    """Numbers for partition keys, the same in all runs that share this."""
+
+    known: dict[Any, int] = field(default_factory=dict)
+
+    def of(self, keys: Sequence[Column], rows: int) -> Ints:
+        """(rows,) the number of the partition of each row.
+
+        >>> from acep.plan.schema import Kind
+        >>> one = Column(Kind.STRING, np.array([1, 0, 1]), None, ["a", "b"])
+        >>> partitions = Partitions()
+        >>> partitions.of([one], 3).tolist(), partitions.of([one.at(slice(1, 2))], 1).tolist()
+        ([1, 0, 1], [0])
+        """
+        if not keys or not rows:
+            return np.zeros(rows, np.int64)
+        words = np.stack([_words(key.values) for key in keys])
+        distinct, first, places = np.unique(words, axis=1, return_index=True, return_inverse=True)
+        texts = zip(*(key.at(first).to_list() for key in keys), strict=True)
+        numbers = np.array([self.known.setdefault(text, len(self.known)) for text in texts], np.int64)
+        assert distinct.shape[1] == len(numbers)
+        return numbers[places.ravel()]
+
+
+def points_of(found: FoundColumns, partitions: Partitions) -> Ints:
+    """Partition, time and bundle of each match, int64[n, 3]; of neighbours that agree in them only one."""
+    if not len(found):
+        return np.zeros((0, 3), np.int64)
+    columns = [*(_words(key.values) for key in found.keys), found.end, found.bundle]
+    new = np.append(True, np.zeros(len(found) - 1, np.bool_))
+    for column in columns:
+        new[1:] |= column[1:] != column[:-1]
+    at = np.flatnonzero(new)
+    own = partitions.of([key.at(at) for key in found.keys], len(at))
+    return np.stack([own, found.end[at], found.bundle[at]], axis=1)
+
+
+def recall_of(found: Ints, points: Ints) -> tuple[float, float]:
+    """The shares of match points and of bundles that were found (int64[n, 2 or 3]) of all ``points`` (int64[m, 3]); a
+    bundle is found with any of its points. Points that are not among all do not count.
+
+    >>> recall_of(np.array([[0, 5], [0, 5]]), np.array([[0, 5, 1], [0, 6, 1], [2, 5, 1], [2, 9, 2]]))
+    (0.25, 0.3333333333333333)
+    """
+    every = {(int(p), int(t)): (int(p), int(b)) for p, t, b in points}
+    here = {(int(row[0]), int(row[1])) for row in found} & every.keys()
+    bundles = {every[point] for point in here}
+    return _share(len(here), len(every)), _share(len(bundles), len(set(every.values())))
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else 1.0
+
+
+def _words(values: npt.NDArray[Any]) -> Ints:
+    return values.view(np.int64) if values.dtype == np.float64 else values.astype(np.int64)

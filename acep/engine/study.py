@@ -1,0 +1,202 @@
+"""Learning ahead: a policy is told what becomes of all nodes of an exact run, and its ways to choose are tried."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from acep.engine.batch import Batch
+from acep.engine.best_effort import BestEffort
+from acep.engine.learned import SECTION, Learned, learned_by
+from acep.engine.native_session import NativeSession
+from acep.engine.points import Ints, Partitions, points_of, recall_of
+from acep.errors import SnapshotError
+from acep.learning.container import write_sections
+from acep.learning.history import History
+from acep.learning.lives import Lives, Made, roots
+from acep.learning.orders import Orders
+from acep.learning.policy import Epoch, Policy
+from acep.learning.setting import Setting
+from acep.plan.compile import Plan
+
+__all__ = ["Student", "study"]
+
+LIVES = 12_288  # to be logged in an epoch: the core logs no more than 16,384 starts
+MOST = 1 << 20  # lives that are all logged, of more a sample
+LEAST_SAMPLE = 2.0**-20
+KNOWN = 0.6  # of the events, from which is learned what is tried on the others
+SHARES = (0.05, 0.1, 0.25)  # of the touches of the exact run, at which it is tried
+PRICED = (0.02, 0.05, 0.1, 0.25, 0.5)  # at which the price is looked at
+LEAST_PART, PART = 64, 4096  # events between two looks at what was found
+ENOUGH = 30  # match points, without which nothing is tried
+
+
+def study(
+    plan: Plan,
+    engine: str,
+    parts: Sequence[Batch],
+    student: Student,
+    *,
+    seed: int = 0,
+    learned: Mapping[str, Any] | None = None,
+) -> None:
+    """Runs a query exactly over ``parts`` and tells a student. A policy with ``ways`` (orders by each of its ways to
+    choose) and ``choose`` (a way's number, and the prices that it came to) is told which one found the most."""
+    effort = BestEffort(student, seed, None, learned=learned, lives=LIVES)
+    session = NativeSession([plan], [engine], {0: effort})
+    selective: Any = student.policy if hasattr(student.policy, "ways") else None
+    events, known = sum(map(len, parts)), 0
+    border, size = KNOWN * events, max(LEAST_PART, min(PART, events // 32))
+    partitions, truth = Partitions(), []
+    ways: Sequence[Orders] = ()
+    rest: list[Batch] = []
+    before = 0
+    for part in (piece for whole in parts for piece in whole.parts(size)):
+        if selective is not None and not rest and known >= border:
+            session.learn()
+            ways, before = selective.ways(), session.counts(0).touches
+        session.push(part)
+        found = session.take(0)
+        known += len(part)
+        if ways:
+            rest.append(part)
+            truth.append(points_of(found, partitions))
+    session.finish()
+    session.learn()
+    if not rest:
+        return
+    truth.append(points_of(session.take(0), partitions))
+    points = np.unique(np.concatenate(truth), axis=0)
+    if len(points) < ENOUGH:
+        return
+    exact = (session.counts(0).touches - before) / sum(map(len, rest))
+    trial = Trial(plan, engine, rest, partitions, points, exact, seed)
+    worth = [np.mean([trial.run(way, share)[0] for share in SHARES]) for way in ways] if len(ways) > 1 else [0.0]
+    best = int(np.argmax(worth))
+    prices = [(share * exact, trial.run(ways[best], share)[1]) for share in PRICED]
+    selective.choose(best, [*prices, (exact, 0.0)] if exact > 0 else [])
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Events that orders are tried on, their match ``points`` (int64[n, 3]), and the touches an event of it exactly."""
+
+    plan: Plan
+    engine: str
+    parts: Sequence[Batch]
+    partitions: Partitions
+    points: Ints
+    exact: float
+    seed: int
+
+    def run(self, orders: Orders, share: float) -> tuple[float, float]:
+        """The mean of the recalls of match points and bundles at a share of the exact touches, and the mean price."""
+        effort = BestEffort(Standing(orders), self.seed, share * self.exact)
+        session = NativeSession([self.plan], [self.engine], {0: effort})
+        found, prices = [], []
+        for part in self.parts:
+            session.push(part)
+            found.append(points_of(session.take(0), self.partitions))
+            prices.append(float(session.shed_counts(0)["price"]))
+        session.finish()
+        found.append(points_of(session.take(0), self.partitions))
+        later = prices[len(prices) // 2 :]
+        return float(np.mean(recall_of(np.concatenate(found), self.points))), float(np.mean(later))
+
+
+@dataclass
+class Standing:
+    """A policy of orders that stay."""
+
+    orders: Orders
+    name: str = "standing"
+
+    def begin(self, setting: Setting, seed: int) -> Orders:  # noqa: ARG002
+        """The orders."""
+        return self.orders
+
+    def learn(self, epoch: Epoch) -> Orders:  # noqa: ARG002
+        """The orders."""
+        return self.orders
+
+    def state(self) -> Mapping[str, Any]:
+        """Nothing."""
+        return {}
+
+    def restore(self, state: Mapping[str, Any]) -> Orders:  # noqa: ARG002
+        """The orders."""
+        return self.orders
+
+
+@dataclass
+class Student:
+    """A policy that also tells a history graph what it is told, and is otherwise like the other one. All lives are
+    logged, or a sample where they are very many."""
+
+    policy: Policy
+    history: History | None = None
+    setting: Setting = field(init=False)
+    sample: float = 1.0
+    seen: float = 0.0
+    name: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.name = self.policy.name
+
+    def begin(self, setting: Setting, seed: int) -> Orders:
+        """Raises :class:`SnapshotError` for a history with other match vectors."""
+        self.setting = setting
+        if self.history is None:
+            self.history = History(setting.grid(), names=setting.names, fingerprint=setting.fingerprint)
+        if self.history.grid != setting.grid():
+            raise SnapshotError("the history has other match vectors", hint="learn it again with this version of acep")
+        self.history.begin()
+        return self._logged(self.policy.begin(setting, seed))
+
+    def learn(self, epoch: Epoch) -> Orders:
+        """Tells both."""
+        assert self.history is not None
+        self.history.update(weighted(self.history.open.made, epoch.log.lives, 1 / self.sample))
+        self.seen += len(epoch.log.lives.made) / self.sample
+        self.sample = max(min(1.0, MOST / max(self.seen, 1.0)), LEAST_SAMPLE)
+        return self._logged(self.policy.learn(epoch))
+
+    def state(self) -> Mapping[str, Any]:
+        """That of the other policy."""
+        return self.policy.state()
+
+    def restore(self, state: Mapping[str, Any]) -> Orders:
+        """As the other policy."""
+        return self._logged(self.policy.restore(state))
+
+    def to_bytes(self) -> bytes:
+        """The file; the stream has ended, so that what is still open is judged as far as it came."""
+        assert self.history is not None
+        most, self.history.most_open = self.history.most_open, 0
+        self.history.update(Lives())
+        self.history.most_open = most
+        self.history.begin()
+        state = getattr(self.policy, "learned", self.policy.state)()
+        learned = Learned(self.setting.fingerprint, learned_by(self.policy), state)
+        return write_sections({**self.history.to_sections(), SECTION: learned.to_bytes()})
+
+    def _logged(self, orders: Orders) -> Orders:
+        return orders.watching(sample=self.sample, spared=0.0)
+
+
+def weighted(known: Made, lives: Lives, weight: float) -> Lives:
+    """Lives with one over the probability with which their tree was logged: that of their first node, where it is
+    ``known``, else ``weight``. (Nodes that became one are in the log if one of their trees is: they count for more than
+    they should.) The graph has no bins of features.
+
+    >>> from acep.learning.lives import Made
+    >>> weighted(Made.none(), Lives(), 2.0) == Lives()
+    True
+    """
+    both = known.then(replace(lives.made, weight=np.full(len(lives.made), weight)))
+    weights = both.weight[roots(both)][len(known) :]
+    made = replace(lives.made, weight=weights, feature=np.zeros_like(lives.made.feature))
+    return replace(lives, made=made)
