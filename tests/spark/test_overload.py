@@ -1,4 +1,4 @@
-"""A stream that is faster than its budget, on Spark itself: batches come to take what they may, and nothing piles up."""
+"""A stream that is faster than its budget, on Spark itself: batches come to take what they may, and none piles up."""
 
 from __future__ import annotations
 
