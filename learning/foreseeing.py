@@ -4,7 +4,7 @@ has seen the future: what it finds is what ``history`` may hope for if its past 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from acep.learning.orders import Orders
@@ -27,7 +27,7 @@ class Foreseeing:
 
     def begin(self, setting: Setting, seed: int) -> Orders:
         """Those of ``history`` before it has learned."""
-        return self.inner.begin(setting, seed)
+        return replace(self.inner.begin(setting, seed), spared=0.0)
 
     def learn(self, epoch: Epoch) -> Orders:
         """What it learned stays."""

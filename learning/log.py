@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from acep.learning.lives import Lives
+from acep.learning.recall import COLUMNS, distinct
 from acep.learning.vectors import Bools, Floats, Ints
 
 __all__ = ["Ages", "Extra", "Log", "log_of", "stacked"]
 
-MADE = ("life", "parent", "partition", "state", "error", "start", "made", "feature", "spared", "ghost", "age")
+MADE = ("life", "parent", "partition", "state", "error", "start", "made", "feature", "age")
 ENDED = ("life", "when", "how", "touches", "age")
-FOUND = ("parent", "partition", "when", "error", "spared", "ghost", "age")
+FOUND = ("parent", "partition", "when", "error", "age")
 
 
 def stacked(upper: Floats, lower: Floats) -> Floats:
@@ -103,9 +104,8 @@ class Ages:
 
 @dataclass(frozen=True)
 class Log:
-    """``lives`` of a stretch of events, and ``extra`` of those that were made in it. Of units in which nothing is
-    dropped ("spared"), ``partition`` and ``when`` are the match points, and ``kept`` whether some run that would
-    have been there all the same found them."""
+    """``lives`` of a stretch of events, and ``extra`` of those that were made in it. Of units that are spared,
+    ``partition`` and ``when`` are the match points, and ``kept`` whether what was kept found them."""
 
     lives: Lives
     extra: Extra
@@ -115,8 +115,9 @@ class Log:
     kept: Bools
 
 
-def log_of(made: Ints, ended: Ints, found: Ints, values: Floats, *, step: int) -> Log:
-    """From the rows of the core, one after the other in flat arrays; ``step``: of the scaled error, to a level.
+def log_of(made: Ints, ended: Ints, found: Ints, values: Floats, *, step: int, points: Ints) -> Log:
+    """From the rows of the core, one after the other in flat arrays; ``step``: of the scaled error, to a level;
+    ``points``: of units that are spared (:mod:`acep.learning.recall`).
 
     Raises :class:`ValueError` for rows that contradict themselves.
     """
@@ -124,24 +125,10 @@ def log_of(made: Ints, ended: Ints, found: Ints, values: Floats, *, step: int) -
     columns = dict(zip(MADE, m.T, strict=True))
     columns["error"] = columns["error"] // step
     extra = Extra(columns["life"], columns.pop("age"), values.reshape(len(m), -1) if len(m) else np.zeros((0, 0)))
-    for name in ("spared", "ghost"):
-        del columns[name]
     runs = dict(zip(FOUND, f.T, strict=True))
-    logged = runs["parent"] >= -1
-    found_columns = {name: runs[name][logged] for name in ("parent", "partition", "when", "error")}
+    found_columns = {name: runs[name] for name in ("parent", "partition", "when", "error")}
     ends = dict(zip(ENDED, e.T, strict=True))
-    ages = Ages(ends["life"], ends.pop("age"), runs["parent"][logged], runs["age"][logged])
+    ages = Ages(ends["life"], ends.pop("age"), runs["parent"], runs["age"])
     lives = Lives.of({**columns, "weight": np.ones(len(m))}, ends, found_columns)
-    return Log(lives, extra, ages, *_points(runs["partition"], runs["when"], runs["spared"] != 0, runs["ghost"] == 0))
-
-
-def _points(partition: Ints, when: Ints, spared: Bools, kept: Bools) -> tuple[Ints, Ints, Bools]:
-    """Of runs, the distinct points that some spared one found, in order, and whether one that was kept found them."""
-    if not spared.any():
-        return partition[:0], when[:0], kept[:0]
-    order = np.lexsort((when, partition))
-    partition, when = partition[order], when[order]
-    begins = np.flatnonzero(np.append(True, (partition[1:] != partition[:-1]) | (when[1:] != when[:-1])))
-    spared, kept = (np.logical_or.reduceat(flags[order], begins) for flags in (spared, kept))
-    begins = begins[spared]
-    return partition[begins], when[begins], kept[spared]
+    seen, kept = distinct(points.reshape(-1, len(COLUMNS)))
+    return Log(lives, extra, ages, seen[:, 0], seen[:, 2], kept)

@@ -34,7 +34,8 @@ class Budget:
     not used is carried over. The same stream has the same answer. ``cpu``: the share of a core that may be used,
     against the clock of the events; ``speed`` times as fast as that clock is how a recorded stream is replayed.
     ``latency``: seconds that a batch may take. ``memory``: bytes that the query may hold, a number or ``"64 MB"``;
-    several queries over one stream share it (docs/best_effort.md says what is in it).
+    several queries over one stream share it (docs/best_effort.md says what is in it). ``estimate``: the share of all
+    this that may go into estimating the recall; 0: it is not estimated.
 
     Raises :class:`QueryError` for what is no such number.
 
@@ -51,12 +52,17 @@ class Budget:
     latency: float | None = None
     work: float | None = None
     speed: float = 1.0
+    estimate: float = 1 / 32
 
     def __post_init__(self) -> None:
         for name in ("cpu", "latency", "work", "speed"):
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, _positive(name, value))
+        estimate = _positive("estimate", self.estimate) if self.estimate != 0 else 0.0
+        if estimate >= 1:
+            raise QueryError(f"estimate={self.estimate!r} is no share", hint="less than 1, such as 0.03; 0 for none")
+        object.__setattr__(self, "estimate", estimate)
         if self.memory is not None:
             size = size_in_bytes(self.memory)
             if size < LEAST_MEMORY:

@@ -1,4 +1,5 @@
-"""``acep match``: the matches of a query in a file of events, as JSON lines or in a file."""
+"""``acep match``: the matches of a query in a file of events, as JSON lines or in a file; under a budget also what was
+given up for it, on stderr."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def run(args: argparse.Namespace) -> None:
         from acep.engine.writing import output_format
 
         output_format(args.output)  # a wrong name is said before the work is done
-    from acep.engine.api import match
+    from acep.engine.api import reported
 
     with progress(f"reading {args.events}"):
         table = load_events(args.events, query, args)
@@ -33,7 +34,10 @@ def run(args: argparse.Namespace) -> None:
     who = budget_options(args)
     how = {"output": args.kind, "counts": not args.no_counts, "engine": args.engine}
     with progress(f"matching {table.num_rows:,} events"):
-        result: Any = match(table, query, **who, **how, **names)
+        result: Any
+        result, report = reported(table, query, **who, **how, **names)
+    if who["budget"].limited:
+        sys.stderr.write(f"{report}\n")
     if args.kind in ("count", "exists"):
         sys.stdout.write(f"{str(result).lower()}\n")
         return

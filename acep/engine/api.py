@@ -34,7 +34,7 @@ from acep.plan.schema import Schema
 if TYPE_CHECKING:
     from acep.engine.batches import Batches
 
-__all__ = ["ENGINES", "OUTPUTS", "Matcher", "match"]
+__all__ = ["ENGINES", "OUTPUTS", "Matcher", "match", "reported"]
 
 OUTPUTS = ("matches", "points", "bundles", "count", "compressed")
 EXISTS_PART = 4096  # events between two looks at whether a match was found
@@ -89,14 +89,20 @@ def match(
     >>> [(m.bindings, m.error) for m in acep.match(rows, acep.regex("a(b|c)db", within=5, errors=1))]
     [({'b': (4,), 'c': (0,), 'd': (1,)}, 1)]
     """
+    how: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit, "engine": engine}
+    how |= {"budget": budget, "policy": policy, "seed": seed, "history": history}
+    return reported(events, query, output=output, counts=counts, **how)[0]
+
+
+def reported(events: Any, query: Queries, *, output: str, counts: bool, **how: Any) -> tuple[Any, Report]:
+    """As :func:`match`, with the report of the run, whatever is asked for; ``how`` is what :class:`Matcher` takes."""
     known = (*OUTPUTS, "exists", "batches")
     if not isinstance(output, str) or output not in known:
         raise QueryError(f"unknown output {output!r}", hint=suggest(str(output), known))
-    names: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
-    matcher = Matcher(query, budget=budget, engine=engine, policy=policy, seed=seed, history=history, **names)
+    matcher = Matcher(query, **how)
     if not isinstance(counts, bool) or (not counts and output not in ("points", "bundles")):
         raise QueryError("counts= is True, or for bundles and points False", hint='output="bundles", counts=False')
-    return matcher._whole(to_table(events), output, counts)
+    return matcher._whole(to_table(events), output, counts), matcher.report
 
 
 class Matcher:

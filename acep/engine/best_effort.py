@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,8 +18,9 @@ from acep.errors import QueryError, SnapshotError
 from acep.learning.log import log_of
 from acep.learning.orders import Orders
 from acep.learning.policy import Epoch, Policy
+from acep.learning.recall import Seen, Tally
 from acep.learning.setting import Register, Setting
-from acep.pattern.tree import Strategy
+from acep.pattern.tree import Output, Strategy
 from acep.plan.compile import Plan
 from acep.plan.schema import Kind, Schema
 from acep.plan.tables import PlanTables
@@ -27,7 +28,7 @@ from acep.plan.tables import PlanTables
 if TYPE_CHECKING:
     from acep.engine._native import Session
 
-__all__ = ["BestEffort", "Limits", "setting_of"]
+__all__ = ["BestEffort", "Limits", "no_recall", "setting_of"]
 
 MOST_ERRORS = 16  # levels
 FIRST_EPOCH = 1024  # events
@@ -37,6 +38,10 @@ LEAST_RATE = 0.01  # touches an event, as a policy is told
 LEAST_POOL = 1 << 16  # bytes for nodes
 CARRIED = 16_384  # events whose allowance is carried over at most
 RESERVE = 8  # of what a budget of time gives at once, the part that may be used beside it, if it was left over
+FIRST_SPARED, LEAST_SPARED, MOST_SPARED = 1 / 512, 2.0**-16, 1 / 16  # of units, so that recall can be estimated
+FASTER = 4.0  # than before, at most, from one epoch to the next
+
+NUMBERS = ("events", "length", "spent", "dropped", "watching", "granted", "spared")  # of the state
 
 # What a policy may say of a state that was made by hand.
 NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -69,6 +74,15 @@ def setting_of(plan: Plan, tables: PlanTables, classes: int) -> Setting:
     )
 
 
+def no_recall(plan: Plan) -> str:
+    """Why the recall of a plan is not estimated, as what is given is not each complete run; "" if it is."""
+    if plan.query.output is not Output.ALL:
+        return "how many is not estimated where matches are chosen by others"
+    if plan.having is not None or plan.automaton.negations:
+        return "how many is not estimated with HAVING or a negation"
+    return ""
+
+
 @dataclass(frozen=True)
 class Limits:
     """What binds the queries of a stream: a budget, and who chooses; a policy is
@@ -88,7 +102,8 @@ class Limits:
                 f"the policy {policy.name!r} learns nothing itself, and has no history to go by",
                 hint="give it as history= what acep.learn learns from the very events that it will run on",
             )
-        return BestEffort(policy, self.seed + number, self.budget.work, learned=known.serve(policy) if known else None)
+        learned = known.serve(policy) if known else None
+        return BestEffort(policy, self.seed + number, self.budget.work, learned, estimate=self.budget.estimate)
 
     def check(self, plans: Sequence[Plan]) -> None:
         """Raises :class:`SnapshotError` where a history is of none of the queries."""
@@ -122,6 +137,7 @@ class BestEffort:
     held: int = 0  # bytes of what the policy has learned
     beside: int = 0  # bytes of it that texts take
     lives: int | None = None
+    estimate: float = 0.0  # of the allowance, for units that are spared so that recall can be estimated
     setting: Setting = field(init=False)
     number: int = field(init=False)
     orders: Orders = field(init=False)
@@ -130,12 +146,16 @@ class BestEffort:
     length: int = FIRST_EPOCH
     spent: int = 0
     dropped: int = 0
+    watching: int = 0
+    spared: float = FIRST_SPARED
     seconds: float = 0.0  # learning and choosing
+    seen: Seen = field(init=False)
 
     def start(self, core: Session, number: int, setting: Setting) -> None:
         """The session knows its plans; no event has come."""
         self.number, self.setting = number, setting
-        core.start_shedding(number)
+        self.seen = Seen(setting.span, setting.counted)
+        core.start_shedding(number, self.seed % 2**64)
         core.allow(number, -1.0 if self.rate is None else self.rate, (self.rate or 0.0) * CARRIED)
         orders = self.policy.begin(setting, self.seed)
         if self.learned is None:
@@ -150,7 +170,7 @@ class BestEffort:
         """At most ``memory`` bytes may be held: up to half of it by the policy, the rest by the core.
 
         Raises :class:`QueryError` for fewer than there must be, and for a query of which more than nodes waits."""
-        self.held = held_by(self.policy.state())
+        self.held = held_by(self.policy.state()) + self.seen.rows.nbytes
         least = max(2 * self.held, self.held + 2 * (core.least_memory(self.number) + LEAST_POOL))
         if memory < least:
             raise QueryError(
@@ -158,6 +178,7 @@ class BestEffort:
                 hint="more memory, or a policy that learns nothing, such as 'newest-per-state'",
             )
         self.memory = memory
+        self.seen = replace(self.seen, most=min(self.seen.most, memory >> 10))
         self._bound(core)
 
     def set_beside(self, core: Session, size: int) -> None:
@@ -169,10 +190,10 @@ class BestEffort:
     def _bound(self, core: Session) -> None:
         if self.memory is None:
             return
-        self.held = held_by(self.policy.state())
+        self.held = held_by(self.policy.state()) + self.seen.rows.nbytes
         if self.held > self.memory // 2:  # it has learned more than there is room for, and begins anew
             self._order(core, self.policy.begin(self.setting, self.seed))
-            self.held = held_by(self.policy.state())
+            self.held = held_by(self.policy.state()) + self.seen.rows.nbytes
         try:
             core.bound_memory(self.number, max(0, self.memory - self.held - self.beside))
         except ValueError:
@@ -213,7 +234,8 @@ class BestEffort:
         began = time.perf_counter()
         core.rest()
         counts = core.shedding_counts(self.number)
-        spent = int(counts["spent"])
+        spent, points = int(counts["spent"]), core.spared_points(self.number)
+        self.seen = self.seen.then(points, int(counts["clock"]))
         dropped = int(counts["dropped"]) + int(counts["refused"])
         epoch = Epoch(
             events=events - self.events,
@@ -221,8 +243,9 @@ class BestEffort:
             spent=spent - self.spent,
             dropped=dropped - self.dropped,
             price=float(counts["price"]),
-            log=log_of(**core.take_lives(self.number), step=self.setting.step),
+            log=log_of(**core.take_lives(self.number), step=self.setting.step, points=points),
         )
+        self._watch(epoch, int(counts["watching"]))
         self.events, self.spent, self.dropped, self.granted = events, spent, dropped, 0.0
         longest = LAST_EPOCH
         if self.lives is not None:
@@ -232,25 +255,43 @@ class BestEffort:
         self._bound(core)
         self.seconds += time.perf_counter() - began
 
+    def _watch(self, epoch: Epoch, watching: int) -> None:
+        """How many units are spared from now on, by what they cost until now."""
+        cost, self.watching = watching - self.watching, watching
+        if epoch.allowance is None or epoch.price <= 0:
+            return
+        likely = self.orders.spared * self.estimate * epoch.allowance * epoch.events / max(cost, 1)
+        self.spared = float(np.clip(likely, self.spared / FASTER, self.spared * FASTER))
+        self.spared = min(max(self.spared, LEAST_SPARED), MOST_SPARED)
+
+    def recall(self, core: Session) -> tuple[Tally, Tally]:
+        """What is known of the recall so far, of match points and of match bundles."""
+        clock = int(core.shedding_counts(self.number)["clock"])
+        return self.seen.then(core.spared_points(self.number), clock).tallies(clock)
+
     def dump(self) -> dict[str, Any]:
         """Its state as JSON-like data; the core has what it was told and what it has spent."""
-        numbers = {name: getattr(self, name) for name in ("events", "length", "spent", "dropped", "granted")}
-        return {"policy": self.policy.name, "state": to_json(dict(self.policy.state())), **numbers}
+        numbers = {name: getattr(self, name) for name in NUMBERS}
+        state, seen = to_json(dict(self.policy.state())), to_json(self.seen.to_arrays())
+        return {"policy": self.policy.name, "state": state, "seen": seen, **numbers}
 
     def load(self, core: Session, data: Any) -> None:
         """Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for what is no state of this policy."""
         if data["policy"] != self.policy.name:
             raise ValueError("another policy")
-        self.events, self.length, self.spent, self.dropped = (
-            int(data[name]) for name in ("events", "length", "spent", "dropped")
-        )
-        self.granted = float(data["granted"])
+        self.events, self.length, self.spent, self.dropped, self.watching = (int(data[name]) for name in NUMBERS[:5])
+        self.granted, self.spared = (float(data[name]) for name in NUMBERS[5:])
         if not (self.events >= 0 and 1 <= self.length <= LAST_EPOCH and self.granted >= 0):
             raise ValueError("epoch")
+        if not 0 <= self.spared <= 1:
+            raise ValueError("share of units")
+        self.seen = self.seen.with_arrays(from_json(data["seen"]))
         self._order(core, self.policy.restore(from_json(data["state"])))
         self._bound(core)
 
     def _order(self, core: Session, orders: Orders) -> None:
+        if self.estimate > 0:
+            orders = replace(orders, spared=max(orders.spared, self.spared))
         self.orders = orders
         core.set_orders(self.number, orders.for_core(self.setting, self.rate))
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from acep.pattern.expressions import Value
+
+if TYPE_CHECKING:
+    from acep.learning.recall import Tally
 
 __all__ = ["Counts", "Events", "Found", "Id", "output_order"]
 
@@ -56,8 +60,9 @@ def output_order(found: Found) -> tuple[int, tuple[Id, ...], tuple[str, ...]]:
 @dataclass
 class Counts:
     """Work and losses since a stream began: events seen, late ones refused, match nodes made, arcs tried
-    (touches, those that deciding is charged with among them), matches given, nodes and events ``shed`` for want of
-    budget, and the most bytes that were held where ``memory`` has a bound."""
+    (touches, those that ``deciding`` is charged with among them), matches given, nodes and events ``shed`` for want of
+    budget, and the most bytes that were held where ``memory`` has a bound; what is known of the recall of match points
+    and bundles (``None``: ``unknown`` says why not)."""
 
     events: int = 0
     late: int = 0
@@ -66,4 +71,8 @@ class Counts:
     matches: int = 0
     shed: int = 0
     memory: int = 0
+    deciding: int = 0
+    points: Tally | None = None
+    bundles: Tally | None = None
+    unknown: str = ""
     extra: dict[str, int] = field(default_factory=dict)

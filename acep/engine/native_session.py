@@ -13,7 +13,7 @@ import numpy.typing as npt
 from acep.budget.pace import STRETCH, Pace
 from acep.engine import _native
 from acep.engine.batch import Batch, Column, column_of_values
-from acep.engine.best_effort import BestEffort, setting_of
+from acep.engine.best_effort import BestEffort, no_recall, setting_of
 from acep.engine.counted import Counted
 from acep.engine.found import Counts
 from acep.engine.found_columns import FoundColumns, ordered
@@ -316,12 +316,17 @@ class NativeSession:
     def counts(self, plan: int) -> Counts:
         """The work done for a plan."""
         nodes, touches, matches = self._session.work(plan)
-        shed = 0
+        counts = Counts(events=self._events, nodes=nodes, touches=touches, matches=matches)
         if plan in self.efforts:
             told = self._session.shedding_counts(plan)
-            shed = sum(int(told[name]) for name in ("refused", "dropped", "passed_over", "withheld"))
-            touches = int(told["spent"])
-        return Counts(events=self._events, nodes=nodes, touches=touches, matches=matches, shed=shed)
+            counts.shed = sum(int(told[name]) for name in ("refused", "dropped", "passed_over", "withheld"))
+            counts.touches = int(told["spent"])
+            counts.deciding = int(told["deciding"])
+            counts.unknown = no_recall(self.plans[plan])
+            if not counts.unknown:
+                counts.points, counts.bundles = self.efforts[plan].recall(self._session)
+                counts.unknown = "too little was watched to say how many"
+        return counts
 
     @property
     def bytes(self) -> int:

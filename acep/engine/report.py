@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from acep.engine.found import Counts
 
+if TYPE_CHECKING:
+    from acep.learning.recall import Tally
+
 __all__ = ["Report"]
+
+Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -14,11 +20,12 @@ class Report:
     """What a run did.
 
     ``events`` seen, ``late`` ones refused; match nodes ``made``, ``kept`` as long as they could matter, and ``shed``
-    for want of budget (events that were not let in count too); ``work`` in touches (arcs tried, and what deciding is
-    charged with); ``matches`` given; ``seconds`` of wall time; the most bytes of ``memory`` that were held, where the
-    budget bounds them (0: it does not). ``recall`` is the share of the exact answer that was
-    found, with an ``interval`` of 95 % confidence: 1 and (1, 1) where nothing was shed, ``None`` where it is not
-    estimated.
+    for want of budget (events that were not let in count too); ``work`` in touches: arcs tried, and what ``deciding``
+    is charged with; ``matches`` given; ``seconds`` of wall time; the most bytes of ``memory`` that were held, where the
+    budget bounds them (0: it does not). ``recall`` is the share of all match points that were
+    found, ``bundle_recall`` that of match bundles of which one match was, each with an interval that has it with a
+    confidence of 90 % (docs/best_effort.md): 1 and (1, 1) where nothing was shed; ``None`` and (0, 1) where nothing is
+    known, and then ``unknown`` says why.
 
     >>> print(Report(events=1000, made=40, work=2000, matches=3, seconds=0.5))
     1,000 events, 3 matches in 0.50 s (2,000 events/s)
@@ -31,11 +38,15 @@ class Report:
     kept: int = 0
     shed: int = 0
     work: int = 0
+    deciding: int = 0
     matches: int = 0
     seconds: float = 0.0
     memory: int = 0
     recall: float | None = 1.0
-    interval: tuple[float, float] = (1.0, 1.0)
+    interval: Interval = (1.0, 1.0)
+    bundle_recall: float | None = 1.0
+    bundle_interval: Interval = (1.0, 1.0)
+    unknown: str = ""
 
     @classmethod
     def of(cls, counts: Counts, seconds: float = 0.0) -> Report:
@@ -44,6 +55,8 @@ class Report:
         >>> Report.of(Counts(events=5, nodes=2, touches=7, matches=1)).work
         7
         """
+        points, point_interval = _estimated(counts, counts.points)
+        bundles, bundle_interval = _estimated(counts, counts.bundles)
         return cls(
             events=counts.events,
             late=counts.late,
@@ -51,10 +64,15 @@ class Report:
             kept=max(0, counts.nodes - counts.shed),
             shed=counts.shed,
             work=counts.touches,
+            deciding=counts.deciding,
             matches=counts.matches,
             seconds=seconds,
             memory=counts.memory,
-            recall=1.0 if counts.shed == 0 else None,
+            recall=points,
+            interval=point_interval,
+            bundle_recall=bundles,
+            bundle_interval=bundle_interval,
+            unknown=counts.unknown if points is None else "",
         )
 
     @property
@@ -72,17 +90,32 @@ class Report:
 
     @property
     def effort(self) -> str:
-        """Nodes, work, and what was given up, as a line."""
-        done = f"{_count(self.made, 'node')} made, {_count(self.work, 'touch', 'touches')}; "
+        """Nodes, work, what was given up, and what that may have cost, as one line or two."""
+        done = f"{_count(self.made, 'node')} made, {_count(self.work, 'touch', 'touches')}"
+        if not self.exact:
+            done += f" ({self.deciding:,} of them to decide)"
         if self.memory:
-            done += f"at most {self.memory / 2**20:,.1f} MB held; "
+            done += f", at most {self.memory / 2**20:,.1f} MB held"
         if self.exact:
-            return done + "exact: nothing was shed"
-        done += f"{self.shed:,} shed; "
+            return f"{done}; exact: nothing was shed"
+        done += f"; {self.shed:,} shed\n"
         if self.recall is None:
-            return done + "matches may be missing"
-        low, high = self.interval
-        return f"{done}estimated recall {self.recall:.1%} ({low:.1%} to {high:.1%})"
+            return f"{done}matches may be missing: {self.unknown or 'how many is not known'}"
+        done += f"estimated recall of match points {_share(self.recall, self.interval)}"
+        if self.bundle_recall is not None:
+            done += f", of match bundles {_share(self.bundle_recall, self.bundle_interval)}"
+        return done
+
+
+def _estimated(counts: Counts, tally: Tally | None) -> tuple[float | None, Interval]:
+    if counts.shed == 0:
+        return 1.0, (1.0, 1.0)
+    found = None if tally is None else tally.estimate()
+    return (None, (0.0, 1.0)) if found is None else (found.recall, (found.low, found.high))
+
+
+def _share(recall: float, interval: Interval) -> str:
+    return f"{recall:.1%} ({interval[0]:.1%} to {interval[1]:.1%})"
 
 
 def _count(number: int, one: str, many: str | None = None) -> str:

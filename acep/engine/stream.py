@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -41,20 +42,26 @@ class Stream:
     @property
     def counts(self) -> Counts:
         """Events seen by the stream, and the work of all plans."""
+        if len(self.plans) == 1:
+            return self.counts_of(0)
         total = Counts(events=self._events, memory=self._natives.peak)
+        total.unknown = "each query has a recall of its own, in the report of its matches"
         for one in map(self.counts_of, range(len(self.plans))):
-            total.nodes += one.nodes
-            total.touches += one.touches
-            total.matches += one.matches
-            total.shed += one.shed
+            for name in ("nodes", "touches", "deciding", "matches", "shed"):
+                setattr(total, name, getattr(total, name) + getattr(one, name))
         return total
 
     def counts_of(self, plan: int) -> Counts:
         """Events seen by the stream, and the work of plan number ``plan`` and its sources."""
         parts = self._cores[plan].all_counts()
-        nodes, touches = sum(part.nodes for part in parts), sum(part.touches for part in parts)
-        shed = sum(part.shed for part in parts)
-        return Counts(self._events, 0, nodes, touches, parts[0].matches, shed, self._natives.peak)
+        if len(parts) == 1:
+            return replace(parts[0], events=self._events, memory=self._natives.peak)
+        total = Counts(events=self._events, matches=parts[0].matches, memory=self._natives.peak)
+        total.unknown = "what matches of matches were lost is not known"
+        for part in parts:
+            for name in ("nodes", "touches", "deciding", "shed"):
+                setattr(total, name, getattr(total, name) + getattr(part, name))
+        return total
 
     def push(self, batch: Batch) -> list[Sequence[Found]]:
         """Feed events.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -222,8 +223,15 @@ def test_the_report() -> None:
         "10 events, 2 matches in 0.50 s (20 events/s); 1 event came too late\n"
         "4 nodes made, 9 touches; exact: nothing was shed"
     )
-    lossy = Report(events=1, made=1, kept=1, shed=2000, work=1, matches=1, recall=0.5, interval=(0.25, 0.75))
-    assert str(lossy) == ("1 event, 1 match\n1 node made, 1 touch; 2,000 shed; estimated recall 50.0% (25.0% to 75.0%)")
+    lossy = Report(
+        events=1, made=1, shed=2000, work=1, matches=1, recall=0.5, interval=(0.25, 0.75), bundle_recall=None
+    )
+    first = "1 event, 1 match\n1 node made, 1 touch (0 of them to decide); 2,000 shed\n"
+    assert str(lossy) == first + "estimated recall of match points 50.0% (25.0% to 75.0%)"
+    both = replace(lossy, bundle_recall=1 / 3, bundle_interval=(0.0, 1.0))
+    assert str(both).endswith("points 50.0% (25.0% to 75.0%), of match bundles 33.3% (0.0% to 100.0%)")
+    unknown = replace(lossy, recall=None, unknown="too little was watched")
+    assert str(unknown) == first + "matches may be missing: too little was watched"
     assert not lossy.exact
 
 

@@ -237,10 +237,10 @@ void bind_session(nb::module_& m) {
             if (found == nullptr) throw std::invalid_argument("it is not the compressed engine");
             return found->take(last);
         }, nb::arg("engine"), nb::arg("last"))
-        .def("start_shedding", [](Held& self, size_t engine) {
-            start_shedding(engine_at(self, engine));
+        .def("start_shedding", [](Held& self, size_t engine, uint64_t seed) {
+            start_shedding(engine_at(self, engine), seed);
             self.session->rest_when_told();
-        }, nb::arg("engine"))
+        }, nb::arg("engine"), nb::arg("seed"))
         .def("rest", [](Held& self) { self.session->rest(); })
         .def("set_orders", [](Held& self, size_t engine, const nb::dict& orders) { set_orders(engine_at(self, engine), orders); },
              nb::arg("engine"), nb::arg("orders"))
@@ -255,6 +255,8 @@ void bind_session(nb::module_& m) {
         .def("used_ids", [](const Held& self) { return array(self.session->used_ids()); })
         .def("least_memory", [](Held& self, size_t engine) { return least_memory(engine_at(self, engine)); }, nb::arg("engine"))
         .def("take_lives", [](Held& self, size_t engine) { return take_lives(engine_at(self, engine)); }, nb::arg("engine"))
+        .def("spared_points", [](Held& self, size_t engine) { return spared_points(engine_at(self, engine)); },
+             nb::arg("engine"))
         .def("shedding_counts", [](Held& self, size_t engine) { return shedding_counts(engine_at(self, engine)); },
              nb::arg("engine"))
         .def("set_lazy", [](Held& self, size_t engine, bool lazy) { merged(self, engine).set_lazy(lazy); }, nb::arg("engine"),

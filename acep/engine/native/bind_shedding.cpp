@@ -81,7 +81,7 @@ nb::object rows(std::vector<Row>& all) {
 
 }  // namespace
 
-void start_shedding(Engine& engine) { nodes(engine).shed(); }
+void start_shedding(Engine& engine, uint64_t seed) { nodes(engine).shed(seed); }
 
 void set_orders(Engine& engine, const nb::dict& orders) {
     NodeEngine& held = nodes(engine);
@@ -144,9 +144,15 @@ nb::dict take_lives(Engine& engine) {
     found["made"] = rows(lives.made);
     found["ended"] = rows(lives.ended);
     found["found"] = rows(lives.found);
+    lives.points.clear();
     found["values"] = array(std::move(lives.values));
     lives.values = {};
     return found;
+}
+
+nb::object spared_points(Engine& engine) {
+    std::vector<Lives::Point> points = nodes(engine).shed().lives.points;
+    return rows(points);
 }
 
 nb::dict shedding_counts(Engine& engine) {
@@ -154,12 +160,15 @@ nb::dict shedding_counts(Engine& engine) {
     nb::dict found;
     found["spent"] = shed.spent();
     found["decided"] = shed.decided;
+    found["deciding"] = shed.deciding();
     found["refused"] = shed.refused;
     found["dropped"] = shed.dropped;
     found["passed_over"] = shed.passed_over;
     found["withheld"] = shed.withheld;
     found["price"] = shed.price;
     found["peak"] = nodes(engine).peak();
+    found["watching"] = shed.watching;
+    found["clock"] = nodes(engine).clock();
     found["tokens"] = shed.limited() ? shed.tokens() : 0.0;
     return found;
 }

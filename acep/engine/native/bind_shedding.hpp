@@ -8,12 +8,13 @@
 namespace acep {
 
 // Of the node engine, which may stand behind match windows; std::invalid_argument for another one.
-void start_shedding(Engine& engine);
+void start_shedding(Engine& engine, uint64_t seed);
 void set_orders(Engine& engine, const nanobind::dict& orders);
 void allow(Engine& engine, double rate, double carried, int64_t arrived);
 void bound_memory(Engine& engine, int64_t bytes);
 int64_t least_memory(Engine& engine);
 nanobind::dict take_lives(Engine& engine);
+nanobind::object spared_points(Engine& engine);
 nanobind::dict shedding_counts(Engine& engine);
 
 }  // namespace acep

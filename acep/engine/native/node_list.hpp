@@ -33,7 +33,6 @@ public:
     int64_t tended = 0;
     uint32_t births = 0;   // nodes made in it, modulo 2^16
     uint32_t popped = 0;   // and when the first one was last looked at
-    uint32_t ghosts = 0;   // nodes that are there only because they are spared, at most
     double price = 0;
     uint32_t limit = 0;    // nodes that it may have before that is done again
     uint32_t room = 0;     // and before expired ones are looked for: no matter of memory, as a restart must make no difference
@@ -62,7 +61,7 @@ public:
     }
 
     void clear() {
-        head = end = ghosts = 0;
+        head = end = 0;
         sorted = plain = true;
         moved();
     }

@@ -110,13 +110,22 @@ void NodeEngine::look(Part& part, uint32_t partition, const Event& event) {
     }
     part.last = event.position;
     current_ = NIL;
-    if (shed_) {
-        shed_->arrive(arrived, work_.touches);
-        if (!admits(partition, event)) return;
+    if (shed_) shed_->arrive(partition, arrived, work_.touches);
+    const bool watched = shed_ && (shed_->limited() || bounded()) && shed_->sparing(), begins = watched && spares(partition, event);
+    if (!shed_ || admits(part, event)) take_in(part, partition, event);
+    if (watched) spare(part, partition, event, begins);
+    if (tells_live_) {
+        if (live_.size() <= partition) live_.resize(parts_.size());
+        bool some = false;
+        part.each([&](const NodeList& list, uint32_t) { some = some || !list.empty(); });
+        live_[partition] = some;
     }
+}
+
+// What an event does to the nodes that there are, and what begins with it.
+void NodeEngine::take_in(Part& part, uint32_t partition, const Event& event) {
     if (completion_) completion_->before(partition, event);
-    int64_t low = before(key(event), tables_.span);
-    if (shed_ && !tables_.counted) low = std::max(low, before(clock_, tables_.span));  // what is older may have been freed
+    const int64_t low = oldest_start(event);
     for (const Turn& turn : turns(event.pattern)) {
         if (turn.state == 0) {
             if (shed_) mark_ = shed_->begin(partition, event);
@@ -131,20 +140,24 @@ void NodeEngine::look(Part& part, uint32_t partition, const Event& event) {
         // What began before a match point would end in the same bundle.
         for (uint32_t s = 0; s < part.lists.size(); ++s) {
             NodeList& list = part.lists[s];
-            keep(list, s, key(event), Death::cleared, [&](uint32_t i) { return list.starts()[i] >= key(event) || shed_->haunts(list, i, s); });
+            keep(list, s, key(event), Death::cleared, [&](uint32_t i) { return list.starts()[i] >= key(event); });
         }
         clears_ = false;
     }
     if (completion_) completion_->after(partition, event);
-    if (tells_live_) {
-        if (live_.size() <= partition) live_.resize(parts_.size());
-        live_[partition] = std::any_of(part.lists.begin(), part.lists.end(), [](const NodeList& l) { return !l.empty(); });
-    }
+}
+
+int64_t NodeEngine::oldest_start(const Event& event) const {
+    const int64_t low = before(key(event), tables_.span);
+    return shed_ && !tables_.counted ? std::max(low, before(clock_, tables_.span)) : low;  // what is older may have been freed
 }
 
 void NodeEngine::begin(const Turn& turn, const Event& event) {
     for (const Arc* arc : turn.arcs) {
-        if (shed_ && shed_->limited() && shed_->tokens() < 1) return shed_->deny();
+        if (shed_ && shed_->limited() && !shed_->affords()) {
+            if (shed_->shadow) shed_->lose(key(event));
+            return shed_->deny();
+        }
         ++work_.touches;
         if (shed_) shed_->touched(work_.touches);
         if (arc->weight + tables_.states[arc->target].rest > tables_.budget) continue;
@@ -369,10 +382,12 @@ bool NodeEngine::idle(uint32_t partition, int64_t clock) {
         NodeList& list = part.lists[s];
         if (!expire(list, s, low)) keep(list, s, clock, Death::expired, [&](uint32_t i) { return list.starts()[i] >= low; });
     }
+    const bool spared = !idle_spared(part, low, clock);
     if (bounded()) parts_held_.charged += held(part).charged;
     for (const NodeList& list : part.lists) {
         if (!list.empty()) return false;
     }
+    if (spared) return false;
     if (completion_ && !completion_->idle(partition, low)) return false;
     return !part.bundle.any || part.bundle.last_ts < low;
 }

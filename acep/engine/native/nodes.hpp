@@ -39,7 +39,8 @@ public:
     void load(Reader& in) override;
 
     // Best effort: to be called before any event comes.
-    Shedding& shed();
+    Shedding& shed(uint64_t seed = 0);
+    int64_t clock() const { return clock_; }
     // From now on at most so many bytes are held, of the partitions too (nodes_memory.cpp): what they are too few for is
     // given up. std::invalid_argument: they do not suffice for anything, or for this query nothing can be given up.
     void bound_memory(int64_t bytes);
@@ -54,8 +55,15 @@ public:
 private:
     struct Part {
         std::vector<NodeList> lists;  // by state
+        std::vector<NodeList> spared; // the same of what began where units are spared, nothing of which is dropped
         Bundle bundle;
         int64_t last = -1;  // position of the last event seen here
+        // All of them, as visit(list, state).
+        template <class Visit>
+        void each(Visit&& visit) {
+            for (uint32_t s = 0; s < lists.size(); ++s) visit(lists[s], s);
+            for (uint32_t s = 0; s < spared.size(); ++s) visit(spared[s], s);
+        }
     };
     // The arcs that events of a pattern may take, those of one state together.
     struct Turn {
@@ -139,7 +147,12 @@ private:
         }
         list.keep(tables_.states[state].slots, wanted);
     }
-    bool admits(uint32_t partition, const Event& event);
+    bool admits(const Part& part, const Event& event);
+    void take_in(Part& part, uint32_t partition, const Event& event);
+    bool spares(uint32_t partition, const Event& event);
+    void spare(Part& part, uint32_t partition, const Event& event, bool begins);
+    bool idle_spared(Part& part, int64_t low, int64_t clock);
+    int64_t oldest_start(const Event& event) const;
     void distinct(size_t first);
     // Death many of the last nodes of a state met one like them among those of earlier events, and became one with it. Of
     // `trial` one in 8 must; else none is looked for while 16 times as many are made.

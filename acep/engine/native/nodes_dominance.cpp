@@ -178,10 +178,7 @@ uint32_t Dominance::bisect(const Ranking& r, NodeList& list, NodeList& made, uin
     // Nodes come at the end of a list mostly.
     const bool newest = list.empty() || list.starts()[list.end - 1] < start;
     const uint32_t same_start = newest ? list.end : first(list.head, list.end, [&](uint32_t k) { return list.starts()[k] >= start; });
-    if (same_start < list.end && ranks(d, list, same_start, made, i, slots)) {
-        by = same_start;
-        return NIL;
-    }
+    if (same_start < list.end && ranks(d, list, same_start, made, i, slots)) return NIL;
     const uint32_t later = newest ? list.end : first(same_start, list.end, [&](uint32_t k) { return list.starts()[k] > start; });
     const uint32_t worse = first(list.head, later, [&](uint32_t k) { return ranks(d, made, i, list, k, slots); });
     for (uint32_t k = worse; k < later; ++k) gone_from(list, k);
@@ -203,10 +200,7 @@ uint32_t Dominance::scan(Ranking& r, NodeList& list, NodeList& made, uint32_t i,
     const uint32_t least = list.size() > most ? list.end - static_cast<uint32_t>(most) : list.head;
     for (uint32_t k = list.end; k-- > least;) {
         ++compared;
-        if (dominates(r, list, k, made, i, slots)) {
-            by = k;
-            return NIL;
-        }
+        if (dominates(r, list, k, made, i, slots)) return NIL;
         if (!dominates(r, made, i, list, k, slots)) continue;
         gone_from(list, k);
         if (into != NIL) {
@@ -250,10 +244,7 @@ uint32_t Dominance::probe(Ranking& r, NodeList& list, NodeList& made, uint32_t i
         const uint32_t k = list.index[at];
         ++compared;
         if (k < list.head || list.starts()[k] == gone) continue;
-        if (dominates(r, list, k, made, i, slots)) {
-            by = k;
-            return NIL;
-        }
+        if (dominates(r, list, k, made, i, slots)) return NIL;
         if (!dominates(r, made, i, list, k, slots)) continue;
         gone_from(list, k);
         if (into == NIL) {
@@ -288,11 +279,11 @@ void NodeEngine::dominate(Part& part, uint32_t partition, const Event& event, in
             for (size_t k = 0; k < count; ++k) {
                 const int64_t error = made.nodes.errors()[rows_[k]] + least;
                 best = std::min(best, error);
-                if (logs) shed_->found(shed_->mark(made.nodes, rows_[k], state), partition, key(event), error);
+                if (logs) shed_->found(shed_->mark(made.nodes, rows_[k], state), partition, key(event), event.ts, error);
             }
         }
     }
-    if (best <= tables_.budget) {
+    if (best <= tables_.budget && !(shed_ && shed_->shadow)) {
         const int64_t* keys = partitions_.key(partition);
         output_.start.push_back(event.ts);
         output_.end.push_back(event.ts);
@@ -320,8 +311,12 @@ void NodeEngine::dominate(Part& part, uint32_t partition, const Event& event, in
                 if (shed_ && shed_->limited()) {
                     // Comparisons are touches.
                     shed_->touched(work_.touches + compared);
-                    const double room = shed_->tokens() - static_cast<double>(dominance_margin);
-                    if (room < 0) continue;
+                    const double room = shed_->afforded() - static_cast<double>(dominance_margin);
+                    if (room < 0) {
+                        if (shed_->shadow) shed_->lose(key(event));
+                        ++shed_->refused;
+                        continue;
+                    }
                     if (room < static_cast<double>(dominance.credit)) dominance.credit = static_cast<int64_t>(room);
                 }
                 Ranking& ranking = dominance.states[state];
@@ -333,14 +328,10 @@ void NodeEngine::dominate(Part& part, uint32_t partition, const Event& event, in
                         to = equal;
                         if (shed_) shed_->died(list, to, state, key(event), Death::taken);
                     }
-                    dominance.by = equal;
                 } else {
                     to = dominance.place(ranking, list, made.nodes, i, s.slots, low, compared);
                 }
-                if (to == NIL) {
-                    if (shed_) shed_->stands_for(list, dominance.by, state, shed_->mark(made.nodes, i, state));
-                    continue;
-                }
+                if (to == NIL) continue;
                 const int64_t start = made.nodes.starts()[i];
                 if (to > list.head && list.starts()[to - 1] > start) list.sorted = false;
                 if (to + 1 < list.end && list.starts()[to + 1] < start) list.sorted = false;

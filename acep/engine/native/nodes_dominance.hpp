@@ -42,12 +42,10 @@ public:
     std::vector<Ranking> states;
     // Comparisons of nodes are paid for by the touches that there were: so they never cost more than matching does.
     int64_t credit = 0;
-    // Best effort: the log of what goes, the state whose nodes these are, the present time, and, where `place` gives NIL, the
-    // row that dominates.
+    // Best effort: the log of what goes, the state whose nodes these are, and the present time.
     Shedding* log = nullptr;
     uint32_t state = 0;
     int64_t now = 0;
-    uint32_t by = NIL;
 
     // Whether row `a` of `mine` dominates row `b` of `others`.
     bool dominates(const Ranking& r, NodeList& mine, uint32_t a, NodeList& others, uint32_t b, uint32_t slots) const;

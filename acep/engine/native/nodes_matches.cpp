@@ -51,7 +51,8 @@ void NodeEngine::complete(Part& part, uint32_t partition, uint32_t state, Made& 
             const int64_t error = made.nodes.errors()[i] + least;
             if (error > tables_.budget) continue;
             if (shed_) {
-                shed_->found(shed_->mark(made.nodes, i, state), partition, key(event), error);
+                shed_->found(shed_->mark(made.nodes, i, state), partition, key(event), event.ts, error);
+                if (shed_->shadow) continue;
                 if (shed_->clears()) clears_ = true;
             }
             const Arc& arc = *made.arcs[i];
@@ -182,7 +183,7 @@ void NodeEngine::alive(uint32_t partition, int64_t low, Alive& found) {
 
 void NodeEngine::end() {
     for (Part& part : parts_) {
-        for (NodeList& list : part.lists) list.clear();
+        part.each([](NodeList& list, uint32_t) { list.clear(); });
     }
     if (bounded()) recount();
     if (completion_) completion_->end();

@@ -38,11 +38,11 @@ int64_t NodeEngine::list_bytes(const NodeList& list, uint32_t state) const {
 NodeEngine::Held NodeEngine::held(const Part& part) const {
     Held found;
     if (part.lists.empty()) return found;
-    found.charged = found.reserved = static_cast<int64_t>(part.lists.capacity() * sizeof(NodeList));
-    for (uint32_t s = 0; s < part.lists.size(); ++s) {
-        found.charged += list_bytes(part.lists[s], s);
-        found.reserved += static_cast<int64_t>(part.lists[s].bytes());
-    }
+    found.charged = found.reserved = static_cast<int64_t>((part.lists.capacity() + part.spared.capacity()) * sizeof(NodeList));
+    const_cast<Part&>(part).each([&](const NodeList& list, uint32_t s) {  // only read
+        found.charged += list_bytes(list, s);
+        found.reserved += static_cast<int64_t>(list.bytes());
+    });
     return found;
 }
 
@@ -57,7 +57,7 @@ void NodeEngine::recount() {
 
 int64_t NodeEngine::charged() const {
     constexpr int64_t frame = 2 * sizeof(Frame) + sizeof(uint32_t);
-    return parts_held_.charged + static_cast<int64_t>(parts_.size()) * static_cast<int64_t>(2 * sizeof(Part) + 2) +
+    return parts_held_.charged + static_cast<int64_t>(parts_.size()) * (static_cast<int64_t>(2 * sizeof(Part) + 2) + Shedding::unit_bytes) +
            int64_t{partitions_.size()} * partitions_.bytes_each() + int64_t{arena_.cells.size()} * cell_bytes +
            int64_t{arena_.events.size()} * event_bytes + int64_t{frames_.size()} * frame;
 }
@@ -93,7 +93,8 @@ void NodeEngine::make_way(int64_t clock) {
     }
     given_before_ = output_.size();
     coming_ = 0;
-    for (uint32_t s = 0; s < tables_.states.size(); ++s) coming_ += least * node_bytes(s) + static_cast<int64_t>(sizeof(NodeList));
+    const int64_t copies = shed_->sparing() ? 2 : 1;
+    for (uint32_t s = 0; s < tables_.states.size(); ++s) coming_ += copies * (least * node_bytes(s) + static_cast<int64_t>(sizeof(NodeList)));
 }
 
 // Whether there is room for one more node of the current event: as it is made, and where it will wait.
@@ -126,7 +127,7 @@ bool NodeEngine::may_give(size_t length) {
 bool NodeEngine::takes_partition(int64_t clock) {
     if (!bounded()) return true;
     make_way(clock);
-    const int64_t place = partitions_.has_free() ? 0 : partitions_.bytes_each() + static_cast<int64_t>(2 * sizeof(Part) + 2);
+    const int64_t place = partitions_.has_free() ? 0 : partitions_.bytes_each() + static_cast<int64_t>(2 * sizeof(Part) + 2) + Shedding::unit_bytes;
     return charged() + coming_ + place <= pool_;
 }
 
@@ -136,11 +137,9 @@ void NodeEngine::give_up(int64_t clock) {
     const int64_t low = tables_.counted ? NEVER + 1 : before(clock, tables_.span);
     for (Part& part : parts_) {
         const int64_t own = tables_.counted && part.last >= 0 ? before(part.last, tables_.span) : low;
-        for (uint32_t s = 0; s < part.lists.size(); ++s) {
-            NodeList& list = part.lists[s];
-            if (list.empty()) continue;
-            keep(list, s, own + tables_.span, Death::expired, [&](uint32_t i) { return list.starts()[i] >= own; });
-        }
+        part.each([&](NodeList& list, uint32_t s) {
+            if (!list.empty()) keep(list, s, own + tables_.span, Death::expired, [&](uint32_t i) { return list.starts()[i] >= own; });
+        });
     }
     for (int k = 0;; ++k) {
         compact(low);
@@ -149,11 +148,11 @@ void NodeEngine::give_up(int64_t clock) {
         const int64_t all = charged();
         if (all <= target || k == tries) break;
         int64_t rows = 0, nodes = 0;
-        for (const Part& part : parts_) {
-            for (uint32_t s = 0; s < part.lists.size(); ++s) {
-                rows += list_bytes(part.lists[s], s);
-                nodes += part.lists[s].size();
-            }
+        for (Part& part : parts_) {
+            part.each([&](const NodeList& list, uint32_t s) {
+                rows += list_bytes(list, s);
+                nodes += list.size();
+            });
         }
         if (nodes == 0) break;
         const int64_t theirs = rows + int64_t{arena_.cells.size()} * cell_bytes + int64_t{arena_.events.size()} * event_bytes +
@@ -164,7 +163,7 @@ void NodeEngine::give_up(int64_t clock) {
     next_ = std::max(pool_ - pool_ / 8, charged() + pool_ / 16);
 }
 
-// Of all nodes, a share of those that are worth the most. Those that are spared may take a quarter of that.
+// Of all nodes, a share of those that are worth the most. What is spared may take a quarter of that, of whole partitions.
 void NodeEngine::keep_best(double share, int64_t clock) {
     scores_.clear();
     for (Part& part : parts_) {
@@ -173,6 +172,20 @@ void NodeEngine::keep_best(double share, int64_t clock) {
         }
     }
     const size_t n = scores_.size(), wanted = static_cast<size_t>(static_cast<double>(n) * share);
+    size_t room = wanted / 4;
+    for (uint32_t p = 0; p < parts_.size(); ++p) {
+        size_t size = 0;
+        for (const NodeList& list : parts_[p].spared) size += list.size();
+        if (size <= room) {
+            room -= size;
+            continue;
+        }
+        const int64_t now = tables_.counted ? parts_[p].last : clock;
+        for (uint32_t s = 0; s < parts_[p].spared.size(); ++s) {
+            keep(parts_[p].spared[s], s, now, Death::shed, [](uint32_t) { return false; });
+        }
+        shed_->lose(p, now);
+    }
     float bound = 0;
     size_t equal = 0;  // of those at the bound, how many stay
     if (wanted > 0) {
@@ -182,7 +195,7 @@ void NodeEngine::keep_best(double share, int64_t clock) {
         bound = *at;
         equal = wanted - static_cast<size_t>(std::count_if(best_.begin(), best_.end(), [&](float x) { return x > bound; }));
     }
-    size_t at = 0, ghosts = wanted / 4;
+    size_t at = 0;
     for (Part& part : parts_) {
         for (uint32_t s = 0; s < part.lists.size(); ++s) {
             NodeList& list = part.lists[s];
@@ -191,12 +204,6 @@ void NodeEngine::keep_best(double share, int64_t clock) {
             for (uint32_t i = list.head; i < list.end; ++i, ++at) {
                 bool stays = wanted > 0 && (scores_[at] > bound || (scores_[at] == bound && equal > 0));
                 if (stays && scores_[at] == bound) --equal;
-                const Shedding::Mark mark = shed_->mark(list, i, s);
-                if (mark.ghost || (!stays && mark.spared)) {
-                    if (!mark.ghost && ghosts > 0) ++shed_->dropped;
-                    stays = ghosts > 0 && shed_->haunts(list, i, s);
-                    if (stays) --ghosts;
-                }
                 if (stays) continue;
                 taken_[i] = 1;
                 ++shed_->dropped;
@@ -212,12 +219,11 @@ void NodeEngine::used_texts(std::vector<uint8_t>& codes) const {
         if (word >= 0 && static_cast<uint64_t>(word) < codes.size()) codes[static_cast<size_t>(word)] = 1;
     };
     for (const Part& part : parts_) {
-        for (uint32_t s = 0; s < part.lists.size(); ++s) {
-            auto& list = const_cast<NodeList&>(part.lists[s]);  // only read
+        const_cast<Part&>(part).each([&](NodeList& list, uint32_t s) {  // only read
             for (uint32_t k = 0; k < tables_.states[s].slots - (list.empty() ? 0 : hidden_); ++k) {
                 for (uint32_t i = list.head; i < list.end; ++i) use(list.slot(k)[i]);
             }
-        }
+        });
     }
     for (uint32_t i = frames_.tail(); i != frames_.head(); ++i) {
         for (const int64_t word : frames_[i].values) use(word);
@@ -234,7 +240,7 @@ void NodeEngine::used_ids(std::vector<int64_t>& ids) const {
 
 void NodeEngine::squeeze() {
     for (Part& part : parts_) {
-        for (uint32_t s = 0; s < part.lists.size(); ++s) part.lists[s].shrink(tables_.states[s].slots);
+        part.each([&](NodeList& list, uint32_t s) { list.shrink(tables_.states[s].slots); });
     }
     arena_.shrink();
     frames_.shrink();

@@ -54,8 +54,6 @@ void NodeEngine::unite(Made& made, uint32_t this_state) {
                 const Shedding::Mark own = shed_->mark(nodes, i, this_state);
                 if (Shedding::Mark first = shed_->mark(nodes, leader, this_state); !first.logged() && own.life != first.life) {
                     first.life = std::min(first.life, own.life);
-                    first.spared = first.spared || own.spared;
-                    first.ghost = first.ghost && own.ghost;
                     shed_->set_mark(nodes, leader, this_state, first);
                 }
             }

@@ -1,9 +1,12 @@
 // Best effort in the node engine: what it asks of `shedding.hpp`.
 #include "nodes.hpp"
 
+#include <utility>
+
 namespace acep {
 
-Shedding& NodeEngine::shed() {
+// The seed counts where it is given before any other call.
+Shedding& NodeEngine::shed(uint64_t seed) {
     if (!shed_) {
         if (arrived != 0 || !parts_.empty()) throw std::logic_error("events have come already");
         hidden_ = Shedding::hidden;
@@ -11,7 +14,7 @@ Shedding& NodeEngine::shed() {
             tables_.states[s].slots += hidden_;
             framed_[s].resize(tables_.states[s].slots, 0);
         }
-        shed_ = std::make_unique<Shedding>(tables_, front_.texts, partitions_);
+        shed_ = std::make_unique<Shedding>(tables_, front_.texts, partitions_, seed);
     }
     return *shed_;
 }
@@ -32,8 +35,51 @@ void NodeEngine::make_room(NodeList& list, uint32_t state, int64_t low) {
     list.room = std::max(Shedding::least_room, 2 * list.size());
 }
 
+// Whether something begins with an event in a unit that is spared.
+bool NodeEngine::spares(uint32_t partition, const Event& event) {
+    const std::vector<Turn>& all = turns(event.pattern);
+    return !all.empty() && all[0].state == 0 && shed_->spares(partition, key(event));
+}
+
+// What began in a unit that is spared lives on in lists of its own, where nothing is dropped and which make no difference to the
+// others: what it finds and they do not is lost. Nothing is given from there.
+void NodeEngine::spare(Part& part, uint32_t partition, const Event& event, bool begins) {
+    if (part.spared.empty()) {
+        if (!begins) return;
+        part.spared.resize(tables_.states.size());
+        for (NodeList& list : part.spared) list.tight = bounded();
+    }
+    const int64_t low = oldest_start(event), before = work_.touches;
+    std::swap(part.lists, part.spared);
+    shed_->shadow = true;
+    for (const Turn& turn : turns(event.pattern)) {
+        if (turn.state != 0) {
+            step(part, turn, event, low);
+        } else if (begins) {
+            mark_ = shed_->begin(partition, event);
+            begin(turn, event);
+        }
+    }
+    if (tables_.contiguous()) contiguous_end(part, event);
+    if (!touched_.empty()) finish(part, partition, event, low);
+    shed_->shadow = false;
+    shed_->watching += work_.touches - before;
+    std::swap(part.lists, part.spared);
+}
+
+// Whether nothing that was spared is left of a partition.
+bool NodeEngine::idle_spared(Part& part, int64_t low, int64_t clock) {
+    for (uint32_t s = 0; s < part.spared.size(); ++s) {
+        NodeList& list = part.spared[s];
+        if (!expire(list, s, low)) keep(list, s, clock, Death::expired, [&](uint32_t i) { return list.starts()[i] >= low; });
+        if (!list.empty()) return false;
+    }
+    part.spared.clear();
+    return true;
+}
+
 // Whether an event comes in, by its classes and its place in the window of its partition.
-bool NodeEngine::admits(uint32_t partition, const Event& event) {
+bool NodeEngine::admits(const Part& part, const Event& event) {
     if (shed_->orders().admit.empty()) return true;
     while (classes_.size() <= event.pattern) {
         const auto next = static_cast<uint32_t>(classes_.size());
@@ -43,10 +89,10 @@ bool NodeEngine::admits(uint32_t partition, const Event& event) {
         }
     }
     int64_t oldest = key(event);
-    for (const NodeList& list : parts_[partition].lists) {
+    for (const NodeList& list : part.lists) {
         if (!list.empty()) oldest = std::min(oldest, const_cast<NodeList&>(list).starts()[list.head]);
     }
-    return shed_->admits(classes_[event.pattern], partition, key(event), oldest);
+    return shed_->admits(classes_[event.pattern], key(event), oldest);
 }
 
 }  // namespace acep

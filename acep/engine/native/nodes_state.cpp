@@ -14,11 +14,10 @@ void NodeEngine::compact(int64_t oldest) {
         for (Part& part : parts_) {
             int64_t low = oldest;
             if (tables_.counted && tables_.span >= 0 && part.last >= 0) low = part.last - tables_.span;
-            for (uint32_t s = 0; s < part.lists.size(); ++s) {
-                NodeList& list = part.lists[s];
+            part.each([&](NodeList& list, uint32_t s) {
                 list.keep(tables_.states[s].slots, [&](uint32_t i) { return list.starts()[i] >= low; });
                 for (uint32_t i = list.head; i < list.end; ++i) visit(list.cells()[i], low);
-            }
+            });
         }
     });
     kept_ = arena_.cells.size();
@@ -29,8 +28,7 @@ void NodeEngine::compact_frames() {
     std::vector<uint32_t> moved(many, NIL);
     auto each = [&](auto&& visit) {
         for (Part& part : parts_) {
-            for (uint32_t s = 0; s < part.lists.size(); ++s) {
-                NodeList& list = part.lists[s];
+            part.each([&](NodeList& list, uint32_t s) {
                 const uint32_t slots = tables_.states[s].slots;
                 for (uint32_t k = 0; k < slots; ++k) {
                     if (framed_[s][k] == 0) continue;
@@ -39,7 +37,7 @@ void NodeEngine::compact_frames() {
                         if (list.tags(k, slots)[i] == value) visit(list.slot(k)[i]);
                     }
                 }
-            }
+            });
         }
     };
     each([&](int64_t& head) {
@@ -93,19 +91,19 @@ void NodeEngine::dump(Writer& out) const {
         out.number(part.bundle.last_position);
         out.number(part.bundle.first);
         out.number(part.lists.empty() ? 0 : 1);
-        for (uint32_t s = 0; s < part.lists.size(); ++s) {
-            // Reading a list's columns does not change them.
-            auto& list = const_cast<NodeList&>(part.lists[s]);
+        if (shed_) out.number(part.spared.empty() ? 0 : 1);
+        // Reading a list's columns does not change them.
+        const_cast<Part&>(part).each([&](NodeList& list, uint32_t s) {
             const size_t n = list.size();
             const uint32_t slots = tables_.states[s].slots;
             if (shed_) {
                 for (int64_t k : {list.touched, list.tended, std::bit_cast<int64_t>(list.price), int64_t{list.limit}, int64_t{list.births},
-                                  int64_t{list.popped}, int64_t{list.ghosts}, int64_t{list.room}, int64_t{list.sorted}}) {
+                                  int64_t{list.popped}, int64_t{list.room}, int64_t{list.sorted}}) {
                     out.number(k);
                 }
             }
             out.items(list.starts() + list.head, n);
-            if (n == 0) continue;
+            if (n == 0) return;
             out.items(list.positions() + list.head, n);
             out.items(list.cells() + list.head, n);
             out.items(list.errors() + list.head, n);
@@ -113,7 +111,7 @@ void NodeEngine::dump(Writer& out) const {
                 out.items(list.slot(k) + list.head, n);
                 out.items(list.tags(k, slots) + list.head, n);
             }
-        }
+        });
     }
     if (completion_) completion_->dump(out);
     if (dominance_) dump_dominance(out);
@@ -160,7 +158,7 @@ void NodeEngine::load_list(Reader& in, uint32_t state, NodeList& list) {
     const uint32_t slots = tables_.states[state].slots;
     int64_t touched = 0, tended = 0;
     double price = 0;
-    uint32_t limit = 0, births = 0, popped = 0, ghosts = 0, room = 0;
+    uint32_t limit = 0, births = 0, popped = 0, room = 0;
     bool sorted = true;
     if (shed_) {
         touched = in.number(0, most_positions);
@@ -170,7 +168,6 @@ void NodeEngine::load_list(Reader& in, uint32_t state, NodeList& list) {
         limit = static_cast<uint32_t>(in.number(0, int64_t{1} << 32));
         births = static_cast<uint32_t>(in.number(0, int64_t{1} << 16));
         popped = static_cast<uint32_t>(in.number(0, int64_t{1} << 16));
-        ghosts = static_cast<uint32_t>(in.number(0, int64_t{1} << 32));
         room = static_cast<uint32_t>(in.number(0, int64_t{1} << 32));
         sorted = in.number(0, 2) != 0;
     }
@@ -181,7 +178,6 @@ void NodeEngine::load_list(Reader& in, uint32_t state, NodeList& list) {
     list.limit = limit;
     list.births = births;
     list.popped = popped;
-    list.ghosts = ghosts;
     list.room = room;
     const size_t n = starts.size();
     if (n == 0) return;
@@ -257,12 +253,12 @@ void NodeEngine::load(Reader& in) {
         part.bundle.last_ts = in.number();
         part.bundle.last_position = in.number();
         part.bundle.first = in.number();
-        if (in.number(0, 2) == 0) continue;
-        part.lists.resize(tables_.states.size());
-        for (uint32_t s = 0; s < part.lists.size(); ++s) {
-            part.lists[s].tight = bounded();
-            load_list(in, s, part.lists[s]);
-        }
+        if (in.number(0, 2) != 0) part.lists.resize(tables_.states.size());
+        if (shed_ && in.number(0, 2) != 0) part.spared.resize(tables_.states.size());
+        part.each([&](NodeList& list, uint32_t s) {
+            list.tight = bounded();
+            load_list(in, s, list);
+        });
     }
     live_.assign(parts_.size(), 1);
     if (completion_) completion_->load(in);

@@ -12,11 +12,12 @@ namespace acep {
 namespace {
 
 constexpr uint32_t most_level = 254;   // of what may be shed
-constexpr uint32_t ghost_level = 255;
 constexpr double least_step = 4, most_step = 32;  // of the price, where nothing is left
 // Events: over which the mean is taken, whose allowance is a reserve (but half of what may be carried over), and over which
 // what is beyond that is spread.
 constexpr double mean_of = 2048, reserved = 2048, spread = 8192;
+// Held back for units that are spared: so much of all that was ever allowed, and of what may be carried over at most.
+constexpr double held_share = 1.0 / 8, held_most = 1.0 / 32;
 constexpr uint32_t few = 32;           // nodes of a list that are put in order; of more, levels are counted
 constexpr double most_fall = 8;        // octaves
 constexpr uint32_t least_limit = 2;    // nodes of a list that are never worth looking through
@@ -30,6 +31,9 @@ constexpr int64_t looks = 16;          // a list is looked through so many times
 void Shedding::set(Orders orders) {
     orders_ = std::move(orders);
     if (arrived_ == 0) price = orders_.first_price;
+    if (orders_.spared == 0 || sparing_) return;
+    sparing_ = true;
+    from_start_ = arrived_ == 0;
 }
 
 void Shedding::allow(double rate, double most_carried, int64_t arrived) {
@@ -61,7 +65,7 @@ void Shedding::adjust() {
         left = most_carried_;
     }
     // What is spared comes in bursts, which say nothing of the price: what is left tells of them.
-    const auto lent = static_cast<double>(std::exchange(lent_, 0)) / events;
+    const auto lent = static_cast<double>(watching - std::exchange(lent_, watching)) / events;
     mean_ += std::min(1.0, events / mean_of) * (std::max(0.0, used / events - lent) - mean_);
     if (denied_ > 0) {
         price += step_;
@@ -76,9 +80,15 @@ void Shedding::adjust() {
     price = std::clamp(price, 0.0, static_cast<double>(most_level + 1));
 }
 
-uint8_t Shedding::chance() { return static_cast<uint8_t>(mixed(++drawn_ * 0x9E3779B97F4A7C15u) >> 56); }
+uint8_t Shedding::chance() { return static_cast<uint8_t>(mixed(++drawn_ * 0x9E3779B97F4A7C15u + seed_) >> 56); }
 
-bool Shedding::admits(const std::vector<uint32_t>& classes, uint32_t partition, int64_t now, int64_t oldest) {
+double Shedding::held() const {
+    if (orders_.spared == 0 || rate_ < 0) return 0;
+    const double all = granted_ + rate_ * static_cast<double>(arrived_ - since_);
+    return std::min(all * held_share, most_carried_ * held_most);
+}
+
+bool Shedding::admits(const std::vector<uint32_t>& classes, int64_t now, int64_t oldest) {
     if (orders_.admit.empty() || price <= 0) return true;
     const int64_t places = orders_.places;
     int64_t place = 0;
@@ -86,7 +96,7 @@ bool Shedding::admits(const std::vector<uint32_t>& classes, uint32_t partition, 
         const double share = static_cast<double>(apart(now, oldest)) / (static_cast<double>(tables_.span) + 1);
         place = std::clamp<int64_t>(static_cast<int64_t>(share * static_cast<double>(places)), 0, places - 1);
     }
-    if (tokens() < 1) {
+    if (!affords()) {
         ++passed_over;
         return false;
     }
@@ -98,28 +108,80 @@ bool Shedding::admits(const std::vector<uint32_t>& classes, uint32_t partition, 
     if (orders_.noise > 0) best += chance() * orders_.noise >> 8;
     if (static_cast<double>(best) >= price) return true;
     ++passed_over;
-    haunted_ = spares(partition, now) || (tables_.span >= 0 && spares(partition, apart(now, tables_.span)));
-    return haunted_;
-}
-
-// Whether what begins in a partition at a time is in a unit that is spared.
-bool Shedding::spares(uint32_t partition, int64_t start) const {
-    if (orders_.spared == 0) return false;
-    int64_t block = 0, length;
-    if (tables_.span >= 0 && !__builtin_mul_overflow(tables_.span + 1, unit, &length)) {
-        block = start / length - (start % length < 0 ? 1 : 0);
-    }
-    const uint64_t hash = mixed(key_hash(partition, orders_.key_texts) + static_cast<uint64_t>(block) * 0x9E3779B97F4A7C15u);
-    return hash >> 32 < orders_.spared;
+    return false;
 }
 
 Shedding::Mark Shedding::begin(uint32_t partition, const Event& event) {
     Mark found;
     if (lives.made.size() >= most_logged) return found;
-    found.spared = spares(partition, tables_.counted ? event.position : event.ts);
-    const uint64_t own = mixed(static_cast<uint64_t>(event.position) * 0x9E3779B97F4A7C15u + partition);
-    if (found.spared || own >> 32 < orders_.sample) found.life = fresh;
+    const uint64_t own = mixed(static_cast<uint64_t>(event.position) * 0x9E3779B97F4A7C15u + partition + seed_);
+    if (shadow || own >> 32 < orders_.sample) found.life = fresh;
     return found;
+}
+
+// Units that are spared ------------------------------------------------------------------------
+
+int64_t Shedding::unit_length() const {
+    int64_t length;
+    return tables_.span < 0 || __builtin_mul_overflow(tables_.span + 1, unit, &length) ? -1 : length;
+}
+
+bool Shedding::within(const Unit& one, int64_t now) const {
+    const int64_t length = unit_length();
+    return length < 0 || (now >= one.begin && apart(now, one.begin) < length);
+}
+
+// Where the units of a partition begin is left to chance too, so that they are in no step with days or hours.
+bool Shedding::spares(uint32_t partition, int64_t now) {
+    constexpr uint64_t step = 0x9E3779B97F4A7C15u;
+    while (units_.size() <= partition) {
+        units_.emplace_back();
+        if (!from_start_ && now > std::numeric_limits<int64_t>::min()) units_.back().blind = now - 1;
+    }
+    const uint64_t key = mixed(key_hash(partition, orders_.key_texts) + seed_);
+    const int64_t length = unit_length();
+    int64_t block = 0, begin = std::numeric_limits<int64_t>::min();
+    if (length >= 0) {
+        const auto whole = static_cast<uint64_t>(length);
+        const auto offset = static_cast<int64_t>(mixed(key + step) % whole);
+        const int64_t rest = now % length + (now % length < 0 ? length : 0);
+        block = (now - rest % length) / length - (rest < offset ? 1 : 0);
+        const int64_t since = rest - offset + (rest < offset ? length : 0);
+        if (__builtin_sub_overflow(now, since, &begin)) begin = std::numeric_limits<int64_t>::min();
+    }
+    Unit& own = units_[partition];
+    if (own.begin != begin) {
+        own.begin = begin;
+        own.share = 0;
+    }
+    const int64_t share = std::max(own.share, static_cast<int64_t>(orders_.spared));
+    if (static_cast<int64_t>(mixed(key + static_cast<uint64_t>(block) * step) >> 32) < share) {
+        own.share = share;
+        return true;
+    }
+    own.blind = now;
+    return false;
+}
+
+void Shedding::lose(uint32_t partition, int64_t now) {
+    if (partition >= units_.size() || units_[partition].blind == now) return;
+    note(partition, now, now, Lives::Point::lost);
+    units_[partition].blind = now;
+}
+
+void Shedding::note(uint32_t partition, int64_t when, int64_t ts, Lives::Point::Kind kind) {
+    if (partition >= units_.size()) return;
+    Unit& own = units_[partition];
+    if (own.share == 0 || !within(own, when)) return;
+    if (!lives.points.empty()) {
+        const Lives::Point& last = lives.points.back();
+        if (last.partition == partition && last.ts == ts && last.kind == kind) return;
+    }
+    if (lives.points.size() >= 4 * most_at_all || crowded()) {
+        own.blind = when;
+        return;
+    }
+    lives.points.push_back({partition, own.begin, when, ts, kind, own.blind, own.share});
 }
 
 uint64_t Shedding::hashed(int64_t word, bool text) const {
@@ -174,7 +236,6 @@ uint8_t Shedding::worth(NodeList& list, uint32_t row, uint32_t state, uint32_t p
 }
 
 uint32_t Shedding::level(uint32_t state, int64_t error, int64_t start, int64_t made, Mark mark, int64_t now, uint32_t births) const {
-    if (mark.ghost) return ghost_level;
     int64_t window = 0, wait = 0;
     if (tables_.span >= 0) {
         const int64_t span = tables_.span;
@@ -199,47 +260,33 @@ bool Shedding::admit(NodeList& made, uint32_t row, uint32_t state, uint32_t part
     if (!orders_.terms.empty()) own.feature = worth(made, row, state, partition);
     if (orders_.noise > 0) own.chance = chance() >> 2;
     set_mark(made, row, state, own);
-    if (price <= 0) return true;
-    if (tokens() < 1) {
+    if (price <= 0 || shadow) return true;
+    if (!affords()) {
         ++refused;
         return false;
     }
     ++decided;
-    const uint32_t found = haunted_ ? 0 : level(state, made.errors()[row], made.starts()[row], now, own, now, own.birth);
+    const uint32_t found = level(state, made.errors()[row], made.starts()[row], now, own, now, own.birth);
     if (found != 0 && static_cast<double>(found) >= price) return true;
     ++refused;
-    if (!own.spared) return false;
-    own.ghost = true;
-    set_mark(made, row, state, own);
-    return true;
+    return false;
 }
 
-bool Shedding::drop(NodeList& list, uint32_t row, uint32_t state, int64_t now) {
+void Shedding::drop(NodeList& list, uint32_t row, uint32_t state, int64_t now) {
     ++dropped;
-    if (haunts(list, row, state)) return false;
     died(list, row, state, now, Death::shed);
-    return true;
-}
-
-bool Shedding::haunts(NodeList& list, uint32_t row, uint32_t state) const {
-    Mark own = mark(list, row, state);
-    if (!own.spared) return false;
-    if (!own.ghost) ++list.ghosts;
-    own.ghost = true;
-    set_mark(list, row, state, own);
-    return true;
 }
 
 void Shedding::tend(NodeList& list, uint32_t state, int64_t now, int64_t low, int64_t arcs) {
     if (!limited()) return;
-    if (price > 0) {
+    if (price > 0 && !shadow) {
         // What is oldest is worth the least, as a rule: it goes first, without a look at the others.
         while (list.popped != list.births && !list.empty() && list.starts()[list.head] >= low && tokens() >= 1) {
             const uint32_t row = list.head;
             ++decided;
             const uint32_t own = level(state, list.errors()[row], list.starts()[row], made(list, row, state), mark(list, row, state), now, list.births);
             if (own != 0 && static_cast<double>(own) >= price) break;
-            if (!drop(list, row, state, now)) break;
+            drop(list, row, state, now);
             ++list.head;
         }
         list.popped = list.births;
@@ -247,10 +294,10 @@ void Shedding::tend(NodeList& list, uint32_t state, int64_t now, int64_t low, in
         const bool old = tables_.span >= 0 && apart(now, list.tended) > tables_.span / looks;
         if (list.size() > std::max(list.limit, least_limit) || price > list.price + 2 || old) prune(list, state, now, low);
     }
-    const double most = std::max(0.0, tokens()) / static_cast<double>(arcs);
-    if (list.ghosts != 0) lent_ += std::min(list.ghosts, list.size()) * arcs;
+    const double most = std::max(0.0, afforded()) / static_cast<double>(arcs);
     if (static_cast<double>(list.size()) <= most) return;
     // The newest stay.
+    if (shadow) lose(now);
     denied_ += static_cast<int64_t>((static_cast<double>(list.size()) - most) * static_cast<double>(arcs));
     const uint32_t from = list.end - static_cast<uint32_t>(most);
     for (uint32_t i = list.head; i < from; ++i) {
@@ -278,11 +325,7 @@ uint32_t Shedding::choose(NodeList& list, uint32_t state) {
     rows_.clear();
     if (n <= few) {
         for (uint32_t i = 0; i < n; ++i) {
-            if (levels_[i] == ghost_level) {
-                ++kept;
-            } else if (levels_[i] != 0) {
-                rows_.push_back(i);
-            }
+            if (levels_[i] != 0) rows_.push_back(i);
         }
         std::sort(rows_.begin(), rows_.end(), [&](uint32_t a, uint32_t b) { return levels_[a] != levels_[b] ? levels_[a] > levels_[b] : better(a, b); });
         while (rank < rows_.size() && static_cast<double>(levels_[rows_[rank]]) >= price + decay * rank) ++rank;
@@ -291,8 +334,6 @@ uint32_t Shedding::choose(NodeList& list, uint32_t state) {
     }
     uint32_t at_level[256] = {}, stays[256] = {};
     for (uint32_t i = 0; i < n; ++i) ++at_level[levels_[i]];
-    stays[ghost_level] = at_level[ghost_level];
-    kept = at_level[ghost_level];
     for (uint32_t l = most_level; l > 0 && static_cast<double>(l) >= price; --l) {
         if (at_level[l] == 0) continue;
         const double most = decay > 0 ? std::floor((static_cast<double>(l) - price) / decay) + 1 : static_cast<double>(n);
@@ -332,7 +373,6 @@ void Shedding::prune(NodeList& list, uint32_t state, int64_t now, int64_t low) {
         levels_[i] = start < low ? 0 : level(state, list.errors()[row], start, made(list, row, state), mark(list, row, state), now, list.births);
     }
     const uint32_t kept = choose(list, state);
-    list.ghosts = static_cast<uint32_t>(std::count(levels_.begin(), levels_.begin() + n, ghost_level));
     list.limit = 2 * kept;
     if (kept == n) return;
     const uint32_t head = list.head;
@@ -341,7 +381,7 @@ void Shedding::prune(NodeList& list, uint32_t state, int64_t now, int64_t low) {
         if (list.starts()[head + i] < low) {
             died(list, head + i, state, expiry(list.starts()[head + i]), Death::expired);
         } else {
-            if (!drop(list, head + i, state, now)) levels_[i] = ghost_level;
+            drop(list, head + i, state, now);
         }
     }
     list.keep(tables_.states[state].slots, [&](uint32_t i) { return levels_[i - head] != 0; });
@@ -354,7 +394,6 @@ void Shedding::born(NodeList& list, uint32_t row, uint32_t state, uint32_t parti
     const int64_t age = own.birth;
     own.birth = static_cast<uint16_t>(list.births);
     list.births = (list.births + 1) & 0xFFFFu;
-    if (own.ghost) ++list.ghosts;
     if (lives.made.size() >= most_at_all || crowded()) own.life = unlogged;
     if (own.life == unlogged) return set_mark(list, row, state, own);
     const int64_t parent = own.logged() ? int64_t{own.life} : -1;
@@ -363,7 +402,7 @@ void Shedding::born(NodeList& list, uint32_t row, uint32_t state, uint32_t parti
     set_mark(list, row, state, own);
     open_[own.life] = list.touched;
     lives.made.push_back({own.life, parent, partition, state, list.errors()[row], list.starts()[row], made(list, row, state),
-                          own.feature, own.spared ? 1 : 0, own.ghost ? 1 : 0, age});
+                          own.feature, age});
     log_values(list, row, state, partition);
 }
 
@@ -379,13 +418,6 @@ void Shedding::log_values(NodeList& list, uint32_t row, uint32_t state, uint32_t
 
 void Shedding::joined(NodeList& list, uint32_t row, uint32_t state, uint32_t partition, Mark parent, int64_t now) {
     Mark there = mark(list, row, state);
-    // It is spared for as long as something that it stands for may have begun in a unit that is.
-    const bool still = there.spared && (tables_.span < 0 || spares(partition, apart(now, tables_.span)));
-    if ((parent.spared || still) != there.spared || (there.ghost && !parent.ghost)) {
-        there.spared = parent.spared || still;
-        there.ghost = there.ghost && parent.ghost;
-        set_mark(list, row, state, there);
-    }
     if (parent.life == unlogged || lives.made.size() >= most_at_all || crowded()) return;
     if (!there.logged()) {
         there.life = parent.life;
@@ -397,16 +429,9 @@ void Shedding::joined(NodeList& list, uint32_t row, uint32_t state, uint32_t par
     const uint32_t life = next_life_++;
     if (next_life_ >= fresh) next_life_ = 0;
     lives.made.push_back({life, parent.logged() ? int64_t{parent.life} : -1, partition, state, list.errors()[row],
-                          list.starts()[row], now, there.feature, parent.spared ? 1 : 0, parent.ghost ? 1 : 0, parent.birth});
+                          list.starts()[row], now, there.feature, parent.birth});
     log_values(list, row, state, partition);
     lives.ended.push_back({life, now, static_cast<int64_t>(Death::merged_into), there.life, 0});
-}
-
-void Shedding::stands_for(NodeList& list, uint32_t row, uint32_t state, Mark other) {
-    Mark there = mark(list, row, state);
-    if (!there.ghost || other.ghost) return;
-    there.ghost = false;
-    set_mark(list, row, state, there);
 }
 
 void Shedding::died(NodeList& list, uint32_t row, uint32_t state, int64_t when, Death how) {
@@ -419,28 +444,18 @@ void Shedding::died(NodeList& list, uint32_t row, uint32_t state, int64_t when, 
     open_.erase(known);
 }
 
-void Shedding::found(Mark parent, uint32_t partition, int64_t when, int64_t error) {
-    if (crowded()) return;
-    if (parent.life == unlogged) {
-        // Of the others, that there is one.
-        if (orders_.sample == 0 && orders_.spared == 0) return;
-        if (!lives.found.empty()) {
-            const Lives::Found& last = lives.found.back();
-            if (last.parent == -2 && last.partition == partition && last.when == when) return;
-        }
-        lives.found.push_back({-2, partition, when, error, 0, 0, 0});
-        return;
-    }
-    if (lives.found.size() >= 4 * most_at_all) return;
-    lives.found.push_back({parent.logged() ? int64_t{parent.life} : -1, partition, when, error, parent.spared ? 1 : 0, parent.ghost || haunted_ ? 1 : 0, parent.birth});
+void Shedding::found(Mark parent, uint32_t partition, int64_t when, int64_t ts, int64_t error) {
+    if (sparing()) note(partition, when, ts, shadow ? Lives::Point::whole : Lives::Point::kept);
+    if (parent.life == unlogged || lives.found.size() >= 4 * most_at_all || crowded()) return;
+    lives.found.push_back({parent.logged() ? int64_t{parent.life} : -1, partition, when, error, parent.birth});
 }
 
 // State ----------------------------------------------------------------------------------------
 
 int64_t Shedding::bytes() const {
     const size_t logged = lives.made.capacity() * sizeof(Lives::Made) + lives.ended.capacity() * sizeof(Lives::Ended) +
-                          lives.found.capacity() * sizeof(Lives::Found) + lives.values.capacity() * sizeof(double);
-    return static_cast<int64_t>(logged + open_.size() * open_bytes + levels_.capacity() * sizeof(uint32_t) +
+                          lives.found.capacity() * sizeof(Lives::Found) + lives.points.capacity() * sizeof(Lives::Point) + lives.values.capacity() * sizeof(double);
+    return static_cast<int64_t>(logged + units_.capacity() * sizeof(Unit) + open_.size() * open_bytes + levels_.capacity() * sizeof(uint32_t) +
                                 rows_.capacity() * sizeof(uint32_t)) + order_bytes();
 }
 
@@ -482,7 +497,7 @@ void Shedding::score(NodeList& list, uint32_t state, int64_t now, std::vector<fl
 // The orders are not in it: whoever gives them keeps them. Nor is the log, which is taken before.
 void Shedding::dump(Writer& out) const {
     for (double d : {rate_, granted_, most_carried_, step_, mean_, price}) out.number(std::bit_cast<int64_t>(d));
-    for (int64_t n : {since_, arrived_, touches_, paced_, paced_spent_, lent_, decided, refused, dropped, passed_over}) out.number(n);
+    for (int64_t n : {since_, arrived_, touches_, paced_, paced_spent_, lent_, decided, refused, dropped, passed_over, watching}) out.number(n);
     out.number(static_cast<int64_t>(drawn_));
     out.number(denied_);
     out.number(int64_t{next_life_});
@@ -495,6 +510,10 @@ void Shedding::dump(Writer& out) const {
     out.items(lives.ended);
     out.items(lives.found);
     out.items(lives.values);
+    out.items(lives.points);
+    out.number(sparing_ ? 1 : 0);
+    out.number(from_start_ ? 1 : 0);
+    out.items(units_);
 }
 
 void Shedding::load(Reader& in) {
@@ -502,7 +521,7 @@ void Shedding::load(Reader& in) {
         *d = std::bit_cast<double>(in.number());
         if (!std::isfinite(*d)) bad_state("allowance");
     }
-    for (int64_t* n : {&since_, &arrived_, &touches_, &paced_, &paced_spent_, &lent_, &decided, &refused, &dropped, &passed_over}) {
+    for (int64_t* n : {&since_, &arrived_, &touches_, &paced_, &paced_spent_, &lent_, &decided, &refused, &dropped, &passed_over, &watching}) {
         *n = in.number(0, most_positions);
     }
     price = std::clamp(price, 0.0, 256.0);
@@ -522,6 +541,10 @@ void Shedding::load(Reader& in) {
     lives.ended = in.items<Lives::Ended>();
     lives.found = in.items<Lives::Found>();
     lives.values = in.items<double>();
+    lives.points = in.items<Lives::Point>();
+    sparing_ = in.number(0, 2) != 0;
+    from_start_ = in.number(0, 2) != 0;
+    units_ = in.items<Unit>();
 }
 
 }  // namespace acep

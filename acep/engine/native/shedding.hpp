@@ -45,7 +45,7 @@ struct Orders {
     double first_price = 0;       // what the price is before the first event
     bool clears = false;          // a match point ends all nodes of its partition that began before it
     uint64_t sample = 0;          // of 2^32 starts, so many are logged with all that comes of them
-    uint64_t spared = 0;          // of 2^32 units, so many are spared: nothing that begins there is dropped
+    uint64_t spared = 0;          // of 2^32 units, so many are spared: what begins there lives on beside the others
 };
 
 // Death a life ended; expiry is told by its window.
@@ -54,18 +54,26 @@ enum class Death : int64_t { expired = 0, shed = 1, taken = 2, cleared = 3, merg
 // The log, in columns, since it was last taken.
 struct Lives {
     struct Made {
-        int64_t life, parent, partition, state, error, start, made, feature, spared, ghost, age;  // age: nodes made after its parent, in that one's list
+        int64_t life, parent, partition, state, error, start, made, feature, age;  // age: nodes made after its parent, in that one's list
     };
     struct Ended {
         int64_t life, when, how, touches, age;  // merged_into: the life that it became one with, in place of touches
     };
     struct Found {
-        int64_t parent, partition, when, error, spared, ghost, age;
+        int64_t parent, partition, when, error, age;
+    };
+    // What was found where a unit that is spared goes on: by what stayed, or by all that there was; or, from `when` on, not
+    // all is known there. `begin`: of the unit; `blind`: the last time at which something began of which not all is known;
+    // `share`: of 2^32 units, how many are spared.
+    struct Point {
+        enum Kind : int64_t { lost = -1, whole = 0, kept = 1 };
+        int64_t partition, begin, when, ts, kind, blind, share;
     };
     std::vector<Made> made;
     std::vector<Ended> ended;
     std::vector<Found> found;
     std::vector<double> values;  // of the terms of each life, `most_terms` each; NaN: none
+    std::vector<Point> points;
 };
 
 class Shedding {
@@ -87,23 +95,20 @@ public:
         uint16_t birth = 0;      // how many nodes had been made in its list before it, modulo 2^16
         uint8_t feature = 128;   // 128 levels more than what its registers add
         uint8_t chance = 0;      // 0 .. 63
-        bool ghost = false;      // it, or what it came from, was spared and would not be here else
-        bool spared = false;     // it began in a unit that is spared
         int64_t word() const {
             return static_cast<int64_t>(uint64_t{life} | uint64_t{birth} << 32 | uint64_t{feature} << 48 |
-                                        uint64_t{chance} << 56 | (ghost ? uint64_t{1} << 62 : 0) |
-                                        (spared ? uint64_t{1} << 63 : 0));
+                                        uint64_t{chance} << 56);
         }
         static Mark of(int64_t word) {
             const auto w = static_cast<uint64_t>(word);
             return {static_cast<uint32_t>(w), static_cast<uint16_t>(w >> 32), static_cast<uint8_t>(w >> 48),
-                    static_cast<uint8_t>(w >> 56 & 63), (w >> 62 & 1) != 0, w >> 63 != 0};
+                    static_cast<uint8_t>(w >> 56 & 63)};
         }
         bool logged() const { return life < fresh; }
     };
 
-    Shedding(const Tables& tables, const Texts& texts, const Partitions& partitions)
-        : tables_(tables), texts_(texts), partitions_(partitions) {}
+    Shedding(const Tables& tables, const Texts& texts, const Partitions& partitions, uint64_t seed)
+        : tables_(tables), texts_(texts), partitions_(partitions), seed_(mixed(seed)) {}
 
     void set(Orders orders);
     const Orders& orders() const { return orders_; }
@@ -112,10 +117,10 @@ public:
     void allow(double rate, double most_carried, int64_t arrived);
 
     // An event: `arrived` have come, with it, and `touches` nodes were looked at before it.
-    void arrive(int64_t arrived, int64_t touches) {
+    void arrive(uint32_t partition, int64_t arrived, int64_t touches) {
+        here_ = partition;
         arrived_ = arrived;
         touches_ = touches;
-        haunted_ = false;
         if (arrived - paced_ >= pace) adjust();
     }
     void deny() { ++denied_; }
@@ -124,15 +129,27 @@ public:
         return granted_ + rate_ * static_cast<double>(arrived_ - since_) - static_cast<double>(spent());
     }
     bool limited() const { return rate_ >= 0; }
-    int64_t spent() const { return touches_ + static_cast<int64_t>(decide_cost * static_cast<double>(decided)); }
+    // Whether one more touch can be paid for. Some of the allowance is held back for units that are spared: else they would be
+    // cut short where there is little, and it would not be known what is lost there.
+    bool affords() const { return afforded() >= 1; }
+    double afforded() const { return shadow ? tokens() : tokens() - held(); }
+    // Something in a unit that is spared was given up all the same, at `now`.
+    void lose(uint32_t partition, int64_t now);
+    void lose(int64_t now) { lose(here_, now); }
+    static constexpr int64_t unit_bytes = 48;  // that are kept of a partition
+    int64_t deciding() const { return static_cast<int64_t>(decide_cost * static_cast<double>(decided)); }
+    int64_t spent() const { return touches_ + deciding(); }
     double decide_cost = 0.25;
     void touched(int64_t touches) { touches_ = touches; }
-    // Whether an event of some classes comes in. `oldest`: the earliest start in its partition. To units that are spared
-    // all come in; those that would not are there for ghosts alone.
-    bool admits(const std::vector<uint32_t>& classes, uint32_t partition, int64_t now, int64_t oldest);
+    // Whether an event of some classes comes in. `oldest`: the earliest start in its partition.
+    bool admits(const std::vector<uint32_t>& classes, int64_t now, int64_t oldest);
 
     // The mark of a node that begins with an event.
     Mark begin(uint32_t partition, const Event& event);
+    // Whether what begins with an event is spared. It is called for all that begins.
+    bool spares(uint32_t partition, int64_t now);
+    bool sparing() const { return sparing_; }
+    bool shadow = false;  // what is done now is done with nodes of a unit that is spared
     // Whether a new node stays for now; it is given its feature bin and its chance.
     bool admit(NodeList& made, uint32_t row, uint32_t state, uint32_t partition, int64_t now);
     // Before an event looks at the nodes of a list, at `arcs` touches each: drops what is not worth its price, and what the
@@ -143,12 +160,8 @@ public:
     void born(NodeList& list, uint32_t row, uint32_t state, uint32_t partition);
     // A node like one that is there: `parent` is its mark.
     void joined(NodeList& list, uint32_t row, uint32_t state, uint32_t partition, Mark parent, int64_t now);
-    // Whether a node that is to go is spared: then it is a ghost.
-    bool haunts(NodeList& list, uint32_t row, uint32_t state) const;
-    // The node of a row dominates one with a mark: it is here for that one too.
-    void stands_for(NodeList& list, uint32_t row, uint32_t state, Mark other);
     void died(NodeList& list, uint32_t row, uint32_t state, int64_t when, Death how);
-    void found(Mark parent, uint32_t partition, int64_t when, int64_t error);
+    void found(Mark parent, uint32_t partition, int64_t when, int64_t ts, int64_t error);
     // At most so many bytes of log: beyond it nodes are not logged.
     void bound_log(int64_t bytes) { most_log_ = bytes; }
     bool logs() const { return !open_.empty() || orders_.sample != 0 || orders_.spared != 0; }
@@ -183,6 +196,7 @@ public:
     int64_t dropped = 0;  // nodes that were kept for a while
     int64_t passed_over = 0;  // events that were not let in
     int64_t withheld = 0;     // match points of which not all matches were given
+    int64_t watching = 0;     // touches in units that are spared
     double price = 0;     // in levels: what a node must be worth
     Lives lives;
 
@@ -196,14 +210,27 @@ private:
     uint32_t level(uint32_t state, int64_t error, int64_t start, int64_t made, Mark mark, int64_t now, uint32_t births) const;
     void prune(NodeList& list, uint32_t state, int64_t now, int64_t low);
     uint32_t choose(NodeList& list, uint32_t state);
-    // A node is not worth its price: whether it goes; if it is spared it is a ghost from now on.
-    bool drop(NodeList& list, uint32_t row, uint32_t state, int64_t now);
+    // A node is not worth its price.
+    void drop(NodeList& list, uint32_t row, uint32_t state, int64_t now);
+    double held() const;
+    // What is known of the units of a partition: the present one, whether it is spared, and since when not all is known.
+    struct Unit {
+        int64_t begin = std::numeric_limits<int64_t>::min(), blind = std::numeric_limits<int64_t>::min();
+        int64_t share = 0;  // of 2^32 units, so many are spared; 0: this one is not
+    };
+    int64_t unit_length() const;  // -1: all of a partition is one
+    bool within(const Unit& unit, int64_t now) const;
+    void note(uint32_t partition, int64_t when, int64_t ts, Lives::Point::Kind kind);
     uint64_t key_hash(uint32_t partition, uint32_t texts) const;
-    bool spares(uint32_t partition, int64_t start) const;
 
     const Tables& tables_;
     const Texts& texts_;
     const Partitions& partitions_;
+    const uint64_t seed_;
+    uint32_t here_ = 0;
+    bool sparing_ = false;    // units were spared
+    bool from_start_ = false; // since the first event
+    std::vector<Unit> units_; // by partition
     Orders orders_;
     double rate_ = -1;        // touches an event; negative: no bound
     double granted_ = 0;      // up to event `since_`
@@ -215,12 +242,12 @@ private:
     int64_t paced_spent_ = 0;
     double step_ = 4;         // of the price
     double mean_ = 0;         // touches an event, of late, of what is not spared
-    int64_t lent_ = 0;        // touches of ghosts since the price was last looked at
-    bool haunted_ = false;    // the event would not be let in, were no unit spared
+    int64_t lent_ = 0;        // touches in units that are spared, when the price was last looked at
     // Whether one more row of the log might be too much: vectors double.
     bool crowded() const {
         const size_t rows = lives.made.size() * (sizeof(Lives::Made) + sizeof(double) * orders_.most_terms) +
-                            lives.ended.size() * sizeof(Lives::Ended) + lives.found.size() * sizeof(Lives::Found);
+                            lives.ended.size() * sizeof(Lives::Ended) + lives.found.size() * sizeof(Lives::Found) +
+                            lives.points.size() * sizeof(Lives::Point);
         return static_cast<int64_t>(2 * rows + open_.size() * (open_bytes + 2 * sizeof(Lives::Ended)) + 1024) > most_log_;
     }
     static constexpr size_t open_bytes = 64;  // of a life in `open_`

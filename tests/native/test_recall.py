@@ -1,0 +1,291 @@
+"""The recall that is estimated under a budget: it says what is true, as often as it promises, of runs whose exact
+answer is known; and neither batches nor restarts make a difference to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import acep
+from acep.budget.policies import policy_of
+from acep.engine.batch import Batch
+from acep.engine.best_effort import BestEffort, no_recall
+from acep.engine.tables import batch_of, schema_of, to_table
+from acep.learning.recall import Estimate, distinct
+from acep.pattern.tree import Output
+from acep.plan.compile import Plan, compile_query
+from acep.plan.tables import NotNativeError
+from tests.binomial import not_less
+from tests.native.merged_cases import planned
+from tests.native.test_every_engine import in_order
+from tests.native.test_shedding import engines_of, whole
+
+pytest.importorskip("acep.engine._native")
+
+from acep.engine.native_session import NativeSession
+
+Point = tuple[Any, int]
+
+EVENTS = 32_000
+PATTERN = """PATTERN SEQ(A p, B q, A r, B s, C t) WHERE skip_till_any_match(p, q, r, s, t) {
+    [k] AND q.x > p.x AND r.x < q.x AND s.x > r.x AND t.x BETWEEN p.x + s.x - 40 AND p.x + s.x - 20 } WITHIN """
+POLICIES = ("random", "newest", "history")
+SHARES = (0.75, 0.5, 0.25)  # of the exact work
+ESTIMATES = (1 / 4, 1 / 32)  # of that, to watch with
+SEEDS = 12
+
+
+@dataclass(frozen=True)
+class Known:
+    """A stream and its exact answer: the match points, each with its bundle, and its cost in touches an event."""
+
+    plan: Plan
+    batch: Batch
+    engine: str
+
+    @cached_property
+    def exact(self) -> tuple[dict[Point, int], float]:
+        session, points = run(self, {})
+        return bundles(points, self.plan), session.counts(0).touches / len(self.batch)
+
+    def recall(self, found: set[Point]) -> tuple[float, float]:
+        """Of match points, and of bundles."""
+        every, _ = self.exact
+        assert found <= set(every)
+        reached = {(key, every[key, ts]) for key, ts in found}
+        return len(found) / len(every), len(reached) / len({(key, bundle) for (key, _), bundle in every.items()})
+
+
+def bundles(points: Iterable[Point], plan: Plan) -> dict[Point, int]:
+    """The first match point of the bundle of each, where the window is one of time."""
+    found: dict[Point, int] = {}
+    last: dict[Any, Point] = {}
+    for key, ts in sorted(points, key=lambda one: one[1]):
+        before = last.get(key)
+        goes_on = before is not None and (plan.window.span is None or ts - before[1] <= plan.window.span)
+        found[key, ts] = found[before] if goes_on and before is not None else ts
+        last[key] = key, ts
+    return found
+
+
+def run(known: Known, efforts: dict[int, BestEffort], size: int = 1 << 30) -> tuple[NativeSession, set[Point]]:
+    session = NativeSession([known.plan], [known.engine], efforts)
+    points: set[Point] = set()
+    for part in [*known.batch.parts(size), None]:
+        if part is None:
+            session.finish()
+        else:
+            session.push(part)
+        points |= taken(session, known.engine)
+    return session, points
+
+
+def taken(session: NativeSession, engine: str) -> set[Point]:
+    if engine.endswith("dominance"):
+        counted = session.take_points(0)
+        keys, ends = counted.keys, counted.first
+    else:
+        found = session.take(0)
+        keys, ends = found.keys, found.end
+    texts = list(zip(*(key.to_list() for key in keys), strict=True)) if keys else [()] * len(ends)
+    return set(zip(texts, ends.tolist(), strict=True))
+
+
+def stream(seed: int, events: int = EVENTS) -> dict[str, list[Any]]:
+    """Steady, in bursts, or with a few keys that have most of the events, by ``seed``."""
+    rng = np.random.default_rng(seed)
+    steps, keys = rng.integers(0, 3, events), rng.integers(0, 24, events)
+    if seed % 3 == 1:
+        steps *= 1 + 3 * (np.arange(events) // 500 % 2)
+    if seed % 3 == 2:
+        keys = np.minimum(rng.geometric(0.1, events), 40)
+    columns = {"ts": np.cumsum(steps), "k": keys, "x": rng.integers(0, 100, events)}
+    types = rng.choice(list("ABC"), events, p=[0.45, 0.45, 0.1])
+    return {name: column.tolist() for name, column in columns.items()} | {"type": types.tolist()}
+
+
+def known(seed: int, engine: str, window: str = "240", events: int = EVENTS) -> Known:
+    table = to_table(stream(seed, events))
+    schema = schema_of(table.schema, ts="ts", type="type", seq=None, id=None, unit=None)
+    plan = compile_query(acep.parse(PATTERN + window), schema)
+    return Known(plan, batch_of(table, schema, plan.columns, base=0), engine)
+
+
+def estimates(session: NativeSession) -> tuple[Estimate | None, Estimate | None]:
+    counts = session.counts(0)
+    assert counts.points is not None
+    assert counts.bundles is not None
+    return counts.points.estimate(), counts.bundles.estimate()
+
+
+def test_the_interval_has_the_truth_as_often_as_it_says(cases: Callable[[int], int]) -> None:
+    hits, tries, widths = np.zeros(2, np.int64), np.zeros(2, np.int64), np.zeros(2)
+    lossy = number = 0
+    for seed in range(max(cases(SEEDS), 6)):
+        for engine in ("nodes", "dominance"):
+            case = known(seed, engine)
+            for policy, share in product(POLICIES, SHARES):
+                number += 1
+                part = ESTIMATES[number // 3 % len(ESTIMATES)]
+                effort = BestEffort(policy_of(policy)(), number, share * case.exact[1], estimate=part)
+                session, found = run(case, {0: effort})
+                truth = case.recall(found)
+                lossy += truth[0] < 0.95
+                for which, (true, one) in enumerate(zip(truth, estimates(session), strict=True)):
+                    if one is not None:
+                        tries[which] += 1
+                        hits[which] += one.low <= true <= one.high
+                        widths[which] += one.high - one.low
+    assert number >= 100
+    assert lossy > 0.9 * number
+    assert (tries > 0.9 * number).all()
+    assert (hits >= 0.8 * tries).all(), hits / tries
+    assert (widths < 0.7 * tries).all(), widths / tries
+    assert all(not_less(int(hits[which]), int(tries[which]), 0.9) for which in range(2)), hits / tries
+
+
+@pytest.mark.parametrize("window", ["240", "10 EVENTS"])
+@pytest.mark.parametrize("engine", ["nodes", "dominance"])
+def test_where_all_units_are_spared_all_is_known(engine: str, window: str) -> None:
+    case = known(6, engine, window, events=12_000)
+    every, rate = case.exact
+    # Where the allowance suffices for twice the work, what is spared finds what there is, and so does what is kept.
+    for enough in (10.0, 1.7):
+        effort = Census(policy_of("newest")(), 3, enough * rate, estimate=0.5)
+        session, found = run(case, {0: effort})
+        rows = session._session.spared_points(0).reshape(-1, 7)
+        seen, kept = distinct(np.concatenate([effort.rows, rows]))
+        assert (rows[:, 4] >= 0).all()
+        number = {p: session._session.keys(0)[p] for p in set(seen[:, 0].tolist())}
+        there = {((number[p],), ts) for p, ts in seen[:, [0, 3]].tolist()}
+        assert there <= set(every)
+        if enough == 10.0:
+            assert found == set(every)
+            assert kept.all()
+            assert len(there) > 0.8 * len(every)
+            continue
+        assert {((number[p],), ts) for p, ts in seen[kept][:, [0, 3]].tolist()} == found & there
+        true, estimated = case.recall(found), estimates(session)
+        assert 0.05 < true[0] < 0.9
+        for one, other in zip(true, estimated, strict=True) if window == "240" else []:
+            assert other is not None
+            assert abs(one - other.recall) < 0.05
+        counts = session.counts(0)
+        assert counts.points is not None
+        # Seven of eight windows count.
+        assert 0.8 < counts.points.x / len(every) < 0.95
+
+
+class Census(BestEffort):
+    """All units are spared from the beginning, and what the core tells of them is kept."""
+
+    def start(self, core: Any, number: int, setting: Any) -> None:
+        self.spared, self.rows = 1.0, np.zeros((0, 7), np.int64)
+        super().start(core, number, setting)
+
+    def learn(self, core: Any, events: int) -> None:
+        self.rows = np.concatenate([self.rows, core.spared_points(self.number).reshape(-1, 7)])
+        super().learn(core, events)
+        self.spared = 1.0
+        self._order(core, self.orders)
+
+
+def test_batches_and_restarts_make_no_difference(cases: Callable[[int], int]) -> None:
+    told = 0
+    for seed in range(cases(300)):
+        case = in_order(seed)
+        if case is None or case.query().output is not Output.ALL:
+            continue
+        plan, random = planned(case.query(), case.table(), **case.stream), Random(seed)
+        batch = whole(case, plan)
+        maker, rate = policy_of(random.choice(POLICIES)), random.choice((1.0, 3.0, 1e6))
+        for engine in engines_of(plan):
+
+            def effort() -> BestEffort:
+                found = BestEffort(maker(), 5, rate, estimate=0.5, length=7)  # noqa: B023
+                found.spared = 0.5
+                return found
+
+            here = Known(plan, batch, engine)
+            try:
+                session, _ = run(here, {0: effort()})
+            except NotNativeError:
+                continue
+            other = NativeSession([plan], [engine], {0: effort()})
+            for part in batch.parts(random.choice((1, 4))):
+                other.push(part)
+                if random.random() < 0.3:
+                    data = other.dump()
+                    other = NativeSession([plan], [engine], {0: effort()})
+                    other.load(data)
+            other.finish()
+            counts, others = session.counts(0), other.counts(0)
+            assert (counts.points, counts.bundles) == (others.points, others.bundles), (seed, engine)
+            if counts.points is not None and counts.points.x > 0:
+                told += 1
+                assert rate < 1e6 or counts.points.y == counts.points.x, (seed, engine)
+                assert counts.bundles is not None
+                assert rate < 1e6 or counts.bundles.half == 0 == counts.bundles.x - counts.bundles.y, (seed, engine)
+    assert told >= cases(300) / 20
+
+
+def test_a_seed_is_another_sample() -> None:
+    case = known(1, "nodes")
+    rate = case.exact[1] / 2
+
+    def told(seed: int) -> Any:
+        session, found = run(case, {0: BestEffort(policy_of("random")(), seed, rate, estimate=1 / 4)})
+        return estimates(session), found
+
+    assert told(1) == told(1)
+    assert len({str(told(seed)[0]) for seed in range(5)}) == 5
+    assert told(1)[1] != told(2)[1]
+
+
+@pytest.mark.parametrize(
+    ("query", "output", "why"),
+    [
+        (PATTERN + "240", "ALL", ""),
+        (PATTERN + "240 HAVING p.x > 3", "ALL", "HAVING"),
+        (PATTERN + "240", "NON OVERLAP", "chosen"),
+        (PATTERN.replace("B q,", "B q, ~D n,") + "240", "ALL", "negation"),
+    ],
+)
+def test_what_is_not_each_complete_run_is_not_estimated(query: str, output: str, why: str) -> None:
+    text = query if output == "ALL" else f"{query} OUTPUT {output}"
+    table = to_table(stream(3, 3_000))
+    plan = compile_query(acep.parse(text), schema_of(table.schema, ts="ts", type="type", seq=None, id=None, unit=None))
+    assert (no_recall(plan) == "") == (why == "")
+    assert why in no_recall(plan)
+
+
+def test_the_report_has_the_estimate() -> None:
+    case = known(4, "nodes")
+    ample = acep.match(stream(4), acep.parse(PATTERN + "240"), budget=acep.Budget(work=1e6), policy="random").report
+    assert ample.exact
+    assert (ample.recall, ample.bundle_recall, ample.unknown) == (1, 1, "")
+    budget = acep.Budget(work=ample.work / EVENTS / 2)
+    found = acep.match(stream(4), acep.parse(PATTERN + "240"), budget=budget, policy="random")
+    report = found.report
+    assert report.unknown == ""
+    for true, own, (low, high) in zip(
+        case.recall({((match.key["k"],), match.end) for match in found}),
+        (report.recall, report.bundle_recall),
+        (report.interval, report.bundle_interval),
+        strict=True,
+    ):
+        assert own is not None
+        assert low <= own <= high
+        assert low <= true <= high
+    assert "estimated recall of match points" in str(report)
+    none = acep.match(stream(4), acep.parse(PATTERN + "240"), budget=replace(budget, estimate=0), policy="random")
+    assert none.report.recall is None
+    assert "too little was watched" in str(none.report)
+    assert none.report.interval == (0, 1)
