@@ -55,7 +55,7 @@ export ACEP_CASES
 .DEFAULT_GOAL := help
 
 .PHONY: FORCE help venv native test sanitize lint types format demo test-lower-bounds test-wheel wheel bench bench-more \
-	bench-peers recall recall-more profile clean
+	bench-peers recall recall-more profile notebooks clean
 
 FORCE:
 
@@ -195,6 +195,9 @@ $(PEERS)/.installed: experiments/peers/requirements.txt
 	$(PYTHON) -m venv --clear $(PEERS)
 	$(PEERS)/bin/python -m pip install --quiet --no-deps -r experiments/peers/requirements.txt
 	touch $@
+
+notebooks: $(STAMP)  ## write the notebooks anew from their .py files
+	$(BIN)/python notebooks/pair.py
 
 clean:  ## remove everything that was made
 	rm -rf $(VENV) $(LOWEST) $(BARE) $(PEERS) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
