@@ -34,6 +34,7 @@ MOST_ERRORS = 16  # levels
 FIRST_EPOCH = 1024  # events
 LEAST_EPOCH = 128
 LAST_EPOCH = 65_536
+CALM_EPOCH = 8192  # where nothing is dropped or watched, and the allowance is not nearly used
 LEAST_RATE = 0.01  # touches an event, as a policy is told
 LEAST_POOL = 1 << 16  # bytes for nodes
 CARRIED = 16_384  # events whose allowance is carried over at most
@@ -231,12 +232,17 @@ class BestEffort:
 
     def learn(self, core: Session, events: int) -> None:
         """An epoch has ended: ``events`` have come in all."""
-        began = time.perf_counter()
+        began = time.process_time()
         core.rest()
         counts = core.shedding_counts(self.number)
         spent, points = int(counts["spent"]), core.spared_points(self.number)
         self.seen = self.seen.then(points, int(counts["clock"]))
         dropped = int(counts["dropped"]) + int(counts["refused"])
+        if counts["calm"]:  # nothing was watched: there is nothing to learn
+            self.events, self.spent, self.dropped, self.granted = events, spent, dropped, 0.0
+            self.length = min(2 * self.length, CALM_EPOCH)
+            self._bound(core)
+            return
         epoch = Epoch(
             events=events - self.events,
             allowance=max(self.granted / (events - self.events), LEAST_RATE) if self.granted else self.rate,
@@ -253,7 +259,7 @@ class BestEffort:
         self.length = min(2 * self.length, longest)
         self._order(core, self.policy.learn(epoch))
         self._bound(core)
-        self.seconds += time.perf_counter() - began
+        self.seconds += time.process_time() - began
 
     def _watch(self, epoch: Epoch, watching: int) -> None:
         """How many units are spared from now on, by what they cost until now."""

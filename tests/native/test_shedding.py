@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -107,7 +107,7 @@ def test_what_is_found_under_a_budget_is_found_without_one(chunk: int, cases: Ca
         random = Random(seed)
         for engine in engines_of(plan):
             maker = random.choice(POLICIES)
-            rate = random.choice((0.3, 1.0, 2.0, 5.0))
+            rate = random.choice((0.3, 1.0, 2.0, 5.0, 25.0, 60.0))
             try:
                 exact = Run(plan, engine, maker, None)
             except NotNativeError:
@@ -178,7 +178,7 @@ class Doorkeeper(Rule):
         takes = {taken for arcs in setting.takes for taken, target in arcs if not setting.takes[target]}
         admit = np.array([[1 if one in takes else 254] for one in range(setting.classes)], np.uint8)
         self.logs: list[Log] = []
-        self._orders = replace(flat, level=np.full_like(flat.level, 254), admit=admit, noise=0)
+        self._orders = replace(flat, level=np.full_like(flat.level, 254), admit=admit, noise=0, spared=0.1)
         return self._orders
 
     def learn(self, epoch: Epoch) -> Orders:
@@ -211,3 +211,69 @@ def test_what_is_kept_out_comes_in_where_units_are_spared_and_makes_ghosts() -> 
     assert points <= exact
     assert points.total() > 0.97 * exact.total()
     assert 100 < np.count_nonzero(kept) < len(kept) - 100
+
+
+@dataclass
+class Asked(Rule):
+    """As the newest stay, with all that could be watched watched; counts how often it is asked to learn."""
+
+    asked: int = 0
+    lives: int = 0
+
+    def begin(self, setting: Setting, seed: int) -> Orders:
+        return super().begin(setting, seed).watching(sample=1.0, spared=0.05)
+
+    def learn(self, epoch: Epoch) -> Orders:
+        self.asked += 1
+        self.lives += len(epoch.log.lives.made)
+        return super().learn(epoch).watching(sample=1.0, spared=0.05)
+
+
+def _rising(events: int, crowd: int) -> pa.Table:
+    """A quiet stream, and a crowded one after it."""
+    random = Random(5)
+    times = np.concatenate([np.arange(0, 10 * events, 10), 10 * events + np.arange(events) * 10 // crowd])
+    types = [random.choice("abcx") for _ in times]
+    return pa.table({"ts": times, "type": types, "v": [random.randrange(100) for _ in times]})
+
+
+RISING = "PATTERN SEQ(a a, b b, c c) WHERE skip_till_any_match(a, b, c) { a.v < b.v AND b.v < c.v } WITHIN 60"
+
+
+def _ran(plan: Plan, batch: Batch, rate: float | None, policy: Asked | None) -> tuple[int, int, Counter[Any]]:
+    """Touches, nodes, and what was found."""
+    efforts = {} if policy is None else {0: BestEffort(policy, 0, rate)}
+    session = NativeSession([plan], ["nodes"], efforts)
+    session.push(batch)
+    session.finish()
+    counts = session.counts(0)
+    return counts.touches, counts.nodes, Counter((one.key, one.trail) for one in session.take(0))
+
+
+def test_an_ample_allowance_costs_no_touch_and_nothing_is_watched_or_learned() -> None:
+    events = _rising(4_000, 2)
+    plan = compile_query(acep.parse(RISING), Schema((("v", Kind.INT),)))
+    batch = batch_of(events, plan.schema, plan.columns, base=0)
+    exact = _ran(plan, batch, None, None)
+    policy = Asked("newest")
+    assert _ran(plan, batch, 1e6, policy) == exact
+    assert (policy.asked, policy.lives) == (0, 0)
+
+
+def test_what_is_ample_no_more_is_learned_of_from_then_on() -> None:
+    quiet = 6_000
+    events = _rising(quiet, 30)
+    plan = compile_query(acep.parse(RISING), Schema((("v", Kind.INT),)))
+    batch = batch_of(events, plan.schema, plan.columns, base=0)
+    first = batch_of(events.slice(0, quiet), plan.schema, plan.columns, base=0)
+    exact, before = _ran(plan, batch, None, None), _ran(plan, first, None, None)
+    rate = 8 * before[0] / quiet
+    assert exact[0] > 1.2 * rate * 2 * quiet, "it does not suffice for the crowd"
+    policy = Asked("newest")
+    assert _ran(plan, first, rate, policy)[2] == before[2]
+    assert policy.asked <= 1, "until something is left over"
+    touches, _, found = _ran(plan, batch, rate, policy := Asked("newest"))
+    assert before[2] <= found < exact[2]
+    assert touches <= rate * 2 * quiet
+    assert policy.asked >= 1
+    assert policy.lives > 0

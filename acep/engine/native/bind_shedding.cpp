@@ -108,7 +108,7 @@ void set_orders(Engine& engine, const nb::dict& orders) {
             const uint32_t slots = tables.states[s].slots;
             made.terms.emplace_back();
             for (nb::handle one : nb::cast<nb::list>(terms[s])) {
-                made.terms.back().push_back(term(one, slots < Shedding::hidden ? 0 : slots - Shedding::hidden));
+                made.terms.back().push_back(term(one, slots < held.hidden() ? 0 : slots - held.hidden()));
             }
             made.most_terms = std::max(made.most_terms, made.terms.back().size());
         }
@@ -136,7 +136,10 @@ void allow(Engine& engine, double rate, double carried, int64_t arrived) {
 
 void bound_memory(Engine& engine, int64_t bytes) { nodes(engine).bound_memory(bytes); }
 
-int64_t least_memory(Engine& engine) { return nodes(engine).least_memory(); }
+int64_t least_memory(Engine& engine) {
+    nodes(engine).rouse();
+    return nodes(engine).least_memory();
+}
 
 nb::dict take_lives(Engine& engine) {
     Lives& lives = nodes(engine).shed().lives;
@@ -169,6 +172,7 @@ nb::dict shedding_counts(Engine& engine) {
     found["peak"] = nodes(engine).peak();
     found["watching"] = shed.watching;
     found["clock"] = nodes(engine).clock();
+    found["calm"] = nodes(engine).rests();
     found["tokens"] = shed.limited() ? shed.tokens() : 0.0;
     return found;
 }

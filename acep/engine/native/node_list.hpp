@@ -101,6 +101,13 @@ public:
         return end++;
     }
 
+    // Room for more slots, the last ones of each node.
+    void widen(uint32_t slots, uint32_t more) {
+        if (empty()) return release();
+        rebuild(slots, slots + more, capacity_);
+        moved();
+    }
+
     // Keeps the nodes for which `wanted(index)` holds, moved to the front of the buffer.
     template <class Wanted>
     void keep(uint32_t slots, Wanted&& wanted) {
@@ -131,10 +138,11 @@ private:
             tags(s, slots)[to] = tags(s, slots)[from];
         }
     }
-    void resize(uint32_t slots, uint32_t wanted) {
+    void resize(uint32_t slots, uint32_t wanted) { rebuild(slots, slots, wanted); }
+    void rebuild(uint32_t slots, uint32_t wider, uint32_t wanted) {
         NodeList larger;
         larger.capacity_ = wanted;
-        larger.bytes_.resize((3 + size_t{slots}) * wanted * sizeof(int64_t) + size_t{slots} * wanted);
+        larger.bytes_.resize((3 + size_t{wider}) * wanted * sizeof(int64_t) + size_t{wider} * wanted);
         if (end != 0) {
             std::memcpy(larger.starts(), starts(), end * sizeof(int64_t));
             std::memcpy(larger.positions(), positions(), end * sizeof(int64_t));
@@ -142,7 +150,7 @@ private:
             std::memcpy(larger.errors(), errors(), end * sizeof(int32_t));
             for (uint32_t s = 0; s < slots; ++s) {
                 std::memcpy(larger.slot(s), slot(s), end * sizeof(int64_t));
-                std::memcpy(larger.tags(s, slots), tags(s, slots), end);
+                std::memcpy(larger.tags(s, wider), tags(s, slots), end);
             }
         }
         bytes_.swap(larger.bytes_);

@@ -110,7 +110,9 @@ void NodeEngine::look(Part& part, uint32_t partition, const Event& event) {
     }
     part.last = event.position;
     current_ = NIL;
-    if (shed_) shed_->arrive(partition, arrived, work_.touches);
+    nodes_before_ = work_.nodes;
+    if (shed_ || resting_) (shed_ ? *shed_ : *resting_).arrive(partition, arrived, work_.touches);
+    if (resting_ && !suffices(0)) wake(key(event));
     const bool watched = shed_ && (shed_->limited() || bounded()) && shed_->sparing(), begins = watched && spares(partition, event);
     if (!shed_ || admits(part, event)) take_in(part, partition, event);
     if (watched) spare(part, partition, event, begins);
@@ -128,7 +130,7 @@ void NodeEngine::take_in(Part& part, uint32_t partition, const Event& event) {
     const int64_t low = oldest_start(event);
     for (const Turn& turn : turns(event.pattern)) {
         if (turn.state == 0) {
-            if (shed_) mark_ = shed_->begin(partition, event);
+            mark_ = shed_ ? shed_->begin(partition, event) : Shedding::Mark();
             begin(turn, event);
         } else {
             step(part, turn, event, low);
@@ -153,6 +155,7 @@ int64_t NodeEngine::oldest_start(const Event& event) const {
 }
 
 void NodeEngine::begin(const Turn& turn, const Event& event) {
+    if (resting_ && !suffices(turn.arcs.size())) wake(key(event));
     for (const Arc* arc : turn.arcs) {
         if (shed_ && shed_->limited() && !shed_->affords()) {
             if (shed_->shadow) shed_->lose(key(event));
@@ -195,6 +198,10 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
         }
     }
     const size_t many = simple ? list.size() : all_.size();
+    if (resting_ && !suffices(many * turn.arcs.size())) {
+        wake(key(event));
+        return step(part, turn, event, low);
+    }
     if (turn.blocks) taken_.assign(list.end, 0);
     bool took = false;
     for (const Arc* arc : turn.arcs) {
@@ -401,6 +408,7 @@ void NodeEngine::forget(uint32_t partition) {
         }
         parts_[partition] = Part{};
     }
+    if (shed_) shed_->forget(partition);
     if (completion_) completion_->forget(partition);
 }
 
@@ -415,7 +423,7 @@ int64_t NodeEngine::bytes() const {
     } else {
         for (const Part& part : parts_) total += static_cast<size_t>(held(part).reserved);
     }
-    return static_cast<int64_t>(total) + (completion_ ? completion_->bytes() : 0) + (shed_ ? shed_->bytes() : 0);
+    return static_cast<int64_t>(total) + (completion_ ? completion_->bytes() : 0) + (shed_ ? shed_->bytes() : 0) + (resting_ ? resting_->bytes() : 0);
 }
 
 }  // namespace acep

@@ -49,8 +49,15 @@ public:
     bool takes_partition(int64_t clock) override;
     void used_texts(std::vector<uint8_t>& codes) const override;
     void used_ids(std::vector<int64_t>& ids) const override;
-    void passed_over() override { ++shed_->passed_over; }
+    void passed_over() override { ++shed().passed_over; }
     bool gave_up() override { return std::exchange(gave_up_, false); }
+    // Slots that each node has for it now.
+    uint32_t hidden() const { return hidden_; }
+    bool rests() const { return resting_ != nullptr; }
+    // Nodes may have to be chosen among: what is known of each is kept.
+    void rouse() {
+        if (resting_) wake(clock_);
+    }
 
 private:
     struct Part {
@@ -153,6 +160,10 @@ private:
     void spare(Part& part, uint32_t partition, const Event& event, bool begins);
     bool idle_spared(Part& part, int64_t low, int64_t clock);
     int64_t oldest_start(const Event& event) const;
+    // Whether the allowance suffices for so many touches and for all that may come of them; elsewhere it rests no more.
+    bool suffices(size_t touches);
+    void wake(int64_t now);
+    void widen(NodeList& list, uint32_t state, int64_t low, int64_t now);
     void distinct(size_t first);
     // Death many of the last nodes of a state met one like them among those of earlier events, and became one with it. Of
     // `trial` one in 8 must; else none is looked for while 16 times as many are made.
@@ -199,6 +210,8 @@ private:
     std::unique_ptr<Dominance> dominance_;    // where match points are all that is asked for
     int64_t paid_ = 0;                        // touches that were counted as its credit
     std::unique_ptr<Shedding> shed_;          // where not all nodes may be kept
+    std::unique_ptr<Shedding> resting_;       // the same as long as they may: then nodes are as without it
+    int64_t nodes_before_ = 0;                // the current event
     bool clears_ = false;                     // the current event is a match point, and it matters
     Shedding::Mark mark_;                     // of what begins with the current event
     int64_t most_bytes_ = -1;                 // -1: no bound

@@ -319,6 +319,13 @@ void NodeEngine::dominate(Part& part, uint32_t partition, const Event& event, in
                     }
                     if (room < static_cast<double>(dominance.credit)) dominance.credit = static_cast<int64_t>(room);
                 }
+                if (resting_) {
+                    resting_->touched(work_.touches + compared);
+                    const double others = static_cast<double>(dominance_margin * (work_.nodes - nodes_before_));
+                    if (const double room = resting_->tokens() - others; room < static_cast<double>(dominance.credit)) {
+                        dominance.credit = static_cast<int64_t>(room);
+                    }
+                }
                 Ranking& ranking = dominance.states[state];
                 uint32_t to = NIL;
                 // Where only some of a list is compared, nodes that are equal are looked for all the same: they are many.

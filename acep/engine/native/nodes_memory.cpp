@@ -71,6 +71,7 @@ int64_t NodeEngine::least_memory() const {
 void NodeEngine::bound_memory(int64_t bytes) {
     if (completion_) throw std::invalid_argument("what waits beside nodes has no bound on its memory");
     if (bytes < 0) throw std::invalid_argument("memory");
+    rouse();
     most_bytes_ = bytes;
     shed().bound_log(bytes / 8);
     most_made_ = bytes / 8;

@@ -1,22 +1,57 @@
 // Best effort in the node engine: what it asks of `shedding.hpp`.
 #include "nodes.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace acep {
 
 // The seed counts where it is given before any other call.
 Shedding& NodeEngine::shed(uint64_t seed) {
-    if (!shed_) {
+    if (!shed_ && !resting_) {
         if (arrived != 0 || !parts_.empty()) throw std::logic_error("events have come already");
-        hidden_ = Shedding::hidden;
-        for (size_t s = 1; s < tables_.states.size(); ++s) {
-            tables_.states[s].slots += hidden_;
-            framed_[s].resize(tables_.states[s].slots, 0);
-        }
-        shed_ = std::make_unique<Shedding>(tables_, front_.texts, partitions_, seed);
+        resting_ = std::make_unique<Shedding>(tables_, front_.texts, partitions_, seed);
     }
-    return *shed_;
+    return shed_ ? *shed_ : *resting_;
+}
+
+// Behind dominance each node looked at may make one, which may be compared with a few others.
+bool NodeEngine::suffices(size_t touches) {
+    const double most = dominance_ ? 20 : 1;
+    resting_->touched(work_.touches);
+    const auto made = static_cast<double>(work_.nodes - nodes_before_);
+    return resting_->calm() && resting_->tokens() >= most * (static_cast<double>(touches) + made);
+}
+
+// The allowance is not ample any more: nodes get what is known of each of them. Of those that there are nothing is.
+void NodeEngine::wake(int64_t now) {
+    shed_ = std::move(resting_);
+    shed_->alert();
+    hidden_ = Shedding::hidden;
+    for (uint32_t s = 1; s < tables_.states.size(); ++s) {
+        for (Part& part : parts_) {
+            if (!part.lists.empty()) widen(part.lists[s], s, before(tables_.counted ? part.last : now, tables_.span), now);
+        }
+        widen(made_[s].nodes, s, NEVER, now);
+        tables_.states[s].slots += hidden_;
+        framed_[s].resize(tables_.states[s].slots, 0);
+    }
+}
+
+void NodeEngine::widen(NodeList& list, uint32_t state, int64_t low, int64_t now) {
+    const uint32_t slots = tables_.states[state].slots;
+    list.keep(slots, [&](uint32_t i) { return list.starts()[i] >= low; });
+    list.sorted = std::is_sorted(list.starts(), list.starts() + list.end);
+    list.widen(slots, hidden_);
+    for (uint32_t i = 0; i < list.end; ++i) {
+        list.slot(slots)[i] = low == NEVER ? now : tables_.counted ? list.positions()[i] : list.starts()[i];
+        list.slot(slots + 1)[i] = Shedding::Mark().word();
+        for (uint32_t k = slots; k < slots + hidden_; ++k) list.tags(k, slots + hidden_)[i] = value;
+    }
+    list.touched = list.tended = 0;
+    list.births = list.limit = list.room = 0;
+    list.popped = 1;
+    list.price = 0;
 }
 
 bool NodeEngine::expire(NodeList& list, uint32_t state, int64_t low) {

@@ -69,13 +69,14 @@ void NodeEngine::dump(Writer& out) const {
     out.number(work_.nodes);
     out.number(work_.touches);
     out.number(work_.matches);
-    if (shed_) {
+    if (shed_ || resting_) {
         out.number(clock_);
+        out.number(resting_ ? 1 : 0);
         out.number(next_);
         out.number(peak_);
         out.number(given_);
         out.number(given_since_);
-        out.number(shed_->withheld);
+        out.number((shed_ ? *shed_ : *resting_).withheld);
     }
     for (const Likes& one : likes_) {
         for (const uint32_t n : {one.seen, one.met, one.joined, one.rest, one.often ? 1u : 0u}) out.number(n);
@@ -115,7 +116,7 @@ void NodeEngine::dump(Writer& out) const {
     }
     if (completion_) completion_->dump(out);
     if (dominance_) dump_dominance(out);
-    if (shed_) shed_->dump(out);
+    if (shed_ || resting_) (shed_ ? *shed_ : *resting_).dump(out);
 }
 
 // Links lead to what is older, so that every walk ends; what was freed is cut off.
@@ -226,13 +227,16 @@ void NodeEngine::load_list(Reader& in, uint32_t state, NodeList& list) {
 void NodeEngine::load(Reader& in) {
     const auto counted = [&] { return in.number(0, most_positions); };
     work_ = {counted(), counted(), counted()};
-    if (shed_) {
+    if (shed_ || resting_) {
         clock_ = in.number();
+        const bool rests = in.number(0, 2) != 0;
+        if (rests && !resting_) bad_state("nodes of another kind");
+        if (!rests) rouse();
         next_ = std::min(next_, in.number(0, most_positions));
         peak_ = in.number(0, most_positions);
         given_ = in.number(0, most_positions);
         given_since_ = in.number(0, most_positions);
-        shed_->withheld = in.number(0, most_positions);
+        shed().withheld = in.number(0, most_positions);
     }
     // Any numbers will do here: they only say how hard to look.
     const auto within = [&](uint32_t most) { return static_cast<uint32_t>(std::clamp<int64_t>(in.number(), 0, most)); };
@@ -263,7 +267,7 @@ void NodeEngine::load(Reader& in) {
     live_.assign(parts_.size(), 1);
     if (completion_) completion_->load(in);
     if (dominance_) load_dominance(in);
-    if (shed_) shed_->load(in);
+    if (shed_ || resting_) shed().load(in);
     if (bounded()) recount();
 }
 

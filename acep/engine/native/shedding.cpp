@@ -20,6 +20,7 @@ constexpr double mean_of = 2048, reserved = 2048, spread = 8192;
 constexpr double held_share = 1.0 / 8, held_most = 1.0 / 32;
 constexpr uint32_t few = 32;           // nodes of a list that are put in order; of more, levels are counted
 constexpr double most_fall = 8;        // octaves
+constexpr double ample = 4;            // times what is spent: an allowance that is not nearly used
 constexpr uint32_t least_limit = 2;    // nodes of a list that are never worth looking through
 // Of times that a state may hold, which need not be sensible.
 int64_t apart(int64_t now, int64_t then) { return static_cast<int64_t>(static_cast<uint64_t>(now) - static_cast<uint64_t>(then)); }
@@ -31,6 +32,7 @@ constexpr int64_t looks = 16;          // a list is looked through so many times
 void Shedding::set(Orders orders) {
     orders_ = std::move(orders);
     if (arrived_ == 0) price = orders_.first_price;
+    key_hashes_.clear();
     if (orders_.spared == 0 || sparing_) return;
     sparing_ = true;
     from_start_ = arrived_ == 0;
@@ -48,6 +50,7 @@ void Shedding::allow(double rate, double most_carried, int64_t arrived) {
     since_ = arrived;
     rate_ = rate;
     most_carried_ = most_carried;
+    if (arrived == 0) calm_ = rate >= 0;
 }
 
 // One price for all times is best, as what is spent where it finds little is missing where it would find much: so the price
@@ -58,7 +61,10 @@ void Shedding::adjust() {
     const auto used = static_cast<double>(spent() - paced_spent_);
     paced_ = arrived_;
     paced_spent_ = spent();
-    if (rate_ < 0) return;
+    if (rate_ < 0) {
+        calm_ = false;
+        return;
+    }
     double left = tokens();
     if (left > most_carried_) {
         granted_ -= left - most_carried_;
@@ -78,6 +84,7 @@ void Shedding::adjust() {
     }
     denied_ = 0;
     price = std::clamp(price, 0.0, static_cast<double>(most_level + 1));
+    calm_ = price <= 0 && ample * std::max(mean_, used / events) <= rate_ && left >= rate_;
 }
 
 uint8_t Shedding::chance() { return static_cast<uint8_t>(mixed(++drawn_ * 0x9E3779B97F4A7C15u + seed_) >> 56); }
@@ -188,14 +195,15 @@ uint64_t Shedding::hashed(int64_t word, bool text) const {
     if (!text || word < 0 || word >= static_cast<int64_t>(texts_.capacity()) || !texts_.known(static_cast<int64_t>(word))) {
         return static_cast<uint64_t>(word) + 1;
     }
-    uint64_t hash = 0xCBF29CE484222325u;
-    for (const char c : texts_.text(word)) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001B3u;
-    return hash;
+    return texts_.hash(word, !bounded());
 }
 
 // Of the key itself, which is the same in every run; `texts` has a bit for each part of it that is a text.
 uint64_t Shedding::key_hash(uint32_t partition, uint32_t texts) const {
-    uint64_t hash = 0;
+    if (!bounded() && partition >= key_hashes_.size()) key_hashes_.resize(partition + 1, 0);
+    uint64_t own = 0;
+    uint64_t& hash = bounded() ? own : key_hashes_[partition];
+    if (hash != 0) return hash;
     const int64_t* key = partitions_.key(partition);
     for (size_t k = 0; k < partitions_.width(); ++k) hash = mixed(hash + hashed(key[k], k < 32 && (texts >> k & 1) != 0));
     return hash;
@@ -500,6 +508,7 @@ void Shedding::dump(Writer& out) const {
     for (int64_t n : {since_, arrived_, touches_, paced_, paced_spent_, lent_, decided, refused, dropped, passed_over, watching}) out.number(n);
     out.number(static_cast<int64_t>(drawn_));
     out.number(denied_);
+    out.number(calm_ ? 1 : 0);
     out.number(int64_t{next_life_});
     std::vector<std::pair<uint32_t, int64_t>> open(open_.begin(), open_.end());
     std::sort(open.begin(), open.end());
@@ -529,6 +538,8 @@ void Shedding::load(Reader& in) {
     mean_ = std::max(mean_, 0.0);
     drawn_ = static_cast<uint64_t>(in.number());
     denied_ = in.number(0, most_positions);
+    calm_ = in.number(0, 2) != 0;
+    key_hashes_.clear();
     next_life_ = static_cast<uint32_t>(in.number(0, fresh));
     open_.clear();
     const auto words = in.items<int64_t>();

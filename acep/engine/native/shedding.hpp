@@ -165,6 +165,15 @@ public:
     // At most so many bytes of log: beyond it nodes are not logged.
     void bound_log(int64_t bytes) { most_log_ = bytes; }
     bool logs() const { return !open_.empty() || orders_.sample != 0 || orders_.spared != 0; }
+    // Nothing need be dropped, the allowance is not nearly used, and there is no wish to see many units all the same.
+    bool calm() const { return calm_ && price <= 0 && !bounded() && orders_.spared <= most_unseen; }
+    static constexpr uint64_t most_unseen = uint64_t{1} << 28;  // of 2^32 units
+    // From now on nodes are watched.
+    void alert() { from_start_ = from_start_ && arrived_ <= 1; }
+    // A partition's number may be given to another one.
+    void forget(uint32_t partition) {
+        if (partition < key_hashes_.size()) key_hashes_[partition] = 0;
+    }
 
     // When what began at `start` leaves the window.
     int64_t expiry(int64_t start) const {
@@ -244,6 +253,7 @@ private:
     double mean_ = 0;         // touches an event, of late, of what is not spared
     int64_t lent_ = 0;        // touches in units that are spared, when the price was last looked at
     // Whether one more row of the log might be too much: vectors double.
+    bool bounded() const { return most_log_ != std::numeric_limits<int64_t>::max(); }
     bool crowded() const {
         const size_t rows = lives.made.size() * (sizeof(Lives::Made) + sizeof(double) * orders_.most_terms) +
                             lives.ended.size() * sizeof(Lives::Ended) + lives.found.size() * sizeof(Lives::Found) +
@@ -252,11 +262,13 @@ private:
     }
     static constexpr size_t open_bytes = 64;  // of a life in `open_`
     int64_t most_log_ = std::numeric_limits<int64_t>::max();
+    bool calm_ = false;
     int64_t denied_ = 0;      // touches that there was no allowance for, since then
     uint64_t drawn_ = 0;      // chances so far
     uint32_t next_life_ = 0;
     std::unordered_map<uint32_t, int64_t> open_;  // logged nodes that live: the touches of their list when they were made
     std::vector<uint32_t> levels_;  // of the nodes of a list
+    mutable std::vector<uint64_t> key_hashes_;  // of partitions; 0: not known
     std::vector<uint32_t> rows_;
 };
 

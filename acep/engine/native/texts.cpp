@@ -40,6 +40,17 @@ void Texts::release(int64_t code) {
     std::string().swap(kept_[at]);
     used_[at] = 0;
     free_.push_back(code);
+    if (at < hashes_.size()) hashes_[at] = 0;
+}
+
+uint64_t Texts::hash(int64_t code, bool keep) const {
+    const auto at = static_cast<size_t>(code);
+    if (at < hashes_.size() && hashes_[at] != 0) return hashes_[at];
+    uint64_t found = 0xCBF29CE484222325u;
+    for (const char c : kept_[at]) found = (found ^ static_cast<uint8_t>(c)) * 0x100000001B3u;
+    if (!keep) return found;
+    if (at >= hashes_.size()) hashes_.resize(kept_.size(), 0);
+    return hashes_[at] = found;
 }
 
 void Texts::keep(std::span<const uint8_t> used, int64_t begin) {

@@ -31,6 +31,8 @@ struct Texts {
     }
     // Below, at or above zero as the bytes of one text compare with another's, which is the order of code points.
     int order(int64_t a, int64_t b) const { return a == b ? 0 : text(a).compare(text(b)); }
+    // A hash of a text in use, the same in every run; `keep`: it may be asked for again.
+    uint64_t hash(int64_t code, bool keep) const;
     // How many codes are in use.
     size_t size() const { return codes_.size(); }
     // Frees the codes from `begin` on that are not marked, and the room of those at the end.
@@ -45,6 +47,7 @@ private:
     std::vector<int64_t> free_;
     std::unordered_map<std::string_view, int64_t> codes_;
     int64_t letters_ = 0;  // bytes of long texts
+    mutable std::vector<uint64_t> hashes_;  // by code; 0: not known yet
 };
 
 }  // namespace acep

@@ -131,6 +131,20 @@ const WindowedEngine::Kind& WindowedEngine::kind(uint32_t pattern) {
 int64_t WindowedEngine::reach(const Part& part, uint32_t stage, uint32_t level, uint32_t paid) const {
     const uint32_t levels = needs_.levels, from = needs_.stage_at[stage], to = needs_.stage_at[stage + 1];
     const int64_t* places = part.known.data() + size_t{levels} * stages_;
+    const auto before = [&] { return stage == 0 ? EVER : part.known[size_t{levels} * (stage - 1) + level]; };
+    const Need& only = needs_.all[from];
+    const bool pays = only.weight >= 0 && static_cast<uint32_t>(only.weight) <= paid;
+    if (to - from == 1 && (!pays || only.count == 1)) return pays ? before() : places[size_t{levels} * (only.at + only.count - 1) + level];
+    if (paid == 0) {
+        int64_t worst = EVER;
+        bool free = false;
+        for (uint32_t i = from; i < to; ++i) {
+            const Need& need = needs_.all[i];
+            free = free || need.weight == 0;
+            worst = std::min(worst, places[size_t{levels} * (need.at + need.count - 1) + level]);
+        }
+        if (!free) return worst;
+    }
     std::fill(dropped_.begin(), dropped_.begin() + (to - from), 0u);
     for (;;) {
         int64_t worst = EVER;
@@ -142,7 +156,7 @@ int64_t WindowedEngine::reach(const Part& part, uint32_t stage, uint32_t level, 
             const int64_t value = places[size_t{levels} * (need.at + need.count - 1 - gone) + level];
             if (value < worst || which == NIL) worst = value, which = i;
         }
-        if (which == NIL) return stage == 0 ? EVER : part.known[size_t{levels} * (stage - 1) + level];
+        if (which == NIL) return before();
         const int32_t weight = needs_.all[which].weight;
         if (weight < 0 || static_cast<uint32_t>(weight) > paid) return worst;
         paid -= static_cast<uint32_t>(weight);
