@@ -18,7 +18,7 @@ __all__ = ["AGES", "BUCKETS", "HIGHEST", "STEPS", "Kind", "Orders", "Term", "Tie
 STEPS = 8  # levels to an octave
 HIGHEST = 254  # level of what may still be dropped
 AGES = 16  # bins of how many nodes were made in a list since: 0, 1, 2 to 3, 4 to 7, ...
-BUCKETS = 256  # of what is hashed
+BUCKETS = 1024  # of what is hashed
 
 Bytes = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]

@@ -26,7 +26,7 @@ from acep.sketches.protocol import VectorMemory
 __all__ = ["Remembering", "Way"]
 
 REMEMBERED = 16_384  # lives that terms are fitted to
-AHEAD = 1 << 19  # the same, where it learns ahead
+AHEAD = 1 << 20  # the same, where it learns ahead
 VISITS = 1 << 18  # of match vectors: as many as all that was learned ahead counts for
 ANEW = 4  # where a quarter of them are new, the fit is made anew
 ENOUGH = 20.0  # successes without which nothing is believed

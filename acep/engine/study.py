@@ -25,7 +25,7 @@ from acep.plan.compile import Plan
 __all__ = ["Student", "study"]
 
 LIVES = 12_288  # to be logged in an epoch: the core logs no more than 16,384 starts
-MOST = 1 << 20  # lives that are all logged, of more a sample
+MOST = 1 << 21  # lives that are all logged, of more a sample
 LEAST_SAMPLE = 2.0**-20
 KNOWN = 0.6  # of the events, from which is learned what is tried on the others
 SHARES = (0.05, 0.1, 0.25)  # of the touches of the exact run, at which it is tried

@@ -84,9 +84,9 @@ void NodeEngine::spare(Part& part, uint32_t partition, const Event& event, bool 
         part.spared.resize(tables_.states.size());
         for (NodeList& list : part.spared) list.tight = bounded();
     }
-    const int64_t low = oldest_start(event), before = work_.touches;
+    const int64_t low = oldest_start(event);
     std::swap(part.lists, part.spared);
-    shed_->shadow = true;
+    shed_->enter(work_.touches);
     for (const Turn& turn : turns(event.pattern)) {
         if (turn.state != 0) {
             step(part, turn, event, low);
@@ -97,8 +97,7 @@ void NodeEngine::spare(Part& part, uint32_t partition, const Event& event, bool 
     }
     if (tables_.contiguous()) contiguous_end(part, event);
     if (!touched_.empty()) finish(part, partition, event, low);
-    shed_->shadow = false;
-    shed_->watching += work_.touches - before;
+    shed_->leave(work_.touches);
     std::swap(part.lists, part.spared);
 }
 

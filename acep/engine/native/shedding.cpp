@@ -16,8 +16,6 @@ constexpr double least_step = 4, most_step = 32;  // of the price, where nothing
 // Events: over which the mean is taken, whose allowance is a reserve (but half of what may be carried over), and over which
 // what is beyond that is spread.
 constexpr double mean_of = 2048, reserved = 2048, spread = 8192;
-// Held back for units that are spared: so much of all that was ever allowed, and of what may be carried over at most.
-constexpr double held_share = 1.0 / 8, held_most = 1.0 / 32;
 constexpr uint32_t few = 32;           // nodes of a list that are put in order; of more, levels are counted
 constexpr double most_fall = 8;        // octaves
 constexpr double ample = 4;            // times what is spent: an allowance that is not nearly used
@@ -70,16 +68,18 @@ void Shedding::adjust() {
         granted_ -= left - most_carried_;
         left = most_carried_;
     }
+    held_ = orders_.spared == 0 ? 0 : std::min(held_ + rate_ * events * held_share, most_carried_ * held_most);
     // What is spared comes in bursts, which say nothing of the price: what is left tells of them.
     const auto lent = static_cast<double>(watching - std::exchange(lent_, watching)) / events;
+    lent_mean_ += std::min(1.0, events / spread) * (lent - lent_mean_);
     mean_ += std::min(1.0, events / mean_of) * (std::max(0.0, used / events - lent) - mean_);
     if (denied_ > 0) {
         price += step_;
         step_ = std::min(step_ * 2, most_step);
     } else {
         step_ = least_step;
-        const double reserve = std::min(rate_ * reserved, most_carried_ / 2);
-        const double wanted = std::max(rate_ / 16, rate_ + (left - reserve) / spread);
+        const double beyond = std::max(0.0, lent_mean_ - rate_ * held_share);  // what the reserve does not suffice for
+        const double wanted = std::max(rate_ / 16, rate_ - beyond + (left - reserve()) / spread);
         price += std::clamp(std::log2((mean_ + 1e-9) / wanted), -1.0, 1.0) * (events / pace);
     }
     denied_ = 0;
@@ -89,11 +89,8 @@ void Shedding::adjust() {
 
 uint8_t Shedding::chance() { return static_cast<uint8_t>(mixed(++drawn_ * 0x9E3779B97F4A7C15u + seed_) >> 56); }
 
-double Shedding::held() const {
-    if (orders_.spared == 0 || rate_ < 0) return 0;
-    const double all = granted_ + rate_ * static_cast<double>(arrived_ - since_);
-    return std::min(all * held_share, most_carried_ * held_most);
-}
+// What is kept for bursts.
+double Shedding::reserve() const { return std::min(rate_ * reserved, most_carried_ / 2); }
 
 bool Shedding::admits(const std::vector<uint32_t>& classes, int64_t now, int64_t oldest) {
     if (orders_.admit.empty() || price <= 0) return true;
@@ -504,7 +501,7 @@ void Shedding::score(NodeList& list, uint32_t state, int64_t now, std::vector<fl
 
 // The orders are not in it: whoever gives them keeps them. Nor is the log, which is taken before.
 void Shedding::dump(Writer& out) const {
-    for (double d : {rate_, granted_, most_carried_, step_, mean_, price}) out.number(std::bit_cast<int64_t>(d));
+    for (double d : {rate_, granted_, most_carried_, step_, mean_, lent_mean_, held_, price}) out.number(std::bit_cast<int64_t>(d));
     for (int64_t n : {since_, arrived_, touches_, paced_, paced_spent_, lent_, decided, refused, dropped, passed_over, watching}) out.number(n);
     out.number(static_cast<int64_t>(drawn_));
     out.number(denied_);
@@ -526,7 +523,7 @@ void Shedding::dump(Writer& out) const {
 }
 
 void Shedding::load(Reader& in) {
-    for (double* d : {&rate_, &granted_, &most_carried_, &step_, &mean_, &price}) {
+    for (double* d : {&rate_, &granted_, &most_carried_, &step_, &mean_, &lent_mean_, &held_, &price}) {
         *d = std::bit_cast<double>(in.number());
         if (!std::isfinite(*d)) bad_state("allowance");
     }
@@ -536,6 +533,8 @@ void Shedding::load(Reader& in) {
     price = std::clamp(price, 0.0, 256.0);
     step_ = std::clamp(step_, least_step, most_step);
     mean_ = std::max(mean_, 0.0);
+    held_ = std::max(held_, 0.0);
+    lent_mean_ = std::max(lent_mean_, 0.0);
     drawn_ = static_cast<uint64_t>(in.number());
     denied_ = in.number(0, most_positions);
     calm_ = in.number(0, 2) != 0;

@@ -2,6 +2,7 @@
 // (docs/best_effort.md). What is worth how much is told by tables, the orders; this applies them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <unordered_map>
@@ -20,7 +21,7 @@ namespace acep {
 // its vector, by bin of that number.
 struct Term {
     enum Kind : int64_t { held = 0, ratio = 1, difference = 2, hashed = 3, partition = 4, text = 5 };
-    static constexpr uint32_t buckets = 256;  // of what is hashed
+    static constexpr uint32_t buckets = 1024;  // of what is hashed
     Kind kind = held;
     uint32_t a = 0, b = 0;   // slots
     bool a_floats = false, b_floats = false;
@@ -85,6 +86,9 @@ public:
     static constexpr uint32_t unlogged = 0xFFFFFFFFu, fresh = 0xFFFFFFFEu;
     static constexpr size_t ages = 16;    // how many later nodes are told apart: 0, 1, 2 to 3, 4 to 7, ...
     static constexpr size_t most_logged = 1 << 14;   // lives: no start is logged any more until the log is taken
+    static constexpr double untouched = 1.0 / 4;         // of the reserve, by units that are spared
+    // Held back for them: so much of what is allowed, and of what may be carried over at most.
+    static constexpr double held_share = 1.0 / 32, held_most = 1.0 / 64;
     static constexpr size_t most_at_all = 1 << 16;   // nor is anything that comes of those that were
     static constexpr int64_t unit = 8;     // windows of one partition that are spared together
     static constexpr int64_t pace = 128;  // events between two looks at the price
@@ -126,13 +130,30 @@ public:
     void deny() { ++denied_; }
     // What is left of the allowance.
     double tokens() const {
-        return granted_ + rate_ * static_cast<double>(arrived_ - since_) - static_cast<double>(spent());
+        return granted() - static_cast<double>(spent());
     }
     bool limited() const { return rate_ >= 0; }
     // Whether one more touch can be paid for. Some of the allowance is held back for units that are spared: else they would be
-    // cut short where there is little, and it would not be known what is lost there.
+    // cut short where there is little, and it would not be known what is lost there. Beyond that a unit, which is a burst, may
+    // not take the last of the reserve, or for a while nothing would be found anywhere else.
     bool affords() const { return afforded() >= 1; }
-    double afforded() const { return shadow ? tokens() : tokens() - held(); }
+    double afforded() const { return shadow ? std::max(std::min(held(), tokens()), tokens() - std::min(reserve(), granted()) * untouched) : tokens() - held(); }
+    // What is held back.
+    double held() const { return shadow ? std::max(0.0, held_ - static_cast<double>(spent() - shadowed_)) : held_; }
+    // All that was ever allowed.
+    double granted() const { return granted_ + rate_ * static_cast<double>(arrived_ - since_); }
+    // The lists of units that are spared are looked at: from here on, and up to here.
+    void enter(int64_t touches) {
+        touched(touches);
+        shadow = true;
+        shadowed_ = spent();
+    }
+    void leave(int64_t touches) {
+        touched(touches);
+        held_ = held();
+        watching += spent() - shadowed_;
+        shadow = false;
+    }
     // Something in a unit that is spared was given up all the same, at `now`.
     void lose(uint32_t partition, int64_t now);
     void lose(int64_t now) { lose(here_, now); }
@@ -221,7 +242,10 @@ private:
     uint32_t choose(NodeList& list, uint32_t state);
     // A node is not worth its price.
     void drop(NodeList& list, uint32_t row, uint32_t state, int64_t now);
-    double held() const;
+    double reserve() const;
+    double lent_mean_ = 0;    // touches an event in units that are spared, of late
+    double held_ = 0;         // touches held back for units that are spared
+    int64_t shadowed_ = 0;    // spent when their lists were last gone to
     // What is known of the units of a partition: the present one, whether it is spared, and since when not all is known.
     struct Unit {
         int64_t begin = std::numeric_limits<int64_t>::min(), blind = std::numeric_limits<int64_t>::min();
