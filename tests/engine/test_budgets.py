@@ -59,3 +59,14 @@ def test_memory_that_suffices_changes_nothing_and_is_reported() -> None:
     assert found.report.exact
     assert 0 < found.report.memory <= 64 * 2**20
     assert " MB held" in str(found.report)
+
+
+@pytest.mark.parametrize("policy", ["history", "random"])
+def test_what_never_began_is_said_too(policy: str) -> None:
+    """No touch is allowed, so that not one node is made."""
+    events = {"ts": list(range(3000)), "type": Random(1).choices("abc", k=3000)}
+    query = acep.regex("abc", within=30)
+    assert acep.match(events, query, output="count") > 0
+    report = acep.match(events, query, budget=Budget(work=1e-6), policy=policy).report
+    assert (report.made, report.exact, report.recall) == (0, False, None)
+    assert report.shed > 0

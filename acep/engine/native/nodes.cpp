@@ -158,7 +158,11 @@ void NodeEngine::begin(const Turn& turn, const Event& event) {
     if (resting_ && !suffices(turn.arcs.size())) wake(key(event));
     for (const Arc* arc : turn.arcs) {
         if (shed_ && shed_->limited() && !shed_->affords()) {
-            if (shed_->shadow) shed_->lose(key(event));
+            if (shed_->shadow) {
+                shed_->lose(key(event));
+            } else {
+                ++shed_->refused;
+            }
             return shed_->deny();
         }
         ++work_.touches;
