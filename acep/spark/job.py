@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from acep.budget import Budget, tolerant
+from acep.budget.budget import LEAST_MEMORY, Budget, size_in_bytes, tolerant
 from acep.budget.policies import POLICIES, policy_of
 from acep.engine.api import ENGINES, OUTPUTS
 from acep.engine.best_effort import Limits
@@ -102,6 +102,19 @@ class Job:
         text = repr(parts)
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return Job(**fields | {"fingerprint": hashlib.sha256(text.encode()).hexdigest()})
+
+
+def _shared(budget: Budget, buckets: int) -> Budget:
+    """What each bucket has of a budget: any of them may run beside any other, so that memory is divided."""
+    if budget.memory is None:
+        return budget
+    share = size_in_bytes(budget.memory) // buckets
+    if share < LEAST_MEMORY:
+        raise QueryError(
+            f"memory={budget.memory!r} is too little for {buckets} buckets",
+            hint=f"at least {buckets} MB, or fewer buckets",
+        )
+    return replace(budget, memory=share)
 
 
 def _limits(budget: Budget, policy: str, seed: int, histories: Sequence[bytes]) -> Limits:
@@ -199,6 +212,8 @@ def job_of(
     histories = () if history is None else tuple(map(read_history, history if many else [history]))
     if histories and bound is None:
         raise QueryError("history= serves a run under a budget", hint="set a bound on what may be spent, such as work=")
+    passes = passes_of(plans, buckets or BUCKETS)
+    bound = None if bound is None else _shared(bound, sum(each.size for each in passes))
     limits = None if bound is None else _limits(bound, policy, seed, histories)
     BatchPace.of(bound, 1, schema.tick_ns)  # says what it cannot keep to
     if engine == "native" or limits is not None:
@@ -210,7 +225,7 @@ def job_of(
         queries=queries,
         schema=schema,
         columns=tuple(sorted(columns_read(plans, schema) | (set() if schema.seq else set(columns.names)))),
-        passes=passes_of(plans, buckets or BUCKETS),
+        passes=passes,
         output=output,
         result=arrow_schema(result),
         tick_ms=tick_ms_of(schema),

@@ -145,3 +145,13 @@ def test_an_overloaded_stream_keeps_its_share_of_the_cores(monkeypatch: pytest.M
     job = the_job(table, QUERY, budget=acep.Budget(cpu=cpu), **options)
     used = cluster.shares(job, table, int(RATE * LATENCY))
     assert median(used[SETTLED:]) == pytest.approx(cpu, rel=0.1)
+
+
+def test_memory_is_divided_by_the_buckets() -> None:
+    query = acep.parse("PATTERN SEQ(a x, b y) WHERE [k] WITHIN 9")
+    rows = numbered(pa.table({"ts": [1], "type": ["a"], "k": [1]}))
+    job = the_job(rows, query, budget=acep.Budget(memory="64 MB"), buckets=8)
+    assert job.budget is not None
+    assert job.budget.memory == 8 * 2**20
+    with pytest.raises(acep.QueryError, match="too little for 8 buckets"):
+        the_job(rows, query, budget=acep.Budget(memory="4 MB"), buckets=8)
