@@ -87,6 +87,6 @@ def test_memory_is_never_exceeded_and_nothing_is_invented(chunk: int, cases: Cal
                 assert (ample.found, ample.errors) == (exact.found, exact.errors), (seed, engine)
             ran[engine] += 1
             lost += run.found != exact.found
-    assert lost > 0
+    assert lost > 0 or cases(SEEDS) < SEEDS  # of few cases, none may lose anything
     for engine in ("nodes", "dominance"):
         assert ran[engine] >= 50 * cases(SEEDS) / SEEDS, ran
