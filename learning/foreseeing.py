@@ -3,7 +3,7 @@ has seen the future: what it finds is what ``history`` may hope for if its past 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -34,6 +34,14 @@ class Foreseeing:
         if epoch.allowance is None:
             return self.inner.learn(epoch)
         return self._orders()
+
+    def ways(self) -> list[Orders]:
+        """Those of ``history``."""
+        return self.inner.ways()
+
+    def choose(self, number: int, prices: Sequence[tuple[float, float]]) -> None:
+        """As ``history``."""
+        self.inner.choose(number, prices)
 
     def _orders(self) -> Orders:
         return self.inner.chosen.watching(sample=0.0, spared=0.0)
