@@ -306,7 +306,7 @@ def held_by(state: Any) -> int:
     """Bytes of the arrays, texts and numbers of plain data.
 
     >>> held_by({"a": np.zeros(4), "b": [1, "xyz"]})
-    91
+    85
     """
     if isinstance(state, Mapping):
         return sum(len(name) + 8 + held_by(value) for name, value in state.items())
