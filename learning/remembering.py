@@ -52,8 +52,8 @@ class Way:
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Way:
         """Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for what makes no sense."""
-        way = cls(float(data["temper"]), float(data["decay"]), int(data["noise"]), bool(data["hashed"]))
-        if not (0 <= way.temper <= 1 and 0 <= way.decay < np.inf and 0 <= way.noise <= HIGHEST):
+        way = cls(float(data["temper"]), float(data["decay"]), int(data["noise"]), data["hashed"])
+        if not (isinstance(way.hashed, bool) and 0 <= way.temper <= 1 and 0 <= way.decay < np.inf and 0 <= way.noise <= HIGHEST):
             raise ValueError("a way to choose")
         return way
 
