@@ -163,7 +163,7 @@ class Orders:
         is none."""
         terms = tuple(
             tuple(
-                Term(Kind(k), int(a), int(b), bool(f), _floats(bounds), _floats(w)) for k, a, b, f, bounds, w in state
+                Term(Kind(int(k)), int(a), int(b), bool(f), _floats(bounds), _floats(w)) for k, a, b, f, bounds, w in state
             )
             for state in data["terms"]
         )
@@ -182,7 +182,10 @@ class Orders:
         rates = np.array([rate for rate, _ in prices])
         if not (np.isfinite(prices).all() and (rates > 0).all() and (np.diff(rates) > 0).all()):
             raise ValueError("prices")
-        orders = cls(grid, level, decay, later, terms, admit, Ties(data["ties"]), noise, bool(data["clears"]))
+        clears = data["clears"]
+        if not isinstance(clears, bool):
+            raise ValueError("orders")
+        orders = cls(grid, level, decay, later, terms, admit, Ties(int(data["ties"])), noise, clears)
         return replace(orders, prices=prices)
 
     def for_core(self, setting: Setting, rate: float | None = None) -> dict[str, Any]:

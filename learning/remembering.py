@@ -53,7 +53,12 @@ class Way:
     def from_data(cls, data: Mapping[str, Any]) -> Way:
         """Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for what makes no sense."""
         way = cls(float(data["temper"]), float(data["decay"]), int(data["noise"]), data["hashed"])
-        if not (isinstance(way.hashed, bool) and 0 <= way.temper <= 1 and 0 <= way.decay < np.inf and 0 <= way.noise <= HIGHEST):
+        if not (
+            isinstance(way.hashed, bool)
+            and 0 <= way.temper <= 1
+            and 0 <= way.decay < np.inf
+            and 0 <= way.noise <= HIGHEST
+        ):
             raise ValueError("a way to choose")
         return way
 

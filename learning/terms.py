@@ -75,7 +75,7 @@ class Told:
         """What :meth:`to_data` gave. Raises :class:`ValueError` or :class:`TypeError` for what is none."""
         kind, a, b, floats, *columns = data
         bounds, gain, cost = (np.asarray(column, np.float64) for column in columns)
-        term = Term(Kind(kind), int(a), int(b), bool(floats), bounds)
+        term = Term(Kind(int(kind)), int(a), int(b), bool(floats), bounds)
         if not all(np.isfinite(column).all() for column in (bounds, gain, cost)) or len(gain) not in (0, term.bins + 1):
             raise ValueError("factors that are none")
         if gain.shape != cost.shape or (np.diff(bounds) <= 0).any():
