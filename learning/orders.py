@@ -161,12 +161,7 @@ class Orders:
     def from_arrays(cls, grid: Grid, data: Mapping[str, Any]) -> Orders:
         """The orders of :meth:`to_arrays`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for what
         is none."""
-        terms = tuple(
-            tuple(
-                Term(Kind(int(k)), int(a), int(b), bool(f), _floats(bounds), _floats(w)) for k, a, b, f, bounds, w in state
-            )
-            for state in data["terms"]
-        )
+        terms = tuple(tuple(_term(*one) for one in state) for state in data["terms"])
         level, later = np.asarray(data["level"]), np.asarray(data["later"])
         if level.shape != (grid.vectors,) or level.dtype != np.uint8 or later.shape != (grid.states, AGES):
             raise ValueError("orders of another grid")
@@ -216,6 +211,12 @@ class Orders:
             "sample": round(self.sample * 2**32),
             "spared": round(self.spared * 2**32),
         }
+
+
+def _term(kind: Any, a: Any, b: Any, floats: Any, bounds: Any, worth: Any) -> Term:
+    if not isinstance(floats, bool | int):
+        raise ValueError("a term")
+    return Term(Kind(int(kind)), int(a), int(b), bool(floats), _floats(bounds), _floats(worth))
 
 
 def _floats(values: Any) -> Floats:

@@ -74,6 +74,8 @@ class Told:
     def from_data(cls, data: Sequence[Any]) -> Told:
         """What :meth:`to_data` gave. Raises :class:`ValueError` or :class:`TypeError` for what is none."""
         kind, a, b, floats, *columns = data
+        if not isinstance(floats, bool | int):
+            raise ValueError("a term")
         bounds, gain, cost = (np.asarray(column, np.float64) for column in columns)
         term = Term(Kind(int(kind)), int(a), int(b), bool(floats), bounds)
         if not all(np.isfinite(column).all() for column in (bounds, gain, cost)) or len(gain) not in (0, term.bins + 1):
