@@ -22,7 +22,7 @@ from acep.learning.policy import Epoch, Policy
 from acep.learning.setting import Setting
 from acep.plan.compile import Plan
 
-__all__ = ["Student", "study"]
+__all__ = ["Standing", "Student", "study"]
 
 LIVES = 12_288  # to be logged in an epoch: the core logs no more than 16,384 starts
 MOST = 1 << 21  # lives that are all logged, of more a sample

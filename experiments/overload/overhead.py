@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any
 
 import numpy as np
 
 from acep.budget.policies import POLICIES
+from acep.engine.study import Standing
 from acep.learning.orders import Orders
-from acep.learning.policy import Epoch, Policy
+from acep.learning.policy import Policy
 from acep.learning.setting import Setting
 from acep.learning.watching import FIRST_SPARED
 from experiments.charts import Panel, chart
@@ -86,30 +86,15 @@ def measured(workload: Overload, repeats: int = RUNS) -> Iterable[Cost]:
         )
 
 
-@dataclass
-class Watching:
-    """A policy whose orders stay in force, with as many units watched as at first: it learns nothing."""
+class Watching(Standing):
+    """A policy whose first orders stay in force, with as many units watched as at first."""
 
-    policy: Policy
-
-    def __post_init__(self) -> None:
-        self.name = self.policy.name
+    def __init__(self, policy: Policy) -> None:
+        self.policy, self.name = policy, policy.name
 
     def begin(self, setting: Setting, seed: int) -> Orders:
         """The orders for good."""
         self.orders = self.policy.begin(setting, seed).watching(sample=0.0, spared=FIRST_SPARED)
-        return self.orders
-
-    def learn(self, epoch: Epoch) -> Orders:  # noqa: ARG002
-        """The same."""
-        return self.orders
-
-    def state(self) -> Mapping[str, Any]:
-        """Nothing."""
-        return {}
-
-    def restore(self, state: Mapping[str, Any]) -> Orders:  # noqa: ARG002
-        """The same."""
         return self.orders
 
 

@@ -5,19 +5,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from random import Random
 
 import pytest
 
-from acep.pattern.tree import Output
 from acep.plan.tables import NotNativeError
-from tests.native.merged_cases import planned
-from tests.native.test_every_engine import in_order
-from tests.native.test_shedding import POLICIES, Run, engines_of, whole
+from tests.native.test_shedding import CHUNKS, POLICIES, Run, given
 
 pytest.importorskip("acep.engine._native")
 
-CHUNKS = 10
 SEEDS = 2_000
 AMPLE = 1 << 26
 
@@ -47,46 +42,39 @@ class Bound(Run):
 def test_memory_is_never_exceeded_and_nothing_is_invented(chunk: int, cases: Callable[[int], int]) -> None:
     ran: Counter[str] = Counter()
     lost = 0
-    for seed in range(chunk * cases(SEEDS) // CHUNKS, (chunk + 1) * cases(SEEDS) // CHUNKS):
-        case = in_order(seed)
-        if case is None or case.query().output is not Output.ALL:
+    for seed, plan, batch, random, engine in given(chunk, cases(SEEDS)):
+        maker, rate = random.choice(POLICIES), random.choice((None, None, 3.0))
+        more = random.choice((0, 2_000, 4_000, 8_000))
+        if engine.startswith("windows"):
             continue
-        plan = planned(case.query(), case.table(), **case.stream)
-        batch = whole(case, plan)
-        random = Random(seed)
-        for engine in engines_of(plan):
-            maker, rate = random.choice(POLICIES), random.choice((None, None, 3.0))
-            more = random.choice((0, 2_000, 4_000, 8_000))
-            if engine.startswith("windows"):
-                continue
-            try:
-                exact = Run(plan, engine, maker, None)
-                run, cut, ample = (Bound(plan, engine, maker, rate) for _ in range(3))
-                run.bind(more)
-            except (NotNativeError, ValueError):  # not native; or more than nodes waits
-                continue
-            cut.bind(more)
-            ample.bind(AMPLE)
-            for one in (exact, ample):
-                one.push(batch)
-                one.finish()
-            for part in batch.parts(1):
-                run.push(part)
-                assert run.held <= run.most, (seed, engine)
-            for part in batch.parts(random.choice((3, 7, 50))):
-                cut.push(part)
-                assert cut.held <= cut.most, (seed, engine)
-            assert cut.found == run.found, (seed, engine)
-            cut.finish()
-            run.finish()
-            peak = run.session._session.shedding_counts(0)["peak"]
-            assert 0 < peak <= run.most, (seed, engine)
-            assert cut.found == run.found, (seed, engine)
-            assert set(run.found) <= set(exact.found), (seed, engine)
-            if rate is None:
-                assert (ample.found, ample.errors) == (exact.found, exact.errors), (seed, engine)
-            ran[engine] += 1
-            lost += run.found != exact.found
+        try:
+            exact = Run(plan, engine, maker, None)
+            run, cut, ample = (Bound(plan, engine, maker, rate) for _ in range(3))
+            run.bind(more)
+        except (NotNativeError, ValueError):  # not native; or more than nodes waits
+            continue
+        cut.bind(more)
+        ample.bind(AMPLE)
+        for one in (exact, ample):
+            one.push(batch)
+            one.finish()
+        for part in batch.parts(1):
+            run.push(part)
+            assert run.held <= run.most, (seed, engine)
+        for part in batch.parts(random.choice((3, 7, 50))):
+            cut.push(part)
+            assert cut.held <= cut.most, (seed, engine)
+        assert cut.found == run.found, (seed, engine)
+        cut.finish()
+        run.finish()
+        peak = run.session._session.shedding_counts(0)["peak"]
+        assert 0 < peak <= run.most, (seed, engine)
+        assert cut.found == run.found, (seed, engine)
+        assert set(run.found) <= set(exact.found), (seed, engine)
+        if rate is None:
+            assert (ample.found, ample.errors) == (exact.found, exact.errors), (seed, engine)
+        ran[engine] += 1
+        lost += run.found != exact.found
     assert lost > 0 or cases(SEEDS) < SEEDS  # of few cases, none may lose anything
     for engine in ("nodes", "dominance"):
         assert ran[engine] >= 50 * cases(SEEDS) / SEEDS, ran

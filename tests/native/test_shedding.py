@@ -4,7 +4,7 @@ make no difference, and an ample allowance changes nothing."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
@@ -94,44 +94,49 @@ def whole(case: Case, plan: Plan) -> Batch:
     return batch_of(case.table(), plan.schema, plan.columns, base=0)
 
 
-@pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_what_is_found_under_a_budget_is_found_without_one(chunk: int, cases: Callable[[int], int]) -> None:
-    ran: Counter[str] = Counter()
-    lost = 0
-    for seed in range(chunk * cases(SEEDS) // CHUNKS, (chunk + 1) * cases(SEEDS) // CHUNKS):
+def given(chunk: int, seeds: int) -> Iterator[tuple[int, Plan, Batch, Random, str]]:
+    """Of a chunk of so many seeds those whose case keeps all matches: plan, events, and every engine for it."""
+    for seed in range(chunk * seeds // CHUNKS, (chunk + 1) * seeds // CHUNKS):
         case = in_order(seed)
         if case is None or case.query().output is not Output.ALL:
             continue
         plan = planned(case.query(), case.table(), **case.stream)
-        batch = whole(case, plan)
-        random = Random(seed)
+        batch, random = whole(case, plan), Random(seed)
         for engine in engines_of(plan):
-            maker = random.choice(POLICIES)
-            rate = random.choice((0.3, 1.0, 2.0, 5.0, 25.0, 60.0))
-            try:
-                exact = Run(plan, engine, maker, None)
-            except NotNativeError:
-                continue
-            run = Run(plan, engine, maker, rate)
-            cut = Run(plan, engine, maker, rate)
-            ample = Run(plan, engine, maker, 1e9)
-            for one in (exact, ample, run):
-                one.push(batch)
-                one.finish()
-            events = 0
-            for part in batch.parts(random.choice((1, 3, 7))):
-                cut.push(part)
-                events += len(part)
-                assert cut.spent() <= rate * events, (seed, engine)
-                if random.random() < 0.2:
-                    cut.restart()
-            cut.finish()
-            assert set(run.found) <= set(exact.found), (seed, engine)
-            assert all(run.errors[one] >= exact.errors[one] for one in run.found), (seed, engine)
-            assert (ample.found, ample.errors) == (exact.found, exact.errors), (seed, engine)
-            assert cut.found == run.found, (seed, engine)
-            ran[engine] += 1
-            lost += run.found != exact.found
+            yield seed, plan, batch, random, engine
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_what_is_found_under_a_budget_is_found_without_one(chunk: int, cases: Callable[[int], int]) -> None:
+    ran: Counter[str] = Counter()
+    lost = 0
+    for seed, plan, batch, random, engine in given(chunk, cases(SEEDS)):
+        maker = random.choice(POLICIES)
+        rate = random.choice((0.3, 1.0, 2.0, 5.0, 25.0, 60.0))
+        try:
+            exact = Run(plan, engine, maker, None)
+        except NotNativeError:
+            continue
+        run = Run(plan, engine, maker, rate)
+        cut = Run(plan, engine, maker, rate)
+        ample = Run(plan, engine, maker, 1e9)
+        for one in (exact, ample, run):
+            one.push(batch)
+            one.finish()
+        events = 0
+        for part in batch.parts(random.choice((1, 3, 7))):
+            cut.push(part)
+            events += len(part)
+            assert cut.spent() <= rate * events, (seed, engine)
+            if random.random() < 0.2:
+                cut.restart()
+        cut.finish()
+        assert set(run.found) <= set(exact.found), (seed, engine)
+        assert all(run.errors[one] >= exact.errors[one] for one in run.found), (seed, engine)
+        assert (ample.found, ample.errors) == (exact.found, exact.errors), (seed, engine)
+        assert cut.found == run.found, (seed, engine)
+        ran[engine] += 1
+        lost += run.found != exact.found
     assert lost > 0
     for engine, least in LEAST.items():
         assert ran[engine] >= int(least / CHUNKS * cases(SEEDS) / SEEDS / 2), ran
@@ -186,7 +191,7 @@ class Doorkeeper(Rule):
         return self._orders.watching(sample=0.0, spared=0.1)
 
 
-def test_what_is_kept_out_comes_in_where_units_are_spared_and_makes_ghosts() -> None:
+def test_what_is_kept_out_comes_in_where_units_are_spared() -> None:
     keys, rounds, quiet = 40, 900, 200  # at first something is laid by, so that a price suffices
     rows = [(n, "x" if n < quiet else "accccc"[n % 6], key) for n in range(rounds) for key in range(keys)]
     table = pa.table(dict(zip(("ts", "type", "k"), map(list, zip(*rows, strict=True)), strict=True)))

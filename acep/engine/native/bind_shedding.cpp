@@ -125,7 +125,6 @@ void set_orders(Engine& engine, const nb::dict& orders) {
     made.spared = static_cast<uint64_t>(number(orders, "spared", 0, all));
     made.first_price = nb::cast<double>(orders["price"]);
     if (!(made.first_price >= 0 && made.first_price <= most)) throw std::invalid_argument("orders: price");
-    if (orders.contains("decide_cost")) held.shed().decide_cost = nb::cast<double>(orders["decide_cost"]);
     held.shed().set(std::move(made));
 }
 

@@ -160,7 +160,7 @@ public:
     static constexpr int64_t unit_bytes = 48;  // that are kept of a partition
     int64_t deciding() const { return static_cast<int64_t>(decide_cost * static_cast<double>(decided)); }
     int64_t spent() const { return touches_ + deciding(); }
-    double decide_cost = 0.25;
+    static constexpr double decide_cost = 0.25;
     void touched(int64_t touches) { touches_ = touches; }
     // Whether an event of some classes comes in. `oldest`: the earliest start in its partition.
     bool admits(const std::vector<uint32_t>& classes, int64_t now, int64_t oldest);
