@@ -19,6 +19,7 @@ __all__ = ["Budget", "size_in_bytes", "tolerant"]
 Number = int | float | Fraction | Decimal
 
 LEAST_MEMORY = 2**20
+RECOVER = 1 / 3
 UNITS = {"": 0, "B": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 
 
@@ -35,9 +36,12 @@ class Budget:
     against the clock of the events; ``speed`` times as fast as that clock is how a recorded stream is replayed.
     ``latency``: seconds that a batch may take. ``memory``: bytes that the query may hold, a number or ``"64 MB"``;
     several queries over one stream share it (docs/best_effort.md says what is in it). ``estimate``: the share of all
-    this that may go into estimating the recall; 0: it is not estimated.
+    this that may go into estimating the recall; 0: it is not estimated. ``recover``: of match bundles of which a match
+    was found all are looked for, at the cost of that share of the allowance (``True``: a third); matches are given when
+    their bundle has ended.
 
-    Raises :class:`QueryError` for what is no such number.
+    Raises :class:`QueryError` for what is no such number, and for ``recover`` with a bound on memory or without one on
+    anything else.
 
     >>> Budget(cpu=0.25, memory="64 MB").memory
     67108864
@@ -53,6 +57,7 @@ class Budget:
     work: float | None = None
     speed: float = 1.0
     estimate: float = 1 / 32
+    recover: bool | float = False
 
     def __post_init__(self) -> None:
         for name in ("cpu", "latency", "work", "speed"):
@@ -63,11 +68,27 @@ class Budget:
         if estimate >= 1:
             raise QueryError(f"estimate={self.estimate!r} is no share", hint="less than 1, such as 0.03; 0 for none")
         object.__setattr__(self, "estimate", estimate)
+        object.__setattr__(self, "recover", self._recovering())
         if self.memory is not None:
             size = size_in_bytes(self.memory)
             if size < LEAST_MEMORY:
                 raise QueryError(f"memory={self.memory!r} is less than a query needs", hint="at least 1 MB")
             object.__setattr__(self, "memory", size)
+
+    def _recovering(self) -> float:
+        if isinstance(self.recover, bool):
+            share = RECOVER if self.recover else 0.0
+        else:
+            share = _positive("recover", self.recover) if self.recover != 0 else 0.0
+        if share >= 1:
+            raise QueryError(f"recover={self.recover!r} is no share", hint="True, or less than 1, such as 0.25")
+        if share > 0 and self.memory is not None:
+            raise QueryError("recover= keeps windows of the stream, to which no bound on memory applies")
+        if share > 0 and self.work is None and self.cpu is None and self.latency is None:
+            raise QueryError(
+                "recover= takes a share of an allowance, and there is none", hint="set work=, cpu= or latency="
+            )
+        return share
 
     @property
     def limited(self) -> bool:

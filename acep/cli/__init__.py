@@ -201,6 +201,8 @@ def _add_budget_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--cpu", type=float, metavar="X", help="share of a core, against the clock of the events")
     group.add_argument("--latency", type=float, metavar="S", help="seconds that a batch may take")
     group.add_argument("--memory", metavar="SIZE", help="what the query may hold, in bytes or as in 512K, 64M or 1G")
+    text = "of bundles that are found, find all matches, for a share of the work"
+    group.add_argument("--recover", nargs="?", type=float, const=True, default=False, metavar="SHARE", help=text)
     group.add_argument("--history", metavar="FILE", help="begin with what `acep learn` learned")
     _add_policy_options(group)
 

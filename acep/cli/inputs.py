@@ -138,7 +138,7 @@ def budget_options(args: argparse.Namespace) -> dict[str, Any]:
     """The budget, who chooses what is kept, and what that begins with, as ``acep.match`` takes them."""
     from acep.budget import Budget
 
-    bounds = {name: getattr(args, name) for name in ("work", "cpu", "latency", "memory")}
+    bounds = {name: getattr(args, name) for name in ("work", "cpu", "latency", "memory", "recover")}
     return {"budget": Budget(**bounds), "policy": args.policy, "seed": args.seed, "history": args.history}
 
 

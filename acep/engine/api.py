@@ -285,6 +285,8 @@ class Matcher:
         if not empty:
             # Bundles without counts are made from match points.
             asked = {"compressed": "matches", "bundles": "bundles" if counts else "points"}.get(output, output)
+            if self._limits is not None and self._limits.budget.recover:
+                asked = "matches"
             self._prepare(table.schema, asked)
         if output == "compressed":
             return self._asked.give([self._compressed(number, table, empty) for number in numbers])

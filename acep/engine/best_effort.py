@@ -14,6 +14,7 @@ from acep.budget.budget import size_in_bytes
 from acep.budget.pace import Pace, pace_of
 from acep.engine.learned import Learned, learned_by
 from acep.engine.plain_data import from_json, to_json
+from acep.engine.recovery import Recovery
 from acep.errors import QueryError, SnapshotError
 from acep.learning.log import log_of
 from acep.learning.orders import Orders
@@ -104,7 +105,27 @@ class Limits:
                 hint="give it as history= what acep.learn learns from the very events that it will run on",
             )
         learned = known.serve(policy) if known else None
-        return BestEffort(policy, self.seed + number, self.budget.work, learned, estimate=self.budget.estimate)
+        work = None if self.budget.work is None else self.budget.work * (1 - self.budget.recover)
+        return BestEffort(policy, self.seed + number, work, learned, estimate=self.budget.estimate)
+
+    def recovery(self, plan: Plan) -> Recovery | None:
+        """What recovers the match bundles of a plan; ``None``: nothing does. Raises :class:`QueryError` where they
+        cannot be recovered."""
+        share = float(self.budget.recover)
+        if share == 0:
+            return None
+        why = ""
+        if plan.sources:
+            why = "composed queries"
+        elif no_recall(plan):
+            why = "HAVING, negations, or an OUTPUT other than ALL"
+        elif plan.window.span is None or plan.window.counted:
+            why = "queries without a window of time"
+        elif plan.strict and plan.keys:
+            why = "strict contiguity with a partition, where each event bears on all partitions"
+        if why:
+            raise QueryError(f"recover= is not for {why}", hint="leave recover out of the Budget")
+        return Recovery(share, None if self.budget.work is None else self.budget.work * share)
 
     def check(self, plans: Sequence[Plan]) -> None:
         """Raises :class:`SnapshotError` where a history is of none of the queries."""
@@ -213,6 +234,11 @@ class BestEffort:
             core.set_orders(self.number, self.orders.for_core(self.setting, rate))
         self.granted += rate * events
         core.allow(self.number, rate, carried)
+
+    def lend(self, core: Session, more: float) -> None:
+        """So many touches an event more than :attr:`rate` are allowed from now on."""
+        assert self.rate is not None
+        core.allow(self.number, self.rate + more, (self.rate + more) * CARRIED)
 
     def touches(self, core: Session) -> int:
         """Touches so far, deciding included."""

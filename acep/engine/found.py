@@ -62,7 +62,8 @@ class Counts:
     """Work and losses since a stream began: events seen, late ones refused, match nodes made, arcs tried
     (touches, those that ``deciding`` is charged with among them), matches given, nodes and events ``shed`` for want of
     budget, and the most bytes that were held where ``memory`` has a bound; what is known of the recall of match points
-    and bundles (``None``: ``unknown`` says why not)."""
+    and bundles (``None``: ``unknown`` says why not); touches that went into ``recovering`` bundles, and how many
+    were recovered, and how many were not for want of allowance."""
 
     events: int = 0
     late: int = 0
@@ -75,4 +76,7 @@ class Counts:
     points: Tally | None = None
     bundles: Tally | None = None
     unknown: str = ""
+    recovering: int = 0
+    recovered: int = 0
+    unrecovered: int = 0
     extra: dict[str, int] = field(default_factory=dict)

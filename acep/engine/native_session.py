@@ -17,6 +17,8 @@ from acep.engine.best_effort import BestEffort, no_recall, setting_of
 from acep.engine.counted import Counted
 from acep.engine.found import Counts
 from acep.engine.found_columns import FoundColumns, ordered
+from acep.engine.recent import Pushed, Words, rows_of
+from acep.engine.recovery import KEPT, SHED, Recovery
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 from acep.plan.choice import WINDOWS
@@ -39,15 +41,13 @@ TEXT = 57  # bytes of a Python text besides its letters
 PART = 4096  # events between two looks at what they decided
 
 Ints = npt.NDArray[np.int64]
-Words = tuple[Ints, npt.NDArray[np.uint8] | None]
-Types = Ints | tuple[npt.NDArray[np.signedinteger[Any]], Ints] | None
-Pushed = tuple[Ints, Types, npt.NDArray[np.uint8] | None, Ints | int | None, list[Words]]  # as the core takes a batch
 
 
 class NativeSession:
     """The state of several plans over one stream. ``engines`` names the native engine of each plan; ``efforts`` are the
     policies of those that are bound by a budget, and ``pace`` what keeps all of them to a time. ``memory``: bytes
-    that :attr:`bytes` is never more than once a call is over, in equal shares.
+    that :attr:`bytes` is never more than once a call is over, in equal shares. ``recoveries`` are what recovers the
+    match bundles of some of those under a budget.
 
     Raises :class:`NotNativeError` where the core cannot run one of them.
     """
@@ -59,6 +59,7 @@ class NativeSession:
         efforts: Mapping[int, BestEffort] | None = None,
         pace: Pace | None = None,
         memory: int | None = None,
+        recoveries: Mapping[int, Recovery] | None = None,
     ) -> None:
         self.plans = tuple(plans)
         self._texts = _native.Texts()
@@ -74,9 +75,14 @@ class NativeSession:
             types = self._texts.intern_all(one.types) if one.types else None
             classes.append((types, [(n, _words([w for s in sources for w in s])) for n, sources in one.checks]))
         keys = [(list(columns), positions) for columns, positions in self._shared.keys.items()]
-        self._session = _native.Session(self._texts, programs, classes, len(self._shared.columns), keys)
-        for plan, table, engine in zip(self.plans, tables, engines, strict=True):
-            self._session.add(engine, self._arrays(table) | _needs(plan, engine))
+        self._made = programs, classes, len(self._shared.columns), keys
+        self._session = _native.Session(self._texts, *self._made)
+        self._added = [
+            (engine, self._arrays(table) | _needs(plan, engine))
+            for plan, table, engine in zip(self.plans, tables, engines, strict=True)
+        ]
+        for added in self._added:
+            self._session.add(*added)
         self.efforts = dict(efforts or {})
         self.pace = pace
         for number, effort in self.efforts.items():
@@ -95,6 +101,13 @@ class NativeSession:
         lasting = [engine.endswith("compressed") for engine in engines]
         spans = [None if last else _span(plan) for plan, last in zip(plans, lasting, strict=True)]
         self._span = max((s for s in spans if s is not None), default=0)
+        self.recoveries = dict(recoveries or {})
+        for number, recovery in self.recoveries.items():
+            places = [list(self._shared.columns).index(key) for key in self.plans[number].keys]
+            span = spans[number]
+            assert span is not None
+            recovery.start(self, number, places, span, self.efforts[number].setting)
+            self._span = max(self._span, (KEPT + 2) * span)
         # Texts of these columns are needed as long as there are plans that may look back at any event.
         self._lasting = {name for plan, span in zip(plans, spans, strict=True) if span is None for name in plan.columns}
         self._forgets = None not in spans
@@ -122,16 +135,21 @@ class NativeSession:
         before = self._events
         words = self._words(batch)
         at = 0
+        cuts: list[BestEffort | Recovery] = [*self.efforts.values(), *self.recoveries.values()]
         while at < len(batch):
-            upto = min([len(batch), *(at + e.left(before + at) for e in self.efforts.values())])
+            upto = min([len(batch), *(at + one.left(before + at) for one in cuts)])
             upto = upto if self.pace is None else min(upto, at + STRETCH)
             self._stretch(words, slice(at, upto), before + upto)
+            self._recover(rows_of(words, slice(at, upto)), before + upto)
             at = upto
 
     def allow(self, rate: float, events: int) -> None:
         """The next ``events`` may take ``rate`` touches each, of all plans together."""
-        for effort in self.efforts.values():
-            effort.allow(self._session, rate / len(self.efforts), events)
+        for number, effort in self.efforts.items():
+            own = rate / len(self.efforts)
+            if number in self.recoveries:
+                own = self.recoveries[number].allow(own, events)
+            effort.allow(self._session, own, events)
 
     @property
     def learning(self) -> float:
@@ -147,19 +165,48 @@ class NativeSession:
         learns = [effort for effort in self.efforts.values() if effort.left(events) == 0]
         many = int(rows.stop - rows.start)
         if self.pace is None:
-            self._session.push(*_rows(words, rows))
+            self._session.push(*rows_of(words, rows))
             for effort in learns:
                 effort.learn(self._session, events)
             return
         rate = self.pace.rate(many, int(words[0][rows.stop - 1]), learns=bool(learns))
         before = [effort.touches(self._session) for effort in self.efforts.values()]
         self.allow(rate, many)
-        self._session.push(*_rows(words, rows))
+        self._session.push(*rows_of(words, rows))
         touches = sum(e.touches(self._session) for e in self.efforts.values()) - sum(before)
         took = sum(effort.seconds for effort in learns)
         for effort in learns:
             effort.learn(self._session, events)
         self.pace.measured(many, touches, sum(effort.seconds for effort in learns) - took)
+
+    def _recover(self, rows: Pushed, events: int) -> None:
+        """What was found in some rows, the last of them event number ``events``, waits for its bundles."""
+        for number, recovery in self.recoveries.items():
+            if recovery.rate is not None and self.pace is None:
+                recovery.grant(recovery.rate / recovery.share, len(rows[0]))
+            given = self._session.take(number)
+            before = recovery.lent
+            recovery.saw(rows, events, self.columns(number, given), given["keys"], self._shed(number))
+            if recovery.lent != before and recovery.rate is not None and self.pace is None:
+                self.efforts[number].lend(self._session, recovery.rate if recovery.lent else 0.0)
+
+    def _shed(self, plan: int) -> int:
+        """How many nodes and events a plan under a budget has given up."""
+        told = self._session.shedding_counts(plan)
+        return sum(int(told[name]) for name in SHED)
+
+    def again(self, plan: int, orders: dict[str, Any]) -> _native.Session:
+        """Another core for a plan alone, under a budget that is to be set, which takes the same words."""
+        core = _native.Session(self._texts, *self._made)
+        core.add(*self._added[plan])
+        core.start_shedding(0, 0)
+        core.set_orders(0, orders)
+        return core
+
+    @property
+    def width(self) -> int:
+        """How many columns the core takes."""
+        return len(self._shared.columns)
 
     def _fit(self) -> None:
         """After a batch: its texts and ids go that nothing needs, and what remains of them beyond their share of the
@@ -207,7 +254,7 @@ class NativeSession:
         words = self._words(batch)
         self._session.set_lazy(0, True)
         for rows in batch.cuts(PART):  # matches of one time are sorted together
-            self._session.push(*_rows(words, rows))
+            self._session.push(*rows_of(words, rows))
             while self._session.block(0, most, isinstance(batch.ids, list)):  # texts have an order of their own
                 yield ordered(self.take(0))
         self._session.set_lazy(0, False)
@@ -239,6 +286,9 @@ class NativeSession:
     def finish(self) -> None:
         """The stream has ended: everything is decided."""
         self._session.finish()
+        for number, recovery in self.recoveries.items():
+            given = self._session.take(number)
+            recovery.finish(self.columns(number, given), given["keys"], self._shed(number))
 
     def learn(self) -> None:
         """An epoch ends here: whoever chooses learns from the events since the last one."""
@@ -251,7 +301,11 @@ class NativeSession:
         return dict(self._session.shedding_counts(plan))
 
     def take(self, plan: int) -> FoundColumns:
-        """The matches of a plan that have been found since the last time."""
+        """The matches of a plan that have been found since the last time; where bundles are recovered, of those that
+        have ended."""
+        if plan in self.recoveries:
+            found = self.recoveries[plan].take()
+            return self.columns(plan, self._session.take(plan)) if found is None else found
         return self.columns(plan, self._session.take(plan))
 
     def columns(self, plan: int, given: dict[str, Any]) -> FoundColumns:
@@ -319,13 +373,18 @@ class NativeSession:
         counts = Counts(events=self._events, nodes=nodes, touches=touches, matches=matches)
         if plan in self.efforts:
             told = self._session.shedding_counts(plan)
-            counts.shed = sum(int(told[name]) for name in ("refused", "dropped", "passed_over", "withheld"))
+            counts.shed = sum(int(told[name]) for name in SHED)
             counts.touches = int(told["spent"])
             counts.deciding = int(told["deciding"])
             counts.unknown = no_recall(self.plans[plan])
             if not counts.unknown:
                 counts.points, counts.bundles = self.efforts[plan].recall(self._session)
                 counts.unknown = "too little was watched to say how many"
+        if plan in self.recoveries:
+            recovery = self.recoveries[plan]
+            counts.matches, counts.touches = recovery.given, counts.touches + recovery.spent
+            counts.recovering, counts.recovered = recovery.spent, recovery.recovered
+            counts.unrecovered = recovery.unrecovered
         return counts
 
     @property
@@ -381,6 +440,7 @@ class NativeSession:
             "kept": self._kept,
             "efforts": {str(number): effort.dump() for number, effort in self.efforts.items()},
             "pace": None if self.pace is None else self.pace.dump(),
+            "recoveries": {str(number): recovery.dump() for number, recovery in self.recoveries.items()},
         }
 
     def load(self, data: Any) -> None:
@@ -407,6 +467,10 @@ class NativeSession:
             raise ValueError("efforts")
         for number, effort in self.efforts.items():
             effort.load(self._session, data["efforts"][str(number)])
+        if set(data["recoveries"]) != {str(number) for number in self.recoveries}:
+            raise ValueError("recoveries")
+        for number, recovery in self.recoveries.items():
+            recovery.load(data["recoveries"][str(number)])
         if (self.pace is None) != (data["pace"] is None):
             raise ValueError("pace")
         if self.pace is not None:
@@ -489,22 +553,6 @@ class NativeSession:
         places = np.repeat(places.astype(np.int64), np.diff(np.append(begins, len(words))))
         texts = [self._texts.text(int(code)) if self._texts.known(int(code)) else "" for code in codes]
         return Column(kind, places, valid, texts)
-
-
-def _rows(words: Pushed, rows: slice) -> Pushed:
-    """A part of a batch."""
-    ts, types, valid, ids, columns = words
-    if isinstance(types, tuple):
-        types = types[0][rows], types[1]
-    elif types is not None:
-        types = types[rows]
-    return (
-        ts[rows],
-        types,
-        None if valid is None else valid[rows],
-        ids + int(rows.start) if isinstance(ids, int) else ids if ids is None else ids[rows],
-        [(values[rows], None if known is None else known[rows]) for values, known in columns],
-    )
 
 
 def _span(plan: Plan) -> int | None:

@@ -25,7 +25,9 @@ class Report:
     budget bounds them (0: it does not). ``recall`` is the share of all match points that were
     found, ``bundle_recall`` that of match bundles of which one match was, each with an interval that has it with a
     confidence of 90 % (docs/best_effort.md): 1 and (1, 1) where nothing was shed; ``None`` and (0, 1) where nothing is
-    known, and then ``unknown`` says why.
+    known, and then ``unknown`` says why. Under ``Budget(recover=)`` so many match bundles were
+    ``recovered``, by an exact look at the events around what was found of them, and so many were not, for want of
+    allowance (``unrecovered``); ``recovering`` of the touches went into that.
 
     >>> print(Report(events=1000, made=40, work=2000, matches=3, seconds=0.5))
     1,000 events, 3 matches in 0.50 s (2,000 events/s)
@@ -47,6 +49,9 @@ class Report:
     bundle_recall: float | None = 1.0
     bundle_interval: Interval = (1.0, 1.0)
     unknown: str = ""
+    recovering: int = 0
+    recovered: int = 0
+    unrecovered: int = 0
 
     @classmethod
     def of(cls, counts: Counts, seconds: float = 0.0) -> Report:
@@ -73,6 +78,9 @@ class Report:
             bundle_recall=bundles,
             bundle_interval=bundle_interval,
             unknown=counts.unknown if points is None else "",
+            recovering=counts.recovering,
+            recovered=counts.recovered,
+            unrecovered=counts.unrecovered,
         )
 
     @property
@@ -99,6 +107,9 @@ class Report:
         if self.exact:
             return f"{done}; exact: nothing was shed"
         done += f"; {self.shed:,} shed\n"
+        if self.recovered or self.unrecovered:
+            many = _count(self.recovered, "bundle")
+            done += f"{many} recovered with {_count(self.recovering, 'touch', 'touches')}, {self.unrecovered:,} not\n"
         if self.recall is None:
             return f"{done}matches may be missing: {self.unknown or 'how many is not known'}"
         done += f"estimated recall of match points {_share(self.recall, self.interval)}"

@@ -14,6 +14,7 @@ from acep.engine.compiled import chosen
 from acep.engine.core import Core
 from acep.engine.counted import Counted
 from acep.engine.found import Counts, Events, Found, output_order
+from acep.engine.recovery import Recovery
 from acep.engine.state import dump_core, load_core
 from acep.errors import EngineError
 from acep.pattern.expressions import Value
@@ -61,6 +62,7 @@ class Natives:
         self.engine = engine
         self.limits = limits
         self.efforts: dict[int, BestEffort] = {}
+        self.recoveries: dict[int, Recovery] = {}
         self.output = output
         self.plans: list[Plan] = []
         self.engines: list[str] = []
@@ -68,6 +70,8 @@ class Natives:
 
     def core(self, plan: Plan, *, inner: bool = False) -> Running:
         """What runs a plan; ``inner``: its matches are the events of another."""
+        if self.limits is not None and plan.sources:
+            self.limits.recovery(plan)  # says that it cannot
         if plan.sources:
             return Composed(plan, [self.core(p, inner=True) for p, _ in plan.sources])
         choice = chosen(plan, self.engine, "matches" if inner else self.output)
@@ -89,6 +93,9 @@ class Natives:
         self.plans.append(plan)
         self.engines.append(bounded_engine(choice, windows=limits.memory is None))
         self.efforts[number] = limits.effort(number, plan)
+        recovery = limits.recovery(plan)
+        if recovery is not None:
+            self.recoveries[number] = recovery
         return Native(self, number)
 
     def start(self) -> None:
@@ -100,7 +107,7 @@ class Natives:
 
             pace = None if self.limits is None else self.limits.pace(self.plans[0].schema)
             memory = None if self.limits is None else self.limits.memory
-            self.session = NativeSession(self.plans, self.engines, self.efforts, pace, memory)
+            self.session = NativeSession(self.plans, self.engines, self.efforts, pace, memory, self.recoveries)
 
     @property
     def peak(self) -> int:

@@ -47,7 +47,7 @@ class Stream:
         total = Counts(events=self._events, memory=self._natives.peak)
         total.unknown = "each query has a recall of its own, in the report of its matches"
         for one in map(self.counts_of, range(len(self.plans))):
-            for name in ("nodes", "touches", "deciding", "matches", "shed"):
+            for name in ("nodes", "touches", "deciding", "matches", "shed", "recovering", "recovered", "unrecovered"):
                 setattr(total, name, getattr(total, name) + getattr(one, name))
         return total
 

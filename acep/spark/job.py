@@ -204,6 +204,8 @@ def job_of(
         raise QueryError("on Spark a policy goes by its name", hint=f"one of {', '.join(POLICIES)}")
     policy_of(policy)
     bound = budget if budget is not None and budget.limited else None
+    if bound is not None and bound.recover:
+        raise QueryError("recover= is not for Spark", hint="leave recover out of the Budget")
     asked = asked_for(query)
     queries = tuple(tolerant(one, budget) for one in asked.queries)
     schema = schema_of(arrow_schema(columns), **names)

@@ -59,6 +59,7 @@ void Shedding::adjust() {
     const auto used = static_cast<double>(spent() - paced_spent_);
     paced_ = arrived_;
     paced_spent_ = spent();
+    if (rate_ == 0 && std::isinf(most_carried_)) return;  // what there is was given once and for all: there is no price
     if (rate_ < 0) {
         calm_ = false;
         return;

@@ -1,0 +1,154 @@
+"""The last events of a stream, as the native core takes them: what matches are looked for in once more."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Pushed", "Recent", "rows_of"]
+
+Ints = npt.NDArray[np.int64]
+Valid = npt.NDArray[np.uint8] | None
+Words = tuple[Ints, Valid]
+Types = Ints | tuple[npt.NDArray[np.signedinteger[Any]], Ints] | None
+Pushed = tuple[Ints, Types, Valid, Ints | int | None, list[Words]]  # as the core takes a batch
+
+
+@dataclass
+class Recent:
+    """Events in stream order, in pieces that :meth:`cut` ends. ``keys``: the places of the partition attributes among
+    the columns. All events with ``ts >= floor`` are there (``None``: all events)."""
+
+    keys: Sequence[int]
+    floor: int | None = None
+    pieces: deque[Pushed] = field(default_factory=deque)
+    open: list[Pushed] = field(default_factory=list)
+
+    def add(self, rows: Pushed) -> None:
+        """More events, which are copied."""
+        ts, types, valid, ids, columns = rows
+        if isinstance(types, tuple):
+            types = types[1][types[0]]
+        if ids is None or isinstance(ids, int):
+            ids = np.arange(ids or 0, (ids or 0) + len(ts))
+        held = [(values.copy(), None if known is None else known.copy()) for values, known in columns]
+        own = None if types is None else types.astype(np.int64)
+        self.open.append((ts.copy(), own, None if valid is None else valid.copy(), ids.copy(), held))
+
+    def cut(self, before: int) -> None:
+        """The present piece ends; pieces that end before a time go."""
+        if self.open:
+            self.pieces.append(together(self.open))
+            self.open = []
+        while self.pieces and int(self.pieces[0][0][-1]) < before:
+            self.floor = int(self.pieces.popleft()[0][-1]) + 1
+
+    def of(self, key: tuple[int, ...], first: int, last: int) -> Pushed | None:
+        """The events of a partition (words of its attributes) with ``first <= ts <= last``; ``None``: there is none."""
+        found = [rows_of(piece, at) for piece, at in self._at(key, first, last)]
+        return together(found) if found else None
+
+    def count(self, key: tuple[int, ...], first: int, last: int) -> int:
+        """How many events :meth:`of` would give."""
+        return sum(len(at) for _, at in self._at(key, first, last))
+
+    def _at(self, key: tuple[int, ...], first: int, last: int) -> Iterator[tuple[Pushed, npt.NDArray[np.intp]]]:
+        for piece in self.pieces:
+            ts = piece[0]
+            if int(ts[-1]) < first or int(ts[0]) > last:
+                continue
+            here = (ts >= first) & (ts <= last)
+            for place, word in zip(self.keys, key, strict=True):
+                values, known = piece[4][place]
+                here &= values == word
+                if known is not None:
+                    here &= known != 0
+            at = np.flatnonzero(here)
+            if len(at):
+                yield piece, at
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        arrays = [a for ts, types, valid, ids, columns in (*self.pieces, *self.open)
+                  for a in (ts, types, valid, ids, *(x for column in columns for x in column))]  # fmt: skip
+        return sum(a.nbytes for a in arrays if isinstance(a, np.ndarray))
+
+    def dump(self) -> dict[str, Any]:
+        """As plain data with arrays."""
+        return {
+            "floor": self.floor,
+            "pieces": [_plain(one) for one in self.pieces],
+            "open": [_plain(one) for one in self.open],
+        }
+
+    def load(self, data: Mapping[str, Any], columns: int) -> None:
+        """What :meth:`dump` gave, with so many columns. Raises :class:`ValueError`, :class:`KeyError` or
+        :class:`TypeError` for what it did not give."""
+        self.floor = None if data["floor"] is None else int(data["floor"])
+        self.pieces = deque(_piece(one, columns) for one in data["pieces"])
+        self.open = [_piece(one, columns) for one in data["open"]]
+
+
+def rows_of(words: Pushed, rows: slice | npt.NDArray[np.intp]) -> Pushed:
+    """A part of a batch; of ids that are counted only a slice."""
+    ts, types, valid, ids, columns = words
+    if isinstance(types, tuple):
+        types = types[0][rows], types[1]
+    elif types is not None:
+        types = types[rows]
+    if isinstance(ids, int):
+        assert isinstance(rows, slice)
+        ids += int(rows.start)
+    elif ids is not None:
+        ids = ids[rows]
+    known = None if valid is None else valid[rows]
+    return ts[rows], types, known, ids, [(v[rows], None if n is None else n[rows]) for v, n in columns]
+
+
+def together(parts: Sequence[Pushed]) -> Pushed:
+    """Pieces one after the other; there is at least one."""
+    if len(parts) == 1:
+        return parts[0]
+    sizes = [len(part[0]) for part in parts]
+    columns = [
+        (np.concatenate([part[4][k][0] for part in parts]), _all_valid([part[4][k][1] for part in parts], sizes))
+        for k in range(len(parts[0][4]))
+    ]
+    types = None if parts[0][1] is None else np.concatenate([_ints(part[1]) for part in parts])
+    valid = _all_valid([part[2] for part in parts], sizes)
+    return np.concatenate([p[0] for p in parts]), types, valid, np.concatenate([_ints(p[3]) for p in parts]), columns
+
+
+def _all_valid(given: Sequence[Valid], sizes: Sequence[int]) -> Valid:
+    if all(one is None for one in given):
+        return None
+    filled = [np.ones(size, np.uint8) if one is None else one for one, size in zip(given, sizes, strict=True)]
+    return np.concatenate(filled)
+
+
+def _ints(values: Any) -> Ints:
+    assert isinstance(values, np.ndarray)
+    return values
+
+
+def _plain(piece: Pushed) -> list[Any]:
+    ts, types, valid, ids, columns = piece
+    return [ts, types, valid, ids, [list(column) for column in columns]]
+
+
+def _piece(data: Any, width: int) -> Pushed:
+    ts, types, valid, ids, columns = data
+    held = [(values, known) for values, known in columns]
+    words, truths = [ts, ids, *(v for v, _ in held)], [valid, *(known for _, known in held)]
+    words += [] if types is None else [types]
+    good = len(held) == width and len(ts) > 0 and all(one.dtype == np.int64 for one in words)
+    good &= all(one is None or one.dtype == np.uint8 for one in truths)
+    if not good or any(one is not None and one.shape != (len(ts),) for one in (*words, *truths)):
+        raise ValueError("events")
+    return ts, types, valid, ids, held

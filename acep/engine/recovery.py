@@ -1,0 +1,443 @@
+"""Of a match bundle of which a match was found under a budget all matches, by exact matching of the last events.
+
+Under a budget one match node stands for others (a *proxy*): when it is complete, its bundle is found. The bundle's
+other matches are looked for exactly, in the events of its partition from two windows before the first match point on;
+where that shows an earlier or a later match point, one window more, until there is none (2016 paper, section 3.2).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from acep.engine.found_columns import FoundColumns, concatenate
+from acep.engine.found_state import found_of, plain_of
+from acep.engine.plain_data import from_json, to_json
+from acep.engine.recent import Pushed, Recent, rows_of
+from acep.engine.recovery_worth import Worth
+from acep.learning.orders import Orders
+from acep.learning.setting import Setting
+
+if TYPE_CHECKING:
+    from acep.engine.native_session import NativeSession
+
+__all__ = ["CUT", "Recovery"]
+
+Ints = npt.NDArray[np.int64]
+Key = tuple[int, ...]
+
+CUT = 1024  # events between two looks at what can be recovered
+KEPT = 12  # windows that are kept of the stream
+LONG = 4  # windows, of which a bundle that goes on is recovered at a time
+CARRIED = 16_384  # events whose share is carried over at most
+PART = 256  # events between two looks at what an exact run has found
+EAGER = 0.5  # of what may be spent, the most that a bundle is likely to take
+NEVER, ALWAYS = -(2**63) - 1, 2**63  # before and after all times
+AREA = ("name", "until", "first", "last", "open", "whole")  # of the state
+NUMBERS = ("bank", "lent", "spent", "given", "recovered", "unrecovered", "full")
+SHED = ("refused", "dropped", "passed_over", "withheld")
+
+
+@dataclass
+class Area:
+    """A partition with matches not yet given, or where there were some not long ago.
+
+    ``waiting``: matches not given. ``points``: their match points, rising. ``until``: all matches that end up to
+    there were given (``None``: there are none). ``first``, ``last``: of the last bundle that was given. ``open``:
+    all of it up to ``until`` was given, and it may go on. ``whole``: up to ``until`` nothing is missing. ``name``: the
+    key. ``due``: when it is to be looked at.
+    """
+
+    name: str
+    waiting: list[FoundColumns] = field(default_factory=list)
+    points: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    until: int | None = None
+    first: int = 0
+    last: int | None = None
+    open: bool = False
+    whole: bool = True
+    due: int = ALWAYS
+
+    def chain(self, last: int, span: int, now: int) -> int:
+        """The last of the waiting points that are chained to a point."""
+        for point in self.points.tolist():
+            if point > now or point - last > span:
+                break
+            last = max(last, point)
+        return last
+
+
+@dataclass(frozen=True)
+class Again:
+    """An exact run over a part of the stream: its matches, and up to when they are all there; ``last``: the last match
+    point; ``enough``: whether the allowance sufficed."""
+
+    found: FoundColumns | None
+    done: int
+    last: int
+    enough: bool
+
+
+@dataclass
+class Recovery:
+    """What recovers the bundles of one plan. ``share``: of the allowance; ``rate``: what that is in touches an event
+    (``None``: it is told with each stretch of events). ``bank``: touches that may be spent. ``lent``: there is so much
+    that the share goes to the other work."""
+
+    share: float
+    rate: float | None
+    bank: float = 0.0
+    lent: bool = False
+    spent: int = 0
+    given: int = 0
+    recovered: int = 0
+    unrecovered: int = 0
+    worth: Worth = field(default_factory=Worth)
+    eager: float = EAGER
+    full: float = 0.0  # what the bank holds at most
+    areas: dict[Key, Area] = field(default_factory=dict)
+    due: list[tuple[int, str, Key]] = field(default_factory=list)
+    marks: deque[tuple[int, int]] = field(default_factory=lambda: deque([(NEVER, 0)]))  # time, what was shed before
+    out: list[FoundColumns] = field(default_factory=list)
+    session: NativeSession = field(init=False)
+    number: int = field(init=False)
+    span: int = field(init=False)
+    orders: dict[str, Any] = field(init=False)
+    recent: Recent = field(init=False)
+
+    def start(self, session: NativeSession, number: int, keys: Sequence[int], span: int, setting: Setting) -> None:
+        """No event has come. ``keys``: places of the partition attributes among the columns of the session; ``span``:
+        the window in ticks."""
+        self.session, self.number, self.span = session, number, span
+        self.recent = Recent(keys)
+        self.orders = Orders.flat(setting).for_core(setting)
+
+    # The stream ------------------------------------------------------------------------------------
+
+    def left(self, events: int) -> int:
+        """How many events there are to the next look."""
+        return CUT - events % CUT
+
+    def allow(self, rate: float, events: int) -> float:
+        """The next ``events`` may take ``rate`` touches each: what is left of that for the other work."""
+        if self.rate is not None:
+            rate = min(rate, self.rate / self.share)
+        self.grant(rate, events)
+        return rate if self.lent else rate * (1 - self.share)
+
+    def grant(self, rate: float, events: int) -> None:
+        """Of ``events`` its share of ``rate`` touches each."""
+        if not self.lent:
+            self.full = rate * self.share * CARRIED
+            self.bank = min(self.bank + rate * self.share * events, max(self.full, self.bank))
+
+    def saw(self, rows: Pushed, events: int, found: FoundColumns, keys: Ints, shed: int) -> None:
+        """Some events, the last of them number ``events``, and what was found in them, with the words of its keys."""
+        self.recent.add(rows)
+        self._wait(found, keys)
+        if events % CUT == 0:
+            clock = int(rows[0][-1])
+            self.recent.cut(clock - KEPT * self.span)
+            self._settle(clock - 1, shed)
+            self.marks.append((clock, shed))
+            while len(self.marks) > 1 and self.marks[1][0] < clock - KEPT * self.span:
+                self.marks.popleft()
+            # What is not needed here is of use elsewhere.
+            self.lent = self.bank >= self.full > 0
+
+    def finish(self, found: FoundColumns, keys: Ints, shed: int) -> None:
+        """The stream has ended."""
+        self._wait(found, keys)
+        self.recent.cut(NEVER)
+        self._settle(ALWAYS, shed)
+
+    def take(self) -> FoundColumns | None:
+        """The matches whose bundles have ended since the last time; ``None``: there are none."""
+        out, self.out = self.out, []
+        return concatenate(out) if out else None
+
+    # Bundles ---------------------------------------------------------------------------------------
+
+    def _wait(self, found: FoundColumns, keys: Ints) -> None:
+        if not len(found):
+            return
+        if not self.recent.keys:
+            self._add((), found, found)
+            return
+        distinct, places = np.unique(keys.reshape(len(found), -1), axis=0, return_inverse=True)
+        order = np.argsort(places.ravel(), kind="stable")
+        edges = np.searchsorted(places.ravel()[order], np.arange(len(distinct) + 1))
+        for k, words in enumerate(distinct.tolist()):
+            own = found.take(order[edges[k] : edges[k + 1]])
+            self._add(tuple(words), own, own)
+
+    def _add(self, key: Key, found: FoundColumns, first: FoundColumns) -> None:
+        area = self.areas.get(key)
+        if area is None:
+            area = self.areas[key] = Area(repr([column.at(slice(0, 1)).to_list() for column in first.keys]))
+        area.waiting.append(found)
+        area.points = np.union1d(area.points, found.end)
+        self._schedule(key, area)
+
+    def _schedule(self, key: Key, area: Area) -> None:
+        if area.open or len(area.points):
+            base = area.until if area.open else int(area.points[0])
+            begin = area.last if area.open else base
+            assert begin is not None
+            assert base is not None
+            due = min(area.chain(begin, self.span, ALWAYS), base + (LONG - 1) * self.span) + self.span
+        else:  # then it is forgotten
+            due = (area.until or 0) + KEPT * self.span
+        if due != area.due:
+            area.due = due
+            heapq.heappush(self.due, (due, area.name, key))
+
+    def _settle(self, now: int, shed: int) -> None:
+        """All events up to ``now`` have come."""
+        while self.due and self.due[0][0] <= now:
+            due, _, key = heapq.heappop(self.due)
+            area = self.areas.get(key)
+            if area is None or area.due != due:
+                continue
+            area.due = ALWAYS + 1
+            if not area.open and not len(area.points):
+                del self.areas[key]
+                continue
+            self._bundle(key, area, now, shed)
+            self._schedule(key, area)
+
+    def _bundle(self, key: Key, area: Area, now: int, shed: int) -> None:
+        """Gives the matches of the earliest bundle of a partition, as far as it has come."""
+        span = self.span
+        if area.open:
+            assert area.until is not None
+            assert area.last is not None
+            begin = first = area.until + 1
+            last = area.chain(area.last, span, now)
+        else:
+            first = int(area.points[0])
+            begin = first - span
+            last = area.chain(first, span, now)
+        after = area.until is not None and area.last is not None and first - area.last <= span and not area.open
+        if self._nothing_shed(begin - span, shed):
+            done = min(last + span, now)
+            self._give(area, self._taken(area, last), first, last, after)
+            area.until, area.open, area.whole = done, done < last + span, area.whole or not after
+            return
+        parts, done, reached, whole = self._recovered(key, area, begin, first, last, now, after)
+        if not whole:
+            self._lost(area, parts, first, max(last, min(reached, done)), done, after)
+            return
+        self._taken(area, done)
+        lowest = min((int(part.end.min()) for part in parts if len(part)), default=first)
+        self._give(area, parts, lowest, reached, after)
+        area.until, area.open, area.whole = done, done < reached + span, True
+        if not area.open:
+            self.recovered += 1
+
+    def _nothing_shed(self, since: int, shed: int) -> bool:
+        """Whether nothing has been given up since a time."""
+        before = 0
+        for clock, count in self.marks:
+            if clock >= since:
+                break
+            before = count
+        return before == shed
+
+    def _recovered(
+        self, key: Key, area: Area, begin: int, first: int, last: int, now: int, after: bool
+    ) -> tuple[list[FoundColumns], int, int, bool]:
+        """The matches of a bundle from ``begin`` on, up to when all are there, its last match point, and whether they
+        are all: some may have been before what is still kept, or have been given already, or are too dear."""
+        span = self.span
+        if after:  # its beginning has been given without what is missing there
+            return [], NEVER, last, False
+        if not area.open:
+            wanted, begin = begin, self._floor(area, begin)
+            if not self._known(area, wanted, begin):
+                return [], NEVER, last, False
+        events = self.recent.count(key, begin - span, min(last + span, now))
+        matches = sum(int(np.count_nonzero(part.end <= last)) for part in area.waiting)
+        if self.worth.cost(events, matches) > self.bank * self.eager:
+            return [], NEVER, last, False
+        before = self.spent
+        found = self._widened(key, area, begin, first, last, now)
+        parts, done, _, enough = found
+        given = sum(len(part) for part in parts)
+        known = sum(int(np.count_nonzero(part.end <= done)) for part in area.waiting)
+        self.worth.learn(events, matches, self.spent - before, enough=enough, more=given > known)
+        return found
+
+    def _widened(
+        self, key: Key, area: Area, begin: int, first: int, last: int, now: int
+    ) -> tuple[list[FoundColumns], int, int, bool]:
+        """The matches of a bundle, a window at a time."""
+        span = self.span
+        run = self._again(key, begin, now, last)
+        parts = [] if run.found is None else [run.found]
+        if not run.enough or area.open:
+            return parts, run.done, run.last, run.enough
+        # Backward, a window at a time, as long as there is a match point before.
+        lowest, known = min([first, *(int(part.end.min()) for part in parts if len(part))]), begin
+        while (wanted := lowest - span) < known:
+            start = self._floor(area, wanted)
+            if not self._known(area, wanted, start):
+                return parts, run.done, run.last, False
+            if start >= known:
+                break
+            more = self._again(key, start, known - 1, ALWAYS)
+            if not more.enough:
+                return parts, run.done, run.last, False
+            known = start
+            if more.found is not None and len(more.found):
+                parts.append(more.found)
+                lowest = min(lowest, int(more.found.end.min()))
+        return parts, run.done, run.last, True
+
+    def _floor(self, area: Area, wanted: int) -> int:
+        """From when on the matches can be known that have not been given, not before what is wanted."""
+        if area.until is not None:
+            wanted = max(wanted, area.until + 1)
+        return wanted if self.recent.floor is None else max(wanted, self.recent.floor + self.span)
+
+    def _known(self, area: Area, wanted: int, start: int) -> bool:
+        """Whether there is nothing before ``start``, or it is no later than what is wanted: what has been given already
+        has nothing in reach where nothing was missing."""
+        return start <= wanted or (area.whole and area.until is not None and start == area.until + 1)
+
+    def _lost(self, area: Area, parts: list[FoundColumns], first: int, last: int, done: int, after: bool) -> None:
+        """Of a bundle that is not recovered what was found is given: exactly up to ``done``, else as it is."""
+        upto = self._taken(area, max(last, done))
+        kept = [_where(part, part.end > done) for part in upto]
+        exact = [_where(part, part.end <= done) for part in parts if done > NEVER]
+        lowest = min((int(part.end.min()) for part in exact if len(part)), default=first)
+        self._give(area, exact + kept, lowest, last, after or area.open)
+        if not after:
+            self.unrecovered += 1
+        area.until, area.open, area.whole = max(last, done), False, False
+
+    def _taken(self, area: Area, last: int) -> list[FoundColumns]:
+        """The waiting matches up to a match point, which wait no more."""
+        out = [_where(part, part.end <= last) for part in area.waiting]
+        rest = [_where(part, part.end > last) for part in area.waiting]
+        area.waiting = [part for part in rest if len(part)]
+        area.points = area.points[area.points > last]
+        return [part for part in out if len(part)]
+
+    def _give(self, area: Area, parts: Sequence[FoundColumns], first: int, last: int, after: bool) -> None:
+        area.first = area.first if after or area.open else first
+        area.last = last
+        for part in parts:
+            if len(part):
+                self.given += len(part)
+                self.out.append(replace(part, bundle=np.full(len(part), area.first, np.int64), in_order=False))
+
+    def _again(self, key: Key, begin: int, stop: int, last: int) -> Again:
+        """The matches that end from ``begin`` to ``stop``, exactly, but no later than a window after the last of them;
+        ``last``: a match point that is known."""
+        reach = min(stop, last + self.span)
+        events = self.recent.of(key, begin - self.span, stop)
+        if events is None or int(events[0][0]) > reach:
+            return Again(None, reach, last, True)
+        ts = events[0]
+        if self.bank < 1:
+            return Again(None, NEVER, last, False)
+        session = self.session
+        core = session.again(self.number, self.orders)
+        core.allow(0, float(int(self.bank)), np.inf)
+        # With the first event the allowance is given, once and for all.
+        core.push(*rows_of(events, slice(0, 1)))
+        core.allow(0, 0.0, np.inf)
+        found: list[FoundColumns] = []
+        at, done, enough = 1, NEVER, True
+        while True:
+            counts = core.shedding_counts(0)
+            if any(counts[name] for name in SHED):
+                enough = False
+                break
+            own = session.columns(self.number, core.take(0))
+            own = _where(own, own.end >= begin)
+            if len(own):
+                found.append(own)
+                last = max(last, int(own.end.max())) if last < ALWAYS else last
+                reach = min(stop, last + self.span)
+            if at == len(ts) or ts[at] > ts[at - 1]:
+                done = int(ts[at - 1])
+            if at == len(ts) or int(ts[at]) > reach:
+                break
+            # All of one time together.
+            upto = int(np.searchsorted(ts, min(reach, ts[min(at + PART, len(ts)) - 1]), "right"))
+            core.push(*rows_of(events, slice(at, upto)))
+            at = upto
+        spent = int(core.shedding_counts(0)["spent"])
+        self.spent += spent
+        self.bank -= spent
+        if enough:
+            done = reach
+        everything = concatenate(found) if found else None
+        if everything is not None:
+            everything = _where(everything, everything.end <= done)
+        return Again(everything, done, last, enough)
+
+    # State -----------------------------------------------------------------------------------------
+
+    def dump(self) -> dict[str, Any]:
+        """Its state as JSON-like data; what was given has been taken."""
+        areas = [
+            [
+                list(key),
+                [getattr(area, name) for name in AREA],
+                None if not area.waiting else plain_of(concatenate(area.waiting)),
+            ]
+            for key, area in self.areas.items()
+        ]
+        numbers = {name: getattr(self, name) for name in NUMBERS}
+        return {
+            **numbers,
+            "worth": to_json(self.worth.sums),
+            "areas": to_json(areas),
+            "marks": [list(mark) for mark in self.marks],
+            "recent": to_json(self.recent.dump()),
+        }
+
+    def load(self, data: Any) -> None:
+        """Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for what is no such state."""
+        for name in NUMBERS:
+            kind = type(getattr(self, name))
+            if kind is bool and not isinstance(data[name], bool):
+                raise ValueError(name)
+            setattr(self, name, kind(data[name]))
+        if not (np.isfinite([self.bank, self.full]).all() and min(self.bank, self.spent) >= 0):
+            raise ValueError("allowance")
+        self.worth = self.worth.with_sums(from_json(data["worth"]))
+        self.marks = deque((int(clock), int(count)) for clock, count in data["marks"])
+        self.recent.load(from_json(data["recent"]), self.session.width)
+        self.areas, self.due = {}, []
+        for words, told, waiting in from_json(data["areas"]):
+            name, until, first, last, *flags = told
+            is_open, whole = (flag is True for flag in flags)
+            if not isinstance(name, str) or len(words) != len(self.recent.keys):
+                raise ValueError("partition")
+            area = Area(name, until=_time(until), first=int(first), last=_time(last), open=is_open, whole=whole)
+            if area.open and (area.until is None or area.last is None):
+                raise ValueError("bundle")
+            if waiting is not None:
+                area.waiting = [found_of(waiting, self.session.plans[self.number].variables)]
+                area.points = np.unique(area.waiting[0].end)
+            key = tuple(int(word) for word in words)
+            self.areas[key] = area
+            self._schedule(key, area)
+
+
+def _time(value: Any) -> int | None:
+    return None if value is None else int(value)
+
+
+def _where(found: FoundColumns, here: npt.NDArray[np.bool_]) -> FoundColumns:
+    return found if here.all() else found.take(np.flatnonzero(here))

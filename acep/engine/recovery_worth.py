@@ -1,0 +1,64 @@
+"""Which match bundles are worth recovering: what it took to recover others like them, and whether it added matches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Worth"]
+
+Floats = npt.NDArray[np.float64]
+
+EVENTS, MATCHES = 32, 8  # bins, by binary logarithm
+FADE = 0.98  # of what is known, when more is
+PRIOR = 1.0  # bundles of which matches were missing, before anything is known
+CUT_OFF = 2.0  # times what was spent, that it would have taken where that did not suffice
+KNOWN = 3.0  # bundles, with which a bin is believed
+
+
+@dataclass
+class Worth:
+    """By the number of events that have to be looked at, and of the matches that were found: how many bundles were
+    tried, what they took, and how many of them had other matches; float64[3, EVENTS, MATCHES]."""
+
+    sums: Floats = field(default_factory=lambda: np.zeros((3, EVENTS, MATCHES)))
+
+    def cost(self, events: int, matches: int) -> float:
+        """The touches that it is likely to take to find matches that are missing.
+
+        >>> worth = Worth()
+        >>> worth.learn(100, 1, 50, enough=True, more=False)
+        >>> worth.cost(100, 1), worth.cost(1000, 1)
+        (100.0, 800.0)
+        """
+        row, column = _bins(events, matches)
+        tried, spent, gained = self.sums[:, row, column]
+        if tried < KNOWN:
+            tried, spent, gained = self.sums[:, row].sum(axis=1)
+        if tried < 1:
+            tried, spent, gained = self.sums.sum(axis=(1, 2))
+            if tried == 0:
+                return 0.0
+            sizes = self.sums[0].sum(axis=1) * 2.0 ** np.arange(EVENTS)
+            spent *= tried * 2.0**row / float(sizes.sum())
+        likely = (gained + PRIOR) / (tried + PRIOR)
+        return float(spent / tried / likely)
+
+    def learn(self, events: int, matches: int, spent: float, *, enough: bool, more: bool) -> None:
+        """A bundle was tried; ``enough``: and recovered, with ``more`` matches than were known."""
+        row, column = _bins(events, matches)
+        self.sums[:, row, column] *= FADE
+        self.sums[:, row, column] += (1.0, spent if enough else CUT_OFF * spent, float(more or not enough))
+
+    def with_sums(self, sums: Any) -> Worth:
+        """With these sums. Raises :class:`ValueError` for what are none."""
+        if sums.shape != self.sums.shape or sums.dtype != np.float64 or not (np.isfinite(sums) & (sums >= 0)).all():
+            raise ValueError("what bundles cost")
+        return Worth(sums)
+
+
+def _bins(events: int, matches: int) -> tuple[int, int]:
+    return min(events.bit_length(), EVENTS - 1), min(matches.bit_length(), MATCHES - 1)
