@@ -17,7 +17,9 @@ from acep.engine.sealing import seal, unseal
 from acep.errors import DataError, SnapshotError
 from acep.plan.compile import Plan
 
-__all__ = ["Stream", "together"]
+__all__ = ["SEVERAL", "Stream", "together"]
+
+SEVERAL = "each query has a recall of its own, in the report of its matches"
 
 
 class Stream:
@@ -45,7 +47,7 @@ class Stream:
         if len(self.plans) == 1:
             return self.counts_of(0)
         total = Counts(events=self._events, memory=self._natives.peak)
-        total.unknown = "each query has a recall of its own, in the report of its matches"
+        total.unknown = SEVERAL
         for one in map(self.counts_of, range(len(self.plans))):
             for name in ("nodes", "touches", "deciding", "matches", "shed", "recovering", "recovered", "unrecovered"):
                 setattr(total, name, getattr(total, name) + getattr(one, name))

@@ -10,7 +10,7 @@ import hashlib
 import math
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ import pyarrow as pa
 from acep.engine.columns import column_of
 from acep.engine.counted import Counted
 from acep.engine.disorder import HoldBack
-from acep.engine.found import Found
+from acep.engine.found import Counts, Found
 from acep.engine.sealing import seal, unseal
 from acep.engine.stream import Stream
 from acep.engine.tables import batch_of
@@ -28,26 +28,11 @@ from acep.plan.schema import Kind
 from acep.spark.job import Job, Pass, plans_of
 from acep.spark.pace import BatchPace
 from acep.spark.results import Group, Groups, group_rows, match_rows, number_of
+from acep.spark.totals import MOST, Totals
 
-__all__ = ["Bucket", "Totals"]
+__all__ = ["Bucket"]
 
-MOST = 2**63 - 1
 HEAD = struct.Struct("<16sQQQ")  # checksum of all that follows it, and the lengths of the three parts
-
-
-@dataclass
-class Totals:
-    """Since the stream began: events taken in, late ones refused, matches found (at most :data:`MOST`); where match
-    points are asked for and no match is made, these. Match nodes ``made``, nodes and events ``shed`` for want of
-    budget, ``work`` in touches, and the ``allowance`` of touches, 0 without a budget."""
-
-    events: int = 0
-    late: int = 0
-    matches: int = 0
-    made: int = 0
-    shed: int = 0
-    work: int = 0
-    allowance: float = 0.0
 
 
 class Bucket:
@@ -64,7 +49,7 @@ class Bucket:
         self.held = HoldBack(job.schema.ts, then, job.schema.tick_ns or 1)
         grouped = job.output in ("points", "bundles")
         self.groups = [Groups(plan, job.output == "bundles") for plan in self.plans] if grouped else []
-        self.totals = Totals()
+        self.totals = Totals(queries=[Counts() for _ in job.queries])
         self.ended = False
         self.pace = BatchPace.of(job.budget, job.buckets, job.schema.tick_ns)
         self.begun = (0, 0.0)  # touches and seconds of learning before this micro-batch
@@ -74,15 +59,17 @@ class Bucket:
         """A micro-batch is there, which began at ``now``, in milliseconds on a clock that shows the same if it is tried
         again."""
         if self.pace is not None:
-            self.begun = self.totals.work, self.stream.learning
+            self.begun = self.totals.sum("touches"), self.stream.learning
             self.epochs = 0
             self.pace.begin(now)
 
     def end(self) -> None:
         """All of the micro-batch is done."""
+        self._count()
         if self.pace is not None:
             work, learning = self.begun
-            self.pace.end(self.totals.work - work, self.epochs, max(0.0, self.stream.learning - learning))
+            touches = self.totals.sum("touches") - work
+            self.pace.end(touches, self.epochs, max(0.0, self.stream.learning - learning))
 
     def add(self, rows: pa.Table) -> None:
         """Take rows in; those that come after time has passed them are counted, not used."""
@@ -109,6 +96,7 @@ class Bucket:
         rows = self.held.drain()
         out = self._push(rows) if rows is not None else []
         out += self._given(self.stream.finish(), Groups.finish)
+        self._count()
         self.stream = Stream(self.plans, self.job.engine, self.job.output, self.job.limits)
         self.ended = True
         return out
@@ -152,10 +140,18 @@ class Bucket:
                 out.append(_count_row(self.job, number, many))
             elif many:
                 out.append(match_rows(self.job, self.every, number, matches))
-            self.totals.matches = min(self.totals.matches + many, MOST)
-        counts = self.stream.counts
-        self.totals.made, self.totals.shed, self.totals.work = counts.nodes, counts.shed, counts.touches
+            counts = self.totals.queries[number]
+            counts.matches = min(counts.matches + many, MOST)
         return out
+
+    def _count(self) -> None:
+        """What the engine has done so far."""
+        if self.ended:
+            return
+        for i, number in enumerate(self.part.queries):
+            counts, before = self.stream.counts_of(i), self.totals.queries[number]
+            self.totals.memory = max(self.totals.memory, counts.memory)
+            self.totals.queries[number] = replace(counts, matches=before.matches)
 
     # State ------------------------------------------------------------------------------------------
 
@@ -167,7 +163,7 @@ class Bucket:
             {
                 "clock": self.held.clock,
                 "ended": self.ended,
-                "totals": list(astuple(self.totals)),
+                "totals": self.totals.dump(),
                 "groups": [groups.dump() for groups in self.groups],
                 "pace": None if self.pace is None else self.pace.dump(),
             },
@@ -195,10 +191,7 @@ class Bucket:
             clock = payload["clock"]
             bucket.held.clock = None if clock is None else int(clock)
             bucket.ended = payload["ended"] is True
-            names = [field.name for field in fields(Totals)]
-            totals = dict(zip(names, payload["totals"], strict=True))
-            allowance = float(totals.pop("allowance"))
-            bucket.totals = Totals(**{name: int(number) for name, number in totals.items()}, allowance=allowance)
+            bucket.totals = Totals.load(payload["totals"], len(job.queries))
             for groups, dumped in zip(bucket.groups, payload["groups"], strict=True):
                 groups.load(dumped)
             if bucket.pace is not None and payload["pace"] is not None:

@@ -17,7 +17,7 @@ from acep.spark.times import end_of_stream
 from acep.spark.types import spark_schema
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, Observation
 
 __all__ = ["match", "punctuation"]
 
@@ -39,6 +39,7 @@ def match(
     policy: str = "history",
     seed: int = 0,
     history: Any = None,
+    observation: Observation | None = None,
 ) -> DataFrame:
     """Find patterns in a DataFrame of events, batch or streaming.
 
@@ -62,6 +63,9 @@ def match(
     ``budget``, ``policy`` (by its name), ``seed`` and ``history`` are those of :func:`acep.match`, in each bucket:
     ``work`` counts touches an event of the bucket (docs/spark.md says what the other bounds mean here).
 
+    ``observation``, of a batch: a ``pyspark.sql.Observation``, of which :func:`acep.spark.metrics.reports_of` makes
+    reports once an action has run; a stream tells by its progress.
+
     The result has the columns ``query`` (if several), ``key`` (struct of the partition attributes, if any) and,
     by ``output``:
 
@@ -84,8 +88,10 @@ def match(
     if not frame.isStreaming and budget is not None and budget.latency is not None:
         raise QueryError("latency= is the time of a micro-batch, and this is no stream", hint="work= or cpu=")
     if frame.isStreaming:
+        if observation is not None:
+            raise QueryError("observation= is of a batch", hint="a stream tells by its progress (acep.spark.metrics)")
         return over_stream(frame, job, result, watermark)
-    return over_batch(frame, job, result)
+    return over_batch(frame, job, result, observation)
 
 
 def punctuation(df: Any, *, ts: str = "ts") -> DataFrame:

@@ -1,15 +1,21 @@
-"""What a streaming query has done so far, from its progress: events in, late ones, matches, rows held, state, work."""
+"""What a run on Spark has done: reports, with the estimated recall; of a stream its progress, rows held and state."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from acep.engine.found import Counts
+from acep.engine.report import Report
+from acep.engine.stream import SEVERAL
+from acep.spark.totals import COUNTS, counts_in
+
 if TYPE_CHECKING:
+    from pyspark.sql import Observation
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
-__all__ = ["Progress", "listener", "progress_of"]
+__all__ = ["Progress", "listener", "progress_of", "report_of", "reports_of"]
 
 
 @dataclass(frozen=True)
@@ -19,7 +25,9 @@ class Progress:
     ``watermark`` (ISO 8601, "" if there is none); how many buckets the ``reference`` engine ran now, as their worker
     has no native core; and what this micro-batch alone took, ``rows`` and ``seconds``. Since the stream began: match
     nodes ``made``, nodes and events ``shed`` for want of budget, ``work`` in touches, and the ``allowance`` of touches
-    that a budget gave for the events that were matched (0: there is none)."""
+    that a budget gave for the events that were matched (0: there is none). ``report`` is what
+    :attr:`acep.Matches.report` is in one process, without seconds, with the estimated recall; ``reports`` has one for
+    each query, by its name ("" if it is the only one)."""
 
     batch: int
     events: int
@@ -35,6 +43,8 @@ class Progress:
     shed: int = 0
     work: int = 0
     allowance: int = 0
+    report: Report = field(default_factory=Report)
+    reports: Mapping[str, Report] = field(default_factory=dict)
 
 
 def progress_of(progress: Any) -> Progress | None:
@@ -44,30 +54,59 @@ def progress_of(progress: Any) -> Progress | None:
     """
     if progress is None:
         return None
-    observed = [_named(row) for name, row in progress["observedMetrics"].items() if name.startswith("acep_")]
-    if not any(row["buckets"] for row in observed):
+    rows = [_named(row) for name, row in progress["observedMetrics"].items() if name.startswith("acep_")]
+    if not any(row["buckets"] for row in rows):
         return None
-
-    def total(name: str) -> int:
-        return sum(int(row[name]) for row in observed)
-
+    report, reports = _reports(rows)
     durations = progress["durationMs"]
     return Progress(
         batch=int(progress["batchId"]),
-        events=total("events"),
-        late=total("late"),
-        matches=total("matches"),
-        held=total("held"),
-        state=total("state"),
+        events=report.events,
+        late=report.late,
+        matches=report.matches,
+        held=_sum(rows, "held"),
+        state=_sum(rows, "state"),
         watermark=str(progress["eventTime"].get("watermark", "")),
-        reference=total("reference"),
+        reference=_sum(rows, "reference"),
         rows=int(progress["numInputRows"] or 0),
         seconds=float(durations.get("triggerExecution", 0)) / 1000,
-        made=total("made"),
-        shed=total("shed"),
-        work=total("work"),
-        allowance=total("allowance"),
+        made=report.made,
+        shed=report.shed,
+        work=report.work,
+        allowance=_sum(rows, "allowance"),
+        report=report,
+        reports=reports,
     )
+
+
+def report_of(observation: Observation) -> Report:
+    """The report of a batch, from the observation that was given to :func:`acep.spark.match`; of several queries
+    together, whose recall :func:`reports_of` has.
+
+    Like ``observation.get`` it waits for the first action on the result, and tells of what that has run.
+    """
+    return _reports([observation.get])[0]
+
+
+def reports_of(observation: Observation) -> dict[str, Report]:
+    """The same for each query, by its name ("" if it is the only one)."""
+    return _reports([observation.get])[1]
+
+
+def _reports(rows: Sequence[Mapping[str, Any]]) -> tuple[Report, dict[str, Report]]:
+    """Of all queries together, and of each."""
+    each = [pair for row in rows for pair in counts_in(row)]
+    every = each[0][1] if len(each) == 1 else Counts(unknown=SEVERAL)
+    for name in ("events", "late", "memory"):
+        setattr(every, name, _sum(rows, name))
+    if len(each) > 1:
+        for name in COUNTS:
+            setattr(every, name, sum(getattr(one, name) for _, one in each))
+    return Report.of(every), {name: Report.of(one) for name, one in each}
+
+
+def _sum(rows: Sequence[Mapping[str, Any]], name: str) -> int:
+    return sum(int(row[name]) for row in rows)
 
 
 def _named(row: Any) -> dict[str, Any]:

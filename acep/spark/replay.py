@@ -22,7 +22,6 @@ import pyarrow as pa
 from acep.budget import Budget, tolerant
 from acep.engine.compiled import REFERENCE
 from acep.engine.files import read_events
-from acep.engine.found import Counts
 from acep.engine.report import Report
 from acep.engine.tables import schema_of, to_table
 from acep.errors import DataError, QueryError
@@ -47,7 +46,6 @@ __all__ = ["Replay", "replay"]
 CHUNKS = 20
 SMALLEST = 2_000
 POLL = 0.2
-TOTALS = ("events", "late", "made", "shed", "work", "allowance")  # of a Progress
 
 
 @dataclass(eq=False)
@@ -210,15 +208,12 @@ def _run(spark: SparkSession, found: DataFrame, folder: Path, tell: Callable[[Pr
             raise
         raise mine from None
     seconds = time.monotonic() - began
-    totals = _totals(folder / "totals.json", last)
+    report, allowance = _told(folder / "totals.json", last)
     rows = spark.read.schema(found.schema).parquet(str(matches)) if matches.exists() else found.limit(0)
     keys = ["key"] if "key" in rows.columns else []
     number, bundles = rows.agg(sf.count(sf.lit(1)), sf.countDistinct(*keys, "bundle")).collect()[0]
-    counts = Counts(totals["events"], totals["late"], totals["made"], totals["work"], number, totals["shed"])
-    report = Report.of(counts, seconds)
-    return Replay(
-        counts.events, counts.late, number, bundles, batches, seconds, matches, report, totals["allowance"], spark
-    )
+    report = dataclasses.replace(report, matches=number, seconds=seconds)
+    return Replay(report.events, report.late, number, bundles, batches, seconds, matches, report, allowance, spark)
 
 
 def _watch(running: StreamingQuery, tell: Callable[[Progress], None] | None) -> tuple[Progress | None, int]:
@@ -240,16 +235,18 @@ def _watch(running: StreamingQuery, tell: Callable[[Progress], None] | None) -> 
         time.sleep(POLL)
 
 
-def _totals(path: Path, last: Progress | None) -> dict[str, int]:
-    """The counts at the end: of this run, or of an earlier one if this had nothing left to do."""
+def _told(path: Path, last: Progress | None) -> tuple[Report, int]:
+    """The report at the end, and the allowance: of this run, or of an earlier one if this had nothing left to do."""
     if last is not None:
-        path.write_text(json.dumps(dataclasses.asdict(last)), encoding="utf-8")
-        return {name: getattr(last, name) for name in TOTALS}
+        told = {"report": dataclasses.asdict(last.report), "allowance": last.allowance}
+        path.write_text(json.dumps(told), encoding="utf-8")
+        return last.report, last.allowance
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
-        return {name: int(told[name]) for name in TOTALS}
-    except (OSError, ValueError, KeyError, TypeError):
-        return dict.fromkeys(TOTALS, 0)
+        fields: Any = {name: tuple(one) if isinstance(one, list) else one for name, one in told["report"].items()}
+        return Report(**fields), int(told["allowance"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return Report(), 0
 
 
 def _teller(chunks: int) -> Callable[[Progress], None]:

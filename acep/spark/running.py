@@ -5,13 +5,17 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from acep.errors import DataError
 from acep.spark.job import Job, Pass, columns_read, plans_of
 from acep.spark.times import DELAY_KEY, delay_of, event_time, quoted
-from acep.spark.workers import BUCKET, PACKED, STEPPED, match_partition, pack, step, unpack
+from acep.spark.totals import observed
+from acep.spark.types import spark_schema
+from acep.spark.workers import BUCKET, PACKED, STEPPED, TELLING, TELLS, match_partition, pack, step, unpack
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, Observation
     from pyspark.sql.types import StructType
 
 __all__ = ["over_batch", "over_stream"]
@@ -58,9 +62,10 @@ def _travelling(frame: DataFrame, job: Job) -> list[Column]:
 # Batch and stream -------------------------------------------------------------------------------
 
 
-def over_batch(frame: DataFrame, job: Job, result: StructType) -> DataFrame:
-    """The result of a job over a DataFrame that is all there."""
+def over_batch(frame: DataFrame, job: Job, result: StructType, observation: Observation | None) -> DataFrame:
+    """The result of a job over a DataFrame that is all there; an ``observation`` is told what it took."""
     from pyspark.sql import functions as sf
+    from pyspark.sql.types import StructType
 
     ts = sf.col(quoted(job.schema.ts))
     numbers = [_bucket(frame, part) for part in job.passes]
@@ -74,7 +79,13 @@ def over_batch(frame: DataFrame, job: Job, result: StructType) -> DataFrame:
     else:
         rows = rows.repartition(job.buckets, sf.col(BUCKET))
     rows = rows.sortWithinPartitions(BUCKET, ts)
-    found = rows.mapInArrow(partial(match_partition, job), result)
+    if observation is None:
+        found = rows.mapInArrow(partial(match_partition, job), result)
+    else:
+        wide = pa.schema([(TELLS, TELLING)])
+        both = rows.mapInArrow(partial(match_partition, job, tells=True), StructType([*result, *spark_schema(wide)]))
+        told = both.observe(observation, *observed(job.names, f"{TELLS}.", bounded=job.budget is not None))
+        found = told.where(sf.col(TELLS).isNull()).select(*result.names)
     if job.output != "count":
         return found
     if not job.several:
@@ -88,7 +99,6 @@ def over_stream(frame: DataFrame, job: Job, result: StructType, watermark: Any) 
 
     Raises :class:`DataError` where there is no watermark, or two.
     """
-    from pyspark.sql import functions as sf
     from pyspark.sql.streaming.state import GroupStateTimeout
     from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
@@ -117,12 +127,10 @@ def over_stream(frame: DataFrame, job: Job, result: StructType, watermark: Any) 
     )
     stepped = packed.groupBy("bucket").applyInPandasWithState(
         partial(step, job),
-        ", ".join(f"{name} {kind}" for name, kind in STEPPED.items()),
+        spark_schema(STEPPED),
         "state binary",
         "append",
         GroupStateTimeout.EventTimeTimeout,
     )
-    totals = [sf.coalesce(sf.sum(name), sf.lit(0)).alias(name) for name in list(STEPPED)[1:]]
-    totals.append(sf.count("*").alias("buckets"))
-    observed = stepped.observe(f"acep_{job.fingerprint[:8]}", *totals)
-    return observed.select("rows").mapInArrow(unpack, result)
+    told = stepped.observe(f"acep_{job.fingerprint[:8]}", *observed(job.names, bounded=job.budget is not None))
+    return told.select("rows").mapInArrow(unpack, result)

@@ -20,12 +20,13 @@ from acep.errors import DataError
 from acep.spark.buckets import Bucket
 from acep.spark.job import Job
 from acep.spark.times import clock_of, has_ended
+from acep.spark.totals import TOLD
 
 if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql.streaming.state import GroupState
 
-__all__ = ["BUCKET", "PACKED", "STEPPED", "match_partition", "pack", "step", "unpack"]
+__all__ = ["BUCKET", "PACKED", "STEPPED", "TELLING", "TELLS", "match_partition", "pack", "step", "unpack"]
 
 BUCKET = "__bucket"
 BLOB_BYTES = 64 * 1024 * 1024
@@ -33,19 +34,9 @@ LATEST = 2**63 - 1
 
 # What goes into a step and what comes out of it, as (column, Arrow type).
 PACKED = pa.schema({"bucket": pa.int32(), "rows": pa.binary(), "time": pa.int64()})
-STEPPED = {
-    "rows": "binary",
-    "events": "bigint",
-    "late": "bigint",
-    "matches": "bigint",
-    "held": "bigint",
-    "state": "bigint",
-    "reference": "bigint",
-    "made": "bigint",
-    "shed": "bigint",
-    "work": "bigint",
-    "allowance": "bigint",
-}
+STEPPED = pa.schema([("rows", pa.binary()), *TOLD])
+TELLS = "__told"
+TELLING = pa.struct(list(TOLD))
 
 
 def to_bytes(table: pa.Table) -> bytes:
@@ -169,12 +160,12 @@ def step(job: Job, key: tuple[Any, ...], frames: Iterable[pd.DataFrame], state: 
     _LIVE[_digest(job, number, data)] = bucket
     while len(_LIVE) > LIVE:
         _LIVE.popitem(last=False)
-    totals = bucket.totals
-    rows = to_bytes(pa.concat_tables(out)) if out else b""
-    row = [rows, totals.events, totals.late, totals.matches, len(bucket.held), len(data)]
-    row.append(int(job.engine == "auto" and why_not() is not None))
-    row += [totals.made, totals.shed, totals.work, round(min(totals.allowance, LATEST / 2))]
-    yield pd.DataFrame({name: [value] for name, value in zip(STEPPED, row, strict=True)})
+    row = {"rows": to_bytes(pa.concat_tables(out)) if out else b""} | _told(bucket, len(data))
+    yield pd.DataFrame({name: [row[name]] for name in STEPPED.names})
+
+
+def _told(bucket: Bucket, state: int) -> dict[str, Any]:
+    return bucket.totals.told(len(bucket.held), state, bucket.job.engine == "auto" and why_not() is not None)
 
 
 def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -188,16 +179,24 @@ def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 # Batch ------------------------------------------------------------------------------------------
 
 
-def match_partition(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """A partition of rows in the order of (bucket, ts) in, rows of the result out."""
+def match_partition(job: Job, batches: Iterable[pa.RecordBatch], *, tells: bool = False) -> Iterator[pa.RecordBatch]:
+    """A partition of rows in the order of (bucket, ts) in, rows of the result out; ``tells``: with one more column,
+    :data:`TELLS`, and one more row for each bucket, in which only that is not null."""
     current: tuple[int, Bucket] | None = None
+
+    def emitted(bucket: Bucket, tables: list[pa.Table], *, last: bool) -> Iterator[pa.RecordBatch]:
+        for table in tables:
+            yield from (_telling(job, table, []) if tells else table).to_batches()
+        if tells and last:
+            yield from _telling(job, job.result.empty_table(), [_told(bucket, 0)]).to_batches()
+
     for batch in batches:
         if not batch.num_rows:
             continue
         rows = events_only(job, pa.Table.from_batches([batch]))
         for number, whole in by_bucket(rows, BUCKET):
             if current is not None and current[0] != number:
-                yield from _emitted(current[1].finish())
+                yield from emitted(current[1], current[1].finish(), last=True)
                 current = None
             if current is None:
                 current = (number, Bucket(job, job.pass_of(number)))
@@ -208,11 +207,13 @@ def match_partition(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
             # More of the last time may follow, and ties are ordered among all of them.
             found = current[1].advance(int(ticks[-1]) - 1)
             current[1].end()
-            yield from _emitted(found)
+            yield from emitted(current[1], found, last=False)
     if current is not None:
-        yield from _emitted(current[1].finish())
+        yield from emitted(current[1], current[1].finish(), last=True)
 
 
-def _emitted(tables: list[pa.Table]) -> Iterator[pa.RecordBatch]:
-    for table in tables:
-        yield from table.to_batches()
+def _telling(job: Job, rows: pa.Table, told: list[dict[str, Any]]) -> pa.Table:
+    """Rows of the result, and rows of what buckets told, in one table."""
+    columns = [pa.concat_arrays([*rows.column(f.name).chunks, pa.nulls(len(told), f.type)]) for f in job.result]
+    numbers = pa.array([None] * rows.num_rows + told, TELLING)
+    return pa.table([*columns, numbers], [*job.result.names, TELLS])

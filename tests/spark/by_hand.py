@@ -21,6 +21,7 @@ from acep.engine.tables import schema_of
 from acep.spark import workers
 from acep.spark.chunks import ORDER, ROW, for_spark, with_order
 from acep.spark.job import Job, job_of
+from acep.spark.totals import COUNTS
 from acep.spark.workers import BUCKET, match_partition, pack, step, unpack
 
 __all__ = ["State", "as_rows", "batch", "numbered", "rows_of", "same", "spread", "stream", "the_job"]
@@ -141,8 +142,9 @@ def stream(
                 assert bytes(again["rows"][0]) == bytes(stepped["rows"][0])
                 if rng.random() < 0.5:  # one state is as good as the other
                     state.data = after
-            for name in totals:
-                totals[name] += int(stepped[name][0])
+            told = {name: int(stepped[name][0]) for name in ("events", "late")}
+            told["matches"] = int(sum(stepped["counts"][0][COUNTS.index("matches") :: len(COUNTS)]))
+            totals.update({name: totals[name] + number for name, number in told.items()})
             for found in unpack([pa.RecordBatch.from_pydict({"rows": pa.array([stepped["rows"][0]], pa.binary())})]):
                 out.extend(found.to_pylist(maps_as_pydicts="strict"))
 

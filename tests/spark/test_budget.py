@@ -4,22 +4,29 @@ micro-batch is tried."""
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pytest
+from pyspark.sql import Observation
 
 import acep
 from acep.budget.policies import policy_of
 from acep.engine.best_effort import Limits
+from acep.engine.found import Counts
+from acep.engine.report import Report
 from acep.engine.stream import Stream
 from acep.engine.tables import batch_of
 from acep.errors import QueryError, SnapshotError
+from acep.learning.recall import Tally
 from acep.spark import workers
 from acep.spark.buckets import Bucket
 from acep.spark.job import Job, plans_of
+from acep.spark.metrics import report_of, reports_of
 from acep.spark.results import match_rows
 from acep.spark.running import _bucket
 from acep.spark.workers import pack, step
@@ -49,14 +56,16 @@ def events(size: int = 6_000, seed: int = 1) -> pa.Table:
     return numbered(pa.table(columns))
 
 
-def in_one_process(job: Job, buckets: pa.Table, policy: str, seed: int) -> list[dict[str, Any]]:
-    """Each bucket's rows through a stream of its own, in batches that have nothing to do with Spark's."""
+def in_one_process(job: Job, buckets: pa.Table) -> tuple[list[dict[str, Any]], list[Counts]]:
+    """Each bucket's rows through a stream of its own, in batches that have nothing to do with Spark's; and what each
+    counts."""
     assert job.budget is not None
     plans = plans_of(job.queries, job.schema)
     found: list[dict[str, Any]] = []
+    counts = []
     for number in range(job.buckets):
         mine = buckets.filter(pa.compute.equal(buckets.column("bucket"), number))
-        one = Stream(plans, "native", "matches", Limits(policy_of(policy), job.budget, seed))
+        one = Stream(plans, "native", "matches", Limits(policy_of(job.policy), job.budget, job.seed))
         ids = mine.column(job.schema.id).to_numpy()
         whole = batch_of(mine, job.schema, plans[0].columns)
         given = [matches for part in whole.parts(999) for matches in one.push(part)] + one.finish()
@@ -65,7 +74,8 @@ def in_one_process(job: Job, buckets: pa.Table, policy: str, seed: int) -> list[
         for matches in given:
             if len(matches):
                 found += match_rows(job, plans, 0, matches).to_pylist(maps_as_pydicts="strict")
-    return found
+        counts.append(one.counts)
+    return found, counts
 
 
 @pytest.mark.parametrize("policy", ["history", "random", "newest-per-state"])
@@ -73,7 +83,7 @@ def test_a_batch_and_a_stream_give_what_one_process_gives(policy: str) -> None:
     table = events()
     job = the_job(table, QUERY, budget=BUDGET, policy=policy, seed=7, buckets=BUCKETS)
     wide = spread(job, table).rename_columns([*job.columns, "bucket"])
-    ours = in_one_process(job, wide, policy, 7)
+    ours, _ = in_one_process(job, wide)
     exact = as_rows(acep.match(table, QUERY, id="__row"))
     assert 0 < len(ours) < len(exact) / 2
     assert {repr(row) for row in map(without_bundle, ours)} <= {repr(row) for row in map(without_bundle, exact)}
@@ -118,16 +128,19 @@ def test_mistakes_are_told() -> None:
 
 
 def test_on_spark_too(spark: Any) -> None:
-    table = events()
+    table = events(20_000)
     frame = spark.createDataFrame(table)
-    options: dict[str, Any] = {"budget": BUDGET, "seed": 7, "buckets": BUCKETS}
+    options: dict[str, Any] = {"budget": acep.Budget(work=1.5, estimate=0.25), "seed": 7, "buckets": BUCKETS}
     job = the_job(table, QUERY, **options)
     wide = frame.select("*", _bucket(frame, job.passes[0]).alias("bucket")).orderBy("__order").toArrow()
-    ours = in_one_process(job, wide, "history", 7)
+    ours, counts = in_one_process(job, wide)
     assert ours
-    assert same(as_dicts(quiet_match(frame, QUERY, **options)), ours)
+    seen = Observation()
+    assert same(as_dicts(quiet_match(frame, QUERY, **options, observation=seen)), ours)
+    report = report_of(seen)
+    assert_told(report, counts)
     # The stream stops in its middle and is taken up again.
-    folder = Folder(spark, table, 2_500, end=False)
+    folder = Folder(spark, table, 7_000, end=False)
     last = max((folder.path / "events").glob("*.parquet"))
     last.rename(folder.path / "later")
     found = quiet_match(folder.frame(), QUERY, watermark=1, **options)
@@ -138,6 +151,30 @@ def test_on_spark_too(spark: Any) -> None:
     rows, told = folder.run(quiet_match(folder.frame(), QUERY, watermark=1, **options))
     assert same(rows, ours)
     assert told[-1].matches == len(ours)
+    # Of the last bundles more is known there: the watermark has passed the last event of each bucket.
+    streamed = told[-1].report
+    assert streamed.bundle_recall == pytest.approx(report.bundle_recall, abs=0.02)
+    bundles = {"bundle_recall": report.bundle_recall, "bundle_interval": report.bundle_interval}
+    assert replace(streamed, **bundles, recall=report.recall, interval=report.interval) == report
+    assert (streamed.recall, *streamed.interval) == pytest.approx((report.recall, *report.interval))
+    # Nothing is given up, and nothing is estimated.
+    seen = Observation()
+    assert quiet_match(frame, QUERY, seq="__order", output="count", observation=seen).collect()[0]["count"] > len(ours)
+    (exact,) = reports_of(seen).values()
+    assert exact.exact
+    assert (exact.recall, exact.interval, exact.bundle_recall) == (1, (1, 1), 1)
+
+
+def assert_told(report: Report, counts: Sequence[Counts]) -> None:
+    """It is that of all buckets together."""
+    for part, recall, interval in (
+        ("points", report.recall, report.interval),
+        ("bundles", report.bundle_recall, report.bundle_interval),
+    ):
+        found = sum((getattr(one, part) for one in counts), Tally()).estimate()
+        assert found is not None
+        assert (recall, *interval) == pytest.approx((found.recall, found.low, found.high))
+    assert (report.made, report.work) == (sum(one.nodes for one in counts), sum(one.touches for one in counts))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -196,7 +233,7 @@ def test_a_batch_that_is_tried_again_is_given_the_same(monkeypatch: pytest.Monke
             workers._LIVE.clear()
             state.data, state.timeout = before, None
             (out,) = step(job, (0,), iter([pd.DataFrame({"rows": [blob]})]), state)  # type: ignore[arg-type]
-            tries.append((bytes(out["rows"][0]), state.get[0], *map(int, out[["allowance", "work"]].iloc[0])))
+            tries.append((bytes(out["rows"][0]), state.get[0], *map(int, (out["allowance"][0], out["counts"][0][-1]))))
         assert (tries[0][0], *tries[0][2:]) == (tries[1][0], *tries[1][2:])
         assert tries[0][1] != tries[1][1], "what was measured is not in the state"
         after = Bucket.loads(job, job.pass_of(0), state.get[0]).pace

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,7 @@ def test_a_replay_is_taken_up_and_nothing_else_is(spark: Any, tmp_path: Path) ->
     first = replay(QUERY, path, checkpoint=folder, session=spark)
     again = replay(QUERY, path, checkpoint=folder, session=spark)
     assert (again.batches, again.matches, again.events) == (0, first.matches, first.events)
+    assert replace(again.report, seconds=0) == replace(first.report, seconds=0)
     other = acep.regex("a(b|c)d", within="21 seconds", by="k", errors=1)
     with pytest.raises(SnapshotError, match="made with another query") as told:
         replay(other, path, checkpoint=folder, session=spark)
