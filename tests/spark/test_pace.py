@@ -92,7 +92,7 @@ class Cluster:
             took.append(end - began)
             rows.append(upto - since)
             began = end
-        return took, rows, sum(one.totals.shed for one in buckets)
+        return took, rows, sum(one.totals.sum("shed") for one in buckets)
 
     def shares(self, job: Job, events: pa.Table, size: int) -> list[float]:
         """Of batches of so many events, seconds of the cores that all buckets took, over those that they are of."""
