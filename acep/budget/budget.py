@@ -19,7 +19,7 @@ __all__ = ["Budget", "size_in_bytes", "tolerant"]
 Number = int | float | Fraction | Decimal
 
 LEAST_MEMORY = 2**20
-RECOVER = 1 / 3
+RECOVER = 1 / 4
 UNITS = {"": 0, "B": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 
 
@@ -37,8 +37,8 @@ class Budget:
     ``latency``: seconds that a batch may take. ``memory``: bytes that the query may hold, a number or ``"64 MB"``;
     several queries over one stream share it (docs/best_effort.md says what is in it). ``estimate``: the share of all
     this that may go into estimating the recall; 0: it is not estimated. ``recover``: of match bundles of which a match
-    was found all are looked for, at the cost of that share of the allowance (``True``: a third); matches are given when
-    their bundle has ended.
+    was found all are looked for, at the cost of that share of the allowance (``True``: a quarter); matches are given
+    when their bundle has ended.
 
     Raises :class:`QueryError` for what is no such number, and for ``recover`` with a bound on memory or without one on
     anything else.

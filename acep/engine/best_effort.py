@@ -15,6 +15,7 @@ from acep.budget.pace import Pace, pace_of
 from acep.engine.learned import Learned, learned_by
 from acep.engine.plain_data import from_json, to_json
 from acep.engine.recovery import Recovery
+from acep.engine.recovery_recall import Settling
 from acep.errors import QueryError, SnapshotError
 from acep.learning.log import log_of
 from acep.learning.orders import Orders
@@ -172,6 +173,7 @@ class BestEffort:
     spared: float = FIRST_SPARED
     seconds: float = 0.0  # learning and choosing
     seen: Seen = field(init=False)
+    settling: Settling | None = None  # where match bundles are recovered
 
     def start(self, core: Session, number: int, setting: Setting) -> None:
         """The session knows its plans; no event has come."""
@@ -259,10 +261,12 @@ class BestEffort:
     def learn(self, core: Session, events: int) -> None:
         """An epoch has ended: ``events`` have come in all."""
         began = time.process_time()
+        if self.settling is not None:
+            self.settling.note(core, core.spared_points(self.number))
         core.rest()
         counts = core.shedding_counts(self.number)
-        spent, points = int(counts["spent"]), core.spared_points(self.number)
-        self.seen = self.seen.then(points, int(counts["clock"]))
+        spent, points, clock = int(counts["spent"]), core.spared_points(self.number), int(counts["clock"])
+        self.seen = self.seen.then(*((points, clock) if self.settling is None else self.settling.release(clock)))
         dropped = int(counts["dropped"]) + int(counts["refused"])
         if counts["calm"]:  # nothing was watched: there is nothing to learn
             self.events, self.spent, self.dropped, self.granted = events, spent, dropped, 0.0
@@ -299,7 +303,10 @@ class BestEffort:
     def recall(self, core: Session) -> tuple[Tally, Tally]:
         """What is known of the recall so far, of match points and of match bundles."""
         clock = int(core.shedding_counts(self.number)["clock"])
-        return self.seen.then(core.spared_points(self.number), clock).tallies(clock)
+        points = core.spared_points(self.number)
+        if self.settling is not None:
+            points, clock = self.settling.so_far(core, points, clock)
+        return self.seen.then(points, clock).tallies(clock)
 
     def dump(self) -> dict[str, Any]:
         """Its state as JSON-like data; the core has what it was told and what it has spent."""

@@ -107,6 +107,7 @@ class NativeSession:
             span = spans[number]
             assert span is not None
             recovery.start(self, number, places, span, self.efforts[number].setting)
+            self.efforts[number].settling = recovery.settling
             self._span = max(self._span, (KEPT + 2) * span)
         # Texts of these columns are needed as long as there are plans that may look back at any event.
         self._lasting = {name for plan, span in zip(plans, spans, strict=True) if span is None for name in plan.columns}
@@ -202,6 +203,11 @@ class NativeSession:
         core.start_shedding(0, 0)
         core.set_orders(0, orders)
         return core
+
+    @property
+    def key_tables(self) -> Sequence[tuple[int, ...]]:
+        """The partition tables, by the columns of their keys."""
+        return [*self._shared.keys]
 
     @property
     def width(self) -> int:

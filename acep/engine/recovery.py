@@ -20,6 +20,7 @@ from acep.engine.found_columns import FoundColumns, concatenate
 from acep.engine.found_state import found_of, plain_of
 from acep.engine.plain_data import from_json, to_json
 from acep.engine.recent import Pushed, Recent, rows_of
+from acep.engine.recovery_recall import Settling
 from acep.engine.recovery_worth import Worth
 from acep.learning.orders import Orders
 from acep.learning.setting import Setting
@@ -36,11 +37,12 @@ CUT = 1024  # events between two looks at what can be recovered
 KEPT = 12  # windows that are kept of the stream
 LONG = 4  # windows, of which a bundle that goes on is recovered at a time
 CARRIED = 16_384  # events whose share is carried over at most
+QUIET, ENOUGH = 8192, 8  # events in which no bundle took too much: then one part of so many of the bank is enough
 PART = 256  # events between two looks at what an exact run has found
 EAGER = 0.5  # of what may be spent, the most that a bundle is likely to take
 NEVER, ALWAYS = -(2**63) - 1, 2**63  # before and after all times
 AREA = ("name", "until", "first", "last", "open", "whole")  # of the state
-NUMBERS = ("bank", "lent", "spent", "given", "recovered", "unrecovered", "full")
+NUMBERS = ("bank", "lent", "spent", "given", "recovered", "unrecovered", "full", "denied")
 SHED = ("refused", "dropped", "passed_over", "withheld")
 
 
@@ -99,8 +101,9 @@ class Recovery:
     recovered: int = 0
     unrecovered: int = 0
     worth: Worth = field(default_factory=Worth)
-    eager: float = EAGER
     full: float = 0.0  # what the bank holds at most
+    denied: int = 0  # events, when a bundle would have taken too much
+    poor: bool = False
     areas: dict[Key, Area] = field(default_factory=dict)
     due: list[tuple[int, str, Key]] = field(default_factory=list)
     marks: deque[tuple[int, int]] = field(default_factory=lambda: deque([(NEVER, 0)]))  # time, what was shed before
@@ -110,12 +113,15 @@ class Recovery:
     span: int = field(init=False)
     orders: dict[str, Any] = field(init=False)
     recent: Recent = field(init=False)
+    settling: Settling = field(init=False)
 
     def start(self, session: NativeSession, number: int, keys: Sequence[int], span: int, setting: Setting) -> None:
         """No event has come. ``keys``: places of the partition attributes among the columns of the session; ``span``:
         the window in ticks."""
         self.session, self.number, self.span = session, number, span
         self.recent = Recent(keys)
+        table = list(session.key_tables).index(tuple(keys))
+        self.settling = Settling(table, len(keys), KEPT * span)
         self.orders = Orders.flat(setting).for_core(setting)
 
     # The stream ------------------------------------------------------------------------------------
@@ -144,18 +150,21 @@ class Recovery:
         if events % CUT == 0:
             clock = int(rows[0][-1])
             self.recent.cut(clock - KEPT * self.span)
-            self._settle(clock - 1, shed)
+            if self._settle(clock - 1, shed):
+                self.denied = events
             self.marks.append((clock, shed))
             while len(self.marks) > 1 and self.marks[1][0] < clock - KEPT * self.span:
                 self.marks.popleft()
             # What is not needed here is of use elsewhere.
-            self.lent = self.bank >= self.full > 0
+            plenty = self.bank * ENOUGH >= self.full and events - self.denied >= QUIET
+            self.lent = self.full > 0 and (plenty or self.bank >= self.full)
 
     def finish(self, found: FoundColumns, keys: Ints, shed: int) -> None:
         """The stream has ended."""
         self._wait(found, keys)
         self.recent.cut(NEVER)
         self._settle(ALWAYS, shed)
+        self.settling.ended = True
 
     def take(self) -> FoundColumns | None:
         """The matches whose bundles have ended since the last time; ``None``: there are none."""
@@ -198,8 +207,9 @@ class Recovery:
             area.due = due
             heapq.heappush(self.due, (due, area.name, key))
 
-    def _settle(self, now: int, shed: int) -> None:
-        """All events up to ``now`` have come."""
+    def _settle(self, now: int, shed: int) -> bool:
+        """All events up to ``now`` have come. Whether a bundle would have taken too much."""
+        self.poor = False
         while self.due and self.due[0][0] <= now:
             due, _, key = heapq.heappop(self.due)
             area = self.areas.get(key)
@@ -211,6 +221,7 @@ class Recovery:
                 continue
             self._bundle(key, area, now, shed)
             self._schedule(key, area)
+        return self.poor
 
     def _bundle(self, key: Key, area: Area, now: int, shed: int) -> None:
         """Gives the matches of the earliest bundle of a partition, as far as it has come."""
@@ -232,11 +243,13 @@ class Recovery:
             return
         parts, done, reached, whole = self._recovered(key, area, begin, first, last, now, after)
         if not whole:
-            self._lost(area, parts, first, max(last, min(reached, done)), done, after)
+            self._lost(key, area, parts, first, max(last, min(reached, done)), done, after)
             return
         self._taken(area, done)
         lowest = min((int(part.end.min()) for part in parts if len(part)), default=first)
         self._give(area, parts, lowest, reached, after)
+        for part in parts:
+            self.settling.told(key, part.end)
         area.until, area.open, area.whole = done, done < reached + span, True
         if not area.open:
             self.recovered += 1
@@ -264,7 +277,9 @@ class Recovery:
                 return [], NEVER, last, False
         events = self.recent.count(key, begin - span, min(last + span, now))
         matches = sum(int(np.count_nonzero(part.end <= last)) for part in area.waiting)
-        if self.worth.cost(events, matches) > self.bank * self.eager:
+        # Where no more can be saved up, costs are learned anew.
+        if self.bank < self.full and self.worth.cost(events, matches) > self.bank * EAGER:
+            self.poor = True
             return [], NEVER, last, False
         before = self.spent
         found = self._widened(key, area, begin, first, last, now)
@@ -311,11 +326,15 @@ class Recovery:
         has nothing in reach where nothing was missing."""
         return start <= wanted or (area.whole and area.until is not None and start == area.until + 1)
 
-    def _lost(self, area: Area, parts: list[FoundColumns], first: int, last: int, done: int, after: bool) -> None:
+    def _lost(
+        self, key: Key, area: Area, parts: list[FoundColumns], first: int, last: int, done: int, after: bool
+    ) -> None:
         """Of a bundle that is not recovered what was found is given: exactly up to ``done``, else as it is."""
         upto = self._taken(area, max(last, done))
         kept = [_where(part, part.end > done) for part in upto]
         exact = [_where(part, part.end <= done) for part in parts if done > NEVER]
+        for part in exact:
+            self.settling.told(key, part.end)
         lowest = min((int(part.end.min()) for part in exact if len(part)), default=first)
         self._give(area, exact + kept, lowest, last, after or area.open)
         if not after:
@@ -347,6 +366,7 @@ class Recovery:
             return Again(None, reach, last, True)
         ts = events[0]
         if self.bank < 1:
+            self.poor = True
             return Again(None, NEVER, last, False)
         session = self.session
         core = session.again(self.number, self.orders)
@@ -359,7 +379,7 @@ class Recovery:
         while True:
             counts = core.shedding_counts(0)
             if any(counts[name] for name in SHED):
-                enough = False
+                enough, self.poor = False, True
                 break
             own = session.columns(self.number, core.take(0))
             own = _where(own, own.end >= begin)
@@ -400,6 +420,7 @@ class Recovery:
         numbers = {name: getattr(self, name) for name in NUMBERS}
         return {
             **numbers,
+            "settling": self.settling.dump(),
             "worth": to_json(self.worth.sums),
             "areas": to_json(areas),
             "marks": [list(mark) for mark in self.marks],
@@ -415,6 +436,7 @@ class Recovery:
             setattr(self, name, kind(data[name]))
         if not (np.isfinite([self.bank, self.full]).all() and min(self.bank, self.spent) >= 0):
             raise ValueError("allowance")
+        self.settling.load(data["settling"])
         self.worth = self.worth.with_sums(from_json(data["worth"]))
         self.marks = deque((int(clock), int(count)) for clock, count in data["marks"])
         self.recent.load(from_json(data["recent"]), self.session.width)

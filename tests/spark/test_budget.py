@@ -125,6 +125,8 @@ def test_mistakes_are_told() -> None:
         the_job(table, QUERY, budget=BUDGET, policy=policy_of("random")())
     with pytest.raises(acep.EngineError, match="only the native core keeps to a budget"):
         the_job(table, QUERY, budget=BUDGET, engine="reference")
+    with pytest.raises(QueryError, match="recover= is not for Spark"):
+        the_job(table, QUERY, budget=acep.Budget(work=10, recover=True))
 
 
 def test_on_spark_too(spark: Any) -> None:

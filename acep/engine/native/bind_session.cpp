@@ -289,6 +289,15 @@ void bind_session(nb::module_& m) {
             }
             return array(std::move(found));
         }, nb::arg("table"))
+        .def("numbers", [](const Held& self, size_t table) {
+            // The numbers of the partitions of a table, in the order of `keys`.
+            const Partitions& partitions = self.session->partitions(table);
+            std::vector<int64_t> found;
+            for (uint32_t p = 0; p < partitions.size(); ++p) {
+                if (partitions.used(p)) found.push_back(p);
+            }
+            return array(std::move(found));
+        }, nb::arg("table"))
         .def("work", [](const Held& self, size_t engine) {
             const Work& w = self.engines.at(engine)->work();
             return nb::make_tuple(w.nodes, w.touches, w.matches);

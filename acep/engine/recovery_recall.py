@@ -1,0 +1,116 @@
+"""The recall of match points where bundles are recovered: what was lost in units that are spared may be found later."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from acep.engine.plain_data import from_json, to_json
+from acep.learning.recall import COLUMNS, KEPT, WHOLE
+
+if TYPE_CHECKING:
+    from acep.engine._native import Session
+
+__all__ = ["Settling"]
+
+Ints = npt.NDArray[np.int64]
+Key = tuple[int, ...]
+
+NONE = np.iinfo(np.int64).min + 1
+WHEN, KIND = COLUMNS.index("ts"), COLUMNS.index("kind")
+
+
+@dataclass
+class Settling:
+    """Rows of :class:`acep.learning.recall.Seen` until it is known which points were recovered, which is so ``lag``
+    ticks later, or when the stream has ``ended``. ``table``: the number of the partition table, ``width``: how many
+    words a key has. ``keys``: of the partition of each row; ``recovered``: keys with match points, rising."""
+
+    table: int
+    width: int
+    lag: int
+    ended: bool = False
+    rows: Ints = field(default_factory=lambda: np.zeros((0, len(COLUMNS)), np.int64))
+    keys: list[Key] = field(default_factory=list)
+    recovered: deque[tuple[Key, Ints]] = field(default_factory=deque)
+
+    def note(self, core: Session, points: Ints) -> None:
+        """More rows, in a flat array, before the core forgets partitions."""
+        rows = points.reshape(-1, len(COLUMNS))
+        if len(rows):
+            self.rows = np.concatenate([self.rows, rows])
+            self.keys += self._keys(core, rows)
+
+    def told(self, key: Key, points: Ints) -> None:
+        """The match points of a bundle that was recovered."""
+        if len(points):
+            self.recovered.append((key, np.unique(points)))
+
+    def release(self, clock: int) -> tuple[Ints, int]:
+        """The rows of which it is known by now, and up to when all are."""
+        until = clock if self.ended else clock - self.lag
+        ready = self.rows[:, WHEN] <= until
+        rows = self._marked(self.rows[ready], [key for key, one in zip(self.keys, ready, strict=True) if one])
+        self.keys = [key for key, one in zip(self.keys, ready, strict=True) if not one]
+        self.rows = self.rows[~ready]
+        self.recovered = deque((key, points) for key, points in self.recovered if int(points[-1]) > until)
+        return rows.ravel(), until
+
+    def so_far(self, core: Session, points: Ints, clock: int) -> tuple[Ints, int]:
+        """As :meth:`note` and :meth:`release`, but nothing changes."""
+        other = Settling(self.table, self.width, self.lag, self.ended, self.rows, list(self.keys), self.recovered)
+        other.note(core, points)
+        return other.release(clock)
+
+    def _keys(self, core: Session, rows: Ints) -> list[Key]:
+        if self.width == 0:
+            return [()] * len(rows)
+        numbers, words = core.numbers(self.table), core.keys(self.table).reshape(-1, self.width)
+        at = np.minimum(np.searchsorted(numbers, rows[:, 0]), max(len(numbers) - 1, 0))
+        there = numbers[at] == rows[:, 0] if len(numbers) else np.zeros(len(rows), np.bool_)
+        return [tuple(words[k].tolist()) if known else self._none for k, known in zip(at, there, strict=True)]
+
+    @property
+    def _none(self) -> Key:
+        """In place of a key that is not known, of a partition that is there no more; no point is recovered there."""
+        return (NONE,) * self.width
+
+    def _marked(self, rows: Ints, keys: list[Key]) -> Ints:
+        """Rows of points that were recovered are those of points that were kept."""
+        if not len(rows) or not self.recovered:
+            return rows
+        found: dict[Key, list[Ints]] = {}
+        for key, points in self.recovered:
+            found.setdefault(key, []).append(points)
+        marked = rows.copy()
+        at: dict[Key, list[int]] = {}
+        for row, key in enumerate(keys):
+            if key in found and key != self._none and rows[row, KIND] == WHOLE:
+                at.setdefault(key, []).append(row)
+        for key, places in at.items():
+            here = np.array(places, np.intp)
+            marked[here[np.isin(rows[here, WHEN], np.concatenate(found[key]))], KIND] = KEPT
+        return marked
+
+    def dump(self) -> dict[str, Any]:
+        """Its state as JSON-like data."""
+        keys = np.array(self.keys, np.int64).reshape(len(self.keys), self.width)
+        told = [[list(key), points] for key, points in self.recovered]
+        return {"rows": to_json(self.rows), "keys": to_json(keys), "recovered": to_json(told), "ended": self.ended}
+
+    def load(self, data: Any) -> None:
+        """Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for what is no such state."""
+        rows, keys = from_json(data["rows"]), from_json(data["keys"])
+        if rows.ndim != 2 or rows.shape[1] != len(COLUMNS) or len(keys) != len(rows) or keys.ndim != 2:
+            raise ValueError("rows of points")
+        self.rows, self.keys = rows, [tuple(key) for key in keys.tolist()]
+        self.recovered = deque()
+        for key, points in from_json(data["recovered"]):
+            if points.ndim != 1 or not len(points) or points.dtype != np.int64:
+                raise ValueError("match points")
+            self.recovered.append((tuple(int(word) for word in key), points))
+        self.ended = data["ended"] is True
