@@ -167,9 +167,9 @@ bench-more: native  ## what match windows gain, memory over 50 million events
 recall: native  ## measure what best effort finds with how much work; needs ACEP_DATA
 	$(BIN)/python -m experiments.overload.recall $(RECALL_ARGS)
 
-recall-more: native  ## by errors, window, rate and memory; ablation, drift, generalisation, overhead
+recall-more: native  ## by errors, window, rate and memory; ablation, drift, generalisation, recovery, overhead
 	for by in errors window rate; do $(BIN)/python -m experiments.overload.sweeps $$by $(RECALL_ARGS) || exit 1; done
-	for what in sketched ablation generalise drift; do \
+	for what in sketched ablation generalise drift proxy; do \
 		$(BIN)/python -m experiments.overload.$$what $(RECALL_ARGS) || exit 1; done
 	$(BIN)/python -m experiments.overload.overhead
 

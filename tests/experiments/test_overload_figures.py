@@ -17,7 +17,7 @@ from acep.budget.policies import POLICIES
 from acep.learning.remembering import Remembering
 from acep.sketches.match_map import MatchMap
 from experiments import streams
-from experiments.overload import ablation, drift, generalise, overhead, sketched, sweeps
+from experiments.overload import ablation, drift, generalise, overhead, proxy, sketched, sweeps
 from experiments.overload.figure import Found, Spec, command, figure_of
 from experiments.overload.trial import Timed, Warm, exact, run, stream, trained, warmed
 from experiments.overload.workload import Overload
@@ -114,6 +114,22 @@ def test_parts_of_the_test_add_up() -> None:
     halves = [truth.between(0, middle), truth.between(middle, 1 << 60)]
     assert sum(len(half.run.points) for half in halves) == len(truth.run.points)
     assert all(half.recall(half.run)[:2] == (1, 1) for half in halves)
+
+
+def test_what_recovery_takes_is_in_the_work_and_what_it_adds_is_told() -> None:
+    workload = Letters("letters", "a test", "none", TIED, rows=40_000)
+    rows = list(proxy.measured(workload, 0))
+    assert len(rows) == len(proxy.PARTS) * len(proxy.SHARES)
+    assert all(row.work <= row.share for row in rows)
+    assert all((row.recovered + row.unrecovered == 0) == (row.series == "no recovery") for row in rows)
+    assert all(row.whole <= row.bundles for row in rows)
+    told = {row.series: row for row in rows if row.x == 0.25}
+    most, none = told["50% for recovery"], told["no recovery"]
+    assert 0 < most.recovering <= 0.6
+    assert most.whole * most.all_bundles >= most.recovered > 0 == none.recovering
+    held = stream(workload)
+    truth = proxy.given(held, held.engine)
+    assert set(proxy.compared(truth, truth).values()) == {1.0}
 
 
 def test_an_ample_budget_has_the_same_result() -> None:
