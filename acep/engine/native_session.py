@@ -141,7 +141,8 @@ class NativeSession:
             upto = min([len(batch), *(at + one.left(before + at) for one in cuts)])
             upto = upto if self.pace is None else min(upto, at + STRETCH)
             self._stretch(words, slice(at, upto), before + upto)
-            self._recover(rows_of(words, slice(at, upto)), before + upto)
+            if self.recoveries:
+                self._recover(rows_of(words, slice(at, upto)), before + upto)
             at = upto
 
     def allow(self, rate: float, events: int) -> None:

@@ -362,3 +362,13 @@ def test_the_recall_that_is_estimated_is_that_with_what_was_recovered(
     assert hits >= 0.8 * len(errors[True])
     assert abs(np.mean(errors[True])) < 0.06
     assert np.mean(errors[False]) < np.mean(errors[True]) - 0.02
+
+
+def test_what_is_cleared_is_given_up() -> None:
+    query = acep.parse(QUERY)
+    found = [
+        acep.match(stream(), query, id="name", budget=acep.Budget(work=rate(share)), policy="clear")
+        for share in (1.05, 1.1, 1.2, 4.0)
+    ]
+    assert [one.report.exact for one in found] == [one.count() == exact()[0].matches for one in found]
+    assert [one.report.exact for one in found].count(False) >= 2

@@ -142,6 +142,8 @@ void NodeEngine::take_in(Part& part, uint32_t partition, const Event& event) {
         // What began before a match point would end in the same bundle.
         for (uint32_t s = 0; s < part.lists.size(); ++s) {
             NodeList& list = part.lists[s];
+            shed_->dropped += std::count_if(list.starts() + list.head, list.starts() + list.end,
+                                            [&](int64_t start) { return start >= low && start < key(event); });
             keep(list, s, key(event), Death::cleared, [&](uint32_t i) { return list.starts()[i] >= key(event); });
         }
         clears_ = false;
