@@ -13,9 +13,11 @@ from acep.budget.budget import Budget
 from acep.budget.cost import CostModel
 from acep.errors import QueryError
 
-__all__ = ["STRETCH", "Pace", "pace_of"]
+__all__ = ["Pace", "pace_of"]
 
-STRETCH = 4096  # events between two looks at the clock at most
+STRETCH, LONGEST = 4096, 65_536  # events between two looks at the clock: at first, and where they are soon done
+SHORT = 2e-3  # seconds that may pass between these, but
+PARTS = 16  # of a batch's seconds no more than one part in so many
 CARRIED = 10.0  # seconds of the stream whose share is carried over at most
 FIRST = 1.0  # seconds of the stream whose share there is before the first event
 SPREAD, LONG = 4, 16  # stretches over which what was carried over, or overdrawn, is spread
@@ -43,6 +45,7 @@ class Pace:
     around: list[float] = field(default_factory=lambda: [0.0, 0.0])  # an event, beside the core: processor, wall
     learning: float = 0.0  # what a policy takes to learn, on average
     rates: list[float] = field(default_factory=list)  # of the stretches of this batch
+    stretch: int = STRETCH  # events that the next one may have
 
     def begin(self, events: int, clock: int) -> None:
         """A batch of so many events is there, of which the first has time ``clock``."""
@@ -81,6 +84,11 @@ class Pace:
         """The stretch is done; ``learning``: seconds of it in which policies learned."""
         spent = [now - then for now, then in zip(_clocks(), self._started, strict=True)]
         self._inside = [a + b for a, b in zip(self._inside, spent, strict=True)]
+        short = SHORT if self.latency is None else min(SHORT, self.latency / PARTS)
+        if spent[1] > short:
+            self.stretch = max(self.stretch // 2, STRETCH)
+        elif 2 * spent[1] < short and events >= self.stretch:
+            self.stretch = min(2 * self.stretch, LONGEST)
         if learning > 0:
             self.learning = learning if self.learning == 0 else SMOOTH * self.learning + (1 - SMOOTH) * learning
         self.balance -= spent[0]

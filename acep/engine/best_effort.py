@@ -30,7 +30,7 @@ from acep.plan.tables import PlanTables
 if TYPE_CHECKING:
     from acep.engine._native import Session
 
-__all__ = ["BestEffort", "Limits", "no_recall", "setting_of"]
+__all__ = ["BestEffort", "Limits", "allowance", "no_recall", "setting_of"]
 
 MOST_ERRORS = 16  # levels
 FIRST_EPOCH = 1024  # events
@@ -84,6 +84,16 @@ def no_recall(plan: Plan) -> str:
     if plan.having is not None or plan.automaton.negations:
         return "how many is not estimated with HAVING or a negation"
     return ""
+
+
+def allowance(work: float | None, rate: float, events: int) -> tuple[float, float]:
+    """Touches an event, and how many unused ones are carried over at most, where time permits ``rate`` touches for each
+    of the next ``events``, and ``work`` is the bound on touches an event (``None``: there is none)."""
+    if work is not None and rate >= work:
+        return work, work * CARRIED
+    return rate, rate * min(
+        events / RESERVE, CARRIED
+    )  # what time was not used comes with the next rate, but for a reserve
 
 
 @dataclass(frozen=True)
@@ -228,10 +238,7 @@ class BestEffort:
 
     def allow(self, core: Session, rate: float, events: int) -> None:
         """The next ``events`` may take ``rate`` touches each, and no more than ``work`` permits."""
-        if self.rate is not None and rate >= self.rate:
-            rate, carried = self.rate, self.rate * CARRIED
-        else:  # what time was not used comes with the next rate, but for a reserve
-            carried = rate * min(events / RESERVE, CARRIED)
+        rate, carried = allowance(self.rate, rate, events)
         if self.events == 0 and self.orders.prices:
             core.set_orders(self.number, self.orders.for_core(self.setting, rate))
         self.granted += rate * events

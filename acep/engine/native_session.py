@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from acep.budget.pace import STRETCH, Pace
+from acep.budget.pace import Pace
 from acep.engine import _native
 from acep.engine.batch import Batch, Column, column_of_values
 from acep.engine.best_effort import BestEffort, no_recall, setting_of
 from acep.engine.counted import Counted
 from acep.engine.found import Counts
 from acep.engine.found_columns import FoundColumns, ordered
+from acep.engine.in_units import InUnits
 from acep.engine.recent import Pushed, Words, rows_of
 from acep.engine.recovery import KEPT, SHED, Recovery
 from acep.pattern.expressions import Value
@@ -44,8 +45,8 @@ Ints = npt.NDArray[np.int64]
 
 
 class NativeSession:
-    """The state of several plans over one stream. ``engines`` names the native engine of each plan; ``efforts`` are the
-    policies of those that are bound by a budget, and ``pace`` what keeps all of them to a time. ``memory``: bytes
+    """The state of several plans over one stream. ``engines`` names the native engine of each plan; ``efforts`` keep
+    those to a budget that are bound by one, and ``pace`` what keeps all of them to a time. ``memory``: bytes
     that :attr:`bytes` is never more than once a call is over, in equal shares. ``recoveries`` are what recovers the
     match bundles of some of those under a budget.
 
@@ -56,7 +57,7 @@ class NativeSession:
         self,
         plans: Sequence[Plan],
         engines: Sequence[str],
-        efforts: Mapping[int, BestEffort] | None = None,
+        efforts: Mapping[int, BestEffort | InUnits] | None = None,
         pace: Pace | None = None,
         memory: int | None = None,
         recoveries: Mapping[int, Recovery] | None = None,
@@ -84,6 +85,7 @@ class NativeSession:
         for added in self._added:
             self._session.add(*added)
         self.efforts = dict(efforts or {})
+        self._choosing = {n: effort for n, effort in self.efforts.items() if isinstance(effort, BestEffort)}
         self.pace = pace
         for number, effort in self.efforts.items():
             effort.start(
@@ -91,7 +93,7 @@ class NativeSession:
             )
         self.memory = memory
         if memory is not None:
-            for effort in self.efforts.values():
+            for effort in self._choosing.values():
                 effort.bound(self._session, (memory - memory // BESIDE) // len(self.efforts))
         # Ids that are texts stand for numbers in the core: (numbers, texts, latest time) of each batch.
         self._names: deque[tuple[Ints, npt.NDArray[np.object_], int]] = deque()
@@ -106,8 +108,8 @@ class NativeSession:
             places = [list(self._shared.columns).index(key) for key in self.plans[number].keys]
             span = spans[number]
             assert span is not None
-            recovery.start(self, number, places, span, self.efforts[number].setting)
-            self.efforts[number].settling = recovery.settling
+            recovery.start(self, number, places, span, self._choosing[number].setting)
+            self._choosing[number].settling = recovery.settling
             self._span = max(self._span, (KEPT + 2) * span)
         # Texts of these columns are needed as long as there are plans that may look back at any event.
         self._lasting = {name for plan, span in zip(plans, spans, strict=True) if span is None for name in plan.columns}
@@ -136,10 +138,10 @@ class NativeSession:
         before = self._events
         words = self._words(batch)
         at = 0
-        cuts: list[BestEffort | Recovery] = [*self.efforts.values(), *self.recoveries.values()]
+        cuts: list[BestEffort | InUnits | Recovery] = [*self.efforts.values(), *self.recoveries.values()]
         while at < len(batch):
             upto = min([len(batch), *(at + one.left(before + at) for one in cuts)])
-            upto = upto if self.pace is None else min(upto, at + STRETCH)
+            upto = upto if self.pace is None else min(upto, at + self.pace.stretch)
             self._stretch(words, slice(at, upto), before + upto)
             if self.recoveries:
                 self._recover(rows_of(words, slice(at, upto)), before + upto)
@@ -190,7 +192,7 @@ class NativeSession:
             before = recovery.lent
             recovery.saw(rows, events, self.columns(number, given), given["keys"], self._shed(number))
             if recovery.lent != before and recovery.rate is not None and self.pace is None:
-                self.efforts[number].lend(self._session, recovery.rate if recovery.lent else 0.0)
+                self._choosing[number].lend(self._session, recovery.rate if recovery.lent else 0.0)
 
     def _shed(self, plan: int) -> int:
         """How many nodes and events a plan under a budget has given up."""
@@ -224,12 +226,12 @@ class NativeSession:
             if self._beside() > share:
                 self._forget_texts()
             over = max(0, self._beside() - share) // len(self.efforts)
-            if all(effort.beside >= over for effort in self.efforts.values()):
+            if all(effort.beside >= over for effort in self._choosing.values()):
                 break
-            for effort in self.efforts.values():
+            for effort in self._choosing.values():
                 effort.set_beside(self._session, over)
         if over == 0:
-            for effort in self.efforts.values():
+            for effort in self._choosing.values():
                 effort.set_beside(self._session, 0)
         self._peak = max(self._peak, self.bytes)
 
@@ -378,14 +380,17 @@ class NativeSession:
         """The work done for a plan."""
         nodes, touches, matches = self._session.work(plan)
         counts = Counts(events=self._events, nodes=nodes, touches=touches, matches=matches)
-        if plan in self.efforts:
+        effort = self.efforts.get(plan)
+        if isinstance(effort, InUnits):
+            effort.tell(self._session, counts)
+        elif effort is not None:
             told = self._session.shedding_counts(plan)
             counts.shed = sum(int(told[name]) for name in SHED)
             counts.touches = int(told["spent"])
             counts.deciding = int(told["deciding"])
             counts.unknown = no_recall(self.plans[plan])
             if not counts.unknown:
-                counts.points, counts.bundles = self.efforts[plan].recall(self._session)
+                counts.points, counts.bundles = effort.recall(self._session)
                 counts.unknown = "too little was watched to say how many"
         if plan in self.recoveries:
             recovery = self.recoveries[plan]

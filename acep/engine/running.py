@@ -14,11 +14,12 @@ from acep.engine.compiled import chosen
 from acep.engine.core import Core
 from acep.engine.counted import Counted
 from acep.engine.found import Counts, Events, Found, output_order
+from acep.engine.in_units import InUnits
 from acep.engine.recovery import Recovery
 from acep.engine.state import dump_core, load_core
 from acep.errors import EngineError
 from acep.pattern.expressions import Value
-from acep.plan.choice import COUNTED, WINDOWS, Choice, decides_at_once
+from acep.plan.choice import COUNTED, UNITS, WINDOWS, Choice, alone, decides_at_once, with_allowance
 from acep.plan.compile import Plan
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class Natives:
     def __init__(self, engine: str, output: str, limits: Limits | None = None) -> None:
         self.engine = engine
         self.limits = limits
-        self.efforts: dict[int, BestEffort] = {}
+        self.efforts: dict[int, BestEffort | InUnits] = {}
         self.recoveries: dict[int, Recovery] = {}
         self.output = output
         self.plans: list[Plan] = []
@@ -91,9 +92,13 @@ class Natives:
             )
         number = len(self.plans)
         self.plans.append(plan)
-        self.engines.append(bounded_engine(choice, windows=limits.memory is None))
-        self.efforts[number] = limits.effort(number, plan)
-        recovery = limits.recovery(plan)
+        recovery, memory = limits.recovery(plan), limits.memory is not None
+        engine = bounded_engine(choice, windows=not memory) if memory or recovery else with_allowance(choice)
+        self.engines.append(engine)
+        if UNITS in engine:
+            self.efforts[number] = InUnits(limits.seed + number, limits.budget.work)
+        else:
+            self.efforts[number] = limits.effort(number, plan)
         if recovery is not None:
             self.recoveries[number] = recovery
         return Native(self, number)
@@ -131,10 +136,10 @@ class Natives:
 
 
 def bounded_engine(choice: Choice, *, windows: bool = True) -> str:
-    """The native engine that keeps to a budget, in place of one that was chosen; behind match ``windows`` no bound on
+    """The native engine that chooses among nodes, in place of one that was chosen; behind match ``windows`` no bound on
     memory is kept."""
-    alone = "dominance" if choice.alone == "dominance" else "nodes"
-    return WINDOWS + alone if windows and choice.engine.startswith(WINDOWS) else alone
+    nodes = "dominance" if choice.alone == "dominance" else "nodes"
+    return WINDOWS + nodes if windows and choice.engine.startswith(WINDOWS) else nodes
 
 
 @dataclass
@@ -147,7 +152,7 @@ class Native:
 
     def counted(self) -> Counted | int | None:
         session = self.natives.session
-        engine = self.natives.engines[self.number].removeprefix(WINDOWS)
+        engine = alone(self.natives.engines[self.number])
         assert session is not None
         if engine == "dominance":
             return session.take_points(self.number)

@@ -10,7 +10,7 @@ from acep.plan.dominance import reason_against
 from acep.plan.necessary import worth
 from acep.plan.tables import NotNativeError, PlanTables, SharedTables, lower
 
-__all__ = ["COUNTED", "POINTS", "WINDOWS", "Choice", "choose", "decides_at_once"]
+__all__ = ["COUNTED", "POINTS", "UNITS", "WINDOWS", "Choice", "alone", "choose", "decides_at_once", "with_allowance"]
 
 
 COUNTED = ("count", "points", "bundles")
@@ -21,6 +21,9 @@ POINTS = ("points", "exists")
 
 WINDOWS = "windows+"
 """Before the name of an engine: it stands behind match windows."""
+
+UNITS = "units+"
+"""Before the name of an engine that need not choose among partial matches: it keeps to an allowance of touches."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Choice:
     @property
     def alone(self) -> str:
         """The engine, whether it stands behind match windows or not."""
-        return self.engine.removeprefix(WINDOWS)
+        return alone(self.engine)
 
 
 def choose(plan: Plan, output: str = "matches") -> Choice:
@@ -89,6 +92,26 @@ def _not_merged(plan: Plan, tables: PlanTables) -> str | None:
     if plan.having is not None or plan.returns:
         return "HAVING and RETURN look at the events of each match"
     return "predicates tie its events together, so that each run keeps registers"
+
+
+def alone(engine: str) -> str:
+    """The name of an engine without what stands before it.
+
+    >>> alone("windows+units+merged")
+    'merged'
+    """
+    return engine.removeprefix(WINDOWS).removeprefix(UNITS)
+
+
+def with_allowance(choice: Choice) -> str:
+    """The engine that keeps to an allowance of touches, in place of one that was chosen.
+
+    >>> with_allowance(Choice("windows+merged", "")), with_allowance(Choice("dominance", ""))
+    ('windows+units+merged', 'dominance')
+    """
+    if choice.alone in ("nodes", "dominance"):
+        return choice.engine
+    return (WINDOWS if choice.engine.startswith(WINDOWS) else "") + UNITS + choice.alone
 
 
 def decides_at_once(plan: Plan) -> bool:

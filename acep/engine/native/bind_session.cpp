@@ -19,6 +19,7 @@
 #include "nodes.hpp"
 #include "session.hpp"
 #include "tables.hpp"
+#include "units.hpp"
 #include "windows.hpp"
 
 namespace nb = nanobind;
@@ -86,11 +87,19 @@ void make(Held* self, nb::object texts, const nb::sequence& programs, const nb::
     new (self) Held{std::move(texts), std::move(session), std::move(leaves), columns, many, {}};
 }
 
-// "windows+nodes": the node engine behind match windows, and likewise with the others.
-constexpr std::string_view windows_prefix = "windows+";
+// "windows+nodes": the node engine behind match windows, and likewise with the others; "units+merged": the merged engine, which
+// is given unit by unit what the allowance suffices for; "windows+units+merged".
+constexpr std::string_view windows_prefix = "windows+", units_prefix = "units+";
 
 std::unique_ptr<Engine> engine_of(const std::string& name, const Arrays& arrays, Tables tables, Front& front,
                                   Partitions& partitions) {
+    if (name.starts_with(units_prefix)) {
+        auto behind = engine_of(name.substr(units_prefix.size()), arrays, tables, front, partitions);
+        auto* easy = dynamic_cast<EasyEngine*>(behind.get());
+        if (easy == nullptr) throw std::invalid_argument("there is no engine " + name);
+        static_cast<void>(behind.release());
+        return std::make_unique<UnitsEngine>(std::move(tables), front, partitions, std::unique_ptr<EasyEngine>(easy));
+    }
     if (name == "nodes") return std::make_unique<NodeEngine>(std::move(tables), front, partitions);
     if (name == "dominance") {
         auto dominance = std::make_unique<Dominance>(arrays, tables);
@@ -209,6 +218,13 @@ Engine& engine_at(const Held& self, size_t number) {
     return windowed == nullptr ? *found : windowed->engine();
 }
 
+// The engine that counts.
+Engine& counting_at(const Held& self, size_t number) {
+    Engine& found = engine_at(self, number);
+    auto* units = dynamic_cast<UnitsEngine*>(&found);
+    return units == nullptr ? found : units->behind();
+}
+
 // Not behind match windows: those hand events on late, and matches that wait must not outlive them.
 MergedEngine& merged(Held& self, size_t engine) {
     auto* found = dynamic_cast<MergedEngine*>(self.engines.at(engine));
@@ -228,9 +244,9 @@ void bind_session(nb::module_& m) {
         .def("advance", [](Held& self, int64_t clock) { self.session->advance(clock); }, nb::arg("clock"))
         .def("finish", [](Held& self) { self.session->finish(); })
         .def("take", [](Held& self, size_t engine) { return taken(self.engines.at(engine)->output()); }, nb::arg("engine"))
-        .def("take_counts", [](Held& self, size_t engine, bool last) { return take_counts(engine_at(self, engine), last); },
+        .def("take_counts", [](Held& self, size_t engine, bool last) { return take_counts(counting_at(self, engine), last); },
              nb::arg("engine"), nb::arg("last"))
-        .def("count_totals", [](Held& self, size_t engine) { return count_totals(engine_at(self, engine)); },
+        .def("count_totals", [](Held& self, size_t engine) { return count_totals(counting_at(self, engine)); },
              nb::arg("engine"))
         .def("take_compressed", [](Held& self, size_t engine, bool last) {
             auto* found = dynamic_cast<CompressedEngine*>(&engine_at(self, engine));
@@ -241,6 +257,10 @@ void bind_session(nb::module_& m) {
             start_shedding(engine_at(self, engine), seed);
             self.session->rest_when_told();
         }, nb::arg("engine"), nb::arg("seed"))
+        .def("start_units", [](Held& self, size_t engine, uint64_t seed, uint32_t key_texts) {
+            start_units(engine_at(self, engine), seed, key_texts);
+            self.session->rest_when_told();
+        }, nb::arg("engine"), nb::arg("seed"), nb::arg("key_texts"))
         .def("rest", [](Held& self) { self.session->rest(); })
         .def("set_orders", [](Held& self, size_t engine, const nb::dict& orders) { set_orders(engine_at(self, engine), orders); },
              nb::arg("engine"), nb::arg("orders"))
@@ -257,6 +277,7 @@ void bind_session(nb::module_& m) {
         .def("take_lives", [](Held& self, size_t engine) { return take_lives(engine_at(self, engine)); }, nb::arg("engine"))
         .def("spared_points", [](Held& self, size_t engine) { return spared_points(engine_at(self, engine)); },
              nb::arg("engine"))
+        .def("units_counts", [](Held& self, size_t engine) { return units_counts(engine_at(self, engine)); }, nb::arg("engine"))
         .def("shedding_counts", [](Held& self, size_t engine) { return shedding_counts(engine_at(self, engine)); },
              nb::arg("engine"))
         .def("set_lazy", [](Held& self, size_t engine, bool lazy) { merged(self, engine).set_lazy(lazy); }, nb::arg("engine"),

@@ -10,6 +10,7 @@
 
 #include "bind_output.hpp"
 #include "nodes.hpp"
+#include "units.hpp"
 
 namespace nb = nanobind;
 
@@ -22,6 +23,12 @@ using Values = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 NodeEngine& nodes(Engine& engine) {
     auto* found = dynamic_cast<NodeEngine*>(&engine);
     if (found == nullptr) throw std::invalid_argument("it is not the node engine");
+    return *found;
+}
+
+UnitsEngine& units(Engine& engine) {
+    auto* found = dynamic_cast<UnitsEngine*>(&engine);
+    if (found == nullptr) throw std::invalid_argument("it is not given units");
     return *found;
 }
 
@@ -81,6 +88,28 @@ nb::object rows(std::vector<Row>& all) {
 
 }  // namespace
 
+void start_units(Engine& engine, uint64_t seed, uint32_t key_texts) { units(engine).start(seed, key_texts); }
+
+nb::dict units_counts(Engine& engine) {
+    const UnitsEngine& held = units(engine);
+    const UnitsEngine::Sums sums = held.sums();
+    nb::dict found;
+    found["spent"] = held.work().touches;
+    found["dropped"] = held.dropped();
+    found["passed_over"] = held.passed_over();
+    found["let_in"] = held.let_in();
+    found["points"] = held.points();
+    found["certain"] = held.certain();
+    found["units"] = sums.units;
+    found["x"] = sums.x;
+    found["e"] = sums.e;
+    found["squares"] = sums.squares;
+    found["xx"] = sums.xx;
+    found["xe"] = sums.xe;
+    found["ee"] = sums.ee;
+    return found;
+}
+
 void start_shedding(Engine& engine, uint64_t seed) { nodes(engine).shed(seed); }
 
 void set_orders(Engine& engine, const nb::dict& orders) {
@@ -130,6 +159,7 @@ void set_orders(Engine& engine, const nb::dict& orders) {
 
 void allow(Engine& engine, double rate, double carried, int64_t arrived) {
     if (!(rate == rate) || !(carried >= 0)) throw std::invalid_argument("allowance");
+    if (auto* given = dynamic_cast<UnitsEngine*>(&engine)) return given->allow(rate, carried, arrived);
     nodes(engine).shed().allow(rate, carried, arrived);
 }
 

@@ -7,10 +7,15 @@
 
 namespace acep {
 
+// Of an engine that is given units; std::invalid_argument for another one.
+void start_units(Engine& engine, uint64_t seed, uint32_t key_texts);
+nanobind::dict units_counts(Engine& engine);
+// Of either.
+void allow(Engine& engine, double rate, double carried, int64_t arrived);
+
 // Of the node engine, which may stand behind match windows; std::invalid_argument for another one.
 void start_shedding(Engine& engine, uint64_t seed);
 void set_orders(Engine& engine, const nanobind::dict& orders);
-void allow(Engine& engine, double rate, double carried, int64_t arrived);
 void bound_memory(Engine& engine, int64_t bytes);
 int64_t least_memory(Engine& engine);
 nanobind::dict take_lives(Engine& engine);

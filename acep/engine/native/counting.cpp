@@ -23,13 +23,14 @@ Natural Amount::product(const Natural& a, const Natural& b) {
 }
 
 CountingEngine::CountingEngine(Tables tables, Front& front, Partitions& partitions, Asked asked)
-    : Engine(std::move(tables), front, partitions), asked_(asked), automaton_(tables_, front) {}
+    : EasyEngine(std::move(tables), front, partitions), asked_(asked), automaton_(tables_, front) {}
 
 void CountingEngine::event(uint32_t partition, const Event& event) {
     if (parts_.size() <= partition) parts_.resize(size_t{partition} + 1);
     Part& part = parts_[partition];
     const int64_t key = std::max(tables_.counted ? event.position : event.ts, NEVER + 1);
     const int64_t low = earliest(key, tables_.span);
+    if (!suffices(most_touches(part), [&] { return needs(part, event, low); })) return;
     if (tables_.contiguous()) {
         if (event.position != part.last + 1) {
             part.latest.clear();
@@ -102,10 +103,40 @@ void CountingEngine::sums(Part& part, uint32_t pattern, int64_t key, int64_t low
         part.small.clear();
     }
     part.large->event(automaton_, pattern, key, low, windowed, large_, give_one);
+    work_.touches += static_cast<int64_t>(large_.actions.size());
     if (part.large->turned() && part.large->small()) {
         part.small.copy(*part.large);
         part.large.reset();
     }
+}
+
+// Each latest start may go on once for each variable; what is done to the sum of a D-state is one touch.
+size_t CountingEngine::most_touches(const Part& part) const {
+    if (asked_ == Asked::points) return (part.latest.size() + 1) * tables_.variables;
+    return part.large != nullptr ? part.large->states() : part.small.states();
+}
+
+int64_t CountingEngine::needs(const Part& part, const Event& event, int64_t low) {
+    const bool apart = tables_.contiguous() && event.position != part.last + 1;
+    if (asked_ != Asked::points) return apart ? 0 : static_cast<int64_t>(most_touches(part));
+    int64_t found = automaton_.step(event.pattern, Automaton::start).count;
+    for (const Latest& l : part.latest) {
+        if (!apart && l.start >= low) found += automaton_.step(event.pattern, l.state).count;
+    }
+    return found;
+}
+
+int64_t CountingEngine::drop(uint32_t partition, int64_t ts) {
+    if (partition >= parts_.size()) return 0;
+    Part& part = parts_[partition];
+    const int64_t low = tables_.counted ? NEVER + 1 : earliest(ts, tables_.span);
+    int64_t many = std::count_if(part.latest.begin(), part.latest.end(), [&](const Latest& l) { return l.start >= low; });
+    if (!part.small.expired(low)) many += static_cast<int64_t>(part.small.states());
+    if (part.large != nullptr && !part.large->expired(low)) many += static_cast<int64_t>(part.large->states());
+    part.latest.clear();
+    part.small.clear();
+    part.large.reset();
+    return many;
 }
 
 void CountingEngine::found(int64_t error, const Amount& count) {
@@ -119,7 +150,10 @@ void CountingEngine::found(int64_t error, const Amount& count) {
 }
 
 void CountingEngine::give(Part& part, uint32_t partition, const Event& event) {
+    match_points += !part.bundle.any || part.bundle.last_ts != event.ts ? 1 : 0;
     if (asked_ == Asked::count) {
+        part.bundle.any = true;
+        part.bundle.last_ts = event.ts;
         for (const Found& f : found_) {
             auto at = std::find_if(totals_.begin(), totals_.end(), [&](const Found& t) { return t.error == f.error; });
             if (at == totals_.end()) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "counting_sums.hpp"
-#include "engine.hpp"
+#include "easy.hpp"
 
 namespace acep {
 
@@ -27,7 +27,7 @@ struct CountRows {
     size_t size() const { return first.size(); }
 };
 
-class CountingEngine final : public Engine {
+class CountingEngine final : public EasyEngine {
 public:
     CountingEngine(Tables tables, Front& front, Partitions& partitions, Asked asked);
 
@@ -37,6 +37,7 @@ public:
     void forget(uint32_t partition) override;
     int64_t oldest() const override { return int64_max; }  // it gives none
     int64_t bytes() const override;
+    int64_t drop(uint32_t partition, int64_t ts) override;
     // Without rows that were not taken.
     void dump(Writer& out) const override;
     void load(Reader& in) override;
@@ -69,6 +70,8 @@ private:
         Amount count;
     };
 
+    size_t most_touches(const Part& part) const;
+    int64_t needs(const Part& part, const Event& event, int64_t low);
     void points(Part& part, uint32_t pattern, int64_t key, int64_t low);
     void sums(Part& part, uint32_t pattern, int64_t key, int64_t low);
     void found(int64_t error, const Amount& count);

@@ -119,6 +119,7 @@ public:
                CountScratch<Kind>& scratch, Give&& give);
 
     bool empty() const { return states_.empty(); }
+    size_t states() const { return states_.size(); }
     // Whether no start at `low` or later is left.
     bool expired(int64_t low) const { return empty() || newest_ < low; }
     void clear();

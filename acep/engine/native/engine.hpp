@@ -28,7 +28,7 @@ public:
 
     const Tables& tables() const { return tables_; }
     virtual Output& output() { return output_; }
-    const Work& work() const { return work_; }
+    virtual const Work& work() const { return work_; }
 
     // Whether events of a pattern are to be given to `event`: in no partition, in those where something waits, in all.
     enum Wants : uint8_t { nowhere = 0, where_live = 1, everywhere = 2 };

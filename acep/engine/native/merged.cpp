@@ -60,6 +60,27 @@ bool Merger::idle(uint32_t partition, int64_t clock) {
     return part.live.empty() && (!part.bundle.any || part.bundle.last_ts < low);
 }
 
+int64_t Merger::needs(uint32_t partition, const Event& event) {
+    int64_t found = automaton_.step(event.pattern, Automaton::start).count;
+    if (partition >= parts_.size()) return found;
+    const Part& part = parts_[partition];
+    if (tables_.contiguous() && event.position != part.last + 1) return found;
+    const int64_t low = earliest(key(event), tables_.span);
+    for (const Live& live : part.live) {
+        if (live.chain.latest >= low) found += automaton_.step(event.pattern, live.state).count;
+    }
+    return found;
+}
+
+int64_t Merger::drop(uint32_t partition, int64_t ts) {
+    if (partition >= parts_.size()) return 0;
+    Part& part = parts_[partition];
+    const int64_t low = tables_.counted ? part.low : std::max(part.low, earliest(ts, tables_.span));
+    const auto many = std::count_if(part.live.begin(), part.live.end(), [&](const Live& l) { return l.chain.latest >= low; });
+    part.live.clear();
+    return many;
+}
+
 size_t Merger::bytes() const {
     size_t total = arena_.bytes() + automaton_.bytes() + parts_.capacity() * sizeof(Part) +
                    made_.capacity() * sizeof(Made) + places_.capacity() * sizeof(uint32_t);
@@ -68,14 +89,16 @@ size_t Merger::bytes() const {
 }
 
 MergedEngine::MergedEngine(Tables tables, Front& front, Partitions& partitions)
-    : Engine(std::move(tables), front, partitions),
+    : EasyEngine(std::move(tables), front, partitions),
       merger_(tables_, front, partitions.width() == 0),
       writer_(partitions.width()),
       cursor_(tables_.counted, partitions.width()),
       walk_(tables_.counted, partitions.width()) {}
 
 void MergedEngine::event(uint32_t partition, const Event& event) {
+    if (!suffices(merger_.most_touches(partition), [&] { return merger_.needs(partition, event); })) return;
     merger_.make_room(roots_, cursor_);
+    const int64_t before = merger_.points();
     merger_.event(partition, event, work_, [&](const Root& root, uint32_t) {
         if (lazy_ || !roots_.empty()) {
             roots_.push(root);
@@ -83,6 +106,7 @@ void MergedEngine::event(uint32_t partition, const Event& event) {
         }
         work_.matches += static_cast<int64_t>(give(root));
     });
+    match_points += merger_.points() - before;
 }
 
 // All matches of a root.

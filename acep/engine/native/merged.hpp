@@ -7,7 +7,7 @@
 
 #include "arena.hpp"
 #include "automaton.hpp"
-#include "engine.hpp"
+#include "easy.hpp"
 #include "merged_cursor.hpp"
 #include "ordered_walk.hpp"
 
@@ -42,6 +42,15 @@ public:
     void forget(uint32_t partition) {
         if (partition < parts_.size()) parts_[partition] = Part{};
     }
+    // An event leads on from the start and from so many chains at most, each once for each variable.
+    size_t most_touches(uint32_t partition) const {
+        return (partition < parts_.size() ? parts_[partition].live.size() + 1 : 1) * tables_.variables;
+    }
+    // The touches of an event.
+    int64_t needs(uint32_t partition, const Event& event);
+    // Forgets the chains of a partition: how many of them there were at time `ts`.
+    int64_t drop(uint32_t partition, int64_t ts);
+    int64_t points() const { return points_; }  // match points, each partition's for itself
     void dump(Writer& out) const;
     // Of a merger of the same tables; `partitions`: how many there are. std::invalid_argument: it is none.
     void load(Reader& in, uint32_t partitions);
@@ -79,6 +88,7 @@ private:
     std::vector<Made> made_;
     std::vector<uint32_t> places_;  // by D-state: its place in the partition at hand, if it is there
     int64_t now_ = 0;             // key of the last event
+    int64_t points_ = 0;
     uint32_t compact_at_ = 4096;  // number of cells
 
     template <class Give>
@@ -86,7 +96,7 @@ private:
               Part& part, Work& work, Give&& give);
 };
 
-class MergedEngine final : public Engine {
+class MergedEngine final : public EasyEngine {
 public:
     MergedEngine(Tables tables, Front& front, Partitions& partitions);
 
@@ -99,6 +109,7 @@ public:
     void dump(Writer& out) const override;
     void load(Reader& in) override;
     int64_t bytes() const override;
+    int64_t drop(uint32_t partition, int64_t ts) override { return merger_.drop(partition, ts); }
 
     // Whether matches are enumerated only when `more` asks for them; what is not enumerated yet is kept as roots.
     void set_lazy(bool lazy) { lazy_ = lazy; }
@@ -126,6 +137,7 @@ void Merger::bind(const Automaton::Step& step, const Event& event, const Chain& 
     for (uint32_t i = 0; i < step.count; ++i) {
         const Automaton::Move& move = automaton_.move(step, i);
         if (move.error >= 0) {
+            points_ += !part.bundle.any || part.bundle.last_ts != event.ts ? 1 : 0;
             const int64_t bundle = part.bundle.at(event.ts, event.position, tables_.span, tables_.counted);
             give(Root{part.low, event.ts, event.id, move.error, bundle, past.cell, partition, move.var}, from);
         }
