@@ -202,7 +202,7 @@ def _add_budget_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--latency", type=float, metavar="S", help="seconds that a batch may take")
     group.add_argument("--memory", metavar="SIZE", help="what the query may hold, in bytes or as in 512K, 64M or 1G")
     text = "of bundles that are found, find all matches, for a share of the work"
-    group.add_argument("--recover", nargs="?", type=float, const=True, default=False, metavar="SHARE", help=text)
+    group.add_argument("--recover", nargs="?", type=_share, const=True, default=False, metavar="SHARE", help=text)
     group.add_argument("--history", metavar="FILE", help="begin with what `acep learn` learned")
     _add_policy_options(group)
 
@@ -210,6 +210,14 @@ def _add_budget_options(parser: argparse.ArgumentParser) -> None:
 def _add_policy_options(group: Any) -> None:
     group.add_argument("--policy", default="history", metavar="NAME", help=POLICY_HELP)
     group.add_argument("--seed", type=_number, default=0, metavar="N", help="for what is left to chance (default 0)")
+
+
+def _share(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        why = f"{text!r} is no share; without one, write it after the query and the events"
+        raise argparse.ArgumentTypeError(why) from None
 
 
 def _number(text: str) -> int:

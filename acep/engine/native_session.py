@@ -19,7 +19,8 @@ from acep.engine.found import Counts
 from acep.engine.found_columns import FoundColumns, ordered
 from acep.engine.in_units import InUnits
 from acep.engine.recent import Pushed, Words, rows_of
-from acep.engine.recovery import KEPT, SHED, Recovery
+from acep.engine.recovery import KEPT, Recovery
+from acep.engine.recovery_again import SHED
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 from acep.plan.choice import WINDOWS

@@ -17,9 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from acep.engine.found_columns import FoundColumns, concatenate
-from acep.engine.found_state import found_of, plain_of
 from acep.engine.plain_data import from_json, to_json
-from acep.engine.recent import Pushed, Recent, rows_of
+from acep.engine.recent import Pushed, Recent
+from acep.engine.recovery_again import Again, again
+from acep.engine.recovery_area import ALWAYS, NEVER, Area, where
 from acep.engine.recovery_recall import Settling
 from acep.engine.recovery_worth import Worth
 from acep.learning.orders import Orders
@@ -38,52 +39,8 @@ KEPT = 12  # windows that are kept of the stream
 LONG = 4  # windows, of which a bundle that goes on is recovered at a time
 CARRIED = 16_384  # events whose share is carried over at most
 QUIET, ENOUGH = 8192, 8  # events in which no bundle took too much: then one part of so many of the bank is enough
-PART = 256  # events between two looks at what an exact run has found
 EAGER = 0.5  # of what may be spent, the most that a bundle is likely to take
-NEVER, ALWAYS = -(2**63) - 1, 2**63  # before and after all times
-AREA = ("name", "until", "first", "last", "open", "whole")  # of the state
 NUMBERS = ("bank", "lent", "spent", "given", "recovered", "unrecovered", "full", "denied")
-SHED = ("refused", "dropped", "passed_over", "withheld")
-
-
-@dataclass
-class Area:
-    """A partition with matches not yet given, or where there were some not long ago.
-
-    ``waiting``: matches not given. ``points``: their match points, rising. ``until``: all matches that end up to
-    there were given (``None``: there are none). ``first``, ``last``: of the last bundle that was given. ``open``:
-    all of it up to ``until`` was given, and it may go on. ``whole``: up to ``until`` nothing is missing. ``name``: the
-    key. ``due``: when it is to be looked at.
-    """
-
-    name: str
-    waiting: list[FoundColumns] = field(default_factory=list)
-    points: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    until: int | None = None
-    first: int = 0
-    last: int | None = None
-    open: bool = False
-    whole: bool = True
-    due: int = ALWAYS
-
-    def chain(self, last: int, span: int, now: int) -> int:
-        """The last of the waiting points that are chained to a point."""
-        for point in self.points.tolist():
-            if point > now or point - last > span:
-                break
-            last = max(last, point)
-        return last
-
-
-@dataclass(frozen=True)
-class Again:
-    """An exact run over a part of the stream: its matches, and up to when they are all there; ``last``: the last match
-    point; ``enough``: whether the allowance sufficed."""
-
-    found: FoundColumns | None
-    done: int
-    last: int
-    enough: bool
 
 
 @dataclass
@@ -190,8 +147,7 @@ class Recovery:
         area = self.areas.get(key)
         if area is None:
             area = self.areas[key] = Area(repr([column.at(slice(0, 1)).to_list() for column in first.keys]))
-        area.waiting.append(found)
-        area.points = np.union1d(area.points, found.end)
+        area.add(found)
         self._schedule(key, area)
 
     def _schedule(self, key: Key, area: Area) -> None:
@@ -238,14 +194,14 @@ class Recovery:
         after = area.until is not None and area.last is not None and first - area.last <= span and not area.open
         if self._nothing_shed(begin - span, shed):
             done = min(last + span, now)
-            self._give(area, self._taken(area, last), first, last, after)
+            self._give(area, area.take(last), first, last, after)
             area.until, area.open, area.whole = done, done < last + span, area.whole or not after
             return
         parts, done, reached, whole = self._recovered(key, area, begin, first, last, now, after)
         if not whole:
             self._lost(key, area, parts, first, max(last, min(reached, done)), done, after)
             return
-        self._taken(area, done)
+        area.take(done)
         lowest = min((int(part.end.min()) for part in parts if len(part)), default=first)
         self._give(area, parts, lowest, reached, after)
         for part in parts:
@@ -273,7 +229,7 @@ class Recovery:
             return [], NEVER, last, False
         if not area.open:
             wanted, begin = begin, self._floor(area, begin)
-            if not self._known(area, wanted, begin):
+            if not area.known_before(wanted, begin):
                 return [], NEVER, last, False
         events = self.recent.count(key, begin - span, min(last + span, now))
         matches = sum(int(np.count_nonzero(part.end <= last)) for part in area.waiting)
@@ -302,7 +258,7 @@ class Recovery:
         lowest, known = min([first, *(int(part.end.min()) for part in parts if len(part))]), begin
         while (wanted := lowest - span) < known:
             start = self._floor(area, wanted)
-            if not self._known(area, wanted, start):
+            if not area.known_before(wanted, start):
                 return parts, run.done, run.last, False
             if start >= known:
                 break
@@ -321,18 +277,13 @@ class Recovery:
             wanted = max(wanted, area.until + 1)
         return wanted if self.recent.floor is None else max(wanted, self.recent.floor + self.span)
 
-    def _known(self, area: Area, wanted: int, start: int) -> bool:
-        """Whether there is nothing before ``start``, or it is no later than what is wanted: what has been given already
-        has nothing in reach where nothing was missing."""
-        return start <= wanted or (area.whole and area.until is not None and start == area.until + 1)
-
     def _lost(
         self, key: Key, area: Area, parts: list[FoundColumns], first: int, last: int, done: int, after: bool
     ) -> None:
         """Of a bundle that is not recovered what was found is given: exactly up to ``done``, else as it is."""
-        upto = self._taken(area, max(last, done))
-        kept = [_where(part, part.end > done) for part in upto]
-        exact = [_where(part, part.end <= done) for part in parts if done > NEVER]
+        upto = area.take(max(last, done))
+        kept = [where(part, part.end > done) for part in upto]
+        exact = [where(part, part.end <= done) for part in parts if done > NEVER]
         for part in exact:
             self.settling.told(key, part.end)
         lowest = min((int(part.end.min()) for part in exact if len(part)), default=first)
@@ -340,14 +291,6 @@ class Recovery:
         if not after:
             self.unrecovered += 1
         area.until, area.open, area.whole = max(last, done), False, False
-
-    def _taken(self, area: Area, last: int) -> list[FoundColumns]:
-        """The waiting matches up to a match point, which wait no more."""
-        out = [_where(part, part.end <= last) for part in area.waiting]
-        rest = [_where(part, part.end > last) for part in area.waiting]
-        area.waiting = [part for part in rest if len(part)]
-        area.points = area.points[area.points > last]
-        return [part for part in out if len(part)]
 
     def _give(self, area: Area, parts: Sequence[FoundColumns], first: int, last: int, after: bool) -> None:
         area.first = area.first if after or area.open else first
@@ -360,69 +303,23 @@ class Recovery:
     def _again(self, key: Key, begin: int, stop: int, last: int) -> Again:
         """The matches that end from ``begin`` to ``stop``, exactly, but no later than a window after the last of them;
         ``last``: a match point that is known."""
-        reach = min(stop, last + self.span)
         events = self.recent.of(key, begin - self.span, stop)
-        if events is None or int(events[0][0]) > reach:
-            return Again(None, reach, last, True)
-        ts = events[0]
-        if self.bank < 1:
-            self.poor = True
-            return Again(None, NEVER, last, False)
-        session = self.session
-        core = session.again(self.number, self.orders)
-        core.allow(0, float(int(self.bank)), np.inf)
-        # With the first event the allowance is given, once and for all.
-        core.push(*rows_of(events, slice(0, 1)))
-        core.allow(0, 0.0, np.inf)
-        found: list[FoundColumns] = []
-        at, done, enough = 1, NEVER, True
-        while True:
-            counts = core.shedding_counts(0)
-            if any(counts[name] for name in SHED):
-                enough, self.poor = False, True
-                break
-            own = session.columns(self.number, core.take(0))
-            own = _where(own, own.end >= begin)
-            if len(own):
-                found.append(own)
-                last = max(last, int(own.end.max())) if last < ALWAYS else last
-                reach = min(stop, last + self.span)
-            if at == len(ts) or ts[at] > ts[at - 1]:
-                done = int(ts[at - 1])
-            if at == len(ts) or int(ts[at]) > reach:
-                break
-            # All of one time together.
-            upto = int(np.searchsorted(ts, min(reach, ts[min(at + PART, len(ts)) - 1]), "right"))
-            core.push(*rows_of(events, slice(at, upto)))
-            at = upto
-        spent = int(core.shedding_counts(0)["spent"])
-        self.spent += spent
-        self.bank -= spent
-        if enough:
-            done = reach
-        everything = concatenate(found) if found else None
-        if everything is not None:
-            everything = _where(everything, everything.end <= done)
-        return Again(everything, done, last, enough)
+        found = again(self.session, self.number, self.orders, events, begin, stop, last, self.span, int(self.bank))
+        self.spent += found.spent
+        self.bank -= found.spent
+        self.poor |= not found.enough
+        return found
 
     # State -----------------------------------------------------------------------------------------
 
     def dump(self) -> dict[str, Any]:
         """Its state as JSON-like data; what was given has been taken."""
-        areas = [
-            [
-                list(key),
-                [getattr(area, name) for name in AREA],
-                None if not area.waiting else plain_of(concatenate(area.waiting)),
-            ]
-            for key, area in self.areas.items()
-        ]
         numbers = {name: getattr(self, name) for name in NUMBERS}
         return {
             **numbers,
             "settling": self.settling.dump(),
             "worth": to_json(self.worth.sums),
-            "areas": to_json(areas),
+            "areas": to_json([[list(key), area.dump()] for key, area in self.areas.items()]),
             "marks": [list(mark) for mark in self.marks],
             "recent": to_json(self.recent.dump()),
         }
@@ -441,25 +338,9 @@ class Recovery:
         self.marks = deque((int(clock), int(count)) for clock, count in data["marks"])
         self.recent.load(from_json(data["recent"]), self.session.width)
         self.areas, self.due = {}, []
-        for words, told, waiting in from_json(data["areas"]):
-            name, until, first, last, *flags = told
-            is_open, whole = (flag is True for flag in flags)
-            if not isinstance(name, str) or len(words) != len(self.recent.keys):
-                raise ValueError("partition")
-            area = Area(name, until=_time(until), first=int(first), last=_time(last), open=is_open, whole=whole)
-            if area.open and (area.until is None or area.last is None):
-                raise ValueError("bundle")
-            if waiting is not None:
-                area.waiting = [found_of(waiting, self.session.plans[self.number].variables)]
-                area.points = np.unique(area.waiting[0].end)
+        for words, told in from_json(data["areas"]):
             key = tuple(int(word) for word in words)
-            self.areas[key] = area
+            if len(key) != len(self.recent.keys):
+                raise ValueError("partition")
+            area = self.areas[key] = Area.restored(told, self.session.plans[self.number].variables)
             self._schedule(key, area)
-
-
-def _time(value: Any) -> int | None:
-    return None if value is None else int(value)
-
-
-def _where(found: FoundColumns, here: npt.NDArray[np.bool_]) -> FoundColumns:
-    return found if here.all() else found.take(np.flatnonzero(here))

@@ -17,7 +17,7 @@ import pytest
 import acep
 from acep.budget import Budget
 from acep.budget.policies import POLICIES, policy_of
-from acep.engine import recovery
+from acep.engine import recovery, recovery_again
 from acep.engine.batch import Batch
 from acep.engine.best_effort import BestEffort, Limits
 from acep.engine.tables import batch_of, schema_of, to_table
@@ -84,7 +84,7 @@ class Run:
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recovery, "CUT", CUT)
-    monkeypatch.setattr(recovery, "PART", PART)
+    monkeypatch.setattr(recovery_again, "PART", PART)
 
 
 def recoverable(plan: Plan) -> bool:
@@ -256,9 +256,9 @@ def test_a_stream_that_is_taken_up_again(monkeypatch: pytest.MonkeyPatch) -> Non
         ("lent", 3),
         ("spent", "x"),
         ("marks", [[1]]),
-        ("areas", [[[1, 2, 3], ["", None, 0, None, True, True], None]]),
-        ("areas", [[["k"], ["", None, 0, None, True, True], None]]),
-        ("areas", [[[0], ["", None, 0, None, False, True], {}]]),
+        ("areas", [[[1, 2, 3], ["", None, 0, None, False, True, None]]]),
+        ("areas", [[[0], ["", None, 0, None, True, True, None]]]),
+        ("areas", [[[0], ["", None, 0, None, False, True, {}]]]),
         ("areas", 4),
         ("recent", {"floor": None, "pieces": [[1, 2]], "open": []}),
         ("recent", {"floor": "a", "pieces": [], "open": []}),

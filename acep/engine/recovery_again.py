@@ -1,0 +1,86 @@
+"""Exact matching of a part of a stream once more, at no more than some touches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from acep.engine.found_columns import FoundColumns, concatenate
+from acep.engine.recent import Pushed, rows_of
+from acep.engine.recovery_area import ALWAYS, NEVER, where
+
+if TYPE_CHECKING:
+    from acep.engine.native_session import NativeSession
+
+__all__ = ["SHED", "Again", "again"]
+
+PART = 256  # events between two looks at what was found
+SHED = ("refused", "dropped", "passed_over", "withheld")
+"""What the core counts of what it gives up."""
+
+
+@dataclass(frozen=True)
+class Again:
+    """An exact run over a part of the stream: its matches, and up to when they are all there; ``last``: the last match
+    point; ``enough``: whether the allowance sufficed; what was ``spent`` of it."""
+
+    found: FoundColumns | None
+    done: int
+    last: int
+    enough: bool
+    spent: int = 0
+
+
+def again(
+    session: NativeSession,
+    plan: int,
+    orders: dict[str, Any],
+    events: Pushed | None,
+    begin: int,
+    stop: int,
+    last: int,
+    span: int,
+    most: int,
+) -> Again:
+    """The matches of ``events`` that end from ``begin`` to ``stop``, but no later than a window, ``span``, after the
+    last of them, at ``most`` touches; ``last``: a match point that is known (``ALWAYS``: all up to ``stop``)."""
+    reach = min(stop, last + span)
+    if events is None or int(events[0][0]) > reach:
+        return Again(None, reach, last, True)
+    if most < 1:
+        return Again(None, NEVER, last, False)
+    ts = events[0]
+    core = session.again(plan, orders)
+    core.allow(0, float(most), np.inf)
+    # With the first event the allowance is given, once and for all.
+    core.push(*rows_of(events, slice(0, 1)))
+    core.allow(0, 0.0, np.inf)
+    found: list[FoundColumns] = []
+    at, done, enough = 1, NEVER, True
+    while True:
+        counts = core.shedding_counts(0)
+        if any(counts[name] for name in SHED):
+            enough = False
+            break
+        own = session.columns(plan, core.take(0))
+        own = where(own, own.end >= begin)
+        if len(own):
+            found.append(own)
+            last = max(last, int(own.end.max())) if last < ALWAYS else last
+            reach = min(stop, last + span)
+        if at == len(ts) or ts[at] > ts[at - 1]:
+            done = int(ts[at - 1])
+        if at == len(ts) or int(ts[at]) > reach:
+            break
+        # All of one time together.
+        upto = int(np.searchsorted(ts, min(reach, ts[min(at + PART, len(ts)) - 1]), "right"))
+        core.push(*rows_of(events, slice(at, upto)))
+        at = upto
+    if enough:
+        done = reach
+    everything = concatenate(found) if found else None
+    if everything is not None:
+        everything = where(everything, everything.end <= done)
+    return Again(everything, done, last, enough, int(core.shedding_counts(0)["spent"]))

@@ -1,0 +1,89 @@
+"""A partition whose match bundles are recovered: which of its matches wait, and what was given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from acep.engine.found_columns import FoundColumns, concatenate
+from acep.engine.found_state import found_of, plain_of
+
+__all__ = ["ALWAYS", "NEVER", "Area", "where"]
+
+Ints = npt.NDArray[np.int64]
+
+NEVER, ALWAYS = -(2**63) - 1, 2**63  # before and after all times
+STATE = ("name", "until", "first", "last", "open", "whole")
+
+
+@dataclass
+class Area:
+    """A partition with matches not yet given, or where there were some not long ago.
+
+    ``waiting``: matches not given. ``points``: their match points, rising. ``until``: all matches that end up to
+    there were given (``None``: there are none). ``first``, ``last``: of the last bundle that was given. ``open``:
+    all of it up to ``until`` was given, and it may go on. ``whole``: up to ``until`` nothing is missing. ``name``: the
+    key. ``due``: when it is to be looked at.
+    """
+
+    name: str
+    waiting: list[FoundColumns] = field(default_factory=list)
+    points: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    until: int | None = None
+    first: int = 0
+    last: int | None = None
+    open: bool = False
+    whole: bool = True
+    due: int = ALWAYS
+
+    def chain(self, last: int, span: int, now: int) -> int:
+        """The last of the waiting points that are chained to a point."""
+        for point in self.points.tolist():
+            if point > now or point - last > span:
+                break
+            last = max(last, point)
+        return last
+
+    def add(self, found: FoundColumns) -> None:
+        """More matches."""
+        self.waiting.append(found)
+        self.points = np.union1d(self.points, found.end)
+
+    def take(self, last: int) -> list[FoundColumns]:
+        """The waiting matches up to a match point, which wait no more."""
+        out = [where(part, part.end <= last) for part in self.waiting]
+        rest = [where(part, part.end > last) for part in self.waiting]
+        self.waiting = [part for part in rest if len(part)]
+        self.points = self.points[self.points > last]
+        return [part for part in out if len(part)]
+
+    def known_before(self, wanted: int, start: int) -> bool:
+        """Whether there is nothing to be found before ``start``, or it is no later than what is wanted: what has been
+        given already has nothing in reach where nothing was missing."""
+        return start <= wanted or (self.whole and self.until is not None and start == self.until + 1)
+
+    def dump(self) -> list[Any]:
+        """As plain data with arrays."""
+        waiting = plain_of(concatenate(self.waiting)) if self.waiting else None
+        return [*(getattr(self, name) for name in STATE), waiting]
+
+    @classmethod
+    def restored(cls, data: Any, variables: tuple[str, ...]) -> Area:
+        """What :meth:`dump` gave. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for what it did
+        not give."""
+        name, until, first, last, is_open, whole, waiting = data
+        times = [None if time is None else int(time) for time in (until, last)]
+        if not isinstance(name, str) or (is_open is True and None in times):
+            raise ValueError("bundle")
+        area = cls(name, [], until=times[0], first=int(first), last=times[1], open=is_open is True, whole=whole is True)
+        if waiting is not None:
+            area.add(found_of(waiting, variables))
+        return area
+
+
+def where(found: FoundColumns, here: npt.NDArray[np.bool_]) -> FoundColumns:
+    """Some of the matches."""
+    return found if here.all() else found.take(np.flatnonzero(here))
