@@ -17,8 +17,10 @@ import acep
 from acep.engine import _native
 from acep.engine.batch import Batch, batch_of_events
 from acep.engine.found import Events
+from acep.engine.in_units import InUnits
 from acep.engine.native_session import NativeSession
 from acep.engine.sealing import seal, unseal
+from acep.plan.choice import alone
 from acep.plan.compile import Plan, compile_query
 from acep.plan.schema import Kind, Schema
 from acep.plan.tables import PlanTables
@@ -125,12 +127,18 @@ def test_states_that_make_no_sense_are_refused_or_run(text: str, cases: Any) -> 
 
 PLAIN = "PATTERN SEQ(A a, B+ b[], C c) WHERE skip_till_any_match { [k] } WITHIN 9"
 KINDS = ("nodes", "merged", "count", "ends", "points", "bundles", "compressed")
-ENGINES = (*KINDS, *(f"windows+{kind}" for kind in KINDS))
+UNITS = ("units+merged", "units+points", "units+count", "windows+units+bundles")
+ENGINES = (*KINDS, *(f"windows+{kind}" for kind in KINDS), *UNITS)
+
+
+def running(one: Plan, engine: str) -> NativeSession:
+    """An engine that runs a plan, if it is given units with less than it needs."""
+    return NativeSession([one], [engine], {0: InUnits(0, 0.3)} if engine in UNITS else {})
 
 
 def emptied(session: NativeSession, engine: str) -> None:
     """Takes all that an engine has to give."""
-    kind = engine.removeprefix("windows+")
+    kind = alone(engine)
     session.take(0)
     if kind == "compressed":
         one = session.take_compressed(0)
@@ -165,10 +173,10 @@ def test_states_that_make_no_sense_are_refused_or_run_by_every_engine(engine: st
     for seed in range(cases(200)):
         rng = Random(seed)
         one = plan(PLAIN, rng.randrange(3))
-        session = NativeSession([one], [engine])
+        session = running(one, engine)
         session.push(stream(rng, 40))
         state = spoilt(session._session.dump(), rng)
-        other = NativeSession([one], [engine])
+        other = running(one, engine)
         try:
             other._session.load(state)
             ran += 1

@@ -22,11 +22,13 @@ constexpr double least_share = 1.0 / 256;
 constexpr double slowly = 0.99;  // what is left of the share from one look to the next, where there is a reserve
 constexpr double at_once = 0.8;  // and where there was nothing for an event
 constexpr double nearly = 0.9;   // of what may be carried over: enough to let all in again
+// An allowance that is larger need not be told from these.
+constexpr double most_rate = 1e12, most_touches = 1e17, most_number = 1e19;
 constexpr uint64_t step = 0x9E3779B97F4A7C15u;
 
 // Whole touches of an allowance.
 int64_t whole(double touches) {
-    constexpr auto most = static_cast<double>(int64_t{1} << 62);
+    constexpr double most = 4e18;
     return static_cast<int64_t>(std::floor(std::clamp(touches, -most, most)));
 }
 
@@ -40,10 +42,10 @@ void UnitsEngine::start(uint64_t seed, uint32_t key_texts) {
 void UnitsEngine::allow(double rate, double most_carried, int64_t seen) {
     const auto spent = static_cast<double>(behind_->work().touches);
     const double left = rate_ < 0 ? 0 : granted(seen) - spent;
-    granted_ = spent + std::min(left, most_carried);
+    most_carried_ = std::min(most_carried, most_touches);
+    granted_ = spent + std::min(left, most_carried_);
     since_ = seen;
-    rate_ = rate;
-    most_carried_ = most_carried;
+    rate_ = std::min(rate, most_rate);
     behind_->limit = rate < 0 ? std::numeric_limits<int64_t>::max() : 0;  // it is looked up when it is needed
 }
 
@@ -231,7 +233,10 @@ void UnitsEngine::load(Reader& in) {
         d = std::bit_cast<double>(in.number());
         if (!std::isfinite(d)) bad_state("allowance");
     };
-    for (double* d : {&rate_, &granted_, &most_carried_, &share_, &need_, &told_}) read(*d);
+    for (double* d : {&rate_, &granted_, &most_carried_, &share_, &need_, &told_}) {
+        read(*d);
+        if (std::abs(*d) > most_number) bad_state("allowance");
+    }
     sums_.visit(read);
     if (share_ < 0 || share_ > 1 || told_ < 0) bad_state("share of units");
     for (int64_t* n : {&since_, &paced_, &paced_touches_, &paced_in_, &paced_out_, &paced_denied_, &certain_, &gated_points_,
