@@ -52,14 +52,14 @@ class Bucket:
         self.totals = Totals(queries=[Counts() for _ in job.queries])
         self.ended = False
         self.pace = BatchPace.of(job.budget, job.buckets, job.schema.tick_ns)
-        self.begun = (0, 0.0)  # touches and seconds of learning before this micro-batch
+        self.begun = (0, 0, 0.0)  # touches, what was shed and seconds of learning before this micro-batch
         self.epochs = 0  # that end in it
 
     def begin(self, now: int) -> None:
         """A micro-batch is there, which began at ``now``, in milliseconds on a clock that shows the same if it is tried
         again."""
         if self.pace is not None:
-            self.begun = self.totals.sum("touches"), self.stream.learning
+            self.begun = self.totals.sum("touches"), self.totals.sum("shed"), self.stream.learning
             self.epochs = 0
             self.pace.begin(now)
 
@@ -67,9 +67,10 @@ class Bucket:
         """All of the micro-batch is done."""
         self._count()
         if self.pace is not None:
-            work, learning = self.begun
+            work, shed, learning = self.begun
             touches = self.totals.sum("touches") - work
-            self.pace.end(touches, self.epochs, max(0.0, self.stream.learning - learning))
+            lost = self.totals.sum("shed") - shed
+            self.pace.end(touches, lost, self.epochs, max(0.0, self.stream.learning - learning))
 
     def add(self, rows: pa.Table) -> None:
         """Take rows in; those that come after time has passed them are counted, not used."""

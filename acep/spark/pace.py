@@ -25,8 +25,10 @@ CARRIED = 10.0  # seconds of the stream whose share of a core is carried over, o
 SPREAD, LONG = 4, 16  # batches over which what was carried over, or overdrawn, is spread
 FLOOR = 0.25  # of its share of a core, that a bucket has however much was overdrawn
 LEAST = 0.05  # of the seconds of a batch, and of a bucket in it, what there is for touches at least
-BOUND = 0.5  # of what was allowed; where more was used, there was not enough
-GAIN = 0.7  # of the deviation, what the next batch makes good
+GAIN = 0.4  # of the deviation, what the next batch makes good
+RISE, MOST = 0.5, 3.0  # of the deviation, what is added to how many times as much is allowed, and the most of that
+CALM = 0.95  # what is left of that after a batch in which nothing is shed
+LESS, MORE = 0.7, 1.2  # of its seconds, that a batch of few or many events has
 TAIL = 0.3  # seconds from the last bucket's end to the end of a batch; more counts as a pause
 FORGET = 0.8  # what is left of old measurements after a new one
 UNSURE = 0.1  # deviation of a bucket's seconds, as a share of them, below which its effect is not believed
@@ -39,7 +41,10 @@ class BatchPace:
     ``latency``: a batch takes ``overhead + queue * seconds``, where ``seconds`` are those of a bucket, and ``queue`` is
     how many of them a core has to step in turn, learned from how batches vary. While input waits, batches follow each
     other without a pause: so the time from the beginning of one to that of the next is what it took, Spark's own
-    work included.
+    work included. Not all that is allowed is used, even where something is shed: it may be held back for a burst that
+    does not come. So ``more`` times as much is allowed, learned from how far batches stay below the target. A batch of
+    few events has fewer seconds: else it would be given more an event, and the next one less, and the price, which says
+    what is kept, follows only slowly.
 
     ``cpu``: each bucket has the same share, against the clock of the events.
 
@@ -60,13 +65,14 @@ class BatchPace:
     queue: float = 0.0
     sums: list[float] = field(default_factory=lambda: [0.0] * 5)  # 1, x, x * x, y, x * y: x of a bucket, y of the batch
     seconds: float = 0.0  # for this batch, by ``latency``
-    bound: bool = False  # whether more would have been used
+    shed: bool = False  # whether something was
+    more: float = 1.0  # times as much as there is time for is allowed
+    events: float = 0.0  # of a batch
     balance: float = 0.0  # seconds of the processor that may still be used, by ``cpu``
     clock: int | None = None  # the stream's, up to which the balance has been paid
 
     _started: tuple[float, float] | None = None  # processor and wall, where a batch is there
     _events: int = 0
-    _allowed: float = 0.0
 
     def __post_init__(self) -> None:
         self.queue = max(1.0, self.buckets / (os.cpu_count() or 1))
@@ -75,7 +81,7 @@ class BatchPace:
 
     def begin(self, now: int) -> None:
         """A batch is there, which began at ``now`` (milliseconds)."""
-        self._started, self._events, self._allowed = _clocks(), 0, 0.0
+        self._started, self._events = _clocks(), 0
         target = self.latency
         if target is not None and self.began is not None and now > self.began and self.took > 0:
             interval = (now - self.began) / 1000
@@ -85,8 +91,13 @@ class BatchPace:
                 self._learn(self.took, interval)
             # Policies learn now and then: batches in which they do are met by `touches`.
             usual = min(interval, busy) - self.queue * self.learned
-            used = self.seconds if self.bound else self.took - self.learned
-            wanted = used + GAIN * (target - usual) / self.queue
+            right = self.took - self.learned + (target - usual) / self.queue
+            if self.shed:
+                self.more *= 1 + RISE * min(max((target - usual) / target, -1.0), 1.0)
+                self.more = min(max(self.more, 1.0), MOST)
+            else:
+                self.more = 1 + CALM * (self.more - 1)
+            wanted = self.seconds + GAIN * (right * self.more - self.seconds)
             self.seconds = min(max(wanted, LEAST * target / self.queue), target)
         self.began, self.learned = now, 0.0
 
@@ -105,7 +116,9 @@ class BatchPace:
         found = math.inf
         besides = self.learning * epochs
         if self.latency is not None:
-            found = _fitting(self.wall, self.seconds, besides, events)
+            many = min(max(events / (self.events or events), LESS), MORE)
+            found = _fitting(self.wall, self.seconds * many, besides, events)
+            self.events = FORGET * (self.events or events) + (1 - FORGET) * events
         if self.cpu is not None:
             share, before = self.cpu / self.buckets, self.balance
             income = share * max(0, last - (first if self.clock is None else self.clock)) * self.tick
@@ -114,17 +127,17 @@ class BatchPace:
             due = self.balance - before + before / (SPREAD if before > 0 else LONG)
             found = min(found, _fitting(self.work, max(due, FLOOR * income), besides, events))
         self._events += events
-        self._allowed += found
         return found
 
-    def end(self, touches: int, epochs: int, learning: float) -> None:
-        """The bucket is done, after so many touches; policies learned so often, in so many seconds."""
+    def end(self, touches: int, shed: int, epochs: int, learning: float) -> None:
+        """The bucket is done, after so many touches, and has ``shed`` so much; policies learned so often, in so
+        many seconds."""
         if self._started is None:
             return
         used, self.took = (now - then for now, then in zip(_clocks(), self._started, strict=True))
         self._started, self.learned = None, learning
         self.ended = max(self.took, time.time() - (self.began or 0) / 1000)
-        self.bound = touches > BOUND * self._allowed
+        self.shed = shed > 0
         if self.cpu is not None:
             self.balance = max(self.balance - used, -self.cpu / self.buckets * CARRIED)
         if self._events:
@@ -136,7 +149,7 @@ class BatchPace:
 
     def dump(self) -> dict[str, Any]:
         """Its state as JSON-like data."""
-        names = (*NUMBERS, "sums", "began", "clock", "bound")
+        names = (*NUMBERS, "sums", "began", "clock", "shed")
         models = {"work": self.work.state(), "wall": self.wall.state()}
         return {name: getattr(self, name) for name in names} | models
 
@@ -144,10 +157,12 @@ class BatchPace:
         """Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for what is no such state."""
         self.work, self.wall = CostModel.restore(data["work"]), CostModel.restore(data["wall"])
         self.began, self.clock = (None if data[n] is None else int(data[n]) for n in ("began", "clock"))
-        self.bound = data["bound"] is True
         numbers = [float(x) for x in (*(data[name] for name in NUMBERS), *data["sums"])]
         if len(numbers) != len(NUMBERS) + 5 or not all(map(math.isfinite, numbers)):
             raise ValueError("pace")
+        if not 1 <= float(data["more"]) <= MOST or float(data["events"]) < 0:
+            raise ValueError("pace")
+        self.shed = data["shed"] is True
         for name, number in zip(NUMBERS, numbers, strict=False):
             setattr(self, name, number)
         self.sums = numbers[-5:]
@@ -165,7 +180,7 @@ class BatchPace:
         return None if pace is None else cls(pace.cpu, pace.latency, buckets, pace.tick)
 
 
-NUMBERS = ("learning", "took", "learned", "ended", "queue", "seconds", "balance")
+NUMBERS = ("learning", "took", "learned", "ended", "queue", "seconds", "balance", "more", "events")
 
 
 def _fitting(model: CostModel, seconds: float, besides: float, events: int) -> float:

@@ -128,18 +128,21 @@ def events(seconds: float, seed: int) -> pa.Table:
     return numbered(pa.table(columns))
 
 
-@pytest.mark.parametrize(("policy", "seed"), [("newest", 0), ("newest", 1), ("history", 2), ("random", 3)])
-def test_an_overloaded_stream_settles_at_its_latency(monkeypatch: pytest.MonkeyPatch, policy: str, seed: int) -> None:
-    table = events(2 * BATCHES * LATENCY, seed)
-    options: dict[str, Any] = {"policy": policy, "buckets": 4, "unit": "ms", "output": "count"}
-    job = the_job(table, QUERY, budget=acep.Budget(latency=LATENCY), **options)
-    took, rows, shed = Cluster(monkeypatch, seed).run(job, table)
-    assert shed > 10_000
-    # What history holds back for the units that it spares is not always used.
-    least = 0.75 if policy == "history" else 0.9
-    assert least * LATENCY <= median(took[SETTLED:]) <= 1.1 * LATENCY
-    assert max(took[SETTLED:]) < 1.5 * LATENCY
-    assert median(rows[-5:]) < 1.25 * RATE * LATENCY, "it falls behind"
+@pytest.mark.parametrize(("policy", "seeds"), [("newest", (0, 1)), ("history", (2, 3, 4)), ("random", (3,))])
+def test_an_overloaded_stream_settles_at_its_latency(policy: str, seeds: tuple[int, ...]) -> None:
+    late = []
+    for seed in seeds:
+        table = events(2 * BATCHES * LATENCY, seed)
+        options: dict[str, Any] = {"policy": policy, "buckets": 4, "unit": "ms", "output": "count"}
+        job = the_job(table, QUERY, budget=acep.Budget(latency=LATENCY), **options)
+        with pytest.MonkeyPatch.context() as patch:
+            took, rows, shed = Cluster(patch, seed).run(job, table)
+        assert shed > 10_000
+        assert median(rows[-5:]) < 1.25 * RATE * LATENCY, "it falls behind"
+        late += took[SETTLED:]
+    assert 0.9 * LATENCY <= median(late) <= 1.1 * LATENCY
+    # Of what history keeps the work comes in bursts.
+    assert max(late) < (1.8 if policy == "history" else 1.5) * LATENCY
 
 
 @pytest.mark.parametrize("seed", range(3))
