@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import binascii
 import time
 from collections.abc import Sequence
@@ -181,8 +180,8 @@ class Matcher:
     def snapshot(self) -> bytes:
         """The state so far, as bytes for :meth:`restore`."""
         payload = {
-            "arrow": _text(self._arrow.serialize().to_pybytes()) if self._arrow is not None else None,
-            "stream": _text(self._stream.snapshot()) if self._stream else None,
+            "arrow": bytes(self._arrow.serialize().to_pybytes()) if self._arrow is not None else None,
+            "stream": self._stream.snapshot() if self._stream else None,
             "rows": self._rows,
             "finished": self._finished,
         }
@@ -350,11 +349,7 @@ class Matcher:
         return Batches(blocks, self._matches(number, []), fractional=plan.automaton.costs.scale != 1)
 
 
-def _text(data: bytes) -> str:
-    return base64.b64encode(data).decode("ascii")
-
-
-def _bytes(text: Any) -> bytes:
-    if not isinstance(text, str):
+def _bytes(data: Any) -> bytes:
+    if not isinstance(data, bytes):
         raise ValueError("bytes")
-    return base64.b64decode(text, validate=True)
+    return data

@@ -13,7 +13,7 @@ from acep.budget import Budget
 from acep.budget.budget import size_in_bytes
 from acep.budget.pace import Pace, pace_of
 from acep.engine.learned import Learned, learned_by
-from acep.engine.plain_data import from_json, to_json
+from acep.engine.plain_data import from_json, to_plain
 from acep.engine.recovery import Recovery
 from acep.engine.recovery_recall import Settling
 from acep.errors import QueryError, SnapshotError
@@ -316,9 +316,9 @@ class BestEffort:
         return self.seen.then(points, clock).tallies(clock)
 
     def dump(self) -> dict[str, Any]:
-        """Its state as JSON-like data; the core has what it was told and what it has spent."""
+        """Its state as JSON-like data, with bytes; the core has what it was told and what it has spent."""
         numbers = {name: getattr(self, name) for name in NUMBERS}
-        state, seen = to_json(dict(self.policy.state())), to_json(self.seen.to_arrays())
+        state, seen = to_plain(dict(self.policy.state())), to_plain(self.seen.to_arrays())
         return {"policy": self.policy.name, "state": state, "seen": seen, **numbers}
 
     def load(self, core: Session, data: Any) -> None:

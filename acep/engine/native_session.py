@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -440,11 +439,11 @@ class NativeSession:
     # State ------------------------------------------------------------------------------------------
 
     def dump(self) -> dict[str, Any]:
-        """The whole state as JSON-like data."""
+        """The whole state as JSON-like data, with bytes."""
         codes = range(self._texts.capacity)
         held = [self._texts.text(code) if self._texts.known(code) else None for code in codes]
         return {
-            "core": base64.b64encode(self._session.dump()).decode("ascii"),
+            "core": self._session.dump(),
             "texts": held,
             "seen": np.concatenate([self._seen, np.zeros(len(held), np.int64)])[: len(held)].tolist(),
             "names": [[_packed(numbers), texts.tolist(), ts] for numbers, texts, ts in self._names],
@@ -475,7 +474,9 @@ class NativeSession:
         self._events = int(data["events"])
         self.clock = None if data["clock"] is None else int(data["clock"])
         self._kept = int(data["kept"])
-        self._session.load(base64.b64decode(data["core"], validate=True))
+        if not isinstance(data["core"], bytes):
+            raise ValueError("core")
+        self._session.load(data["core"])
         if set(data["efforts"]) != {str(number) for number in self.efforts}:
             raise ValueError("efforts")
         for number, effort in self.efforts.items():

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["from_bytes", "from_json", "to_bytes", "to_json"]
+__all__ = ["from_bytes", "from_json", "to_bytes", "to_json", "to_plain"]
 
 ARRAY = "array"
 KINDS = ("<i8", "<f8", "|u1", "|b1", "<u8", "|i1", "<f4", "<i4")
@@ -30,8 +30,18 @@ def to_json(value: Any) -> Any:
     return _told(value, lambda array: {"data": base64.b64encode(array.tobytes()).decode("ascii")})
 
 
+def to_plain(value: Any) -> Any:
+    r"""The same with the data of arrays as bytes, as :func:`acep.engine.sealing.seal` takes them.
+
+    >>> to_plain(np.zeros(1, np.uint8))
+    {'array': '|u1', 'shape': [1], 'data': b'\x00'}
+    """
+    return _told(value, lambda array: {"data": array.tobytes()})
+
+
 def from_json(value: Any) -> Any:
-    """What :func:`to_json` was given; tuples come back as lists. Raises :class:`ValueError` for what it did not give.
+    """What :func:`to_json` or :func:`to_plain` was given; tuples come back as lists. Raises :class:`ValueError` for
+    what they did not give.
 
     >>> from_json(to_json({"a": np.array([1.5])}))["a"].tolist()
     [1.5]
@@ -39,9 +49,9 @@ def from_json(value: Any) -> Any:
 
     def data_of(told: Any, size: int) -> bytes:
         data = told.get("data")
-        if not isinstance(data, str):
+        if not isinstance(data, str | bytes):
             raise ValueError("no array")
-        found = base64.b64decode(data, validate=True)
+        found = data if isinstance(data, bytes) else base64.b64decode(data, validate=True)
         if len(found) != size:
             raise ValueError("an array of another size")
         return found

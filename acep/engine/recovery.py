@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acep.engine.found_columns import FoundColumns, concatenate
-from acep.engine.plain_data import from_json, to_json
+from acep.engine.plain_data import from_json, to_plain
 from acep.engine.recent import Pushed, Recent
 from acep.engine.recovery_again import Again, again
 from acep.engine.recovery_area import ALWAYS, NEVER, Area, where
@@ -318,10 +318,10 @@ class Recovery:
         return {
             **numbers,
             "settling": self.settling.dump(),
-            "worth": to_json(self.worth.sums),
-            "areas": to_json([[list(key), area.dump()] for key, area in self.areas.items()]),
+            "worth": to_plain(self.worth.sums),
+            "areas": to_plain([[list(key), area.dump()] for key, area in self.areas.items()]),
             "marks": [list(mark) for mark in self.marks],
-            "recent": to_json(self.recent.dump()),
+            "recent": to_plain(self.recent.dump()),
         }
 
     def load(self, data: Any) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from acep.engine.plain_data import from_json, to_json
+from acep.engine.plain_data import from_json, to_plain
 from acep.learning.recall import COLUMNS, KEPT, WHOLE
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Settling:
         """Its state as JSON-like data."""
         keys = np.array(self.keys, np.int64).reshape(len(self.keys), self.width)
         told = [[list(key), points] for key, points in self.recovered]
-        return {"rows": to_json(self.rows), "keys": to_json(keys), "recovered": to_json(told), "ended": self.ended}
+        return {"rows": to_plain(self.rows), "keys": to_plain(keys), "recovered": to_plain(told), "ended": self.ended}
 
     def load(self, data: Any) -> None:
         """Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for what is no such state."""

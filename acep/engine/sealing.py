@@ -1,7 +1,7 @@
 """State as bytes: magic, format version, fingerprint of the query, checksum, payload. Never pickle.
 
-A payload is JSON, compressed. Whatever is wrong with the bytes is a :class:`SnapshotError` before anything
-of the old state is lost.
+A payload is JSON, and after it the bytes that were in it, all compressed. Whatever is wrong with the bytes is a
+:class:`SnapshotError` before anything of the old state is lost.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from acep.errors import SnapshotError
 __all__ = ["VERSION", "seal", "unseal"]
 
 MAGIC = b"ACEPSTAT"
-VERSION = 1
+VERSION = 2
 HEADER = struct.Struct("<8sHH16s16sQ")
 LIMIT = 2**32
+SIZE = struct.Struct("<Q")  # of the JSON
+BYTES = "\0bytes"  # in place of bytes: how many there are
 
 
 def _digest(data: bytes) -> bytes:
@@ -28,12 +30,21 @@ def _digest(data: bytes) -> bytes:
 
 
 def seal(payload: Any, fingerprint: str) -> bytes:
-    """Bytes of a JSON-like payload, bound to the query with this fingerprint.
+    """Bytes of a payload, JSON-like but for bytes, bound to the query with this fingerprint.
 
-    >>> unseal(seal({"a": [1, None]}, "q"), "q")
-    {'a': [1, None]}
+    >>> unseal(seal({"a": [1, None, b"xyz"]}, "q"), "q")
+    {'a': [1, None, b'xyz']}
     """
-    body = zlib.compress(json.dumps(payload, separators=(",", ":")).encode(), 1)
+    sections: list[bytes] = []
+
+    def put(value: Any) -> dict[str, int]:
+        if not isinstance(value, bytes):
+            raise TypeError(f"{type(value).__name__} is no part of a state")
+        sections.append(value)
+        return {BYTES: len(value)}
+
+    text = json.dumps(payload, separators=(",", ":"), default=put).encode()
+    body = zlib.compress(b"".join([SIZE.pack(len(text)), text, *sections]), 1)
     return (
         HEADER.pack(MAGIC, VERSION, 0, _digest(fingerprint.encode(errors="surrogatepass")), _digest(body), len(body))
         + body
@@ -64,9 +75,30 @@ def unseal(data: bytes, fingerprint: str) -> Any:
         )
     try:
         unpacker = zlib.decompressobj()
-        text = unpacker.decompress(body, LIMIT)
+        content = unpacker.decompress(body, LIMIT)
         if unpacker.unconsumed_tail:
             raise SnapshotError("the snapshot is larger than 4 GiB")
-        return json.loads(text)
-    except (zlib.error, ValueError, RecursionError):
+        return _payload(content)
+    except (zlib.error, struct.error, ValueError, RecursionError):
         raise SnapshotError("the snapshot is damaged: its content cannot be read") from None
+
+
+def _payload(content: bytes) -> Any:
+    at = SIZE.size + SIZE.unpack_from(content)[0]
+    if at > len(content):
+        raise ValueError("less than there should be")
+
+    def take(found: dict[str, Any]) -> Any:  # called in the order in which the bytes were put
+        nonlocal at
+        if BYTES not in found:
+            return found
+        size = found[BYTES]
+        if len(found) != 1 or type(size) is not int or not 0 <= size <= len(content) - at:
+            raise ValueError("bytes")
+        at += size
+        return content[at - size : at]
+
+    payload = json.loads(content[SIZE.size : at], object_hook=take)
+    if at != len(content):
+        raise ValueError("more than there should be")
+    return payload
