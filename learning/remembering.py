@@ -41,20 +41,23 @@ class Way:
     """How what is known becomes levels. ``temper``: the power of worth for cost that is believed in: where it is small,
     all partitions and states keep something, as the nodes of one list find much the same. ``decay``: levels by which
     each further node of a partition and state is worth less. ``noise``: levels of chance. ``hashed``: whether texts and
-    keys are told apart; they may be others in another time.
+    keys are told apart; they may be others in another time. ``clears``: whether a match point ends all nodes of its
+    partition that began before it, which would end in its bundle.
     """
 
     temper: float = 0.5
     decay: float = 8.0
     noise: int = 4
     hashed: bool = True
+    clears: bool = False
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Way:
         """Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for what makes no sense."""
-        way = cls(float(data["temper"]), float(data["decay"]), int(data["noise"]), data["hashed"])
+        way = cls(float(data["temper"]), float(data["decay"]), int(data["noise"]), data["hashed"], data["clears"])
         if not (
             isinstance(way.hashed, bool)
+            and isinstance(way.clears, bool)
             and 0 <= way.temper <= 1
             and 0 <= way.decay < np.inf
             and 0 <= way.noise <= HIGHEST
@@ -74,9 +77,11 @@ WAYS = (
         for h in (True, False)
         for t, d in ((0.25, 8.0), (0.5, 4.0), (0.5, 8.0), (0.5, 16.0), (1.0, 4.0))
     ),
+    Way(clears=True),
+    Way(0.0, 4.0, noise=0, hashed=False, clears=True),
     Way(0.0, 4.0, noise=0, hashed=False),
 )
-"""Of which learning ahead chooses; the last one is the rule newest-per-state."""
+"""Of which learning ahead chooses; the last two are the rules clear and newest-per-state."""
 
 
 @dataclass
@@ -160,6 +165,7 @@ class Remembering:
             (way.temper * aged).astype(np.int8),
             terms=tuple(tuple(one.at(way.trust(one.term)) for one in state) for state in told),
             noise=way.noise,
+            clears=way.clears,
             prices=self.prices,
         )
 

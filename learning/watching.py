@@ -17,7 +17,7 @@ __all__ = ["Pending", "Settled", "Watch"]
 
 LIVES = 4096  # to be logged in an epoch
 OPEN = 65_536  # lives that may still be open
-EXPLORE = (0.2, 0.02)  # of the allowance, for units in which nothing is dropped: at first, and in the end
+EXPLORE = (0.05, 0.02)  # of the allowance, for units in which nothing is dropped: at first, and in the end
 FADES = 0.8  # of that, an epoch
 FIRST_SPARED = 1 / 512
 LIKELY, FEW = 10.0, 256.0  # how many times the allowance an exact run takes, as long as few events were spared

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from acep.learning.lives import MERGED, Lives
+from acep.learning.lives import MERGED, Lives, Made
 from acep.learning.log import Ages, Extra
 from acep.learning.orders import AGES, STEPS
-from acep.learning.targets import Reached
+from acep.learning.targets import Reached, depths
 from acep.learning.vectors import Floats, Grid, Ints
 
 __all__ = ["Lived", "Sums", "chances", "later", "lived", "stays", "thinned"]
@@ -23,10 +23,10 @@ FREE = 0.05  # touches: that no node is looked at for nothing
 
 @dataclass(frozen=True)
 class Lived:
-    """Lives that have ended, one row each: parts of vectors, ``until`` (when it ended), its own ``touches``, how many
-    targets it led to (``gain``), and the last time at which it still led to one (``useful``; before ``made``: never).
-    ``ends`` and ``last`` are how many nodes had been made after it in its partition and state by these two times
-    (``last``: -1 for never).
+    """Lives that have ended, one row each: parts of vectors, ``until`` (when it ended), its ``touches`` with those of
+    all that came of it, how many targets it led to (``gain``), and the last time at which it still led to one
+    (``useful``; before ``made``: never). ``ends`` and ``last`` are how many nodes had been made after it in its
+    partition and state by these two times (``last``: -1 for never).
     """
 
     state: Ints
@@ -80,7 +80,9 @@ def lived(lives: Lives, reached: Reached, extra: Extra, ages: Ages, *, shared: b
     at = made.find(ended.life)
     here = (at >= 0) & (ended.how != MERGED)
     rows = at[here]
-    when, touches = ended.when[here], ended.touches[here]
+    touches = np.zeros(len(made))
+    touches[rows] = ended.touches[here]
+    when, touches = ended.when[here], (touches + _below(made, touches))[rows]
     useful = np.full(len(made), np.iinfo(np.int64).min)
     np.maximum.at(useful, reached.row, reached.until)
     gain = np.bincount(reached.row, minlength=len(made)).astype(np.float64)
@@ -115,6 +117,17 @@ def lived(lives: Lives, reached: Reached, extra: Extra, ages: Ages, *, shared: b
         ),
         rows,
     )
+
+
+def _below(made: Made, touches: Floats) -> Floats:
+    """By life, the touches of all that came of it."""
+    parents = made.find(made.parent)
+    depth = depths(parents)
+    below = np.zeros(len(made))
+    for level in range(int(depth.max(initial=0)), 0, -1):
+        own = np.flatnonzero(depth == level)
+        below += np.bincount(parents[own], (touches + below)[own], minlength=len(made))
+    return below
 
 
 def thinned(lives: Lived, values: Floats, most: int) -> tuple[Lived, Floats]:

@@ -35,6 +35,7 @@ __all__ = ["BestEffort", "Limits", "allowance", "no_recall", "setting_of"]
 MOST_ERRORS = 16  # levels
 FIRST_EPOCH = 1024  # events
 LEAST_EPOCH = 128
+LEARNED = 16  # times as long is the first epoch of who has learned before
 LAST_EPOCH = 65_536
 CALM_EPOCH = 8192  # where nothing is dropped or watched, and the allowance is not nearly used
 LEAST_RATE = 0.01  # touches an event, as a policy is told
@@ -194,6 +195,7 @@ class BestEffort:
         orders = self.policy.begin(setting, self.seed)
         if self.learned is None:
             return self._order(core, orders)
+        self.length = min(LEARNED * self.length, LAST_EPOCH)
         try:
             with np.errstate(all="ignore"):
                 self._order(core, self.policy.restore(self.learned))

@@ -170,7 +170,7 @@ def test_learned_they_find_more_than_by_chance(name: str) -> None:
     )
     learned = acep.learn(stream(1), query, policy=name)
     exact = acep.match(stream(2), query, output="points")
-    budget = acep.Budget(work=0.7)
+    budget = acep.Budget(work=1.0)
     runs = {
         which: acep.match(stream(2), query, budget=budget, output="points", policy=which, history=history)
         for which, history in ((name, learned), ("random", None))

@@ -180,8 +180,8 @@ def test_where_all_units_are_spared_all_is_known(engine: str, window: str) -> No
             assert abs(one - other.recall) < 0.1
         counts = session.counts(0)
         assert counts.points is not None
-        # Seven of eight windows count.
-        assert 0.6 < counts.points.x / len(every) < 0.95
+        # Seven of eight windows count, where nothing is lost of them.
+        assert 0.5 < counts.points.x / len(every) < 0.95
 
 
 class Census(BestEffort):

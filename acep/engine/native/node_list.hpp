@@ -35,6 +35,7 @@ public:
     uint32_t popped = 0;   // and when the first one was last looked at
     double price = 0;
     uint32_t limit = 0;    // nodes that it may have before that is done again
+    uint32_t patience = 0; // how seldom it is looked through for its age alone
     uint32_t room = 0;     // and before expired ones are looked for: no matter of memory, as a restart must make no difference
 
     uint32_t size() const { return end - head; }

@@ -23,6 +23,7 @@ NodeEngine::NodeEngine(Tables tables, Front& front, Partitions& partitions, std:
     }
     // Under contiguity the last position of a node matters, and a new list of frames is like none before.
     likes_.resize(tables_.states.size());
+    unions_.resize(tables_.states.size());
     for (const State& s : tables_.states) {
         for (const Arc& arc : s.arcs) {
             const bool fresh = std::any_of(arc.puts.begin(), arc.puts.end(), [](const Put& p) { return p.write == Write::frames; });
@@ -167,14 +168,21 @@ void NodeEngine::begin(const Turn& turn, const Event& event) {
             }
             return shed_->deny();
         }
+        // What is refused by a look at the event alone is not touched.
+        const bool early = shed_ && separate(arc->target) && shed_->foresees(*arc);
+        const bool hindered = !arc->leaving.empty() || !arc->binding.empty();
+        const auto error = static_cast<int32_t>(arc->weight);
+        const bool possible = arc->weight + tables_.states[arc->target].rest <= tables_.budget;
+        if (early && !hindered && possible && !foreseen(*arc, nothing_, 0, event, error)) continue;
         ++work_.touches;
         if (shed_) shed_->touched(work_.touches);
-        if (arc->weight + tables_.states[arc->target].rest > tables_.budget) continue;
+        if (!possible) continue;
         rows_[0] = 0;
         contiguous_rows_ = true;
         if (passing(arc->leaving, nothing_, 0, event, 1) == 0) continue;
         if (passing(arc->binding, nothing_, 0, event, 1) == 0) continue;
-        make(*arc, nothing_, 0, event, static_cast<int32_t>(arc->weight));
+        if (early && hindered && !foreseen(*arc, nothing_, 0, event, error)) continue;
+        make(*arc, nothing_, 0, event, error, early);
     }
 }
 
@@ -234,6 +242,7 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
             }
             if (!arc->leaving.empty()) count = passing(arc->leaving, list, slots, event, count);
             if (!arc->binding.empty()) count = passing(arc->binding, list, slots, event, count);
+            const bool early = shed_ && count != 0 && separate(arc->target) && shed_->foresees(*arc);
             for (size_t i = 0; i < count; ++i) {
                 uint32_t row = rows_[i];
                 if (decides) {
@@ -241,7 +250,9 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
                     took = true;
                 }
                 int64_t paid = list.errors()[row] + cost(*arc, event.position - list.positions()[row] - 1);
-                if (paid + rest <= tables_.budget) make(*arc, list, row, event, static_cast<int32_t>(paid));
+                if (paid + rest > tables_.budget) continue;
+                if (early && !foreseen(*arc, list, row, event, static_cast<int32_t>(paid))) continue;
+                make(*arc, list, row, event, static_cast<int32_t>(paid), early);
             }
         }
     }
@@ -276,6 +287,7 @@ void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int6
         Made& made = made_[state];
         const State& s = tables_.states[state];
         unite(made, state);
+        if (shed_) apart(made, state);
         if (!s.accepts.empty()) complete(part, partition, state, made, event, low);
     }
     if (!completion_) {
@@ -305,6 +317,7 @@ void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int6
                 if (merges_) {
                     into = earlier(list, made, i, state);
                     living = into != NIL && list.starts()[into] >= low;
+                    if (shed_ && living && unions_[state].seen < trial) ++unions_[state].joined;
                     if (shed_ && !living && !shed_->admit(made.nodes, i, state, partition, own)) continue;
                     if (living) chain = arena_.chain(list.cells()[into]);
                     chain = bind_all(made, i, event, chain);

@@ -128,7 +128,8 @@ private:
     void load(const Source& source, NodeList& list, uint32_t slots, const Event& event, size_t count, size_t leaf);
     void room_for(size_t leaves);
     bool all_frames(const Check& check, NodeList& list, uint32_t slots, const Event& event, uint32_t row);
-    void make(const Arc& arc, NodeList& list, uint32_t row, const Event& event, int32_t error);
+    // `early`: that it stays is told, and `own_mark_` is its mark.
+    void make(const Arc& arc, NodeList& list, uint32_t row, const Event& event, int32_t error, bool early);
     void put(const Put& p, NodeList& from, uint32_t row, uint32_t before, NodeList& to, uint32_t made, uint32_t after,
              const Event& event);
     void finish(Part& part, uint32_t partition, const Event& event, int64_t low);
@@ -156,6 +157,10 @@ private:
     }
     bool admits(const Part& part, const Event& event);
     void take_in(Part& part, uint32_t partition, const Event& event);
+    Shedding::Mark inherited(const Arc& arc, NodeList& list, uint32_t row) const;
+    bool foreseen(const Arc& arc, NodeList& list, uint32_t row, const Event& event, int32_t error);
+    void apart(const Made& made, uint32_t state);
+    bool separate(uint32_t state);
     bool spares(uint32_t partition, const Event& event);
     void spare(Part& part, uint32_t partition, const Event& event, bool begins);
     bool idle_spared(Part& part, int64_t low, int64_t clock);
@@ -174,6 +179,10 @@ private:
         uint32_t rest = 0;  // nodes that are yet to be made before they are looked for again
     };
     static constexpr uint32_t trial = 256;
+    // How many of the last nodes of a state became one with another one; if hardly any, the next `rest` are each for itself.
+    struct Unions {
+        uint32_t seen = 0, joined = 0, rest = 0;
+    };
     // The node of `list` that is like node `i` of `made`, also where it has expired, or NIL.
     uint32_t like(NodeList& list, NodeList& made, uint32_t i, const State& s, size_t wanted) const;
     uint32_t earlier(NodeList& list, Made& made, uint32_t i, uint32_t state);
@@ -206,6 +215,7 @@ private:
     uint32_t kept_frames_ = 0;
     std::vector<std::vector<uint32_t>> loops_;
     std::vector<Likes> likes_;              // by state
+    std::vector<Unions> unions_;            // by state, under a budget
     bool merges_;                           // nodes that are alike are one; else a node has one trail
     std::unique_ptr<Dominance> dominance_;    // where match points are all that is asked for
     int64_t paid_ = 0;                        // touches that were counted as its credit
@@ -214,6 +224,7 @@ private:
     int64_t nodes_before_ = 0;                // the current event
     bool clears_ = false;                     // the current event is a match point, and it matters
     Shedding::Mark mark_;                     // of what begins with the current event
+    Shedding::Mark own_mark_;                 // of the node that is made now
     int64_t most_bytes_ = -1;                 // -1: no bound
     int64_t pool_ = 0;                        // of these, for what waits
     int64_t most_made_ = 0;                   // and for what an event makes, before it is sure to stay

@@ -180,7 +180,7 @@ bool NodeEngine::all_frames(const Check& check, NodeList& list, uint32_t slots, 
 
 // New nodes --------------------------------------------------------------------------------------
 
-void NodeEngine::make(const Arc& arc, NodeList& list, uint32_t row, const Event& event, int32_t error) {
+void NodeEngine::make(const Arc& arc, NodeList& list, uint32_t row, const Event& event, int32_t error, bool early) {
     if (bounded() && !has_room(arc)) {
         ++shed_->refused;
         return;
@@ -197,13 +197,7 @@ void NodeEngine::make(const Arc& arc, NodeList& list, uint32_t row, const Event&
     if (shed_) {
         made.nodes.slot(slots - 2)[i] = key(event);
         made.nodes.tags(slots - 2, slots)[i] = made.nodes.tags(slots - 1, slots)[i] = value;
-        Shedding::Mark mark = mark_;
-        if (arc.source != 0) {
-            // Until it has a birth of its own, how many came after its parent.
-            mark = Shedding::Mark::of(list.slot(old - 1)[row]);
-            mark.birth = static_cast<uint16_t>(list.births - mark.birth);
-        }
-        made.nodes.slot(slots - 1)[i] = mark.word();
+        made.nodes.slot(slots - 1)[i] = (early ? own_mark_ : inherited(arc, list, row)).word();
     }
     for (uint32_t s = 0; s < slots && made.nodes.plain; ++s) made.nodes.plain = made.nodes.tags(s, slots)[i] == value;
     made.arcs.push_back(&arc);

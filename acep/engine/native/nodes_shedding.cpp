@@ -70,6 +70,46 @@ void NodeEngine::make_room(NodeList& list, uint32_t state, int64_t low) {
     list.room = std::max(Shedding::least_room, 2 * list.size());
 }
 
+// What a new node takes over from its parent: until it has a birth of its own, how many came after that one.
+Shedding::Mark NodeEngine::inherited(const Arc& arc, NodeList& list, uint32_t row) const {
+    if (arc.source == 0) return mark_;
+    Shedding::Mark mark = Shedding::Mark::of(list.slot(tables_.states[arc.source].slots - 1)[row]);
+    mark.birth = static_cast<uint16_t>(list.births - mark.birth);
+    mark.decided = false;
+    return mark;
+}
+
+// Whether a node is worth its price, before it is made; `own_mark_` is its mark then.
+bool NodeEngine::foreseen(const Arc& arc, NodeList& list, uint32_t row, const Event& event, int32_t error) {
+    own_mark_ = inherited(arc, list, row);
+    const int64_t now = key(event), start = arc.source == 0 ? now : list.starts()[row];
+    if (shed_->foresee(arc, {list, row, tables_.states[arc.source].slots, event, start, error, now}, own_mark_)) return true;
+    ++work_.nodes;
+    return false;
+}
+
+// Nodes that become one are worth what the best of them is worth, which is not known before all are made. So it is now and
+// then looked at whether the nodes of a state do.
+void NodeEngine::apart(const Made& made, uint32_t state) {
+    Unions& all = unions_[state];
+    if (all.rest > 0 || all.seen >= trial || shed_->shadow) return;
+    all.seen += made.nodes.end;
+    all.joined += static_cast<uint32_t>(std::count(made.gone.begin(), made.gone.end(), 1));
+}
+
+bool NodeEngine::separate(uint32_t state) {
+    if (dominance_) return true;
+    Unions& all = unions_[state];
+    if (all.rest > 0) {
+        --all.rest;
+        return true;
+    }
+    if (all.seen < trial) return false;
+    if (all.joined < trial / 16) all.rest = 16 * trial;
+    all.seen = all.joined = 0;
+    return false;
+}
+
 // Whether something begins with an event in a unit that is spared.
 bool NodeEngine::spares(uint32_t partition, const Event& event) {
     const std::vector<Turn>& all = turns(event.pattern);

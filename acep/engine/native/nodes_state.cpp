@@ -77,6 +77,9 @@ void NodeEngine::dump(Writer& out) const {
         out.number(given_);
         out.number(given_since_);
         out.number((shed_ ? *shed_ : *resting_).withheld);
+        for (const Unions& one : unions_) {
+            for (const uint32_t n : {one.seen, one.joined, one.rest}) out.number(n);
+        }
     }
     for (const Likes& one : likes_) {
         for (const uint32_t n : {one.seen, one.met, one.joined, one.rest, one.often ? 1u : 0u}) out.number(n);
@@ -99,7 +102,7 @@ void NodeEngine::dump(Writer& out) const {
             const uint32_t slots = tables_.states[s].slots;
             if (shed_) {
                 for (int64_t k : {list.touched, list.tended, std::bit_cast<int64_t>(list.price), int64_t{list.limit}, int64_t{list.births},
-                                  int64_t{list.popped}, int64_t{list.room}, int64_t{list.sorted}}) {
+                                  int64_t{list.popped}, int64_t{list.room}, int64_t{list.patience}, int64_t{list.sorted}}) {
                     out.number(k);
                 }
             }
@@ -159,7 +162,7 @@ void NodeEngine::load_list(Reader& in, uint32_t state, NodeList& list) {
     const uint32_t slots = tables_.states[state].slots;
     int64_t touched = 0, tended = 0;
     double price = 0;
-    uint32_t limit = 0, births = 0, popped = 0, room = 0;
+    uint32_t limit = 0, births = 0, popped = 0, room = 0, patience = 0;
     bool sorted = true;
     if (shed_) {
         touched = in.number(0, most_positions);
@@ -170,6 +173,7 @@ void NodeEngine::load_list(Reader& in, uint32_t state, NodeList& list) {
         births = static_cast<uint32_t>(in.number(0, int64_t{1} << 16));
         popped = static_cast<uint32_t>(in.number(0, int64_t{1} << 16));
         room = static_cast<uint32_t>(in.number(0, int64_t{1} << 32));
+        patience = static_cast<uint32_t>(in.number(0, 4));
         sorted = in.number(0, 2) != 0;
     }
     auto starts = in.items<int64_t>();
@@ -179,6 +183,7 @@ void NodeEngine::load_list(Reader& in, uint32_t state, NodeList& list) {
     list.limit = limit;
     list.births = births;
     list.popped = popped;
+    list.patience = patience;
     list.room = room;
     const size_t n = starts.size();
     if (n == 0) return;
@@ -227,6 +232,8 @@ void NodeEngine::load_list(Reader& in, uint32_t state, NodeList& list) {
 void NodeEngine::load(Reader& in) {
     const auto counted = [&] { return in.number(0, most_positions); };
     work_ = {counted(), counted(), counted()};
+    // Any numbers will do here: they only say how hard to look.
+    const auto within = [&](uint32_t most) { return static_cast<uint32_t>(std::clamp<int64_t>(in.number(), 0, most)); };
     if (shed_ || resting_) {
         clock_ = in.number();
         const bool rests = in.number(0, 2) != 0;
@@ -237,9 +244,12 @@ void NodeEngine::load(Reader& in) {
         given_ = in.number(0, most_positions);
         given_since_ = in.number(0, most_positions);
         shed().withheld = in.number(0, most_positions);
+        for (Unions& one : unions_) {
+            one.seen = within(1 << 30);
+            one.joined = within(1 << 30);
+            one.rest = within(16 * trial);
+        }
     }
-    // Any numbers will do here: they only say how hard to look.
-    const auto within = [&](uint32_t most) { return static_cast<uint32_t>(std::clamp<int64_t>(in.number(), 0, most)); };
     for (Likes& one : likes_) {
         one.seen = within(trial - 1);
         one.met = within(one.seen);

@@ -11,8 +11,9 @@
 namespace acep {
 namespace {
 
-constexpr uint32_t most_level = 254;   // of what may be shed
 constexpr double least_step = 4, most_step = 32;  // of the price, where nothing is left
+// Of such a step, what goes again, and how much of that each time that something is left.
+constexpr double passing = 0.25, fades = 0.125;
 // Events: over which the mean is taken, whose allowance is a reserve (but half of what may be carried over), and over which
 // what is beyond that is spread.
 constexpr double mean_of = 2048, reserved = 2048, spread = 8192;
@@ -23,7 +24,8 @@ constexpr uint32_t least_limit = 2;    // nodes of a list that are never worth l
 // Of times that a state may hold, which need not be sensible.
 int64_t apart(int64_t now, int64_t then) { return static_cast<int64_t>(static_cast<uint64_t>(now) - static_cast<uint64_t>(then)); }
 
-constexpr int64_t looks = 16;          // a list is looked through so many times a window at least
+constexpr int64_t looks = 16;          // a list is looked through so many times a window at most, for its age
+constexpr uint32_t most_patience = 3;  // or 2 to the power of this less often
 
 }  // namespace
 
@@ -31,6 +33,7 @@ void Shedding::set(Orders orders) {
     orders_ = std::move(orders);
     if (arrived_ == 0) price = orders_.first_price;
     key_hashes_.clear();
+    look_ahead();
     if (orders_.spared == 0 || sparing_) return;
     sparing_ = true;
     from_start_ = arrived_ == 0;
@@ -76,9 +79,13 @@ void Shedding::adjust() {
     mean_ += std::min(1.0, events / mean_of) * (std::max(0.0, used / events - lent) - mean_);
     if (denied_ > 0) {
         price += step_;
+        surge_ += passing * step_;
         step_ = std::min(step_ * 2, most_step);
     } else {
         step_ = least_step;
+        const double back = surge_ * fades;
+        surge_ -= back;
+        price -= back;
         const double beyond = std::max(0.0, lent_mean_ - rate_ * held_share);  // what the reserve does not suffice for
         const double wanted = std::max(rate_ / 16, rate_ - beyond + (left - reserve()) / spread);
         price += std::clamp(std::log2((mean_ + 1e-9) / wanted), -1.0, 1.0) * (events / pace);
@@ -208,40 +215,22 @@ uint64_t Shedding::key_hash(uint32_t partition, uint32_t texts) const {
 }
 
 double Shedding::number(NodeList& list, uint32_t row, uint32_t slots, const Term& term, uint32_t partition) const {
-    constexpr double none = std::numeric_limits<double>::quiet_NaN();
-    if (term.kind == Term::partition) {
-        return static_cast<double>(key_hash(partition, orders_.key_texts) % Term::buckets);
-    }
-    if (list.tags(term.a, slots)[row] != value) return none;
-    const int64_t word = list.slot(term.a)[row];
-    if (term.kind >= Term::hashed) return static_cast<double>(mixed(hashed(word, term.kind == Term::text)) % Term::buckets);
-    const double x = term.a_floats ? std::bit_cast<double>(word) : static_cast<double>(word);
-    if (term.kind == Term::held) return x;
-    if (list.tags(term.b, slots)[row] != value) return none;
-    const int64_t other = list.slot(term.b)[row];
-    const double y = term.b_floats ? std::bit_cast<double>(other) : static_cast<double>(other);
-    if (term.kind == Term::difference) return x - y;
-    return y != 0 ? x / y : none;
+    return number(term, partition, [&](bool second, int64_t& word) {
+        const uint32_t slot = second ? term.b : term.a;
+        word = list.slot(slot)[row];
+        return list.tags(slot, slots)[row] == value;
+    });
 }
 
 uint8_t Shedding::worth(NodeList& list, uint32_t row, uint32_t state, uint32_t partition) const {
-    const uint32_t slots = tables_.states[state].slots;
     double total = 0;
     for (const Term& term : orders_.terms[state]) {
-        if (term.worth.empty()) continue;
-        const double x = number(list, row, slots, term, partition);
-        size_t bin = term.worth.size() - 1;
-        if (!std::isnan(x)) {
-            bin = term.kind >= Term::hashed
-                      ? static_cast<size_t>(x)
-                      : static_cast<size_t>(std::upper_bound(term.bounds.begin(), term.bounds.end(), x) - term.bounds.begin());
-        }
-        total += static_cast<double>(term.worth[bin]);
+        if (!term.worth.empty()) total += static_cast<double>(term.of(number(list, row, tables_.states[state].slots, term, partition)));
     }
-    return static_cast<uint8_t>(std::clamp(total, -127.0, 127.0) + 128.0);
+    return added(total);
 }
 
-uint32_t Shedding::level(uint32_t state, int64_t error, int64_t start, int64_t made, Mark mark, int64_t now, uint32_t births) const {
+int64_t Shedding::sum(uint32_t state, int64_t error, int64_t start, int64_t made, Mark mark, int64_t now, uint32_t births) const {
     int64_t window = 0, wait = 0;
     if (tables_.span >= 0) {
         const int64_t span = tables_.span;
@@ -255,14 +244,18 @@ uint32_t Shedding::level(uint32_t state, int64_t error, int64_t start, int64_t m
     const int64_t vector = (((state * orders_.errors + errors) * orders_.windows + window) * orders_.waits + wait) * orders_.features +
                            (mark.feature * orders_.features >> 8);
     const int64_t found = orders_.level[static_cast<size_t>(vector)];
-    if (found == 0) return 0;
-    const int64_t all = found + (orders_.features == 1 ? mark.feature - 128 : 0) + (mark.chance * orders_.noise >> 6) +
+    if (found == 0) return nothing;
+    return found + (orders_.features == 1 ? mark.feature - 128 : 0) + (mark.chance * orders_.noise >> 6) +
                         orders_.later[state * ages + std::min<size_t>(static_cast<size_t>(std::bit_width((births - mark.birth) & 0xFFFFu)), ages - 1)];
-    return static_cast<uint32_t>(std::clamp<int64_t>(all, 1, most_level));
 }
 
 bool Shedding::admit(NodeList& made, uint32_t row, uint32_t state, uint32_t partition, int64_t now) {
     Mark own = mark(made, row, state);
+    if (own.decided) {
+        own.decided = false;
+        set_mark(made, row, state, own);
+        return true;
+    }
     if (!orders_.terms.empty()) own.feature = worth(made, row, state, partition);
     if (orders_.noise > 0) own.chance = chance() >> 2;
     set_mark(made, row, state, own);
@@ -297,8 +290,9 @@ void Shedding::tend(NodeList& list, uint32_t state, int64_t now, int64_t low, in
         }
         list.popped = list.births;
         if (list.empty()) return list.clear();
-        const bool old = tables_.span >= 0 && apart(now, list.tended) > tables_.span / looks;
-        if (list.size() > std::max(list.limit, least_limit) || price > list.price + 2 || old) prune(list, state, now, low);
+        const bool old = tables_.span >= 0 && apart(now, list.tended) > tables_.span / looks * (int64_t{1} << list.patience);
+        const bool grown = list.size() > std::max(list.limit, least_limit) || price > list.price + 2;
+        if (grown || old) prune(list, state, now, low, grown);
     }
     const double most = std::max(0.0, afforded()) / static_cast<double>(arcs);
     if (static_cast<double>(list.size()) <= most) return;
@@ -340,7 +334,7 @@ uint32_t Shedding::choose(NodeList& list, uint32_t state) {
     }
     uint32_t at_level[256] = {}, stays[256] = {};
     for (uint32_t i = 0; i < n; ++i) ++at_level[levels_[i]];
-    for (uint32_t l = most_level; l > 0 && static_cast<double>(l) >= price; --l) {
+    for (auto l = static_cast<uint32_t>(most_level); l > 0 && static_cast<double>(l) >= price; --l) {
         if (at_level[l] == 0) continue;
         const double most = decay > 0 ? std::floor((static_cast<double>(l) - price) / decay) + 1 : static_cast<double>(n);
         const uint32_t room = most <= rank ? 0 : static_cast<uint32_t>(std::min(most, static_cast<double>(n))) - rank;
@@ -366,7 +360,7 @@ uint32_t Shedding::choose(NodeList& list, uint32_t state) {
     return kept;
 }
 
-void Shedding::prune(NodeList& list, uint32_t state, int64_t now, int64_t low) {
+void Shedding::prune(NodeList& list, uint32_t state, int64_t now, int64_t low, bool grown) {
     const uint32_t n = list.size();
     if (tokens() < decide_cost * n + 1) return;
     decided += n;
@@ -379,6 +373,8 @@ void Shedding::prune(NodeList& list, uint32_t state, int64_t now, int64_t low) {
         levels_[i] = start < low ? 0 : level(state, list.errors()[row], start, made(list, row, state), mark(list, row, state), now, list.births);
     }
     const uint32_t kept = choose(list, state);
+    // Where time passes and little becomes worth less, the next look is later.
+    list.patience = grown ? list.patience : 4 * (n - kept) > n ? 0 : std::min(list.patience + 1, most_patience);
     list.limit = 2 * kept;
     if (kept == n) return;
     const uint32_t head = list.head;
@@ -502,7 +498,7 @@ void Shedding::score(NodeList& list, uint32_t state, int64_t now, std::vector<fl
 
 // The orders are not in it: whoever gives them keeps them. Nor is the log, which is taken before.
 void Shedding::dump(Writer& out) const {
-    for (double d : {rate_, granted_, most_carried_, step_, mean_, lent_mean_, held_, price}) out.number(std::bit_cast<int64_t>(d));
+    for (double d : {rate_, granted_, most_carried_, step_, surge_, mean_, lent_mean_, held_, price}) out.number(std::bit_cast<int64_t>(d));
     for (int64_t n : {since_, arrived_, touches_, paced_, paced_spent_, lent_, decided, refused, dropped, passed_over, watching}) out.number(n);
     out.number(static_cast<int64_t>(drawn_));
     out.number(denied_);
@@ -524,7 +520,7 @@ void Shedding::dump(Writer& out) const {
 }
 
 void Shedding::load(Reader& in) {
-    for (double* d : {&rate_, &granted_, &most_carried_, &step_, &mean_, &lent_mean_, &held_, &price}) {
+    for (double* d : {&rate_, &granted_, &most_carried_, &step_, &surge_, &mean_, &lent_mean_, &held_, &price}) {
         *d = std::bit_cast<double>(in.number());
         if (!std::isfinite(*d)) bad_state("allowance");
     }
@@ -533,6 +529,7 @@ void Shedding::load(Reader& in) {
     }
     price = std::clamp(price, 0.0, 256.0);
     step_ = std::clamp(step_, least_step, most_step);
+    surge_ = std::clamp(surge_, 0.0, 256.0);
     mean_ = std::max(mean_, 0.0);
     held_ = std::max(held_, 0.0);
     lent_mean_ = std::max(lent_mean_, 0.0);

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <unordered_map>
@@ -27,6 +29,12 @@ struct Term {
     bool a_floats = false, b_floats = false;
     std::vector<double> bounds;  // rising; not of what is hashed
     std::vector<float> worth;    // levels, by bin; the last one where there is no number; empty: it is only logged
+    // The level that a number (NaN: none) adds.
+    float of(double x) const {
+        if (std::isnan(x)) return worth.back();
+        if (kind >= hashed) return worth[static_cast<size_t>(x)];
+        return worth[static_cast<size_t>(std::upper_bound(bounds.begin(), bounds.end(), x) - bounds.begin())];
+    }
 };
 
 struct Orders {
@@ -90,6 +98,7 @@ public:
     // Held back for them: so much of what is allowed, and of what may be carried over at most.
     static constexpr double held_share = 1.0 / 32, held_most = 1.0 / 64;
     static constexpr size_t most_at_all = 1 << 16;   // nor is anything that comes of those that were
+    static constexpr int64_t most_level = 254;  // of what may be shed
     static constexpr int64_t unit = 8;     // windows of one partition that are spared together
     static constexpr int64_t pace = 128;  // events between two looks at the price
 
@@ -99,20 +108,38 @@ public:
         uint16_t birth = 0;      // how many nodes had been made in its list before it, modulo 2^16
         uint8_t feature = 128;   // 128 levels more than what its registers add
         uint8_t chance = 0;      // 0 .. 63
+        bool decided = false;    // it stays: that was told before it was made
         int64_t word() const {
             return static_cast<int64_t>(uint64_t{life} | uint64_t{birth} << 32 | uint64_t{feature} << 48 |
-                                        uint64_t{chance} << 56);
+                                        uint64_t{chance} << 56 | uint64_t{decided} << 62);
         }
         static Mark of(int64_t word) {
             const auto w = static_cast<uint64_t>(word);
             return {static_cast<uint32_t>(w), static_cast<uint16_t>(w >> 32), static_cast<uint8_t>(w >> 48),
-                    static_cast<uint8_t>(w >> 56 & 63)};
+                    static_cast<uint8_t>(w >> 56 & 63), (w >> 62 & 1) != 0};
         }
         bool logged() const { return life < fresh; }
     };
 
     Shedding(const Tables& tables, const Texts& texts, const Partitions& partitions, uint64_t seed)
         : tables_(tables), texts_(texts), partitions_(partitions), seed_(mixed(seed)) {}
+
+    // What a node would be made of: a row of the list that its parent is in, and an event.
+    struct Coming {
+        NodeList& parents;
+        uint32_t row;
+        uint32_t slots;  // of the parent
+        const Event& event;
+        int64_t start;
+        int64_t error;
+        int64_t now;
+    };
+    // Whether it can be told what a node is worth before it is made, and has to be (foresight.cpp).
+    bool foresees(const Arc& arc) const {
+        return price > 0 && !shadow && arc.number < foresight_.size() && foresight_[arc.number].told;
+    }
+    // Whether the node that an arc would make stays; it is not made otherwise. `mark`: that of its parent, and then its own.
+    bool foresee(const Arc& arc, const Coming& coming, Mark& mark);
 
     void set(Orders orders);
     const Orders& orders() const { return orders_; }
@@ -232,13 +259,59 @@ public:
 
 private:
     void adjust();
+    // Of an arc: whether all is known, and of each term that tells something where its numbers come from, those first that
+    // may tell most. `most`: what they and those after them add at most.
+    struct Origin {
+        int32_t slot = -1;    // of the parent
+        int32_t column = -1;  // of the event, where the parent holds nothing
+        bool held = false;    // whether the parent counts at all
+    };
+    struct Told {
+        uint32_t term;
+        float most;
+        Origin a, b;
+    };
+    struct Foresight {
+        bool told = false;
+        std::vector<Told> terms;
+    };
+    void look_ahead();
+    static bool origin(const Arc& arc, uint32_t slot, Origin& found);
+    std::vector<Foresight> foresight_;  // by arc
     void log_values(NodeList& list, uint32_t row, uint32_t state, uint32_t partition);
     uint8_t chance();
     uint64_t hashed(int64_t word, bool text) const;
+    // The number of a term; `held` gives the word in slot a, or b, if there is one.
+    template <class Held>
+    double number(const Term& term, uint32_t partition, Held&& held) const {
+        constexpr double none = std::numeric_limits<double>::quiet_NaN();
+        if (term.kind == Term::partition) {
+            return static_cast<double>(key_hash(partition, orders_.key_texts) % Term::buckets);
+        }
+        int64_t word = 0, other = 0;
+        if (!held(false, word)) return none;
+        if (term.kind >= Term::hashed) {
+            return static_cast<double>(mixed(hashed(word, term.kind == Term::text)) % Term::buckets);
+        }
+        const double x = term.a_floats ? std::bit_cast<double>(word) : static_cast<double>(word);
+        if (term.kind == Term::held) return x;
+        if (!held(true, other)) return none;
+        const double y = term.b_floats ? std::bit_cast<double>(other) : static_cast<double>(other);
+        if (term.kind == Term::difference) return x - y;
+        return y != 0 ? x / y : none;
+    }
     double number(NodeList& list, uint32_t row, uint32_t slots, const Term& term, uint32_t partition) const;
+    static uint8_t added(double levels) { return static_cast<uint8_t>(std::clamp(levels, -127.0, 127.0) + 128.0); }
     uint8_t worth(NodeList& list, uint32_t row, uint32_t state, uint32_t partition) const;
-    uint32_t level(uint32_t state, int64_t error, int64_t start, int64_t made, Mark mark, int64_t now, uint32_t births) const;
-    void prune(NodeList& list, uint32_t state, int64_t now, int64_t low);
+    // What a node's level comes to, and as a level; `nothing`: it is worth nothing whatever else is known.
+    static constexpr int64_t nothing = std::numeric_limits<int64_t>::min();
+    int64_t sum(uint32_t state, int64_t error, int64_t start, int64_t made, Mark mark, int64_t now, uint32_t births) const;
+    static uint32_t clamped(int64_t sum) { return sum == nothing ? 0 : static_cast<uint32_t>(std::clamp<int64_t>(sum, 1, most_level)); }
+    uint32_t level(uint32_t state, int64_t error, int64_t start, int64_t made, Mark mark, int64_t now, uint32_t births) const {
+        return clamped(sum(state, error, start, made, mark, now, births));
+    }
+    // `grown`: not only for its age.
+    void prune(NodeList& list, uint32_t state, int64_t now, int64_t low, bool grown);
     uint32_t choose(NodeList& list, uint32_t state);
     // A node is not worth its price.
     void drop(NodeList& list, uint32_t row, uint32_t state, int64_t now);
@@ -274,6 +347,7 @@ private:
     int64_t paced_ = 0;
     int64_t paced_spent_ = 0;
     double step_ = 4;         // of the price
+    double surge_ = 0;        // of it, what was added in need and goes again
     double mean_ = 0;         // touches an event, of late, of what is not spared
     int64_t lent_ = 0;        // touches in units that are spared, when the price was last looked at
     // Whether one more row of the log might be too much: vectors double.

@@ -1,0 +1,124 @@
+"""What is told of a node before it is made: as much as would be known of it, and what is refused costs no touch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import acep
+from acep.engine.best_effort import BestEffort
+from acep.engine.tables import batch_of
+from acep.learning.log import Log
+from acep.learning.orders import STEPS, Orders, Term
+from acep.learning.policy import Epoch
+from acep.learning.setting import Setting
+from acep.learning.terms import candidates
+from acep.plan.compile import Plan
+from tests.native.merged_cases import planned
+
+pytest.importorskip("acep.engine._native")
+
+from acep.engine.native_session import NativeSession
+
+QUERY = """PATTERN SEQ(a a, b b, c c) WHERE skip_till_any_match(a, b, c)
+{ [k] AND b.v > a.v AND c.v > b.v AND c.w != a.w AND c.t = a.t } WITHIN 500"""
+LEVEL, PRICE = 100, 104
+
+
+@dataclass
+class Told:
+    """Every life is logged; each bin of each term adds some levels, drawn by chance. ``bins``: of the features, of
+    which more than one keep anything from being told before a node is made."""
+
+    bins: int
+    name: str = "told"
+    logs: list[Log] = field(default_factory=list)
+
+    def begin(self, setting: Setting, seed: int) -> Orders:
+        draw = np.random.default_rng(seed)
+        grid = setting.grid(windows=1, waits=1, features=self.bins)
+        flat = Orders.flat(setting, level=LEVEL, grid=grid)
+        self.terms = tuple(tuple(self._drawn(one, draw) for one in state) for state in candidates(setting))
+        self.orders = replace(flat, terms=self.terms, prices=((1.0, float(PRICE)),)).watching(sample=1.0, spared=0.0)
+        return self.orders
+
+    def _drawn(self, term: Term, draw: np.random.Generator) -> Term:
+        if not term.hashed:
+            term = replace(term, bounds=np.array([-20.0, 0.0, 0.5, 1.0, 30.0, 70.0]))
+        return replace(term, worth=draw.integers(-STEPS, STEPS, term.bins + 1).astype(np.float64))
+
+    def learn(self, epoch: Epoch) -> Orders:
+        self.logs.append(epoch.log)
+        return self.orders
+
+    def state(self) -> Mapping[str, Any]:
+        return {}
+
+    def restore(self, state: Mapping[str, Any]) -> Orders:  # noqa: ARG002
+        return self.orders
+
+
+def _events(size: int) -> pa.Table:
+    random = Random(8)
+    columns: dict[str, list[Any]] = {
+        "ts": list(range(size)),
+        "type": random.choices("abcx", k=size),
+        "k": random.choices(["one", "two", "three"], k=size),
+        "v": [random.choice([None, *range(100)]) for _ in range(size)],
+        "w": [random.random() for _ in range(size)],
+        "t": random.choices(["p", "q", None], k=size),
+    }
+    return pa.table(columns)
+
+
+def _run(plan: Plan, table: pa.Table, engine: str) -> tuple[Told, NativeSession]:
+    policy = Told(1)
+    session = NativeSession([plan], [engine], {0: BestEffort(policy, 1, 1e6, length=10**6)})
+    session.push(batch_of(table, plan.schema, plan.columns, base=0))
+    session.learn()
+    session.finish()
+    return policy, session
+
+
+@pytest.mark.parametrize(("engine", "size"), [("nodes", 3_000), ("dominance", 120)])
+def test_what_is_told_before_is_what_the_registers_tell(engine: str, size: int) -> None:
+    table = _events(size)  # with nodes, it is looked at first whether they become one
+    plan = planned(acep.parse(QUERY), table)
+    policy, session = _run(plan, table, engine)
+    counts = session._session.shedding_counts(0)
+    price = counts["price"]
+    assert price == PRICE or size > 128
+    log = policy.logs[0]
+    values, made = log.extra.values, log.lives.made
+    assert len(made) > 20
+    kept = 0
+    for state, terms in enumerate(policy.terms):
+        own = made.state == state
+        total = sum((t.worth[t.bin(values[own, k])] for k, t in enumerate(terms)), start=np.zeros(own.sum()))
+        assert (made.feature[own] == (128 + total).astype(int)).all()
+        assert (LEVEL + made.feature[own] - 128 >= price).all()
+        kept += int(own.sum())
+    assert counts["refused"] > 20
+    assert kept <= session.counts(0).nodes - counts["refused"]  # some are dominated
+
+
+def test_what_is_refused_before_it_begins_is_not_touched() -> None:
+    table = pa.table({"ts": range(100), "type": ["a"] * 100, "v": range(100), "k": ["x"] * 100, "w": [0.5] * 100})
+    query = acep.parse("PATTERN SEQ(a a, b b) WHERE skip_till_any_match(a, b) { b.v > a.v AND b.w > a.w } WITHIN 500")
+    plan = planned(query, table)
+    for bins, touches in ((1, 0), (2, 100)):
+        policy = Told(bins)
+        effort = BestEffort(policy, 1, 1e6, length=10**6)
+        session = NativeSession([plan], ["dominance"], {0: effort})
+        orders = replace(policy.orders, level=np.full_like(policy.orders.level, 1), terms=())
+        session._session.set_orders(0, orders.for_core(effort.setting, 1.0))
+        session.push(batch_of(table, plan.schema, plan.columns, base=0))
+        counts = session._session.shedding_counts(0)
+        assert counts["refused"] == counts["decided"] == session.counts(0).nodes == 100
+        assert session.counts(0).touches == touches + counts["deciding"]
