@@ -113,7 +113,10 @@ void NodeEngine::look(Part& part, uint32_t partition, const Event& event) {
     current_ = NIL;
     nodes_before_ = work_.nodes;
     if (shed_ || resting_) (shed_ ? *shed_ : *resting_).arrive(partition, arrived, work_.touches);
-    if (resting_ && !suffices(0)) wake(key(event));
+    if (resting_) {
+        look_at_allowance();
+        if (!suffices(0)) wake(key(event));
+    }
     const bool watched = shed_ && (shed_->limited() || bounded()) && shed_->sparing(), begins = watched && spares(partition, event);
     if (!shed_ || admits(part, event)) take_in(part, partition, event);
     if (watched) spare(part, partition, event, begins);

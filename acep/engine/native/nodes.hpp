@@ -166,7 +166,13 @@ private:
     bool idle_spared(Part& part, int64_t low, int64_t clock);
     int64_t oldest_start(const Event& event) const;
     // Whether the allowance suffices for so many touches and for all that may come of them; elsewhere it rests no more.
-    bool suffices(size_t touches);
+    bool suffices(size_t touches) {
+        return work_.touches + static_cast<int64_t>(touches) + work_.nodes - nodes_before_ <= ample_ || suffices_still(touches);
+    }
+    bool suffices_still(size_t touches);
+    void look_at_allowance();
+    double each_touch() const;
+    static constexpr double most_room = 1e15;
     void wake(int64_t now);
     void widen(NodeList& list, uint32_t state, int64_t low, int64_t now);
     void distinct(size_t first);
@@ -222,6 +228,7 @@ private:
     std::unique_ptr<Shedding> shed_;          // where not all nodes may be kept
     std::unique_ptr<Shedding> resting_;       // the same as long as they may: then nodes are as without it
     int64_t nodes_before_ = 0;                // the current event
+    int64_t ample_ = -1;                      // as long as touches and new nodes are no more than this, the allowance suffices
     bool clears_ = false;                     // the current event is a match point, and it matters
     Shedding::Mark mark_;                     // of what begins with the current event
     Shedding::Mark own_mark_;                 // of the node that is made now

@@ -16,11 +16,17 @@ Shedding& NodeEngine::shed(uint64_t seed) {
 }
 
 // Behind dominance each node looked at may make one, which may be compared with a few others.
-bool NodeEngine::suffices(size_t touches) {
-    const double most = dominance_ ? 20 : 1;
+double NodeEngine::each_touch() const { return dominance_ ? 20 : 1; }
+
+void NodeEngine::look_at_allowance() {
+    const double room = resting_->tokens() / each_touch();
+    ample_ = resting_->calm() && room > 0 ? work_.touches + static_cast<int64_t>(std::min(room, most_room)) : -1;
+}
+
+bool NodeEngine::suffices_still(size_t touches) {
     resting_->touched(work_.touches);
     const auto made = static_cast<double>(work_.nodes - nodes_before_);
-    return resting_->calm() && resting_->tokens() >= most * (static_cast<double>(touches) + made);
+    return resting_->calm() && resting_->tokens() >= each_touch() * (static_cast<double>(touches) + made);
 }
 
 // The allowance is not ample any more: nodes get what is known of each of them. Of those that there are nothing is.
