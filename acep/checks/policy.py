@@ -230,12 +230,15 @@ class Recorder:
 
     def __post_init__(self) -> None:
         self.name = self.policy.name
-        for method in ("state", "restore"):
-            setattr(self, method, getattr(self.policy, method))
+        self.state = self.policy.state
 
     def begin(self, setting: Any, seed: int) -> Orders:
         """With all logged."""
         return self.policy.begin(setting, seed).watching(sample=1.0, spared=0.0)
+
+    def restore(self, state: Mapping[str, Any]) -> Orders:
+        """With all logged."""
+        return self.policy.restore(state).watching(sample=1.0, spared=0.0)
 
     def learn(self, epoch: Epoch) -> Orders:
         """The log is kept."""
