@@ -11,10 +11,11 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from acep.budget.policies import POLICIES
-from acep.learning.baselines import RULES
+from acep.learning.baselines import RULES, Rule
 from acep.learning.policy import Policy
 from experiments.charts import Panel, chart
 from experiments.machine import limit_memory
@@ -32,6 +33,8 @@ Curve = dict[float, float]
 SHARES = (1.0, 0.5, 0.25, 0.1, 0.05, 0.02)
 SEER = "trained-on-test"
 """What it finds is told, but no policy is compared with it: it has seen the future."""
+NOTHING = 1e-9
+"""A share of the work with which next to no node is looked at: what is left is to read the events."""
 HELD = 0.1
 """The share of the work at which policies are compared."""
 WORDS = """Written by `python -m experiments.overload.recall`; [the policies](../best_effort.md). Each policy runs on
@@ -40,7 +43,8 @@ the second half of each stream, with what it learned from an exact run over the 
 allowance is a share of the touches that the cheapest exact engine makes on the test half for the same question:
 *points* (and bundles) by the engine behind dominance where that makes fewer, *matches* by the one that makes them.
 *work*: touches that were made, deciding included, in shares of the exact run's. *wall*: processor time, learning and
-deciding included, in shares of the exact run's in the same process; the best of several runs. *area*: the mean recall
+deciding included, in shares of the exact run's in the same process; the best of several runs. *reading*: the same with
+no allowance, when no node is made and events are merely read. *area*: the mean recall
 from 2 to 50 % of the work, with work drawn logarithmically. Seed 0 is the whole stream; each other seed leaves out a
 fifth of the partitions. Intervals: a paired bootstrap over workloads and seeds of the difference to the best other
 policy of each draw."""
@@ -68,6 +72,7 @@ class Row:
     all_points: int
     all_bundles: int
     all_matches: int
+    reading: float = 0.0
 
 
 def measured(
@@ -81,12 +86,14 @@ def measured(
     held = stream(workload, seed)
     truths = {question: exact(held, question) for question in ("points", "matches")}
     engines = {truth.engine: warm for warm, truth in truths.items()}
+    nothing = partial(Rule, "newest-per-state")
+    reading = {name: tried(held, truth, nothing, NOTHING, repeats=repeats)["wall"] for name, truth in truths.items()}
     for name, maker in policies.items():
         makers = {engine: warmed(held, engine, maker, seed) for engine in engines}
         for question, truth in truths.items():
             for share in shares:
                 own = tried(held, truth, makers[truth.engine], share, seed=seed, repeats=1 if share == 1 else repeats)
-                yield Row(workload.name, seed, question, truth.engine, name, **own)
+                yield Row(workload.name, seed, question, truth.engine, name, **own, reading=reading[question])
 
 
 MEASURES = {"points": "points", "bundles": "points", "matches": "matches"}
@@ -164,8 +171,8 @@ def _by_workload(rows: Sequence[Row], what: str) -> str:
         others = [mean for policy, mean in means.items() if policy not in ("history", SEER)]
         cells = [row.engine, f"{getattr(row, f'all_{what}'):,}", *(f"{mean:.3f}" for mean in means.values())]
         cells.append(f"{means['history'] - max(others):+.3f}" if "history" in means and others else "")
-        lines.append((name, *cells, f"{walls[name]:.1%}" if name in walls else ""))
-    head = ("", "engine", what, *policies, "history to best other", f"wall, {policies[-1]}")
+        lines.append((name, *cells, f"{walls[name]:.1%}" if name in walls else "", f"{row.reading:.1%}"))
+    head = ("", "engine", what, *policies, "history to best other", f"wall, {policies[-1]}", "reading")
     return f"## {what.capitalize()} at {HELD:.0%} of the work\n\n{table(head, lines)}"
 
 
