@@ -46,13 +46,18 @@ def by_series(rows: list[Found], x: float) -> dict[str, Found]:
     return {row.series: row for row in rows if row.x == x}
 
 
-def test_the_errors_allowed_and_the_window_are_those_of_the_point() -> None:
+def test_the_errors_allowed_are_those_of_the_point() -> None:
     rows = [row for row in sweeps.by_errors(LETTERS, 0) if row.series == "random"]
     points = [row.all_points for row in rows]
     assert [row.x for row in rows] == [0, 1, 2]
     assert points == sorted(points)
     assert points[0] < points[-1]
-    assert sweeps.with_window(OVERLOADS["bars-k0-30min"], 2).span == 2 * OVERLOADS["bars-k0-30min"].span
+
+
+def test_the_window_is_that_of_the_point(data: Callable[[str], Path]) -> None:
+    data("stock_min_bars")
+    usual = OVERLOADS["bars-k0-30min"]
+    assert sweeps.with_window(usual, 2).span == 2 * usual.span
 
 
 def test_a_faster_stream_leaves_less_work_to_an_event() -> None:
