@@ -181,8 +181,8 @@ def test_learned_they_find_more_than_by_chance(name: str) -> None:
 
 @pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
 def test_who_has_seen_the_future_wants_to_be_told_of_it() -> None:
-    query = acep.regex("ab", within=5)
-    events = {"ts": list(range(200)), "type": list("ab" * 100)}
+    query = acep.parse("PATTERN SEQ(a x, b y) WHERE skip_till_any_match(x, y) { y.v > x.v } WITHIN 5")
+    events = {"ts": list(range(200)), "type": list("ab" * 100), "v": list(range(200))}
     with pytest.raises(acep.QueryError, match="learns nothing itself") as refused:
         acep.match(events, query, budget=acep.Budget(work=1), policy="trained-on-test")
     assert "acep.learn" in str(refused.value.hint)
