@@ -134,7 +134,7 @@ def test_units_lose_matches_and_invent_none(chunk: int, cases: Callable[[int], i
             assert cut.found.total() == run.found.total()
         ran[engine] += 1
         lost += run.all() != exact.all()
-    assert lost > 0
+    assert lost > 0 or cases(SEEDS) < SEEDS // 4
     few = {name: ran[name] for name, least in LEAST.items() if ran[name] * SEEDS < least * len(range(cases(SEEDS)))}
     assert not few, f"too few cases ran: {few}"
 
