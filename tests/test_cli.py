@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -328,7 +329,10 @@ def test_an_interrupt(engine: str) -> None:
     Path("long.csv").write_text("ts,type\n" + "".join(f"{i},a\n" for i in range(size)))
     text, *window = query
     command = [sys.executable, "-m", "acep.cli", "match", text, "long.csv", *window, "--engine", engine]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    # What runs in the background of a shell is deaf to interrupts, and so is all that it starts.
+    hears = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes, preexec_fn=hears) as process:  # noqa: PLW1509
         try:
             # Interrupted while Python itself is starting it could not answer: wait until it has worked for a while.
             patience = time.monotonic() + 120
