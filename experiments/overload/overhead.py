@@ -140,26 +140,12 @@ def body(rows: Sequence[Cost]) -> str:
             [row.watched / row.exact for row in own],
         ]
         for name, of in (("mean", fmean), ("median", median)):
-            lines.append(
-                (
-                    name,
-                    "",
-                    f"{of(ratios[0]):.2f}",
-                    "",
-                    "",
-                    f"{of(ratios[1]):.2f}",
-                    "",
-                    f"{of(ratios[2]) - 1:.0%}",
-                    "",
-                    "",
-                )
-            )
+            lines.append((name, "", *_means([of(column) for column in ratios])))
         whole = sum(row.exact for row in own)
         sums = [
             sum(column) / whole for column in zip(*((row.ample, row.held, row.watched) for row in own), strict=True)
         ]
-        told = (f"{sums[0]:.2f}", "", "", f"{sums[1]:.2f}", "", f"{sums[2] - 1:.0%}", "", "")
-        lines.append(("all together", f"{whole:.3f}", *told))
+        lines.append(("all together", f"{whole:.3f}", *_means(sums)))
         parts.append(f"## {policy}\n\n{table(head, lines)}")
     return "\n\n".join(parts)
 
