@@ -143,31 +143,19 @@ bool Shedding::within(const Unit& one, int64_t now) const {
     return length < 0 || (now >= one.begin && apart(now, one.begin) < length);
 }
 
-// Where the units of a partition begin is left to chance too, so that they are in no step with days or hours.
 bool Shedding::spares(uint32_t partition, int64_t now) {
-    constexpr uint64_t step = 0x9E3779B97F4A7C15u;
     while (units_.size() <= partition) {
         units_.emplace_back();
         if (!from_start_ && now > std::numeric_limits<int64_t>::min()) units_.back().blind = now - 1;
     }
-    const uint64_t key = mixed(key_hash(partition, orders_.key_texts) + seed_);
-    const int64_t length = unit_length();
-    int64_t block = 0, begin = std::numeric_limits<int64_t>::min();
-    if (length >= 0) {
-        const auto whole = static_cast<uint64_t>(length);
-        const auto offset = static_cast<int64_t>(mixed(key + step) % whole);
-        const int64_t rest = now % length + (now % length < 0 ? length : 0);
-        block = (now - rest % length) / length - (rest < offset ? 1 : 0);
-        const int64_t since = rest - offset + (rest < offset ? length : 0);
-        if (__builtin_sub_overflow(now, since, &begin)) begin = std::numeric_limits<int64_t>::min();
-    }
+    const auto [begin, draw] = unit_at(mixed(key_hash(partition, orders_.key_texts) + seed_), unit_length(), now);
     Unit& own = units_[partition];
     if (own.begin != begin) {
         own.begin = begin;
         own.share = 0;
     }
     const int64_t share = std::max(own.share, static_cast<int64_t>(orders_.spared));
-    if (static_cast<int64_t>(mixed(key + static_cast<uint64_t>(block) * step) >> 32) < share) {
+    if (static_cast<int64_t>(draw) < share) {
         own.share = share;
         return true;
     }
@@ -196,22 +184,13 @@ void Shedding::note(uint32_t partition, int64_t when, int64_t ts, Lives::Point::
     lives.points.push_back({partition, own.begin, when, ts, kind, own.blind, own.share});
 }
 
-uint64_t Shedding::hashed(int64_t word, bool text) const {
-    if (!text || word < 0 || word >= static_cast<int64_t>(texts_.capacity()) || !texts_.known(static_cast<int64_t>(word))) {
-        return static_cast<uint64_t>(word) + 1;
-    }
-    return texts_.hash(word, !bounded());
-}
-
 // Of the key itself, which is the same in every run; `texts` has a bit for each part of it that is a text.
 uint64_t Shedding::key_hash(uint32_t partition, uint32_t texts) const {
     if (!bounded() && partition >= key_hashes_.size()) key_hashes_.resize(partition + 1, 0);
     uint64_t own = 0;
     uint64_t& hash = bounded() ? own : key_hashes_[partition];
     if (hash != 0) return hash;
-    const int64_t* key = partitions_.key(partition);
-    for (size_t k = 0; k < partitions_.width(); ++k) hash = mixed(hash + hashed(key[k], k < 32 && (texts >> k & 1) != 0));
-    return hash;
+    return hash = acep::key_hash(partitions_, texts_, partition, texts, !bounded());
 }
 
 double Shedding::number(NodeList& list, uint32_t row, uint32_t slots, const Term& term, uint32_t partition) const {

@@ -16,6 +16,7 @@
 #include "state.hpp"
 #include "tables.hpp"
 #include "texts.hpp"
+#include "unit.hpp"
 
 namespace acep {
 
@@ -280,7 +281,6 @@ private:
     std::vector<Foresight> foresight_;  // by arc
     void log_values(NodeList& list, uint32_t row, uint32_t state, uint32_t partition);
     uint8_t chance();
-    uint64_t hashed(int64_t word, bool text) const;
     // The number of a term; `held` gives the word in slot a, or b, if there is one.
     template <class Held>
     double number(const Term& term, uint32_t partition, Held&& held) const {
@@ -291,7 +291,7 @@ private:
         int64_t word = 0, other = 0;
         if (!held(false, word)) return none;
         if (term.kind >= Term::hashed) {
-            return static_cast<double>(mixed(hashed(word, term.kind == Term::text)) % Term::buckets);
+            return static_cast<double>(mixed(word_hash(texts_, word, term.kind == Term::text, !bounded())) % Term::buckets);
         }
         const double x = term.a_floats ? std::bit_cast<double>(word) : static_cast<double>(word);
         if (term.kind == Term::held) return x;

@@ -24,7 +24,6 @@ constexpr double at_once = 0.8;  // and where there was nothing for an event
 constexpr double nearly = 0.9;   // of what may be carried over: enough to let all in again
 // An allowance that is larger need not be told from these.
 constexpr double most_rate = 1e12, most_touches = 1e17, most_number = 1e19;
-constexpr uint64_t step = 0x9E3779B97F4A7C15u;
 
 // Whole touches of an allowance.
 int64_t whole(double touches) {
@@ -156,14 +155,9 @@ void UnitsEngine::turn(Unit& unit, uint32_t partition, int64_t now) {
     if (tables_.span >= 0 && __builtin_mul_overflow(tables_.span + 1, windows, &length)) length = int64_max;
     const auto into = static_cast<uint64_t>(now) - static_cast<uint64_t>(unit.begin);
     if (unit.any && now >= unit.begin && into < static_cast<uint64_t>(length)) return;
-    const uint64_t key = mixed(key_hash(partition) + seed_);
-    const auto offset = static_cast<int64_t>(mixed(key + step) % static_cast<uint64_t>(length));
-    const int64_t rest = now % length + (now % length < 0 ? length : 0);
-    const int64_t block = (now - rest % length) / length - (rest < offset ? 1 : 0);
-    int64_t begin;
-    if (__builtin_sub_overflow(now, rest - offset + (rest < offset ? length : 0), &begin)) begin = NEVER;
+    const UnitAt at = unit_at(mixed(key_hash(partitions_, front_.texts, partition, key_texts_, true) + seed_), length, now);
     close(unit, sums_);
-    unit = {begin, mixed(key + static_cast<uint64_t>(block) * step) >> 32, all, begin == NEVER ? NEVER : begin - 1, 0, 0, true, false};
+    unit = {at.begin, at.draw, all, at.begin == NEVER ? NEVER : at.begin - 1, 0, 0, true, false};
 }
 
 void UnitsEngine::close(const Unit& unit, Sums& sums) const {
@@ -183,17 +177,6 @@ UnitsEngine::Sums UnitsEngine::sums() const {
     Sums found = sums_;
     for (const Unit& unit : units_) close(unit, found);
     return found;
-}
-
-uint64_t UnitsEngine::key_hash(uint32_t partition) const {
-    const int64_t* key = partitions_.key(partition);
-    uint64_t hash = 0;
-    for (size_t k = 0; k < partitions_.width(); ++k) {
-        const int64_t word = key[k];
-        const bool text = k < 32 && (key_texts_ >> k & 1) != 0;
-        hash = mixed(hash + (text && front_.texts.known(word) ? front_.texts.hash(word, true) : static_cast<uint64_t>(word) + 1));
-    }
-    return hash;
 }
 
 void UnitsEngine::forget(uint32_t partition) {

@@ -9,6 +9,7 @@
 
 #include "easy.hpp"
 #include "texts.hpp"
+#include "unit.hpp"
 
 namespace acep {
 
@@ -79,7 +80,6 @@ private:
     void adjust();
     void turn(Unit& unit, uint32_t partition, int64_t now);
     void close(const Unit& unit, Sums& sums) const;
-    uint64_t key_hash(uint32_t partition) const;
 
     std::unique_ptr<EasyEngine> behind_;
     uint64_t seed_ = 0;
