@@ -267,9 +267,16 @@ class Seen:
             until = np.where(ends != NEVER, np.minimum(until, ends), until)
         else:
             until = np.minimum(until, clock)
-        for partition, begin, at in rows[rows[:, 4] == LOST, :3].tolist():
-            cut = (points[first, 0] == partition) & (points[first, 1] == begin) & (points[first, 2] < at)
-            until[cut] = np.minimum(until[cut], at)
+        # The next loss of the same unit: units and times become ranks, and both one number that sorts as they do.
+        lost = rows[rows[:, 4] == LOST, :3]
+        both = np.concatenate([lost, points[first, :3]])
+        _, of = np.unique(both[:, :2], axis=0, return_inverse=True)
+        times, at = np.unique(both[:, 2], return_inverse=True)
+        place = of.ravel() * len(times) + at.ravel()
+        losses, places = np.unique(place[: len(lost)]), place[len(lost) :]
+        following = np.append(losses, NEVER)[np.searchsorted(losses, places, side="right")]
+        cut = following // len(times) == places // len(times)
+        until[cut] = np.minimum(until[cut], times[following[cut] % len(times)])
         return until
 
     def to_arrays(self) -> dict[str, Any]:

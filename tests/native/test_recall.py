@@ -40,6 +40,7 @@ POLICIES = ("random", "newest", "history")
 SHARES = (0.75, 0.5, 0.25)  # of the exact work
 ESTIMATES = (1 / 4, 1 / 32)  # of that, to watch with
 SEEDS = 12
+MOST_LOSSES = 128  # of a unit, one an event (shedding.hpp)
 
 
 @dataclass(frozen=True)
@@ -182,6 +183,18 @@ def test_where_all_units_are_spared_all_is_known(engine: str, window: str) -> No
         assert counts.points is not None
         # Seven of eight windows count, where nothing is lost of them.
         assert 0.5 < counts.points.x / len(every) < 0.95
+
+
+@pytest.mark.parametrize(("engine", "window", "events"), [("nodes", "1200", 12_000), ("dominance", "3000", 24_000)])
+def test_a_unit_that_is_hopeless_is_given_up(engine: str, window: str, events: int) -> None:
+    """Where the allowance is far too short for it, it would take what is left for all else as long as it lasts."""
+    case = known(6, engine, window, events=events)
+    effort = Census(policy_of("newest")(), 3, case.exact[1] / 50, estimate=0.5)
+    session, found = run(case, {0: effort})
+    rows = np.concatenate([effort.rows, session._session.spared_points(0).reshape(-1, 7)])
+    _, losses = np.unique(rows[rows[:, 4] < 0][:, :2], axis=0, return_counts=True)
+    assert losses.max() == MOST_LOSSES
+    assert found
 
 
 class Census(BestEffort):

@@ -163,6 +163,7 @@ private:
     bool separate(uint32_t state);
     bool spares(uint32_t partition, const Event& event);
     void spare(Part& part, uint32_t partition, const Event& event, bool begins);
+    void stop_sparing(Part& part, int64_t now);
     bool idle_spared(Part& part, int64_t low, int64_t clock);
     int64_t oldest_start(const Event& event) const;
     // Whether the allowance suffices for so many touches and for all that may come of them; elsewhere it rests no more.

@@ -182,9 +182,7 @@ void NodeEngine::keep_best(double share, int64_t clock) {
             continue;
         }
         const int64_t now = tables_.counted ? parts_[p].last : clock;
-        for (uint32_t s = 0; s < parts_[p].spared.size(); ++s) {
-            keep(parts_[p].spared[s], s, now, Death::shed, [](uint32_t) { return false; });
-        }
+        stop_sparing(parts_[p], now);
         shed_->lose(p, now);
     }
     float bound = 0;

@@ -130,6 +130,7 @@ void NodeEngine::spare(Part& part, uint32_t partition, const Event& event, bool 
         part.spared.resize(tables_.states.size());
         for (NodeList& list : part.spared) list.tight = bounded();
     }
+    if (shed_->hopeless(partition)) return stop_sparing(part, key(event));
     const int64_t low = oldest_start(event);
     std::swap(part.lists, part.spared);
     shed_->enter(work_.touches);
@@ -145,6 +146,11 @@ void NodeEngine::spare(Part& part, uint32_t partition, const Event& event, bool 
     if (!touched_.empty()) finish(part, partition, event, low);
     shed_->leave(work_.touches);
     std::swap(part.lists, part.spared);
+}
+
+void NodeEngine::stop_sparing(Part& part, int64_t now) {
+    for (uint32_t s = 0; s < part.spared.size(); ++s) keep(part.spared[s], s, now, Death::shed, [](uint32_t) { return false; });
+    part.spared.clear();
 }
 
 // Whether nothing that was spared is left of a partition.

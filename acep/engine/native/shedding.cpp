@@ -152,12 +152,12 @@ bool Shedding::spares(uint32_t partition, int64_t now) {
     Unit& own = units_[partition];
     if (own.begin != begin) {
         own.begin = begin;
-        own.share = 0;
+        own.share = own.losses = 0;
     }
     const int64_t share = std::max(own.share, static_cast<int64_t>(orders_.spared));
     if (static_cast<int64_t>(draw) < share) {
         own.share = share;
-        return true;
+        if (own.losses < most_losses) return true;
     }
     own.blind = now;
     return false;
@@ -165,6 +165,7 @@ bool Shedding::spares(uint32_t partition, int64_t now) {
 
 void Shedding::lose(uint32_t partition, int64_t now) {
     if (partition >= units_.size() || units_[partition].blind == now) return;
+    ++units_[partition].losses;
     note(partition, now, now, Lives::Point::lost);
     units_[partition].blind = now;
 }
@@ -172,7 +173,7 @@ void Shedding::lose(uint32_t partition, int64_t now) {
 void Shedding::note(uint32_t partition, int64_t when, int64_t ts, Lives::Point::Kind kind) {
     if (partition >= units_.size()) return;
     Unit& own = units_[partition];
-    if (own.share == 0 || !within(own, when)) return;
+    if (own.share == 0 || !within(own, when) || (hopeless(partition) && kind != Lives::Point::lost)) return;
     if (!lives.points.empty()) {
         const Lives::Point& last = lives.points.back();
         if (last.partition == partition && last.ts == ts && last.kind == kind) return;

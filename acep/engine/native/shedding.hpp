@@ -101,6 +101,7 @@ public:
     static constexpr size_t most_at_all = 1 << 16;   // nor is anything that comes of those that were
     static constexpr int64_t most_level = 254;  // of what may be shed
     static constexpr int64_t unit = 8;     // windows of one partition that are spared together
+    static constexpr int64_t most_losses = 128;  // events at which something of a unit was lost: then it is given up
     static constexpr int64_t pace = 128;  // events between two looks at the price
 
     // What the second hidden slot holds.
@@ -185,7 +186,7 @@ public:
     // Something in a unit that is spared was given up all the same, at `now`.
     void lose(uint32_t partition, int64_t now);
     void lose(int64_t now) { lose(here_, now); }
-    static constexpr int64_t unit_bytes = 48;  // that are kept of a partition
+    static constexpr int64_t unit_bytes = 64;  // that are kept of a partition
     int64_t deciding() const { return static_cast<int64_t>(decide_cost * static_cast<double>(decided)); }
     int64_t spent() const { return touches_ + deciding(); }
     static constexpr double decide_cost = 0.25;
@@ -197,6 +198,8 @@ public:
     Mark begin(uint32_t partition, const Event& event);
     // Whether what begins with an event is spared. It is called for all that begins.
     bool spares(uint32_t partition, int64_t now);
+    // Whether too much of the unit was lost for the rest to be worth it.
+    bool hopeless(uint32_t partition) const { return partition < units_.size() && units_[partition].losses >= most_losses; }
     bool sparing() const { return sparing_; }
     bool shadow = false;  // what is done now is done with nodes of a unit that is spared
     // Whether a new node stays for now; it is given its feature bin and its chance.
@@ -323,6 +326,7 @@ private:
     struct Unit {
         int64_t begin = std::numeric_limits<int64_t>::min(), blind = std::numeric_limits<int64_t>::min();
         int64_t share = 0;  // of 2^32 units, so many are spared; 0: this one is not
+        int64_t losses = 0;
     };
     int64_t unit_length() const;  // -1: all of a partition is one
     bool within(const Unit& unit, int64_t now) const;

@@ -1,0 +1,71 @@
+"""What is known of match bundles in units that are spared, against a reckoning of its own; and that it is told in about
+as many steps as there are rows."""
+
+from __future__ import annotations
+
+import time
+from random import Random
+
+import numpy as np
+import pytest
+
+from acep.learning.recall import ALL, KEPT, LOST, NEVER, UNIT, WHOLE, Seen
+
+Row = tuple[int, int, int, int, int, int, int]
+
+
+def rows_of(random: Random, span: int, size: int, units: int = 3) -> list[Row]:
+    """Points, found or not, and losses of two partitions in so many units each, all of which were drawn."""
+    length, rows = UNIT * (span + 1), []
+    for _ in range(size):
+        ts = random.randrange(units * length)
+        kind = random.choice([LOST, LOST, WHOLE, KEPT])
+        rows.append((random.randrange(2), ts // length * length, ts, ts, kind, NEVER, int(ALL)))
+    return rows
+
+
+def bundles(rows: list[Row], span: int, clock: int) -> tuple[float, float]:
+    """The weights of bundles that are known to begin in a unit, and of those of them that were found, one by one."""
+    length, there, found = UNIT * (span + 1), 0.0, 0.0
+    for unit in {row[:2] for row in rows}:
+        own = [row for row in rows if row[:2] == unit]
+        times = sorted({row[3] for row in own if row[4] != LOST})
+        kept = {row[3] for row in own if row[4] == KEPT}
+        for first in (t for n, t in enumerate(times) if n == 0 or t - times[n - 1] > span):
+            last = first
+            while later := [t for t in times if last < t <= last + span]:
+                last = later[0]
+            since = unit[1] + 2 * span
+            until = min([row[2] for row in own if row[4] == LOST and row[2] > first] + [unit[1] + length, clock])
+            seen = [t for t in sorted(kept) if first <= t <= last]
+            end = last + span - first
+            decided = min(seen[0] - first if seen else np.inf, end, (until - since) * 2 // 3)
+            if first < since or first + decided >= until:
+                continue
+            weight = (until - since) / (until - since - decided)
+            there += weight
+            found += weight * (1.0 if seen and seen[0] - first <= decided else 0.5 if decided < end else 0.0)
+    return there, found
+
+
+def test_what_is_known_of_bundles() -> None:
+    some = 0
+    for seed in range(300):
+        random = Random(seed)
+        span, size = random.randint(1, 6), random.randint(1, 50)
+        rows, clock = rows_of(random, span, size), random.randint(0, 3 * UNIT * (span + 1))
+        _, told = Seen(span, counted=False, rows=np.array(rows, np.int64)).tallies(clock)
+        assert (told.x, told.y) == pytest.approx(bundles(rows, span, clock))
+        some += told.x > 0
+    assert some > 150
+
+
+def test_many_losses_take_no_longer_each() -> None:
+    def took(size: int) -> float:
+        rows = np.array(rows_of(Random(1), 4, size, size // 8), np.int64)
+        began = time.process_time()
+        Seen(4, counted=False, rows=rows).tallies(10 * size)
+        return time.process_time() - began
+
+    took(1_000)
+    assert took(64_000) < 64 * max(took(4_000), 1e-3)  # 16 times as many; each with each would be 256 times
