@@ -112,7 +112,7 @@ class Remembering:
         self.grid: Grid = setting.grid(windows=WINDOWS, waits=WAITS)
         logged = candidates(setting) if self.terms else ()
         self.told = tuple(tuple(map(Told, state)) for state in logged)
-        self.sums: VectorMemory = DenseMemory(columns=3, ring=1)
+        self.sums: VectorMemory = DenseMemory(columns=3, ring=0)
         self.pending = Pending(Targets(gap=0 if self.target == "points" else setting.span))
         self.known = Lived.none()
         self.values = np.zeros((0, 0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from acep.sketches import words as maps
-from acep.sketches.protocol import Bits, Floats, Ints, VectorMemory, Words, pairs, rows
+from acep.sketches.protocol import Bits, Floats, Ints, Singles, VectorMemory, Words, pairs, rows
 from acep.sketches.stored import Stored, check, pack, unpack
 
 __all__ = ["DENSE", "MOST", "DenseMemory", "sound", "usable"]
@@ -30,8 +30,8 @@ class DenseMemory(VectorMemory):
     """
 
     def __init__(self, columns: int, ring: int) -> None:
-        if not (0 <= columns <= MOST and 1 <= ring <= MOST):
-            raise ValueError(f"{columns} columns and a ring of {ring}: from 0, and from 1, to {MOST}")
+        if not (0 <= columns <= MOST and 0 <= ring <= MOST):
+            raise ValueError(f"{columns} columns and a ring of {ring}: from 0 to {MOST}")
         self._ring = ring
         self.vectors: Ints = np.zeros(0, dtype=np.int64)
         """The vectors that occurred, rising."""
@@ -117,7 +117,7 @@ class DenseMemory(VectorMemory):
     @classmethod
     def from_stored(cls, stored: Stored) -> DenseMemory:
         """The memory of bytes that have been unpacked."""
-        memory = cls(stored.number("columns", 0, MOST), stored.number("ring", 1, MOST))
+        memory = cls(stored.number("columns", 0, MOST), stored.number("ring", 0, MOST))
         count = len(stored.arrays.get("vectors", ()))
         memory.vectors = stored.array("vectors", "<i8", (count,))
         memory._sums = stored.array("sums", "<f8", (count, memory.columns))
@@ -152,7 +152,7 @@ def usable(factor: float) -> float:
     return factor
 
 
-def sound(sums: Floats, words: Words, ring: int) -> bool:
+def sound(sums: Floats | Singles, words: Words, ring: int) -> bool:
     """Whether arrays that were read can be sums and maps."""
     spare = words[..., -1] >> np.uint64(ring % 64) if ring % 64 else np.zeros(0)
     return bool(np.all((sums >= 0) & np.isfinite(sums))) and not np.any(spare)

@@ -37,8 +37,8 @@ class MatchMap(VectorMemory):
     def __init__(
         self, columns: int, ring: int, *, width: int, depth: int, seed: int = 0, conservative: bool = True
     ) -> None:
-        if not (0 <= columns <= MOST and 1 <= ring <= MOST):
-            raise ValueError(f"{columns} columns and a ring of {ring}: from 0, and from 1, to {MOST}")
+        if not (0 <= columns <= MOST and 0 <= ring <= MOST):
+            raise ValueError(f"{columns} columns and a ring of {ring}: from 0 to {MOST}")
         self.width, self.depth, self.seed = checked_size(width, depth, seed)
         self.conservative = conservative
         self._ring = ring
@@ -139,7 +139,7 @@ class MatchMap(VectorMemory):
     @classmethod
     def from_stored(cls, stored: Stored) -> MatchMap:
         """The sketch of bytes that have been unpacked."""
-        columns, ring = stored.number("columns", 0, MOST), stored.number("ring", 1, MOST)
+        columns, ring = stored.number("columns", 0, MOST), stored.number("ring", 0, MOST)
         width, depth = stored.number("width", 1, WIDEST), stored.number("depth", 1, DEEPEST)
         sums = stored.array("sums", "<f8", (depth, columns, width))
         words = stored.array("words", "<u8", (depth, width, maps.width(ring)))

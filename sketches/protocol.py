@@ -12,10 +12,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Bits", "Floats", "Ints", "VectorMemory", "Words", "pairs", "rows"]
+__all__ = ["Bits", "Floats", "Ints", "Singles", "VectorMemory", "Words", "pairs", "rows"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
 Bits = NDArray[np.bool_]
 Words = NDArray[np.uint64]
 

@@ -23,7 +23,7 @@ __all__ = ["VERSION", "Stored", "check", "pack", "unpack"]
 MAGIC = b"ACEPSKCH"
 VERSION = 1
 HEADER = struct.Struct("<8sHH16sI")
-KINDS = frozenset({"<i8", "<u8", "<f8"})
+KINDS = frozenset({"<i8", "<u8", "<f8", "<f4"})
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def _digest(rest: bytes) -> bytes:
 
 
 def pack(kind: str, numbers: Mapping[str, int], arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """Bytes of a sketch; arrays of 64-bit numbers.
+    """Bytes of a sketch; arrays of 64-bit numbers, or of single precision.
 
     >>> stored = unpack(pack("count-min", {"seed": 7}, {"table": np.eye(2)}), "count-min")
     >>> stored.number("seed", 0, 9), stored.array("table", "<f8", (2, 2)).tolist()
@@ -111,11 +111,11 @@ def _read(rest: bytes, length: int) -> Stored:
         raise ValueError("a header of other types")
     for name, dtype, shape in told["arrays"]:
         if dtype not in KINDS or not all(type(size) is int and 0 <= size < 2**40 for size in shape):
-            raise ValueError("no array of 64-bit numbers")
+            raise ValueError("no array of numbers")
         count = math.prod(shape)
         # A copy: what is read can be written to, and lies where 64-bit numbers may lie.
         arrays[name] = np.frombuffer(rest, dtype, count, at).reshape(shape).astype(np.dtype(dtype).newbyteorder("="))
-        at += 8 * count
+        at += np.dtype(dtype).itemsize * count
     if at != len(rest):
         raise ValueError("more or fewer bytes than the arrays need")
     return Stored(kind, numbers, arrays)

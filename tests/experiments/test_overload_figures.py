@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,12 +13,14 @@ import pytest
 pytest.importorskip("acep.engine._native")
 
 from acep.budget.policies import POLICIES
+from acep.engine.study import Student, study
 from acep.learning.remembering import Remembering
 from acep.sketches.match_map import MatchMap
+from acep.sketches.neighbour_map import NeighbourMap
 from experiments import streams
 from experiments.overload import ablation, drift, generalise, overhead, proxy, sketched, sweeps
 from experiments.overload.figure import Found, Spec, command, figure_of
-from experiments.overload.trial import Timed, Warm, exact, run, stream, trained, warmed
+from experiments.overload.trial import Timed, Warm, exact, run, stream, warmed
 from experiments.overload.workload import Overload
 from experiments.overload.workloads import OVERLOADS
 
@@ -91,16 +92,24 @@ def test_a_frozen_policy_keeps_its_orders_and_a_warm_one_does_not() -> None:
 
 
 def test_the_sketch_has_the_bytes_that_it_is_given() -> None:
-    held = stream(LETTERS)
-    state = trained(held, held.engine, partial(sketched.Fine, nbytes=2_000))
-    assert state is not None
-    warm = Warm(sketched.Fine(nbytes=2_000), state)
-    run(held, held.engine, Timed(warm, 0, 5.0))
-    sums = warm.policy.sums
-    assert isinstance(sums, MatchMap)
-    assert 1_000 < sums.nbytes <= 2_000
+    held, policy = stream(LETTERS), sketched.Fine()
+    study(held.plan, held.engine, held.train, Student(policy))
+    for series, kind in ((sketched.NEIGHBOURS, NeighbourMap), (sketched.HASHED, MatchMap)):
+        own = policy.over(policy.memory(series, 2_000))
+        warm = Warm(sketched.Fine(), own.learned())
+        run(held, held.engine, Timed(warm, 0, 5.0))
+        assert isinstance(warm.policy.sums, kind)
+        assert 1_000 < warm.policy.sums.nbytes <= 2_000
+
+
+def test_a_tenth_of_the_memory_finds_as_much_where_neighbours_share_a_cell() -> None:
     rows = list(sketched.measured(LETTERS, 0))
     assert all(row.nbytes <= row.x * rows[0].nbytes for row in rows)
+    small = by_series(rows, 0.1)
+    assert small[sketched.NEIGHBOURS].points >= rows[0].points - sketched.NEAR
+    assert small[sketched.NEIGHBOURS].bundles >= rows[0].bundles - sketched.NEAR
+    assert small[sketched.HASHED].bundles < rows[0].bundles - sketched.NEAR
+    assert "| sketch of neighbours | 10% | 1 | 1 | 1 | 1 |" in sketched.near(rows)
 
 
 def test_what_matters_changes_after_three_quarters_of_the_drifting_stream() -> None:

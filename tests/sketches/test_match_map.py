@@ -158,7 +158,7 @@ def test_sketches_that_do_not_fit_are_not_merged() -> None:
     for other in others:
         with pytest.raises(ValueError, match="merged with"):
             memory.merge(other)
-    for columns, ring in ((-1, 1), (1, 0), (2**17, 1), (1, 2**17)):
+    for columns, ring in ((-1, 1), (1, -1), (2**17, 1), (1, 2**17)):
         with pytest.raises(ValueError, match="columns"):
             MatchMap(columns, ring, width=5, depth=2)
 

@@ -15,14 +15,15 @@ from acep.errors import SnapshotError
 from acep.sketches.dense import DenseMemory
 from acep.sketches.match_map import MatchMap
 from acep.sketches.memories import read_memory
+from acep.sketches.neighbour_map import NeighbourMap
 from acep.sketches.protocol import VectorMemory
 from acep.sketches.stored import HEADER, _digest, pack
 
 COLUMNS, RING = 2, 70
 MAKERS: dict[str, Callable[[], VectorMemory]] = {
     "dense": lambda: DenseMemory(COLUMNS, RING),
-    "sketch": lambda: MatchMap(COLUMNS, RING, width=9, depth=3),
-    "plain sketch": lambda: MatchMap(COLUMNS, RING, width=9, depth=3, conservative=False),
+    "neighbours": lambda: NeighbourMap(COLUMNS, RING, nbytes=160, step=3, size=4),
+    "sketch": lambda: MatchMap(COLUMNS, RING, width=9, depth=3, conservative=False),
 }
 each_memory = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 

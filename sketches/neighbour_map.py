@@ -1,0 +1,261 @@
+"""The neighbour map: the memory of a history in bounded space, in which vectors that follow each other share a cell.
+
+Where cells are fewer than vectors, a hash mixes what has nothing in common. Match vectors have an order: the next bin
+of time is much like this one. So here a cell is a run of neighbours. Where room is short, two runs become one: of those
+that have little, the two that are most alike (the least information is lost of where which sum is: Slonim and Tishby,
+"Agglomerative Information Bottleneck", NIPS 1999). Bounds: docs/sketches.md.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acep.sketches import words as maps
+from acep.sketches.dense import MOST, sound, usable
+from acep.sketches.protocol import Bits, Floats, Ints, Singles, VectorMemory, Words, pairs, rows
+from acep.sketches.stored import Stored, check, pack, unpack
+
+__all__ = ["NEIGHBOUR_MAP", "NeighbourMap"]
+
+NEIGHBOUR_MAP = "neighbour-map"
+LARGEST = 2**48
+ACROSS = 2.0
+"""More than all else that it costs to make two runs one: across groups only where none are left within them."""
+LIGHTER = 1e-6  # of runs as much alike, the lighter ones
+GONE = -2
+
+
+class NeighbourMap(VectorMemory):
+    """A :class:`acep.sketches.protocol.VectorMemory` of at most ``nbytes`` bytes.
+
+    Neighbours are vectors that are ``step`` apart. A group is ``size`` of them (the bins of one part of a vector, if
+    the parts after it have ``step`` values), a block is ``step`` groups. A cell has the sums of a run of neighbours,
+    rounded up to single precision. As long as there is room, each vector has a run to itself; of a vector that is in no
+    run nothing is known.
+
+    >>> memory = NeighbourMap(columns=1, ring=0, nbytes=24, step=10, size=8)
+    >>> memory.add(np.array([12, 22, 32, 15]), np.array([[5.0], [1.0], [2.0], [9.0]]))
+    >>> memory.look(np.array([12, 22, 32, 42, 15])).tolist()
+    [[5.0], [3.0], [3.0], [0.0], [9.0]]
+    """
+
+    def __init__(self, columns: int, ring: int, *, nbytes: int, step: int = 1, size: int = 1) -> None:
+        if not (0 <= columns <= MOST and 0 <= ring <= MOST):
+            raise ValueError(f"{columns} columns and a ring of {ring}: from 0 to {MOST}")
+        if not (1 <= step <= MOST**2 and 1 <= size <= MOST**2 and step * size <= MOST**2):
+            raise ValueError(f"groups of {size} vectors {step} apart: each from 1, and {MOST**2} together at most")
+        self._ring, self.step, self.size, self.most_bytes = ring, step, size, nbytes
+        self._low: Ints = np.zeros(0, dtype=np.int16)  # as narrow as its content
+        self._high: Ints = self._low.copy()
+        self._sums: Singles = np.zeros((0, columns), dtype=np.float32)
+        self._words: Words = np.zeros((0, maps.width(ring)), dtype=np.uint64)
+        if not self._cell(8) <= nbytes <= LARGEST:
+            raise ValueError(f"{nbytes} bytes: a cell takes {self._cell(8)}")
+
+    @property
+    def columns(self) -> int:
+        """How many sums each vector has."""
+        return int(self._sums.shape[1])
+
+    @property
+    def ring(self) -> int:
+        """How many slots a match map has."""
+        return self._ring
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return self._low.nbytes + self._high.nbytes + self._sums.nbytes + self._words.nbytes
+
+    def add(self, vectors: Ints, amounts: Floats) -> None:
+        """Adds ``amounts`` to the sums of ``vectors``; ``ValueError`` for sums that single precision does not hold."""
+        distinct, summed = rows(vectors, amounts, self.columns)
+        at = self._positions(distinct)
+        self._join(at, at, summed, np.zeros((len(at), self._words.shape[1]), np.uint64))
+
+    def look(self, vectors: Ints) -> Floats:
+        """The sums of ``vectors``: of all vectors that have their cells."""
+        where, known = self._find(vectors)
+        found = np.zeros((len(where), self.columns))
+        found[known] = self._sums[where[known]]
+        return found
+
+    def scale(self, factor: float) -> None:
+        """Multiplies all sums by a factor from 0 to 1."""
+        self._sums = _up(self._sums * np.float64(usable(factor)))
+
+    def set_bits(self, vectors: Ints, slots: Ints) -> None:
+        """Sets one bit in the map of each of ``vectors``."""
+        vectors, slots = pairs(vectors, slots, self._ring)
+        words = np.zeros((len(vectors), self._words.shape[1]), np.uint64)
+        words[np.arange(len(vectors)), slots // 64] = maps.bit(slots)
+        at = self._positions(vectors)
+        self._join(at, at, np.zeros((len(at), self.columns)), words)
+
+    def maps(self, vectors: Ints) -> Bits:
+        """The maps of ``vectors``, bool[n, ring]."""
+        return maps.unpacked(self.words(vectors), self._ring)
+
+    def words(self, vectors: Ints) -> Words:
+        """The maps of ``vectors``, packed."""
+        where, known = self._find(vectors)
+        found = np.zeros((len(where), self._words.shape[1]), dtype=np.uint64)
+        found[known] = self._words[where[known]]
+        return found
+
+    def recycle(self, slot: int) -> None:
+        """Clears a slot in all maps."""
+        pairs(np.zeros(1, dtype=np.int64), np.array([slot]), self._ring)
+        maps.clear(self._words, slot)
+
+    def merge(self, other: VectorMemory, slots: Ints | None = None) -> None:
+        """Adds another map with the same columns, slots, bytes and groups: runs that overlap become one."""
+        if not isinstance(other, NeighbourMap) or self._settings() != other._settings():
+            raise ValueError("a neighbour map is merged with one of the same shape, bytes and groups")
+        added = maps.moved(other._words, slots, self._ring)
+        self._join(other._low.astype(np.int64), other._high.astype(np.int64), other._sums.astype(np.float64), added)
+
+    def to_bytes(self) -> bytes:
+        """The map as bytes."""
+        arrays: dict[str, NDArray[Any]] = {
+            "low": self._low.astype(np.int64),
+            "high": self._high.astype(np.int64),
+            "sums": self._sums,
+            "words": self._words,
+        }
+        return pack(NEIGHBOUR_MAP, self._settings(), arrays)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> NeighbourMap:
+        """The map of :meth:`to_bytes`; :class:`acep.errors.SnapshotError` for other bytes."""
+        return cls.from_stored(unpack(data, NEIGHBOUR_MAP))
+
+    @classmethod
+    def from_stored(cls, stored: Stored) -> NeighbourMap:
+        """The map of bytes that have been unpacked."""
+        columns, ring = stored.number("columns", 0, MOST), stored.number("ring", 0, MOST)
+        step, size = stored.number("step", 1, MOST**2), stored.number("size", 1, MOST**2)
+        count = len(stored.arrays.get("low", ()))
+        low, high = (stored.array(name, "<i8", (count,)) for name in ("low", "high"))
+        sums = stored.array("sums", "<f4", (count, columns))
+        words = stored.array("words", "<u8", (count, maps.width(ring)))
+        check(step * size <= MOST**2 and np.all(low <= high) and np.all(high[:-1] < low[1:]))
+        check(sound(sums, words, ring))
+        nbytes = stored.number("nbytes", 0, LARGEST)
+        check(nbytes >= 16 + 4 * columns + 8 * maps.width(ring))
+        memory = cls(columns, ring, nbytes=nbytes, step=step, size=size)
+        memory._set(low, high, sums, words)
+        check(memory.nbytes <= nbytes)
+        return memory
+
+    def _settings(self) -> dict[str, int]:
+        numbers = {"columns": self.columns, "ring": self._ring, "nbytes": self.most_bytes}
+        return {**numbers, "step": self.step, "size": self.size}
+
+    def _cell(self, width: int) -> int:
+        """Bytes of a cell, with borders of so many bytes each."""
+        return 2 * width + 4 * self.columns + 8 * maps.width(self._ring)
+
+    def _positions(self, vectors: Ints) -> Ints:
+        """Where vectors stand: neighbours one after the other, groups and blocks too."""
+        vectors = np.asarray(vectors, dtype=np.int64)
+        rest = vectors % (self.step * self.size)
+        found: Ints = vectors - rest + rest % self.step * self.size + rest // self.step
+        return found
+
+    def _find(self, vectors: Ints) -> tuple[Ints, Bits]:
+        """The cell of each vector, and whether it has one (otherwise the cell means nothing)."""
+        at = self._positions(vectors)
+        where = np.searchsorted(self._low, at, side="right") - 1
+        if not len(self._low):
+            return where, np.zeros(len(where), dtype=np.bool_)
+        return where, (where >= 0) & (at <= self._high[where])
+
+    def _join(self, low: Ints, high: Ints, sums: Floats, words: Words) -> None:
+        """Takes in runs with their sums and maps; those that overlap become one, and more while room is short."""
+        if not len(low):
+            return
+        low, high = (np.concatenate([own, new]) for own, new in ((self._low, low), (self._high, high)))
+        order = np.argsort(low, kind="stable")
+        low, high = low[order], high[order]
+        first = np.flatnonzero(np.append(True, low[1:] > np.maximum.accumulate(high)[:-1]))
+        sums = np.add.reduceat(np.concatenate([self._sums.astype(np.float64), sums])[order], first)
+        words = np.bitwise_or.reduceat(np.concatenate([self._words, words])[order], first)
+        if not np.all(sums < np.finfo(np.float32).max):
+            raise ValueError("an amount makes a sum that single precision does not hold")
+        self._set(*self._fewer(low[first], np.maximum.reduceat(high, first), sums, words))
+
+    def _fewer(self, low: Ints, high: Ints, sums: Floats, words: Words) -> tuple[Ints, Ints, Floats, Words]:
+        """Runs that fit into the memory: two that follow each other become one, those first that cost least."""
+        most = self.most_bytes // self._cell(_narrow(low, high).itemsize)
+        if len(low) <= most:
+            return low, high, sums, words
+        total = sums.sum(axis=0) * max(self.columns, 1)
+        shares = np.divide(sums, total, out=np.zeros_like(sums), where=total > 0)
+        apart = np.count_nonzero(low[:-1] // self.size != high[1:] // self.size)
+        heavy = 2 / (most - apart) if most > apart else np.inf
+
+        def costs(one: Ints, other: Ints) -> Floats:
+            both = shares[one] + shares[other]
+            cost = _mixed(both) - _mixed(shares[one]) - _mixed(shares[other])
+            share = both.max(axis=1, initial=0.0)
+            cost += LIGHTER * share + (share > heavy)
+            for size in (self.size, self.size * self.step):
+                cost += ACROSS * (low[one] // size != high[other] // size)
+            return cost
+
+        count = len(low)
+        after, before = np.arange(1, count + 1), np.arange(-1, count - 1)
+        cost = np.append(costs(after[:-1] - 1, after[:-1]), np.inf)  # of a run and the one after it
+        for _ in range(count - most):
+            one = int(np.argmin(cost))
+            other = after[one]
+            high[one], after[one] = high[other], after[other]
+            cost[other] = np.inf
+            for array in (sums, shares):
+                array[one] += array[other]
+            words[one] |= words[other]
+            if after[one] < count:
+                before[after[one]] = one
+            near = np.array([run for run in (before[one], one) if run >= 0 and after[run] < count], np.int64)
+            cost[one] = np.inf
+            cost[near] = costs(near, after[near])
+            before[other] = GONE
+        stay = before != GONE
+        return low[stay], high[stay], sums[stay], words[stay]
+
+    def _set(self, low: Ints, high: Ints, sums: Floats | Singles, words: Words) -> None:
+        narrow = _narrow(low, high)
+        self._low, self._high, self._sums, self._words = low.astype(narrow), high.astype(narrow), _up(sums), words
+
+
+def _mixed(shares: Floats) -> Floats:
+    """The entropy of what is in each run, times how much it is."""
+    whole = shares.sum(axis=1)
+    mixed: Floats = _times_log(whole) - _times_log(shares).sum(axis=1)
+    return mixed
+
+
+def _times_log(x: Floats) -> Floats:
+    found: Floats = x * np.log(x, out=np.zeros_like(x), where=x > 0)
+    return found
+
+
+def _narrow(low: Ints, high: Ints) -> np.dtype[np.signedinteger]:
+    """The smallest whole numbers that hold these rising borders."""
+    for kind in (np.int16, np.int32):
+        info = np.iinfo(kind)
+        if not len(low) or (info.min <= low[0] and high[-1] <= info.max):
+            return np.dtype(kind)
+    return np.dtype(np.int64)
+
+
+def _up(sums: Floats | Singles) -> Singles:
+    """Single precision, never less."""
+    found = sums.astype(np.float32)
+    low = found < sums
+    found[low] = np.nextafter(found[low], np.float32(np.inf))
+    return found
