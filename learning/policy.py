@@ -17,7 +17,7 @@ __all__ = ["Epoch", "Policy"]
 class Epoch:
     """What happened between two looks of a policy: ``events`` came, with an allowance of ``allowance`` touches each
     (``None``: no bound); ``spent`` touches were made, deciding included, ``dropped`` nodes went because of the orders.
-    ``log`` is what became of the nodes that were watched."""
+    ``log`` is what became of the nodes that were watched. ``fell``: far less was found for a touch than before."""
 
     events: int
     allowance: float | None
@@ -25,6 +25,7 @@ class Epoch:
     dropped: int
     price: float
     log: Log
+    fell: bool = False
 
 
 class Policy(Protocol):

@@ -19,6 +19,7 @@ from acep.learning.terms import Told, candidates, fitted
 from acep.learning.vectors import Floats, Grid
 from acep.learning.watching import Pending, Watch
 from acep.learning.worth import Lived, Sums, chances, later, lived, stays, thinned
+from acep.learning.yields import Proof
 from acep.sketches.dense import DenseMemory
 from acep.sketches.memories import read_memory
 from acep.sketches.protocol import VectorMemory
@@ -29,6 +30,8 @@ REMEMBERED = 16_384  # lives that terms are fitted to
 AHEAD = 1 << 20  # the same, where it learns ahead
 VISITS = 1 << 18  # of match vectors: as many as all that was learned ahead counts for
 ANEW = 4  # where a quarter of them are new, the fit is made anew
+LEAST_TRUST = 1 / 8  # in what was learned, where what is found has fallen
+DOUBTED = 4096.0  # visits that it counts for then
 ENOUGH = 20.0  # successes without which nothing is believed
 LEAST_WORTH = 1e-9
 WINDOWS, WAITS = 8, 6  # bins of match vectors
@@ -116,9 +119,9 @@ class Remembering:
         self.pending = Pending(Targets(gap=0 if self.target == "points" else setting.span))
         self.known = Lived.none()
         self.values = np.zeros((0, 0))
-        self.watch = Watch()
+        self.watch, self.proof = Watch(), Proof()
         self.to_come = np.zeros(self.grid.vectors if self.differences else 0)
-        self.fresh, self.best, self.visits = 0, 0.0, 0.0
+        self.fresh, self.best, self.visits, self.trusted = 0, 0.0, 0.0, 1.0
         self.prices: tuple[tuple[float, float], ...] = ()
         self.chosen = self._chosen(self.way, self.told)
         return self._orders()
@@ -126,12 +129,28 @@ class Remembering:
     def learn(self, epoch: Epoch) -> Orders:
         """Takes in what became of the nodes that were watched."""
         ahead = epoch.allowance is None
+        doubted = self.proof.doubt
+        self.proof, changed = self.proof.after(epoch.log.kept, fell=epoch.fell)
+        self.trusted = min(1.0, 2 * self.trusted)
+        if changed:
+            self._begin_anew()
         self._take_in(epoch, AHEAD if ahead else REMEMBERED)
+        if changed or epoch.fell:
+            self.watch = self.watch.more()
+        elif doubted and not self.proof.doubt:
+            self.watch = self.watch.less()
         self.watch = self.watch.after(epoch)
         # What is fitted to many lives is not changed by a few. Without a bound nothing depends on it.
         if not ahead and self.fresh * ANEW >= len(self.known):
             self.chosen, self.fresh = self._chosen(self.way, self._told()), 0
         return self._orders()
+
+    def _begin_anew(self) -> None:
+        """What was learned is not so any more: it tells little, and each epoch more of what is learned from now on."""
+        self.trusted = LEAST_TRUST
+        self._scale(min(1.0, DOUBTED / max(self.visits, 1.0)))
+        self.known, self.values, self.fresh = Lived.none(), np.zeros((0, 0)), 0
+        self.told = tuple(tuple(one.less(LEAST_TRUST) for one in state) for state in self.told)
 
     def ways(self) -> list[Orders]:
         """Orders from what is known so far, by each of the ways that are to be tried."""
@@ -154,16 +173,17 @@ class Remembering:
             return replace(flat, decay=np.full(self.setting.states, 4.0), terms=terms)
         won, paid = self._to_come(sums)
         worth = won / paid if self.costs else won
+        temper = self.trusted * way.temper
         top = float(worth.max())
         if not self.best or abs(np.log2(top / self.best)) > FARTHEST:
             self.best = top
         aged = later(self.grid, self.known, won, paid) if self.ages else none
         return Orders(
             self.grid,
-            as_levels(np.maximum(worth, top * LEAST_WORTH) ** way.temper, best=self.best**way.temper),
+            as_levels(np.maximum(worth, top * LEAST_WORTH) ** temper, best=self.best**temper),
             np.full(self.setting.states, way.decay),
-            (way.temper * aged).astype(np.int8),
-            terms=tuple(tuple(one.at(way.trust(one.term)) for one in state) for state in told),
+            (temper * aged).astype(np.int8),
+            terms=tuple(tuple(one.at(self.trusted * way.trust(one.term)) for one in state) for state in told),
             noise=way.noise,
             clears=way.clears,
             prices=self.prices,
@@ -220,12 +240,14 @@ class Remembering:
             "visits": self.visits,
             "pending": self.pending.to_arrays(),
             "watch": self.watch.to_data(),
+            "proof": self.proof.to_data(),
             "known": self.known.to_arrays(),
             "values": self.values,
             "to_come": self.to_come,
             "told": [[told.to_data() for told in state] for state in self.told],
             "way": asdict(self.way),
             "best": self.best,
+            "trusted": self.trusted,
             "fresh": self.fresh,
             "chosen": self.chosen.to_arrays(),
         }
@@ -234,9 +256,11 @@ class Remembering:
         """Its state for another stream: of the lives only what was made of them."""
         self.told = self._told()
         self.known, self.values, self.fresh = Lived.none(), np.zeros((0, 0)), 0
+        self.trusted = 1.0
         self._scale(min(1.0, VISITS / max(self.visits, 1.0)))
         self.chosen = self._chosen(self.way, self.told)
-        return {**self.state(), "pending": self.pending.anew().to_arrays(), "watch": self.watch.anew().to_data()}
+        anew = {"pending": self.pending.anew().to_arrays(), "watch": self.watch.anew().to_data()}
+        return {**self.state(), **anew, "proof": Proof().to_data()}
 
     def restore(self, state: Mapping[str, Any]) -> Orders:
         """Goes on as the policy would whose state this is."""
@@ -244,25 +268,25 @@ class Remembering:
             sums = read_memory(state["sums"].tobytes())
             known, values = Lived.from_arrays(state["known"]), np.asarray(state["values"], np.float64)
             pending, watch = self.pending.with_arrays(state["pending"]), Watch.from_data(state["watch"])
-            to_come = np.asarray(state["to_come"], np.float64)
+            to_come, proof = np.asarray(state["to_come"], np.float64), Proof.from_data(state["proof"])
             told = tuple(tuple(map(Told.from_data, terms)) for terms in state["told"])
             way = Way.from_data(state["way"])
             fresh, chosen = int(state["fresh"]), Orders.from_arrays(self.grid, state["chosen"])
-            best, visits = float(state["best"]), float(state["visits"])
+            best, visits, trusted = float(state["best"]), float(state["visits"]), float(state["trusted"])
         except (AcepError, KeyError, TypeError, AttributeError, ValueError) as error:
             raise ValueError(f"no state of this policy: {error}") from None
         fits = to_come.shape == self.to_come.shape and np.isfinite(to_come).all()
         if not (fits and values.ndim == 2 and len(values) == len(known) and sums.columns == 3 and fresh >= 0):
             raise ValueError("no state of this policy")
-        if not (0 <= best < np.inf and 0 <= visits < np.inf):
+        if not (0 <= best < np.inf and 0 <= visits < np.inf and 0 < trusted <= 1):
             raise ValueError("no state of this policy")
         if [[t.term.kind for t in terms] for terms in told] != [[t.term.kind for t in terms] for terms in self.told]:
             raise ValueError("terms of another query")
         if len(known) and not (known.state.min() >= 0 and known.state.max() < self.setting.states):
             raise ValueError("a state of another query")
         self.sums, self.pending, self.watch = sums, pending, watch
-        self.to_come = to_come
+        self.to_come, self.proof = to_come, proof
         self.known, self.values, self.told = known, values, told
         self.way, self.best, self.visits, self.prices = way, best, visits, chosen.prices
-        self.fresh, self.chosen = fresh, chosen
+        self.fresh, self.chosen, self.trusted = fresh, chosen, trusted
         return self._orders()

@@ -53,6 +53,10 @@ class Told:
     gain: Floats = field(default_factory=lambda: np.zeros(0))
     cost: Floats = field(default_factory=lambda: np.zeros(0))
 
+    def less(self, part: float) -> Told:
+        """Of what it tells a part."""
+        return replace(self, gain=part * self.gain, cost=part * self.cost)
+
     def at(self, temper: float) -> Term:
         """For the core: ``temper`` of what it tells."""
         return replace(self.term, worth=temper * STEPS * (self.gain - self.cost))

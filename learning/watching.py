@@ -18,7 +18,8 @@ __all__ = ["Pending", "Settled", "Watch"]
 LIVES = 4096  # to be logged in an epoch
 OPEN = 65_536  # lives that may still be open
 EXPLORE = (0.05, 0.02)  # of the allowance, for units in which nothing is dropped: at first, and in the end
-FADES = 0.8  # of that, an epoch
+AGAIN = 0.6  # the same, where what was learned may have ceased to hold
+FADES = 0.8  # what is left of that after an epoch
 FIRST_SPARED = 1 / 512
 LIKELY, FEW = 10.0, 256.0  # how many times the allowance an exact run takes, as long as few events were spared
 KNOWN = 4096.0  # events that what was learned ahead counts for
@@ -81,12 +82,12 @@ class Pending:
 
 @dataclass(frozen=True)
 class Watch:
-    """How much is watched in an epoch, after ``epochs`` others: the share of starts that are logged (``sample``), and
-    of units in which nothing is dropped (``spared``). ``seen``: touches of what was spared, and ``of``: events, each
-    counted as the share that was spared; by them what is spared is made to cost a share of the allowance.
+    """How much is watched in an epoch: the share of starts that are logged (``sample``), and of units in which nothing
+    is dropped (``spared``), for ``explored`` of the allowance. ``seen``: touches of what was spared, ``of``: events,
+    each counted as the share that was spared: by them that is made to cost so much.
     """
 
-    epochs: int = 0
+    explored: float = EXPLORE[0]
     sample: float = 1.0
     spared: float = FIRST_SPARED
     seen: float = 0.0
@@ -94,26 +95,33 @@ class Watch:
 
     def after(self, epoch: Epoch) -> Watch:
         """In the next epoch."""
-        epochs, made = self.epochs + 1, len(epoch.log.lives.made)
+        made, share = len(epoch.log.lives.made), max(EXPLORE[1], FADES * self.explored)
         ended = epoch.log.lives.ended
         paid = float(ended.touches[ended.how != MERGED].sum())
         if epoch.allowance is None:
             sample = max(self.sample * min(1.0, LIVES / max(made, 1)), LEAST_SAMPLE)
-            return Watch(epochs, sample, 0.0, self.seen + epoch.spent, self.of + epoch.events)
+            return Watch(share, sample, 0.0, self.seen + epoch.spent, self.of + epoch.events)
         if epoch.price <= 0:
-            return replace(self, epochs=epochs)
+            return replace(self, explored=share)
         # What is dropped is not known of the others: only of units that are spared is all known.
-        share = max(EXPLORE[1], EXPLORE[0] * FADES**epochs)
         watched = self.spared if self.sample == 0 else 0.0
         seen = FORGET * self.seen + (paid if watched else 0.0)
         of = FORGET * self.of + watched * epoch.events
         exact = max((seen + LIKELY * epoch.allowance * FEW) / (of + FEW), epoch.allowance)
-        return Watch(epochs, 0.0, float(np.clip(share * epoch.allowance / exact, LEAST_SPARED, MOST_SPARED)), seen, of)
+        return Watch(share, 0.0, float(np.clip(share * epoch.allowance / exact, LEAST_SPARED, MOST_SPARED)), seen, of)
+
+    def more(self) -> Watch:
+        """Much is watched again, as what was learned may have ceased to hold."""
+        return replace(self, explored=AGAIN)
+
+    def less(self) -> Watch:
+        """It has not."""
+        return replace(self, explored=EXPLORE[1])
 
     def anew(self) -> Watch:
         """For another stream; of what was learned before, a little counts."""
         less = min(1.0, KNOWN / max(self.of, 1e-9))
-        return Watch(self.epochs, self.sample, LEAST_SPARED, less * self.seen, less * self.of)
+        return Watch(EXPLORE[1], self.sample, LEAST_SPARED, less * self.seen, less * self.of)
 
     def to_data(self) -> dict[str, float]:
         """As plain data."""
@@ -122,9 +130,8 @@ class Watch:
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Watch:
         """Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for what makes no sense."""
-        names = ("sample", "spared", "seen", "of")
-        watch = cls(int(data["epochs"]), *(float(data[name]) for name in names))
-        if not (watch.epochs >= 0 and 0 <= watch.sample <= 1 and 0 <= watch.spared <= 1):
+        watch = cls(*(float(data[name]) for name in ("explored", "sample", "spared", "seen", "of")))
+        if not (0 <= watch.explored <= 1 and 0 <= watch.sample <= 1 and 0 <= watch.spared <= 1):
             raise ValueError("shares of what is watched")
         if not (0 <= watch.seen < np.inf and 0 <= watch.of < np.inf):
             raise ValueError("sums of what is watched")

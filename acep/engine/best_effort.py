@@ -22,6 +22,7 @@ from acep.learning.orders import Orders
 from acep.learning.policy import Epoch, Policy
 from acep.learning.recall import Seen, Tally
 from acep.learning.setting import Register, Setting
+from acep.learning.yields import Yield
 from acep.pattern.tree import Output, Strategy
 from acep.plan.compile import Plan
 from acep.plan.schema import Kind, Schema
@@ -35,8 +36,10 @@ __all__ = ["BestEffort", "Limits", "allowance", "no_recall", "setting_of"]
 MOST_ERRORS = 16  # levels
 FIRST_EPOCH = 1024  # events
 LEAST_EPOCH = 128
-LEARNED = 16  # times as long is the first epoch of who has learned before
 LAST_EPOCH = 65_536
+LEARNED = 2  # times as long are all epochs of who has learned before
+LOOK = 8192  # events between two looks at what is found
+FALLEN_EPOCH, SLOWLY = 4096, 4  # where it has fallen; of an epoch, the part by which the next one is longer then
 CALM_EPOCH = 32_768  # where nothing is dropped or watched, and the allowance is not nearly used
 LEAST_RATE = 0.01  # touches an event, as a policy is told
 LEAST_POOL = 1 << 16  # bytes for nodes
@@ -45,7 +48,7 @@ RESERVE = 8  # of what a budget of time gives at once, the part that may be used
 FIRST_SPARED, LEAST_SPARED, MOST_SPARED = 1 / 512, 2.0**-16, 1 / 16  # of units, so that recall can be estimated
 FASTER = 4.0  # than before, at most, from one epoch to the next
 
-NUMBERS = ("events", "length", "spent", "dropped", "watching", "granted", "spared")  # of the state
+NUMBERS = ("events", "length", "longest", "slowly", "spent", "dropped", "watching", "granted", "spared")  # of the state
 
 # What a policy may say of a state that was made by hand.
 NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -178,12 +181,17 @@ class BestEffort:
     granted: float = 0.0  # touches in this epoch, where a budget of time told
     events: int = 0  # at the end of the last epoch
     length: int = FIRST_EPOCH
+    longest: int = LAST_EPOCH
+    slowly: int = 1  # of an epoch, the part by which the next one is longer
     spent: int = 0
     dropped: int = 0
     watching: int = 0
     spared: float = FIRST_SPARED
     seconds: float = 0.0  # learning and choosing
     seen: Seen = field(init=False)
+    yields: Yield = field(default_factory=Yield)
+    fell: bool = False  # what is found, at this look
+    looked: tuple[int, int] = (0, 0)  # match points and touches until the last look
     settling: Settling | None = None  # where match bundles are recovered
 
     def start(self, core: Session, number: int, setting: Setting) -> None:
@@ -195,7 +203,7 @@ class BestEffort:
         orders = self.policy.begin(setting, self.seed)
         if self.learned is None:
             return self._order(core, orders)
-        self.length = min(LEARNED * self.length, LAST_EPOCH)
+        self.length = self.longest = LEARNED * LAST_EPOCH
         try:
             with np.errstate(all="ignore"):
                 self._order(core, self.policy.restore(self.learned))
@@ -256,14 +264,36 @@ class BestEffort:
         return int(core.shedding_counts(self.number)["spent"])
 
     def left(self, events: int) -> int:
-        """How many events of this epoch are yet to come."""
-        return self.events + self.length - events
+        """How many events are yet to come before the next :meth:`look`."""
+        return min(self.length - (events - self.events), LOOK - (events - self.events) % LOOK)
+
+    def due(self, events: int) -> bool:
+        """Whether event number ``events`` is the last one before a :meth:`look`."""
+        return self.ends(events) or (events - self.events) % LOOK == 0
+
+    def ends(self, events: int) -> bool:
+        """Whether an epoch ends with event number ``events``."""
+        return events == self.events + self.length
+
+    def look(self, core: Session, events: int) -> None:
+        """``events`` have come in all: learns if the epoch has ended, or ends here, as what is found has fallen."""
+        self.fell = self._fell(core.shedding_counts(self.number))
+        if self.fell or self.ends(events):
+            self.learn(core, events)
+        self.fell = False
+
+    def _fell(self, counts: Mapping[str, Any]) -> bool:
+        before, self.looked = self.looked, (int(counts["points"]), int(counts["spent"]))
+        if counts["calm"] or (self.rate is None and not self.granted):  # or there is no bound
+            return False
+        self.yields, fell = self.yields.after(self.looked[0] - before[0], self.looked[1] - before[1])
+        return fell
 
     def epochs(self, events: int) -> int:
         """How many epochs end at or before event number ``events``."""
         found, end, length = 0, self.events + self.length, self.length
         while end <= events:
-            length = min(2 * length, LAST_EPOCH)
+            length = min(2 * length, self.longest)
             found, end = found + 1, end + length
         return found
 
@@ -289,13 +319,15 @@ class BestEffort:
             dropped=dropped - self.dropped,
             price=float(counts["price"]),
             log=log_of(**core.take_lives(self.number), step=self.setting.step, points=points),
+            fell=self.fell,
         )
         self._watch(epoch, int(counts["watching"]))
         self.events, self.spent, self.dropped, self.granted = events, spent, dropped, 0.0
-        longest = LAST_EPOCH
+        longest = self.longest
         if self.lives is not None:
-            longest = max(LEAST_EPOCH, min(LAST_EPOCH, self.lives * epoch.events // max(len(epoch.log.lives.made), 1)))
-        self.length = min(2 * self.length, longest)
+            longest = max(LEAST_EPOCH, min(longest, self.lives * epoch.events // max(len(epoch.log.lives.made), 1)))
+        self.slowly = SLOWLY if self.fell else 1 if self.length == self.longest else self.slowly
+        self.length = FALLEN_EPOCH if self.fell else min(self.length + self.length // self.slowly, longest)
         self._order(core, self.policy.learn(epoch))
         self._bound(core)
         self.seconds += time.process_time() - began
@@ -319,7 +351,10 @@ class BestEffort:
 
     def dump(self) -> dict[str, Any]:
         """Its state as JSON-like data, with bytes; the core has what it was told and what it has spent."""
-        numbers = {name: getattr(self, name) for name in NUMBERS}
+        numbers = {name: getattr(self, name) for name in NUMBERS} | {
+            "yields": self.yields.to_data(),
+            "looked": self.looked,
+        }
         state, seen = to_plain(dict(self.policy.state())), to_plain(self.seen.to_arrays())
         return {"policy": self.policy.name, "state": state, "seen": seen, **numbers}
 
@@ -327,12 +362,20 @@ class BestEffort:
         """Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for what is no state of this policy."""
         if data["policy"] != self.policy.name:
             raise ValueError("another policy")
-        self.events, self.length, self.spent, self.dropped, self.watching = (int(data[name]) for name in NUMBERS[:5])
-        self.granted, self.spared = (float(data[name]) for name in NUMBERS[5:])
-        if not (self.events >= 0 and 1 <= self.length <= LAST_EPOCH and self.granted >= 0):
+        self.events, self.length, self.longest, self.slowly = (int(data[name]) for name in NUMBERS[:4])
+        self.spent, self.dropped, self.watching = (int(data[name]) for name in NUMBERS[4:7])
+        self.granted, self.spared = (float(data[name]) for name in NUMBERS[7:])
+        if not (
+            self.events >= 0
+            and 1 <= self.length <= self.longest <= LEARNED * LAST_EPOCH
+            and self.slowly >= 1
+            and self.granted >= 0
+        ):
             raise ValueError("epoch")
         if not 0 <= self.spared <= 1:
             raise ValueError("share of units")
+        points, touches = map(int, data["looked"])
+        self.yields, self.looked = Yield.from_data(data["yields"]), (points, touches)
         self.seen = self.seen.with_arrays(from_json(data["seen"]))
         self._order(core, self.policy.restore(from_json(data["state"])))
         self._bound(core)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from acep.engine.best_effort import CARRIED, LAST_EPOCH, allowance
+from acep.engine.best_effort import CARRIED, allowance
 from acep.engine.found import Counts
 from acep.learning.recall import Tally
 from acep.learning.setting import Setting
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from acep.engine._native import Session
 
 __all__ = ["InUnits"]
+
+IDLE = 65_536  # events after which idle partitions are forgotten
 
 
 @dataclass
@@ -49,13 +51,21 @@ class InUnits:
 
     def left(self, events: int) -> int:
         """How many events are yet to come before idle partitions are forgotten."""
-        return self.events + LAST_EPOCH - events
+        return self.events + IDLE - events
 
     def epochs(self, events: int) -> int:  # noqa: ARG002
         """How often a policy learns: never."""
         return 0
 
-    def learn(self, core: Session, events: int) -> None:
+    def due(self, events: int) -> bool:
+        """Whether event number ``events`` is the last one before that."""
+        return self.left(events) == 0
+
+    def ends(self, events: int) -> bool:  # noqa: ARG002
+        """Whether an epoch of a policy ends: never."""
+        return False
+
+    def look(self, core: Session, events: int) -> None:
         """Idle partitions are forgotten: at numbers of events, so that batches make no difference."""
         core.rest()
         self.events = events

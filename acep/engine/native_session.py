@@ -166,22 +166,23 @@ class NativeSession:
 
     def _stretch(self, words: Pushed, rows: slice, events: int) -> None:
         """Some rows of a batch, which end with event number ``events``; whose epoch ends there learns."""
-        learns = [effort for effort in self.efforts.values() if effort.left(events) == 0]
+        looks = [effort for effort in self.efforts.values() if effort.due(events)]
         many = int(rows.stop - rows.start)
         if self.pace is None:
             self._session.push(*rows_of(words, rows))
-            for effort in learns:
-                effort.learn(self._session, events)
+            for effort in looks:
+                effort.look(self._session, events)
             return
-        rate = self.pace.rate(many, int(words[0][rows.stop - 1]), learns=bool(learns))
+        learns = any(effort.ends(events) for effort in looks)
+        rate = self.pace.rate(many, int(words[0][rows.stop - 1]), learns=learns)
         before = [effort.touches(self._session) for effort in self.efforts.values()]
         self.allow(rate, many)
         self._session.push(*rows_of(words, rows))
         touches = sum(e.touches(self._session) for e in self.efforts.values()) - sum(before)
-        took = sum(effort.seconds for effort in learns)
-        for effort in learns:
-            effort.learn(self._session, events)
-        self.pace.measured(many, touches, sum(effort.seconds for effort in learns) - took)
+        took = self.learning
+        for effort in looks:
+            effort.look(self._session, events)
+        self.pace.measured(many, touches, self.learning - took)
 
     def _recover(self, rows: Pushed, events: int) -> None:
         """What was found in some rows, the last of them event number ``events``, waits for its bundles."""
@@ -301,7 +302,7 @@ class NativeSession:
 
     def learn(self) -> None:
         """An epoch ends here: whoever chooses learns from the events since the last one."""
-        for effort in self.efforts.values():
+        for effort in self._choosing.values():
             if effort.events < self._events:
                 effort.learn(self._session, self._events)
 

@@ -22,6 +22,7 @@ from acep.engine.study import Student, study
 from acep.engine.tables import batch_of
 from acep.learning.baselines import RULES
 from acep.learning.policy import Policy
+from acep.learning.setting import Setting
 from acep.plan.choice import choose
 from acep.plan.compile import Plan
 from experiments.overload.workload import Overload
@@ -246,6 +247,12 @@ def warmed(held: Stream, engine: str, maker: Callable[[], Policy], seed: int = 0
 @dataclass
 class Timed(BestEffort):
     """Told how much of the processor learning and making orders took: other processes make no difference."""
+
+    def start(self, core: Session, number: int, setting: Setting) -> None:
+        """What a policy has learned before is given as a user gives it."""
+        if type(self.policy) is Warm:
+            self.policy, self.learned = self.policy.policy, self.policy.learned
+        super().start(core, number, setting)
 
     def learn(self, core: Session, events: int) -> None:
         """As it does."""

@@ -78,16 +78,15 @@ def test_each_variant_is_another_policy_and_all_parts_are_the_usual_ones() -> No
     assert "| no registers | -0.400 | -0.400 to -0.400 |" in ablation.differences(rows)
 
 
-def test_a_frozen_policy_keeps_its_orders_and_a_warm_one_does_not() -> None:
+def test_a_frozen_policy_keeps_its_orders_and_a_warm_one_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("acep.engine.best_effort.LAST_EPOCH", 4_096)  # there are few events
     held = stream(Letters("letters", "a test", "none", TIED, rows=60_000))
     truth = exact(held, "points", repeats=1)
     before = warmed(held, truth.engine, POLICIES["history"])
     for maker, still in ((before, False), (generalise.frozen(before), True)):
         effort = Timed(maker(), 0, truth.rate(0.3, held.events))
-        orders = []
         run(held, truth.engine, effort)
-        assert isinstance(effort.policy, Warm)
-        orders = [effort.policy.begin(effort.setting, 0), effort.orders]
+        orders = [maker().begin(effort.setting, 0), effort.orders]
         assert ((orders[0].level == orders[1].level).all() and orders[1].spared == 0) == still
 
 
@@ -180,3 +179,21 @@ def test_the_picture_has_a_line_for_each_series() -> None:
     rows = list(sweeps.measured(LETTERS, 0, {1.0: 0.5, 2.0: 0.25}))
     told = figure_of(sweeps.SPECS["rate"], rows)
     assert told.picture.count("<polyline") == 2 * len(sweeps.COMPARED)
+
+
+def test_history_finds_again_after_the_pattern_of_success_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = stream(drift.Drifting("drift", "a test", "none", drift.QUERY, rows=280_000), 0)
+    truth = exact(held, "points", repeats=1)
+    maker = warmed(held, truth.engine, POLICIES["history"])
+
+    def late() -> float:
+        """The recall of match points in the last quarter; the change was in the middle."""
+        found = run(held, truth.engine, Timed(maker(), 0, truth.rate(0.1, held.events)))
+        first, last = int(held.test[0].ts[0]), int(held.test[-1].ts[-1]) + 1
+        quarter = last - (last - first) // 4, last
+        return truth.between(*quarter).recall(found.between(*quarter))[0]
+
+    adapted = late()
+    monkeypatch.setattr("acep.learning.yields.FALL", 1e9)  # nothing is noticed
+    unnoticed = late()
+    assert adapted > 0.05 > 4 * unnoticed, (adapted, unnoticed)

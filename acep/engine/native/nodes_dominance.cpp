@@ -292,6 +292,7 @@ void NodeEngine::dominate(Part& part, uint32_t partition, const Event& event, in
         output_.keys.insert(output_.keys.end(), keys, keys + partitions_.width());
         output_.offsets.push_back(0);
         ++work_.matches;
+        if (shed_) shed_->hit();
         if (shed_ && shed_->clears()) clears_ = true;
     }
     Dominance& dominance = *dominance_;

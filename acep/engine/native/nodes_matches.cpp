@@ -53,6 +53,7 @@ void NodeEngine::complete(Part& part, uint32_t partition, uint32_t state, Made& 
             if (shed_) {
                 shed_->found(shed_->mark(made.nodes, i, state), partition, key(event), event.ts, error);
                 if (shed_->shadow) continue;
+                shed_->hit();
                 if (shed_->clears()) clears_ = true;
             }
             const Arc& arc = *made.arcs[i];

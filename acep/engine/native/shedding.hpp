@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <limits>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "columns.hpp"
@@ -213,6 +214,8 @@ public:
     // A node like one that is there: `parent` is its mark.
     void joined(NodeList& list, uint32_t row, uint32_t state, uint32_t partition, Mark parent, int64_t now);
     void died(NodeList& list, uint32_t row, uint32_t state, int64_t when, Death how);
+    // The event completes a match.
+    void hit() { points += std::exchange(hit_, arrived_) != arrived_ ? 1 : 0; }
     void found(Mark parent, uint32_t partition, int64_t when, int64_t ts, int64_t error);
     // At most so many bytes of log: beyond it nodes are not logged.
     void bound_log(int64_t bytes) { most_log_ = bytes; }
@@ -256,6 +259,7 @@ public:
     int64_t refused = 0;  // new nodes that were not kept
     int64_t dropped = 0;  // nodes that were kept for a while
     int64_t passed_over = 0;  // events that were not let in
+    int64_t points = 0;       // events at which something was found, but for what units that are spared find
     int64_t withheld = 0;     // match points of which not all matches were given
     int64_t watching = 0;     // touches in units that are spared
     double price = 0;     // in levels: what a node must be worth
@@ -346,6 +350,7 @@ private:
     double granted_ = 0;      // up to event `since_`
     int64_t since_ = 0;
     double most_carried_ = 0;
+    int64_t hit_ = -1;  // the last event that completed a match
     int64_t arrived_ = 0;
     int64_t touches_ = 0;
     int64_t paced_ = 0;
