@@ -32,7 +32,7 @@ void Shedding::look_ahead() {
             const std::vector<Term>& terms = orders_.terms[arc.target];
             for (uint32_t k = 0; k < terms.size() && own.told; ++k) {
                 if (terms[k].worth.empty()) continue;
-                Told told{k, *std::max_element(terms[k].worth.begin(), terms[k].worth.end()), {}, {}};
+                Told told{k, *std::max_element(terms[k].worth.begin(), terms[k].worth.end()), &terms[k], {}, {}};
                 const Term::Kind kind = terms[k].kind;
                 own.told = kind == Term::partition || origin(arc, terms[k].a, told.a);
                 if (kind == Term::ratio || kind == Term::difference) own.told = own.told && origin(arc, terms[k].b, told.b);
@@ -68,7 +68,7 @@ bool Shedding::foresee(const Arc& arc, const Coming& coming, Mark& mark) {
         const Told& t = own.terms[k];
         stays = static_cast<double>(base) + total + static_cast<double>(t.most) >= price || price <= 1;
         if (!stays) break;
-        const Term& term = orders_.terms[arc.target][t.term];
+        const Term& term = *t.of;
         total += static_cast<double>(term.of(number(term, here_, [&](bool second, int64_t& word) {
             const Origin& from = second ? t.b : t.a;
             if (from.held && coming.parents.tags(static_cast<uint32_t>(from.slot), coming.slots)[coming.row] != unbound) {

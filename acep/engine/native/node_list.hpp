@@ -52,6 +52,19 @@ public:
         return reinterpret_cast<uint8_t*>(word(3 + size_t{slots})) + size_t{s} * capacity_;
     }
 
+    // What row `from` of another list of as many slots holds, into a row of this one.
+    void take_slots(uint32_t to, NodeList& other, uint32_t from, uint32_t slots) {
+        int64_t* words = slot(0);
+        uint8_t* known = tags(0, slots);
+        const int64_t* others = other.slot(0);
+        const uint8_t* theirs = other.tags(0, slots);
+        size_t at = to, others_at = from;
+        for (uint32_t s = 0; s < slots; ++s, at += capacity_, others_at += other.capacity_) {
+            words[at] = others[others_at];
+            known[at] = theirs[others_at];
+        }
+    }
+
     // Forgets what began before `low` where that is cheap; whether all that is left is alive.
     bool expire(int64_t low) {
         if (!sorted) return false;
@@ -115,8 +128,11 @@ public:
         uint32_t to = 0;
         for (uint32_t i = head; i < end; ++i) {
             if (!wanted(i)) continue;
-            if (to != i) move(slots, i, to);
-            ++to;
+            const uint32_t from = i;
+            while (i + 1 < end && wanted(i + 1)) ++i;
+            if (to != from) move(slots, from, i + 1 - from, to);
+            to += i + 1 - from;
+            ++i;  // it is not wanted
         }
         if (to != end) moved();
         head = 0;
@@ -129,14 +145,18 @@ private:
     int64_t* word(size_t column) {
         return reinterpret_cast<int64_t*>(bytes_.data() + column * capacity_ * sizeof(int64_t));
     }
-    void move(uint32_t slots, uint32_t from, uint32_t to) {
-        starts()[to] = starts()[from];
-        positions()[to] = positions()[from];
-        cells()[to] = cells()[from];
-        errors()[to] = errors()[from];
-        for (uint32_t s = 0; s < slots; ++s) {
-            slot(s)[to] = slot(s)[from];
-            tags(s, slots)[to] = tags(s, slots)[from];
+    // `count` rows to some before them.
+    void move(uint32_t slots, uint32_t from, uint32_t count, uint32_t to) {
+        const auto shift = [=](auto* column) { std::copy_n(column + from, count, column + to); };
+        shift(starts());
+        shift(positions());
+        shift(cells());
+        shift(errors());
+        int64_t* words = slot(0);
+        uint8_t* known = tags(0, slots);
+        for (uint32_t s = 0; s < slots; ++s, words += capacity_, known += capacity_) {
+            shift(words);
+            shift(known);
         }
     }
     void resize(uint32_t slots, uint32_t wanted) { rebuild(slots, slots, wanted); }

@@ -114,7 +114,7 @@ void NodeEngine::look(Part& part, uint32_t partition, const Event& event) {
     nodes_before_ = work_.nodes;
     if (shed_ || resting_) (shed_ ? *shed_ : *resting_).arrive(partition, arrived, work_.touches);
     if (resting_) {
-        look_at_allowance();
+        if (resting_->changed()) look_at_allowance();
         if (!suffices(0)) wake(key(event));
     }
     const bool watched = shed_ && (shed_->limited() || bounded()) && shed_->sparing(), begins = watched && spares(partition, event);
@@ -122,9 +122,9 @@ void NodeEngine::look(Part& part, uint32_t partition, const Event& event) {
     if (watched) spare(part, partition, event, begins);
     if (tells_live_) {
         if (live_.size() <= partition) live_.resize(parts_.size());
-        bool some = false;
-        part.each([&](const NodeList& list, uint32_t) { some = some || !list.empty(); });
-        live_[partition] = some;
+        const auto full = [](const NodeList& list) { return !list.empty(); };
+        live_[partition] = std::any_of(part.lists.rbegin(), part.lists.rend(), full) ||
+                           std::any_of(part.spared.rbegin(), part.spared.rend(), full);
     }
 }
 
@@ -366,10 +366,7 @@ void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int6
                 list.positions()[to] = event.position;
                 list.cells()[to] = chain.cell;
                 list.errors()[to] = made.nodes.errors()[i];
-                for (uint32_t k = 0; k < s.slots; ++k) {
-                    list.slot(k)[to] = made.nodes.slot(k)[i];
-                    list.tags(k, s.slots)[to] = made.nodes.tags(k, s.slots)[i];
-                }
+                list.take_slots(to, made.nodes, i, s.slots);
                 list.plain = list.plain && made.nodes.plain;
                 if (shed_) shed_->born(list, to, state, partition);
             }

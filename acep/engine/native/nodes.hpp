@@ -157,7 +157,14 @@ private:
     }
     bool admits(const Part& part, const Event& event);
     void take_in(Part& part, uint32_t partition, const Event& event);
-    Shedding::Mark inherited(const Arc& arc, NodeList& list, uint32_t row) const;
+    // What a new node takes over from its parent: until it has a birth of its own, how many came after that one.
+    Shedding::Mark inherited(const Arc& arc, NodeList& list, uint32_t row) const {
+        if (arc.source == 0) return mark_;
+        Shedding::Mark mark = Shedding::Mark::of(list.slot(tables_.states[arc.source].slots - 1)[row]);
+        mark.birth = static_cast<uint16_t>(list.births - mark.birth);
+        mark.decided = false;
+        return mark;
+    }
     bool foreseen(const Arc& arc, NodeList& list, uint32_t row, const Event& event, int32_t error);
     void apart(const Made& made, uint32_t state);
     bool separate(uint32_t state);

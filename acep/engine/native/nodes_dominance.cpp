@@ -347,10 +347,7 @@ void NodeEngine::dominate(Part& part, uint32_t partition, const Event& event, in
                 list.positions()[to] = event.position;
                 list.cells()[to] = NIL;
                 list.errors()[to] = made.nodes.errors()[i];
-                for (uint32_t k = 0; k < s.slots; ++k) {
-                    list.slot(k)[to] = made.nodes.slot(k)[i];
-                    list.tags(k, s.slots)[to] = made.nodes.tags(k, s.slots)[i];
-                }
+                list.take_slots(to, made.nodes, i, s.slots);
                 list.plain = list.plain && made.nodes.plain;
                 if (shed_) shed_->born(list, to, state, partition);
             }

@@ -193,13 +193,33 @@ void NodeEngine::make(const Arc& arc, NodeList& list, uint32_t row, const Event&
     made.nodes.positions()[i] = event.position;
     made.nodes.cells()[i] = list.cells()[row];
     made.nodes.errors()[i] = error;
-    for (const Put& p : arc.puts) put(p, list, row, old, made.nodes, i, slots, event);
-    if (shed_) {
-        made.nodes.slot(slots - 2)[i] = key(event);
-        made.nodes.tags(slots - 2, slots)[i] = made.nodes.tags(slots - 1, slots)[i] = value;
-        made.nodes.slot(slots - 1)[i] = (early ? own_mark_ : inherited(arc, list, row)).word();
+    const size_t width = made.nodes.capacity(), old_width = list.capacity();
+    int64_t* words = made.nodes.slot(0);
+    uint8_t* tags = made.nodes.tags(0, slots);
+    const int64_t* held = list.slot(0);
+    const uint8_t* known = list.tags(0, old);
+    for (const Put& p : arc.puts) {
+        const size_t to = static_cast<size_t>(p.slot) * width + i;
+        if (p.write == Write::copy && p.from >= 0) {
+            const size_t from = static_cast<size_t>(p.from) * old_width + row;
+            words[to] = held[from];
+            tags[to] = known[from];
+        } else if (p.write == Write::last && p.column >= 0) {
+            const Column& c = event.batch->columns[static_cast<size_t>(p.column)];
+            const bool empty = c.null(event.row);
+            words[to] = empty ? 0 : c.values[event.row];
+            tags[to] = empty ? null : value;
+        } else {
+            put(p, list, row, old, made.nodes, i, slots, event);
+        }
     }
-    for (uint32_t s = 0; s < slots && made.nodes.plain; ++s) made.nodes.plain = made.nodes.tags(s, slots)[i] == value;
+    if (shed_) {
+        const size_t made_at = (slots - 2) * width + i, mark_at = made_at + width;
+        words[made_at] = key(event);
+        tags[made_at] = tags[mark_at] = value;
+        words[mark_at] = (early ? own_mark_ : inherited(arc, list, row)).word();
+    }
+    for (uint32_t s = 0; s < slots && made.nodes.plain; ++s) made.nodes.plain = tags[s * width + i] == value;
     made.arcs.push_back(&arc);
     ++work_.nodes;
 }

@@ -18,6 +18,7 @@ Shedding& NodeEngine::shed(uint64_t seed) {
 // Behind dominance each node looked at may make one, which may be compared with a few others.
 double NodeEngine::each_touch() const { return dominance_ ? 20 : 1; }
 
+// As long as nothing else changes, the allowance only grows: what sufficed once does so later.
 void NodeEngine::look_at_allowance() {
     const double room = resting_->tokens() / each_touch();
     ample_ = resting_->calm() && room > 0 ? work_.touches + static_cast<int64_t>(std::min(room, most_room)) : -1;
@@ -25,6 +26,7 @@ void NodeEngine::look_at_allowance() {
 
 bool NodeEngine::suffices_still(size_t touches) {
     resting_->touched(work_.touches);
+    look_at_allowance();
     const auto made = static_cast<double>(work_.nodes - nodes_before_);
     return resting_->calm() && resting_->tokens() >= each_touch() * (static_cast<double>(touches) + made);
 }
@@ -74,15 +76,6 @@ void NodeEngine::make_room(NodeList& list, uint32_t state, int64_t low) {
     if (list.size() < list.room) return;
     keep(list, state, low + tables_.span, Death::expired, [&](uint32_t k) { return list.starts()[k] >= low; });
     list.room = std::max(Shedding::least_room, 2 * list.size());
-}
-
-// What a new node takes over from its parent: until it has a birth of its own, how many came after that one.
-Shedding::Mark NodeEngine::inherited(const Arc& arc, NodeList& list, uint32_t row) const {
-    if (arc.source == 0) return mark_;
-    Shedding::Mark mark = Shedding::Mark::of(list.slot(tables_.states[arc.source].slots - 1)[row]);
-    mark.birth = static_cast<uint16_t>(list.births - mark.birth);
-    mark.decided = false;
-    return mark;
 }
 
 // Whether a node is worth its price, before it is made; `own_mark_` is its mark then.

@@ -18,12 +18,10 @@ constexpr double passing = 0.25, fades = 0.125;
 // what is beyond that is spread.
 constexpr double mean_of = 2048, reserved = 2048, spread = 8192;
 constexpr uint32_t few = 32;           // nodes of a list that are put in order; of more, levels are counted
+constexpr int64_t most_bounds = 32;    // bins of the window that are told apart one by one
 constexpr double most_fall = 8;        // octaves
 constexpr double ample = 4;            // times what is spent: an allowance that is not nearly used
 constexpr uint32_t least_limit = 2;    // nodes of a list that are never worth looking through
-// Of times that a state may hold, which need not be sensible.
-int64_t apart(int64_t now, int64_t then) { return static_cast<int64_t>(static_cast<uint64_t>(now) - static_cast<uint64_t>(then)); }
-
 constexpr int64_t looks = 16;          // a list is looked through so many times a window at most, for its age
 constexpr uint32_t most_patience = 3;  // or 2 to the power of this less often
 
@@ -33,13 +31,50 @@ void Shedding::set(Orders orders) {
     orders_ = std::move(orders);
     if (arrived_ == 0) price = orders_.first_price;
     key_hashes_.clear();
+    drawn_units_.clear();
+    set_bounds();
     look_ahead();
+    recount();
     if (orders_.spared == 0 || sparing_) return;
     sparing_ = true;
     from_start_ = arrived_ == 0;
 }
 
+// What there is for each age and wait, found once: looks at nodes are many.
+void Shedding::set_bounds() {
+    window_bounds_.clear();
+    wait_bounds_.clear();
+    if (tables_.span < 0) return;
+    for (int64_t wait = orders_.waits - 1; wait > 0; --wait) wait_bounds_.push_back(tables_.span >> (2 * wait));
+    if (orders_.windows > most_bounds) return;
+    bins_a_tick_ = static_cast<double>(orders_.windows) / (static_cast<double>(tables_.span) + 1);
+    window_bounds_.push_back(std::numeric_limits<int64_t>::max());
+    for (int64_t bin = 1; bin < orders_.windows; ++bin) {
+        // The least age at which less than `bin` is left; bins fall as ages rise.
+        int64_t low = 0, high = tables_.span;
+        while (low < high) {
+            const int64_t middle = low + (high - low) / 2;
+            if (window_by(middle) < bin) {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        window_bounds_.push_back(window_by(low) < bin ? low : std::numeric_limits<int64_t>::max());
+    }
+    window_bounds_.push_back(-1);
+}
+
+// Until something is taken back, what is allowed only grows: so what is found to be there is remembered.
+bool Shedding::affords_still(int64_t touches) {
+    const double most = afforded();
+    constexpr double exact = 1e15;  // below it numbers are whole, so that a margin of 2 makes up for what is rounded
+    if (!shadow && limited() && granted() < exact && most > 2) sure_ = spent() + static_cast<int64_t>(most) - 2;
+    return most >= static_cast<double>(touches);
+}
+
 void Shedding::allow(double rate, double most_carried, int64_t arrived) {
+    recount();
     const double left = rate_ < 0 ? 0 : granted_ + rate_ * static_cast<double>(arrived - since_) - static_cast<double>(spent());
     // A budget of time tells again and again what there is. Where little of that was spent, as after a pause in which there
     // was next to nothing, the price comes down faster than by `adjust`.
@@ -60,6 +95,7 @@ void Shedding::allow(double rate, double most_carried, int64_t arrived) {
 void Shedding::adjust() {
     const auto events = static_cast<double>(arrived_ - paced_);
     const auto used = static_cast<double>(spent() - paced_spent_);
+    recount();
     paced_ = arrived_;
     paced_spent_ = spent();
     if (rate_ == 0 && std::isinf(most_carried_)) return;  // what there is was given once and for all: there is no price
@@ -95,8 +131,6 @@ void Shedding::adjust() {
     calm_ = price <= 0 && ample * std::max(mean_, used / events) <= rate_ && left >= rate_;
 }
 
-uint8_t Shedding::chance() { return static_cast<uint8_t>(mixed(++drawn_ * 0x9E3779B97F4A7C15u + seed_) >> 56); }
-
 // What is kept for bursts.
 double Shedding::reserve() const { return std::min(rate_ * reserved, most_carried_ / 2); }
 
@@ -125,7 +159,7 @@ bool Shedding::admits(const std::vector<uint32_t>& classes, int64_t now, int64_t
 
 Shedding::Mark Shedding::begin(uint32_t partition, const Event& event) {
     Mark found;
-    if (lives.made.size() >= most_logged) return found;
+    if ((!shadow && orders_.sample == 0) || lives.made.size() >= most_logged) return found;
     const uint64_t own = mixed(static_cast<uint64_t>(event.position) * 0x9E3779B97F4A7C15u + partition + seed_);
     if (shadow || own >> 32 < orders_.sample) found.life = fresh;
     return found;
@@ -143,12 +177,28 @@ bool Shedding::within(const Unit& one, int64_t now) const {
     return length < 0 || (now >= one.begin && apart(now, one.begin) < length);
 }
 
+// The unit of a partition in which `now` is. Most events are in that of the one before.
+UnitAt Shedding::drawn_unit(uint32_t partition, int64_t now) {
+    if (!bounded() && partition < drawn_units_.size()) {
+        const Drawn& last = drawn_units_[partition];
+        if (now >= last.begin && now < last.end) return {last.begin, last.draw};
+    }
+    const int64_t length = unit_length();
+    const UnitAt found = unit_at(mixed(key_hash(partition, orders_.key_texts) + seed_), length, now);
+    const bool known = !bounded() && length >= 0 && found.begin != std::numeric_limits<int64_t>::min();
+    int64_t end;
+    if (!known || __builtin_add_overflow(found.begin, length, &end)) return found;
+    if (partition >= drawn_units_.size()) drawn_units_.resize(partition + size_t{1});
+    drawn_units_[partition] = {found.begin, end, found.draw};
+    return found;
+}
+
 bool Shedding::spares(uint32_t partition, int64_t now) {
     while (units_.size() <= partition) {
         units_.emplace_back();
         if (!from_start_ && now > std::numeric_limits<int64_t>::min()) units_.back().blind = now - 1;
     }
-    const auto [begin, draw] = unit_at(mixed(key_hash(partition, orders_.key_texts) + seed_), unit_length(), now);
+    const auto [begin, draw] = drawn_unit(partition, now);
     Unit& own = units_[partition];
     if (own.begin != begin) {
         own.begin = begin;
@@ -210,32 +260,7 @@ uint8_t Shedding::worth(NodeList& list, uint32_t row, uint32_t state, uint32_t p
     return added(total);
 }
 
-int64_t Shedding::sum(uint32_t state, int64_t error, int64_t start, int64_t made, Mark mark, int64_t now, uint32_t births) const {
-    int64_t window = 0, wait = 0;
-    if (tables_.span >= 0) {
-        const int64_t span = tables_.span;
-        const auto rest = static_cast<double>(apart(span, apart(now, start)));
-        window = static_cast<int64_t>(rest * static_cast<double>(orders_.windows) / (static_cast<double>(span) + 1));
-        window = std::clamp<int64_t>(window, 0, orders_.windows - 1);
-        const int64_t since = apart(now, made);
-        while (wait < orders_.waits - 1 && since >= span >> (2 * (orders_.waits - 1 - wait))) ++wait;
-    }
-    const int64_t errors = std::min(error / orders_.error_step, orders_.errors - 1);
-    const int64_t vector = (((state * orders_.errors + errors) * orders_.windows + window) * orders_.waits + wait) * orders_.features +
-                           (mark.feature * orders_.features >> 8);
-    const int64_t found = orders_.level[static_cast<size_t>(vector)];
-    if (found == 0) return nothing;
-    return found + (orders_.features == 1 ? mark.feature - 128 : 0) + (mark.chance * orders_.noise >> 6) +
-                        orders_.later[state * ages + std::min<size_t>(static_cast<size_t>(std::bit_width((births - mark.birth) & 0xFFFFu)), ages - 1)];
-}
-
-bool Shedding::admit(NodeList& made, uint32_t row, uint32_t state, uint32_t partition, int64_t now) {
-    Mark own = mark(made, row, state);
-    if (own.decided) {
-        own.decided = false;
-        set_mark(made, row, state, own);
-        return true;
-    }
+bool Shedding::weigh(NodeList& made, uint32_t row, uint32_t state, uint32_t partition, int64_t now, Mark own) {
     if (!orders_.terms.empty()) own.feature = worth(made, row, state, partition);
     if (orders_.noise > 0) own.chance = chance() >> 2;
     set_mark(made, row, state, own);
@@ -274,6 +299,7 @@ void Shedding::tend(NodeList& list, uint32_t state, int64_t now, int64_t low, in
         const bool grown = list.size() > std::max(list.limit, least_limit) || price > list.price + 2;
         if (grown || old) prune(list, state, now, low, grown);
     }
+    if (affords(list.size() * arcs + 1)) return;
     const double most = std::max(0.0, afforded()) / static_cast<double>(arcs);
     if (static_cast<double>(list.size()) <= most) return;
     // The newest stay.
@@ -287,10 +313,51 @@ void Shedding::tend(NodeList& list, uint32_t state, int64_t now, int64_t low, in
     list.keep(tables_.states[state].slots, [&](uint32_t i) { return i >= from; });
 }
 
+// As `choose`: they are put in order.
+uint32_t Shedding::choose_few(NodeList& list, uint32_t state) {
+    const uint32_t n = list.size();
+    const double decay = orders_.decay[state];
+    // One number tells which of two is better: its level, then by `ties`; of those alike the one that was made later, or
+    // of the oldest earlier.
+    uint64_t order[few];
+    uint32_t wanted = 0, least = most_level;
+    for (uint32_t i = 0; i < n; ++i) {
+        if (static_cast<double>(levels_[i]) < price) levels_[i] = 0;
+        if (levels_[i] == 0) continue;
+        least = std::min(least, levels_[i]);
+        ++wanted;
+    }
+    if (wanted == 0 || static_cast<double>(least) >= price + decay * (wanted - 1)) return wanted;
+    wanted = 0;
+    const int64_t* starts = list.starts() + list.head;
+    const bool by_start = orders_.ties != Orders::random && !std::is_sorted(starts, starts + n);
+    for (uint32_t i = 0; i < n; ++i) {
+        if (levels_[i] == 0) continue;
+        uint64_t tie = 0;
+        if (orders_.ties == Orders::random) {
+            tie = uint64_t{mark(list, list.head + i, state).chance};
+        } else if (by_start) {
+            uint32_t earlier = 0;
+            for (uint32_t k = 0; k < n; ++k) earlier += starts[k] < starts[i] ? 1u : 0u;
+            tie = orders_.ties == Orders::newest ? earlier : n - earlier;
+        }
+        const uint64_t last = orders_.ties == Orders::oldest ? n - i : i;
+        const uint64_t own = uint64_t{levels_[i]} << 32 | tie << 16 | last << 8 | i;
+        uint32_t at = wanted++;
+        for (; at > 0 && order[at - 1] < own; --at) order[at] = order[at - 1];
+        order[at] = own;
+    }
+    uint32_t rank = 0;
+    while (rank < wanted && static_cast<double>(order[rank] >> 32) >= price + decay * rank) ++rank;
+    for (uint32_t k = rank; k < wanted; ++k) levels_[order[k] & 0xFF] = 0;
+    return rank;
+}
+
 // Of the nodes of a list, best first, number r stays if its level is at least the price and `decay` times r; the levels of
 // the others become 0. How many stay.
 uint32_t Shedding::choose(NodeList& list, uint32_t state) {
     const uint32_t n = list.size();
+    if (n <= few) return choose_few(list, state);
     const double decay = orders_.decay[state];
     const auto better = [&](uint32_t a, uint32_t b) {
         if (orders_.ties == Orders::random) {
@@ -303,15 +370,6 @@ uint32_t Shedding::choose(NodeList& list, uint32_t state) {
     };
     uint32_t kept = 0, rank = 0;
     rows_.clear();
-    if (n <= few) {
-        for (uint32_t i = 0; i < n; ++i) {
-            if (levels_[i] != 0) rows_.push_back(i);
-        }
-        std::sort(rows_.begin(), rows_.end(), [&](uint32_t a, uint32_t b) { return levels_[a] != levels_[b] ? levels_[a] > levels_[b] : better(a, b); });
-        while (rank < rows_.size() && static_cast<double>(levels_[rows_[rank]]) >= price + decay * rank) ++rank;
-        for (size_t k = rank; k < rows_.size(); ++k) levels_[rows_[k]] = 0;
-        return kept + rank;
-    }
     uint32_t at_level[256] = {}, stays[256] = {};
     for (uint32_t i = 0; i < n; ++i) ++at_level[levels_[i]];
     for (auto l = static_cast<uint32_t>(most_level); l > 0 && static_cast<double>(l) >= price; --l) {
@@ -347,10 +405,12 @@ void Shedding::prune(NodeList& list, uint32_t state, int64_t now, int64_t low, b
     list.tended = now;
     list.price = price;
     if (levels_.size() < n) levels_.resize(n);
+    const uint32_t slots = tables_.states[state].slots;
+    const int64_t *starts = list.starts(), *births = list.slot(slots - 2), *marks = list.slot(slots - 1);
+    const int32_t* errors = list.errors();
     for (uint32_t i = 0; i < n; ++i) {
-        const uint32_t row = list.head + i;
-        const int64_t start = list.starts()[row];
-        levels_[i] = start < low ? 0 : level(state, list.errors()[row], start, made(list, row, state), mark(list, row, state), now, list.births);
+        const uint32_t k = list.head + i;
+        levels_[i] = starts[k] < low ? 0 : level(state, errors[k], starts[k], births[k], Mark::of(marks[k]), now, list.births);
     }
     const uint32_t kept = choose(list, state);
     // Where time passes and little becomes worth less, the next look is later.
@@ -371,13 +431,7 @@ void Shedding::prune(NodeList& list, uint32_t state, int64_t now, int64_t low, b
 
 // The log --------------------------------------------------------------------------------------
 
-void Shedding::born(NodeList& list, uint32_t row, uint32_t state, uint32_t partition) {
-    Mark own = mark(list, row, state);
-    const int64_t age = own.birth;
-    own.birth = static_cast<uint16_t>(list.births);
-    list.births = (list.births + 1) & 0xFFFFu;
-    if (lives.made.size() >= most_at_all || crowded()) own.life = unlogged;
-    if (own.life == unlogged) return set_mark(list, row, state, own);
+void Shedding::log_birth(NodeList& list, uint32_t row, uint32_t state, uint32_t partition, Mark own, int64_t age) {
     const int64_t parent = own.logged() ? int64_t{own.life} : -1;
     own.life = next_life_++;
     if (next_life_ >= fresh) next_life_ = 0;
@@ -416,9 +470,7 @@ void Shedding::joined(NodeList& list, uint32_t row, uint32_t state, uint32_t par
     lives.ended.push_back({life, now, static_cast<int64_t>(Death::merged_into), there.life, 0});
 }
 
-void Shedding::died(NodeList& list, uint32_t row, uint32_t state, int64_t when, Death how) {
-    const Mark own = mark(list, row, state);
-    if (!own.logged()) return;
+void Shedding::log_death(const NodeList& list, Mark own, int64_t when, Death how) {
     const auto known = open_.find(own.life);
     if (known == open_.end()) return;
     lives.ended.push_back({own.life, when, static_cast<int64_t>(how), apart(list.touched, known->second),
@@ -518,6 +570,8 @@ void Shedding::load(Reader& in) {
     denied_ = in.number(0, most_positions);
     calm_ = in.number(0, 2) != 0;
     key_hashes_.clear();
+    drawn_units_.clear();
+    recount();
     next_life_ = static_cast<uint32_t>(in.number(0, fresh));
     open_.clear();
     const auto words = in.items<int64_t>();

@@ -26,6 +26,7 @@ namespace acep {
 struct Term {
     enum Kind : int64_t { held = 0, ratio = 1, difference = 2, hashed = 3, partition = 4, text = 5 };
     static constexpr uint32_t buckets = 1024;  // of what is hashed
+    static constexpr size_t few = 16;  // bounds
     Kind kind = held;
     uint32_t a = 0, b = 0;   // slots
     bool a_floats = false, b_floats = false;
@@ -35,7 +36,13 @@ struct Term {
     float of(double x) const {
         if (std::isnan(x)) return worth.back();
         if (kind >= hashed) return worth[static_cast<size_t>(x)];
-        return worth[static_cast<size_t>(std::upper_bound(bounds.begin(), bounds.end(), x) - bounds.begin())];
+        size_t bin = 0;
+        if (bounds.size() > few) {
+            bin = static_cast<size_t>(std::upper_bound(bounds.begin(), bounds.end(), x) - bounds.begin());
+        } else {  // without a branch for each
+            for (const double bound : bounds) bin += bound <= x ? size_t{1} : size_t{0};
+        }
+        return worth[bin];
     }
 };
 
@@ -122,6 +129,7 @@ public:
                     static_cast<uint8_t>(w >> 56 & 63), (w >> 62 & 1) != 0};
         }
         bool logged() const { return life < fresh; }
+        static constexpr int64_t decided_bit = int64_t{1} << 62;
     };
 
     Shedding(const Tables& tables, const Texts& texts, const Partitions& partitions, uint64_t seed)
@@ -166,7 +174,9 @@ public:
     // Whether one more touch can be paid for. Some of the allowance is held back for units that are spared: else they would be
     // cut short where there is little, and it would not be known what is lost there. Beyond that a unit, which is a burst, may
     // not take the last of the reserve, or for a while nothing would be found anywhere else.
-    bool affords() const { return afforded() >= 1; }
+    bool affords() { return (!shadow && spent() <= sure_) || affords_still(1); }
+    // The same for several.
+    bool affords(int64_t touches) { return (!shadow && spent() + touches <= sure_) || affords_still(touches); }
     double afforded() const { return shadow ? std::max(std::min(held(), tokens()), tokens() - std::min(reserve(), granted()) * untouched) : tokens() - held(); }
     // What is held back.
     double held() const { return shadow ? std::max(0.0, held_ - static_cast<double>(spent() - shadowed_)) : held_; }
@@ -188,9 +198,10 @@ public:
     void lose(uint32_t partition, int64_t now);
     void lose(int64_t now) { lose(here_, now); }
     static constexpr int64_t unit_bytes = 64;  // that are kept of a partition
-    int64_t deciding() const { return static_cast<int64_t>(decide_cost * static_cast<double>(decided)); }
+    int64_t deciding() const { return decided / decided_a_touch; }
     int64_t spent() const { return touches_ + deciding(); }
-    static constexpr double decide_cost = 0.25;
+    static constexpr int64_t decided_a_touch = 4;
+    static constexpr double decide_cost = 1.0 / decided_a_touch;
     void touched(int64_t touches) { touches_ = touches; }
     // Whether an event of some classes comes in. `oldest`: the earliest start in its partition.
     bool admits(const std::vector<uint32_t>& classes, int64_t now, int64_t oldest);
@@ -204,30 +215,53 @@ public:
     bool sparing() const { return sparing_; }
     bool shadow = false;  // what is done now is done with nodes of a unit that is spared
     // Whether a new node stays for now; it is given its feature bin and its chance.
-    bool admit(NodeList& made, uint32_t row, uint32_t state, uint32_t partition, int64_t now);
+    bool admit(NodeList& made, uint32_t row, uint32_t state, uint32_t partition, int64_t now) {
+        int64_t& word = made.slot(tables_.states[state].slots - 1)[row];
+        if ((word & Mark::decided_bit) == 0) return weigh(made, row, state, partition, now, Mark::of(word));
+        word &= ~Mark::decided_bit;
+        return true;
+    }
     // Before an event looks at the nodes of a list, at `arcs` touches each: drops what is not worth its price, and what the
     // allowance does not suffice for.
     void tend(NodeList& list, uint32_t state, int64_t now, int64_t low, int64_t arcs);
 
     // The log. A node is in its list, with the mark of its parent.
-    void born(NodeList& list, uint32_t row, uint32_t state, uint32_t partition);
+    void born(NodeList& list, uint32_t row, uint32_t state, uint32_t partition) {
+        Mark own = mark(list, row, state);
+        const int64_t age = own.birth;
+        own.birth = static_cast<uint16_t>(list.births);
+        list.births = (list.births + 1) & 0xFFFFu;
+        if (own.life == unlogged || lives.made.size() >= most_at_all || crowded()) {
+            own.life = unlogged;
+            return set_mark(list, row, state, own);
+        }
+        log_birth(list, row, state, partition, own, age);
+    }
     // A node like one that is there: `parent` is its mark.
     void joined(NodeList& list, uint32_t row, uint32_t state, uint32_t partition, Mark parent, int64_t now);
-    void died(NodeList& list, uint32_t row, uint32_t state, int64_t when, Death how);
+    void died(NodeList& list, uint32_t row, uint32_t state, int64_t when, Death how) {
+        if (const Mark own = mark(list, row, state); own.logged()) log_death(list, own, when, how);
+    }
     // The event completes a match.
     void hit() { points += std::exchange(hit_, arrived_) != arrived_ ? 1 : 0; }
     void found(Mark parent, uint32_t partition, int64_t when, int64_t ts, int64_t error);
     // At most so many bytes of log: beyond it nodes are not logged.
-    void bound_log(int64_t bytes) { most_log_ = bytes; }
+    void bound_log(int64_t bytes) {
+        most_log_ = bytes;
+        changed_ = true;
+    }
     bool logs() const { return !open_.empty() || orders_.sample != 0 || orders_.spared != 0; }
     // Nothing need be dropped, the allowance is not nearly used, and there is no wish to see many units all the same.
     bool calm() const { return calm_ && price <= 0 && !bounded() && orders_.spared <= most_unseen; }
     static constexpr uint64_t most_unseen = uint64_t{1} << 28;  // of 2^32 units
+    // Whether that may have become otherwise, or the allowance less, for another reason than what was spent; told once.
+    bool changed() { return std::exchange(changed_, false); }
     // From now on nodes are watched.
     void alert() { from_start_ = from_start_ && arrived_ <= 1; }
     // A partition's number may be given to another one.
     void forget(uint32_t partition) {
         if (partition < key_hashes_.size()) key_hashes_[partition] = 0;
+        if (partition < drawn_units_.size()) drawn_units_[partition] = Drawn();
     }
 
     // When what began at `start` leaves the window.
@@ -267,6 +301,7 @@ public:
 
 private:
     void adjust();
+    bool weigh(NodeList& made, uint32_t row, uint32_t state, uint32_t partition, int64_t now, Mark own);
     // Of an arc: whether all is known, and of each term that tells something where its numbers come from, those first that
     // may tell most. `most`: what they and those after them add at most.
     struct Origin {
@@ -277,6 +312,7 @@ private:
     struct Told {
         uint32_t term;
         float most;
+        const Term* of;  // among the orders
         Origin a, b;
     };
     struct Foresight {
@@ -286,8 +322,11 @@ private:
     void look_ahead();
     static bool origin(const Arc& arc, uint32_t slot, Origin& found);
     std::vector<Foresight> foresight_;  // by arc
+    void log_birth(NodeList& list, uint32_t row, uint32_t state, uint32_t partition, Mark own, int64_t age);
+    void log_death(const NodeList& list, Mark own, int64_t when, Death how);
     void log_values(NodeList& list, uint32_t row, uint32_t state, uint32_t partition);
-    uint8_t chance();
+    uint8_t chance() { return static_cast<uint8_t>(mixed(++drawn_ * 0x9E3779B97F4A7C15u + seed_) >> 56); }
+    bool affords_still(int64_t touches);
     // The number of a term; `held` gives the word in slot a, or b, if there is one.
     template <class Held>
     double number(const Term& term, uint32_t partition, Held&& held) const {
@@ -312,7 +351,43 @@ private:
     uint8_t worth(NodeList& list, uint32_t row, uint32_t state, uint32_t partition) const;
     // What a node's level comes to, and as a level; `nothing`: it is worth nothing whatever else is known.
     static constexpr int64_t nothing = std::numeric_limits<int64_t>::min();
-    int64_t sum(uint32_t state, int64_t error, int64_t start, int64_t made, Mark mark, int64_t now, uint32_t births) const;
+    int64_t sum(uint32_t state, int64_t error, int64_t start, int64_t made, Mark mark, int64_t now,
+                uint32_t births) const {
+        const int64_t errors = orders_.errors == 1 ? 0 : std::min(error / orders_.error_step, orders_.errors - 1);
+        int64_t window = 0, wait = 0;
+        if (tables_.span >= 0) {
+            window = window_at(apart(now, start));
+            const int64_t since = apart(now, made);
+            for (const int64_t bound : wait_bounds_) wait += since >= bound ? 1 : 0;
+        }
+        const int64_t place = ((state * orders_.errors + errors) * orders_.windows + window) * orders_.waits + wait;
+        const int64_t vector = place * orders_.features + (mark.feature * orders_.features >> 8);
+        const int64_t found = orders_.level[static_cast<size_t>(vector)];
+        if (found == 0) return nothing;
+        const auto age = static_cast<size_t>(std::bit_width((births - mark.birth) & 0xFFFFu));
+        return found + (orders_.features == 1 ? mark.feature - 128 : 0) + (mark.chance * orders_.noise >> 6) +
+               orders_.later[state * ages + std::min(age, ages - 1)];
+    }
+    // Of times that a state may hold, which need not be sensible.
+    static int64_t apart(int64_t now, int64_t then) {
+        return static_cast<int64_t>(static_cast<uint64_t>(now) - static_cast<uint64_t>(then));
+    }
+    // The bin of what is left of the window: as it is defined, and by the ages at which bins end.
+    int64_t window_by(int64_t age) const {
+        const auto rest = static_cast<double>(apart(tables_.span, age)), windows = static_cast<double>(orders_.windows);
+        const auto bin = static_cast<int64_t>(rest * windows / (static_cast<double>(tables_.span) + 1));
+        return std::clamp<int64_t>(bin, 0, orders_.windows - 1);
+    }
+    int64_t window_at(int64_t age) const {
+        if (orders_.windows == 1) return 0;
+        if (window_bounds_.empty() || age < 0 || age > tables_.span) return window_by(age);
+        // What is rounded makes a bin of difference at most.
+        const auto rest = static_cast<double>(tables_.span - age);
+        const int64_t near = std::min(static_cast<int64_t>(rest * bins_a_tick_), orders_.windows - 1);
+        const int64_t* end = window_bounds_.data() + near;
+        return near - (age >= end[0] ? 1 : 0) + (age < end[1] ? 1 : 0);
+    }
+    void set_bounds();
     static uint32_t clamped(int64_t sum) { return sum == nothing ? 0 : static_cast<uint32_t>(std::clamp<int64_t>(sum, 1, most_level)); }
     uint32_t level(uint32_t state, int64_t error, int64_t start, int64_t made, Mark mark, int64_t now, uint32_t births) const {
         return clamped(sum(state, error, start, made, mark, now, births));
@@ -320,6 +395,7 @@ private:
     // `grown`: not only for its age.
     void prune(NodeList& list, uint32_t state, int64_t now, int64_t low, bool grown);
     uint32_t choose(NodeList& list, uint32_t state);
+    uint32_t choose_few(NodeList& list, uint32_t state);
     // A node is not worth its price.
     void drop(NodeList& list, uint32_t row, uint32_t state, int64_t now);
     double reserve() const;
@@ -327,6 +403,10 @@ private:
     double held_ = 0;         // touches held back for units that are spared
     int64_t shadowed_ = 0;    // spent when their lists were last gone to
     // What is known of the units of a partition: the present one, whether it is spared, and since when not all is known.
+    struct Drawn {
+        int64_t begin = 0, end = 0;  // of the last unit that was asked for
+        uint64_t draw = 0;
+    };
     struct Unit {
         int64_t begin = std::numeric_limits<int64_t>::min(), blind = std::numeric_limits<int64_t>::min();
         int64_t share = 0;  // of 2^32 units, so many are spared; 0: this one is not
@@ -334,6 +414,7 @@ private:
     };
     int64_t unit_length() const;  // -1: all of a partition is one
     bool within(const Unit& unit, int64_t now) const;
+    UnitAt drawn_unit(uint32_t partition, int64_t now);
     void note(uint32_t partition, int64_t when, int64_t ts, Lives::Point::Kind kind);
     uint64_t key_hash(uint32_t partition, uint32_t texts) const;
 
@@ -345,6 +426,7 @@ private:
     bool sparing_ = false;    // units were spared
     bool from_start_ = false; // since the first event
     std::vector<Unit> units_; // by partition
+    std::vector<Drawn> drawn_units_;  // the same, where memory is not bound
     Orders orders_;
     double rate_ = -1;        // touches an event; negative: no bound
     double granted_ = 0;      // up to event `since_`
@@ -355,6 +437,10 @@ private:
     int64_t touches_ = 0;
     int64_t paced_ = 0;
     int64_t paced_spent_ = 0;
+    int64_t sure_ = std::numeric_limits<int64_t>::min();  // so much may be spent, until something is taken back
+    std::vector<int64_t> window_bounds_;  // by bin, the least age that is not in it or a later one; and one for none
+    double bins_a_tick_ = 0;
+    std::vector<int64_t> wait_bounds_;    // rising
     double step_ = 4;         // of the price
     double surge_ = 0;        // of it, what was added in need and goes again
     double mean_ = 0;         // touches an event, of late, of what is not spared
@@ -370,6 +456,12 @@ private:
     static constexpr size_t open_bytes = 64;  // of a life in `open_`
     int64_t most_log_ = std::numeric_limits<int64_t>::max();
     bool calm_ = false;
+    bool changed_ = true;
+    // What there is from now on has nothing to do with what there was.
+    void recount() {
+        changed_ = true;
+        sure_ = std::numeric_limits<int64_t>::min();
+    }
     int64_t denied_ = 0;      // touches that there was no allowance for, since then
     uint64_t drawn_ = 0;      // chances so far
     uint32_t next_life_ = 0;
