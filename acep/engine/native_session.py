@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from acep.engine.counted import Counted
 from acep.engine.found import Counts
 from acep.engine.found_columns import FoundColumns, ordered
 from acep.engine.in_units import InUnits
+from acep.engine.named import Names
 from acep.engine.recent import Pushed, Words, rows_of
 from acep.engine.recovery import KEPT, Recovery
 from acep.engine.recovery_again import SHED
@@ -38,7 +38,6 @@ NEGATIVE_ZERO = np.iinfo(np.int64).min  # as the bits of a double
 LATEST = 2**63 - 1  # the latest time there is
 BESIDE = 8  # of the memory, one part in so many is for texts and ids
 ROUNDS = 8  # of giving up nodes for texts that are too many
-TEXT = 57  # bytes of a Python text besides its letters
 PART = 4096  # events between two looks at what they decided
 
 Ints = npt.NDArray[np.int64]
@@ -95,8 +94,7 @@ class NativeSession:
         if memory is not None:
             for effort in self._choosing.values():
                 effort.bound(self._session, (memory - memory // BESIDE) // len(self.efforts))
-        # Ids that are texts stand for numbers in the core: (numbers, texts, latest time) of each batch.
-        self._names: deque[tuple[Ints, npt.NDArray[np.object_], int]] = deque()
+        self._names = Names()
         self._events = 0
         # What was bound longer ago than the longest window is needed no more, where no match waits for others or for
         # the end.
@@ -238,8 +236,7 @@ class NativeSession:
 
     def _beside(self) -> int:
         """Bytes of texts and ids."""
-        names = sum(16 * len(texts) + sum(map(len, texts)) + TEXT * len(texts) for _, texts, _ in self._names)
-        return self._texts.bytes + int(self._seen.nbytes) + names
+        return self._texts.bytes + int(self._seen.nbytes) + self._names.bytes
 
     def _forget_texts(self) -> None:
         """Texts and ids that nothing in the core refers to."""
@@ -250,11 +247,7 @@ class NativeSession:
         ]
         self._kept = len(self._texts)
         if self._names:
-            ids = self._session.used_ids()
-            numbers = np.concatenate([first for first, _, _ in self._names])
-            texts = np.concatenate([texts for _, texts, _ in self._names])
-            stays = np.isin(numbers, ids)
-            self._names = deque([(numbers[stays], texts[stays], self._names[-1][2])])
+            self._names.keep(self._session.used_ids())
 
     def blocks(self, batch: Batch, most: int) -> Iterator[FoundColumns]:
         """As :meth:`push` and :meth:`take` of the first plan, which the merged engine runs, in bounded memory: about
@@ -275,8 +268,7 @@ class NativeSession:
         self._release()  # what was found before has been taken
         self.clock = int(batch.ts[-1])
         if isinstance(ids, list):
-            numbers = np.arange(self._events, self._events + len(batch))
-            self._names.append((numbers, np.array(ids, dtype=object), self.clock))
+            self._names.add(self._events, ids, self.clock)
             ids = range(self._events, self._events + len(batch))
         self._events += len(batch)
         types: Any = None
@@ -323,10 +315,7 @@ class NativeSession:
         this = self.plans[plan]
         ids: Any = given["ids"]
         if self._names:
-            texts = [texts for _, texts, _ in self._names]
-            numbers = [numbers for numbers, _, _ in self._names]
-            places = np.searchsorted(numbers[0] if len(numbers) == 1 else np.concatenate(numbers), ids)
-            ids = (texts[0] if len(texts) == 1 else np.concatenate(texts))[places]
+            ids = self._names.of(ids)
         return FoundColumns(
             start=given["start"],
             end=given["end"],
@@ -423,8 +412,8 @@ class NativeSession:
         if self.clock is None:
             return
         low = self.clock - self._span
-        while self._forgets and len(self._names) > 1 and self._names[0][2] < low:
-            self._names.popleft()
+        if self._forgets:
+            self._names.forget(low)
         if len(self._texts) > 2 * self._kept + FEW:
             codes = np.arange(self._pinned, self._texts.capacity)
             old = np.setdiff1d(codes[self._seen[codes] < low], self._key_codes())
@@ -447,7 +436,7 @@ class NativeSession:
             "core": self._session.dump(),
             "texts": held,
             "seen": np.concatenate([self._seen, np.zeros(len(held), np.int64)])[: len(held)].tolist(),
-            "names": [[_packed(numbers), texts.tolist(), ts] for numbers, texts, ts in self._names],
+            "names": self._names.dump(),
             "events": self._events,
             "clock": self.clock,
             "kept": self._kept,
@@ -467,11 +456,7 @@ class NativeSession:
         self._texts.release(_words(gone))
         seen = _words(data["seen"])
         self._seen = np.concatenate([seen, np.zeros(max(0, len(texts) - len(seen)), np.int64)])
-        for numbers, names, ts in data["names"]:
-            known = np.arange(numbers, numbers + len(names)) if isinstance(numbers, int) else _words(numbers)
-            if len(known) != len(names):
-                raise ValueError("names")
-            self._names.append((known, np.array([str(name) for name in names], dtype=object), int(ts)))
+        self._names.load(data["names"])
         self._events = int(data["events"])
         self.clock = None if data["clock"] is None else int(data["clock"])
         self._kept = int(data["kept"])
@@ -600,12 +585,6 @@ def _derived(column: Column, derived: Derived) -> Column:
         places = np.where(column.valid == 0, len(distinct), places)
     results = [derived.compiled.run([value]) for value in [*distinct, None]]
     return column_of_values(results, derived.kind).at(places)
-
-
-def _packed(numbers: Ints) -> int | list[int]:
-    """Rising numbers, or the first one where they are in a row."""
-    whole = len(numbers) > 0 and int(numbers[-1]) - int(numbers[0]) == len(numbers) - 1
-    return int(numbers[0]) if whole else numbers.tolist()
 
 
 def _words(values: Sequence[int]) -> Ints:

@@ -85,6 +85,7 @@ uint32_t NodeEngine::bound(const Event& event) {
 
 void NodeEngine::event(uint32_t partition, const Event& event) {
     if (!bounded()) {
+        if ((shed_ || resting_) && !timed()) free_expired(event.ts);
         if (parts_.size() <= partition) parts_.resize(partition + 1);
         return look(parts_[partition], partition, event);
     }
@@ -382,11 +383,12 @@ void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int6
 void NodeEngine::advance(int64_t clock) {
     clock_ = clock;
     if (completion_) completion_->settle(clock);
-    if (!bounded()) free_expired(clock);  // else before each event, however they come in batches
+    // Else before each event, however they come in batches: lists are shorter after it.
+    if (!bounded() && (timed() || !(shed_ || resting_))) free_expired(clock);
 }
 
 void NodeEngine::free_expired(int64_t clock) {
-    if (tables_.span < 0 || tables_.counted) {
+    if (!timed()) {
         if (bounded()) return;  // where memory is short
         if (arena_.cells.size() / 2 > kept_ + 2048) compact();
         if (frames_.size() / 2 > kept_frames_ + 2048) compact_frames();
@@ -400,7 +402,7 @@ void NodeEngine::free_expired(int64_t clock) {
 
 bool NodeEngine::idle(uint32_t partition, int64_t clock) {
     if (partition >= parts_.size()) return true;
-    if (tables_.span < 0 || tables_.counted) return false;
+    if (!timed()) return false;
     Part& part = parts_[partition];
     const int64_t low = before(clock, tables_.span);
     if (bounded()) parts_held_.charged -= held(part).charged;  // what is empty keeps its room

@@ -95,6 +95,7 @@ private:
     const std::vector<Turn>& turns(uint32_t pattern);
     void compact(int64_t oldest = NEVER + 1);
     void free_expired(int64_t clock);
+    bool timed() const { return tables_.span >= 0 && !tables_.counted; }
     void look(Part& part, uint32_t partition, const Event& event);
     // A bound on bytes: what is decided goes by the bytes that things may take, so that it does not matter how much room
     // was reserved for them.

@@ -101,7 +101,7 @@ uint32_t NodeEngine::like(NodeList& list, NodeList& made, uint32_t i, const Stat
     const uint32_t size = list.size(), missing = list.end - std::max(list.indexed, list.head);
     if (size <= few || (missing > few * wanted && list.scanned <= uint64_t{few} * size)) {
         list.scanned += size;
-        for (uint32_t k = list.head; k < list.end; ++k) {
+        for (uint32_t k = list.end; k-- > list.head;) {  // of several alike the newest, as below
             if (list.errors()[k] == error && same(list, k, made, i, slots, common)) return k;
         }
         return NIL;

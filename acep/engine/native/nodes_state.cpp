@@ -15,7 +15,7 @@ void NodeEngine::compact(int64_t oldest) {
             int64_t low = oldest;
             if (tables_.counted && tables_.span >= 0 && part.last >= 0) low = part.last - tables_.span;
             part.each([&](NodeList& list, uint32_t s) {
-                list.keep(tables_.states[s].slots, [&](uint32_t i) { return list.starts()[i] >= low; });
+                keep(list, s, low + std::max<int64_t>(tables_.span, 0), Death::expired, [&](uint32_t i) { return list.starts()[i] >= low; });
                 for (uint32_t i = list.head; i < list.end; ++i) visit(list.cells()[i], low);
             });
         }
@@ -76,6 +76,8 @@ void NodeEngine::dump(Writer& out) const {
         out.number(peak_);
         out.number(given_);
         out.number(given_since_);
+        out.number(int64_t{kept_});
+        out.number(int64_t{kept_frames_});
         out.number((shed_ ? *shed_ : *resting_).withheld);
         for (const Unions& one : unions_) {
             for (const uint32_t n : {one.seen, one.joined, one.rest}) out.number(n);
@@ -117,6 +119,7 @@ void NodeEngine::dump(Writer& out) const {
             }
         });
     }
+    out.items(live_);
     if (completion_) completion_->dump(out);
     if (dominance_) dump_dominance(out);
     if (shed_ || resting_) (shed_ ? *shed_ : *resting_).dump(out);
@@ -243,6 +246,8 @@ void NodeEngine::load(Reader& in) {
         peak_ = in.number(0, most_positions);
         given_ = in.number(0, most_positions);
         given_since_ = in.number(0, most_positions);
+        kept_ = static_cast<uint32_t>(in.number(0, int64_t{1} << 32));
+        kept_frames_ = static_cast<uint32_t>(in.number(0, int64_t{1} << 32));
         shed().withheld = in.number(0, most_positions);
         for (Unions& one : unions_) {
             one.seen = within(1 << 30);
@@ -274,7 +279,8 @@ void NodeEngine::load(Reader& in) {
             load_list(in, s, list);
         });
     }
-    live_.assign(parts_.size(), 1);
+    live_ = in.items<uint8_t>();
+    if (live_.size() > parts_.size()) bad_state("partitions");
     if (completion_) completion_->load(in);
     if (dominance_) load_dominance(in);
     if (shed_ || resting_) shed().load(in);

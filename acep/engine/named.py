@@ -1,0 +1,110 @@
+"""Ids of events that are texts: the core knows them by numbers, and here is what these stand for."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Names"]
+
+TEXT = 57  # bytes of a Python text besides its letters
+
+Ints = npt.NDArray[np.int64]
+Objects = npt.NDArray[np.object_]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some rising numbers, their texts, the latest time of these events, and the bytes of it all."""
+
+    numbers: Ints
+    texts: Objects
+    latest: int
+    size: int
+
+    @classmethod
+    def of(cls, numbers: Ints, texts: Objects, latest: int) -> Piece:
+        return cls(numbers, texts, latest, sum(map(len, texts)) + (16 + TEXT) * len(texts))
+
+    def __add__(self, later: Piece) -> Piece:
+        numbers, texts = (
+            np.concatenate([getattr(one, name) for one in (self, later)]) for name in ("numbers", "texts")
+        )
+        return Piece(numbers, texts, later.latest, self.size + later.size)
+
+
+@dataclass
+class Names:
+    """Numbers and their texts. A piece that is less than twice as long as the next one becomes one with it, so pieces
+    are few, however small the batches are, and no text is moved often."""
+
+    pieces: deque[Piece] = field(default_factory=deque)
+
+    def __bool__(self) -> bool:
+        return bool(self.pieces)
+
+    @property
+    def bytes(self) -> int:
+        """What they take."""
+        return sum(piece.size for piece in self.pieces)
+
+    def add(self, first: int, texts: Sequence[str], latest: int) -> None:
+        """Of the numbers from ``first`` on, of events up to the time ``latest``."""
+        if not len(texts):
+            return
+        piece = Piece.of(np.arange(first, first + len(texts)), np.array(texts, dtype=object), latest)
+        while self.pieces and len(self.pieces[-1].numbers) < 2 * len(piece.numbers):
+            piece = self.pieces.pop() + piece
+        self.pieces.append(piece)
+
+    def of(self, numbers: Ints) -> Objects:
+        """The texts of numbers that are known.
+
+        >>> names = Names()
+        >>> for first in range(7):
+        ...     names.add(first, ["abcdefg"[first]], latest=first)
+        >>> "".join(names.of(np.array([6, 0, 3, 4]))), len(names.pieces)
+        ('gade', 3)
+        """
+        found = np.empty(len(numbers), dtype=object)
+        upto = np.array([piece.numbers[-1] for piece in self.pieces], np.int64)
+        where = np.searchsorted(upto, numbers)
+        for place in np.unique(where).tolist():
+            here, piece = where == place, self.pieces[place]
+            found[here] = piece.texts[np.searchsorted(piece.numbers, numbers[here])]
+        return found
+
+    def forget(self, before: int) -> None:
+        """Pieces go that end before a time; the last one stays."""
+        while len(self.pieces) > 1 and self.pieces[0].latest < before:
+            self.pieces.popleft()
+
+    def keep(self, numbers: Ints) -> None:
+        """All but these go."""
+        kept = [(piece, np.isin(piece.numbers, numbers)) for piece in self.pieces]
+        self.pieces = deque(
+            Piece.of(piece.numbers[stays], piece.texts[stays], piece.latest) for piece, stays in kept if stays.any()
+        )
+
+    def dump(self) -> list[Any]:
+        """As JSON-like data."""
+        return [[_packed(piece.numbers), piece.texts.tolist(), piece.latest] for piece in self.pieces]
+
+    def load(self, data: Any) -> None:
+        """From :meth:`dump`. Raises :class:`ValueError` or :class:`TypeError` for what is none."""
+        for given, texts, latest in data:
+            numbers = np.arange(given, given + len(texts)) if isinstance(given, int) else np.array(given, np.int64)
+            if len(numbers) != len(texts):
+                raise ValueError("names")
+            self.pieces.append(Piece.of(numbers, np.array([str(one) for one in texts], dtype=object), int(latest)))
+
+
+def _packed(numbers: Ints) -> int | list[int]:
+    """Rising numbers, or the first one where they are in a row."""
+    whole = len(numbers) > 0 and int(numbers[-1]) - int(numbers[0]) == len(numbers) - 1
+    return int(numbers[0]) if whole else numbers.tolist()

@@ -1,0 +1,30 @@
+"""Ids that are texts: found again however they came, and few pieces of them."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+
+from acep.engine.named import Names
+
+
+def test_names_of_many_small_batches_are_few_pieces() -> None:
+    rng = random.Random(1)
+    names, at, alive = Names(), 0, 0
+    for step in range(3_000):
+        size = rng.choice((0, 1, 1, 2, 9))
+        names.add(at, [f"n{i}" for i in range(at, at + size)], latest=step)
+        at += size
+        if step % 500 == 499:
+            alive = at - 400
+            names.forget(before=step - 300)
+            kept = np.array(sorted(rng.sample(range(alive, at), 200)))
+            names.keep(kept)
+            again = Names()
+            again.load(names.dump())
+            assert again.bytes == names.bytes > 200 * len("n1000")
+            names = again
+            wanted = np.array(rng.choices(kept.tolist(), k=50))
+            assert names.of(wanted).tolist() == [f"n{i}" for i in wanted]
+        assert len(names.pieces) <= np.log2(at + 2) + 1
