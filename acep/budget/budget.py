@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from numbers import Integral, Real
 
 from acep.errors import QueryError
 from acep.pattern.check import checked_errors, checked_weights
@@ -97,7 +98,7 @@ class Budget:
 
 
 def _positive(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | Fraction | Decimal):
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):  # NumPy's numbers are among them
         raise QueryError(f"{name}={value!r} is not a number")
     number = float(value)
     if not math.isfinite(number) or number <= 0:
@@ -105,7 +106,7 @@ def _positive(name: str, value: object) -> float:
     return number
 
 
-def size_in_bytes(given: int | str) -> int:
+def size_in_bytes(given: object) -> int:
     """A size in bytes; texts may have a unit of 1,024 bytes and its powers.
 
     Raises :class:`QueryError` for what is no size.
@@ -113,10 +114,10 @@ def size_in_bytes(given: int | str) -> int:
     >>> size_in_bytes("1.5 kB"), size_in_bytes("2G"), size_in_bytes(7)
     (1536, 2147483648, 7)
     """
-    if isinstance(given, int) and not isinstance(given, bool):
+    if not isinstance(given, bool) and isinstance(given, Integral):
         if given <= 0:
             raise QueryError(f"memory={given} is not a positive number of bytes")
-        return given
+        return int(given)
     if isinstance(given, str):
         found = re.fullmatch(r"\s*(\d{1,12}(?:\.\d{1,6})?)\s*([KMGT]?)(?:i?B)?\s*", given, re.IGNORECASE)
         if found is not None:

@@ -138,13 +138,13 @@ class Matcher:
         self._engine = engine
         maker = policy_of(policy)
         self._limits: Limits | None = None
+        self._asked = replace(asked, queries=tuple(tolerant(one, budget) for one in asked.queries))
         if budget is not None and budget.limited:
             self._limits = Limits(maker, budget, seed, {} if history is None else read_learned(history))
         elif history is not None:
             raise QueryError(
                 "history= serves a run under a budget", hint="set a bound on what may be spent, such as work="
             )
-        self._asked = replace(asked, queries=tuple(tolerant(one, budget) for one in asked.queries))
         self.query = self._asked.give(self._asked.queries)
         self._names: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
         self._arrow: pa.Schema | None = None

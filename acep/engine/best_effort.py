@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,6 +44,7 @@ FALLEN_EPOCH, SLOWLY = 4096, 4  # where it has fallen; of an epoch, the part by 
 CALM_EPOCH = 32_768  # where nothing is dropped or watched, and the allowance is not nearly used
 LEAST_RATE = 0.01  # touches an event, as a policy is told
 LEAST_POOL = 1 << 16  # bytes for nodes
+MOST_MEMORY = 1 << 62  # bytes, as the core counts them; more there are not
 CARRIED = 16_384  # events whose allowance is carried over at most
 RESERVE = 8  # of what a budget of time gives at once, the part that may be used beside it, if it was left over
 FIRST_SPARED, LEAST_SPARED, MOST_SPARED = 1 / 512, 2.0**-16, 1 / 16  # of units, so that recall can be estimated
@@ -110,6 +112,9 @@ class Limits:
     seed: int = 0
     learned: Mapping[str, Learned] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "seed", _integer(self.seed))
+
     def effort(self, number: int, plan: Plan) -> BestEffort:
         """What keeps plan number ``number`` to it. Raises :class:`SnapshotError` for the history of another policy, and
         :class:`QueryError` where a policy has none and learns nothing itself."""
@@ -153,7 +158,7 @@ class Limits:
     @property
     def memory(self) -> int | None:
         """Bytes that all of them together may hold; ``None``: no bound."""
-        return None if self.budget.memory is None else size_in_bytes(self.budget.memory)
+        return None if self.budget.memory is None else min(size_in_bytes(self.budget.memory), MOST_MEMORY)
 
     def pace(self, schema: Schema) -> Pace | None:
         """What keeps all of them to the time that they are given."""
@@ -385,6 +390,12 @@ class BestEffort:
             orders = replace(orders, spared=max(orders.spared, self.spared))
         self.orders = orders
         core.set_orders(self.number, orders.for_core(self.setting, self.rate))
+
+
+def _integer(seed: object) -> int:
+    if isinstance(seed, bool) or not isinstance(seed, Integral):
+        raise QueryError(f"seed={seed!r} is not an integer")
+    return int(seed)
 
 
 def held_by(state: Any) -> int:

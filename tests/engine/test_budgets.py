@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
 import acep
@@ -70,3 +71,19 @@ def test_what_never_began_is_said_too(policy: str) -> None:
     report = acep.match(events, query, budget=Budget(work=1e-6), policy=policy).report
     assert (report.made, report.exact, report.recall) == (0, False, None)
     assert report.shed > 0
+
+
+@pytest.mark.parametrize("how", [{"budget": 5}, {"budget": "5"}, *({"seed": seed} for seed in ("7", 1.5, None, True))])
+def test_what_is_no_budget_and_no_seed_is_said(how: dict[str, Any]) -> None:
+    query = acep.regex("ab", within=5)
+    with pytest.raises(QueryError, match=r"budget=|seed="):
+        acep.match({"ts": [1], "type": ["a"]}, query, **({"budget": Budget(work=1)} | how))
+
+
+def test_numbers_of_numpy_and_more_memory_than_there_is_are_taken() -> None:
+    query = acep.parse("PATTERN SEQ(a p, b q) WHERE q.x > p.x WITHIN 9")
+    events = {"ts": [1, 2], "type": ["a", "b"], "x": [1, 2]}
+    bounds: dict[str, Any] = {"work": np.float32(5), "memory": np.int64(1 << 21)}
+    seed: Any = np.int64(3)
+    assert acep.match(events, query, budget=Budget(**bounds), seed=seed, output="count") == 1
+    assert acep.match(events, query, budget=Budget(memory="99999999999 T"), output="count") == 1
