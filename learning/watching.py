@@ -121,7 +121,7 @@ class Watch:
     def anew(self) -> Watch:
         """For another stream; of what was learned before, a little counts."""
         less = min(1.0, KNOWN / max(self.of, 1e-9))
-        return Watch(EXPLORE[1], self.sample, LEAST_SPARED, less * self.seen, less * self.of)
+        return Watch(EXPLORE[1], 0.0, LEAST_SPARED, less * self.seen, less * self.of)
 
     def to_data(self) -> dict[str, float]:
         """As plain data."""

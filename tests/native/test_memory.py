@@ -6,9 +6,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+import pyarrow as pa
 import pytest
 
+import acep
 from acep.plan.tables import NotNativeError
+from tests.native.merged_cases import planned
 from tests.native.test_shedding import CHUNKS, POLICIES, Run, given
 
 pytest.importorskip("acep.engine._native")
@@ -78,3 +81,12 @@ def test_memory_is_never_exceeded_and_nothing_is_invented(chunk: int, cases: Cal
     assert lost > 0 or cases(SEEDS) < SEEDS  # of few cases, none may lose anything
     for engine in ("nodes", "dominance"):
         assert ran[engine] >= 50 * cases(SEEDS) / SEEDS, ran
+
+
+def test_behind_match_windows_there_is_no_bound() -> None:
+    table = pa.table({"ts": [1, 2], "type": ["A", "B"], "x": [1, 2]})
+    query = acep.parse("PATTERN SEQ(A a, B b) WHERE skip_till_any_match(a, b) { b.x > a.x } WITHIN 5")
+    plan = planned(query, table, ts="ts", type="type", seq=None, id=None, unit=None)
+    run = Run(plan, "windows+nodes", POLICIES[0], None)
+    with pytest.raises(ValueError, match="not the node engine"):
+        run.session._session.bound_memory(0, 1 << 20)

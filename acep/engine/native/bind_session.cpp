@@ -268,7 +268,8 @@ void bind_session(nb::module_& m) {
             allow(engine_at(self, engine), rate, carried, self.session->seen());
         }, nb::arg("engine"), nb::arg("rate"), nb::arg("carried"))
         .def("bound_memory", [](Held& self, size_t engine, int64_t bytes) {
-            bound_memory(engine_at(self, engine), bytes);
+            // What waits behind match windows has no bound, and is handed on after the clock has passed it.
+            bound_memory(*self.engines.at(engine), bytes);
             self.session->bound();
         }, nb::arg("engine"), nb::arg("most"))
         .def("used_texts", [](const Held& self, size_t codes) { return array(self.session->used_texts(codes)); }, nb::arg("codes"))

@@ -108,7 +108,8 @@ void Shedding::adjust() {
         granted_ -= left - most_carried_;
         left = most_carried_;
     }
-    held_ = orders_.spared == 0 ? 0 : std::min(held_ + rate_ * events * held_share, most_carried_ * held_most);
+    const double part = std::min(1.0, static_cast<double>(orders_.spared) / held_for);
+    held_ = std::min(held_ + rate_ * events * part * held_share, most_carried_ * part * held_most);
     // What is spared comes in bursts, which say nothing of the price: what is left tells of them.
     const auto lent = static_cast<double>(watching - std::exchange(lent_, watching)) / events;
     lent_mean_ += std::min(1.0, events / spread) * (lent - lent_mean_);
@@ -122,7 +123,7 @@ void Shedding::adjust() {
         const double back = surge_ * fades;
         surge_ -= back;
         price -= back;
-        const double beyond = std::max(0.0, lent_mean_ - rate_ * held_share);  // what the reserve does not suffice for
+        const double beyond = std::max(0.0, lent_mean_ - rate_ * part * held_share);  // what the reserve does not suffice for
         const double wanted = std::max(rate_ / 16, rate_ - beyond + (left - reserve()) / spread);
         price += std::clamp(std::log2((mean_ + 1e-9) / wanted), -1.0, 1.0) * (events / pace);
     }

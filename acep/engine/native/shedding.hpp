@@ -104,8 +104,9 @@ public:
     static constexpr size_t ages = 16;    // how many later nodes are told apart: 0, 1, 2 to 3, 4 to 7, ...
     static constexpr size_t most_logged = 1 << 14;   // lives: no start is logged any more until the log is taken
     static constexpr double untouched = 1.0 / 4;         // of the reserve, by units that are spared
-    // Held back for them: so much of what is allowed, and of what may be carried over at most.
-    static constexpr double held_share = 1.0 / 32, held_most = 1.0 / 64;
+    // Held back for them: so much of what is allowed, and of what may be carried over at most; where fewer than one unit in
+    // 512 is spared, as much less.
+    static constexpr double held_share = 1.0 / 32, held_most = 1.0 / 64, held_for = 8388608;  // of 2^32 units
     static constexpr size_t most_at_all = 1 << 16;   // nor is anything that comes of those that were
     static constexpr int64_t most_level = 254;  // of what may be shed
     static constexpr int64_t unit = 8;     // windows of one partition that are spared together
