@@ -380,7 +380,8 @@ class NativeSession:
             counts.deciding = int(told["deciding"])
             counts.unknown = no_recall(self.plans[plan])
             if not counts.unknown:
-                counts.points, counts.bundles = effort.recall(self._session)
+                away = int(told["turned_away"]) / max(self._events + 1, 1)
+                counts.points, counts.bundles = (one.beside(away) for one in effort.recall(self._session))
                 counts.unknown = "too little was watched to say how many"
         if plan in self.recoveries:
             recovery = self.recoveries[plan]

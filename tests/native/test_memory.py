@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -90,3 +91,29 @@ def test_behind_match_windows_there_is_no_bound() -> None:
     run = Run(plan, "windows+nodes", POLICIES[0], None)
     with pytest.raises(ValueError, match="not the node engine"):
         run.session._session.bound_memory(0, 1 << 20)
+
+
+@pytest.mark.parametrize("window", ["WITHIN 40 EVENTS", ""])
+def test_keys_that_come_no_more_make_way_for_others(window: str) -> None:
+    """Without a window in time nothing says that a key is done with."""
+    events, random = 60_000, np.random.default_rng(1)
+    stream = pa.table(
+        {
+            "ts": np.arange(events),
+            "type": pa.array(random.choice(["a", "b"], events)),
+            "k": np.arange(events) // 10,
+            "x": random.random(events),
+        }
+    )
+    query = acep.parse(f"PATTERN SEQ(a p, b q) WHERE skip_till_any_match(p, q) {{ [k] AND q.x > p.x }} {window}")
+    exact = acep.match(stream, query, output="count")
+    runs = []
+    for size in (10_000, 700):
+        matcher = acep.Matcher(query, budget=acep.Budget(memory="1 MB"), policy="newest")
+        found = [match for at in range(0, events, size) for match in matcher.push(stream.slice(at, size))]
+        runs.append([(match.key, match.end) for match in found])
+    assert runs[0] == runs[1]
+    late = sum(end >= events * 3 // 4 for _, end in runs[0])
+    assert exact / 8 < late < exact / 4
+    assert 0 < matcher.report.memory <= 2**20
+    assert matcher.report.shed > 0

@@ -196,6 +196,7 @@ nb::dict shedding_counts(Engine& engine) {
     found["refused"] = shed.refused;
     found["dropped"] = shed.dropped;
     found["passed_over"] = shed.passed_over;
+    found["turned_away"] = shed.turned_away;
     found["points"] = shed.points;
     found["withheld"] = shed.withheld;
     found["price"] = shed.price;

@@ -55,6 +55,9 @@ public:
     virtual bool takes_partition(int64_t) { return true; }
     virtual void passed_over() {}
     virtual bool gave_up() { return false; }
+    // The number of the last event of a partition that it took, and all that waits there is given up.
+    virtual int64_t seen(uint32_t) const { return -1; }
+    virtual void give_up_partition(uint32_t, int64_t) {}
     // Marks the codes of texts that it holds, and adds the ids that it may still give.
     virtual void used_texts(std::vector<uint8_t>&) const {}
     virtual void used_ids(std::vector<int64_t>&) const {}

@@ -111,6 +111,7 @@ void NodeEngine::look(Part& part, uint32_t partition, const Event& event) {
         for (NodeList& list : part.lists) list.tight = bounded();
     }
     part.last = event.position;
+    part.seen = arrived;
     current_ = NIL;
     nodes_before_ = work_.nodes;
     if (shed_ || resting_) (shed_ ? *shed_ : *resting_).arrive(partition, arrived, work_.touches);

@@ -49,7 +49,12 @@ public:
     bool takes_partition(int64_t clock) override;
     void used_texts(std::vector<uint8_t>& codes) const override;
     void used_ids(std::vector<int64_t>& ids) const override;
-    void passed_over() override { ++shed().passed_over; }
+    void passed_over() override {
+        ++shed().passed_over;
+        ++shed().turned_away;
+    }
+    int64_t seen(uint32_t partition) const override { return partition < parts_.size() ? parts_[partition].seen : -1; }
+    void give_up_partition(uint32_t partition, int64_t clock) override;
     bool gave_up() override { return std::exchange(gave_up_, false); }
     // Slots that each node has for it now.
     uint32_t hidden() const { return hidden_; }
@@ -65,6 +70,7 @@ private:
         std::vector<NodeList> spared; // the same of what began where units are spared, nothing of which is dropped
         Bundle bundle;
         int64_t last = -1;  // position of the last event seen here
+        int64_t seen = -1;  // its number in the stream
         // All of them, as visit(list, state).
         template <class Visit>
         void each(Visit&& visit) {

@@ -164,6 +164,23 @@ void NodeEngine::give_up(int64_t clock) {
     next_ = std::max(pool_ - pool_ / 8, charged() + pool_ / 16);
 }
 
+void NodeEngine::give_up_partition(uint32_t partition, int64_t clock) {
+    if (partition >= parts_.size()) return;
+    Part& part = parts_[partition];
+    parts_held_.charged -= held(part).charged;
+    const int64_t now = tables_.counted ? part.last : clock;
+    for (uint32_t s = 0; s < part.lists.size(); ++s) {
+        shed_->dropped += part.lists[s].size();
+        keep(part.lists[s], s, now, Death::shed, [](uint32_t) { return false; });
+    }
+    if (!part.spared.empty()) {
+        stop_sparing(part, now);
+        shed_->lose(partition, now);
+    }
+    parts_held_.charged += held(part).charged;
+    next_ = 0;  // what it held is freed before the next event
+}
+
 // Of all nodes, a share of those that are worth the most. What is spared may take a quarter of that, of whole partitions.
 void NodeEngine::keep_best(double share, int64_t clock) {
     scores_.clear();

@@ -92,6 +92,7 @@ void NodeEngine::dump(Writer& out) const {
     out.number(static_cast<int64_t>(parts_.size()));
     for (const Part& part : parts_) {
         out.number(part.last);
+        out.number(part.seen);
         out.number(part.bundle.any ? 1 : 0);
         out.number(part.bundle.last_ts);
         out.number(part.bundle.last_position);
@@ -268,6 +269,7 @@ void NodeEngine::load(Reader& in) {
     parts_.resize(static_cast<size_t>(parts));
     for (Part& part : parts_) {
         part.last = in.number(-1, most_positions);
+        part.seen = in.number(-1, most_positions);
         part.bundle.any = in.number(0, 2) != 0;
         part.bundle.last_ts = in.number();
         part.bundle.last_position = in.number();

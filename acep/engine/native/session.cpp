@@ -12,7 +12,7 @@ Session::Session(Texts& texts, std::vector<BlockProgram> programs, std::vector<E
         for (uint32_t c : key) {
             if (c >= columns) throw std::invalid_argument("keys: no such column");
         }
-        tables_.push_back(std::make_unique<KeyTable>(KeyTable{Partitions(key), counts, {}, true, 0}));
+        tables_.push_back(std::make_unique<KeyTable>(KeyTable{Partitions(key), counts, {}, true, false, 0}));
     }
 }
 
@@ -33,7 +33,10 @@ void Session::push(const Batch& batch, size_t from, size_t to) {
         const size_t n = std::min(to - at, block_rows);
         front_.classify(batch, at, n, pattern);
         for (auto& table : tables_) {
-            if (batch.positions()) table->forgets = false;
+            if (batch.positions()) {
+                table->forgets = false;
+                table->numbers = true;
+            }
             std::fill_n(wanted, n, table->counts || batch.positions() ? uint8_t{1} : uint8_t{0});
             for (Engine* engine : table->engines) {
                 for (size_t i = 0; i < n; ++i) wanted[i] |= static_cast<uint8_t>(engine->wants(pattern[i]));
@@ -93,6 +96,31 @@ void Session::forget_idle(KeyTable& table, int64_t clock) {
     });
 }
 
+// Without a window in time partitions are never idle. Where there is no room for another key, the eighth of them go that
+// had no event for longest.
+void Session::give_up_oldest(KeyTable& table, int64_t clock) {
+    std::vector<int64_t> seen;
+    const auto last = [&](uint32_t p) {
+        int64_t found = -1;
+        for (const Engine* engine : table.engines) found = std::max(found, engine->seen(p));
+        return found;
+    };
+    for (uint32_t p = 0; p < table.partitions.size(); ++p) {
+        if (table.partitions.used(p)) seen.push_back(last(p));
+    }
+    if (seen.empty()) return;
+    const auto border = seen.begin() + static_cast<std::ptrdiff_t>(seen.size() / 8);
+    std::nth_element(seen.begin(), border, seen.end());
+    table.partitions.forget([&](uint32_t p) {
+        if (last(p) > *border) return false;
+        for (Engine* engine : table.engines) {
+            engine->give_up_partition(p, clock);
+            engine->forget(p);
+        }
+        return true;
+    });
+}
+
 // The partition of a row, where there is room for it: NIL else.
 uint32_t Session::find_bounded(KeyTable& table, const Batch& batch, size_t row) {
     const int64_t now = batch.ts[row];
@@ -105,6 +133,7 @@ uint32_t Session::find_bounded(KeyTable& table, const Batch& batch, size_t row) 
     // Each look at all of them is paid for by as many events.
     if (!has && table.turned_away >= int64_t{table.partitions.size()} / 4) {
         forget_idle(table, now);
+        if (!table.forgets && !table.numbers) give_up_oldest(table, now);
         table.turned_away = 0;
         has = room();
     }

@@ -18,6 +18,7 @@ public:
         bool counts;  // positions in it matter, so that every event is looked up
         std::vector<Engine*> engines;
         bool forgets;  // all windows are in time and no id is a position
+        bool numbers = false;  // an id is a position
         int64_t span;  // the longest window
         int64_t turned_away = 0;  // events for want of room since idle partitions were last forgotten
     };
@@ -56,6 +57,7 @@ public:
 private:
     void sweep(int64_t clock);
     void forget_idle(KeyTable& table, int64_t clock);
+    void give_up_oldest(KeyTable& table, int64_t clock);
     uint32_t find_bounded(KeyTable& table, const Batch& batch, size_t row);
 
     Front front_;

@@ -532,7 +532,7 @@ void Shedding::score(NodeList& list, uint32_t state, int64_t now, std::vector<fl
 // The orders are not in it: whoever gives them keeps them. Nor is the log, which is taken before.
 void Shedding::dump(Writer& out) const {
     for (double d : {rate_, granted_, most_carried_, step_, surge_, mean_, lent_mean_, held_, price}) out.number(std::bit_cast<int64_t>(d));
-    for (int64_t n : {since_, arrived_, touches_, paced_, paced_spent_, lent_, decided, refused, dropped, passed_over, points, watching}) out.number(n);
+    for (int64_t n : {since_, arrived_, touches_, paced_, paced_spent_, lent_, decided, refused, dropped, passed_over, turned_away, points, watching}) out.number(n);
     out.number(static_cast<int64_t>(drawn_));
     out.number(denied_);
     out.number(calm_ ? 1 : 0);
@@ -557,7 +557,7 @@ void Shedding::load(Reader& in) {
         *d = std::bit_cast<double>(in.number());
         if (!std::isfinite(*d)) bad_state("allowance");
     }
-    for (int64_t* n : {&since_, &arrived_, &touches_, &paced_, &paced_spent_, &lent_, &decided, &refused, &dropped, &passed_over, &points, &watching}) {
+    for (int64_t* n : {&since_, &arrived_, &touches_, &paced_, &paced_spent_, &lent_, &decided, &refused, &dropped, &passed_over, &turned_away, &points, &watching}) {
         *n = in.number(0, most_positions);
     }
     price = std::clamp(price, 0.0, 256.0);

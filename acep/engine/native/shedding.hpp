@@ -294,6 +294,7 @@ public:
     int64_t refused = 0;  // new nodes that were not kept
     int64_t dropped = 0;  // nodes that were kept for a while
     int64_t passed_over = 0;  // events that were not let in
+    int64_t turned_away = 0;  // those of them for want of room for another key
     int64_t points = 0;       // events at which something was found, but for what units that are spared find
     int64_t withheld = 0;     // match points of which not all matches were given
     int64_t watching = 0;     // touches in units that are spared
