@@ -84,7 +84,7 @@ class Tally:
         return Tally(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
     def beside(self, share: float) -> Tally:
-        """With as much as a ``share`` (below 1) of the events may have held that were not let in: nothing of it was found.
+        """With what a ``share`` (below 1) of the events may have held that was not let in: nothing of it was found.
 
         >>> Tally.of(np.array([4.0]), np.array([4.0]), np.zeros(1), np.ones(1)).beside(0.5).x
         8.0
