@@ -24,10 +24,7 @@ SMOOTH = 0.75  # what is left of the mean after a new number
 LESS = 8.0  # times less is found of match points in spared units, where the pattern of success has changed
 SURE, NONE = 4.6, -2.3  # the evidence that suffices for and against it: one error in a hundred, one in ten
 FADES = 0.9  # what is left of older ones after an epoch
-USUAL = (
-    8.0,
-    2.0,
-)  # match points that there are taken to have been, and to have been found, beside those that were seen
+USUAL = (8.0, 2.0)  # match points that are taken to have been there, and found, before any were seen
 
 
 @dataclass(frozen=True)
