@@ -62,7 +62,7 @@ def test_an_overloaded_query_comes_to_its_latency_and_does_not_fall_behind(
     # What Spark takes for itself differs from machine to machine and from hour to hour: the target is a multiple of it.
     alone = run(spark, tmp_path / "alone", acep.Budget(work=0.01), 6)
     target = 3 * median(one.seconds for one in alone[2:])
-    for attempt in range(2):  # what else the machine does may change in the middle of a run
+    for attempt in range(3):  # what else the machine does may change in the middle of a run
         told = run(spark, tmp_path / f"bound-{attempt}", acep.Budget(latency=target), SETTLED + WATCHED)
         late = told[SETTLED:]
         assert len(late) >= WATCHED - 1
