@@ -32,7 +32,7 @@ HELD = 0.1
 RUNS = 5
 COMPARED = ("random", "newest-per-state", "hybrid", "history")
 WORDS = f"""Written by `python -m experiments.overload.overhead`. Processor time on the second half of each stream, the
-best of {RUNS} runs by turns. *ample*: with a budget that is never reached, in parts of the time without a budget; the
+best of {{}} runs by turns. *ample*: with a budget that is never reached, in parts of the time without a budget; the
 result must be the same. *at {HELD:.0%}*: with {HELD:.0%} of the exact touches. *learning*: of that time, the share of
 learning and of making orders. *bookkeeping*: how much more than the exact run's time it takes when all nodes have marks
 and as many as at first are logged, but none is dropped and nothing is learned. *ns*: a touch, exactly and under the
@@ -186,7 +186,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{row.workload:22s}{row.policy:18s}ample {row.ample / row.exact:.3f}", end="  ")
             print(f"at {HELD:.0%} {row.held / row.exact:.3f}, learning {row.held_learning / row.held:.0%}", flush=True)
         if folder:
-            told = Figure("overhead", "What best effort costs", WORDS, rows, body(rows), picture(rows))
+            words = WORDS.format(given.repeats)
+            told = Figure("overhead", "What best effort costs", words, rows, body(rows), picture(rows))
             written(folder, told)
     return int(any(not row.same for row in rows))
 
