@@ -75,11 +75,7 @@ class Way:
 
 BOTH = ((0.25, 8.0), (0.5, 4.0), (0.5, 8.0), (0.5, 16.0), (1.0, 4.0))  # temper and decay
 WAYS = (
-    *(
-        Way(t, d, hashed=h)
-        for h in (True, False)
-        for t, d in ((0.25, 8.0), (0.5, 4.0), (0.5, 8.0), (0.5, 16.0), (1.0, 4.0))
-    ),
+    *(Way(t, d, hashed=h) for h in (True, False) for t, d in BOTH),
     Way(clears=True),
     Way(0.0, 4.0, noise=0, hashed=False, clears=True),
     Way(0.0, 4.0, noise=0, hashed=False),

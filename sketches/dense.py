@@ -32,21 +32,11 @@ class DenseMemory(VectorMemory):
     def __init__(self, columns: int, ring: int) -> None:
         if not (0 <= columns <= MOST and 0 <= ring <= MOST):
             raise ValueError(f"{columns} columns and a ring of {ring}: from 0 to {MOST}")
-        self._ring = ring
+        self.columns, self.ring = columns, ring
         self.vectors: Ints = np.zeros(0, dtype=np.int64)
         """The vectors that occurred, rising."""
         self._sums: Floats = np.zeros((0, columns))
         self._words: Words = np.zeros((0, maps.width(ring)), dtype=np.uint64)
-
-    @property
-    def columns(self) -> int:
-        """How many sums each vector has."""
-        return int(self._sums.shape[1])
-
-    @property
-    def ring(self) -> int:
-        """How many slots a match map has."""
-        return self._ring
 
     @property
     def nbytes(self) -> int:
@@ -72,13 +62,13 @@ class DenseMemory(VectorMemory):
 
     def set_bits(self, vectors: Ints, slots: Ints) -> None:
         """Sets one bit in the map of each of ``vectors``."""
-        vectors, slots = pairs(vectors, slots, self._ring)
+        vectors, slots = pairs(vectors, slots, self.ring)
         self._known(np.unique(vectors))
         np.bitwise_or.at(self._words, (self._find(vectors)[0], slots // 64), maps.bit(slots))
 
     def maps(self, vectors: Ints) -> Bits:
         """The maps of ``vectors``, bool[n, ring]."""
-        return maps.unpacked(self.words(vectors), self._ring)
+        return maps.unpacked(self.words(vectors), self.ring)
 
     def words(self, vectors: Ints) -> Words:
         """The maps of ``vectors``, packed."""
@@ -89,14 +79,14 @@ class DenseMemory(VectorMemory):
 
     def recycle(self, slot: int) -> None:
         """Clears a slot in all maps."""
-        pairs(np.zeros(1, dtype=np.int64), np.array([slot]), self._ring)
+        pairs(np.zeros(1, dtype=np.int64), np.array([slot]), self.ring)
         maps.clear(self._words, slot)
 
     def merge(self, other: VectorMemory, slots: Ints | None = None) -> None:
         """Adds another dense memory."""
         if not isinstance(other, DenseMemory) or (other.columns, other.ring) != (self.columns, self.ring):
             raise ValueError("a dense memory is merged with one of as many columns and slots")
-        added = maps.moved(other._words, slots, self._ring)
+        added = maps.moved(other._words, slots, self.ring)
         sums, where = other._sums.copy(), self._known(other.vectors)  # the other may be this one
         self._sums[where] += sums
         self._words[where] |= added
@@ -105,7 +95,7 @@ class DenseMemory(VectorMemory):
         """The memory as bytes."""
         return pack(
             DENSE,
-            {"columns": self.columns, "ring": self._ring},
+            {"columns": self.columns, "ring": self.ring},
             {"vectors": self.vectors, "sums": self._sums, "words": self._words},
         )
 

@@ -41,7 +41,7 @@ class MatchMap(VectorMemory):
             raise ValueError(f"{columns} columns and a ring of {ring}: from 0 to {MOST}")
         self.width, self.depth, self.seed = checked_size(width, depth, seed)
         self.conservative = conservative
-        self._ring = ring
+        self.columns, self.ring = columns, ring
         self._sums: Floats = np.zeros((depth, columns, width))
         self._words: Words = np.zeros((depth, width, maps.width(ring)), dtype=np.uint64)
 
@@ -58,16 +58,6 @@ class MatchMap(VectorMemory):
     def within(cls, columns: int, ring: int, *, nbytes: int, depth: int = 2, seed: int = 0) -> MatchMap:
         """The largest one of ``depth`` rows whose arrays take at most so many bytes; ``ValueError`` if none does."""
         return cls(columns, ring, width=nbytes // (8 * depth * (columns + maps.width(ring))), depth=depth, seed=seed)
-
-    @property
-    def columns(self) -> int:
-        """How many sums each vector has."""
-        return int(self._sums.shape[1])
-
-    @property
-    def ring(self) -> int:
-        """How many slots a match map has."""
-        return self._ring
 
     @property
     def nbytes(self) -> int:
@@ -96,13 +86,13 @@ class MatchMap(VectorMemory):
 
     def set_bits(self, vectors: Ints, slots: Ints) -> None:
         """Sets one bit in the map of each of ``vectors``."""
-        vectors, slots = pairs(vectors, slots, self._ring)
+        vectors, slots = pairs(vectors, slots, self.ring)
         for row, own in enumerate(self._cells(vectors)):
             np.bitwise_or.at(self._words[row], (own, slots // 64), maps.bit(slots))
 
     def maps(self, vectors: Ints) -> Bits:
         """The maps of ``vectors``, bool[n, ring]."""
-        return maps.unpacked(self.words(vectors), self._ring)
+        return maps.unpacked(self.words(vectors), self.ring)
 
     def words(self, vectors: Ints) -> Words:
         """The maps of ``vectors``, packed."""
@@ -112,7 +102,7 @@ class MatchMap(VectorMemory):
 
     def recycle(self, slot: int) -> None:
         """Clears a slot in all cells."""
-        pairs(np.zeros(1, dtype=np.int64), np.array([slot]), self._ring)
+        pairs(np.zeros(1, dtype=np.int64), np.array([slot]), self.ring)
         maps.clear(self._words, slot)
 
     def merge(self, other: VectorMemory, slots: Ints | None = None) -> None:
@@ -123,7 +113,7 @@ class MatchMap(VectorMemory):
         """
         if not isinstance(other, MatchMap) or self._settings() != other._settings():
             raise ValueError("a sketch is merged with one that has the same size, seed and way to update")
-        added = maps.moved(other._words, slots, self._ring)
+        added = maps.moved(other._words, slots, self.ring)
         self._sums += other._sums
         self._words |= added
 
@@ -161,7 +151,7 @@ class MatchMap(VectorMemory):
     def _settings(self) -> dict[str, int]:
         return {
             "columns": self.columns,
-            "ring": self._ring,
+            "ring": self.ring,
             "width": self.width,
             "depth": self.depth,
             "seed": self.seed,

@@ -47,23 +47,13 @@ class NeighbourMap(VectorMemory):
             raise ValueError(f"{columns} columns and a ring of {ring}: from 0 to {MOST}")
         if not (1 <= step <= MOST**2 and 1 <= size <= MOST**2 and step * size <= MOST**2):
             raise ValueError(f"groups of {size} vectors {step} apart: each from 1, and {MOST**2} together at most")
-        self._ring, self.step, self.size, self.most_bytes = ring, step, size, nbytes
+        self.columns, self.ring, self.step, self.size, self.most_bytes = columns, ring, step, size, nbytes
         self._low: Ints = np.zeros(0, dtype=np.int16)  # as narrow as its content
         self._high: Ints = self._low.copy()
         self._sums: Singles = np.zeros((0, columns), dtype=np.float32)
         self._words: Words = np.zeros((0, maps.width(ring)), dtype=np.uint64)
         if not self._cell(8) <= nbytes <= LARGEST:
             raise ValueError(f"{nbytes} bytes: a cell takes {self._cell(8)}")
-
-    @property
-    def columns(self) -> int:
-        """How many sums each vector has."""
-        return int(self._sums.shape[1])
-
-    @property
-    def ring(self) -> int:
-        """How many slots a match map has."""
-        return self._ring
 
     @property
     def nbytes(self) -> int:
@@ -89,7 +79,7 @@ class NeighbourMap(VectorMemory):
 
     def set_bits(self, vectors: Ints, slots: Ints) -> None:
         """Sets one bit in the map of each of ``vectors``."""
-        vectors, slots = pairs(vectors, slots, self._ring)
+        vectors, slots = pairs(vectors, slots, self.ring)
         words = np.zeros((len(vectors), self._words.shape[1]), np.uint64)
         words[np.arange(len(vectors)), slots // 64] = maps.bit(slots)
         at = self._positions(vectors)
@@ -97,7 +87,7 @@ class NeighbourMap(VectorMemory):
 
     def maps(self, vectors: Ints) -> Bits:
         """The maps of ``vectors``, bool[n, ring]."""
-        return maps.unpacked(self.words(vectors), self._ring)
+        return maps.unpacked(self.words(vectors), self.ring)
 
     def words(self, vectors: Ints) -> Words:
         """The maps of ``vectors``, packed."""
@@ -108,14 +98,14 @@ class NeighbourMap(VectorMemory):
 
     def recycle(self, slot: int) -> None:
         """Clears a slot in all maps."""
-        pairs(np.zeros(1, dtype=np.int64), np.array([slot]), self._ring)
+        pairs(np.zeros(1, dtype=np.int64), np.array([slot]), self.ring)
         maps.clear(self._words, slot)
 
     def merge(self, other: VectorMemory, slots: Ints | None = None) -> None:
         """Adds another map with the same columns, slots, bytes and groups: runs that overlap become one."""
         if not isinstance(other, NeighbourMap) or self._settings() != other._settings():
             raise ValueError("a neighbour map is merged with one of the same shape, bytes and groups")
-        added = maps.moved(other._words, slots, self._ring)
+        added = maps.moved(other._words, slots, self.ring)
         self._join(other._low.astype(np.int64), other._high.astype(np.int64), other._sums.astype(np.float64), added)
 
     def to_bytes(self) -> bytes:
@@ -152,12 +142,12 @@ class NeighbourMap(VectorMemory):
         return memory
 
     def _settings(self) -> dict[str, int]:
-        numbers = {"columns": self.columns, "ring": self._ring, "nbytes": self.most_bytes}
+        numbers = {"columns": self.columns, "ring": self.ring, "nbytes": self.most_bytes}
         return {**numbers, "step": self.step, "size": self.size}
 
     def _cell(self, width: int) -> int:
         """Bytes of a cell, with borders of so many bytes each."""
-        return 2 * width + 4 * self.columns + 8 * maps.width(self._ring)
+        return 2 * width + 4 * self.columns + 8 * maps.width(self.ring)
 
     def _positions(self, vectors: Ints) -> Ints:
         """Where vectors stand: neighbours one after the other, groups and blocks too."""

@@ -28,15 +28,10 @@ class VectorMemory(Protocol):
     for it. A dense memory says exactly that. A sketch may say more, within the bounds of docs/sketches.md.
     """
 
-    @property
-    def columns(self) -> int:
-        """How many sums each vector has."""
-        ...
-
-    @property
-    def ring(self) -> int:
-        """How many slots a match map has."""
-        ...
+    columns: int
+    """How many sums each vector has."""
+    ring: int
+    """How many slots a match map has."""
 
     @property
     def nbytes(self) -> int:
