@@ -93,11 +93,13 @@ def test_behind_match_windows_there_is_no_bound() -> None:
         run.session._session.bound_memory(0, 1 << 20)
 
 
-@pytest.mark.parametrize("window", ["WITHIN 40 EVENTS", ""])
-def test_keys_that_come_no_more_make_way_for_others(window: str) -> None:
-    """Without a window in time nothing says that a key is done with."""
-    events, random = 60_000, np.random.default_rng(1)
-    stream = pa.table(
+SHORT_LIVED = "PATTERN SEQ(a p, b q) WHERE skip_till_any_match(p, q) { [k] AND q.x > p.x }"
+
+
+def short_lived(events: int) -> pa.Table:
+    """Each key has ten events."""
+    random = np.random.default_rng(1)
+    return pa.table(
         {
             "ts": np.arange(events),
             "type": pa.array(random.choice(["a", "b"], events)),
@@ -105,7 +107,13 @@ def test_keys_that_come_no_more_make_way_for_others(window: str) -> None:
             "x": random.random(events),
         }
     )
-    query = acep.parse(f"PATTERN SEQ(a p, b q) WHERE skip_till_any_match(p, q) {{ [k] AND q.x > p.x }} {window}")
+
+
+@pytest.mark.parametrize("window", ["WITHIN 40 EVENTS", ""])
+def test_keys_that_come_no_more_make_way_for_others(window: str) -> None:
+    """Without a window in time nothing says that a key is done with."""
+    events = 60_000
+    stream, query = short_lived(events), acep.parse(f"{SHORT_LIVED} {window}")
     exact = acep.match(stream, query, output="count")
     runs = []
     for size in (10_000, 700):
@@ -117,3 +125,13 @@ def test_keys_that_come_no_more_make_way_for_others(window: str) -> None:
     assert exact / 8 < late < exact / 4
     assert 0 < matcher.report.memory <= 2**20
     assert matcher.report.shed > 0
+
+
+def test_of_keys_that_take_the_place_of_others_the_recall_is_estimated_too() -> None:
+    events, budget = 60_000, acep.Budget(memory="1 MB", work=0.3, estimate=0.3)
+    matcher, units = acep.Matcher(acep.parse(SHORT_LIVED), budget=budget, policy="newest"), []
+    for at in range(0, events, 10_000):
+        matcher.push(short_lived(events).slice(at, 10_000))
+        seen = matcher._stream.counts_of(0).points if matcher._stream else None
+        units.append(seen.units if seen else 0.0)
+    assert units[-1] > 1.5 * units[1] > 0, units

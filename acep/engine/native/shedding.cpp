@@ -233,7 +233,7 @@ void Shedding::note(uint32_t partition, int64_t when, int64_t ts, Lives::Point::
         own.blind = when;
         return;
     }
-    lives.points.push_back({partition, own.begin, when, ts, kind, own.blind, own.share});
+    lives.points.push_back({partition, unit_length() < 0 ? own.again : own.begin, when, ts, kind, own.blind, own.share});
 }
 
 // Of the key itself, which is the same in every run; `texts` has a bit for each part of it that is a text.

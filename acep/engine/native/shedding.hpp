@@ -198,7 +198,7 @@ public:
     // Something in a unit that is spared was given up all the same, at `now`.
     void lose(uint32_t partition, int64_t now);
     void lose(int64_t now) { lose(here_, now); }
-    static constexpr int64_t unit_bytes = 64;  // that are kept of a partition
+    static constexpr int64_t unit_bytes = 72;  // that are kept of a partition
     int64_t deciding() const { return decided / decided_a_touch; }
     int64_t spent() const { return touches_ + deciding(); }
     static constexpr int64_t decided_a_touch = 4;
@@ -263,6 +263,11 @@ public:
     void forget(uint32_t partition) {
         if (partition < key_hashes_.size()) key_hashes_[partition] = 0;
         if (partition < drawn_units_.size()) drawn_units_[partition] = Drawn();
+        if (partition < units_.size() && unit_length() < 0) {
+            const int64_t again = units_[partition].again + 1;
+            units_[partition] = Unit();
+            units_[partition].again = again;
+        }
     }
 
     // When what began at `start` leaves the window.
@@ -413,6 +418,7 @@ private:
         int64_t begin = std::numeric_limits<int64_t>::min(), blind = std::numeric_limits<int64_t>::min();
         int64_t share = 0;  // of 2^32 units, so many are spared; 0: this one is not
         int64_t losses = 0;
+        int64_t again = 0;  // where all of a partition is one unit: how many keys had its number before
     };
     int64_t unit_length() const;  // -1: all of a partition is one
     bool within(const Unit& unit, int64_t now) const;
