@@ -117,7 +117,7 @@ class Remembering:
         self.values = np.zeros((0, 0))
         self.watch, self.proof = Watch(), Proof()
         self.to_come = np.zeros(self.grid.vectors if self.differences else 0)
-        self.fresh, self.best, self.visits, self.trusted = 0, 0.0, 0.0, 1.0
+        self.fresh, self.best, self.visits, self.trusted = 0.0, 0.0, 0.0, 1.0
         self.prices: tuple[tuple[float, float], ...] = ()
         self.chosen = self._chosen(self.way, self.told)
         return self._orders()
@@ -137,15 +137,15 @@ class Remembering:
             self.watch = self.watch.less()
         self.watch = self.watch.after(epoch)
         # What is fitted to many lives is not changed by a few. Without a bound nothing depends on it.
-        if not ahead and self.fresh * ANEW >= len(self.known):
-            self.chosen, self.fresh = self._chosen(self.way, self._told()), 0
+        if not ahead and self.fresh * ANEW >= self.visits:
+            self.chosen, self.fresh = self._chosen(self.way, self._told()), 0.0
         return self._orders()
 
     def _begin_anew(self) -> None:
         """What was learned is not so any more: it tells little, and each epoch more of what is learned from now on."""
         self.trusted = LEAST_TRUST
         self._scale(min(1.0, DOUBTED / max(self.visits, 1.0)))
-        self.known, self.values, self.fresh = Lived.none(), np.zeros((0, 0)), 0
+        self.known, self.values, self.fresh = Lived.none(), np.zeros((0, 0)), self.visits
         self.told = tuple(tuple(one.less(LEAST_TRUST) for one in state) for state in self.told)
 
     def ways(self) -> list[Orders]:
@@ -199,8 +199,8 @@ class Remembering:
             share = float(counted.visits.sum()) / max(self.visits, 1.0)
             self._scale(max(self.forget, 1 - share))
         self.visits += float(counted.visits.sum())
+        self.fresh += float(counted.visits.sum())
         self.sums.add(seen, np.stack([counted.visits[seen], counted.won[seen], counted.paid[seen]], axis=1))
-        self.fresh += len(lives)
         self.known, self.values = thinned(self.known.then(lives), stacked(self.values, values), most)
 
     def _scale(self, factor: float) -> None:
@@ -251,7 +251,7 @@ class Remembering:
     def learned(self) -> Mapping[str, Any]:
         """Its state for another stream: of the lives only what was made of them."""
         self.told = self._told()
-        self.known, self.values, self.fresh = Lived.none(), np.zeros((0, 0)), 0
+        self.known, self.values, self.fresh = Lived.none(), np.zeros((0, 0)), 0.0
         self.trusted = 1.0
         self._scale(min(1.0, VISITS / max(self.visits, 1.0)))
         self.chosen = self._chosen(self.way, self.told)
@@ -267,12 +267,12 @@ class Remembering:
             to_come, proof = np.asarray(state["to_come"], np.float64), Proof.from_data(state["proof"])
             told = tuple(tuple(map(Told.from_data, terms)) for terms in state["told"])
             way = Way.from_data(state["way"])
-            fresh, chosen = int(state["fresh"]), Orders.from_arrays(self.grid, state["chosen"])
+            fresh, chosen = float(state["fresh"]), Orders.from_arrays(self.grid, state["chosen"])
             best, visits, trusted = float(state["best"]), float(state["visits"]), float(state["trusted"])
         except (AcepError, KeyError, TypeError, AttributeError, ValueError) as error:
             raise ValueError(f"no state of this policy: {error}") from None
         fits = to_come.shape == self.to_come.shape and np.isfinite(to_come).all()
-        if not (fits and values.ndim == 2 and len(values) == len(known) and sums.columns == 3 and fresh >= 0):
+        if not (fits and values.ndim == 2 and len(values) == len(known) and sums.columns == 3 and 0 <= fresh < np.inf):
             raise ValueError("no state of this policy")
         if not (0 <= best < np.inf and 0 <= visits < np.inf and 0 < trusted <= 1):
             raise ValueError("no state of this policy")

@@ -14,7 +14,7 @@ import acep.engine.study as module
 from acep.engine.compiled import why_not
 from acep.engine.learned import SECTION, Learned
 from acep.engine.plain_data import from_bytes, to_bytes
-from acep.engine.study import weighted
+from acep.engine.study import Trial, weighted
 from acep.errors import AcepError, DataError, EngineError, QueryError, SnapshotError
 from acep.learning.container import read_sections, write_sections
 from acep.learning.history import History
@@ -54,6 +54,30 @@ def spoilt(data: bytes, change: Any) -> bytes:
     told = from_bytes(sections[SECTION])
     change(told)
     return write_sections({**sections, SECTION: to_bytes(told)})
+
+
+@pytest.mark.parametrize(
+    ("found", "best", "runs"),
+    [
+        ([[0.50, 0.50, 0.50], [0.60, 0.10, 0.10], [0.54, 0.90, 0.90]], 1, 3),  # no other one is near
+        ([[0.50, 0.90, 0.90], [0.60, 0.50, 0.50], [0.59, 0.56, 0.56]], 2, 7),  # chance was with the other one
+        ([[0.50, 0.50, 0.50]], 0, 0),
+    ],
+)
+def test_ways_that_are_near_to_the_best_one_are_tried_with_other_seeds(
+    found: list[list[float]], best: int, runs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[tuple[int, int]] = []
+
+    def run(trial: Trial, way: int, share: float, more: int = 0) -> tuple[float, float]:
+        tried.append((way, more))
+        return found[way][more], 0.0
+
+    monkeypatch.setattr(Trial, "run", run)
+    none: Any = None
+    assert Trial(none, "nodes", [], none, none, 1.0, 0).best(range(len(found))) == best  # type: ignore[arg-type]
+    assert len(set(tried)) == runs
+    assert len(tried) == runs * len(module.SHARES)
 
 
 @pytest.fixture(scope="module")
