@@ -100,7 +100,7 @@ class Trial:
         near = np.flatnonzero(worth >= worth.max() - NEAR)
         if len(near) == 1:
             return int(near[0])
-        more = [np.mean([self._mean(ways[number], seed) for seed in AGAIN]) for number in near]
+        more = [np.mean([self._mean(ways[int(number)], seed) for seed in AGAIN]) for number in near]
         return int(near[np.argmax(worth[near] + len(AGAIN) * np.array(more))])
 
     def _mean(self, way: Orders, more: int = 0) -> float:
