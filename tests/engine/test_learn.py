@@ -69,7 +69,7 @@ def test_ways_that_are_near_to_the_best_one_are_tried_with_other_seeds(
 ) -> None:
     tried: list[tuple[int, int]] = []
 
-    def run(trial: Trial, way: int, share: float, more: int = 0) -> tuple[float, float]:
+    def run(_trial: Trial, way: int, _share: float, more: int = 0) -> tuple[float, float]:
         tried.append((way, more))
         return found[way][more], 0.0
 
