@@ -13,13 +13,13 @@ import pyarrow as pa
 from acep.budget import Budget, tolerant
 from acep.budget.policies import policy_of
 from acep.engine.batch import Batch
-from acep.engine.best_effort import Limits
 from acep.engine.compiled import chosen, warn_if_missing
 from acep.engine.compressed import Compressed
 from acep.engine.counted import Counted
 from acep.engine.found import Counts, Found
 from acep.engine.grouping import groups_of_counts
 from acep.engine.learned import read_learned
+from acep.engine.limits import Limits
 from acep.engine.matches import Matches, Report, bundles_of, points_of
 from acep.engine.sealing import seal, unseal
 from acep.engine.stream import Stream, together

@@ -3,38 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from acep.budget import Budget
-from acep.budget.budget import size_in_bytes
-from acep.budget.pace import Pace, pace_of
-from acep.engine.learned import Learned, learned_by
 from acep.engine.plain_data import from_json, to_plain
-from acep.engine.recovery import Recovery
 from acep.engine.recovery_recall import Settling
 from acep.errors import QueryError, SnapshotError
 from acep.learning.log import log_of
 from acep.learning.orders import Orders
 from acep.learning.policy import Epoch, Policy
 from acep.learning.recall import Seen, Tally
-from acep.learning.setting import Register, Setting
+from acep.learning.setting import Setting
 from acep.learning.yields import Yield
-from acep.pattern.tree import Output, Strategy
-from acep.plan.compile import Plan
-from acep.plan.schema import Kind, Schema
-from acep.plan.tables import PlanTables
 
 if TYPE_CHECKING:
     from acep.engine._native import Session
 
-__all__ = ["BestEffort", "Limits", "allowance", "no_recall", "setting_of"]
+__all__ = ["BestEffort", "allowance"]
 
-MOST_ERRORS = 16  # levels
 FIRST_EPOCH = 1024  # events
 LEAST_EPOCH = 128
 LAST_EPOCH = 65_536
@@ -44,7 +33,6 @@ FALLEN_EPOCH, SLOWLY = 4096, 4  # where it has fallen; of an epoch, the part by 
 CALM_EPOCH = 32_768  # where nothing is dropped or watched, and the allowance is not nearly used
 LEAST_RATE = 0.01  # touches an event, as a policy is told
 LEAST_POOL = 1 << 16  # bytes for nodes
-MOST_MEMORY = 1 << 62  # bytes, as the core counts them; more there are not
 CARRIED = 16_384  # events whose allowance is carried over at most
 RESERVE = 8  # of what a budget of time gives at once, the part that may be used beside it, if it was left over
 FIRST_SPARED, LEAST_SPARED, MOST_SPARED = 1 / 512, 2.0**-16, 1 / 16  # of units, so that recall can be estimated
@@ -55,42 +43,6 @@ NUMBERS = ("events", "length", "longest", "slowly", "spent", "dropped", "watchin
 # What a policy may say of a state that was made by hand.
 NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
-KINDS = {Kind.FLOAT: "float", Kind.STRING: "text"}
-
-
-def setting_of(plan: Plan, tables: PlanTables, classes: int) -> Setting:
-    """A plan as a policy sees it; ``classes`` is the number of event classes of its session."""
-    costs, schema = plan.automaton.costs, plan.schema
-    names = [""] * len(plan.arcs.states)
-    for arcs in plan.arcs.arcs:
-        for arc in arcs:
-            names[arc.target] = arc.var
-    weights = [arc.weight for arcs in plan.arcs.arcs for arc in arcs if arc.weight > 0]
-    step = min([*weights, costs.scale]) if plan.query.strategy.contiguous else min(weights, default=costs.scale)
-    negated = bool(plan.automaton.negations)
-    return Setting(
-        names=tuple(names),
-        errors=min(costs.budget // step + 1, MOST_ERRORS),
-        step=step,
-        span=plan.window.span,
-        counted=plan.window.counted,
-        registers=tuple(tuple(Register(*one) for one in state) for state in tables.registers),
-        key_texts=tuple((schema.kind(k) or Kind.STRING) is Kind.STRING for k in plan.keys),
-        takes=tables.takes,
-        classes=classes,
-        loses_only=plan.query.strategy is Strategy.SKIP_TILL_ANY_MATCH and not negated,
-        fingerprint=plan.fingerprint,
-    )
-
-
-def no_recall(plan: Plan) -> str:
-    """Why the recall of a plan is not estimated, as what is given is not each complete run; "" if it is."""
-    if plan.query.output is not Output.ALL:
-        return "how many is not estimated where matches are chosen by others"
-    if plan.having is not None or plan.automaton.negations:
-        return "how many is not estimated with HAVING or a negation"
-    return ""
-
 
 def allowance(work: float | None, rate: float, events: int) -> tuple[float, float]:
     """Touches an event, and how many unused ones are carried over at most, where time permits ``rate`` touches for each
@@ -100,69 +52,6 @@ def allowance(work: float | None, rate: float, events: int) -> tuple[float, floa
     return rate, rate * min(
         events / RESERVE, CARRIED
     )  # what time was not used comes with the next rate, but for a reserve
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What binds the queries of a stream: a budget, and who chooses; a policy is
-    made for each of them by ``policy``, and begins with what was ``learned`` of its query, by fingerprint."""
-
-    policy: Callable[[], Policy]
-    budget: Budget
-    seed: int = 0
-    learned: Mapping[str, Learned] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "seed", _integer(self.seed))
-
-    def effort(self, number: int, plan: Plan) -> BestEffort:
-        """What keeps plan number ``number`` to it. Raises :class:`SnapshotError` for the history of another policy, and
-        :class:`QueryError` where a policy has none and learns nothing itself."""
-        policy, known = self.policy(), self.learned.get(plan.fingerprint)
-        if known is None and learned_by(policy) != policy.name:
-            raise QueryError(
-                f"the policy {policy.name!r} learns nothing itself, and has no history to go by",
-                hint="give it as history= what acep.learn learns from the very events that it will run on",
-            )
-        learned = known.serve(policy) if known else None
-        work = None if self.budget.work is None else self.budget.work * (1 - self.budget.recover)
-        return BestEffort(policy, self.seed + number, work, learned, estimate=self.budget.estimate)
-
-    def recovery(self, plan: Plan) -> Recovery | None:
-        """What recovers the match bundles of a plan; ``None``: nothing does. Raises :class:`QueryError` where they
-        cannot be recovered."""
-        share = float(self.budget.recover)
-        if share == 0:
-            return None
-        why = ""
-        if plan.sources:
-            why = "composed queries"
-        elif no_recall(plan):
-            why = "HAVING, negations, or an OUTPUT other than ALL"
-        elif plan.window.span is None or plan.window.counted:
-            why = "queries without a window of time"
-        elif plan.strict and plan.keys:
-            why = "strict contiguity with a partition, where each event bears on all partitions"
-        if why:
-            raise QueryError(f"recover= is not for {why}", hint="leave recover out of the Budget")
-        return Recovery(share, None if self.budget.work is None else self.budget.work * share)
-
-    def check(self, plans: Sequence[Plan]) -> None:
-        """Raises :class:`SnapshotError` where a history is of none of the queries."""
-        if set(self.learned) - {plan.fingerprint for plan in plans}:
-            raise SnapshotError(
-                "the history is of another query",
-                hint="a history serves the query that it was learned of, with the same errors, weights and columns",
-            )
-
-    @property
-    def memory(self) -> int | None:
-        """Bytes that all of them together may hold; ``None``: no bound."""
-        return None if self.budget.memory is None else min(size_in_bytes(self.budget.memory), MOST_MEMORY)
-
-    def pace(self, schema: Schema) -> Pace | None:
-        """What keeps all of them to the time that they are given."""
-        return pace_of(self.budget, schema.tick_ns)
 
 
 @dataclass
@@ -390,12 +279,6 @@ class BestEffort:
             orders = replace(orders, spared=max(orders.spared, self.spared))
         self.orders = orders
         core.set_orders(self.number, orders.for_core(self.setting, self.rate))
-
-
-def _integer(seed: object) -> int:
-    if isinstance(seed, bool) or not isinstance(seed, Integral):
-        raise QueryError(f"seed={seed!r} is not an integer")
-    return int(seed)
 
 
 def held_by(state: Any) -> int:

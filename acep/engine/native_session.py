@@ -11,7 +11,7 @@ import numpy.typing as npt
 from acep.budget.pace import Pace
 from acep.engine import _native
 from acep.engine.batch import Batch, Column, column_of_values
-from acep.engine.best_effort import BestEffort, no_recall, setting_of
+from acep.engine.best_effort import BestEffort
 from acep.engine.counted import Counted
 from acep.engine.found import Counts
 from acep.engine.found_columns import FoundColumns, ordered
@@ -20,6 +20,7 @@ from acep.engine.named import Names
 from acep.engine.recent import Pushed, Words, rows_of
 from acep.engine.recovery import KEPT, Recovery
 from acep.engine.recovery_again import SHED
+from acep.engine.setting import no_recall, setting_of
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 from acep.plan.choice import WINDOWS

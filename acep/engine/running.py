@@ -9,12 +9,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol
 
 from acep.engine.batch import Batch
-from acep.engine.best_effort import BestEffort, Limits
+from acep.engine.best_effort import BestEffort
 from acep.engine.compiled import chosen
 from acep.engine.core import Core
 from acep.engine.counted import Counted
 from acep.engine.found import Counts, Events, Found, output_order
 from acep.engine.in_units import InUnits
+from acep.engine.limits import Limits
 from acep.engine.recovery import Recovery
 from acep.engine.state import dump_core, load_core
 from acep.errors import EngineError

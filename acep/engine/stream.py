@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from acep.engine.batch import Batch
-from acep.engine.best_effort import Limits
 from acep.engine.counted import Counted
 from acep.engine.found import Counts, Found, output_order
 from acep.engine.found_columns import FoundColumns, concatenate, ordered
+from acep.engine.limits import Limits
 from acep.engine.running import Natives, Running
 from acep.engine.sealing import seal, unseal
 from acep.errors import DataError, SnapshotError

@@ -12,8 +12,8 @@ import pyarrow as pa
 from acep.budget.budget import LEAST_MEMORY, Budget, size_in_bytes, tolerant
 from acep.budget.policies import POLICIES, policy_of
 from acep.engine.api import ENGINES, OUTPUTS
-from acep.engine.best_effort import Limits
 from acep.engine.learned import read_history, read_learned
+from acep.engine.limits import Limits
 from acep.engine.stream import Stream
 from acep.engine.tables import InputSchema, schema_of
 from acep.errors import DataError, EngineError, QueryError, suggest

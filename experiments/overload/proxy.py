@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from acep.budget import Budget
 from acep.budget.policies import POLICIES
-from acep.engine.best_effort import Limits
 from acep.engine.found_columns import FoundColumns
+from acep.engine.limits import Limits
 from acep.engine.native_session import NativeSession
 from acep.engine.recovery import Recovery
 from experiments.machine import limit_memory

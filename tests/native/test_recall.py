@@ -16,7 +16,8 @@ import pytest
 import acep
 from acep.budget.policies import policy_of
 from acep.engine.batch import Batch
-from acep.engine.best_effort import BestEffort, no_recall
+from acep.engine.best_effort import BestEffort
+from acep.engine.setting import no_recall
 from acep.engine.tables import batch_of, schema_of, to_table
 from acep.learning.recall import Estimate, distinct
 from acep.pattern.tree import Output

@@ -19,7 +19,8 @@ from acep.budget import Budget
 from acep.budget.policies import POLICIES, policy_of
 from acep.engine import recovery, recovery_again
 from acep.engine.batch import Batch
-from acep.engine.best_effort import BestEffort, Limits
+from acep.engine.best_effort import BestEffort
+from acep.engine.limits import Limits
 from acep.engine.tables import batch_of, schema_of, to_table
 from acep.errors import QueryError, SnapshotError
 from acep.plan.compile import Plan, compile_query

@@ -16,8 +16,8 @@ from pyspark.sql import Observation
 
 import acep
 from acep.budget.policies import policy_of
-from acep.engine.best_effort import Limits
 from acep.engine.found import Counts
+from acep.engine.limits import Limits
 from acep.engine.report import Report
 from acep.engine.stream import Stream
 from acep.engine.tables import batch_of

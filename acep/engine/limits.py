@@ -1,0 +1,92 @@
+"""What binds the queries of a stream: a budget, a policy, and what was learned before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from numbers import Integral
+
+from acep.budget import Budget
+from acep.budget.budget import size_in_bytes
+from acep.budget.pace import Pace, pace_of
+from acep.engine.best_effort import BestEffort
+from acep.engine.learned import Learned, learned_by
+from acep.engine.recovery import Recovery
+from acep.engine.setting import no_recall
+from acep.errors import QueryError, SnapshotError
+from acep.learning.policy import Policy
+from acep.plan.compile import Plan
+from acep.plan.schema import Schema
+
+__all__ = ["Limits"]
+
+MOST_MEMORY = 1 << 62  # bytes, as the core counts them; more there are not
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What binds the queries of a stream: a budget, and who chooses; a policy is
+    made for each of them by ``policy``, and begins with what was ``learned`` of its query, by fingerprint."""
+
+    policy: Callable[[], Policy]
+    budget: Budget
+    seed: int = 0
+    learned: Mapping[str, Learned] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "seed", _integer(self.seed))
+
+    def effort(self, number: int, plan: Plan) -> BestEffort:
+        """What keeps plan number ``number`` to it. Raises :class:`SnapshotError` for the history of another policy, and
+        :class:`QueryError` where a policy has none and learns nothing itself."""
+        policy, known = self.policy(), self.learned.get(plan.fingerprint)
+        if known is None and learned_by(policy) != policy.name:
+            raise QueryError(
+                f"the policy {policy.name!r} learns nothing itself, and has no history to go by",
+                hint="give it as history= what acep.learn learns from the very events that it will run on",
+            )
+        learned = known.serve(policy) if known else None
+        work = None if self.budget.work is None else self.budget.work * (1 - self.budget.recover)
+        return BestEffort(policy, self.seed + number, work, learned, estimate=self.budget.estimate)
+
+    def recovery(self, plan: Plan) -> Recovery | None:
+        """What recovers the match bundles of a plan; ``None``: nothing does. Raises :class:`QueryError` where they
+        cannot be recovered."""
+        share = float(self.budget.recover)
+        if share == 0:
+            return None
+        why = ""
+        if plan.sources:
+            why = "composed queries"
+        elif no_recall(plan):
+            why = "HAVING, negations, or an OUTPUT other than ALL"
+        elif plan.window.span is None or plan.window.counted:
+            why = "queries without a window of time"
+        elif plan.strict and plan.keys:
+            why = "strict contiguity with a partition, where each event bears on all partitions"
+        if why:
+            raise QueryError(f"recover= is not for {why}", hint="leave recover out of the Budget")
+        return Recovery(share, None if self.budget.work is None else self.budget.work * share)
+
+    def check(self, plans: Sequence[Plan]) -> None:
+        """Raises :class:`SnapshotError` where a history is of none of the queries."""
+        if set(self.learned) - {plan.fingerprint for plan in plans}:
+            raise SnapshotError(
+                "the history is of another query",
+                hint="a history serves the query that it was learned of, with the same errors, weights and columns",
+            )
+
+    @property
+    def memory(self) -> int | None:
+        """Bytes that all of them together may hold; ``None``: no bound."""
+        return None if self.budget.memory is None else min(size_in_bytes(self.budget.memory), MOST_MEMORY)
+
+    def pace(self, schema: Schema) -> Pace | None:
+        """What keeps all of them to the time that they are given."""
+        return pace_of(self.budget, schema.tick_ns)
+
+
+def _integer(seed: object) -> int:
+    if isinstance(seed, bool) or not isinstance(seed, Integral):
+        raise QueryError(f"seed={seed!r} is not an integer")
+    return int(seed)

@@ -1,0 +1,47 @@
+"""A plan as policies see it, and whether its recall can be estimated."""
+
+from __future__ import annotations
+
+from acep.learning.setting import Register, Setting
+from acep.pattern.tree import Output, Strategy
+from acep.plan.compile import Plan
+from acep.plan.schema import Kind
+from acep.plan.tables import PlanTables
+
+__all__ = ["no_recall", "setting_of"]
+
+MOST_ERRORS = 16  # levels
+
+
+def setting_of(plan: Plan, tables: PlanTables, classes: int) -> Setting:
+    """A plan as a policy sees it; ``classes`` is the number of event classes of its session."""
+    costs, schema = plan.automaton.costs, plan.schema
+    names = [""] * len(plan.arcs.states)
+    for arcs in plan.arcs.arcs:
+        for arc in arcs:
+            names[arc.target] = arc.var
+    weights = [arc.weight for arcs in plan.arcs.arcs for arc in arcs if arc.weight > 0]
+    step = min([*weights, costs.scale]) if plan.query.strategy.contiguous else min(weights, default=costs.scale)
+    negated = bool(plan.automaton.negations)
+    return Setting(
+        names=tuple(names),
+        errors=min(costs.budget // step + 1, MOST_ERRORS),
+        step=step,
+        span=plan.window.span,
+        counted=plan.window.counted,
+        registers=tuple(tuple(Register(*one) for one in state) for state in tables.registers),
+        key_texts=tuple((schema.kind(k) or Kind.STRING) is Kind.STRING for k in plan.keys),
+        takes=tables.takes,
+        classes=classes,
+        loses_only=plan.query.strategy is Strategy.SKIP_TILL_ANY_MATCH and not negated,
+        fingerprint=plan.fingerprint,
+    )
+
+
+def no_recall(plan: Plan) -> str:
+    """Why the recall of a plan is not estimated, as what is given is not each complete run; "" if it is."""
+    if plan.query.output is not Output.ALL:
+        return "how many is not estimated where matches are chosen by others"
+    if plan.having is not None or plan.automaton.negations:
+        return "how many is not estimated with HAVING or a negation"
+    return ""
