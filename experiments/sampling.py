@@ -44,7 +44,7 @@ FILES = {
         "nodes_dominance",
         "nodes_shedding",
     ),
-    "shedding": ("shedding", "foresight", "unit", "units", "easy", "bind_shedding"),
+    "shedding": ("shedding", "ranking", "watching", "foresight", "unit", "units", "easy", "bind_shedding"),
     "merged": ("merged", "automaton", "merged_state", "engine"),
     "chains": ("arena",),
     "walk": ("merged_cursor", "ordered_walk", "compressed"),
