@@ -10,6 +10,7 @@
 namespace acep {
 namespace {
 
+constexpr double most_price = Shedding::most_level + 1;  // nothing is worth it
 constexpr double least_step = 4, most_step = 32;  // of the price, where nothing is left
 // Of such a step, what goes again, and how much of that each time that something is left.
 constexpr double passing = 0.25, fades = 0.125;
@@ -111,7 +112,7 @@ void Shedding::adjust() {
     mean_ += std::min(1.0, events / mean_of) * (std::max(0.0, used / events - lent) - mean_);
     if (denied_ > 0) {
         price += step_;
-        surge_ += passing * step_;
+        surge_ = std::min(surge_ + passing * step_, most_price);
         step_ = std::min(step_ * 2, most_step);
     } else {
         step_ = least_step;
@@ -123,7 +124,7 @@ void Shedding::adjust() {
         price += std::clamp(std::log2((mean_ + 1e-9) / wanted), -1.0, 1.0) * (events / pace);
     }
     denied_ = 0;
-    price = std::clamp(price, 0.0, static_cast<double>(most_level + 1));
+    price = std::clamp(price, 0.0, most_price);
     calm_ = price <= 0 && ample * std::max(mean_, used / events) <= rate_ && left >= rate_;
 }
 
@@ -206,9 +207,9 @@ void Shedding::load(Reader& in) {
     for (int64_t* n : {&since_, &arrived_, &touches_, &paced_, &paced_spent_, &lent_, &decided, &refused, &dropped, &passed_over, &turned_away, &points, &watching}) {
         *n = in.number(0, most_positions);
     }
-    price = std::clamp(price, 0.0, 256.0);
+    price = std::clamp(price, 0.0, most_price);
     step_ = std::clamp(step_, least_step, most_step);
-    surge_ = std::clamp(surge_, 0.0, 256.0);
+    surge_ = std::clamp(surge_, 0.0, most_price);
     mean_ = std::max(mean_, 0.0);
     held_ = std::max(held_, 0.0);
     lent_mean_ = std::max(lent_mean_, 0.0);
