@@ -579,7 +579,7 @@ def _derived(column: Column, derived: Derived) -> Column:
     distinct: list[Value] = [*(column.texts or ())]
     if column.kind is Kind.STRING:
         places = places.astype(np.intp)
-    if column.kind is not Kind.STRING:
+    elif column.kind is not Kind.NULL:  # which has none
         found: Any
         found, places = np.unique(column.values, return_inverse=True)
         distinct = Column(column.kind, found).to_list()

@@ -77,28 +77,30 @@ class Writer:
         self.plain: dict[str, list[int]] = {}
 
     def kind(self, name: str) -> Kind:
-        """What a column holds. Raises :class:`NotNativeError` for one that holds nothing."""
+        """What the words of a column are: integers where it holds nothing but nulls."""
+        kind = self._held(name)
+        return Kind.INT if kind is Kind.NULL else kind
+
+    def _held(self, name: str) -> Kind:
         if name in self.derived:
             return self.derived[name].kind
         schema = self.plan.schema
         kind = schema.kind(name)
         if kind is None:
             kind = Kind.STRING if name == schema.type else Kind.INT
-        if kind is Kind.NULL:
-            raise NotNativeError(f"column `{name}` holds nothing but nulls")
         return kind
 
     def _leaf_kind(self, leaf: Leaf) -> Kind:
         match leaf:
             case Attribute(name=name):
-                return self.kind(name)
+                return self._held(name)
             case Length() | Aggregate(function="count"):
                 return Kind.INT
             case Aggregate(function="avg"):
                 return Kind.FLOAT
             case Aggregate(name=name):
                 assert name is not None
-                return self.kind(name)
+                return self._held(name)
 
     def column(self, name: str) -> int:
         """The number of a column."""

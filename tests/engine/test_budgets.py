@@ -53,6 +53,21 @@ def test_what_keeps_to_no_budget_is_refused(output: str) -> None:
         acep.match(rows(10), acep.parse(QUERY), output=output, budget=Budget(work=5))
 
 
+@pytest.mark.parametrize("budget", [Budget(work=9), Budget(memory="4 MB"), Budget(latency=0.5)])
+@pytest.mark.parametrize("output", ["matches", "points", "bundles", "count"])
+def test_columns_of_nothing_but_nulls_and_empty_tables_are_as_without_a_budget(budget: Budget, output: str) -> None:
+    query = acep.parse(
+        "PATTERN SEQ(A a, B b, C c) WHERE skip_till_any_match(a, b, c) { a.y <= c.y AND coalesce(b.x, a.y) = a.y "
+        "AND c.x IS NULL } WITHIN 400"
+    )
+    events = rows(40) | {"x": [None] * 40}
+    for table in (events, {name: [] for name in events}, {}):
+        given = acep.match(table, query, output=output, budget=budget)
+        wanted = acep.match(table, query, output=output, engine="reference")
+        assert given == wanted if output == "count" else list(given) == list(wanted)
+        assert bool(wanted) == (table is events)
+
+
 def test_memory_that_suffices_changes_nothing_and_is_reported() -> None:
     query, events = acep.parse(QUERY), rows()
     found = acep.match(events, query, budget=Budget(memory="64 MB"))
