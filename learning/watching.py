@@ -98,11 +98,11 @@ class Watch:
         made, share = len(epoch.log.lives.made), max(EXPLORE[1], FADES * self.explored)
         ended = epoch.log.lives.ended
         paid = float(ended.touches[ended.how != MERGED].sum())
+        sample = max(self.sample * min(1.0, LIVES / max(made, 1)), LEAST_SAMPLE)
         if epoch.allowance is None:
-            sample = max(self.sample * min(1.0, LIVES / max(made, 1)), LEAST_SAMPLE)
             return Watch(share, sample, 0.0, self.seen + epoch.spent, self.of + epoch.events)
         if epoch.price <= 0:
-            return replace(self, explored=share)
+            return replace(self, explored=share, sample=sample)
         # What is dropped is not known of the others: only of units that are spared is all known.
         watched = self.spared if self.sample == 0 else 0.0
         seen = FORGET * self.seen + (paid if watched else 0.0)

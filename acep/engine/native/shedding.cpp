@@ -19,7 +19,7 @@ constexpr double passing = 0.25, fades = 0.125;
 constexpr double mean_of = 2048, reserved = 2048, spread = 8192;
 constexpr int64_t most_bounds = 32;    // bins of the window that are told apart one by one
 constexpr double most_fall = 8;        // octaves
-constexpr double ample = 4;            // times what is spent: an allowance that is not nearly used
+constexpr double ample = 2;            // times what is spent: an allowance that is not nearly used
 
 }  // namespace
 
@@ -125,7 +125,9 @@ void Shedding::adjust() {
     }
     denied_ = 0;
     price = std::clamp(price, 0.0, most_price);
-    calm_ = price <= 0 && ample * std::max(mean_, used / events) <= rate_ && left >= rate_;
+    // A burst may take more as long as half of what may be carried over is there.
+    const bool bears = ample * used / events <= rate_ || 2 * left >= most_carried_;
+    calm_ = price <= 0 && ample * mean_ <= rate_ && left >= rate_ && bears;
 }
 
 // What is kept for bursts.
