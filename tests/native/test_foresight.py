@@ -122,3 +122,19 @@ def test_what_is_refused_before_it_begins_is_not_touched() -> None:
         counts = session._session.shedding_counts(0)
         assert counts["refused"] == counts["decided"] == session.counts(0).nodes == 100
         assert session.counts(0).touches == touches + counts["deciding"]
+
+
+def test_what_was_never_bound_tells_nothing_before_a_node_is_made() -> None:
+    table = pa.table({"ts": range(100), "type": ["b"] * 100, "v": range(100), "w": [0.5] * 100})
+    text = "PATTERN SEQ(a a, b b, c c, d d) WHERE skip_till_any_match(a, b, c, d) { c.v > a.v AND d.v > b.v } WITHIN 9"
+    plan = planned(acep.parse(text, errors=1), table)  # all that begins is without its a
+    policy = Told(1)
+    effort = BestEffort(policy, 1, 1e6, length=10**6)
+    session = NativeSession([plan], ["dominance"], {0: effort})
+    assert any(policy.terms[state] for state, name in enumerate(effort.setting.names) if name == "b")
+    orders = replace(policy.orders, level=np.full_like(policy.orders.level, 1))
+    session._session.set_orders(0, orders.for_core(effort.setting, 1.0))
+    session.push(batch_of(table, plan.schema, plan.columns, base=0))
+    counts = session._session.shedding_counts(0)
+    assert counts["refused"] == counts["decided"] == 100
+    assert session.counts(0).touches == counts["deciding"]

@@ -6,13 +6,13 @@
 
 namespace acep {
 
-// Where what an arc writes into a slot of its target comes from, if it is taken over as it is.
+// Where what an arc writes into a slot of its target comes from, if it is taken over as it is, or that it has nothing.
 bool Shedding::origin(const Arc& arc, uint32_t slot, Origin& found) {
     for (const Put& p : arc.puts) {
         if (static_cast<uint32_t>(p.slot) != slot) continue;
         found = {p.from, p.column, p.from >= 0};
         switch (p.write) {
-            case Write::copy: found.column = -1; return p.from >= 0;
+            case Write::copy: found.column = -1; return true;  // of what was never bound there is no number
             case Write::last: found.held = false; return p.column >= 0;
             case Write::nth: return p.extra == 1 && p.column >= 0;
             default: return false;
