@@ -32,7 +32,7 @@ import numpy as np
 
 from acep.learning.vectors import Bools, Floats, Ints
 
-__all__ = ["Estimate", "Seen", "Tally", "distinct"]
+__all__ = ["Estimate", "Rows", "Seen", "Tally", "distinct"]
 
 UNIT = 8  # windows
 ALL = 2.0**32  # shares are counted in so many parts
@@ -166,6 +166,29 @@ def distinct(rows: Ints) -> tuple[Ints, Bools]:
     return points, np.maximum.reduceat(rows[:, 4], starts) == KEPT
 
 
+class Rows:
+    """Numbers one after the other, more and more of them; who has those so far keeps them without a copy.
+
+    >>> rows = Rows()
+    >>> first = rows.more(np.array([1, 2]))
+    >>> rows.more(np.array([3])).tolist(), first.tolist(), rows.size
+    ([1, 2, 3], [1, 2], 3)
+    """
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._held: Ints = np.zeros(0, np.int64)
+
+    def more(self, new: Ints) -> Ints:
+        """All of them, the ``new`` ones last."""
+        end = self.size + len(new)
+        if end > len(self._held):
+            self._held = np.concatenate([self._held[: self.size], np.zeros(2 * end - self.size, np.int64)])
+        self._held[self.size : end] = new
+        self.size = end
+        return self._held[:end]
+
+
 @dataclass(frozen=True)
 class Seen:
     """What was seen of the units of one query with the window ``span`` (``counted``: in positions; ``None``: without
@@ -201,6 +224,11 @@ class Seen:
         """Of match points and of match bundles, units that have not ended among them."""
         points, bundles = self._tallies(self.rows, clock)
         return self.points + points, self.bundles + bundles
+
+    def so_far(self, rows: Ints, clock: int, away: float) -> tuple[Tally, Tally]:
+        """The same with more rows, and with a share ``away`` of the events that was not let in."""
+        points, bundles = self.then(rows, clock).tallies(clock)
+        return points.beside(away), bundles.beside(away)
 
     @property
     def _length(self) -> int:

@@ -6,6 +6,7 @@ import binascii
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -263,7 +264,7 @@ class Matcher:
             schema=schema,
             keys=plan.keys if plan else (),
             returns=tuple(n for n, _ in plan.returns) if plan else (),
-            report=Report.of(counts, self._seconds),
+            report=partial(Report.of, counts, self._seconds),
             window=plan.window if plan else None,
             return_kinds=plan.return_kinds if plan else (),
         )

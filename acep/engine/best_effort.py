@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from acep.errors import QueryError, SnapshotError
 from acep.learning.log import log_of
 from acep.learning.orders import Orders
 from acep.learning.policy import Epoch, Policy
-from acep.learning.recall import Seen, Tally
+from acep.learning.recall import COLUMNS, Rows, Seen, Tally
 from acep.learning.setting import Setting
 from acep.learning.yields import Yield
 
@@ -87,6 +88,7 @@ class BestEffort:
     fell: bool = False  # what is found, at this look
     looked: tuple[int, int] = (0, 0)  # match points and touches until the last look
     settling: Settling | None = None  # where match bundles are recovered
+    noted: Rows = field(default_factory=Rows)  # of units that are spared, in this epoch, as far as they were asked for
 
     def start(self, core: Session, number: int, setting: Setting) -> None:
         """The session knows its plans; no event has come."""
@@ -215,6 +217,7 @@ class BestEffort:
             log=log_of(**core.take_lives(self.number), step=self.setting.step, points=points),
             fell=self.fell,
         )
+        self.noted = Rows()
         self._watch(epoch, int(counts["watching"]))
         self.events, self.spent, self.dropped, self.granted = events, spent, dropped, 0.0
         longest = self.longest
@@ -235,13 +238,14 @@ class BestEffort:
         self.spared = float(np.clip(likely, self.spared / FASTER, self.spared * FASTER))
         self.spared = min(max(self.spared, LEAST_SPARED), MOST_SPARED)
 
-    def recall(self, core: Session) -> tuple[Tally, Tally]:
-        """What is known of the recall so far, of match points and of match bundles."""
+    def recall(self, core: Session, away: float) -> Callable[[], tuple[Tally, Tally]]:
+        """What tells the recall so far, of match points and of match bundles, whatever comes after; a share ``away`` of
+        the events was not let in."""
         clock = int(core.shedding_counts(self.number)["clock"])
-        points = core.spared_points(self.number)
+        points = self.noted.more(core.spared_points(self.number, self.noted.size // len(COLUMNS)))
         if self.settling is not None:
             points, clock = self.settling.so_far(core, points, clock)
-        return self.seen.then(points, clock).tallies(clock)
+        return partial(self.seen.so_far, points, clock, away)
 
     def dump(self) -> dict[str, Any]:
         """Its state as JSON-like data, with bytes; the core has what it was told and what it has spent."""
@@ -270,7 +274,7 @@ class BestEffort:
             raise ValueError("share of units")
         points, touches = map(int, data["looked"])
         self.yields, self.looked = Yield.from_data(data["yields"]), (points, touches)
-        self.seen = self.seen.with_arrays(from_json(data["seen"]))
+        self.seen, self.noted = self.seen.with_arrays(from_json(data["seen"])), Rows()
         self._order(core, self.policy.restore(from_json(data["state"])))
         self._bound(core)
 

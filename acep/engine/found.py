@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -10,6 +11,8 @@ from acep.pattern.expressions import Value
 
 if TYPE_CHECKING:
     from acep.learning.recall import Tally
+
+    Known = tuple[Tally | None, Tally | None]
 
 __all__ = ["Counts", "Events", "Found", "Id", "output_order"]
 
@@ -61,9 +64,9 @@ def output_order(found: Found) -> tuple[int, tuple[Id, ...], tuple[str, ...]]:
 class Counts:
     """Work and losses since a stream began: events seen, late ones refused, match nodes made, arcs tried
     (touches, those that ``deciding`` is charged with among them), matches given, nodes and events ``shed`` for want of
-    budget, and the most bytes that were held where ``memory`` has a bound; what is known of the recall of match points
-    and bundles (``None``: ``unknown`` says why not); touches that went into ``recovering`` bundles, and how many
-    were recovered, and how many were not for want of allowance."""
+    budget, and the most bytes that were held where ``memory`` has a bound; what is ``known`` of the recall of match
+    points and bundles (``None``: ``unknown`` says why not), or what tells it, which is asked once it is wanted; touches
+    that went into ``recovering`` bundles, and how many were recovered, and how many were not for want of allowance."""
 
     events: int = 0
     late: int = 0
@@ -73,10 +76,24 @@ class Counts:
     shed: int = 0
     memory: int = 0
     deciding: int = 0
-    points: Tally | None = None
-    bundles: Tally | None = None
+    known: Known | Callable[[], Known] = (None, None)
     unknown: str = ""
     recovering: int = 0
     recovered: int = 0
     unrecovered: int = 0
     extra: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def points(self) -> Tally | None:
+        """What is known of the recall of match points."""
+        return self._told()[0]
+
+    @property
+    def bundles(self) -> Tally | None:
+        """The same of match bundles."""
+        return self._told()[1]
+
+    def _told(self) -> Known:
+        if not isinstance(self.known, tuple):
+            self.known = self.known()
+        return self.known

@@ -82,19 +82,20 @@ class InUnits:
         counts.unknown = "too little was let in to say how many"
         certain = float(told["certain"])
         if counts.shed == 0:  # of the buckets of a stream it may be the only one
-            counts.points = Tally(x=certain, y=certain, whole=certain)
+            counts.known = Tally(x=certain, y=certain, whole=certain), None
             return
         if told["e"] == 0:
             return
         per = (told["let_in"] + told["passed_over"]) / told["e"]
         ratio = told["x"] / told["e"]
-        counts.points = Tally(
+        points = Tally(
             units=told["units"],
             x=certain + per * told["x"],
             y=float(told["points"]),
             xx=per**2 * max(told["xx"] - 2 * ratio * told["xe"] + ratio**2 * told["ee"], 0.0),
             whole=certain + per**2 * told["squares"],
         )
+        counts.known = points, None
 
     def dump(self) -> dict[str, Any]:
         """Its state as JSON-like data; the core has the rest."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from html import escape
@@ -101,7 +101,7 @@ class Matches(Sequence[Match]):
         schema: Schema,
         keys: tuple[str, ...] = (),
         returns: tuple[str, ...] = (),
-        report: Report | None = None,
+        report: Report | Callable[[], Report] | None = None,
         window: Any = None,
         return_kinds: tuple[Kind, ...] = (),
     ) -> None:
@@ -109,7 +109,7 @@ class Matches(Sequence[Match]):
         self.schema = schema
         self.keys = keys
         self.returns = returns
-        self.report = report or Report(matches=len(found))
+        self._report = report or Report(matches=len(found))
         self.window = window
         self.return_kinds = return_kinds
         self._time_keys = any(schema.kind(k) is Kind.TIMESTAMP for k in keys)
@@ -123,13 +123,14 @@ class Matches(Sequence[Match]):
         schema: Schema,
         keys: tuple[str, ...] = (),
         returns: tuple[str, ...] = (),
-        report: Report | None = None,
+        report: Report | Callable[[], Report] | None = None,
         window: Any = None,
         return_kinds: tuple[Kind, ...] = (),
     ) -> Matches:
         """Matches from an engine's records.
 
-        ``return_kinds`` are the kinds of the values of RETURN; times among them are given back as times.
+        ``return_kinds`` are the kinds of the values of RETURN; times among them are given back as times. ``report`` may
+        also be what makes one, which is asked when it is first read.
 
         >>> one = Found(("AAPL",), 1, 9, 0, (("a", (0, 3)), ("b", (7,))), 9)
         >>> Matches.from_found([one], schema=Schema((("symbol", Kind.STRING),)), keys=("symbol",))[0]
@@ -151,7 +152,14 @@ class Matches(Sequence[Match]):
 
     def with_found(self, found: Sequence[Found]) -> Matches:
         """Other matches of the same query."""
-        return Matches(found, self.schema, self.keys, self.returns, self.report, self.window, self.return_kinds)
+        return Matches(found, self.schema, self.keys, self.returns, self._report, self.window, self.return_kinds)
+
+    @property
+    def report(self) -> Report:
+        """What the run did until these were given."""
+        if not isinstance(self._report, Report):
+            self._report = self._report()
+        return self._report
 
     def __iter__(self) -> Iterator[Match]:
         return map(self._match, self.found)

@@ -382,7 +382,7 @@ class NativeSession:
             counts.unknown = no_recall(self.plans[plan])
             if not counts.unknown:
                 away = int(told["turned_away"]) / max(self._events + 1, 1)
-                counts.points, counts.bundles = (one.beside(away) for one in effort.recall(self._session))
+                counts.known = effort.recall(self._session, away)
                 counts.unknown = "too little was watched to say how many"
         if plan in self.recoveries:
             recovery = self.recoveries[plan]

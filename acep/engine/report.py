@@ -60,8 +60,8 @@ class Report:
         >>> Report.of(Counts(events=5, nodes=2, touches=7, matches=1)).work
         7
         """
-        points, point_interval = _estimated(counts, counts.points)
-        bundles, bundle_interval = _estimated(counts, counts.bundles)
+        points, point_interval = _estimated(counts, "points")
+        bundles, bundle_interval = _estimated(counts, "bundles")
         return cls(
             events=counts.events,
             late=counts.late,
@@ -118,9 +118,10 @@ class Report:
         return done
 
 
-def _estimated(counts: Counts, tally: Tally | None) -> tuple[float | None, Interval]:
+def _estimated(counts: Counts, of: str) -> tuple[float | None, Interval]:
     if counts.shed == 0:
         return 1.0, (1.0, 1.0)
+    tally: Tally | None = getattr(counts, of)
     found = None if tally is None else tally.estimate()
     return (None, (0.0, 1.0)) if found is None else (found.recall, (found.low, found.high))
 

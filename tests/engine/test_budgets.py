@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import acep
 from acep import Budget, QueryError
+from acep.learning.recall import Seen
 
 pytest.importorskip("acep.engine._native")
 
@@ -47,6 +50,31 @@ def test_an_ample_budget_is_exact_and_says_so() -> None:
     assert found.report.recall == 1
 
 
+def test_recall_is_counted_when_a_report_is_read_and_is_what_it_was_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted, so_far = [0], Seen.so_far
+
+    def counting(*args: Any) -> Any:
+        counted[0] += 1
+        return so_far(*args)
+
+    monkeypatch.setattr(Seen, "so_far", counting)
+    query, events = acep.parse(QUERY.replace("b.x = a.x", "[x]")), pa.table(rows(16_000))
+    how: dict[str, Any] = {"budget": Budget(work=1, estimate=0.3), "seed": 2}
+    later, at_once, told = acep.Matcher(query, **how), acep.Matcher(query, **how), []
+    for matcher in (later, at_once):
+        matcher.push(events.slice(0, 15_000))
+    for begin in range(15_000, 16_000, 20):  # over the end of an epoch
+        given, part = later.push(events.slice(begin, 20)), at_once.push(events.slice(begin, 20))
+        told.append((given, replace(part.report, seconds=0)))
+    assert 0 < counted[0] <= len(told)
+    before = counted[0]
+    assert [replace(given[:0].report, seconds=0) for given, _ in told] == [report for _, report in told]
+    assert counted[0] == 2 * before
+    assert [given.report.recall for given, _ in told] == [report.recall for _, report in told]
+    assert counted[0] == 2 * before
+    assert len({report.recall for _, report in told}) > 5
+
+
 @pytest.mark.parametrize("output", ["batches", "exists", "compressed"])
 def test_what_keeps_to_no_budget_is_refused(output: str) -> None:
     with pytest.raises(QueryError, match="keeps to no budget"):
@@ -61,6 +89,7 @@ def test_columns_of_nothing_but_nulls_and_empty_tables_are_as_without_a_budget(b
         "AND c.x IS NULL } WITHIN 400"
     )
     events = rows(40) | {"x": [None] * 40}
+    table: Any
     for table in (events, {name: [] for name in events}, {}):
         given = acep.match(table, query, output=output, budget=budget)
         wanted = acep.match(table, query, output=output, engine="reference")

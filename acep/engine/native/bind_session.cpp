@@ -276,8 +276,8 @@ void bind_session(nb::module_& m) {
         .def("used_ids", [](const Held& self) { return array(self.session->used_ids()); })
         .def("least_memory", [](Held& self, size_t engine) { return least_memory(engine_at(self, engine)); }, nb::arg("engine"))
         .def("take_lives", [](Held& self, size_t engine) { return take_lives(engine_at(self, engine)); }, nb::arg("engine"))
-        .def("spared_points", [](Held& self, size_t engine) { return spared_points(engine_at(self, engine)); },
-             nb::arg("engine"))
+        .def("spared_points", [](Held& self, size_t engine, size_t first) { return spared_points(engine_at(self, engine), first); },
+             nb::arg("engine"), nb::arg("first") = 0)
         .def("units_counts", [](Held& self, size_t engine) { return units_counts(engine_at(self, engine)); }, nb::arg("engine"))
         .def("shedding_counts", [](Held& self, size_t engine) { return shedding_counts(engine_at(self, engine)); },
              nb::arg("engine"))

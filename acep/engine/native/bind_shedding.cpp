@@ -182,8 +182,9 @@ nb::dict take_lives(Engine& engine) {
     return found;
 }
 
-nb::object spared_points(Engine& engine) {
-    std::vector<Lives::Point> points = nodes(engine).shed().lives.points;
+nb::object spared_points(Engine& engine, size_t first) {
+    const std::vector<Lives::Point>& all = nodes(engine).shed().lives.points;
+    std::vector<Lives::Point> points(all.begin() + static_cast<std::ptrdiff_t>(std::min(first, all.size())), all.end());
     return rows(points);
 }
 

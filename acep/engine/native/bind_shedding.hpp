@@ -19,7 +19,7 @@ void set_orders(Engine& engine, const nanobind::dict& orders);
 void bound_memory(Engine& engine, int64_t bytes);
 int64_t least_memory(Engine& engine);
 nanobind::dict take_lives(Engine& engine);
-nanobind::object spared_points(Engine& engine);
+nanobind::object spared_points(Engine& engine, size_t first);
 nanobind::dict shedding_counts(Engine& engine);
 
 }  // namespace acep
