@@ -124,9 +124,10 @@ def test_what_is_refused_before_it_begins_is_not_touched() -> None:
         assert session.counts(0).touches == touches + counts["deciding"]
 
 
-def test_what_was_never_bound_tells_nothing_before_a_node_is_made() -> None:
+@pytest.mark.parametrize("steps", ["a a, b b, c c, d d", "a a, b b, c c"])  # b may end a match that has its a
+def test_what_was_never_bound_tells_nothing_before_a_node_is_made(steps: str) -> None:
     table = pa.table({"ts": range(100), "type": ["b"] * 100, "v": range(100), "w": [0.5] * 100})
-    text = "PATTERN SEQ(a a, b b, c c, d d) WHERE skip_till_any_match(a, b, c, d) { c.v > a.v AND d.v > b.v } WITHIN 9"
+    text = f"PATTERN SEQ({steps}) WHERE skip_till_any_match {{ c.v > a.v AND c.v > b.v }} WITHIN 9"
     plan = planned(acep.parse(text, errors=1), table)  # all that begins is without its a
     policy = Told(1)
     effort = BestEffort(policy, 1, 1e6, length=10**6)

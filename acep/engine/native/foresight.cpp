@@ -2,6 +2,7 @@
 #include "shedding.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 namespace acep {
@@ -27,7 +28,9 @@ void Shedding::look_ahead() {
         for (const Arc& arc : s.arcs) {
             if (foresight_.size() <= arc.number) foresight_.resize(arc.number + size_t{1});
             Foresight& own = foresight_[arc.number];
-            own.told = orders_.features == 1 && tables_.states[arc.target].accepts.empty();  // what may end a match is made in any case
+            own.ends = std::numeric_limits<int64_t>::max();
+            for (const Accept& a : tables_.states[arc.target].accepts) own.ends = std::min(own.ends, a.cost);
+            own.told = orders_.features == 1 && own.ends > 0;  // what may end a match is made in any case
             if (orders_.terms.empty()) continue;
             const std::vector<Term>& terms = orders_.terms[arc.target];
             for (uint32_t k = 0; k < terms.size() && own.told; ++k) {
@@ -51,6 +54,8 @@ void Shedding::look_ahead() {
 }
 
 bool Shedding::foresee(const Arc& arc, const Coming& coming, Mark& mark) {
+    const Foresight& own = foresight_[arc.number];
+    if (own.ends <= tables_.budget - coming.error) return true;
     if (!affords()) {
         ++refused;
         return false;
@@ -59,7 +64,6 @@ bool Shedding::foresee(const Arc& arc, const Coming& coming, Mark& mark) {
     mark.decided = true;
     mark.feature = 128;
     mark.chance = orders_.noise > 0 ? chance() >> 2 : 0;
-    const Foresight& own = foresight_[arc.number];
     const int64_t base = sum(arc.target, coming.error, coming.start, coming.now, mark, coming.now, mark.birth);
     double total = 0;
     bool stays = base != nothing;

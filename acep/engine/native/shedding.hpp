@@ -324,6 +324,7 @@ private:
     };
     struct Foresight {
         bool told = false;
+        int64_t ends = 0;  // errors with which a match may end there, or more
         std::vector<Told> terms;
     };
     void look_ahead();
