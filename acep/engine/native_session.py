@@ -12,6 +12,7 @@ from acep.budget.pace import Pace
 from acep.engine import _native
 from acep.engine.batch import Batch, Column, column_of_values
 from acep.engine.best_effort import BestEffort
+from acep.engine.codes import LASTING, Codes, derived_of, words_of
 from acep.engine.counted import Counted
 from acep.engine.found import Counts
 from acep.engine.found_columns import FoundColumns, ordered
@@ -21,7 +22,6 @@ from acep.engine.recent import Pushed, Words, rows_of
 from acep.engine.recovery import KEPT, Recovery
 from acep.engine.recovery_again import SHED
 from acep.engine.setting import no_recall, setting_of
-from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 from acep.plan.choice import WINDOWS
 from acep.plan.compile import Plan
@@ -32,10 +32,6 @@ from acep.plan.tables import NotNativeError, PlanTables, SharedTables, lower
 
 __all__ = ["NativeSession"]
 
-FEW = 10_000
-FREE = np.iinfo(np.int64).max  # in place of the time of a code: nothing to release
-LASTING = FREE - 1  # never to be released
-NEGATIVE_ZERO = np.iinfo(np.int64).min  # as the bits of a double
 LATEST = 2**63 - 1  # the latest time there is
 BESIDE = 8  # of the memory, one part in so many is for texts and ids
 ROUNDS = 8  # of giving up nodes for texts that are too many
@@ -63,21 +59,21 @@ class NativeSession:
         recoveries: Mapping[int, Recovery] | None = None,
     ) -> None:
         self.plans = tuple(plans)
-        self._texts = _native.Texts()
+        self._codes = Codes()
         self._shared = SharedTables()
         tables = [
-            lower(plan, self._shared, self._texts.intern, dominance=engine.endswith("dominance"))
+            lower(plan, self._shared, self._codes.texts.intern, dominance=engine.endswith("dominance"))
             for plan, engine in zip(plans, engines, strict=True)
         ]
         self._return_kinds = [table.return_kinds for table in tables]
-        programs = [_native.BlockProgram(_words(p.code), p.slots, p.leaves) for p in self._shared.programs]
+        programs = [_native.BlockProgram(words_of(p.code), p.slots, p.leaves) for p in self._shared.programs]
         classes = []
         for one in self._shared.classes:
-            types = self._texts.intern_all(one.types) if one.types else None
-            classes.append((types, [(n, _words([w for s in sources for w in s])) for n, sources in one.checks]))
+            types = self._codes.texts.intern_all(one.types) if one.types else None
+            classes.append((types, [(n, words_of([w for s in sources for w in s])) for n, sources in one.checks]))
         keys = [(list(columns), positions) for columns, positions in self._shared.keys.items()]
         self._made = programs, classes, len(self._shared.columns), keys
-        self._session = _native.Session(self._texts, *self._made)
+        self._session = _native.Session(self._codes.texts, *self._made)
         self._added = [
             (engine, self._arrays(table) | _needs(plan, engine))
             for plan, table, engine in zip(self.plans, tables, engines, strict=True)
@@ -113,9 +109,7 @@ class NativeSession:
         # Texts of these columns are needed as long as there are plans that may look back at any event.
         self._lasting = {name for plan, span in zip(plans, spans, strict=True) if span is None for name in plan.columns}
         self._forgets = None not in spans
-        self._pinned = len(self._texts)
-        self._seen = np.zeros(0, np.int64)  # of each code of a text, the latest time of a batch that had it
-        self._kept = self._pinned  # texts in use when codes were last released
+        self._codes.pin()
         self._peak = 0
         self.clock: int | None = None  # the latest time seen
 
@@ -201,7 +195,7 @@ class NativeSession:
 
     def again(self, plan: int, orders: dict[str, Any]) -> _native.Session:
         """Another core for a plan alone, under a budget that is to be set, which takes the same words."""
-        core = _native.Session(self._texts, *self._made)
+        core = _native.Session(self._codes.texts, *self._made)
         core.add(*self._added[plan])
         core.start_shedding(0, 0)
         core.set_orders(0, orders)
@@ -237,16 +231,12 @@ class NativeSession:
 
     def _beside(self) -> int:
         """Bytes of texts and ids."""
-        return self._texts.bytes + int(self._seen.nbytes) + self._names.bytes
+        return self._codes.bytes + self._names.bytes
 
     def _forget_texts(self) -> None:
         """Texts and ids that nothing in the core refers to."""
-        used = self._session.used_texts(self._texts.capacity)
-        self._texts.keep(used, self._pinned)
-        self._seen = np.where(used != 0, LASTING if not self._forgets else self.clock or 0, FREE)[
-            : self._texts.capacity
-        ]
-        self._kept = len(self._texts)
+        used = self._session.used_texts(self._codes.texts.capacity)
+        self._codes.keep(used, self._now(lasting=not self._forgets))
         if self._names:
             self._names.keep(self._session.used_ids())
 
@@ -275,7 +265,7 @@ class NativeSession:
         types: Any = None
         valid = None
         if batch.types is not None:
-            codes, valid = self._codes(batch.types, lasting=not self._forgets), batch.types.valid
+            codes, valid = self._codes.of(batch.types, self._now(lasting=not self._forgets)), batch.types.valid
             types = (np.ascontiguousarray(batch.types.values), codes) if len(codes) else np.zeros(len(batch), np.int64)
         columns = [self._named(batch, name, derived) for name, derived in self._shared.columns.items()]
         return batch.ts, types, valid, ids.start if isinstance(ids, range) else ids, columns
@@ -416,12 +406,7 @@ class NativeSession:
         low = self.clock - self._span
         if self._forgets:
             self._names.forget(low)
-        if len(self._texts) > 2 * self._kept + FEW:
-            codes = np.arange(self._pinned, self._texts.capacity)
-            old = np.setdiff1d(codes[self._seen[codes] < low], self._key_codes())
-            self._texts.release(old)
-            self._seen[old] = FREE
-            self._kept = len(self._texts)
+        self._codes.release(low, self._key_codes)
 
     def _key_codes(self) -> Ints:
         """The codes of texts that are keys of partitions; among them words of other kinds, which do no harm."""
@@ -432,16 +417,12 @@ class NativeSession:
 
     def dump(self) -> dict[str, Any]:
         """The whole state as JSON-like data, with bytes."""
-        codes = range(self._texts.capacity)
-        held = [self._texts.text(code) if self._texts.known(code) else None for code in codes]
         return {
             "core": self._session.dump(),
-            "texts": held,
-            "seen": np.concatenate([self._seen, np.zeros(len(held), np.int64)])[: len(held)].tolist(),
+            **self._codes.dump(),
             "names": self._names.dump(),
             "events": self._events,
             "clock": self.clock,
-            "kept": self._kept,
             "efforts": {str(number): effort.dump() for number, effort in self.efforts.items()},
             "pace": None if self.pace is None else self.pace.dump(),
             "recoveries": {str(number): recovery.dump() for number, recovery in self.recoveries.items()},
@@ -450,18 +431,10 @@ class NativeSession:
     def load(self, data: Any) -> None:
         """Fill a new session from :meth:`dump`. Raises :class:`ValueError`, :class:`TypeError` or
         :class:`KeyError` for what is no such state."""
-        texts = data["texts"]
-        for code, text in enumerate(texts):
-            if self._texts.intern(f"\0{code}" if text is None else text) != code:
-                raise ValueError("texts")
-        gone = [code for code, text in enumerate(texts) if text is None]
-        self._texts.release(_words(gone))
-        seen = _words(data["seen"])
-        self._seen = np.concatenate([seen, np.zeros(max(0, len(texts) - len(seen)), np.int64)])
+        self._codes.load(data)
         self._names.load(data["names"])
         self._events = int(data["events"])
         self.clock = None if data["clock"] is None else int(data["clock"])
-        self._kept = int(data["kept"])
         if not isinstance(data["core"], bytes):
             raise ValueError("core")
         self._session.load(data["core"])
@@ -481,7 +454,7 @@ class NativeSession:
     # Columns ----------------------------------------------------------------------------------------
 
     def _arrays(self, table: PlanTables) -> dict[str, Ints]:
-        arrays = {name: _words(values) for name, values in table.arrays.items()}
+        arrays = {name: words_of(values) for name, values in table.arrays.items()}
         arrays["meta"][8:10] = len(self._shared.classes), len(self._shared.columns)
         return arrays
 
@@ -498,63 +471,24 @@ class NativeSession:
         else:
             column = batch.columns[name]
         lasting = name in self._lasting or (not self._forgets and name in (schema.type, schema.id))
-        return self._column(_derived(column, derived) if derived else column, lasting=lasting)
+        return self._codes.words(derived_of(column, derived) if derived else column, self._now(lasting=lasting))
 
-    def _column(self, column: Column, *, lasting: bool) -> Words:
-        values: Any = column.values
-        if column.kind is Kind.STRING:
-            codes = self._codes(column, lasting=lasting)
-            values = codes[values] if len(codes) else np.zeros(len(values), np.int64)
-        elif column.kind is Kind.FLOAT:
-            bits = values.view(np.int64)
-            # Keys are compared by their bits, and -0.0 equals 0.0.
-            values = (values + 0.0).view(np.int64) if (bits == NEGATIVE_ZERO).any() else bits
-        return np.ascontiguousarray(values), column.valid
-
-    def _codes(self, column: Column, *, lasting: bool) -> Ints:
-        """The codes of a column's texts, which are in use now; ``lasting``: and will be."""
-        texts: Sequence[str] = column.texts or ()
-        used: Any = slice(None)
-        if len(texts) > len(column.values):  # a dictionary of many batches
-            here = np.zeros(len(texts), np.bool_)
-            here[column.values] = True
-            used = np.flatnonzero(here)
-            texts = [texts[place] for place in used.tolist()]
-        codes = np.zeros(len(column.texts or ()), np.int64)
-        codes[used] = own = self._texts.intern_all(texts)
-        if self._texts.capacity > len(self._seen):
-            self._seen = np.concatenate([self._seen, np.zeros(self._texts.capacity, np.int64)])
-        now = LASTING if lasting else self.clock or 0
-        self._seen[own] = np.where(self._seen[own] == LASTING, LASTING, now)
-        return codes
+    def _now(self, *, lasting: bool) -> int:
+        """The time of the latest batch, for what is in use as long as that; ``lasting``: for good."""
+        return LASTING if lasting else self.clock or 0
 
     def _keys(self, plan: int, words: Ints) -> tuple[Column, ...]:
         this = self.plans[plan]
         kinds = [this.schema.kind(k) or (Kind.STRING if k == this.schema.type else Kind.INT) for k in this.keys]
         table = words.reshape(-1, len(kinds)) if kinds else words
-        return tuple(self._values(table[:, i], kind) for i, kind in enumerate(kinds))
+        return tuple(self._codes.column(table[:, i], kind) for i, kind in enumerate(kinds))
 
     def _returned(self, plan: int, words: Ints, valid: npt.NDArray[np.uint8]) -> tuple[Column, ...]:
         kinds = self._return_kinds[plan]
         if not kinds:
             return ()
         table, known = words.reshape(-1, len(kinds)), valid.reshape(-1, len(kinds))
-        return tuple(self._values(table[:, i], kind, known[:, i]) for i, kind in enumerate(kinds))
-
-    def _values(self, words: Ints, kind: Kind, valid: npt.NDArray[np.uint8] | None = None) -> Column:
-        words = np.ascontiguousarray(words)
-        if valid is not None:
-            valid = None if valid.all() else np.ascontiguousarray(valid)
-            words = words if valid is None else np.where(valid == 0, 0, words)
-        if kind is Kind.FLOAT:
-            return Column(kind, words.view(np.float64), valid)
-        if kind is not Kind.STRING:
-            return Column(kind, words, valid)
-        begins = np.flatnonzero(np.append(True, words[1:] != words[:-1])[: len(words)])  # matches come key by key
-        codes, places = np.unique(words[begins], return_inverse=True)
-        places = np.repeat(places.astype(np.int64), np.diff(np.append(begins, len(words))))
-        texts = [self._texts.text(int(code)) if self._texts.known(int(code)) else "" for code in codes]
-        return Column(kind, places, valid, texts)
+        return tuple(self._codes.column(table[:, i], kind, known[:, i]) for i, kind in enumerate(kinds))
 
 
 def _span(plan: Plan) -> int | None:
@@ -570,24 +504,4 @@ def _needs(plan: Plan, engine: str) -> dict[str, Ints]:
     found = necessary(plan)
     if found is None:
         raise NotNativeError(reason_against(plan) or "a window needs no event in particular")
-    return {name: _words(values) for name, values in found.arrays(plan.variables).items()}
-
-
-def _derived(column: Column, derived: Derived) -> Column:
-    """Of each distinct value its derived one."""
-    places: npt.NDArray[Any] = column.values
-    distinct: list[Value] = [*(column.texts or ())]
-    if column.kind is Kind.STRING:
-        places = places.astype(np.intp)
-    elif column.kind is not Kind.NULL:  # which has none
-        found: Any
-        found, places = np.unique(column.values, return_inverse=True)
-        distinct = Column(column.kind, found).to_list()
-    if column.valid is not None:
-        places = np.where(column.valid == 0, len(distinct), places)
-    results = [derived.compiled.run([value]) for value in [*distinct, None]]
-    return column_of_values(results, derived.kind).at(places)
-
-
-def _words(values: Sequence[int]) -> Ints:
-    return np.array(values, np.int64)
+    return {name: words_of(values) for name, values in found.arrays(plan.variables).items()}

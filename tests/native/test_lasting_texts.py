@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 import acep
-from acep.engine.native_session import FEW, NativeSession
+from acep.engine.codes import FEW
+from acep.engine.native_session import NativeSession
 from acep.engine.tables import batch_of, schema_of
 from acep.plan.compile import compile_query
 
@@ -22,7 +23,7 @@ def test_texts_are_kept_for_the_plan_that_needs_them() -> None:
     for number in range(60):
         session.push(batch_of(_batch(at, size, last=number == 59), schema, ("visit", "name"), base=at))
         windowed += len(session.take(0))
-        held.append(len(session._texts))
+        held.append(len(session._codes))
         at += size
     assert windowed == at // 2 - 2  # the first and the last pair are other events
     # Half of the events make a visit of a name of its own; only so many may wait to be forgotten.

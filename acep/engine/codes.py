@@ -1,0 +1,148 @@
+"""Texts and their codes: columns as the words that the native core takes, and such words as columns again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from acep.engine import _native
+from acep.engine.batch import Column, column_of_values
+from acep.engine.recent import Words
+from acep.pattern.expressions import Value
+from acep.plan.derive import Derived
+from acep.plan.schema import Kind
+
+__all__ = ["FEW", "LASTING", "Codes", "derived_of", "words_of"]
+
+FEW = 10_000  # texts, beside twice as many as before, that are not worth to be forgotten
+FREE = np.iinfo(np.int64).max  # in place of the time of a code: nothing to release
+LASTING = FREE - 1  # never to be released
+NEGATIVE_ZERO = np.iinfo(np.int64).min  # as the bits of a double
+
+Ints = npt.NDArray[np.int64]
+
+
+class Codes:
+    """The texts of a stream by their codes. ``texts``: where the core has them; ``pinned``: how many stay for good;
+    ``seen``: of each code, the latest time of a batch that had it; ``kept``: texts in use when codes were last
+    released."""
+
+    def __init__(self) -> None:
+        self.texts = _native.Texts()
+        self.pinned = self.kept = 0
+        self.seen = np.zeros(0, np.int64)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @property
+    def bytes(self) -> int:
+        """What they take."""
+        return self.texts.bytes + int(self.seen.nbytes)
+
+    def pin(self) -> None:
+        """Those that there are stay."""
+        self.pinned = self.kept = len(self.texts)
+
+    def words(self, column: Column, now: int) -> Words:
+        """A column as the core takes it, of a batch up to the time ``now`` (``LASTING``: its texts stay)."""
+        values: Any = column.values
+        if column.kind is Kind.STRING:
+            codes = self.of(column, now)
+            values = codes[values] if len(codes) else np.zeros(len(values), np.int64)
+        elif column.kind is Kind.FLOAT:
+            bits = values.view(np.int64)
+            # Keys are compared by their bits, and -0.0 equals 0.0.
+            values = (values + 0.0).view(np.int64) if (bits == NEGATIVE_ZERO).any() else bits
+        return np.ascontiguousarray(values), column.valid
+
+    def of(self, column: Column, now: int) -> Ints:
+        """The codes of a column's texts, which are in use at the time ``now``."""
+        texts: Sequence[str] = column.texts or ()
+        used: Any = slice(None)
+        if len(texts) > len(column.values):  # a dictionary of many batches
+            here = np.zeros(len(texts), np.bool_)
+            here[column.values] = True
+            used = np.flatnonzero(here)
+            texts = [texts[place] for place in used.tolist()]
+        codes = np.zeros(len(column.texts or ()), np.int64)
+        codes[used] = own = self.texts.intern_all(texts)
+        if self.texts.capacity > len(self.seen):
+            self.seen = np.concatenate([self.seen, np.zeros(self.texts.capacity, np.int64)])
+        self.seen[own] = np.where(self.seen[own] == LASTING, LASTING, now)
+        return codes
+
+    def column(self, words: Ints, kind: Kind, valid: npt.NDArray[np.uint8] | None = None) -> Column:
+        """Words of the core as a column."""
+        words = np.ascontiguousarray(words)
+        if valid is not None:
+            valid = None if valid.all() else np.ascontiguousarray(valid)
+            words = words if valid is None else np.where(valid == 0, 0, words)
+        if kind is Kind.FLOAT:
+            return Column(kind, words.view(np.float64), valid)
+        if kind is not Kind.STRING:
+            return Column(kind, words, valid)
+        begins = np.flatnonzero(np.append(True, words[1:] != words[:-1])[: len(words)])  # matches come key by key
+        codes, places = np.unique(words[begins], return_inverse=True)
+        places = np.repeat(places.astype(np.int64), np.diff(np.append(begins, len(words))))
+        texts = [self.texts.text(int(code)) if self.texts.known(int(code)) else "" for code in codes]
+        return Column(kind, places, valid, texts)
+
+    def release(self, low: int, keys: Callable[[], Ints]) -> None:
+        """Forgets, where they have become many, those that were not seen since ``low`` and are none of ``keys``."""
+        if len(self.texts) <= 2 * self.kept + FEW:
+            return
+        codes = np.arange(self.pinned, self.texts.capacity)
+        old = np.setdiff1d(codes[self.seen[codes] < low], keys())
+        self.texts.release(old)
+        self.seen[old] = FREE
+        self.kept = len(self.texts)
+
+    def keep(self, used: npt.NDArray[np.uint8], now: int) -> None:
+        """Only those stay that are ``used`` (by code), as if seen at the time ``now``."""
+        self.texts.keep(used, self.pinned)
+        self.seen = np.where(used != 0, now, FREE)[: self.texts.capacity]
+        self.kept = len(self.texts)
+
+    def dump(self) -> dict[str, Any]:
+        """The state as JSON-like data."""
+        codes = range(self.texts.capacity)
+        held = [self.texts.text(code) if self.texts.known(code) else None for code in codes]
+        seen = np.concatenate([self.seen, np.zeros(len(held), np.int64)])[: len(held)]
+        return {"texts": held, "seen": seen.tolist(), "kept": self.kept}
+
+    def load(self, data: Any) -> None:
+        """Of a new session, that of :meth:`dump`. Raises :class:`ValueError`, :class:`TypeError` or
+        :class:`KeyError` for what is no such state."""
+        texts = data["texts"]
+        for code, text in enumerate(texts):
+            if self.texts.intern(f"\0{code}" if text is None else text) != code:
+                raise ValueError("texts")
+        self.texts.release(words_of([code for code, text in enumerate(texts) if text is None]))
+        seen = words_of(data["seen"])
+        self.seen = np.concatenate([seen, np.zeros(max(0, len(texts) - len(seen)), np.int64)])
+        self.kept = int(data["kept"])
+
+
+def derived_of(column: Column, derived: Derived) -> Column:
+    """Of each distinct value its derived one."""
+    places: npt.NDArray[Any] = column.values
+    distinct: list[Value] = [*(column.texts or ())]
+    if column.kind is Kind.STRING:
+        places = places.astype(np.intp)
+    elif column.kind is not Kind.NULL:  # which has none
+        found: Any
+        found, places = np.unique(column.values, return_inverse=True)
+        distinct = Column(column.kind, found).to_list()
+    if column.valid is not None:
+        places = np.where(column.valid == 0, len(distinct), places)
+    results = [derived.compiled.run([value]) for value in [*distinct, None]]
+    return column_of_values(results, derived.kind).at(places)
+
+
+def words_of(values: Sequence[int]) -> Ints:
+    """Whole numbers as the core takes them."""
+    return np.array(values, np.int64)
