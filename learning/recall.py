@@ -37,7 +37,7 @@ __all__ = ["Estimate", "Rows", "Seen", "Tally", "distinct"]
 UNIT = 8  # windows
 ALL = 2.0**32  # shares are counted in so many parts
 COLUMNS = ("partition", "begin", "when", "ts", "kind", "blind", "share")
-LOST, WHOLE, KEPT = -1, 0, 1
+ENDED, LOST, WHOLE, KEPT = -2, -1, 0, 1
 NEVER = np.iinfo(np.int64).min
 LEVEL_90 = 1.6448536269514722  # of the normal distribution, 5 % lie beyond
 MOST_ROWS = 1 << 15  # of units that have not ended; where there are more these are taken for ended
@@ -155,7 +155,7 @@ def distinct(rows: Ints) -> tuple[Ints, Bools]:
     >>> points[:, 2].tolist(), kept.tolist()
     ([3, 9], [False, True])
     """
-    rows = rows[rows[:, 4] != LOST]
+    rows = rows[rows[:, 4] >= WHOLE]
     if not len(rows):
         return rows, np.zeros(0, np.bool_)
     rows = rows[np.lexsort((rows[:, 2], rows[:, 3], rows[:, 1], rows[:, 0]))]
@@ -208,21 +208,20 @@ class Seen:
             return self
         if self.span is None:
             ended = np.zeros(len(rows), np.bool_)
-        elif self.counted:  # positions of a partition: a unit has ended where another one has begun
-            _, partition = np.unique(rows[:, 0], return_inverse=True)
-            last = np.full(int(partition.max()) + 1, NEVER)
-            np.maximum.at(last, partition, rows[:, 1])
-            ended = rows[:, 1] < last[partition]
+        elif self.counted:  # positions of a partition, whose units do not end together
+            _, unit = np.unique(rows[:, :2], axis=0, return_inverse=True)
+            ended = np.isin(unit.ravel(), unit.ravel()[rows[:, 4] == ENDED])
         else:
             ended = rows[:, 1] <= clock - self._length
-        if len(rows) - np.count_nonzero(ended) > self.most:
+        forced = len(rows) - np.count_nonzero(ended) > self.most
+        if forced:
             ended = np.ones(len(rows), np.bool_)
-        points, bundles = self._tallies(rows[ended], clock)
+        points, bundles = self._tallies(rows[ended], clock, lasting=forced)
         return replace(self, points=self.points + points, bundles=self.bundles + bundles, rows=rows[~ended])
 
     def tallies(self, clock: int) -> tuple[Tally, Tally]:
         """Of match points and of match bundles, units that have not ended among them."""
-        points, bundles = self._tallies(self.rows, clock)
+        points, bundles = self._tallies(self.rows, clock, lasting=True)
         return self.points + points, self.bundles + bundles
 
     def so_far(self, rows: Ints, clock: int, away: float) -> tuple[Tally, Tally]:
@@ -234,7 +233,8 @@ class Seen:
     def _length(self) -> int:
         return UNIT * ((self.span or 0) + 1)
 
-    def _tallies(self, rows: Ints, clock: int) -> tuple[Tally, Tally]:
+    def _tallies(self, rows: Ints, clock: int, *, lasting: bool) -> tuple[Tally, Tally]:
+        """``lasting``: units of positions may go on."""
         points, kept = distinct(rows)
         if not len(points):
             return Tally(), Tally()
@@ -253,7 +253,7 @@ class Seen:
         of_points = tally(unit[known], ones[known], kept[known].astype(np.float64), 0 * ones[known])
         if self.span is None:
             return of_points, self._whole(unit, known, kept, tally)
-        return of_points, self._bundles(rows, points, kept, unit, clock, tally)
+        return of_points, self._bundles(rows, points, kept, unit, clock, tally, lasting=lasting)
 
     def _since(self, points: Ints, windows: int) -> Ints:
         """Since when all is known that began so many windows before, in the unit."""
@@ -262,6 +262,8 @@ class Seen:
         since = np.where(blind == NEVER, NEVER, np.maximum(blind, NEVER + 1) + span + 1)
         if self.span is None:
             return np.where(blind == NEVER, NEVER, np.iinfo(np.int64).max)
+        if self.counted:  # before position 0 there was nothing
+            begin = np.where(begin <= 0, -span, begin)
         return np.maximum(since, begin + span)
 
     def _whole(self, unit: Ints, known: Bools, kept: Bools, tally: Any) -> Tally:
@@ -272,37 +274,40 @@ class Seen:
         result: Tally = tally(of, np.ones(len(first)), found[of], np.zeros(len(first)))
         return result
 
-    def _bundles(self, rows: Ints, points: Ints, kept: Bools, unit: Ints, clock: int, tally: Any) -> Tally:
+    def _bundles(
+        self, rows: Ints, points: Ints, kept: Bools, unit: Ints, clock: int, tally: Any, *, lasting: bool
+    ) -> Tally:
         span, when = self.span or 0, points[:, 2]
         opens = np.append(True, (np.diff(unit) != 0) | (np.diff(when) > span))
         first = np.flatnonzero(opens)
         last = np.append(first[1:], len(points)) - 1
         chain = np.cumsum(opens) - 1
         since = self._since(points[first], 2)
-        until = self._until(rows, points, first, unit, clock)
+        goes_on = lasting and self.counted
+        until = self._until(rows, points, first, unit, clock, goes_on=goes_on)
         begins = when[first]
-        room = (until - since).astype(np.float64)
+        room = (until - np.maximum(since, points[first, 1])).astype(np.float64)
         took = np.full(len(first), np.inf)  # until it was found
         np.minimum.at(took, chain[kept], (when[kept] - begins[chain[kept]]).astype(np.float64))
         ended = (when[last] + span - begins).astype(np.float64)
         cut = np.floor(room * 2 / 3)
         decided = np.minimum(np.minimum(took, ended), cut)
-        seen = (begins >= since) & (begins + decided < until)
-        weight = room[seen] / (room[seen] - decided[seen])
+        # Of a key that has no more events only what was found would ever be decided: so all counts there.
+        decided = until - 1 - begins if goes_on else decided
+        seen = (begins >= since) & (begins + decided < until) & (decided >= 0)
+        weight = np.ones(np.count_nonzero(seen)) if goes_on else room[seen] / (room[seen] - decided[seen])
         found = (took[seen] <= decided[seen]).astype(np.float64)
         unsure = ((decided[seen] < ended[seen]) & (found == 0)).astype(np.float64) / 2
         result: Tally = tally(unit[first][seen], weight, weight * (found + unsure), weight * unsure)
         return result
 
-    def _until(self, rows: Ints, points: Ints, first: Ints, unit: Ints, clock: int) -> Ints:
+    def _until(self, rows: Ints, points: Ints, first: Ints, unit: Ints, clock: int, *, goes_on: bool) -> Ints:
         """Up to when, not included, all is known after the ``first`` points of bundles."""
         until: Ints = points[first, 1] + self._length
-        if self.counted:  # a unit may go on, if it is the last one of its partition
-            last = np.append(np.flatnonzero(np.diff(unit)), len(points) - 1)
-            goes_on = np.append(np.diff(points[last, 0]) != 0, True)
-            ends = np.where(goes_on, points[last, 2] + 1, NEVER)[unit[first]]
-            until = np.where(ends != NEVER, np.minimum(until, ends), until)
-        else:
+        if goes_on:
+            last = points[np.append(np.flatnonzero(np.diff(unit)), len(points) - 1), 2]
+            until = np.minimum(until, last[unit[first]] + 1)
+        elif not self.counted:
             until = np.minimum(until, clock)
         # The next loss of the same unit: units and times become ranks, and both one number that sorts as they do.
         lost = rows[rows[:, 4] == LOST, :3]

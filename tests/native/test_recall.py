@@ -19,7 +19,7 @@ from acep.engine.batch import Batch
 from acep.engine.best_effort import BestEffort
 from acep.engine.setting import no_recall
 from acep.engine.tables import batch_of, schema_of, to_table
-from acep.learning.recall import Estimate, distinct
+from acep.learning.recall import Estimate, Seen, distinct
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan, compile_query
 from acep.plan.tables import NotNativeError
@@ -184,6 +184,35 @@ def test_where_all_units_are_spared_all_is_known(engine: str, window: str) -> No
         assert counts.points is not None
         # Seven of eight windows count, where nothing is lost of them.
         assert 0.5 < counts.points.x / len(every) < 0.95
+
+
+def test_keys_that_do_not_live_for_a_unit_of_positions_are_known_too() -> None:
+    rng = np.random.default_rng(8)
+    first = np.arange(16_000) // 600 * 30  # thirty keys at a time, of about twenty events
+    columns = stream(8, 16_000) | {"ts": [*range(16_000)], "k": (first + rng.integers(0, 30, 16_000)).tolist()}
+    text = "PATTERN SEQ(A p, B q, C t) WHERE skip_till_any_match(p, q, t) { [k] AND q.x > p.x AND t.x > p.x }"
+    query = acep.parse(f"{text} WITHIN 30 EVENTS")
+    exact = acep.match(columns, query)
+    given = acep.match(columns, query, budget=acep.Budget(work=0.7, estimate=0.9), policy="random", seed=3)
+    true = len({(m.key["k"], m.end) for m in given}) / len({(m.key["k"], m.end) for m in exact})
+    assert given.report.recall is not None
+    assert given.report.interval[0] < true < given.report.interval[1]
+    assert given.report.interval[1] - given.report.interval[0] < 0.7
+
+
+def test_a_unit_of_positions_goes_on_until_it_is_known_to_have_ended() -> None:
+    """In the first one all is known; of bundles at a key's end it is not known whether they will be found."""
+    seen = Seen(9, counted=True)
+    share, never = 1 << 32, np.iinfo(np.int64).min
+    rows = [[key, -5, 3, 3, kind, never, share] for key in range(40) for kind in ([0, 1] if key < 10 else [0])]
+    points, bundles = seen.then(np.array(rows), 0).tallies(0)
+    assert (points.x, points.y) == (40, 10)
+    assert (bundles.x, bundles.y, bundles.half) == (40, 25, 15)
+    ends = [[key, -5, 75, 900, -2, never, share] for key in range(40)]
+    points, bundles = seen.then(np.array(rows + ends), 0).tallies(0)
+    assert (points.x, points.y) == (40, 10)
+    assert bundles.half == 0
+    assert bundles.y / bundles.x < 0.3
 
 
 @pytest.mark.parametrize(("engine", "window", "events"), [("nodes", "1200", 12_000), ("dominance", "3000", 24_000)])

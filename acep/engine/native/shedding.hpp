@@ -84,7 +84,7 @@ struct Lives {
     // all is known there. `begin`: of the unit; `blind`: the last time at which something began of which not all is known;
     // `share`: of 2^32 units, how many are spared.
     struct Point {
-        enum Kind : int64_t { lost = -1, whole = 0, kept = 1 };
+        enum Kind : int64_t { ended = -2, lost = -1, whole = 0, kept = 1 };
         int64_t partition, begin, when, ts, kind, blind, share;
     };
     std::vector<Made> made;
@@ -263,10 +263,11 @@ public:
     void forget(uint32_t partition) {
         if (partition < key_hashes_.size()) key_hashes_[partition] = 0;
         if (partition < drawn_units_.size()) drawn_units_[partition] = Drawn();
-        if (partition < units_.size() && unit_length() < 0) {
+        if (partition < units_.size() && (unit_length() < 0 || tables_.counted)) {
             const int64_t again = units_[partition].again + 1;
             units_[partition] = Unit();
             units_[partition].again = again;
+            if (unit_length() >= 0) units_[partition].blind = -1;  // of a key that comes again not all is known
         }
     }
 

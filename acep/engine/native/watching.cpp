@@ -43,13 +43,21 @@ UnitAt Shedding::drawn_unit(uint32_t partition, int64_t now) {
 }
 
 bool Shedding::spares(uint32_t partition, int64_t now) {
+    constexpr int64_t never = std::numeric_limits<int64_t>::min();
+    const bool counted = tables_.counted && unit_length() >= 0;
     while (units_.size() <= partition) {
         units_.emplace_back();
-        if (!from_start_ && now > std::numeric_limits<int64_t>::min()) units_.back().blind = now - 1;
+        if (!from_start_ && !counted && now > never) units_.back().blind = now - 1;
     }
     const auto [begin, draw] = drawn_unit(partition, now);
     Unit& own = units_[partition];
+    // Positions are those of a partition, which tell for each whether something was there before.
+    if (counted && own.begin == never && !from_start_ && now > 0) own.blind = now - 1;
     if (own.begin != begin) {
+        // That a unit of positions has ended nothing else tells.
+        if (counted && own.share != 0 && lives.points.size() < 4 * most_at_all && !crowded()) {
+            lives.points.push_back({partition, own.begin, own.begin + unit_length(), now, Lives::Point::ended, own.blind, own.share});
+        }
         own.begin = begin;
         own.share = own.losses = 0;
     }
