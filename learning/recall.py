@@ -213,7 +213,7 @@ class Seen:
             ended = np.isin(unit.ravel(), unit.ravel()[rows[:, 4] == ENDED])
         else:
             ended = rows[:, 1] <= clock - self._length
-        forced = len(rows) - np.count_nonzero(ended) > self.most
+        forced = bool(len(rows) - np.count_nonzero(ended) > self.most)
         if forced:
             ended = np.ones(len(rows), np.bool_)
         points, bundles = self._tallies(rows[ended], clock, lasting=forced)
