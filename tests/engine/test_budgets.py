@@ -75,6 +75,23 @@ def test_recall_is_counted_when_a_report_is_read_and_is_what_it_was_then(monkeyp
     assert len({report.recall for _, report in told}) > 3
 
 
+def test_the_inner_queries_of_a_composed_one_keep_to_the_work() -> None:
+    """What the outer one does comes on top, and is told."""
+    text = (
+        "FROM (PATTERN SEQ(A a, B b) WHERE { b.x = a.x } WITHIN 90 RETURN b.y AS y) AS T PATTERN SEQ(T t, T u) WHERE "
+    )
+    query = acep.parse(text + "skip_till_any_match(t, u) { u.y > t.y } WITHIN 90")
+    matcher = acep.Matcher(query, budget=Budget(work=0.2))
+    events = rows(2_000)
+    assert len(matcher.push(events)) + len(matcher.finish()) > 0
+    assert matcher._stream is not None
+    outer, inner = matcher._stream._cores[0].all_counts()
+    assert 0 < inner.touches <= 0.2 * 2_000
+    assert inner.shed > 0
+    assert matcher.report.work == inner.touches + outer.touches
+    assert "matches of matches" in matcher.report.unknown
+
+
 @pytest.mark.parametrize("output", ["batches", "exists", "compressed"])
 def test_what_keeps_to_no_budget_is_refused(output: str) -> None:
     with pytest.raises(QueryError, match="keeps to no budget"):
