@@ -28,6 +28,8 @@ from acep.engine.native_session import NativeSession
 
 QUERY = """PATTERN SEQ(a a, b b, c c) WHERE skip_till_any_match(a, b, c)
 { [k] AND b.v > a.v AND c.v > b.v AND c.w != a.w AND c.t = a.t } WITHIN 500"""
+MEANS = """PATTERN SEQ(a+ a[]{2}, b b, c c) WHERE skip_till_any_match(a[], b, c)
+{ [k] AND a[i].w > avg(a[..i-1].w) AND b.w < avg(a[].w) AND c.w > b.w } WITHIN 60"""
 LEVEL, PRICE = 100, 104
 
 
@@ -86,10 +88,12 @@ def _run(plan: Plan, table: pa.Table, engine: str) -> tuple[Told, NativeSession]
     return policy, session
 
 
-@pytest.mark.parametrize(("engine", "size"), [("nodes", 3_000), ("dominance", 120)])
-def test_what_is_told_before_is_what_the_registers_tell(engine: str, size: int) -> None:
+@pytest.mark.parametrize(
+    ("query", "engine", "size"), [(QUERY, "nodes", 3_000), (QUERY, "dominance", 120), (MEANS, "nodes", 1_000)]
+)
+def test_what_is_told_before_is_what_the_registers_tell(query: str, engine: str, size: int) -> None:
     table = _events(size)  # with nodes, it is looked at first whether they become one
-    plan = planned(acep.parse(QUERY), table)
+    plan = planned(acep.parse(query), table)
     policy, session = _run(plan, table, engine)
     counts = session._session.shedding_counts(0)
     price = counts["price"]
@@ -124,11 +128,16 @@ def test_what_is_refused_before_it_begins_is_not_touched() -> None:
         assert session.counts(0).touches == touches + counts["deciding"]
 
 
-@pytest.mark.parametrize("steps", ["a a, b b, c c, d d", "a a, b b, c c"])  # b may end a match that has its a
-def test_what_was_never_bound_tells_nothing_before_a_node_is_made(steps: str) -> None:
+@pytest.mark.parametrize(
+    ("steps", "errors"),
+    [("a a, b b, c c, d d", 1), ("a a, b b, c c", 1), ("b+ b[]{2}, a a, c c", 0)],
+    ids=["never bound", "may end a match that has its a", "a mean"],
+)
+def test_what_is_not_known_before_a_node_is_made_does_not_keep_it_from_being_refused(steps: str, errors: int) -> None:
     table = pa.table({"ts": range(100), "type": ["b"] * 100, "v": range(100), "w": [0.5] * 100})
-    text = f"PATTERN SEQ({steps}) WHERE skip_till_any_match {{ c.v > a.v AND c.v > b.v }} WITHIN 9"
-    plan = planned(acep.parse(text, errors=1), table)  # all that begins is without its a
+    own = "avg(b[].v)" if "+" in steps else "b.v"
+    text = f"PATTERN SEQ({steps}) WHERE skip_till_any_match {{ c.v > a.v AND c.v > {own} }} WITHIN 9"
+    plan = planned(acep.parse(text, errors=errors), table)
     policy = Told(1)
     effort = BestEffort(policy, 1, 1e6, length=10**6)
     session = NativeSession([plan], ["dominance"], {0: effort})

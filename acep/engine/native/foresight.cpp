@@ -31,15 +31,21 @@ void Shedding::look_ahead() {
             own.ends = std::numeric_limits<int64_t>::max();
             for (const Accept& a : tables_.states[arc.target].accepts) own.ends = std::min(own.ends, a.cost);
             own.told = orders_.features == 1 && own.ends > 0;  // what may end a match is made in any case
+            own.later = 0;
+            own.whole = true;
             if (orders_.terms.empty()) continue;
             const std::vector<Term>& terms = orders_.terms[arc.target];
-            for (uint32_t k = 0; k < terms.size() && own.told; ++k) {
+            for (uint32_t k = 0; k < terms.size(); ++k) {
                 if (terms[k].worth.empty()) continue;
                 Told told{k, *std::max_element(terms[k].worth.begin(), terms[k].worth.end()), &terms[k], {}, {}};
                 const Term::Kind kind = terms[k].kind;
-                own.told = kind == Term::partition || origin(arc, terms[k].a, told.a);
-                if (kind == Term::ratio || kind == Term::difference) own.told = own.told && origin(arc, terms[k].b, told.b);
-                own.terms.push_back(told);
+                const bool two = kind == Term::ratio || kind == Term::difference;
+                if (kind == Term::partition || (origin(arc, terms[k].a, told.a) && (!two || origin(arc, terms[k].b, told.b)))) {
+                    own.terms.push_back(told);
+                } else {
+                    own.later += static_cast<double>(told.most);
+                    own.whole = false;
+                }
             }
             const auto range = [&](const Told& t) {
                 const std::vector<float>& worth = terms[t.term].worth;
@@ -61,11 +67,10 @@ bool Shedding::foresee(const Arc& arc, const Coming& coming, Mark& mark) {
         return false;
     }
     ++decided;
-    mark.decided = true;
     mark.feature = 128;
-    mark.chance = orders_.noise > 0 ? chance() >> 2 : 0;
+    mark.chance = orders_.noise == 0 ? 0 : own.whole ? chance() >> 2 : most_chance;
     const int64_t base = sum(arc.target, coming.error, coming.start, coming.now, mark, coming.now, mark.birth);
-    double total = 0;
+    double total = own.later;
     bool stays = base != nothing;
     // Once the others cannot make it worth its price, they are not looked at.
     for (size_t k = 0; k < own.terms.size() && stays; ++k) {
@@ -86,7 +91,10 @@ bool Shedding::foresee(const Arc& arc, const Coming& coming, Mark& mark) {
         })));
     }
     mark.feature = added(total);
-    if (stays && static_cast<double>(clamped(base + mark.feature - 128)) >= price) return true;
+    if (stays && static_cast<double>(clamped(base + mark.feature - 128)) >= price) {
+        mark.decided = own.whole;  // else it is weighed once it is made
+        return true;
+    }
     ++refused;
     return false;
 }

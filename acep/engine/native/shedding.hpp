@@ -113,12 +113,14 @@ public:
     static constexpr int64_t most_losses = 128;  // events at which something of a unit was lost: then it is given up
     static constexpr int64_t pace = 128;  // events between two looks at the price
 
+    static constexpr uint8_t most_chance = 63;
+
     // What the second hidden slot holds.
     struct Mark {
         uint32_t life = unlogged;
         uint16_t birth = 0;      // how many nodes had been made in its list before it, modulo 2^16
         uint8_t feature = 128;   // 128 levels more than what its registers add
-        uint8_t chance = 0;      // 0 .. 63
+        uint8_t chance = 0;      // 0 .. most_chance
         bool decided = false;    // it stays: that was told before it was made
         int64_t word() const {
             return static_cast<int64_t>(uint64_t{life} | uint64_t{birth} << 32 | uint64_t{feature} << 48 |
@@ -326,6 +328,8 @@ private:
     struct Foresight {
         bool told = false;
         int64_t ends = 0;  // errors with which a match may end there, or more
+        bool whole = true;
+        double later = 0;  // levels that terms of which nothing is known before add at most
         std::vector<Told> terms;
     };
     void look_ahead();
