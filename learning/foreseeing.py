@@ -39,6 +39,10 @@ class Foreseeing:
         """Those of ``history``."""
         return self.inner.ways()
 
+    def rules(self) -> list[int]:
+        """As it does."""
+        return self.inner.rules()
+
     def choose(self, number: int, prices: Sequence[tuple[float, float]]) -> None:
         """As ``history``."""
         self.inner.choose(number, prices)

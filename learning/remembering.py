@@ -153,6 +153,10 @@ class Remembering:
         told = self._told()
         return [self._chosen(way, told) for way in (WAYS if self.tries else [self.way])]
 
+    def rules(self) -> list[int]:
+        """The numbers of those ways that make no use of what is known."""
+        return [number for number, way in enumerate(WAYS) if way.temper == 0] if self.tries else []
+
     def choose(self, number: int, prices: Sequence[tuple[float, float]]) -> None:
         """From now on by the way with that number, which came to ``prices`` under allowances in touches an event."""
         self.way, self.prices = WAYS[number] if self.tries else self.way, tuple(prices)

@@ -20,6 +20,7 @@ from acep.learning.lives import Lives, Made, roots
 from acep.learning.orders import Orders
 from acep.learning.policy import Epoch, Policy
 from acep.learning.setting import Setting
+from acep.learning.vectors import Floats
 from acep.plan.compile import Plan
 
 __all__ = ["Standing", "Student", "study"]
@@ -32,6 +33,7 @@ SHARES = (0.05, 0.1, 0.25)  # of the touches of the exact run, at which it is tr
 PRICED = (0.02, 0.05, 0.1, 0.25, 0.5)  # at which the price is looked at
 LEAST_PART, PART = 64, 4096  # events between two looks at what was found
 ENOUGH = 30  # match points, without which nothing is tried
+DOUBT = 0.5  # of recall, over the root of the match points: about what chance makes of it
 NEAR, AGAIN = 0.03, (1, 2)  # of recall: ways that come so near to the best are tried with other seeds too
 
 
@@ -45,7 +47,8 @@ def study(
     learned: Mapping[str, Any] | None = None,
 ) -> None:
     """Runs a query exactly over ``parts`` and tells a student. A policy with ``ways`` (orders by each of its ways to
-    choose) and ``choose`` (a way's number, and the prices that it came to) is told which one found the most."""
+    choose), ``rules`` (the numbers of those that make no use of what was learned) and ``choose`` (a way's number, and
+    the prices that it came to) is told which one found the most."""
     effort = BestEffort(student, seed, None, learned=learned, lives=LIVES)
     session = NativeSession([plan], [engine], {0: effort})
     selective: Any = student.policy if hasattr(student.policy, "ways") else None
@@ -75,7 +78,7 @@ def study(
         return
     exact = (session.counts(0).touches - before) / sum(map(len, rest))
     trial = Trial(plan, engine, rest, partitions, points, exact, seed)
-    best = trial.best(ways)
+    best = trial.best(ways, selective.rules())
     prices = [(share * exact, trial.run(ways[best], share)[1]) for share in PRICED]
     selective.choose(best, [*prices, (exact, 0.0)] if exact > 0 else [])
 
@@ -92,23 +95,35 @@ class Trial:
     exact: float
     seed: int
 
-    def best(self, ways: Sequence[Orders]) -> int:
-        """The number of the way that finds most on the mean over ``SHARES``, and over seeds where chance may tell."""
+    def best(self, ways: Sequence[Orders], rules: Sequence[int] = ()) -> int:
+        """The number of the way that is worth most, found with other seeds too where chance may tell."""
         if len(ways) == 1:
             return 0
-        worth = np.array([self._mean(way) for way in ways])
+        found = np.array([self._found(way) for way in ways])
+        worth = self._worth(found, rules)
         near = np.flatnonzero(worth >= worth.max() - NEAR)
         if len(near) == 1:
             return int(near[0])
-        more = [np.mean([self._mean(ways[int(number)], seed) for seed in AGAIN]) for number in near]
-        return int(near[np.argmax(worth[near] + len(AGAIN) * np.array(more))])
+        for number in near:
+            found[number] = np.mean([found[number], *(self._found(ways[int(number)], seed) for seed in AGAIN)], axis=0)
+        return int(near[np.argmax(self._worth(found, rules)[near])])
 
-    def _mean(self, way: Orders, more: int = 0) -> float:
-        return float(np.mean([self.run(way, share, more)[0] for share in SHARES]))
+    def _found(self, way: Orders, more: int = 0) -> Floats:
+        return np.array([self.run(way, share, more)[0] for share in SHARES])
 
-    def run(self, orders: Orders, share: float, more: int = 0) -> tuple[float, float]:
-        """The mean of the recalls of match points and bundles at a share of the exact touches, and the mean price.
-        ``more`` is added to the seed."""
+    def _worth(self, found: Floats, rules: Sequence[int]) -> Floats:
+        """By way, the mean of the recalls ``found`` (by way, share and kind). What a rule finds more of one kind counts
+        against it as well; and where there are few match points to tell by, a rule is believed first."""
+        worth = found.mean((1, 2))
+        if not rules:
+            return worth
+        lost = np.maximum(0.0, found[list(rules)].max(0) - found).mean((1, 2))
+        learned = ~np.isin(np.arange(len(found)), rules)
+        return worth - lost - learned * DOUBT / np.sqrt(len(self.points))
+
+    def run(self, orders: Orders, share: float, more: int = 0) -> tuple[Floats, float]:
+        """The recalls of match points and of bundles at a share of the exact touches, and the mean price. ``more`` is
+        added to the seed."""
         effort = BestEffort(Standing(orders), self.seed + more, share * self.exact)
         session = NativeSession([self.plan], [self.engine], {0: effort})
         found, prices = [], []
@@ -119,7 +134,7 @@ class Trial:
         session.finish()
         found.append(points_of(session.take(0), self.partitions))
         later = prices[len(prices) // 2 :]
-        return float(np.mean(recall_of(np.concatenate(found), self.points))), float(np.mean(later))
+        return np.array(recall_of(np.concatenate(found), self.points)), float(np.mean(later))
 
 
 @dataclass

@@ -70,15 +70,36 @@ def test_ways_that_are_near_to_the_best_one_are_tried_with_other_seeds(
 ) -> None:
     tried: list[tuple[int, int]] = []
 
-    def run(_trial: Trial, way: int, _share: float, more: int = 0) -> tuple[float, float]:
+    def run(_trial: Trial, way: int, _share: float, more: int = 0) -> tuple[list[float], float]:
         tried.append((way, more))
-        return found[way][more], 0.0
+        return [found[way][more]] * 2, 0.0
 
     monkeypatch.setattr(Trial, "run", run)
     none: Any = None
     assert Trial(none, "nodes", [], none, none, 1.0, 0).best(range(len(found))) == best  # type: ignore[arg-type]
     assert len(set(tried)) == runs
     assert len(tried) == runs * len(module.SHARES)
+
+
+@pytest.mark.parametrize(
+    ("found", "points", "best"),
+    [
+        ([[0.50, 0.40], [0.45, 0.30]], 10_000, 0),
+        ([[0.80, 0.25], [0.45, 0.50]], 10_000, 1),  # much of the one, but far less of the other
+        ([[0.52, 0.40], [0.50, 0.38]], 10_000, 0),
+        ([[0.52, 0.40], [0.50, 0.38]], 100, 1),  # which may be chance
+    ],
+)
+def test_a_rule_is_left_for_what_finds_more_and_loses_little(
+    found: list[list[float]], points: int, best: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(_trial: Trial, way: int, _share: float, _more: int = 0) -> tuple[list[float], float]:
+        return found[way], 0.0
+
+    monkeypatch.setattr(Trial, "run", run)
+    none: Any = None
+    known = np.zeros((points, 3), np.int64)
+    assert Trial(none, "nodes", [], none, known, 1.0, 0).best(range(2), [1]) == best  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
