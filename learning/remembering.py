@@ -68,6 +68,11 @@ class Way:
             raise ValueError("a way to choose")
         return way
 
+    @property
+    def rule(self) -> bool:
+        """Whether it makes no use of what is known."""
+        return self.temper == 0
+
     def trust(self, term: Term) -> float:
         """The power of what a term tells."""
         return self.temper if self.hashed or not term.hashed else 0.0
@@ -155,22 +160,25 @@ class Remembering:
 
     def rules(self) -> list[int]:
         """The numbers of those ways that make no use of what is known."""
-        return [number for number, way in enumerate(WAYS) if way.temper == 0] if self.tries else []
+        return [number for number, way in enumerate(WAYS) if way.rule] if self.tries else []
 
     def choose(self, number: int, prices: Sequence[tuple[float, float]]) -> None:
         """From now on by the way with that number, which came to ``prices`` under allowances in touches an event."""
         self.way, self.prices = WAYS[number] if self.tries else self.way, tuple(prices)
 
     def _orders(self) -> Orders:
+        if self.way.rule:  # whatever is seen makes no difference
+            return self.chosen.watching(sample=0.0, spared=0.0)
         return self.chosen.watching(sample=self.watch.sample, spared=self.watch.spared)
 
     def _chosen(self, way: Way, told: Terms) -> Orders:
         sums = self._sums()
         none = np.zeros((self.setting.states, AGES), np.int8)
-        if sums.won.sum() < ENOUGH:
+        if way.rule or sums.won.sum() < ENOUGH:
             flat = Orders.flat(self.setting, grid=self.grid)
-            terms = tuple(tuple(one.term for one in state) for state in told)
-            return replace(flat, decay=np.full(self.setting.states, 4.0), terms=terms)
+            terms = tuple(tuple(one.at(0.0) for one in state) for state in told)
+            flat = replace(flat, decay=np.full(self.setting.states, 4.0), terms=terms)
+            return replace(flat, clears=way.clears, prices=self.prices) if way.rule else flat
         won, paid = self._to_come(sums)
         worth = won / paid if self.costs else won
         temper = self.trusted * way.temper

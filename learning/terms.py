@@ -58,8 +58,13 @@ class Told:
         return replace(self, gain=part * self.gain, cost=part * self.cost)
 
     def at(self, temper: float) -> Term:
-        """For the core: ``temper`` of what it tells."""
-        return replace(self.term, worth=temper * STEPS * (self.gain - self.cost))
+        """For the core: ``temper`` of what it tells; if that is nothing, it is only logged.
+
+        >>> told = Told(Term(Kind.HELD, bounds=np.array([5.0])), np.array([1.0, 0.0, 0.0]), np.zeros(3))
+        >>> told.at(0.5).worth.tolist(), told.at(0.0).worth.tolist()
+        ([4.0, 0.0, 0.0], [])
+        """
+        return replace(self.term, worth=temper * STEPS * (self.gain - self.cost) if temper else np.zeros(0))
 
     def to_data(self) -> list[Any]:
         """As plain data."""

@@ -20,6 +20,7 @@ from acep.errors import AcepError, DataError, EngineError, QueryError, SnapshotE
 from acep.learning.container import read_sections, write_sections
 from acep.learning.history import History
 from acep.learning.lives import Lives, Made
+from acep.learning.remembering import Remembering, Way
 from acep.learning.sums import SUMS
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
@@ -300,3 +301,15 @@ def test_damaged_bytes_are_an_error(learned: bytes) -> None:
     data = write_sections({SECTION: len(deep).to_bytes(8, "little") + deep})  # type: ignore[assignment]
     with pytest.raises(SnapshotError, match="cannot be read"):
         acep.match(shops(50, 2), QUERY, budget=acep.Budget(work=2), history=data)
+
+
+def test_a_rule_that_was_chosen_costs_what_the_rule_costs() -> None:
+    events = shops(6000, 4)
+    rule = Remembering(way=Way(0.0, 4.0, noise=0, hashed=False), tries=False)
+    learned = acep.learn(shops(3000, 3), EASIER, policy=rule)
+    budget = acep.Budget(work=2.0)
+    found = acep.match(events, EASIER, budget=budget, policy=rule, history=learned)
+    other = acep.match(events, EASIER, budget=budget, policy="newest-per-state")
+    assert found.report.shed > 0
+    assert found.report.recall is None
+    assert len(found) >= len(other) > 0
