@@ -33,7 +33,6 @@ SHARES = (0.05, 0.1, 0.25)  # of the touches of the exact run, at which it is tr
 PRICED = (0.02, 0.05, 0.1, 0.25, 0.5)  # at which the price is looked at
 LEAST_PART, PART = 64, 4096  # events between two looks at what was found
 ENOUGH = 30  # match points, without which nothing is tried
-DOUBT = 0.5  # of recall, over the root of the match points: about what chance makes of it
 NEAR, AGAIN = 0.03, (1, 2)  # of recall: ways that come so near to the best are tried with other seeds too
 
 
@@ -114,12 +113,13 @@ class Trial:
     def _worth(self, found: Floats, rules: Sequence[int]) -> Floats:
         """By way, the mean of the recalls ``found`` (by way, share and kind). What a rule finds more of one kind counts
         against it as well; and where there are few match points to tell by, a rule is believed first."""
-        worth = found.mean((1, 2))
+        worth: Floats = found.mean((1, 2))
         if not rules:
             return worth
         lost = np.maximum(0.0, found[list(rules)].max(0) - found).mean((1, 2))
         learned = ~np.isin(np.arange(len(found)), rules)
-        return worth - lost - learned * DOUBT / np.sqrt(len(self.points))
+        doubt = learned * np.sqrt(worth * (1 - worth) / len(self.points))
+        return np.asarray(worth - lost - doubt, np.float64)
 
     def run(self, orders: Orders, share: float, more: int = 0) -> tuple[Floats, float]:
         """The recalls of match points and of bundles at a share of the exact touches, and the mean price. ``more`` is
