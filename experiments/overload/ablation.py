@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
+from acep.budget.policies import POLICIES
+from acep.learning.orders import Orders
 from acep.learning.policy import Policy
 from acep.learning.remembering import Remembering, Way
+from acep.learning.setting import Setting
 from experiments.machine import limit_memory
 from experiments.overload.figure import MEMORY, Found, Spec, command
+from experiments.overload.generalise import frozen
 from experiments.overload.paired import gain
 from experiments.overload.trial import exact, stream, tried, warmed
 from experiments.overload.workload import Overload
@@ -20,12 +24,31 @@ __all__ = ["SPEC", "VARIANTS", "main"]
 
 SHARES = (0.25, 0.1, 0.05)
 HELD = 0.1
-WHOLE = "all parts"
+WHOLE, UNWATCHED = "all parts", "nothing watched or learned in the test"
 USUAL = Way()
+
+
+@dataclass
+class Binned(Remembering):
+    """The policy with match vectors of other bins of the window (``windows``) and of the time since (``waits``)."""
+
+    windows: int = 1
+    waits: int = 1
+
+    def begin(self, setting: Setting, seed: int) -> Orders:
+        """Nothing is known yet."""
+        super().begin(setting, seed)
+        self.grid = setting.grid(windows=self.windows, waits=self.waits)
+        return self._orders()
+
+
 VARIANTS: dict[str, Callable[[], Policy]] = {
     WHOLE: Remembering,
     "ways not tried": partial(Remembering, tries=False),
     "no registers": partial(Remembering, terms=False),
+    "no bins of time": Binned,
+    "half the bins": partial(Binned, windows=4, waits=3),
+    "twice the bins": partial(Binned, windows=16, waits=6),
     "with ages": partial(Remembering, ages=True),
     "no costs": partial(Remembering, costs=False),
     "no decay": partial(Remembering, tries=False, way=replace(USUAL, decay=0.0)),
@@ -38,9 +61,11 @@ VARIANTS: dict[str, Callable[[], Policy]] = {
     "no forgetting": partial(Remembering, forget=1.0),
     "temporal differences": partial(Remembering, differences=True),
     "for bundles": partial(Remembering, target="bundles"),
+    "one of several experts": POLICIES["experts"],
 }
 WORDS = f"""Written by `python -m experiments.overload.ablation`. The policy *history* without one of its parts, each
-variant with what it learned itself from an exact run over the first half of the stream; recall on the second half.
+variant with what it learned itself from an exact run over the first half of the stream; recall on the second half. Last
+stands what it has learned, kept as it is: nothing is explored.
 The difference at {HELD:.0%} of the work is that of the variant to all parts, with intervals of a paired bootstrap
 over workloads and seeds."""
 
@@ -49,8 +74,9 @@ def measured(workload: Overload, seed: int) -> Iterable[Found]:
     """Every variant on one workload."""
     held = stream(workload, seed)
     truth = exact(held, "points", repeats=1)
-    for name, make in VARIANTS.items():
-        maker = warmed(held, truth.engine, make, seed)
+    makers = {name: warmed(held, truth.engine, make, seed) for name, make in VARIANTS.items()}
+    makers[UNWATCHED] = frozen(makers[WHOLE])
+    for name, maker in makers.items():
         for share in SHARES:
             yield Found(workload.name, seed, name, share, **tried(held, truth, maker, share, seed=seed, repeats=1))
 
@@ -58,9 +84,7 @@ def measured(workload: Overload, seed: int) -> Iterable[Found]:
 def differences(rows: Sequence[Found]) -> str:
     """What each part adds, with its interval."""
     lines = []
-    for name in VARIANTS:
-        if name == WHOLE:
-            continue
+    for name in dict.fromkeys(row.series for row in rows if row.series != WHOLE):
         cells = []
         for what in ("points", "bundles"):
             found: dict[str, dict[str, list[float]]] = {name: {}, WHOLE: {}}
