@@ -65,8 +65,8 @@ class Counts:
     """Work and losses since a stream began: events seen, late ones refused, match nodes made, arcs tried
     (touches, those that ``deciding`` is charged with among them), matches given, nodes and events ``shed`` for want of
     budget, and the most bytes that were held where ``memory`` has a bound; what is ``known`` of the recall of match
-    points and bundles (``None``: ``unknown`` says why not), or what tells it, which is asked once it is wanted; touches
-    that went into ``recovering`` bundles, and how many were recovered, and how many were not for want of allowance."""
+    points and bundles (``None``: ``unknown`` says why not), or what tells it, which is asked once it is wanted and not
+    compared; touches that went into ``recovering`` bundles, and how many were recovered, and how many were not for want of allowance."""
 
     events: int = 0
     late: int = 0
@@ -76,7 +76,7 @@ class Counts:
     shed: int = 0
     memory: int = 0
     deciding: int = 0
-    known: Known | Callable[[], Known] = (None, None)
+    known: Known | Callable[[], Known] = field(default=(None, None), compare=False)
     unknown: str = ""
     recovering: int = 0
     recovered: int = 0

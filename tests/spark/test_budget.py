@@ -197,6 +197,7 @@ def test_an_allowance_goes_on_after_a_restart(seed: int) -> None:
             found.append([(match.end, match.bindings) for match in each.push(part)[0]])
         assert found[0] == found[1]
         assert one.counts == other.counts
+        assert (one.counts.points, one.counts.bundles) == (other.counts.points, other.counts.bundles)
         assert one.counts.touches - before <= rate * len(part) * 9 / 8 + 1
         used += one.counts.touches - before > rate * len(part) / 2
         other = Stream.restore([plan], other.snapshot(), "native", "matches", limits)
