@@ -66,7 +66,8 @@ class Counts:
     (touches, those that ``deciding`` is charged with among them), matches given, nodes and events ``shed`` for want of
     budget, and the most bytes that were held where ``memory`` has a bound; what is ``known`` of the recall of match
     points and bundles (``None``: ``unknown`` says why not), or what tells it, which is asked once it is wanted and not
-    compared; touches that went into ``recovering`` bundles, and how many were recovered, and how many were not for want of allowance."""
+    compared; touches that went into ``recovering`` bundles, and how many were recovered, and how many were not for want
+    of allowance."""
 
     events: int = 0
     late: int = 0
