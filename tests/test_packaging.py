@@ -19,11 +19,11 @@ import pytest
 
 import acep
 
+pytestmark = pytest.mark.xdist_group("packaging")  # a wheel takes long to build: once will do
+
 ROOT = Path(__file__).resolve().parents[1]
 CORE = f"acep/engine/_native{sysconfig.get_config_var('EXT_SUFFIX')}"
 SOURCES = "acep/engine/native"
-pytestmark = pytest.mark.xdist_group("packaging")  # a wheel takes long to build: once will do
-
 NO_COMPILER = {"CC": "/nonexistent", "CXX": "/nonexistent", "ACEP_REQUIRE_NATIVE": "0"}
 
 
