@@ -7,8 +7,9 @@ STAMP  := $(VENV)/.installed
 LOWEST := .venv-lowest
 BARE   := .venv-bare
 
-# What builds the native core. Each environment has it in place, and the objects it is made of under build/.
-BUILD_TOOLS := cmake nanobind ninja scikit-build-core
+# What builds the native core (each environment has it in place, and the objects it is made of under build/) and
+# PySpark, which comes as source: the setuptools that Python 3.11 brings makes no wheel.
+BUILD_TOOLS := cmake nanobind ninja scikit-build-core "setuptools>=70.1"
 NATIVE_SOURCES := $(wildcard acep/engine/native/*)
 NATIVE    := build/native
 SANITIZED := build/sanitize
