@@ -32,7 +32,7 @@ import numpy as np
 
 from acep.learning.vectors import Bools, Floats, Ints
 
-__all__ = ["Estimate", "Rows", "Seen", "Tally", "distinct"]
+__all__ = ["ALL", "COLUMNS", "Estimate", "Rows", "Seen", "Tally", "distinct"]
 
 UNIT = 8  # windows
 ALL = 2.0**32  # shares are counted in so many parts
@@ -124,7 +124,8 @@ class Tally:
         squares += size**2 * (drawn**2 + (1 - drawn) ** 2) / 2
         variance = squares / (self.x + size) ** 2
         low, high = _wilson(likely, drawn * (1 - drawn) / variance, _quantile(max(m, 1.0)))
-        return Estimate(likely, max(0.0, low - unsure), min(1.0, high + unsure))
+        # Rounding must not put the recall outside.
+        return Estimate(likely, max(0.0, min(low - unsure, likely)), min(1.0, max(high + unsure, likely)))
 
 
 def _quantile(degrees: float) -> float:

@@ -78,6 +78,7 @@ class Session:
     def start_shedding(self, engine: int, seed: int) -> None: ...
     def rest(self) -> None: ...  # forgets partitions in which nothing is left
     def set_orders(self, engine: int, orders: dict[str, Any]) -> None: ...  # acep.learning.orders.Orders.for_core
+    def spare(self, engine: int, share: int) -> None: ...  # of 2**32 units
     def allow(self, engine: int, rate: float, carried: float) -> None: ...  # touches an event; negative: no bound
     def bound_memory(self, engine: int, most: int) -> None: ...
     def least_memory(self, engine: int) -> int: ...  # for what is there before any event, and one node in each state

@@ -12,11 +12,12 @@ import numpy as np
 
 from acep.engine.plain_data import from_json, to_plain
 from acep.engine.recovery_recall import Settling
+from acep.engine.sparing import Sparing
 from acep.errors import QueryError, SnapshotError
 from acep.learning.log import log_of
 from acep.learning.orders import Orders
 from acep.learning.policy import Epoch, Policy
-from acep.learning.recall import COLUMNS, Rows, Seen, Tally
+from acep.learning.recall import ALL, COLUMNS, Rows, Seen, Tally
 from acep.learning.setting import Setting
 from acep.learning.yields import Yield
 
@@ -36,10 +37,8 @@ LEAST_RATE = 0.01  # touches an event, as a policy is told
 LEAST_POOL = 1 << 16  # bytes for nodes
 CARRIED = 16_384  # events whose allowance is carried over at most
 RESERVE = 8  # of what a budget of time gives at once, the part that may be used beside it, if it was left over
-FIRST_SPARED, LEAST_SPARED, MOST_SPARED = 1 / 512, 2.0**-16, 1 / 16  # of units, so that recall can be estimated
-FASTER = 4.0  # than before, at most, from one epoch to the next
 
-NUMBERS = ("events", "length", "longest", "slowly", "spent", "dropped", "watching", "granted", "spared")  # of the state
+NUMBERS = ("events", "length", "longest", "slowly", "spent", "dropped", "granted")  # of the state
 
 # What a policy may say of a state that was made by hand.
 NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -80,8 +79,7 @@ class BestEffort:
     slowly: int = 1  # of an epoch, the part by which the next one is longer
     spent: int = 0
     dropped: int = 0
-    watching: int = 0
-    spared: float = FIRST_SPARED
+    sparing: Sparing = field(default_factory=Sparing)
     seconds: float = 0.0  # learning and choosing
     seen: Seen = field(init=False)
     yields: Yield = field(default_factory=Yield)
@@ -146,7 +144,7 @@ class BestEffort:
         """The next ``events`` may take ``rate`` touches each, and no more than ``work`` permits."""
         rate, carried = allowance(self.rate, rate, events)
         if self.events == 0 and self.orders.prices:
-            core.set_orders(self.number, self.orders.for_core(self.setting, rate))
+            self._order(core, self.orders, rate)
         self.granted += rate * events
         core.allow(self.number, rate, carried)
 
@@ -161,11 +159,14 @@ class BestEffort:
 
     def left(self, events: int) -> int:
         """How many events are yet to come before the next :meth:`look`."""
-        return min(self.length - (events - self.events), LOOK - (events - self.events) % LOOK)
+        since = events - self.events
+        if self.events == 0 and since < LOOK:  # early ones, at 1,024, 2,048 and 4,096
+            return min(self.length, FIRST_EPOCH << (since // FIRST_EPOCH).bit_length()) - since
+        return min(self.length - since, LOOK - since % LOOK)
 
     def due(self, events: int) -> bool:
         """Whether event number ``events`` is the last one before a :meth:`look`."""
-        return self.ends(events) or (events - self.events) % LOOK == 0
+        return self.left(events - 1) == 1
 
     def ends(self, events: int) -> bool:
         """Whether an epoch ends with event number ``events``."""
@@ -173,9 +174,13 @@ class BestEffort:
 
     def look(self, core: Session, events: int) -> None:
         """``events`` have come in all: learns if the epoch has ended, or ends here, as what is found has fallen."""
-        self.fell = self._fell(core.shedding_counts(self.number))
+        counts = core.shedding_counts(self.number)
+        self.fell = (self.ends(events) or (events - self.events) % LOOK == 0) and self._fell(counts)
         if self.fell or self.ends(events):
             self.learn(core, events)
+        elif not counts["calm"]:
+            self._spare(events, counts)
+            core.spare(self.number, round(self.share * ALL))
         self.fell = False
 
     def _fell(self, counts: Mapping[str, Any]) -> bool:
@@ -210,7 +215,7 @@ class BestEffort:
             return
         epoch = Epoch(
             events=events - self.events,
-            allowance=max(self.granted / (events - self.events), LEAST_RATE) if self.granted else self.rate,
+            allowance=self._allowance(events),
             spent=spent - self.spent,
             dropped=dropped - self.dropped,
             price=float(counts["price"]),
@@ -218,7 +223,7 @@ class BestEffort:
             fell=self.fell,
         )
         self.noted = Rows()
-        self._watch(epoch, int(counts["watching"]))
+        self._spare(events, counts)
         self.events, self.spent, self.dropped, self.granted = events, spent, dropped, 0.0
         longest = self.longest
         if self.lives is not None:
@@ -229,14 +234,16 @@ class BestEffort:
         self._bound(core)
         self.seconds += time.process_time() - began
 
-    def _watch(self, epoch: Epoch, watching: int) -> None:
+    def _allowance(self, events: int) -> float | None:
+        """Touches an event in this epoch, as far as it has come."""
+        return max(self.granted / (events - self.events), LEAST_RATE) if self.granted else self.rate
+
+    def _spare(self, events: int, counts: Mapping[str, Any]) -> None:
         """How many units are spared from now on, by what they cost until now."""
-        cost, self.watching = watching - self.watching, watching
-        if epoch.allowance is None or epoch.price <= 0:
+        if self.estimate == 0:
             return
-        likely = self.orders.spared * self.estimate * epoch.allowance * epoch.events / max(cost, 1)
-        self.spared = float(np.clip(likely, self.spared / FASTER, self.spared * FASTER))
-        self.spared = min(max(self.spared, LEAST_SPARED), MOST_SPARED)
+        allowed = None if counts["price"] <= 0 else self._allowance(events)
+        self.sparing = self.sparing.after(events, int(counts["watching"]), self.share, allowed, self.estimate)
 
     def recall(self, core: Session, away: float) -> Callable[[], tuple[Tally, Tally]]:
         """What tells the recall so far, of match points and of match bundles, whatever comes after; a share ``away`` of
@@ -252,6 +259,7 @@ class BestEffort:
         numbers = {name: getattr(self, name) for name in NUMBERS} | {
             "yields": self.yields.to_data(),
             "looked": self.looked,
+            "sparing": self.sparing.to_data(),
         }
         state, seen = to_plain(dict(self.policy.state())), to_plain(self.seen.to_arrays())
         return {"policy": self.policy.name, "state": state, "seen": seen, **numbers}
@@ -261,8 +269,8 @@ class BestEffort:
         if data["policy"] != self.policy.name:
             raise ValueError("another policy")
         self.events, self.length, self.longest, self.slowly = (int(data[name]) for name in NUMBERS[:4])
-        self.spent, self.dropped, self.watching = (int(data[name]) for name in NUMBERS[4:7])
-        self.granted, self.spared = (float(data[name]) for name in NUMBERS[7:])
+        self.spent, self.dropped, self.granted = int(data["spent"]), int(data["dropped"]), float(data["granted"])
+        self.sparing = Sparing.from_data(data["sparing"])
         if not (
             self.events >= 0
             and 1 <= self.length <= self.longest <= LEARNED * LAST_EPOCH
@@ -270,19 +278,21 @@ class BestEffort:
             and self.granted >= 0
         ):
             raise ValueError("epoch")
-        if not 0 <= self.spared <= 1:
-            raise ValueError("share of units")
         points, touches = map(int, data["looked"])
         self.yields, self.looked = Yield.from_data(data["yields"]), (points, touches)
         self.seen, self.noted = self.seen.with_arrays(from_json(data["seen"])), Rows()
         self._order(core, self.policy.restore(from_json(data["state"])))
         self._bound(core)
 
-    def _order(self, core: Session, orders: Orders) -> None:
-        if self.estimate > 0:
-            orders = replace(orders, spared=max(orders.spared, self.spared))
+    @property
+    def share(self) -> float:
+        """Of units, those that are spared, for the policy or for the estimate."""
+        return max(self.orders.spared, self.sparing.share) if self.estimate > 0 else self.orders.spared
+
+    def _order(self, core: Session, orders: Orders, rate: float | None = None) -> None:
         self.orders = orders
-        core.set_orders(self.number, orders.for_core(self.setting, self.rate))
+        told = replace(orders, spared=self.share).for_core(self.setting, self.rate if rate is None else rate)
+        core.set_orders(self.number, told)
 
 
 def held_by(state: Any) -> int:

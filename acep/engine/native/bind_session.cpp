@@ -264,6 +264,8 @@ void bind_session(nb::module_& m) {
         .def("rest", [](Held& self) { self.session->rest(); })
         .def("set_orders", [](Held& self, size_t engine, const nb::dict& orders) { set_orders(engine_at(self, engine), orders); },
              nb::arg("engine"), nb::arg("orders"))
+        .def("spare", [](Held& self, size_t engine, int64_t share) { spare(engine_at(self, engine), share); },
+             nb::arg("engine"), nb::arg("share"))
         .def("allow", [](Held& self, size_t engine, double rate, double carried) {
             allow(engine_at(self, engine), rate, carried, self.session->seen());
         }, nb::arg("engine"), nb::arg("rate"), nb::arg("carried"))

@@ -17,6 +17,8 @@ namespace nb = nanobind;
 namespace acep {
 namespace {
 
+constexpr int64_t all_units = int64_t{1} << 32;
+
 template <class T>
 using Values = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
@@ -149,12 +151,16 @@ void set_orders(Engine& engine, const nb::dict& orders) {
     made.ties = static_cast<Orders::Ties>(number(orders, "ties", Orders::newest, Orders::random));
     made.noise = number(orders, "noise", 0, most);
     made.clears = nb::cast<bool>(orders["clears"]);
-    constexpr int64_t all = int64_t{1} << 32;
-    made.sample = static_cast<uint64_t>(number(orders, "sample", 0, all));
-    made.spared = static_cast<uint64_t>(number(orders, "spared", 0, all));
+    made.sample = static_cast<uint64_t>(number(orders, "sample", 0, all_units));
+    made.spared = static_cast<uint64_t>(number(orders, "spared", 0, all_units));
     made.first_price = nb::cast<double>(orders["price"]);
     if (!(made.first_price >= 0 && made.first_price <= most)) throw std::invalid_argument("orders: price");
     held.shed().set(std::move(made));
+}
+
+void spare(Engine& engine, int64_t share) {
+    if (share < 0 || share > all_units) throw std::invalid_argument("share of units");
+    nodes(engine).shed().spare(static_cast<uint64_t>(share));
 }
 
 void allow(Engine& engine, double rate, double carried, int64_t arrived) {

@@ -16,6 +16,7 @@ void allow(Engine& engine, double rate, double carried, int64_t arrived);
 // Of the node engine, which may stand behind match windows; std::invalid_argument for another one.
 void start_shedding(Engine& engine, uint64_t seed);
 void set_orders(Engine& engine, const nanobind::dict& orders);
+void spare(Engine& engine, int64_t share);
 void bound_memory(Engine& engine, int64_t bytes);
 int64_t least_memory(Engine& engine);
 nanobind::dict take_lives(Engine& engine);

@@ -31,7 +31,12 @@ void Shedding::set(Orders orders) {
     set_bounds();
     look_ahead();
     recount();
-    if (orders_.spared == 0 || sparing_) return;
+    spare(orders_.spared);
+}
+
+void Shedding::spare(uint64_t share) {
+    orders_.spared = share;
+    if (share == 0 || sparing_) return;
     sparing_ = true;
     from_start_ = arrived_ == 0;
 }

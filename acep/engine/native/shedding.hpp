@@ -156,6 +156,7 @@ public:
     bool foresee(const Arc& arc, const Coming& coming, Mark& mark);
 
     void set(Orders orders);
+    void spare(uint64_t share);  // of 2^32 units
     const Orders& orders() const { return orders_; }
     bool clears() const { return orders_.clears && price > 0; }
     // Touches an event from now on (negative: without bound), and how many unused ones are kept at most.
