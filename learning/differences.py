@@ -46,7 +46,7 @@ def steps(grid: Grid, lives: Lives) -> Steps:
     ended, row = ended.rows(row >= 0), row[row >= 0]
     until[row] = np.maximum(ended.when, until[row])
     lost[row] = ~np.isin(ended.how, (EXPIRED, TAKEN))
-    parents = made.find(made.parent)
+    parents = made.parents
     child = np.flatnonzero(parents >= 0)
     leaf = made.find(found.parent)
     when, first, leaf = found.when[leaf >= 0], found.first[leaf >= 0], leaf[leaf >= 0]

@@ -10,13 +10,15 @@ at the end of the window, would make every chance look better than it is.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from acep.errors import SnapshotError
+from acep.learning.columns import Table, names_of
 from acep.learning.vectors import Bools, Floats, Ints
 
 __all__ = [
@@ -38,49 +40,8 @@ EXPIRED, SHED, TAKEN, CLEARED, MERGED = range(5)
 """How a life ended; TAKEN: its strategy let no event pass."""
 
 
-_KINDS: dict[str, type] = {"weight": np.float64, "first": np.bool_}
-
-
-@dataclass(frozen=True)
-class _Table:
-    """Columns of one length, one-dimensional, each turned into its type; ``ValueError`` where that loses something."""
-
-    def __post_init__(self) -> None:
-        for f in fields(self):
-            object.__setattr__(self, f.name, _as(getattr(self, f.name), _KINDS.get(f.name, np.int64), f.name))
-        lengths = {f.name: len(getattr(self, f.name)) for f in fields(self)}
-        if len(set(lengths.values())) > 1:
-            raise ValueError(f"columns of several lengths: {lengths}")
-
-    @classmethod
-    def none(cls) -> Self:
-        """No rows."""
-        return cls(**{f.name: np.zeros(0, _KINDS.get(f.name, np.int64)) for f in fields(cls)})
-
-    def __len__(self) -> int:
-        return len(getattr(self, fields(self)[0].name))
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and all(
-            np.array_equal(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)
-        )
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def rows(self, which: Ints | Bools) -> Self:
-        """Some rows: numbers of rows, or a mask."""
-        return replace(self, **{f.name: getattr(self, f.name)[which] for f in fields(self)})
-
-    def then(self, other: Self) -> Self:
-        """These rows and those of another table."""
-        if not len(other):
-            return self
-        both = {f.name: np.concatenate([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self)}
-        return replace(self, **both)
-
-
 @dataclass(frozen=True, eq=False)
-class Made(_Table):
+class Made(Table):
     """Nodes made, in the order of their numbers ``life``, which rise over the whole run.
 
     ``parent`` is the life that a node came from (-1: none, or not logged), ``error`` a level, ``start`` and ``made``
@@ -100,16 +61,28 @@ class Made(_Table):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _holds(np.all(self.life[1:] > self.life[:-1]), "lives do not rise")
-        _holds(np.all((self.parent >= -1) & (self.parent < self.life)), "a parent is not older than its child")
-        _holds(np.all((self.weight >= 1) & np.isfinite(self.weight)), "a weight is below 1")
-        _holds(np.all(self.made >= self.start), "a node is made before its start")
+        if not len(self):
+            return
+        _holds((self.life[1:] > self.life[:-1]).all(), "lives do not rise")
+        _holds(((self.parent >= -1) & (self.parent < self.life)).all(), "a parent is not older than its child")
+        _holds(((self.weight >= 1) & np.isfinite(self.weight)).all(), "a weight is below 1")
+        _holds((self.made >= self.start).all(), "a node is made before its start")
         for name in ("life", "state", "error", "feature"):
-            _holds(np.all(getattr(self, name) >= 0), f"a {name} is negative")
+            _holds(getattr(self, name).min() >= 0, f"a {name} is negative")
+
+    @cached_property
+    def parents(self) -> Ints:
+        """The rows of their parents, -1 where these are not there."""
+        return self.find(self.parent)
+
+    def featureless(self) -> Made:
+        """The same nodes, all of feature 0."""
+        columns = {name: getattr(self, name) for name in names_of(Made)}
+        return self.unchecked({**columns, "feature": np.zeros_like(self.feature)})
 
     def find(self, lives: Ints) -> Ints:
         """The rows of lives, -1 where they have none."""
-        if not len(self):
+        if not len(self) or not len(lives):
             return np.full(lives.shape, -1, dtype=np.int64)
         least, most = int(self.life[0]), int(self.life[-1])
         if most - least < 8 * len(self):  # a table is faster than a search
@@ -122,7 +95,7 @@ class Made(_Table):
 
 
 @dataclass(frozen=True, eq=False)
-class Ended(_Table):
+class Ended(Table):
     """Lives that ended: ``when``, ``how`` (``EXPIRED``, ...), and the ``touches`` while they lasted."""
 
     life: Ints
@@ -132,15 +105,16 @@ class Ended(_Table):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _holds(np.all((self.how >= EXPIRED) & (self.how <= MERGED)), "there is no such end of a life")
-        _holds(np.all(self.touches >= 0), "touches are negative")
-        if len(self):
-            rising = np.sort(self.life)
-            _holds(np.all(rising[1:] > rising[:-1]), "a life ends twice")
+        if not len(self):
+            return
+        _holds(self.how.min() >= EXPIRED and self.how.max() <= MERGED, "there is no such end of a life")
+        _holds(self.touches.min() >= 0, "touches are negative")
+        rising = np.sort(self.life)
+        _holds((rising[1:] > rising[:-1]).all(), "a life ends twice")
 
 
 @dataclass(frozen=True, eq=False)
-class Found(_Table):
+class Found(Table):
     """Runs that were complete: ``parent`` is the life that bound the last event but one (-1: none, or not logged),
     ``when`` the match point. ``target`` and ``first`` are filled in by :meth:`acep.learning.targets.Targets.number`.
     """
@@ -175,10 +149,14 @@ class Lives:
         unknown = {"target": np.full(count, -1), "first": np.zeros(count, np.bool_)}
         made, ended, found = dict(made), dict(ended), {**unknown, **found}
         for table, given in ((Made, made), (Ended, ended), (Found, found)):
-            names = {f.name for f in fields(table)}
-            if set(given) != names:
+            names = names_of(table)
+            if set(given) != set(names):
                 raise ValueError(f"columns of {table.__name__} are {sorted(names)}, not {sorted(given)}")
         return cls(Made(**_arrays(made)), Ended(**_arrays(ended)), Found(**_arrays(found)))
+
+    def __bool__(self) -> bool:
+        """Whether anything was logged."""
+        return len(self.made) > 0 or len(self.ended) > 0 or len(self.found) > 0
 
     def then(self, other: Lives) -> Lives:
         """This log and the one of the events after it."""
@@ -247,8 +225,7 @@ def settle(open_: Lives, new: Lives, limit: int) -> Settled:
 
 def roots(made: Made) -> Ints:
     """The row of the first node of each node's tree, int64[n]; a node whose parent is not there is a first node."""
-    root = made.find(made.parent)
-    root = np.where(root < 0, np.arange(len(made)), root)
+    root = np.where(made.parents < 0, np.arange(len(made)), made.parents)
     while True:  # each round doubles how far a row looks up
         higher = root[root]
         if np.array_equal(higher, root):
@@ -265,18 +242,6 @@ def _of(mask: Bools, rows: Ints) -> Bools:
 
 def _arrays(columns: Mapping[str, ArrayLike]) -> dict[str, Any]:
     return {name: np.asarray(column) for name, column in columns.items()}
-
-
-def _as(column: NDArray[Any], kind: type, name: str) -> NDArray[Any]:
-    if column.ndim != 1:
-        raise ValueError(f"{name} is not one-dimensional")
-    if column.dtype == kind:
-        return column
-    if kind is np.bool_ or (len(column) and column.dtype.kind not in "iu" + "f" * (kind is np.float64)):
-        raise ValueError(f"{name} is of type {column.dtype}")
-    if column.dtype == np.uint64 and len(column) and column.max() > np.iinfo(np.int64).max:
-        raise ValueError(f"{name} is too large")
-    return column.astype(kind)
 
 
 def _holds(condition: bool | np.bool_, message: str) -> None:

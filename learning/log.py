@@ -17,6 +17,7 @@ __all__ = ["Ages", "Extra", "Log", "log_of", "stacked"]
 MADE = ("life", "parent", "partition", "state", "error", "start", "made", "feature", "age")
 ENDED = ("life", "when", "how", "touches", "age")
 FOUND = ("parent", "partition", "when", "error", "age")
+NO_LIVES = Lives()
 
 
 def stacked(upper: Floats, lower: Floats) -> Floats:
@@ -121,6 +122,9 @@ def log_of(made: Ints, ended: Ints, found: Ints, values: Floats, *, step: int, p
 
     Raises :class:`ValueError` for rows that contradict themselves.
     """
+    seen, kept = distinct(points.reshape(-1, len(COLUMNS)))
+    if not (len(made) or len(ended) or len(found)):
+        return Log(NO_LIVES, Extra(), Ages(), seen[:, 0], seen[:, 2], kept)
     m, e, f = (rows.reshape(-1, len(names)) for rows, names in ((made, MADE), (ended, ENDED), (found, FOUND)))
     columns = dict(zip(MADE, m.T, strict=True))
     columns["error"] = columns["error"] // step
@@ -130,5 +134,4 @@ def log_of(made: Ints, ended: Ints, found: Ints, values: Floats, *, step: int, p
     ends = dict(zip(ENDED, e.T, strict=True))
     ages = Ages(ends["life"], ends.pop("age"), runs["parent"], runs["age"])
     lives = Lives.of({**columns, "weight": np.ones(len(m))}, ends, found_columns)
-    seen, kept = distinct(points.reshape(-1, len(COLUMNS)))
     return Log(lives, extra, ages, seen[:, 0], seen[:, 2], kept)

@@ -125,7 +125,7 @@ class Orders:
 
     def watching(self, *, sample: float, spared: float) -> Orders:
         """The same with other shares of what is logged and spared."""
-        return replace(self, sample=float(np.clip(sample, 0, 1)), spared=float(np.clip(spared, 0, 1)))
+        return replace(self, sample=float(min(max(sample, 0), 1)), spared=float(min(max(spared, 0), 1)))
 
     def price(self, rate: float) -> float:
         """The price to begin with, where ``rate`` touches an event are allowed; 0 where nothing is known.

@@ -204,9 +204,9 @@ class Seen:
 
     def then(self, rows: Ints, clock: int) -> Seen:
         """With more rows, one after the other in a flat array; no more will come with times before ``clock``."""
-        rows = np.concatenate([self.rows, rows.reshape(-1, len(COLUMNS))])
-        if not len(rows):
+        if not len(self.rows) and not len(rows):
             return self
+        rows = np.concatenate([self.rows, rows.reshape(-1, len(COLUMNS))])
         if self.span is None:
             ended = np.zeros(len(rows), np.bool_)
         elif self.counted:  # positions of a partition, whose units do not end together

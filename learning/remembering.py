@@ -199,6 +199,8 @@ class Remembering:
 
     def _take_in(self, epoch: Epoch, most: int) -> None:
         self.pending, settled = self.pending.take_in(epoch.log)
+        if not len(settled.lives.made):
+            return
         lives, rows = lived(*settled, shared=self.target == "points")
         values = settled.extra.values[rows]
         if not len(lives):

@@ -94,7 +94,7 @@ def _of_events(setting: Setting, grid: Grid, sums: Table, settled: Settled, forg
     useful[settled.reached.row] = True
     merged = made.find(lives.ended.life[lives.ended.how == MERGED])
     own[merged[merged >= 0]] = False
-    parent = made.find(made.parent)
+    parent = made.parents
     likely = _makers(setting)[np.where(parent >= 0, made.state[parent], 0), made.state] * (made.weight * own)[:, None]
     last = made.find(lives.found.parent)
     last, when = last[last >= 0], lives.found.when[last >= 0]
@@ -185,7 +185,7 @@ def _of_both(setting: Setting, grid: Grid, sums: Table, settled: Settled, forget
     """Of events by class: the nodes that they made (``born``, by vector), and what they won, by place."""
     lives, reached = settled.lives, settled.reached
     made = lives.made
-    parent = made.find(made.parent)
+    parent = made.parents
     likely = _makers(setting)[np.where(parent >= 0, made.state[parent], 0), made.state] * made.weight[:, None]
     vector = grid.number(made.state, made.error, made.start, made.made, made.made)
     born = np.array([np.bincount(vector, of, grid.vectors) for of in likely.T])

@@ -55,7 +55,7 @@ def tally(grid: Grid, lives: Lives) -> Tally:
     """The sums and edges of lives of whole trees; ``lives.found`` has its targets."""
     made, found = lives.made, lives.found
     reached = walk(made, found)
-    parents = made.find(made.parent)
+    parents = made.parents
     child = np.flatnonzero(parents >= 0)
     leaf = made.find(found.parent)
     found, leaf = found.rows(leaf >= 0), leaf[leaf >= 0]

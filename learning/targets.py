@@ -156,16 +156,22 @@ class Reached:
     def __len__(self) -> int:
         return len(self.row)
 
+    @classmethod
+    def none(cls) -> Reached:
+        """No life leads to any."""
+        return cls(*(np.zeros(0, np.int64) for _ in range(4)))
+
 
 def walk(made: Made, found: Found) -> Reached:
     """All lives that lead to targets, up the chains of parents: level by level of the trees, no loop over lives.
 
     ``found`` has its targets; rows whose parent is not in ``made`` are left out. Sorted by row, then target.
     """
-    parents = made.find(made.parent)
-    depth = depths(parents)
     leaf = made.find(found.parent)
     here = leaf >= 0
+    if not here.any():
+        return Reached.none()
+    parents, depth = made.parents, depths(made.parents)
     leaf, target = leaf[here], found.target[here]
     until = found.when[here]
     first = np.where(found.first[here], until, NONE)
@@ -185,8 +191,6 @@ def walk(made: Made, found: Found) -> Reached:
         rows, keys, firsts = rows[up], keys[up], firsts[up]
         left = made.made[rows]
         above = (parents[rows] * width + keys % width, left, np.where(firsts == NONE, NONE, left))
-    if not out:
-        return Reached(*(np.zeros(0, np.int64) for _ in range(4)))
     keys, untils, firsts = (np.concatenate(parts) for parts in zip(*out, strict=True))
     order = np.argsort(keys)
     keys = keys[order]

@@ -243,14 +243,16 @@ class Grid:
         late.sort(axis=1)
         here = changes != NEVER
         here[:, 1:] &= late != changes[:, :-1]
-        row, _ = np.nonzero(here)
+        stays = np.count_nonzero(here, axis=1)
+        row = np.repeat(np.arange(len(made)), stays)
         begin = changes[here]
-        first = np.concatenate([[0], np.cumsum(np.count_nonzero(here, axis=1))])
+        first = np.append(0, np.cumsum(stays))
         end = np.empty_like(begin)
         end[:-1] = begin[1:]
         end[first[1:] - 1] = np.maximum(until, made)
         # The vector without its bins of time is the same for all stays of a life.
-        without = self.number(state, error, made, made, made, feature) - self._time(made, made, made)
+        now = np.zeros(1, np.int64)
+        without = self.number(state, error, now, now, now, feature) - self._time(now, now, now)
         number = without[row] + self._time(start[row], made[row], begin)
         changes[~here] = NEVER
         return Passage(row, number, begin, end, first, changes)

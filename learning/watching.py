@@ -49,11 +49,14 @@ class Pending:
 
     def take_in(self, log: Log) -> tuple[Pending, Settled]:
         """After another log, and what can be judged now."""
+        if not log.lives:  # as of most epochs of who has learned before
+            nothing = Settled(log.lives, Reached.none(), log.extra, log.ages)
+            return replace(self, extra=self.extra.then(log.extra)), nothing
         targets, found = self.targets.numbered(log.lives.found)
         settled = settle(self.open, replace(log.lives, found=found), OPEN)
         lives, open_ = settled.lives, settled.open
         # Bins of features are those of the orders that were in force: no grid of match vectors here has any.
-        lives = replace(lives, made=replace(lives.made, feature=np.zeros_like(lives.made.feature)))
+        lives = replace(lives, made=lives.made.featureless())
         extra, ages = self.extra.then(log.extra), self.ages.then(log.ages)
         known = Settled(lives, walk(lives.made, lives.found), extra.of(lives.made.life), ages)
         return Pending(targets, open_, extra.of(open_.made.life), ages.of(open_.made.life)), known
@@ -108,7 +111,7 @@ class Watch:
         seen = FORGET * self.seen + (paid if watched else 0.0)
         of = FORGET * self.of + watched * epoch.events
         exact = max((seen + LIKELY * epoch.allowance * FEW) / (of + FEW), epoch.allowance)
-        return Watch(share, 0.0, float(np.clip(share * epoch.allowance / exact, LEAST_SPARED, MOST_SPARED)), seen, of)
+        return Watch(share, 0.0, min(max(share * epoch.allowance / exact, LEAST_SPARED), MOST_SPARED), seen, of)
 
     def more(self) -> Watch:
         """Much is watched again, as what was learned may have ceased to hold."""

@@ -88,7 +88,7 @@ def lived(lives: Lives, reached: Reached, extra: Extra, ages: Ages, *, shared: b
     gain = np.bincount(reached.row, minlength=len(made)).astype(np.float64)
     # The last age that mattered: of the last useful child, or of the last run that was found.
     last = np.full(len(made), -1)
-    parent = made.find(made.parent)
+    parent = made.parents
     child = np.flatnonzero((gain > 0) & (parent >= 0))
     np.maximum.at(last, parent[child], extra.age[child])
     finder = made.find(ages.parent)
@@ -121,7 +121,7 @@ def lived(lives: Lives, reached: Reached, extra: Extra, ages: Ages, *, shared: b
 
 def _below(made: Made, touches: Floats) -> Floats:
     """By life, the touches of all that came of it."""
-    parents = made.find(made.parent)
+    parents = made.parents
     depth = depths(parents)
     below = np.zeros(len(made))
     for level in range(int(depth.max(initial=0)), 0, -1):

@@ -37,7 +37,8 @@ void Shedding::look_ahead() {
             const std::vector<Term>& terms = orders_.terms[arc.target];
             for (uint32_t k = 0; k < terms.size(); ++k) {
                 if (terms[k].worth.empty()) continue;
-                Told told{k, *std::max_element(terms[k].worth.begin(), terms[k].worth.end()), &terms[k], {}, {}};
+                const auto [least, most] = std::minmax_element(terms[k].worth.begin(), terms[k].worth.end());
+                Told told{k, *most, *most - *least, &terms[k], {}, {}};
                 const Term::Kind kind = terms[k].kind;
                 const bool two = kind == Term::ratio || kind == Term::difference;
                 if (kind == Term::partition || (origin(arc, terms[k].a, told.a) && (!two || origin(arc, terms[k].b, told.b)))) {
@@ -47,12 +48,8 @@ void Shedding::look_ahead() {
                     own.whole = false;
                 }
             }
-            const auto range = [&](const Told& t) {
-                const std::vector<float>& worth = terms[t.term].worth;
-                return t.most - *std::min_element(worth.begin(), worth.end());
-            };
-            std::sort(own.terms.begin(), own.terms.end(), [&](const Told& a, const Told& b) {
-                return range(a) != range(b) ? range(a) > range(b) : a.term < b.term;
+            std::sort(own.terms.begin(), own.terms.end(), [](const Told& a, const Told& b) {
+                return a.range != b.range ? a.range > b.range : a.term < b.term;
             });
             for (size_t k = own.terms.size(); k-- > 1;) own.terms[k - 1].most += own.terms[k].most;
         }

@@ -314,7 +314,7 @@ private:
     void adjust();
     bool weigh(NodeList& made, uint32_t row, uint32_t state, uint32_t partition, int64_t now, Mark own);
     // Of an arc: whether all is known, and of each term that tells something where its numbers come from, those first that
-    // may tell most. `most`: what they and those after them add at most.
+    // may tell most: `range`. `most`: what they and those after them add at most.
     struct Origin {
         int32_t slot = -1;    // of the parent
         int32_t column = -1;  // of the event, where the parent holds nothing
@@ -322,7 +322,7 @@ private:
     };
     struct Told {
         uint32_t term;
-        float most;
+        float most, range;
         const Term* of;  // among the orders
         Origin a, b;
     };
