@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from acep.learning.orders import Orders
+from acep.learning.orders import Orders, Price
 from acep.learning.policy import Epoch
 from acep.learning.remembering import Remembering
 from acep.learning.setting import Setting
@@ -43,7 +43,7 @@ class Foreseeing:
         """As it does."""
         return self.inner.rules()
 
-    def choose(self, number: int, prices: Sequence[tuple[float, float]]) -> None:
+    def choose(self, number: int, prices: Sequence[Price]) -> None:
         """As ``history``."""
         self.inner.choose(number, prices)
 

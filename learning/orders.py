@@ -13,7 +13,7 @@ import numpy.typing as npt
 from acep.learning.setting import Setting
 from acep.learning.vectors import Grid
 
-__all__ = ["AGES", "BUCKETS", "HIGHEST", "STEPS", "Kind", "Orders", "Term", "Ties", "as_levels"]
+__all__ = ["AGES", "BUCKETS", "HIGHEST", "STEPS", "Kind", "Orders", "Price", "Term", "Ties", "as_levels"]
 
 STEPS = 8  # levels to an octave
 HIGHEST = 254  # level of what may still be dropped
@@ -22,6 +22,8 @@ BUCKETS = 1024  # of what is hashed
 
 Bytes = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]
+Price = tuple[float, float, float]
+"""An allowance in touches an event, the price that orders came to under it, and the match bundles found for a touch."""
 
 
 class Kind(IntEnum):
@@ -90,8 +92,8 @@ class Orders:
     least the price; its place is that in the window that began with the oldest node of its partition (an empty
     array: all come in). ``clears``: a match point ends all nodes of its partition that began before it.
     ``sample``: the share of starts whose lives are logged. ``spared``: the share of units, eight windows of one
-    partition, in which nothing is dropped, so that what would have been lost is seen. ``prices``: pairs of an allowance
-    in touches an event and the price that it came to elsewhere, by rising allowance, of which the first price is made.
+    partition, in which nothing is dropped, so that what would have been lost is seen. ``prices``: what came
+    of them elsewhere, by rising allowance, of which the first price is made.
     """
 
     grid: Grid
@@ -105,7 +107,7 @@ class Orders:
     clears: bool = False
     sample: float = 0.0
     spared: float = 0.0
-    prices: tuple[tuple[float, float], ...] = ()
+    prices: tuple[Price, ...] = ()
 
     @staticmethod
     def flat(setting: Setting, *, grid: Grid | None = None, level: int = HIGHEST // 2) -> Orders:
@@ -131,13 +133,20 @@ class Orders:
         """The price to begin with, where ``rate`` touches an event are allowed; 0 where nothing is known.
 
         >>> setting = Setting(("", "a"), 1, 1, 9, False, ((), ()), (), (((0, 1),), ()), 1, True, "")
-        >>> replace(Orders.flat(setting), prices=((1.0, 100.0), (4.0, 60.0))).price(2.0)
+        >>> replace(Orders.flat(setting), prices=((1.0, 100.0, 0.5), (4.0, 60.0, 0.2))).price(2.0)
         80.0
         """
+        return self._came_to(rate, 1)
+
+    def found(self, rate: float) -> float:
+        """How many match bundles are to be expected for a touch then; 0 where nothing is known."""
+        return self._came_to(rate, 2)
+
+    def _came_to(self, rate: float, column: int) -> float:
         if not self.prices:
             return 0.0
-        rates, prices = (np.array(column) for column in zip(*self.prices, strict=True))
-        return float(np.interp(np.log2(max(rate, 1e-9)), np.log2(rates), prices))
+        rates, *others = (np.array(one) for one in zip(*self.prices, strict=True))
+        return float(np.interp(np.log2(max(rate, 1e-9)), np.log2(rates), others[column - 1]))
 
     def to_arrays(self) -> dict[str, Any]:
         """As plain data, without the grid, and without what is watched."""
@@ -154,7 +163,7 @@ class Orders:
             "ties": int(self.ties),
             "noise": self.noise,
             "clears": self.clears,
-            "prices": [list(pair) for pair in self.prices],
+            "prices": [list(price) for price in self.prices],
         }
 
     @classmethod
@@ -173,9 +182,11 @@ class Orders:
         noise = int(data["noise"])
         if not 0 <= noise <= HIGHEST:
             raise ValueError("orders")
-        prices = tuple((float(rate), float(price)) for rate, price in data["prices"])
-        rates = np.array([rate for rate, _ in prices])
-        if not (np.isfinite(prices).all() and (rates > 0).all() and (np.diff(rates) > 0).all()):
+        prices = tuple((float(rate), float(price), float(found)) for rate, price, found in data["prices"])
+        told = np.array(prices, np.float64).reshape(-1, 3)
+        if not (np.isfinite(told).all() and (told[:, 0] > 0).all() and (told[:, 2] >= 0).all()):
+            raise ValueError("prices")
+        if not (np.diff(told[:, 0]) > 0).all():
             raise ValueError("prices")
         clears = data["clears"]
         if not isinstance(clears, bool):

@@ -11,7 +11,7 @@ import numpy as np
 from acep.errors import AcepError
 from acep.learning.differences import learned, steps
 from acep.learning.log import stacked
-from acep.learning.orders import AGES, HIGHEST, Orders, Term, as_levels
+from acep.learning.orders import AGES, HIGHEST, Orders, Price, Term, as_levels
 from acep.learning.policy import Epoch
 from acep.learning.setting import Setting
 from acep.learning.targets import Targets
@@ -123,7 +123,7 @@ class Remembering:
         self.watch, self.proof = Watch(), Proof()
         self.to_come = np.zeros(self.grid.vectors if self.differences else 0)
         self.fresh, self.best, self.visits, self.trusted = 0.0, 0.0, 0.0, 1.0
-        self.prices: tuple[tuple[float, float], ...] = ()
+        self.prices: tuple[Price, ...] = ()
         self.chosen = self._chosen(self.way, self.told)
         return self._orders()
 
@@ -162,9 +162,11 @@ class Remembering:
         """The numbers of those ways that make no use of what is known."""
         return [number for number, way in enumerate(WAYS) if way.rule] if self.tries else []
 
-    def choose(self, number: int, prices: Sequence[tuple[float, float]]) -> None:
-        """From now on by the way with that number, which came to ``prices`` under allowances in touches an event."""
-        self.way, self.prices = WAYS[number] if self.tries else self.way, tuple(prices)
+    def choose(self, number: int, prices: Sequence[Price]) -> None:
+        """From now on by the way with that number, which came to ``prices`` when it was tried."""
+        self.way = WAYS[number] if self.tries else self.way
+        # Under a rule it makes no difference whether what was learned holds.
+        self.prices = tuple((rate, price, 0.0 if self.way.rule else found) for rate, price, found in prices)
 
     def _orders(self) -> Orders:
         if self.way.rule:  # whatever is seen makes no difference

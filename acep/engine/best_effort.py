@@ -101,6 +101,8 @@ class BestEffort:
         try:
             with np.errstate(all="ignore"):
                 self._order(core, self.policy.restore(self.learned))
+                if self.rate is not None:
+                    self.yields = Yield(self.orders.found(self.rate))
         except NONSENSE:
             raise SnapshotError("the history is damaged: the state of its policy makes no sense") from None
 
@@ -143,8 +145,9 @@ class BestEffort:
     def allow(self, core: Session, rate: float, events: int) -> None:
         """The next ``events`` may take ``rate`` touches each, and no more than ``work`` permits."""
         rate, carried = allowance(self.rate, rate, events)
-        if self.events == 0 and self.orders.prices:
+        if self.events == self.granted == 0 and self.orders.prices:
             self._order(core, self.orders, rate)
+            self.yields = Yield(self.orders.found(rate))
         self.granted += rate * events
         core.allow(self.number, rate, carried)
 

@@ -17,7 +17,7 @@ from acep.errors import SnapshotError
 from acep.learning.container import write_sections
 from acep.learning.history import History
 from acep.learning.lives import Lives, Made, roots
-from acep.learning.orders import Orders
+from acep.learning.orders import Orders, Price
 from acep.learning.policy import Epoch, Policy
 from acep.learning.setting import Setting
 from acep.learning.vectors import Floats
@@ -78,8 +78,7 @@ def study(
     exact = (session.counts(0).touches - before) / sum(map(len, rest))
     trial = Trial(plan, engine, rest, partitions, points, exact, seed)
     best = trial.best(ways, selective.rules())
-    prices = [(share * exact, trial.run(ways[best], share)[1]) for share in PRICED]
-    selective.choose(best, [*prices, (exact, 0.0)] if exact > 0 else [])
+    selective.choose(best, trial.prices(ways[best]))
 
 
 @dataclass(frozen=True)
@@ -106,6 +105,16 @@ class Trial:
         for number in near:
             found[number] = np.mean([found[number], *(self._found(ways[int(number)], seed) for seed in AGAIN)], axis=0)
         return int(near[np.argmax(self._worth(found, rules)[near])])
+
+    def prices(self, way: Orders) -> list[Price]:
+        """What a way comes to under rising allowances; none where no touch was made."""
+        if self.exact <= 0:
+            return []
+        # Match points come many at a time: to expect one of each bundle is on the safe side.
+        most = len(np.unique(self.points[:, [0, 2]], axis=0)) / sum(map(len, self.parts))
+        tried = [(share * self.exact, *self.run(way, share)) for share in PRICED]
+        found = [(rate, price, most * float(recall[1]) / rate) for rate, recall, price in tried]
+        return [*found, (self.exact, 0.0, most / self.exact)]
 
     def _found(self, way: Orders, more: int = 0) -> Floats:
         return np.array([self.run(way, share, more)[0] for share in SHARES])

@@ -47,7 +47,9 @@ class Told:
         grid = setting.grid(windows=1, waits=1, features=self.bins)
         flat = Orders.flat(setting, level=LEVEL, grid=grid)
         self.terms = tuple(tuple(self._drawn(one, draw) for one in state) for state in candidates(setting))
-        self.orders = replace(flat, terms=self.terms, prices=((1.0, float(PRICE)),)).watching(sample=1.0, spared=0.0)
+        self.orders = replace(flat, terms=self.terms, prices=((1.0, float(PRICE), 0.0),)).watching(
+            sample=1.0, spared=0.0
+        )
         return self.orders
 
     def _drawn(self, term: Term, draw: np.random.Generator) -> Term:
