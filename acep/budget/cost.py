@@ -1,4 +1,4 @@
-"""What events and touches cost in seconds, learned from what was measured."""
+"""What events, touches and matches cost in seconds, learned from what was measured."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ from dataclasses import dataclass, field
 
 __all__ = ["CostModel"]
 
-EVENT, TOUCH = 2e-6, 2e-8  # seconds; more than they cost on most machines, so that the first allowance is a small one
+# Seconds; more than they cost on most machines, so that the first allowance is a small one.
+EVENT, TOUCH, MATCH = 2e-6, 2e-8, 5e-7
+FIRST = (EVENT, TOUCH, MATCH)
 FORGET = 0.95  # what is left of old measurements after a new one
 TIED = 0.02  # how much the first values count beside what was measured (1: as one measurement that deviates by all)
+LEAST = 1e-3  # of the first values, that a touch and a match cost
+PAIRS = [(i, k) for i in range(3) for k in range(i, 3)]
+SUMS = len(PAIRS) + 3
 
 
 @dataclass
 class CostModel:
-    """``seconds = event * events + touch * touches``: least squares with forgetting, in the recursive form (what is
-    kept are sums), neither of the two negative.
+    """``seconds = event * events + touch * touches + match * matches``: least squares with forgetting, in the recursive
+    form (what is kept are sums), none of the three negative.
 
     Each measurement is taken for an event of it, so that small batches count as much as large ones. Where all of
     them have as many touches an event, nothing tells the two apart: then the proportion of the first values
@@ -31,38 +36,38 @@ class CostModel:
 
     event: float = EVENT
     touch: float = TOUCH
-    sums: list[float] = field(default_factory=lambda: [0.0] * 5)  # 1, t, t*t, y, t*y: t touches, y seconds an event
+    match: float = MATCH
+    # Of the products of events (1), touches and matches an event, and of seconds an event with each of the three.
+    sums: list[float] = field(default_factory=lambda: [0.0] * SUMS)
 
-    def learn(self, events: int, touches: float, seconds: float, forget: float = FORGET) -> None:
+    def learn(
+        self, events: int, touches: float, seconds: float, forget: float = FORGET, *, matches: float = 0.0
+    ) -> None:
         """What a stretch of ``events`` was measured to take; ``forget``: what is left of old measurements."""
         if events <= 0 or seconds < 0 or not math.isfinite(seconds):
             return
-        t, y = touches / events, seconds / events
-        for k, new in enumerate((1.0, t, t * t, y, t * y)):
+        # In units of the first values, with a pull to equal deviations of all, which fades as measurements tell more.
+        x = [count * cost for count, cost in zip((1.0, touches / events, matches / events), FIRST, strict=True)]
+        y = seconds / events
+        for k, new in enumerate([*(x[i] * x[j] for i, j in PAIRS), *(one * y for one in x)]):
             self.sums[k] = forget * self.sums[k] + new
-        n, st, stt, sy, sty = self.sums
-        # In units of the first values, with a pull to equal deviations of both, which fades as measurements tell more.
-        level = self._level(n, st, sy)
-        a11, a12, a22 = n * EVENT**2, st * EVENT * TOUCH, stt * TOUCH**2
-        pull = TIED * (a11 + a22) / max(n, 1.0)
-        b1, b2 = sy * EVENT + pull * level, sty * TOUCH + pull * level
-        a11, a22 = a11 + pull, a22 + pull
-        determinant = a11 * a22 - a12 * a12
-        x1, x2 = (b1 * a22 - b2 * a12) / determinant, (a11 * b2 - a12 * b1) / determinant
-        if x1 < 0:
-            x1, x2 = 0.0, max(0.0, b2 / a22)
-        elif x2 < 0:
-            x1, x2 = max(0.0, b1 / a11), 0.0
-        self.event, self.touch = x1 * EVENT, max(x2 * TOUCH, TOUCH * 1e-3)
+        a = dict(zip(PAIRS, self.sums, strict=False))
+        b = self.sums[len(PAIRS) :]
+        n = a[0, 0] / EVENT**2  # measurements
+        pull = TIED * sum(a[i, i] for i in range(3)) / max(n, 1.0)
+        # By how much all of it is dearer than the first values say; cheaper it must be measured to be.
+        level = max(1.0, b[0] / sum(a[0, k] for k in range(3)))
+        found = _least_squares(
+            [[a[min(i, j), max(i, j)] + (pull if i == j else 0.0) for j in range(3)] for i in range(3)],
+            [one + pull * level for one in b],
+        )
+        self.event, self.touch, self.match = (
+            max(one, least) * cost for one, least, cost in zip(found, (0.0, LEAST, LEAST), FIRST, strict=True)
+        )
 
-    @staticmethod
-    def _level(n: float, st: float, sy: float) -> float:
-        """By how much all of it is dearer than the first values say; cheaper it must be measured to be."""
-        return max(1.0, sy / (n * EVENT + st * TOUCH))
-
-    def seconds(self, events: float, touches: float) -> float:
+    def seconds(self, events: float, touches: float, matches: float = 0.0) -> float:
         """What so many are expected to take."""
-        return self.event * events + self.touch * touches
+        return self.event * events + self.touch * touches + self.match * matches
 
     def touches(self, seconds: float, events: float) -> float:
         """How many touches fit into ``seconds`` beside ``events``; none where the events alone take as long."""
@@ -70,12 +75,37 @@ class CostModel:
 
     def state(self) -> list[float]:
         """What it has learned."""
-        return [self.event, self.touch, *self.sums]
+        return [self.event, self.touch, self.match, *self.sums]
 
     @classmethod
     def restore(cls, state: Sequence[float]) -> CostModel:
         """From :meth:`state`. Raises :class:`ValueError` for what is none."""
         numbers = [float(x) for x in state]
-        if len(numbers) != 7 or not all(math.isfinite(x) and x >= 0 for x in numbers) or numbers[1] <= 0:
+        sensible = len(numbers) == 3 + SUMS and all(math.isfinite(x) and x >= 0 for x in numbers)
+        if not sensible or min(numbers[1:3]) <= 0:
             raise ValueError("cost model")
-        return cls(numbers[0], numbers[1], numbers[2:])
+        return cls(numbers[0], numbers[1], numbers[2], numbers[3:])
+
+
+def _least_squares(a: list[list[float]], b: list[float]) -> list[float]:
+    """The solution of ``a x = b`` (positive definite); what would be negative is 0, the most negative first."""
+    kept = list(range(len(b)))
+    while True:
+        found = _solved([[a[i][j] for j in kept] for i in kept], [b[i] for i in kept])
+        if not kept or min(found) >= 0:
+            return [found[kept.index(i)] if i in kept else 0.0 for i in range(len(b))]
+        del kept[found.index(min(found))]
+
+
+def _solved(a: list[list[float]], b: list[float]) -> list[float]:
+    """By elimination."""
+    n = len(b)
+    rows = [[*row, one] for row, one in zip(a, b, strict=True)]
+    for i in range(n):
+        for j in range(i + 1, n):
+            part = rows[j][i] / rows[i][i]
+            rows[j] = [x - part * y for x, y in zip(rows[j], rows[i], strict=True)]
+    found = [0.0] * n
+    for i in reversed(range(n)):
+        found[i] = (rows[i][n] - sum(rows[i][j] * found[j] for j in range(i + 1, n))) / rows[i][i]
+    return found

@@ -80,6 +80,8 @@ class Session:
     def set_orders(self, engine: int, orders: dict[str, Any]) -> None: ...  # acep.learning.orders.Orders.for_core
     def spare(self, engine: int, share: int) -> None: ...  # of 2**32 units
     def allow(self, engine: int, rate: float, carried: float) -> None: ...  # touches an event; negative: no bound
+    def allow_matches(self, engine: int, most: int) -> None: ...  # from now on, beside one for each match point
+    def walked(self, engine: int) -> int: ...  # how many matches were made, before any choice among them
     def bound_memory(self, engine: int, most: int) -> None: ...
     def least_memory(self, engine: int) -> int: ...  # for what is there before any event, and one node in each state
     def used_texts(self, codes: int) -> Validity: ...  # by code

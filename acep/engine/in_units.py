@@ -78,10 +78,11 @@ class InUnits:
         events e, and its variance (Särndal, Swensson, Wretman, Model Assisted Survey Sampling, 1992, section 5.6).
         """
         told: dict[str, Any] = core.units_counts(self.number)
-        counts.shed = int(told["dropped"]) + int(told["passed_over"])
+        lost = int(told["dropped"]) + int(told["passed_over"])
+        counts.shed = lost + int(told["withheld"])
         counts.unknown = "too little was let in to say how many"
         certain = float(told["certain"])
-        if counts.shed == 0:  # of the buckets of a stream it may be the only one
+        if lost == 0:  # of the buckets of a stream it may be the only one
             counts.known = Tally(x=certain, y=certain, whole=certain), None
             return
         if told["e"] == 0:

@@ -35,6 +35,7 @@ __all__ = ["NativeSession"]
 LATEST = 2**63 - 1  # the latest time there is
 BESIDE = 8  # of the memory, one part in so many is for texts and ids
 ROUNDS = 8  # of giving up nodes for texts that are too many
+MOST = 2**62  # matches
 PART = 4096  # events between two looks at what they decided
 
 Ints = npt.NDArray[np.int64]
@@ -140,13 +141,20 @@ class NativeSession:
                 self._recover(rows_of(words, slice(at, upto)), before + upto)
             at = upto
 
-    def allow(self, rate: float, events: int) -> None:
-        """The next ``events`` may take ``rate`` touches each, of all plans together."""
+    def allow(self, rate: float, events: int, matches: float) -> None:
+        """The next ``events`` may take ``rate`` touches each, and have so many ``matches``, of all plans together."""
+        most = int(min(matches / len(self.efforts), MOST)) if self.efforts else 0
         for number, effort in self.efforts.items():
             own = rate / len(self.efforts)
             if number in self.recoveries:
                 own = self.recoveries[number].allow(own, events)
             effort.allow(self._session, own, events)
+            self._session.allow_matches(number, most)
+
+    @property
+    def walked(self) -> int:
+        """How many matches were made under a budget, before any choice among them."""
+        return sum(self._session.walked(number) for number in self.efforts)
 
     @property
     def learning(self) -> float:
@@ -167,15 +175,16 @@ class NativeSession:
                 effort.look(self._session, events)
             return
         learns = any(effort.ends(events) for effort in looks)
-        rate = self.pace.rate(many, int(words[0][rows.stop - 1]), learns=learns)
-        before = [effort.touches(self._session) for effort in self.efforts.values()]
-        self.allow(rate, many)
+        rate, matches = self.pace.rate(many, int(words[0][rows.stop - 1]), learns=learns)
+        before, walked = [effort.touches(self._session) for effort in self.efforts.values()], self.walked
+        self.allow(rate, many, matches)
         self._session.push(*rows_of(words, rows))
         touches = sum(e.touches(self._session) for e in self.efforts.values()) - sum(before)
+        walked = self.walked - walked
         took = self.learning
         for effort in looks:
             effort.look(self._session, events)
-        self.pace.measured(many, touches, self.learning - took)
+        self.pace.measured(many, touches, self.learning - took, matches=walked)
 
     def _recover(self, rows: Pushed, events: int) -> None:
         """What was found in some rows, the last of them event number ``events``, waits for its bundles."""

@@ -82,10 +82,16 @@ class Stream:
         if session is not None and session.pace is not None:
             session.pace.end(processor, wall)
 
-    def allow(self, rate: float, events: int) -> None:
-        """The next ``events`` may take ``rate`` touches each: from one who keeps a budget of time for the stream."""
+    def allow(self, rate: float, events: int, matches: float) -> None:
+        """The next ``events`` may take ``rate`` touches each, and have so many ``matches``: from one who keeps a budget
+        of time for the stream."""
         if self._natives.session is not None:
-            self._natives.session.allow(rate, events)
+            self._natives.session.allow(rate, events, matches)
+
+    @property
+    def walked(self) -> int:
+        """Under a budget, the matches made since the stream was made or restored, before any choice among them."""
+        return 0 if self._natives.session is None else self._natives.session.walked
 
     def epochs(self, events: int) -> int:
         """How often a policy learns in the next ``events``."""

@@ -52,14 +52,15 @@ class Bucket:
         self.totals = Totals(queries=[Counts() for _ in job.queries])
         self.ended = False
         self.pace = BatchPace.of(job.budget, job.buckets, job.schema.tick_ns)
-        self.begun = (0, 0, 0.0)  # touches, what was shed and seconds of learning before this micro-batch
+        self.begun = (0, 0, 0.0, 0)  # touches, what was shed, seconds of learning and matches before this micro-batch
         self.epochs = 0  # that end in it
 
     def begin(self, now: int) -> None:
         """A micro-batch is there, which began at ``now``, in milliseconds on a clock that shows the same if it is tried
         again."""
         if self.pace is not None:
-            self.begun = self.totals.sum("touches"), self.totals.sum("shed"), self.stream.learning
+            stream = self.stream
+            self.begun = self.totals.sum("touches"), self.totals.sum("shed"), stream.learning, stream.walked
             self.epochs = 0
             self.pace.begin(now)
 
@@ -67,10 +68,11 @@ class Bucket:
         """All of the micro-batch is done."""
         self._count()
         if self.pace is not None:
-            work, shed, learning = self.begun
+            work, shed, learning, walked = self.begun
             touches = self.totals.sum("touches") - work
             lost = self.totals.sum("shed") - shed
-            self.pace.end(touches, lost, self.epochs, max(0.0, self.stream.learning - learning))
+            learned, matches = max(0.0, self.stream.learning - learning), max(0, self.stream.walked - walked)
+            self.pace.end(touches, lost, self.epochs, learned, matches=matches)
 
     def add(self, rows: pa.Table) -> None:
         """Take rows in; those that come after time has passed them are counted, not used."""
@@ -121,9 +123,9 @@ class Bucket:
             return self._given(self.stream.push(replace(batch, ids=ids)), lambda groups: [])
         epochs = self.stream.epochs(len(batch))
         self.epochs += epochs
-        touches = self.pace.touches(len(batch), int(batch.ts[0]), int(batch.ts[-1]), epochs)
+        touches, matches = self.pace.touches(len(batch), int(batch.ts[0]), int(batch.ts[-1]), epochs)
         self.totals.allowance += min(touches, most)
-        self.stream.allow(touches / len(batch), len(batch))
+        self.stream.allow(touches / len(batch), len(batch), matches)
         return self._given(self.stream.push(replace(batch, ids=ids)), lambda groups: [])
 
     def _given(self, found: list[Sequence[Found]], close: Callable[[Groups], list[Group]]) -> list[pa.Table]:

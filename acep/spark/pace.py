@@ -16,8 +16,8 @@ from fractions import Fraction
 from typing import Any
 
 from acep.budget import Budget
-from acep.budget.cost import CostModel
-from acep.budget.pace import pace_of
+from acep.budget.cost import MATCH, CostModel
+from acep.budget.pace import GROWTH, MATCHES, pace_of
 
 __all__ = ["BatchPace"]
 
@@ -66,6 +66,8 @@ class BatchPace:
     sums: list[float] = field(default_factory=lambda: [0.0] * 5)  # 1, x, x * x, y, x * y: x of a bucket, y of the batch
     seconds: float = 0.0  # for this batch, by ``latency``
     shed: bool = False  # whether something was
+    made: float = 0.0  # matches an event, of late
+    most: float = 0.0  # matches of a batch so far
     more: float = 1.0  # times as much as there is time for is allowed
     events: float = 0.0  # of a batch
     balance: float = 0.0  # seconds of the processor that may still be used, by ``cpu``
@@ -110,14 +112,14 @@ class BatchPace:
         found = (sxy - sx * sy / n + unsure * prior) / (sxx - sx * sx / n + unsure)
         self.queue = min(max(found, 1.0), float(self.buckets))
 
-    def touches(self, events: int, first: int, last: int, epochs: int) -> float:
+    def touches(self, events: int, first: int, last: int, epochs: int) -> tuple[float, float]:
         """What the next ``events`` may take, which have the times from ``first`` to ``last``, and after which policies
-        learn ``epochs`` times."""
-        found = math.inf
+        learn ``epochs`` times; and how many matches they may have."""
+        found = matches = math.inf
         besides = self.learning * epochs
         if self.latency is not None:
             many = min(max(events / (self.events or events), LESS), MORE)
-            found = _fitting(self.wall, self.seconds * many, besides, events)
+            found, matches = self._fitting(self.wall, self.seconds * many, besides, events)
             self.events = FORGET * (self.events or events) + (1 - FORGET) * events
         if self.cpu is not None:
             share, before = self.cpu / self.buckets, self.balance
@@ -125,13 +127,22 @@ class BatchPace:
             self.balance = min(before + income, share * CARRIED)
             self.clock = last if self.clock is None else max(last, self.clock)
             due = self.balance - before + before / (SPREAD if before > 0 else LONG)
-            found = min(found, _fitting(self.work, max(due, FLOOR * income), besides, events))
+            both = self._fitting(self.work, max(due, FLOOR * income), besides, events)
+            found, matches = min(found, both[0]), min(matches, both[1])
         self._events += events
-        return found
+        return found, matches
 
-    def end(self, touches: int, shed: int, epochs: int, learning: float) -> None:
-        """The bucket is done, after so many touches, and has ``shed`` so much; policies learned so often, in so
-        many seconds."""
+    def _fitting(self, model: CostModel, seconds: float, besides: float, events: int) -> tuple[float, float]:
+        """The touches and the matches that fit into ``seconds`` beside ``events`` and what else there is, in seconds;
+        some at least: without any, all that waits would be lost."""
+        rest = max(seconds - besides - model.event * events, LEAST * seconds)
+        likely = min(self.made * events * model.match, MATCHES * rest)
+        matches = min(MATCHES * rest / model.match, max(GROWTH * self.most, MATCHES * rest / MATCH))
+        return (rest - likely) / model.touch, matches
+
+    def end(self, touches: int, shed: int, epochs: int, learning: float, *, matches: int = 0) -> None:
+        """The bucket is done, after so many touches and ``matches``, and has ``shed`` so much; policies learned so
+        often, in so many seconds."""
         if self._started is None:
             return
         used, self.took = (now - then for now, then in zip(_clocks(), self._started, strict=True))
@@ -141,8 +152,11 @@ class BatchPace:
         if self.cpu is not None:
             self.balance = max(self.balance - used, -self.cpu / self.buckets * CARRIED)
         if self._events:
-            self.work.learn(self._events, touches, max(0.0, used - learning), FORGET)
-            self.wall.learn(self._events, touches, max(0.0, self.took - learning), FORGET)
+            self.work.learn(self._events, touches, max(0.0, used - learning), FORGET, matches=matches)
+            self.wall.learn(self._events, touches, max(0.0, self.took - learning), FORGET, matches=matches)
+            self.most = max(self.most, matches)
+            own = matches / self._events
+            self.made = max(own, FORGET * self.made + (1 - FORGET) * own)
         if epochs:
             one = learning / epochs
             self.learning = one if self.learning == 0 else FORGET * self.learning + (1 - FORGET) * one
@@ -180,13 +194,7 @@ class BatchPace:
         return None if pace is None else cls(pace.cpu, pace.latency, buckets, pace.tick)
 
 
-NUMBERS = ("learning", "took", "learned", "ended", "queue", "seconds", "balance", "more", "events")
-
-
-def _fitting(model: CostModel, seconds: float, besides: float, events: int) -> float:
-    """The touches that fit into ``seconds`` beside ``events`` and what else there is, in seconds; some at least:
-    without any, all that waits would be lost."""
-    return max(model.touches(seconds - besides, events), LEAST * seconds / model.touch)
+NUMBERS = ("learning", "took", "learned", "ended", "queue", "seconds", "balance", "more", "events", "made", "most")
 
 
 def _clocks() -> tuple[float, float]:

@@ -3,6 +3,7 @@ micro-batch is tried."""
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import replace
@@ -193,7 +194,7 @@ def test_an_allowance_goes_on_after_a_restart(seed: int) -> None:
         before = one.counts.touches
         found = []
         for each in (one, other):
-            each.allow(rate, len(part))
+            each.allow(rate, len(part), math.inf)
             found.append([(match.end, match.bindings) for match in each.push(part)[0]])
         assert found[0] == found[1]
         assert one.counts == other.counts

@@ -269,6 +269,9 @@ void bind_session(nb::module_& m) {
         .def("allow", [](Held& self, size_t engine, double rate, double carried) {
             allow(engine_at(self, engine), rate, carried, self.session->seen());
         }, nb::arg("engine"), nb::arg("rate"), nb::arg("carried"))
+        .def("allow_matches", [](Held& self, size_t engine, int64_t most) { allow_matches(engine_at(self, engine), most); },
+             nb::arg("engine"), nb::arg("most"))
+        .def("walked", [](Held& self, size_t engine) { return walked(engine_at(self, engine)); }, nb::arg("engine"))
         .def("bound_memory", [](Held& self, size_t engine, int64_t bytes) {
             // What waits behind match windows has no bound, and is handed on after the clock has passed it.
             bound_memory(*self.engines.at(engine), bytes);

@@ -34,6 +34,11 @@ UnitsEngine& units(Engine& engine) {
     return *found;
 }
 
+Walks& walks_of(Engine& engine) {
+    auto* given = dynamic_cast<UnitsEngine*>(&engine);
+    return given == nullptr ? engine.walks : given->behind().walks;
+}
+
 template <class T>
 std::vector<T> values(const nb::dict& orders, const char* name, size_t wanted) {
     const auto held = nb::cast<Values<T>>(orders[name], false);
@@ -99,6 +104,7 @@ nb::dict units_counts(Engine& engine) {
     found["spent"] = held.work().touches;
     found["dropped"] = held.dropped();
     found["passed_over"] = held.passed_over();
+    found["withheld"] = held.withheld();
     found["let_in"] = held.let_in();
     found["points"] = held.points();
     found["certain"] = held.certain();
@@ -168,6 +174,13 @@ void allow(Engine& engine, double rate, double carried, int64_t arrived) {
     if (auto* given = dynamic_cast<UnitsEngine*>(&engine)) return given->allow(rate, carried, arrived);
     nodes(engine).shed().allow(rate, carried, arrived);
 }
+
+void allow_matches(Engine& engine, int64_t most) {
+    if (most < 0) throw std::invalid_argument("matches");
+    walks_of(engine).left = most;
+}
+
+int64_t walked(Engine& engine) { return walks_of(engine).walked; }
 
 void bound_memory(Engine& engine, int64_t bytes) { nodes(engine).bound_memory(bytes); }
 

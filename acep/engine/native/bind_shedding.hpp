@@ -12,6 +12,8 @@ void start_units(Engine& engine, uint64_t seed, uint32_t key_texts);
 nanobind::dict units_counts(Engine& engine);
 // Of either.
 void allow(Engine& engine, double rate, double carried, int64_t arrived);
+void allow_matches(Engine& engine, int64_t most);
+int64_t walked(Engine& engine);
 
 // Of the node engine, which may stand behind match windows; std::invalid_argument for another one.
 void start_shedding(Engine& engine, uint64_t seed);

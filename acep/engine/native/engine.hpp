@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "columns.hpp"
 #include "front.hpp"
@@ -11,6 +12,23 @@
 #include "tables.hpp"
 
 namespace acep {
+
+// Under a budget of time: matches are walked out of the trails of the nodes, and one node may have very many of them. So many
+// may still be walked out; an event that ends matches has one all the same.
+struct Walks {
+    int64_t left = std::numeric_limits<int64_t>::max();
+    int64_t walked = 0;
+    int64_t withheld = 0;  // match points of which not all were walked out
+    bool any = false;      // the event at hand had one
+
+    bool may() {
+        if (left <= 0 && any) return false;
+        any = true;
+        --left;
+        ++walked;
+        return true;
+    }
+};
 
 struct Work {
     int64_t nodes = 0;    // match nodes made
@@ -39,6 +57,7 @@ public:
     // Whether something waits in a partition; what an engine does not say is true.
     bool live(uint32_t partition) const { return !tells_live_ || (partition < live_.size() && live_[partition] != 0); }
 
+    Walks walks;
     int64_t arrived = 0;  // events of the stream so far, with the one that is given
 
     // One event that it wants, of a partition; events of a stream come in order.

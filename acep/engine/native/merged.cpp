@@ -99,12 +99,13 @@ void MergedEngine::event(uint32_t partition, const Event& event) {
     if (!suffices(merger_.most_touches(partition), [&] { return merger_.needs(partition, event); })) return;
     merger_.make_room(roots_, cursor_);
     const int64_t before = merger_.points();
+    walks.any = false;
     merger_.event(partition, event, work_, [&](const Root& root, uint32_t) {
         if (lazy_ || !roots_.empty()) {
             roots_.push(root);
             return;
         }
-        work_.matches += static_cast<int64_t>(give(root));
+        work_.matches += static_cast<int64_t>(give_some(root));
     });
     match_points += merger_.points() - before;
 }
@@ -115,6 +116,33 @@ size_t MergedEngine::give(const Root& root) {
     if (walk_.open(merger_.arena(), root, key)) return walk_.next(writer_, SIZE_MAX);
     cursor_.open(root, key);
     return cursor_.next<true>(merger_.arena(), writer_, SIZE_MAX);
+}
+
+// As many matches of a root as may be walked out.
+size_t MergedEngine::give_some(const Root& root) {
+    const size_t most = static_cast<size_t>(std::max<int64_t>(walks.left, walks.any ? 0 : 1));
+    walks.any = true;
+    if (most == 0) {
+        ++walks.withheld;
+        return 0;
+    }
+    const int64_t* key = partitions_.key(root.partition);
+    size_t given = 0;
+    bool all = true;
+    if (most > 1 && walk_.open(merger_.arena(), root, key)) {  // to open it takes as long as there are beginnings
+        given = walk_.next(writer_, most);
+        all = walk_.done();
+        walk_.stop();
+    } else {
+        cursor_.open(root, key);
+        given = cursor_.next<true>(merger_.arena(), writer_, most);
+        all = cursor_.done();
+        cursor_.stop();
+    }
+    if (!all) ++walks.withheld;
+    walks.left -= static_cast<int64_t>(given);
+    walks.walked += static_cast<int64_t>(given);
+    return given;
 }
 
 size_t MergedEngine::block(size_t most, bool whole) {

@@ -121,6 +121,7 @@ public:
 
 private:
     size_t give(const Root& root);
+    size_t give_some(const Root& root);
 
     Merger merger_;
     MatchWriter writer_;

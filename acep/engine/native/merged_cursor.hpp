@@ -64,6 +64,12 @@ public:
 
     // Goes to the matches of a root; `key` are the values of its partition's key.
     void open(const Root& root, const int64_t* key);
+    // What is left of the root is not asked for.
+    void stop() {
+        alone_ = false;
+        at_ = NIL;
+        stack_.clear();
+    }
     bool done() const { return !alone_ && at_ == NIL && stack_.empty(); }
     const Root& root() const { return root_; }
 

@@ -114,6 +114,8 @@ void NodeEngine::look(Part& part, uint32_t partition, const Event& event) {
     part.seen = arrived;
     current_ = NIL;
     nodes_before_ = work_.nodes;
+    given_before_ = output_.size();
+    walks.any = false;
     if (shed_ || resting_) (shed_ ? *shed_ : *resting_).arrive(partition, arrived, work_.touches);
     if (resting_) {
         if (resting_->changed()) look_at_allowance();

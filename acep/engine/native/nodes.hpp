@@ -117,6 +117,7 @@ private:
     int64_t charged() const;
     bool has_room(const Arc& arc);
     bool may_give(size_t length);
+    bool may_walk();
     void make_way(int64_t clock);
     void give_up(int64_t clock);
     void keep_best(double share, int64_t clock);

@@ -64,6 +64,7 @@ void NodeEngine::complete(Part& part, uint32_t partition, uint32_t state, Made& 
             }
             const Cell root{event.id, key(event), NEVER, past.cell, NIL, bound(event), arc.var, arc.number};
             const auto emit = [&](const Cell* const* path, size_t length) {
+                if (!may_walk()) return false;
                 completion_->trail(partition, event, path, length, state, error - least);
                 return true;
             };
@@ -77,6 +78,13 @@ void NodeEngine::complete(Part& part, uint32_t partition, uint32_t state, Made& 
     }
 }
 
+// Whether one more trail is walked out.
+bool NodeEngine::may_walk() {
+    if (walks.may()) return true;
+    ++shed().withheld;
+    return false;
+}
+
 void NodeEngine::give(Part& part, uint32_t partition, const Arc& arc, Chain past, int64_t error, const Event& event,
                       int64_t low) {
     const int64_t bundle = part.bundle.at(event.ts, event.position, tables_.span, tables_.counted);
@@ -84,7 +92,7 @@ void NodeEngine::give(Part& part, uint32_t partition, const Arc& arc, Chain past
     const size_t width = partitions_.width();
     const int64_t* keys = partitions_.key(partition);
     auto emit = [&](const Cell* const* path, size_t length) {
-        if (bounded() && !may_give(length)) return false;
+        if (!may_walk() || (bounded() && !may_give(length))) return false;
         const Cell& first = *path[length - 1];
         int64_t start = length == 1 ? event.ts : tables_.counted ? arena_.events[first.event].ts : first.latest;
         output_.start.push_back(start);

@@ -92,7 +92,6 @@ void NodeEngine::make_way(int64_t clock) {
         given_since_ = arrived / given_every;
         given_ = 0;
     }
-    given_before_ = output_.size();
     coming_ = 0;
     const int64_t copies = shed_->sparing() ? 2 : 1;
     for (uint32_t s = 0; s < tables_.states.size(); ++s) coming_ += copies * (least * node_bytes(s) + static_cast<int64_t>(sizeof(NodeList)));

@@ -23,6 +23,8 @@ public:
     // the stream, an event with two variables); then there is nothing to walk. The arena is not needed any more.
     bool open(const Arena& arena, const Root& root, const int64_t* key);
     bool done() const { return frames_.empty(); }
+    // What is left of the root is not asked for.
+    void stop() { frames_.clear(); }
 
     // Writes at most so many matches, and says how many.
     size_t next(MatchWriter& writer, size_t most);

@@ -190,6 +190,7 @@ void UnitsEngine::dump(Writer& out) const {
     behind_->dump(out);
     out.number(behind_->limit);
     out.number(behind_->match_points);
+    out.number(behind_->walks.withheld);
     for (double d : {rate_, granted_, most_carried_, share_, need_, told_}) out.number(std::bit_cast<int64_t>(d));
     Sums(sums_).visit([&](double d) { out.number(std::bit_cast<int64_t>(d)); });
     for (int64_t n : {since_, paced_, paced_touches_, paced_in_, paced_out_, paced_denied_, certain_, gated_points_, let_in_,
@@ -212,6 +213,7 @@ void UnitsEngine::load(Reader& in) {
     behind_->load(in);
     behind_->limit = std::max(in.number(), -(int64_t{1} << 62));
     behind_->match_points = in.number(0, most_positions);
+    behind_->walks.withheld = in.number(0, most_positions);
     const auto read = [&](double& d) {
         d = std::bit_cast<double>(in.number());
         if (!std::isfinite(d)) bad_state("allowance");

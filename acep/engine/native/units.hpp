@@ -41,6 +41,7 @@ public:
     int64_t bytes() const override { return behind_->bytes() + static_cast<int64_t>(units_.capacity() * sizeof(Unit)); }
 
     double tokens() const { return granted(arrived) - static_cast<double>(behind_->work().touches); }
+    int64_t withheld() const { return behind_->walks.withheld; }  // match points of which not all matches were given
     int64_t dropped() const { return dropped_; }
     int64_t passed_over() const { return passed_over_; }
     // Of units that were let in, each with a chance p: how many they are, and sums of the match points x and the events e of
