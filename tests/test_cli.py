@@ -67,6 +67,16 @@ def test_a_match_is_a_line(query: str, capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr() == (LINE, "")
 
 
+@pytest.mark.parametrize("what", ["--points", "--bundles", "--work=5", "--latency=1", "--count", "--output=none.csv"])
+def test_a_header_without_rows_is_a_stream_without_events(what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("header.csv").write_text("ts,type,x,k\n")
+    query = "PATTERN SEQ(a p, b q) WHERE skip_till_any_match { [k] AND q.x > p.x } WITHIN 5 seconds RETURN q.x AS x"
+    assert main(["match", query, "header.csv", what]) == 0
+    assert capsys.readouterr().out == ("0\n" if what == "--count" else "")
+    assert main(["match", query.replace("x >", "y >"), "header.csv", what]) == 2
+    assert "unknown column `y`" in capsys.readouterr().err
+
+
 def test_memory_is_bound_by_a_size(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["match", QUERY, "events.csv", "--memory", "8M"]) == 0
     out, err = capsys.readouterr()

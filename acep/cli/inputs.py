@@ -153,10 +153,12 @@ def column_names(args: argparse.Namespace) -> dict[str, Any]:
 def load_events(path: str, query: Query, args: argparse.Namespace) -> pa.Table:
     """The events of a file, with the columns that a query reads (or all, if one is missing)."""
     from acep.engine.files import read_events
+    from acep.engine.no_rows import told
 
     roles = [getattr(args, name) for name in ("ts", "type", "seq", "id")]
     wanted = dict.fromkeys([*(name for name in roles if name is not None), *columns_read(query)])
-    return read_events(path, list(wanted), ts=args.ts, type=args.type)
+    table = read_events(path, list(wanted), ts=args.ts, type=args.type)
+    return table if table.num_rows else told(table.schema, [query], column_names(args)).empty_table()
 
 
 def columns_read(query: Query) -> Iterator[str]:

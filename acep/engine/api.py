@@ -22,6 +22,7 @@ from acep.engine.grouping import groups_of_counts
 from acep.engine.learned import read_learned
 from acep.engine.limits import Limits
 from acep.engine.matches import Matches, Report, bundles_of, points_of
+from acep.engine.no_rows import told
 from acep.engine.sealing import seal, unseal
 from acep.engine.stream import Stream, together
 from acep.engine.tables import batch_of, schema_of, to_table
@@ -224,7 +225,9 @@ class Matcher:
         started = time.perf_counter()
         if self._finished:
             raise DataError("the stream has been finished: no more events can be pushed", hint="make a new Matcher")
-        if not table.num_columns and not table.num_rows:
+        if not table.num_rows:
+            if self._stream is None and table.num_columns:
+                told(table.schema, self._asked.queries, self._names)
             return [[]] * len(self._asked.queries)
         if self._stream is None:
             self._prepare(table.schema)
@@ -273,6 +276,8 @@ class Matcher:
         """What is asked of a table that is the whole stream."""
         numbers = range(len(self._asked.queries))
         empty = not table.num_columns and not table.num_rows
+        if not empty and not table.num_rows:
+            table = told(table.schema, self._asked.queries, self._names).empty_table()
         if self._limits is not None and output in ("batches", "exists", "compressed"):
             raise QueryError(
                 f'output="{output}" keeps to no budget of work, time or memory',

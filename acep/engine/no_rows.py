@@ -1,0 +1,54 @@
+"""Tables without rows: types that their columns have by default say nothing of the events to come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from acep.engine.tables import schema_of
+from acep.errors import DataError, QueryError
+from acep.pattern.tree import Query
+from acep.plan.compile import compile_query
+
+__all__ = ["told"]
+
+TIMES = (pa.int64(), pa.timestamp("us"))  # what a time column may turn out to hold
+
+
+def told(arrow: pa.Schema, queries: Sequence[Query], names: dict[str, Any]) -> pa.Schema:
+    """The schema of a table without rows as it is, or, if the queries cannot do with that, with other types for columns
+    of nulls or of floats, as tables without rows often have them. ``names``: of columns, as :func:`schema_of` takes
+    them.
+
+    Raises :class:`DataError` or :class:`QueryError` where no such types would do.
+
+    >>> import acep
+    >>> query = acep.parse("PATTERN SEQ(a p, b q) WITHIN 5 seconds")
+    >>> told(pa.schema({"ts": pa.float64(), "type": pa.null()}), [query], {}).field("ts").type
+    TimestampType(timestamp[us])
+    """
+    ts = names.get("ts", "ts")
+    candidates = [arrow]
+    for held in TIMES:
+        types = [
+            (held if field.name == ts else pa.null()) if _by_default(field.type) else field.type for field in arrow
+        ]
+        candidates.append(pa.schema(list(zip(arrow.names, types, strict=True))))
+    first = None
+    for candidate in candidates:
+        try:
+            schema = schema_of(candidate, **names)
+            for query in queries:
+                compile_query(query, schema)
+        except (DataError, QueryError) as wrong:
+            first = first or wrong
+        else:
+            return candidate
+    assert first is not None
+    raise first
+
+
+def _by_default(held: pa.DataType) -> bool:
+    return bool(pa.types.is_null(held) or pa.types.is_floating(held))

@@ -1,0 +1,93 @@
+"""Batches without rows: their columns may have no types, or wrong ones, which tell nothing of the events to come."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import acep
+from acep.errors import AcepError, DataError, QueryError
+
+WHERE = {
+    "types": "",
+    "texts": "{ p.s != q.s }",
+    "numbers": "{ q.i > p.i AND q.v > p.v }",
+    "times": "{ q.t > p.t }",
+    "key of texts": "{ [s] }",
+    "key of integers": "{ [j] }",
+    "key of times": "{ [u] }",
+}
+QUERIES = {name: f"PATTERN SEQ(a p, b q) WHERE skip_till_any_match {at} WITHIN 5 seconds" for name, at in WHERE.items()}
+QUERIES["values"] = f"{QUERIES['numbers']} RETURN sum(q.v) AS x, p.s AS y, p.t AS z"
+TIMES = [datetime(2024, 1, 1, 0, 0, i) for i in range(12)]
+EVENTS = {
+    "ts": TIMES,
+    "type": list("abc" * 4),
+    "v": [i / 2 for i in range(12)],
+    "i": [*range(12)],
+    "j": [i // 3 for i in range(12)],
+    "s": list("xxyy" * 3),
+    "t": TIMES,
+    "u": [time for time in TIMES[:3] for _ in range(4)],
+}
+NOTHING: dict[str, Any] = {
+    "no columns": pd.DataFrame(),
+    "nulls": pa.table({name: pa.array([], pa.null()) for name in EVENTS}),
+    "lists": {name: [] for name in EVENTS},
+    "names": pd.DataFrame(columns=list(EVENTS)),
+    "pandas' own": pd.DataFrame({name: [] for name in EVENTS}),
+    "floats": pd.DataFrame({name: pd.Series([], dtype="float64") for name in EVENTS}),
+    "types": pa.table(EVENTS).slice(0, 0),
+}
+
+
+@pytest.mark.parametrize("budget", [None, acep.Budget(work=1e6), acep.Budget(latency=60)], ids=["", "work", "latency"])
+@pytest.mark.parametrize("clock", ["timestamps", "integers"])
+@pytest.mark.parametrize("nothing", NOTHING.values(), ids=NOTHING)
+@pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
+def test_a_batch_without_rows_finds_nothing_and_tells_nothing(
+    query: str, nothing: Any, clock: str, budget: Any
+) -> None:
+    if clock == "integers" and nothing is NOTHING["types"]:
+        nothing = pa.table(EVENTS | {"ts": [*range(12)]}).slice(0, 0)
+    unit: Any = {"unit": "s"} if clock == "integers" else {}
+    events = pa.table(EVENTS if clock == "timestamps" else EVENTS | {"ts": [*range(12)]})
+    exact = acep.match(events, acep.parse(query), **unit)
+    assert len(exact) > 0
+
+    def fresh() -> acep.Matcher:
+        return acep.Matcher(acep.parse(query), budget=budget, **unit)
+
+    matcher = fresh()
+    assert len(matcher.push(nothing)) == 0
+    state, matcher = matcher.snapshot(), fresh()
+    matcher.restore(state)
+    found = [*matcher.push(events.slice(0, 5)), *matcher.push(nothing), *matcher.push(events.slice(5))]
+    assert [*found, *matcher.finish()] == list(exact)
+    assert len(fresh().finish()) == 0
+    assert len(acep.match(nothing, acep.parse(query), budget=budget, **unit)) == 0
+
+
+@pytest.mark.parametrize("output", ["matches", "points", "bundles", "count", "exists", "compressed", "batches"])
+def test_no_rows_are_no_matches_whatever_is_asked(output: Any) -> None:
+    found: Any = acep.match(NOTHING["nulls"], acep.parse(QUERIES["numbers"]), output=output)
+    assert (found if isinstance(found, int) else len(list(found))) == 0
+
+
+@pytest.mark.parametrize("engine", ["reference", "auto"])
+def test_a_mistake_is_told_all_the_same(engine: Any) -> None:
+    wrong: list[tuple[Any, str, type[AcepError], str]] = [
+        (NOTHING["nulls"], "PATTERN SEQ(a p, b q) WHERE { q.nix > 1 } WITHIN 5", QueryError, "nix"),
+        (pa.table({"time": pa.array([], pa.null())}), "PATTERN SEQ(a p) WITHIN 5", DataError, "`ts`"),
+        (pa.table({"ts": pa.array([], pa.string())}), "PATTERN SEQ(a p) WITHIN 5", DataError, "integers, timestamps"),
+        (NOTHING["types"], "PATTERN SEQ(a p, b q) WHERE { q.s > 1 } WITHIN 5 seconds", QueryError, "q.s"),
+    ]
+    for events, query, kind, text in wrong:
+        with pytest.raises(kind, match=text):
+            acep.match(events, acep.parse(query), engine=engine)
+        with pytest.raises(kind, match=text):
+            acep.Matcher(acep.parse(query), engine=engine).push(events)
