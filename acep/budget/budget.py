@@ -19,6 +19,17 @@ __all__ = ["Budget", "size_in_bytes", "tolerant"]
 
 Number = int | float | Fraction | Decimal
 
+# What is beyond these is as good as they are, and would not be reckoned with exactly.
+LEAST, MOST = 1e-9, 1e9
+AS = {
+    "cpu": "a share of a core, such as 0.5",
+    "latency": "seconds, such as 0.02",
+    "work": "touches an event, such as 10",
+    "speed": "times as fast as the clock of the events, such as 10",
+    "estimate": "less than 1, such as 0.03; 0 for none",
+    "recover": "True, or less than 1, such as 0.25",
+}
+SIZE = "bytes, or a text such as '64 MB'"
 LEAST_MEMORY = 2**20
 RECOVER = 1 / 4
 UNITS = {"": 0, "B": 0, "K": 1, "M": 2, "G": 3, "T": 4}
@@ -40,6 +51,8 @@ class Budget:
     this that may go into estimating the recall; 0: it is not estimated. ``recover``: of match bundles of which a match
     was found all are looked for, at the cost of that share of the allowance (``True``: a quarter); matches are given
     when their bundle has ended.
+
+    Bounds below 1e-9 or above 1e9 are taken as these.
 
     Raises :class:`QueryError` for what is no such number, and for ``recover`` with a bound on memory or without one on
     anything else.
@@ -63,12 +76,9 @@ class Budget:
     def __post_init__(self) -> None:
         for name in ("cpu", "latency", "work", "speed"):
             value = getattr(self, name)
-            if value is not None:
+            if value is not None or name == "speed":
                 object.__setattr__(self, name, _positive(name, value))
-        estimate = _positive("estimate", self.estimate) if self.estimate != 0 else 0.0
-        if estimate >= 1:
-            raise QueryError(f"estimate={self.estimate!r} is no share", hint="less than 1, such as 0.03; 0 for none")
-        object.__setattr__(self, "estimate", estimate)
+        object.__setattr__(self, "estimate", _share("estimate", self.estimate))
         object.__setattr__(self, "recover", self._recovering())
         if self.memory is not None:
             size = size_in_bytes(self.memory)
@@ -80,9 +90,7 @@ class Budget:
         if isinstance(self.recover, bool):
             share = RECOVER if self.recover else 0.0
         else:
-            share = _positive("recover", self.recover) if self.recover != 0 else 0.0
-        if share >= 1:
-            raise QueryError(f"recover={self.recover!r} is no share", hint="True, or less than 1, such as 0.25")
+            share = _share("recover", self.recover)
         if share > 0 and self.memory is not None:
             raise QueryError("recover= keeps windows of the stream, to which no bound on memory applies")
         if share > 0 and self.work is None and self.cpu is None and self.latency is None:
@@ -98,12 +106,33 @@ class Budget:
 
 
 def _positive(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real | Decimal):  # NumPy's numbers are among them
-        raise QueryError(f"{name}={value!r} is not a number")
-    number = float(value)
+    number = _number(name, value)
     if not math.isfinite(number) or number <= 0:
-        raise QueryError(f"{name}={value!r} is not a positive number")
-    return number
+        raise QueryError(f"{name}={_shown(value)} is not a positive number", hint=AS[name])
+    return min(max(number, LEAST), MOST)
+
+
+def _share(name: str, value: object) -> float:
+    share = _positive(name, value) if _number(name, value) != 0 else 0.0
+    if share >= 1:
+        raise QueryError(f"{name}={_shown(value)} is no share", hint=AS[name])
+    return share
+
+
+def _number(name: str, value: object) -> float:
+    """Infinite where it is too large; NumPy's numbers are among those that are taken."""
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
+        raise QueryError(f"{name}={_shown(value)} is not a number", hint=AS[name])
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+    except ValueError:  # a signaling NaN
+        return math.nan
+
+
+def _shown(value: object) -> str:
+    return repr(value) if not isinstance(value, int) else str(value) if abs(value) < 10**30 else "a huge number"
 
 
 def size_in_bytes(given: object) -> int:
@@ -116,7 +145,7 @@ def size_in_bytes(given: object) -> int:
     """
     if not isinstance(given, bool) and isinstance(given, Integral):
         if given <= 0:
-            raise QueryError(f"memory={given} is not a positive number of bytes")
+            raise QueryError(f"memory={given} is not a positive number of bytes", hint=SIZE)
         return int(given)
     if isinstance(given, str):
         found = re.fullmatch(r"\s*(\d{1,12}(?:\.\d{1,6})?)\s*([KMGT]?)(?:i?B)?\s*", given, re.IGNORECASE)
@@ -124,7 +153,7 @@ def size_in_bytes(given: object) -> int:
             size = math.ceil(Fraction(found[1]) * Fraction(1024) ** UNITS[found[2].upper()])
             if size > 0:
                 return size
-    raise QueryError(f"memory={given!r} is no size", hint="bytes, or a text such as '64 MB'")
+    raise QueryError(f"memory={given!r} is no size", hint=SIZE)
 
 
 def tolerant(query: Query, budget: Budget | None) -> Query:

@@ -63,11 +63,19 @@ def policy_of(policy: Any) -> Maker:
         if policy not in POLICIES:
             raise QueryError(f"there is no policy {policy!r}", hint=suggest(policy, tuple(POLICIES)))
         return POLICIES[policy]
-    missing = [name for name in ("name", "begin", "learn", "state", "restore") if not hasattr(policy, name)]
+    missing = [name for name in ("begin", "learn", "state", "restore") if not callable(getattr(policy, name, None))]
+    named = getattr(policy, "name", None)
+    missing = missing if isinstance(named, str) and named else ["name", *missing]
     if missing or isinstance(policy, type):
         what = f"{policy.__name__} itself" if isinstance(policy, type) else type(policy).__name__
         raise QueryError(
             f"policy= takes a name or an object with the methods of a policy, not {what}",
             hint=f"it has no {', '.join(missing)}" if missing and not isinstance(policy, type) else "an object of it",
         )
+    try:
+        copy.deepcopy(policy)
+    except Exception as error:  # noqa: BLE001  # of a user, which may raise anything
+        raise QueryError(
+            f"the policy `{named}` cannot be copied: {error}", hint="each query has one of its own, by copy.deepcopy"
+        ) from None
     return partial(copy.deepcopy, policy)

@@ -13,7 +13,7 @@ import numpy as np
 from acep.engine.plain_data import from_json, to_plain
 from acep.engine.recovery_recall import Settling
 from acep.engine.sparing import Sparing
-from acep.errors import QueryError, SnapshotError
+from acep.errors import PolicyError, QueryError, SnapshotError
 from acep.learning.log import log_of
 from acep.learning.orders import Orders
 from acep.learning.policy import Epoch, Policy
@@ -293,6 +293,11 @@ class BestEffort:
         return max(self.orders.spared, self.sparing.share) if self.estimate > 0 else self.orders.spared
 
     def _order(self, core: Session, orders: Orders, rate: float | None = None) -> None:
+        if not isinstance(orders, Orders):
+            raise PolicyError(
+                f"the policy `{self.policy.name}` gives a {type(orders).__name__}, not Orders",
+                hint="acep.checks.check_policy tries a policy",
+            )
         self.orders = orders
         told = replace(orders, spared=self.share).for_core(self.setting, self.rate if rate is None else rate)
         core.set_orders(self.number, told)

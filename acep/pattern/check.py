@@ -323,6 +323,8 @@ def _exact(value: object) -> Fraction | None:
     """A number as the user wrote it; ``None`` if it is none, or not finite."""
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction | Decimal):
         return None
-    if isinstance(value, float | Decimal) and not math.isfinite(value):
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Decimal) and not value.is_finite():
         return None
     return Fraction(str(value)) if isinstance(value, float) else Fraction(value)

@@ -1,0 +1,86 @@
+"""What a budget and a policy may be: what is none is told in a line with a hint."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+
+import acep
+from acep.budget.policies import policy_of
+from acep.errors import PolicyError, QueryError
+from acep.learning.baselines import Rule
+
+NO_NUMBERS: list[Any] = [0, -1, True, "20 ms", "", b"1", [], 10**400, float("nan"), float("inf"), float("-inf"), 1j]
+NO_NUMBERS += [Decimal("NaN"), Decimal("sNaN"), Decimal("1e400"), np.array([1, 2]), np.array(3.0), object()]
+GOOD = {
+    "memory": [repr(10**400)],
+    "estimate": ["0"],
+    "recover": ["0", "True"],
+    "errors": ["0", repr(10**400), "Decimal('1E+400')"],
+}
+EVENTS = {"ts": [*range(300)], "type": [*"abc"] * 100, "v": [i % 7 for i in range(300)]}
+QUERY = "PATTERN SEQ(a p, b q, c r) WHERE skip_till_any_match { q.v > p.v } WITHIN 20 ms"
+PLAIN = "PATTERN SEQ(a p, b q, c r) WHERE skip_till_any_match WITHIN 20 ms"
+
+
+@pytest.mark.parametrize("wrong", NO_NUMBERS, ids=lambda value: repr(value)[:20])
+@pytest.mark.parametrize("name", ["cpu", "latency", "work", "speed", "estimate", "recover", "memory", "errors"])
+def test_what_is_no_number_is_told_in_a_line(name: str, wrong: Any) -> None:
+    if repr(wrong) in GOOD.get(name, ()):
+        return
+    with pytest.raises(QueryError) as told:
+        acep.match(EVENTS, acep.parse(QUERY), budget=acep.Budget(**{"work": 5, name: wrong}), unit="ms")
+    assert f"{name}=" in told.value.args[0]
+    assert len(str(told.value)) < 200
+    assert told.value.hint
+
+
+@pytest.mark.parametrize("name", ["speed", "estimate"])
+def test_what_has_to_be_there_cannot_be_none(name: str) -> None:
+    with pytest.raises(QueryError, match=f"{name}=None"):
+        acep.Budget(**{"cpu": 0.5, name: None})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("query", [QUERY, PLAIN], ids=["nodes", "units"])
+@pytest.mark.parametrize("beyond", [1e308, 1e17, 1e-308, 5e-324, 2**70, np.float32(3e38)], ids=repr)
+@pytest.mark.parametrize("name", ["cpu", "latency", "work", "speed"])
+def test_bounds_beyond_all_measure_are_kept_over_a_restart(name: str, beyond: Any, query: str) -> None:
+    pytest.importorskip("acep.engine._native")
+    budget = acep.Budget(**({name: beyond} if name != "speed" else {"cpu": 0.5, name: beyond}))
+    matcher, other = (acep.Matcher(acep.parse(query), budget=budget, unit="ms") for _ in range(2))
+    matcher.push(EVENTS)
+    other.restore(matcher.snapshot())
+    other.push(EVENTS | {"ts": [*range(300, 600)]})
+    if beyond > 1 and name != "speed":
+        assert other.report.exact
+
+
+class Kept(Rule):
+    """A policy that may not be copied."""
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        raise TypeError("one of its kind")
+
+
+class Empty(Rule):
+    """A policy that gives no orders."""
+
+    def begin(self, setting: Any, seed: int) -> Any:  # noqa: ARG002
+        return None
+
+
+def test_what_is_no_policy_is_told_in_a_line() -> None:
+    nameless, deaf = Rule("newest"), Rule("newest")
+    nameless.name = None  # type: ignore[assignment]
+    deaf.learn = 5  # type: ignore[assignment, method-assign]
+    for policy, text in ((Kept("newest"), "cannot be copied"), (nameless, "name"), (deaf, "learn"), (Rule, "itself")):
+        with pytest.raises(QueryError, match=text) as told:
+            policy_of(policy)
+        assert told.value.hint
+    pytest.importorskip("acep.engine._native")
+    with pytest.raises(PolicyError, match="NoneType") as found:
+        acep.match(EVENTS, acep.parse(QUERY), budget=acep.Budget(work=5), policy=Empty("newest"), unit="ms")
+    assert "check_policy" in str(found.value)
