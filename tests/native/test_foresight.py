@@ -150,3 +150,42 @@ def test_what_is_not_known_before_a_node_is_made_does_not_keep_it_from_being_ref
     counts = session._session.shedding_counts(0)
     assert counts["refused"] == counts["decided"] == 100
     assert session.counts(0).touches == counts["deciding"]
+
+
+def _weighed(sample: float, seeds: tuple[int, int], saved: bool) -> list[tuple[Any, ...]]:
+    """By part of a stream what is found and spent, as is what is refused and dropped; and how many nodes were weighed.
+
+    First there is enough, and orders change meanwhile; then there is little."""
+    table = _events(1200)
+    plan = planned(acep.parse(QUERY), table)
+    effort = BestEffort(Told(1), 1, 1e6, length=10**6)
+    session = NativeSession([plan], ["nodes"], {0: effort})
+    drawn = [Told(1).begin(effort.setting, seed) for seed in seeds]
+    core = session._session
+    core.allow(0, 400.0, 20_000.0)
+    core.least_memory(0)  # from now on nodes are watched
+    told = []
+    for part in range(6):
+        if part in (0, 2):
+            orders = replace(drawn[part // 2], prices=(), noise=4, decay=np.full(effort.setting.states, 2.0))
+            orders = orders.watching(sample=sample, spared=0.0)
+            core.set_orders(0, orders.for_core(effort.setting, 1.0))
+        if part == 3:
+            core.allow(0, 15.0, 100.0)
+        if saved:
+            core.dump()
+        session.push(batch_of(table.slice(200 * part, 200), plan.schema, plan.columns, base=200 * part))
+        counts, found = core.shedding_counts(0), session.take(0)
+        told.append((counts.pop("weighed"), counts, session.counts(0), found.ids.tolist(), found.offsets.tolist()))
+    return told
+
+
+def test_registers_are_looked_at_once_there_is_a_price_and_by_the_orders_of_the_time() -> None:
+    few = _weighed(0.0, (1, 2), saved=False)
+    # What is logged is weighed when it is made, and what is saved when it is saved.
+    for more in (_weighed(1.0, (1, 2), saved=False), _weighed(0.0, (1, 2), saved=True)):
+        assert [result for _, *result in few] == [result for _, *result in more]
+        assert 2 * few[2][0] < 2 * few[-1][0] < 3 * more[-1][0]
+    assert [weighed for weighed, *_ in few[:2]] == [0, 0]
+    assert few[2][1]["dropped"] == 0 < few[3][1]["dropped"]
+    assert [result for _, *result in few] != [result for _, *result in _weighed(0.0, (2, 2), saved=False)]

@@ -161,7 +161,7 @@ void set_orders(Engine& engine, const nb::dict& orders) {
     made.spared = static_cast<uint64_t>(number(orders, "spared", 0, all_units));
     made.first_price = nb::cast<double>(orders["price"]);
     if (!(made.first_price >= 0 && made.first_price <= most)) throw std::invalid_argument("orders: price");
-    held.shed().set(std::move(made));
+    held.order(std::move(made));
 }
 
 void spare(Engine& engine, int64_t share) {
@@ -222,6 +222,7 @@ nb::dict shedding_counts(Engine& engine) {
     found["price"] = shed.price;
     found["peak"] = nodes(engine).peak();
     found["watching"] = shed.watching;
+    found["weighed"] = shed.weighed;
     found["clock"] = nodes(engine).clock();
     found["calm"] = nodes(engine).rests();
     found["tokens"] = shed.limited() ? shed.tokens() : 0.0;

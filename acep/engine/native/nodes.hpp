@@ -40,6 +40,7 @@ public:
 
     // Best effort: to be called before any event comes.
     Shedding& shed(uint64_t seed = 0);
+    void order(Orders orders);
     int64_t clock() const { return clock_; }
     // From now on at most so many bytes are held, of the partitions too (nodes_memory.cpp): what they are too few for is
     // given up. std::invalid_argument: they do not suffice for anything, or for this query nothing can be given up.
@@ -170,10 +171,11 @@ private:
         if (arc.source == 0) return mark_;
         Shedding::Mark mark = Shedding::Mark::of(list.slot(tables_.states[arc.source].slots - 1)[row]);
         mark.birth = static_cast<uint16_t>(list.births - mark.birth);
-        mark.decided = false;
+        mark.decided = mark.put_off = false;
         return mark;
     }
     bool foreseen(const Arc& arc, NodeList& list, uint32_t row, const Event& event, int32_t error);
+    void catch_up();
     void apart(const Made& made, uint32_t state);
     bool separate(uint32_t state);
     bool spares(uint32_t partition, const Event& event);

@@ -72,6 +72,7 @@ void NodeEngine::bound_memory(int64_t bytes) {
     if (completion_) throw std::invalid_argument("what waits beside nodes has no bound on its memory");
     if (bytes < 0) throw std::invalid_argument("memory");
     rouse();
+    catch_up();
     most_bytes_ = bytes;
     shed().bound_log(bytes / 8);
     most_made_ = bytes / 8;

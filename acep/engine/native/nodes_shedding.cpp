@@ -15,6 +15,19 @@ Shedding& NodeEngine::shed(uint64_t seed) {
     return shed_ ? *shed_ : *resting_;
 }
 
+void NodeEngine::order(Orders orders) {
+    catch_up();
+    shed().set(std::move(orders));
+}
+
+// What was put off is found by the orders that it was made under.
+void NodeEngine::catch_up() {
+    if (!shed_ || !shed_->puts_off()) return;
+    for (uint32_t p = 0; p < parts_.size(); ++p) {
+        parts_[p].each([&](NodeList& list, uint32_t s) { shed_->catch_up(list, s, p); });
+    }
+}
+
 // Behind dominance each node looked at may make one, which may be compared with a few others.
 double NodeEngine::each_touch() const { return dominance_ ? 20 : 1; }
 

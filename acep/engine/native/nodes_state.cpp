@@ -90,7 +90,8 @@ void NodeEngine::dump(Writer& out) const {
     arena_.events.dump(out);
     frames_.dump(out);
     out.number(static_cast<int64_t>(parts_.size()));
-    for (const Part& part : parts_) {
+    for (uint32_t p = 0; p < parts_.size(); ++p) {
+        const Part& part = parts_[p];
         out.number(part.last);
         out.number(part.seen);
         out.number(part.bundle.any ? 1 : 0);
@@ -99,8 +100,9 @@ void NodeEngine::dump(Writer& out) const {
         out.number(part.bundle.first);
         out.number(part.lists.empty() ? 0 : 1);
         if (shed_) out.number(part.spared.empty() ? 0 : 1);
-        // Reading a list's columns does not change them.
+        // Reading a list's columns does not change them, but for what was put off.
         const_cast<Part&>(part).each([&](NodeList& list, uint32_t s) {
+            if (shed_) shed_->catch_up(list, s, p);
             const size_t n = list.size();
             const uint32_t slots = tables_.states[s].slots;
             if (shed_) {

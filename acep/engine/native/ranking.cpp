@@ -23,7 +23,8 @@ double Shedding::number(NodeList& list, uint32_t row, uint32_t slots, const Term
     });
 }
 
-uint8_t Shedding::worth(NodeList& list, uint32_t row, uint32_t state, uint32_t partition) const {
+uint8_t Shedding::worth(NodeList& list, uint32_t row, uint32_t state, uint32_t partition) {
+    ++weighed;
     double total = 0;
     for (const Term& term : orders_.terms[state]) {
         if (!term.worth.empty()) total += static_cast<double>(term.of(number(list, row, tables_.states[state].slots, term, partition)));
@@ -32,10 +33,15 @@ uint8_t Shedding::worth(NodeList& list, uint32_t row, uint32_t state, uint32_t p
 }
 
 bool Shedding::weigh(NodeList& made, uint32_t row, uint32_t state, uint32_t partition, int64_t now, Mark own) {
-    if (!orders_.terms.empty()) own.feature = worth(made, row, state, partition);
+    const bool free = price <= 0 || shadow;
+    if (!orders_.terms.empty()) {
+        own.put_off = tells_[state] != 0 && free && !bounded();
+        puts_off_ = puts_off_ || own.put_off;
+        own.feature = tells_[state] == 0 || own.put_off ? 128 : worth(made, row, state, partition);
+    }
     if (orders_.noise > 0) own.chance = chance() >> 2;
     set_mark(made, row, state, own);
-    if (price <= 0 || shadow) return true;
+    if (free) return true;
     if (!affords()) {
         ++refused;
         return false;
@@ -45,6 +51,10 @@ bool Shedding::weigh(NodeList& made, uint32_t row, uint32_t state, uint32_t part
     if (found != 0 && static_cast<double>(found) >= price) return true;
     ++refused;
     return false;
+}
+
+void Shedding::catch_up(NodeList& list, uint32_t state, uint32_t partition) {
+    for (uint32_t row = list.head; row < list.end; ++row) whole_mark(list, row, state, partition);
 }
 
 void Shedding::drop(NodeList& list, uint32_t row, uint32_t state, int64_t now) {
@@ -59,7 +69,7 @@ void Shedding::tend(NodeList& list, uint32_t state, int64_t now, int64_t low, in
         while (list.popped != list.births && !list.empty() && list.starts()[list.head] >= low && tokens() >= 1) {
             const uint32_t row = list.head;
             ++decided;
-            const uint32_t own = level(state, list.errors()[row], list.starts()[row], made(list, row, state), mark(list, row, state), now, list.births);
+            const uint32_t own = level(state, list.errors()[row], list.starts()[row], made(list, row, state), whole_mark(list, row, state, here_), now, list.births);
             if (own != 0 && static_cast<double>(own) >= price) break;
             drop(list, row, state, now);
             ++list.head;
@@ -181,7 +191,12 @@ void Shedding::prune(NodeList& list, uint32_t state, int64_t now, int64_t low, b
     const int32_t* errors = list.errors();
     for (uint32_t i = 0; i < n; ++i) {
         const uint32_t k = list.head + i;
-        levels_[i] = starts[k] < low ? 0 : level(state, errors[k], starts[k], births[k], Mark::of(marks[k]), now, list.births);
+        if (starts[k] < low) {
+            levels_[i] = 0;
+            continue;
+        }
+        if (marks[k] < 0) whole_mark(list, k, state, here_);
+        levels_[i] = level(state, errors[k], starts[k], births[k], Mark::of(marks[k]), now, list.births);
     }
     const uint32_t kept = choose(list, state);
     // Where time passes and little becomes worth less, the next look is later.

@@ -28,6 +28,10 @@ void Shedding::set(Orders orders) {
     if (arrived_ == 0) price = orders_.first_price;
     key_hashes_.clear();
     drawn_units_.clear();
+    tells_.clear();
+    for (const auto& terms : orders_.terms) {
+        tells_.push_back(std::any_of(terms.begin(), terms.end(), [](const Term& t) { return !t.worth.empty(); }) ? 1 : 0);
+    }
     set_bounds();
     look_ahead();
     recount();

@@ -122,14 +122,15 @@ public:
         uint8_t feature = 128;   // 128 levels more than what its registers add
         uint8_t chance = 0;      // 0 .. most_chance
         bool decided = false;    // it stays: that was told before it was made
+        bool put_off = false;    // what its registers add is not known yet
         int64_t word() const {
             return static_cast<int64_t>(uint64_t{life} | uint64_t{birth} << 32 | uint64_t{feature} << 48 |
-                                        uint64_t{chance} << 56 | uint64_t{decided} << 62);
+                                        uint64_t{chance} << 56 | uint64_t{decided} << 62 | uint64_t{put_off} << 63);
         }
         static Mark of(int64_t word) {
             const auto w = static_cast<uint64_t>(word);
             return {static_cast<uint32_t>(w), static_cast<uint16_t>(w >> 32), static_cast<uint8_t>(w >> 48),
-                    static_cast<uint8_t>(w >> 56 & 63), (w >> 62 & 1) != 0};
+                    static_cast<uint8_t>(w >> 56 & 63), (w >> 62 & 1) != 0, (w >> 63) != 0};
         }
         bool logged() const { return life < fresh; }
         static constexpr int64_t decided_bit = int64_t{1} << 62;
@@ -225,6 +226,10 @@ public:
         word &= ~Mark::decided_bit;
         return true;
     }
+    // What the registers of nodes add is found where it is needed first, for without a price most are never asked for it.
+    // Before other orders come it is found for all: whether any have to be looked at, and those of a list.
+    bool puts_off() { return std::exchange(puts_off_, false); }
+    void catch_up(NodeList& list, uint32_t state, uint32_t partition);
     // Before an event looks at the nodes of a list, at `arcs` touches each: drops what is not worth its price, and what the
     // allowance does not suffice for.
     void tend(NodeList& list, uint32_t state, int64_t now, int64_t low, int64_t arcs);
@@ -307,6 +312,7 @@ public:
     int64_t points = 0;       // events at which something was found, but for what units that are spared find
     int64_t withheld = 0;     // match points of which not all matches were given
     int64_t watching = 0;     // touches in units that are spared
+    int64_t weighed = 0;      // nodes whose registers were looked at for what they add; of this session
     double price = 0;     // in levels: what a node must be worth
     Lives lives;
 
@@ -362,7 +368,16 @@ private:
     }
     double number(NodeList& list, uint32_t row, uint32_t slots, const Term& term, uint32_t partition) const;
     static uint8_t added(double levels) { return static_cast<uint8_t>(std::clamp(levels, -127.0, 127.0) + 128.0); }
-    uint8_t worth(NodeList& list, uint32_t row, uint32_t state, uint32_t partition) const;
+    uint8_t worth(NodeList& list, uint32_t row, uint32_t state, uint32_t partition);
+    // The mark of a node, of which all is known then.
+    Mark whole_mark(NodeList& list, uint32_t row, uint32_t state, uint32_t partition) {
+        Mark own = mark(list, row, state);
+        if (!own.put_off) return own;
+        own.put_off = false;
+        own.feature = worth(list, row, state, partition);
+        set_mark(list, row, state, own);
+        return own;
+    }
     // What a node's level comes to, and as a level; `nothing`: it is worth nothing whatever else is known.
     static constexpr int64_t nothing = std::numeric_limits<int64_t>::min();
     int64_t sum(uint32_t state, int64_t error, int64_t start, int64_t made, Mark mark, int64_t now,
@@ -443,6 +458,8 @@ private:
     std::vector<Unit> units_; // by partition
     std::vector<Drawn> drawn_units_;  // the same, where memory is not bound
     Orders orders_;
+    std::vector<uint8_t> tells_;  // by state: whether registers tell something
+    bool puts_off_ = false;
     double rate_ = -1;        // touches an event; negative: no bound
     double granted_ = 0;      // up to event `since_`
     int64_t since_ = 0;

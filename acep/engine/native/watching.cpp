@@ -108,6 +108,7 @@ void Shedding::log_birth(NodeList& list, uint32_t row, uint32_t state, uint32_t 
     own.life = next_life_++;
     if (next_life_ >= fresh) next_life_ = 0;
     set_mark(list, row, state, own);
+    own = whole_mark(list, row, state, partition);
     open_[own.life] = list.touched;
     lives.made.push_back({own.life, parent, partition, state, list.errors()[row], list.starts()[row], made(list, row, state),
                           own.feature, age});
