@@ -20,7 +20,7 @@ from acep.engine.counted import Counted
 from acep.engine.found import Counts, Found
 from acep.engine.grouping import groups_of_counts
 from acep.engine.learned import read_learned
-from acep.engine.limits import Limits
+from acep.engine.limits import Limits, want_a_bound
 from acep.engine.matches import Matches, Report, bundles_of, points_of
 from acep.engine.no_rows import told
 from acep.engine.sealing import seal, unseal
@@ -143,10 +143,8 @@ class Matcher:
         self._asked = replace(asked, queries=tuple(tolerant(one, budget) for one in asked.queries))
         if budget is not None and budget.limited:
             self._limits = Limits(maker, budget, seed, {} if history is None else read_learned(history))
-        elif history is not None:
-            raise QueryError(
-                "history= serves a run under a budget", hint="set a bound on what may be spent, such as work="
-            )
+        else:
+            want_a_bound(policy, history)
         self.query = self._asked.give(self._asked.queries)
         self._names: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
         self._arrow: pa.Schema | None = None

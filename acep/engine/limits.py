@@ -18,9 +18,18 @@ from acep.learning.policy import Policy
 from acep.plan.compile import Plan
 from acep.plan.schema import Schema
 
-__all__ = ["Limits"]
+__all__ = ["Limits", "want_a_bound"]
 
 MOST_MEMORY = 1 << 62  # bytes, as the core counts them; more there are not
+
+
+def want_a_bound(policy: object, history: object) -> None:
+    """Raises :class:`QueryError` where there is no bound for a policy other than the usual one, or a history."""
+    for name, given in (("policy", policy != "history"), ("history", history is not None)):
+        if given:
+            raise QueryError(
+                f"{name}= serves a run under a budget", hint="set a bound on what may be spent, such as work="
+            )
 
 
 @dataclass(frozen=True)

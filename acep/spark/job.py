@@ -13,7 +13,7 @@ from acep.budget.budget import LEAST_MEMORY, Budget, size_in_bytes, tolerant
 from acep.budget.policies import POLICIES, policy_of
 from acep.engine.api import ENGINES, OUTPUTS
 from acep.engine.learned import read_history, read_learned
-from acep.engine.limits import Limits
+from acep.engine.limits import Limits, want_a_bound
 from acep.engine.stream import Stream
 from acep.engine.tables import InputSchema, schema_of
 from acep.errors import DataError, EngineError, QueryError, suggest
@@ -212,8 +212,8 @@ def job_of(
     plans = plans_of(queries, schema)
     many = isinstance(history, Sequence) and not isinstance(history, str | bytes)
     histories = () if history is None else tuple(map(read_history, history if many else [history]))
-    if histories and bound is None:
-        raise QueryError("history= serves a run under a budget", hint="set a bound on what may be spent, such as work=")
+    if bound is None:
+        want_a_bound(policy, history)
     passes = passes_of(plans, buckets or BUCKETS)
     bound = None if bound is None else _shared(bound, sum(each.size for each in passes))
     limits = None if bound is None else _limits(bound, policy, seed, histories)

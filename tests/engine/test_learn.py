@@ -235,6 +235,8 @@ def test_what_cannot_be_learned(learned: bytes) -> None:
     events = shops(100, 2)
     with pytest.raises(QueryError, match="serves a run under a budget"):
         acep.match(events, QUERY, history=learned)
+    with pytest.raises(QueryError, match="policy= serves a run under a budget"):
+        acep.match(events, QUERY, policy="random", budget=acep.Budget(errors=1))
     with pytest.raises(QueryError, match="gives up nothing"):
         acep.learn(events, QUERY, budget=acep.Budget(work=2))
     with pytest.raises(QueryError):
