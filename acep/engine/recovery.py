@@ -106,7 +106,8 @@ class Recovery:
         self._wait(found, keys)
         if events % CUT == 0:
             clock = int(rows[0][-1])
-            self.recent.cut(clock - KEPT * self.span)
+            # What was open at the last look goes on from there.
+            self.recent.cut(self.marks[-1][0] - KEPT * self.span)
             if self._settle(clock - 1, shed):
                 self.denied = events
             self.marks.append((clock, shed))
@@ -227,10 +228,9 @@ class Recovery:
         span = self.span
         if after:  # its beginning has been given without what is missing there
             return [], NEVER, last, False
-        if not area.open:
-            wanted, begin = begin, self._floor(area, begin)
-            if not area.known_before(wanted, begin):
-                return [], NEVER, last, False
+        wanted, begin = begin, self._floor(area, begin)
+        if begin > wanted and (area.open or not area.known_before(wanted, begin)):
+            return [], NEVER, last, False
         events = self.recent.count(key, begin - span, min(last + span, now))
         matches = sum(int(np.count_nonzero(part.end <= last)) for part in area.waiting)
         # Where no more can be saved up, costs are learned anew.

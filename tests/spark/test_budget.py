@@ -112,7 +112,8 @@ def test_a_checkpoint_belongs_to_its_work_and_its_policy() -> None:
     given = {"budget": BUDGET, "policy": "random", "seed": 1, "buckets": 1}
     job = the_job(table, QUERY, **given)
     data = Bucket(job, job.pass_of(0)).dumps()
-    for other in ({"budget": None}, {"budget": acep.Budget(work=11)}, {"policy": "newest"}, {"seed": 2}):
+    unbound: dict[str, Any] = {"budget": None, "policy": "history"}
+    for other in (unbound, {"budget": acep.Budget(work=11)}, {"policy": "newest"}, {"seed": 2}):
         changed = the_job(table, QUERY, **given | other)
         with pytest.raises(SnapshotError, match="made by another query"):
             Bucket.loads(changed, changed.pass_of(0), data)
