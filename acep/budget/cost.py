@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 __all__ = ["CostModel"]
 
 # Seconds; more than they cost on most machines, so that the first allowance is a small one.
@@ -90,22 +92,10 @@ class CostModel:
 def _least_squares(a: list[list[float]], b: list[float]) -> list[float]:
     """The solution of ``a x = b`` (positive definite); what would be negative is 0, the most negative first."""
     kept = list(range(len(b)))
-    while True:
-        found = _solved([[a[i][j] for j in kept] for i in kept], [b[i] for i in kept])
-        if not kept or min(found) >= 0:
-            return [found[kept.index(i)] if i in kept else 0.0 for i in range(len(b))]
-        del kept[found.index(min(found))]
-
-
-def _solved(a: list[list[float]], b: list[float]) -> list[float]:
-    """By elimination."""
-    n = len(b)
-    rows = [[*row, one] for row, one in zip(a, b, strict=True)]
-    for i in range(n):
-        for j in range(i + 1, n):
-            part = rows[j][i] / rows[i][i]
-            rows[j] = [x - part * y for x, y in zip(rows[j], rows[i], strict=True)]
-    found = [0.0] * n
-    for i in reversed(range(n)):
-        found[i] = (rows[i][n] - sum(rows[i][j] * found[j] for j in range(i + 1, n))) / rows[i][i]
-    return found
+    while kept:
+        own = np.linalg.solve([[a[i][j] for j in kept] for i in kept], [b[i] for i in kept]).tolist()
+        if min(own) >= 0:
+            break
+        del kept[own.index(min(own))]
+    found = dict(zip(kept, own, strict=True)) if kept else {}
+    return [found.get(i, 0.0) for i in range(len(b))]
