@@ -32,16 +32,19 @@ Curve = dict[float, float]
 """Recall by share of the work."""
 SHARES = (1.0, 0.5, 0.25, 0.1, 0.05, 0.02)
 SEER = "trained-on-test"
-"""What it finds is told, but no policy is compared with it: it has seen the future."""
+OWN = (SEER, "experts")
+"""What they find is told, but ``history`` is not compared with them: the one has seen the future, and ``history`` is
+one of the experts of the other."""
 NOTHING = 1e-9
 """A share of the work with which next to no node is looked at: what is left is to read the events."""
 HELD = 0.1
 """The share of the work at which policies are compared."""
 WORDS = """Written by `python -m experiments.overload.recall`; [the policies](../best_effort.md). Each policy runs on
 the second half of each stream, with what it learned from an exact run over the first half; rules never learn, and
-*trained-on-test* has learned from an exact run over the second half, so that it is no policy to compare with. The
-allowance is a share of the touches that the cheapest exact engine makes on the test half for the same question:
-*points* (and bundles) by the engine behind dominance where that makes fewer, *matches* by the one that makes them.
+*trained-on-test* has learned from an exact run over the second half, and *experts* has *history* among its experts, so
+that neither is one to compare it with. The allowance is a share of the touches that the cheapest exact engine makes on
+the test half for the same question: *points* (and bundles) by the engine behind dominance where that makes fewer,
+*matches* by the one that makes them.
 *work*: touches that were made, deciding included, in shares of the exact run's. *wall*: processor time, learning and
 deciding included, in shares of the exact run's in the same process; the best of several runs. *reading*: the same with
 no allowance, when no node is made and events are merely read. *area*: the mean recall
@@ -134,7 +137,7 @@ def _means(rows: Sequence[Row]) -> str:
 
 
 def _gains(rows: Sequence[Row]) -> str:
-    policies = {row.policy for row in rows} - {SEER}
+    policies = {row.policy for row in rows} - set(OWN)
     if "history" not in policies or len(policies) < 2:
         return ""
     curve = sorted({row.share for row in rows if 0.02 <= row.share <= 0.5})
@@ -144,7 +147,7 @@ def _gains(rows: Sequence[Row]) -> str:
     if len(curve) > 1:
         measures["area"] = lambda found: area([(share, found[share]) for share in curve])
     lines = []
-    rows = [row for row in rows if row.policy != SEER]
+    rows = [row for row in rows if row.policy not in OWN]
     for what in ("points", "bundles"):
         for name, of in measures.items():
             told = gain(figures(rows, what, of), "history")
@@ -160,19 +163,20 @@ def _by_workload(rows: Sequence[Row], what: str) -> str:
     found = figures(rows, what, lambda curve: curve.get(HELD, math.nan))
     policies = list(found)
     exacts = {row.workload: row for row in rows if row.question == MEASURES[what] and row.seed == 0}
+    shown = "history" if "history" in policies else policies[-1]
     walls = {
         row.workload: row.wall
         for row in rows
-        if row.question == MEASURES[what] and row.share == HELD and row.policy == policies[-1] and row.seed == 0
+        if row.question == MEASURES[what] and row.share == HELD and row.policy == shown and row.seed == 0
     }
     lines = []
     for name, row in exacts.items():
         means = {policy: _mean(found[policy][name]) for policy in policies}
-        others = [mean for policy, mean in means.items() if policy not in ("history", SEER)]
+        others = [mean for policy, mean in means.items() if policy not in ("history", *OWN)]
         cells = [row.engine, f"{getattr(row, f'all_{what}'):,}", *(f"{mean:.3f}" for mean in means.values())]
         cells.append(f"{means['history'] - max(others):+.3f}" if "history" in means and others else "")
         lines.append((name, *cells, f"{walls[name]:.1%}" if name in walls else "", f"{row.reading:.1%}"))
-    head = ("", "engine", what, *policies, "history to best other", f"wall, {policies[-1]}", "reading")
+    head = ("", "engine", what, *policies, "history to best other", f"wall, {shown}", "reading")
     return f"## {what.capitalize()} at {HELD:.0%} of the work\n\n{table(head, lines)}"
 
 
