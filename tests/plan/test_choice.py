@@ -144,7 +144,7 @@ def test_match_windows_never_change_what_is_found(cases: Callable[[int], int], m
         with monkeypatch.context() as patch:
             patch.setattr(choice, "worth", wherever_possible)
             matcher = acep.Matcher(query, engine="native", **case.stream)
-            matcher.push(to_table(table).slice(0, 0))
+            matcher.push(to_table(table).slice(0, 1))
             assert matcher._stream is not None
             windowed += any(name.startswith(WINDOWS) for name in matcher._stream._natives.engines)
             assert [answer(table, query, output, case.stream) for output in OUTPUTS] == wanted, case.paste()
