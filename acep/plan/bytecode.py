@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import reduce
 from typing import Final
 
-from acep.pattern.evaluation import FUNCTIONS, TIME_PARTS, Leaf, in_ticks
+from acep.pattern.evaluation import EXACT, FUNCTIONS, TIME_PARTS, Leaf, in_ticks
 from acep.pattern.expressions import (
     Aggregate,
     Attribute,
@@ -36,6 +36,7 @@ from acep.plan.schema import Kind
 __all__ = ["BlockProgram", "CannotLower", "lower_expression", "program_lines"]
 
 _OF_FLOATS: Final = {"sqrt": Op.SQRT, "exp": Op.EXP, "ln": Op.LN, "log10": Op.LOG10, "power": Op.POWER}
+_OF_PLACES: Final = (Op.ORDER_I, Op.ORDER_M, Op.QUOTIENT, Op.FLOOR_I, Op.CEIL_I)
 _MOST_TICK: Final = 2**62
 
 
@@ -101,7 +102,7 @@ def program_lines(program: BlockProgram) -> tuple[str, ...]:
         if op is Op.RETURN:
             return (*lines, f"RETURN s{code[at + 1]}")
         first = at + 2 + READS[op]
-        own = {Op.LEAF: 1, Op.CONST: 1, Op.PART: 3}.get(op, 0)
+        own = {Op.LEAF: 1, Op.CONST: 1, Op.PART: 3, **dict.fromkeys(_OF_PLACES, 1)}.get(op, 0)
         if op in (Op.IN_I, Op.IN_F):
             own = 1 + code[first]
         words = [f"s{slot}" for slot in code[at + 2 : first]] + [str(word) for word in code[first : first + own]]
@@ -185,6 +186,8 @@ class _Lowering:
             raise CannotLower(f"{what} of a {x.kind.value}")
 
     def _call(self, call: Call) -> Operand:
+        if call.name in EXACT:
+            return self._exact(call)
         args = [self.lower(arg) for arg in call.args]
         if call.name in TIME_PARTS:
             in_ticks(0, self.tick_ns, Timestamp(0, call.span))
@@ -193,6 +196,31 @@ class _Lowering:
         if call.name == "coalesce":
             return reduce(self.values.coalesce, args)
         return self.values.spread(lambda *each: self._strict(call.name, each), *args)
+
+    def _exact(self, call: Call) -> Operand:
+        """A function of decimals: the last arguments are numbers of places."""
+        reads = 2 if call.name in ("decimal order", "decimal quotient") else 1
+        args = [self.lower(arg) for arg in call.args[:reads]]
+        places = [arg.value for arg in call.args[reads:] if isinstance(arg, Literal) and isinstance(arg.value, int)]
+
+        def given(*args: Single) -> Single:
+            if any(isinstance(x, Constant) and x.value is None for x in args):
+                return constant(None)
+            if args[0].kind not in WHOLE or args[-1].kind not in (*WHOLE, Kind.FLOAT):
+                raise CannotLower(f"{call.name} of a {args[0].kind.value} and a {args[-1].kind.value}")
+            if call.name == "decimal order" and args[1].kind is Kind.FLOAT:
+                if places[1]:
+                    raise CannotLower("a float with decimal places")
+                return self.values.give(Kind.INT, Op.ORDER_M, *args, own=(places[0],))
+            if call.name == "decimal order":
+                return self.values.give(Kind.INT, Op.ORDER_I, *args, own=(places[1] - places[0],))
+            if call.name == "decimal quotient":
+                return self.values.give(Kind.FLOAT, Op.QUOTIENT, *args, own=(places[0],))
+            return self.values.give(
+                Kind.INT, Op[f"{call.name.removeprefix('decimal ').upper()}_I"], *args, own=(places[0],)
+            )
+
+        return self.values.spread(given, *args)
 
     def _strict(self, name: str, args: tuple[Single, ...]) -> Single:
         """A function that is null where an argument is."""

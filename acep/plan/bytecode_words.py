@@ -48,12 +48,14 @@ class Op(IntEnum):
     POWER, PART = auto(), auto()
     MIN_I, MAX_I, MIN_F, MAX_F = auto(), auto(), auto(), auto()
     MIN_S, MAX_S, COALESCE, SELECT = auto(), auto(), auto(), auto()
+    ORDER_I, ORDER_M, QUOTIENT, FLOOR_I, CEIL_I = auto(), auto(), auto(), auto(), auto()
 
 
 _NONE_READ = (Op.RETURN, Op.LEAF, Op.CONST, Op.NONE)
 _ONE_READ = (
     *(Op.TRUTH, Op.NUMBER, Op.IS_NULL, Op.UNKNOWN, Op.NOT, Op.IN_I, Op.IN_F, Op.NEG_I, Op.ABS_I, Op.SIGN_I, Op.FLOAT),
     *(Op.NEG_F, Op.ABS_F, Op.SIGN_F, Op.FLOOR, Op.CEIL, Op.SQRT, Op.EXP, Op.LN, Op.LOG10, Op.PART),
+    *(Op.FLOOR_I, Op.CEIL_I),
 )
 READS: Final[dict[Op, int]] = {
     op: 0 if op in _NONE_READ else 1 if op in _ONE_READ else 3 if op is Op.SELECT else 2 for op in Op

@@ -13,14 +13,15 @@ from acep.automaton.thompson import Thompson, build
 from acep.errors import AcepError, QueryError
 from acep.pattern.closure import close_equalities, partition_attributes
 from acep.pattern.evaluation import Compiled, compile_expression, leaves_of
-from acep.pattern.expressions import Attribute, Binary, Expr, Length
+from acep.pattern.expressions import Aggregate, Attribute, Binary, Expr, Length
 from acep.pattern.printing import canonical
-from acep.pattern.tree import Query, Strategy
+from acep.pattern.tree import Output, Query, Strategy
 from acep.pattern.walk import variables
+from acep.plan.decimals import DECIMAL, Typed
 from acep.plan.kinds import column, resolve
 from acep.plan.schema import Kind, Schema
 
-__all__ = ["Plan", "Window", "compile_query"]
+__all__ = ["Plan", "TimeOf", "Window", "compile_query"]
 
 
 @dataclass(frozen=True)
@@ -32,13 +33,23 @@ class Window:
 
 
 @dataclass(frozen=True)
+class TimeOf:
+    """A time or decimal among the values of RETURN: the ``columns`` of times that it comes from. If ``plain`` it is a
+    value of the first of them as it stands, which is all that is told of a decimal."""
+
+    columns: tuple[str, ...]
+    plain: bool
+
+
+@dataclass(frozen=True)
 class Plan:
     """A query compiled for a stream.
 
-    ``keys``: partition attributes (columns). ``columns``: attribute columns that are read, besides the time
-    and type columns. ``row``: the columns of the tuples that the engine evaluates predicates on; the
-    first ``kept`` of them stay with a bound event (for negations, HAVING and RETURN). ``predicates`` are checked
-    on arcs; ``negated[n]`` with the events that may break negation n. ``sources`` are the plans whose matches
+    ``keys``: partition attributes (columns). ``columns``: attribute columns that are read, besides the time and type
+    columns. ``row``: the columns of the tuples that the engine evaluates predicates on; the first ``kept`` of them
+    stay with a bound event (for negations, HAVING and RETURN). ``return_scales`` are the scales of the values of
+    RETURN that are decimals, ``return_times`` say of which columns those and times are. ``predicates`` are
+    checked on arcs; ``negated[n]`` with the events that may break negation n. ``sources`` are the plans whose matches
     are this plan's stream.
     """
 
@@ -58,6 +69,8 @@ class Plan:
     having: Compiled | None
     returns: tuple[tuple[str, Compiled], ...]
     return_kinds: tuple[Kind, ...]
+    return_scales: tuple[int | None, ...]
+    return_times: tuple[TimeOf | None, ...]
     sources: tuple[tuple[Plan, str], ...]
 
     @property
@@ -66,6 +79,11 @@ class Plan:
         return self.query.strategy is Strategy.STRICT_CONTIGUITY or (
             self.query.strategy is Strategy.PARTITION_CONTIGUITY and not self.keys
         )
+
+    @property
+    def chooses(self) -> bool:
+        """Whether matches are chosen among others, here or in a source."""
+        return self.query.output is not Output.ALL or any(source.chooses for source, _ in self.sources)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -80,6 +98,7 @@ class Plan:
                 repr([(n, schema.kind(n)) for n in (*self.row, *self.keys)]),
                 schema.ts,
                 str(schema.type),
+                *(f"{n} {schema.scale(n)}" for n in sorted({*self.row, *self.keys}) if schema.scale(n) is not None),
             )
         )
         return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]
@@ -108,26 +127,26 @@ def _compile(query: Query, schema: Schema) -> Plan:
         _check_repetitions(automaton)
     keys = tuple(column(k, Attribute("", None, k), schema)[0] for k in partition_attributes(query))
     negative = {n.var for n in automaton.negations}
-    positive: list[Expr] = []
-    against: list[Expr] = []
+    positive: list[Compiled] = []
+    against: list[Compiled] = []
     for conjunct in close_equalities(query):
-        resolved, _ = resolve(conjunct, schema, condition=True)
+        resolved = resolve(conjunct, schema, condition=True).expr
         if _implied_by_partition(resolved, keys):
             continue
-        mentioned = {leaf.var for leaf in leaves_of(resolved)}
-        (against if mentioned & negative else positive).append(resolved)
+        made = compile_expression(resolved, schema.tick_ns, conjunct if schema.scales else None)
+        mentioned = {leaf.var for leaf in made.leaves}
+        (against if mentioned & negative else positive).append(made)
     arcs = compose(automaton)
-    program = assemble(automaton, arcs, tuple(positive))
+    program = assemble(automaton, arcs, tuple(p.expr for p in positive))
     having = (
-        compile_expression(resolve(query.having, schema, condition=True)[0], schema.tick_ns) if query.having else None
+        compile_expression(resolve(query.having, schema, condition=True).expr, schema.tick_ns, query.having)
+        if query.having
+        else None
     )
-    named = [(name, *resolve(expr, schema)) for name, expr in query.returns]
-    returns = tuple((name, compile_expression(expr, schema.tick_ns)) for name, expr, _ in named)
-    predicates = tuple(compile_expression(p, schema.tick_ns) for p in positive)
-    negated = tuple(
-        tuple(compile_expression(p, schema.tick_ns) for p in against if n.var in {leaf.var for leaf in leaves_of(p)})
-        for n in automaton.negations
-    )
+    named = [(name, resolve(expr, schema)) for name, expr in query.returns]
+    returns = tuple((name, compile_expression(given.expr, schema.tick_ns)) for name, given in named)
+    predicates = tuple(positive)
+    negated = tuple(tuple(p for p in against if n.var in {leaf.var for leaf in p.leaves}) for n in automaton.negations)
     everything = [
         *predicates,
         *(c for n in negated for c in n),
@@ -157,7 +176,9 @@ def _compile(query: Query, schema: Schema) -> Plan:
         negated=negated,
         having=having,
         returns=returns,
-        return_kinds=tuple(_column_kind(kind) for _, _, kind in named),
+        return_kinds=tuple(_column_kind(given.kind) for _, given in named),
+        return_scales=tuple(given.scale if given.kind == DECIMAL else None for _, given in named),
+        return_times=tuple(_time_of(given, schema) for _, given in named),
         sources=sources,
     )
 
@@ -230,25 +251,47 @@ def _column_kind(kind: str) -> Kind:
         return Kind.STRING
     if kind == "duration":
         return Kind.FLOAT
-    return Kind(kind)
+    return Kind.INT if kind == DECIMAL else Kind(kind)
 
 
 def _derived(sources: tuple[tuple[Plan, str], ...], base: Schema) -> Schema:
     """The columns of a stream of matches: key, RETURN values, start, end, error, and its own ts and type."""
     time = Kind.TIMESTAMP if base.instants else Kind.INT
-    kinds: dict[str, Kind] = {}
+    kinds: dict[str, tuple[Kind, int | None]] = {}
     for plan, _ in sources:
-        offered = {k: plan.schema.kind(k) or Kind.STRING for k in plan.keys}
-        offered |= dict(zip((n for n, _ in plan.returns), plan.return_kinds, strict=True))
+        offered = {k: (plan.schema.kind(k) or Kind.STRING, plan.schema.scale(k)) for k in plan.keys}
+        given = zip(plan.return_kinds, plan.return_scales, strict=True)
+        offered |= dict(zip((n for n, _ in plan.returns), given, strict=True))
         fractional = plan.automaton.costs.scale != 1
-        offered |= {"start": time, "end": time, "error": Kind.FLOAT if fractional else Kind.INT}
+        offered |= {"start": (time, None), "end": (time, None)}
+        offered["error"] = (Kind.FLOAT if fractional else Kind.INT, None)
         for name, kind in offered.items():
-            if kinds.setdefault(name, kind) is not kind:
+            if kinds.setdefault(name, kind) != kind:
                 raise QueryError(
-                    f"the inner queries give `{name}` as a {kinds[name].value} and as a {kind.value}",
+                    f"the inner queries give `{name}` as a {_said(*kinds[name])} and as a {_said(*kind)}",
                     hint="rename it in RETURN",
                 )
-    kinds |= {"ts": time, "type": Kind.STRING}
+    kinds |= {"ts": (time, None), "type": (Kind.STRING, None)}
     return Schema(
-        tuple(kinds.items()), "ts", "type", None, None, Fraction(base.tick_ns) if base.tick_ns else None, base.instants
+        kinds=tuple((name, kind) for name, (kind, _) in kinds.items()),
+        tick_ns=Fraction(base.tick_ns) if base.tick_ns else None,
+        instants=base.instants,
+        scales=tuple((name, scale) for name, (_, scale) in kinds.items() if scale is not None),
     )
+
+
+def _time_of(given: Typed, schema: Schema) -> TimeOf | None:
+    if given.kind == DECIMAL and isinstance(expr := given.expr, Attribute | Aggregate) and expr.name is not None:
+        summed = isinstance(expr, Aggregate) and expr.function == "sum"
+        return None if summed else TimeOf((expr.name,), plain=True)
+    if given.kind != "timestamp":
+        return None
+    names = [leaf.name for leaf in leaves_of(given.expr) if isinstance(leaf, Attribute | Aggregate)]
+    times = dict.fromkeys(
+        name for name in names if name is not None and column(name, given.expr, schema)[1] == "timestamp"
+    )
+    return TimeOf(tuple(times), isinstance(given.expr, Attribute | Aggregate))
+
+
+def _said(kind: Kind, scale: int | None) -> str:
+    return kind.value if scale is None else f"decimal of scale {scale}"

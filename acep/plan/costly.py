@@ -18,6 +18,7 @@ __all__ = [
     "decided_late",
     "each_value_kept",
     "large_set",
+    "last_repetition",
     "many_states",
     "no_window",
     "repetitions_share_events",
@@ -41,6 +42,24 @@ def any_match_repetition(looked: Looked) -> Iterator[Finding]:
             "use skip till next match, or give the repetition a small upper bound such as {1,5}",
             looked.place(components(node)[0].var),
         )
+
+
+def last_repetition(looked: Looked) -> Iterator[Finding]:
+    """Skip till next match with an open repetition that may end a match with each of its events."""
+    if looked.query.strategy is not Strategy.SKIP_TILL_NEXT_MATCH:
+        return
+    ends = {s.var for s in looked.plan.arcs.states if any(accept.cost == 0 for accept in s.accepts)}
+    for node in _long_repetitions(looked):
+        var = components(node)[-1].var
+        if var in ends:
+            yield Finding(
+                "last_repetition",
+                f"`{_shown(looked, node)}` ends the pattern: each event that it binds ends another match, for each "
+                "beginning, up to n^2/2 matches for n events in a window",
+                "give the repetition an upper bound such as {1,5}, let an event follow that must be there, or choose: "
+                "NON OVERLAP",
+                looked.place(components(node)[0].var),
+            )
 
 
 def repetitions_share_events(looked: Looked) -> Iterator[Finding]:

@@ -65,7 +65,7 @@ def _rewrite(expr: Expr, schema: Schema, tick_ns: Fraction | None, found: dict[s
     leaves = [replace(leaf, span=None) for leaf in leaves_of(expr)]
     leaf = leaves[0] if leaves else None
     if isinstance(leaf, Attribute) and leaves == [leaf] * len(leaves) and not _is_logic(expr):
-        kind = resolve(expr, schema)[1]
+        kind = resolve(expr, schema).kind
         if kind in ("bool", "int", "float", "string"):
             alone = _alone(expr)
             name = f"({expression_text(alone)})"

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator
 
 from acep.automaton.printing import arcs_lines, program_lines, thompson_lines, types_text
-from acep.pattern.check import checked_query
+from acep.pattern.asked import query_of
 from acep.pattern.closure import close_equalities, partition_attributes
 from acep.pattern.printing import expression_text, tree_lines
 from acep.pattern.times import duration_text
@@ -25,7 +25,7 @@ __all__ = ["explain"]
 _WIDTH = 100
 
 
-def explain(query: Query, schema: Schema | None = None, *, missing: str | None = None) -> str:
+def explain(query: Query | str, schema: Schema | None = None, *, missing: str | None = None) -> str:
     """What becomes of a query, in sections with a heading each.
 
     Without a ``schema`` the columns are assumed to be what the query asks for; the text says so. ``missing``: why there
@@ -52,7 +52,7 @@ def explain(query: Query, schema: Schema | None = None, *, missing: str | None =
     # Thompson automaton
       ...
     """
-    checked_query(query)
+    query = query_of(query)
     plan = assumed_plan(query) if schema is None else compile_query(query, schema)
     tokens = textwrap.wrap("  ".join(map(str, tokens_of(query))), _WIDTH, break_long_words=False)
     findings = [line for found in lint_plan(plan) for line in f"* {found}".splitlines()]
@@ -78,7 +78,7 @@ def _stages(plan: Plan, *, assumed: bool, missing: str | None, source: bool = Fa
     yield "equalities", list(_equalities(plan.query))
     yield "Thompson automaton", thompson_lines(plan.automaton)
     yield "arcs", arcs_lines(plan.arcs, plan.automaton)
-    yield "program", program_lines(plan.program, [p.expr for p in plan.predicates])
+    yield "program", program_lines(plan.program, [p.told for p in plan.predicates])
     yield "plan", [*_plan(plan, assumed), *_engine(plan, missing, source)]
 
 
@@ -103,7 +103,7 @@ def _plan(plan: Plan, assumed: bool) -> Iterator[str]:
         yield f"values looked at of an event: {', '.join(plan.row)}"
     for negation, conditions in zip(plan.automaton.negations, plan.negated, strict=True):
         broken = f"broken by: {negation.var} of {types_text(negation.types)}"
-        texts = " AND ".join(expression_text(c.expr) for c in conditions)
+        texts = " AND ".join(expression_text(c.told) for c in conditions)
         yield f"{broken} with {texts}" if texts else broken
     yield f"error budget: {costs.unscaled(costs.budget)}"
     yield f"output: {query.output.value.replace('_', ' ')}"
@@ -169,10 +169,10 @@ def _wanted(plan: Plan) -> str:
             for c in step.binding
             if not (c.loops or (c.only and c.only[0] in kept)) and {s.kind for s in c.sources} <= {"event", "one"}
         )
-        own = frozenset(expression_text(plan.predicates[c.predicate].expr) for c in alone)
+        own = frozenset(expression_text(plan.predicates[c.predicate].told) for c in alone)
         found.setdefault((step.arc.var, step.arc.types), set()).add(own)
     for negation, conditions in zip(negations, plan.negated, strict=True):
-        own = frozenset(expression_text(c.expr) for c in conditions if {x.var for x in c.leaves} == {negation.var})
+        own = frozenset(expression_text(c.told) for c in conditions if {x.var for x in c.leaves} == {negation.var})
         found.setdefault((f"~{negation.var}", negation.types), set()).add(own)
     return "; ".join(
         f"{var} ({' AND '.join([types_text(types), *sorted(own)])})"

@@ -24,29 +24,30 @@ from acep.pattern.expressions import (
     Timestamp,
     Unary,
 )
+from acep.plan import decimals
+from acep.plan.decimals import DECIMAL, Typed
 from acep.plan.schema import Kind, Schema
 
-__all__ = ["resolve"]
+__all__ = ["column", "resolve"]
 
-NUMBERS = ("int", "float")
-LENGTHS = ("duration", "int", "float")
+NUMBERS = ("int", "float", DECIMAL)
+LENGTHS = ("duration", *NUMBERS)
 
 
-def resolve(expr: Expr, schema: Schema, *, condition: bool = False) -> tuple[Expr, str]:
+def resolve(expr: Expr, schema: Schema, *, condition: bool = False) -> Typed:
     """The expression with its columns' real names and literals of the right kind, and what it gives.
 
-    The kind is one of bool, int, float, string, timestamp, duration, null. With ``condition`` it must be
-    a truth value. Raises :class:`QueryError` at the part that is wrong.
+    Decimals become integers (:mod:`acep.plan.decimals`). With ``condition`` it must be a truth value. Raises
+    :class:`QueryError` at the part that is wrong.
     """
-    expr, kind = _resolve(expr, schema)
-    if condition and kind not in ("bool", "null"):
-        raise _error(expr, f"a condition is needed here, not a {kind}", "compare it with something")
-    return expr, kind
+    found = _resolve(expr, schema)
+    if condition and found.kind not in ("bool", "null"):
+        raise _error(found.expr, f"a condition is needed here, not a {found.named}", "compare it with something")
+    return found
 
 
 def _error(expr: Expr, message: str, hint: str | None = None) -> QueryError:
-    span = expr.span
-    return QueryError(message, start=span.start if span else None, end=span.end if span else None, hint=hint)
+    return decimals.fail(expr.span, message, hint)
 
 
 def column(name: str, expr: Expr, schema: Schema) -> tuple[str, str]:
@@ -61,57 +62,62 @@ def column(name: str, expr: Expr, schema: Schema) -> tuple[str, str]:
     if kind is None and name == schema.type:
         kind = Kind.STRING
     if kind is None:
-        known = [n for n, _ in schema.kinds]
-        raise _error(expr, f"unknown column `{name}`", suggest(name, known))
+        if (why := dict(schema.unusable).get(name)) is not None:
+            what, _, hint = why.partition("; ")
+            raise _error(expr, f"column `{name}` {what}", hint or None)
+        raise _error(expr, f"unknown column `{name}`", suggest(name, [n for n, _ in schema.kinds]))
     return name, kind.value
 
 
-def _resolve(expr: Expr, schema: Schema) -> tuple[Expr, str]:
+def _of_column(expr: Expr, name: str, schema: Schema) -> Typed:
+    name, kind = column(name, expr, schema)
+    scale = schema.scale(name)
+    assert isinstance(expr, Attribute | Aggregate)
+    return Typed(replace(expr, name=name), kind if scale is None else DECIMAL, scale or 0)
+
+
+def _resolve(expr: Expr, schema: Schema) -> Typed:
     match expr:
         case Literal(value=value):
-            return expr, _kind_of_value(value)
+            return Typed(expr, _kind_of_value(value), exact=decimals.exact_value(expr))
         case Duration():
-            return expr, "duration"
+            return Typed(expr, "duration")
         case Timestamp():
-            return expr, "timestamp"
+            return Typed(expr, "timestamp")
         case Attribute(name=name):
-            name, kind = column(name, expr, schema)
-            return replace(expr, name=name), kind
+            return _of_column(expr, name, schema)
         case Length():
-            return expr, "int"
+            return Typed(expr, "int")
         case Aggregate():
             return _aggregate(expr, schema)
-        case Unary(op=op, operand=x):
-            x, kind = _resolve(x, schema)
+        case Unary(op=op, operand=operand):
+            x = _resolve(operand, schema)
             wanted = ("bool",) if op == "not" else LENGTHS
-            _need(x, kind, wanted, "NOT" if op == "not" else "a minus sign")
-            return replace(expr, operand=x), kind
+            _need(x, wanted, "NOT" if op == "not" else "a minus sign")
+            exact = None if x.exact is None else -x.exact
+            return Typed(replace(expr, operand=x.expr), x.kind, x.scale, exact)
         case Binary():
             return _binary(expr, schema)
         case Call():
             return _call(expr, schema)
-        case In(operand=x, values=values):
-            x, kind = _resolve(x, schema)
-            parts = []
-            for part in values:
-                v, other = _resolve(part, schema)
-                _, v = _comparable(x, kind, v, other)
-                parts.append(v)
-            return replace(expr, operand=x, values=tuple(parts)), "bool"
-        case Between(operand=x, low=low, high=high):
-            x, kind = _resolve(x, schema)
-            low, k1 = _resolve(low, schema)
-            high, k2 = _resolve(high, schema)
-            _, low = _comparable(x, kind, low, k1)
-            _, high = _comparable(x, kind, high, k2)
-            return replace(expr, operand=x, low=low, high=high), "bool"
-        case Like(operand=x):
-            x, kind = _resolve(x, schema)
-            _need(x, kind, ("string",), "LIKE")
-            return replace(expr, operand=x), "bool"
-        case IsNull(operand=x):
-            x, _ = _resolve(x, schema)
-            return replace(expr, operand=x), "bool"
+        case In(operand=operand, values=values, negated=negated):
+            x = _resolve(operand, schema)
+            parts = [_comparable(x, _resolve(part, schema))[1] for part in values]
+            if not decimals.alike([x, *parts]):
+                return Typed(decimals.is_one_of(x, parts, negated, expr.span), "bool")
+            return Typed(replace(expr, operand=x.expr, values=tuple(part.expr for part in parts)), "bool")
+        case Between(operand=operand, low=lower, high=upper, negated=negated):
+            x = _resolve(operand, schema)
+            low, high = (_comparable(x, _resolve(bound, schema))[1] for bound in (lower, upper))
+            if not decimals.alike([x, low, high]):
+                return Typed(decimals.between(x, low, high, negated, expr.span), "bool")
+            return Typed(replace(expr, operand=x.expr, low=low.expr, high=high.expr), "bool")
+        case Like(operand=operand):
+            x = _resolve(operand, schema)
+            _need(x, ("string",), "LIKE")
+            return Typed(replace(expr, operand=x.expr), "bool")
+        case IsNull(operand=operand):
+            return Typed(replace(expr, operand=_resolve(operand, schema).expr), "bool")
 
 
 def _kind_of_value(value: object) -> str:
@@ -120,43 +126,45 @@ def _kind_of_value(value: object) -> str:
     return {bool: "bool", int: "int", float: "float", str: "string"}[type(value)]
 
 
-def _need(expr: Expr, kind: str, wanted: tuple[str, ...], what: str) -> None:
-    if kind != "null" and kind not in wanted:
-        raise _error(expr, f"{what} needs {_listed(wanted)}, not a {kind}")
+def _need(x: Typed, wanted: tuple[str, ...], what: str) -> None:
+    if x.kind != "null" and x.kind not in wanted:
+        raise _error(x.expr, f"{what} needs {_listed(wanted)}, not a {x.named}")
 
 
 def _listed(kinds: tuple[str, ...]) -> str:
-    words = {"bool": "a condition", "int": "a number", "float": "a number", "string": "text"}
+    words = {"bool": "a condition", "string": "text", **dict.fromkeys(NUMBERS, "a number")}
     named = dict.fromkeys(words.get(k, f"a {k}") for k in kinds)
     return " or ".join(named)
 
 
-def _aggregate(expr: Aggregate, schema: Schema) -> tuple[Expr, str]:
+def _aggregate(expr: Aggregate, schema: Schema) -> Typed:
     if expr.name is None:
-        return expr, "int"
-    name, kind = column(expr.name, expr, schema)
-    expr = replace(expr, name=name)
+        return Typed(expr, "int")
+    x = _of_column(expr, expr.name, schema)
     if expr.function == "count":
-        return expr, "int"
-    if expr.function in ("avg", "sum") and kind not in (*NUMBERS, "null"):
-        raise _error(expr, f"{expr.function} needs a number, not a {kind}")
-    if expr.function in ("min", "max") and kind == "bool":
-        raise _error(expr, f"{expr.function} needs a number, text or a timestamp, not a bool")
-    return expr, "float" if expr.function == "avg" else kind
+        return Typed(x.expr, "int")
+    if expr.function in ("avg", "sum") and x.kind not in (*NUMBERS, "null"):
+        raise _error(expr, f"{expr.function} needs a number, and `{expr.name}` is a {x.named}")
+    if expr.function in ("min", "max") and x.kind == "bool":
+        raise _error(expr, f"{expr.function} needs a number, text or a timestamp, and `{expr.name}` is a bool")
+    return Typed(x.expr, "float") if expr.function == "avg" else x
 
 
-def _comparable(left: Expr, k1: str, right: Expr, k2: str) -> tuple[Expr, Expr]:
+def _comparable(left: Typed, right: Typed) -> tuple[Typed, Typed]:
     """Both sides, once they can be compared: a text next to a timestamp is read as one."""
+    k1, k2 = left.kind, right.kind
     if "null" in (k1, k2) or k1 == k2 or (k1 in LENGTHS and k2 in LENGTHS):
         return left, right
     for that, kind, other in ((right, k1, k2), (left, k2, k1)):
-        if kind == "timestamp" and other == "string" and isinstance(that, Literal):
-            moment = Timestamp(_instant(that), that.span)
+        if kind == "timestamp" and other == "string" and isinstance(that.expr, Literal):
+            moment = Typed(Timestamp(_instant(that.expr), that.expr.span), "timestamp")
             return (left, moment) if that is right else (moment, right)
     hint = None
     if "timestamp" in (k1, k2) and set(LENGTHS) & {k1, k2}:
         hint = "write a timestamp as TIMESTAMP '2024-01-31 10:00:00'"
-    raise _error(right if right.span else left, f"a {k1} cannot be compared with a {k2}", hint)
+    raise _error(
+        right.expr if right.expr.span else left.expr, f"a {left.named} cannot be compared with a {right.named}", hint
+    )
 
 
 def _instant(literal: Literal) -> int:
@@ -170,25 +178,32 @@ def _instant(literal: Literal) -> int:
     return ((span.days * 86400 + span.seconds) * 1_000_000 + span.microseconds) * 1000
 
 
-def _binary(expr: Binary, schema: Schema) -> tuple[Expr, str]:
-    left, k1 = _resolve(expr.left, schema)
-    right, k2 = _resolve(expr.right, schema)
+def _binary(expr: Binary, schema: Schema) -> Typed:
+    x, y = _resolve(expr.left, schema), _resolve(expr.right, schema)
     op = expr.op
     if op in ("and", "or"):
-        _need(left, k1, ("bool",), op.upper())
-        _need(right, k2, ("bool",), op.upper())
-        return replace(expr, left=left, right=right), "bool"
+        _need(x, ("bool",), op.upper())
+        _need(y, ("bool",), op.upper())
+        return Typed(replace(expr, left=x.expr, right=y.expr), "bool")
     if op in ("=", "!=", "<", "<=", ">", ">="):
-        left, right = _comparable(left, k1, right, k2)
-        return replace(expr, left=left, right=right), "bool"
-    both = replace(expr, left=left, right=right)
-    if "null" in (k1, k2):
-        return both, k2 if k1 == "null" else k1
-    rule = ARITHMETIC.get((op, _sort(k1), _sort(k2)))
+        return Typed(decimals.compare(op, *_comparable(x, y), expr.span), "bool")
+    both = replace(expr, left=x.expr, right=y.expr)
+    if "null" in (x.kind, y.kind):
+        other = y if x.kind == "null" else x
+        return Typed(both, other.kind, other.scale)
+    rule = ARITHMETIC.get((op, _sort(x.kind), _sort(y.kind)))
     if rule is None:
         signs = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide", "%": "take the remainder of"}
-        raise _error(right if right.span else left, f"cannot {signs[op]} a {k1} and a {k2}")
-    return both, rule(k1, k2)
+        raise _error(y.expr if y.expr.span else x.expr, f"cannot {signs[op]} a {x.named} and a {y.named}")
+    if DECIMAL in (x.kind, y.kind):
+        if x.kind in NUMBERS and y.kind in NUMBERS:
+            return decimals.arithmetic(op, x, y, expr.span)
+        x, y = (Typed(decimals.as_float(side), "float" if side.kind == DECIMAL else side.kind) for side in (x, y))
+        both = replace(expr, left=x.expr, right=y.expr)
+    exact = None
+    if x.exact is not None and y.exact is not None and op in "+-*":
+        exact = {"+": x.exact + y.exact, "-": x.exact - y.exact, "*": x.exact * y.exact}[op]
+    return Typed(both, rule(x.kind, y.kind), exact=exact)
 
 
 def _sort(kind: str) -> str:
@@ -232,39 +247,39 @@ TEXT = ("lower", "upper", "length", "trim", "concat")
 KEEPS = ("abs", "floor", "ceil", "round", "sign", "least", "greatest", "coalesce")
 
 
-def _call(expr: Call, schema: Schema) -> tuple[Expr, str]:
+def _call(expr: Call, schema: Schema) -> Typed:
     low, high, _, _ = FUNCTIONS[expr.name]
     if not low <= len(expr.args) <= high:
         wanted = str(low) if low == high else f"{low} to {high}"
         raise _error(expr, f"{expr.name} takes {wanted} arguments, not {len(expr.args)}")
-    args, kinds = [], []
-    for arg in expr.args:
-        a, kind = _resolve(arg, schema)
-        args.append(a)
-        kinds.append(kind)
-    result = replace(expr, args=tuple(args))
+    args = [_resolve(arg, schema) for arg in expr.args]
+    kinds = [arg.kind for arg in args]
+    result = replace(expr, args=tuple(arg.expr for arg in args))
     name = expr.name
     if name in TEXT:
-        for a, k in zip(args, kinds, strict=True):
-            _need(a, k, ("string",), name)
-        return result, "int" if name == "length" else "string"
+        for arg in args:
+            _need(arg, ("string",), name)
+        return Typed(result, "int" if name == "length" else "string")
     if name == "substring":
-        _need(args[0], kinds[0], ("string",), name)
-        for a, k in zip(args[1:], kinds[1:], strict=True):
-            _need(a, k, ("int",), name)
-        return result, "string"
+        _need(args[0], ("string",), name)
+        for arg in args[1:]:
+            _need(arg, ("int",), name)
+        return Typed(result, "string")
     if name in TIME_PARTS:
-        _need(args[0], kinds[0], ("timestamp",) if schema.instants else ("timestamp", "int"), name)
-        return result, "int"
+        _need(args[0], ("timestamp",) if schema.instants else ("timestamp", "int"), name)
+        return Typed(result, "int")
     if name in ("least", "greatest", "coalesce"):
-        known = [k for k in kinds if k != "null"]
-        first = kinds.index(known[0]) if known else 0
-        for a, k in zip(args[first + 1 :], kinds[first + 1 :], strict=True):
-            _comparable(args[first], kinds[first], a, k)
-        numbers = [k for k in known if k in NUMBERS]
-        return result, ("float" if "float" in numbers else known[0]) if known else "null"
-    for a, k in zip(args, kinds, strict=True):
-        _need(a, k, LENGTHS if name in KEEPS else NUMBERS, name)
+        known = [arg for arg in args if arg.kind != "null"]
+        for arg in known[1:]:
+            _comparable(known[0], arg)
+        if DECIMAL in kinds:
+            return decimals.call(result, args)
+        numbers = [arg.kind for arg in known if arg.kind in NUMBERS]
+        return Typed(result, ("float" if "float" in numbers else known[0].kind) if known else "null")
+    for arg in args:
+        _need(arg, LENGTHS if name in KEEPS else NUMBERS, name)
+    if DECIMAL in kinds:
+        return decimals.call(result, args)
     if name in ("floor", "ceil", "sign"):
-        return result, "int"
-    return result, kinds[0] if name in KEEPS else "float"
+        return Typed(result, "int")
+    return Typed(result, kinds[0] if name in KEEPS else "float")

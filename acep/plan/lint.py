@@ -17,6 +17,7 @@ from acep.plan.costly import (
     decided_late,
     each_value_kept,
     large_set,
+    last_repetition,
     many_states,
     no_window,
     repetitions_share_events,
@@ -37,6 +38,7 @@ __all__ = ["RULES", "Finding", "lint", "lint_plan"]
 
 RULES: tuple[Callable[[Looked], Iterator[Finding]], ...] = (
     any_match_repetition,
+    last_repetition,
     repetitions_share_events,
     no_window,
     no_partition,

@@ -10,7 +10,8 @@ __all__ = ["Kind", "Schema"]
 
 
 class Kind(Enum):
-    """What a column holds: timestamps are integers in ticks; ``NULL`` is a column of nothing but nulls."""
+    """What a column holds: timestamps are integers in ticks, decimals integers of a known scale; ``NULL`` is a column
+    of nothing but nulls."""
 
     BOOL = "bool"
     INT = "int"
@@ -28,6 +29,8 @@ class Schema:
     ``seq`` and ``id`` are column names (``type`` is ``None`` where the stream has no type
     column). ``tick_ns`` is the length of a tick of ``ts`` in nanoseconds, ``None`` for an integer
     ``ts`` of unknown unit. ``instants`` tells whether ``ts`` is a timestamp rather than an integer.
+    ``scales`` are (column, scale) pairs of the decimals among the columns of kind ``INT``: such a column counts units
+    of 10**-scale. ``unusable`` are (column, why) pairs of those that no predicate may use.
     """
 
     kinds: tuple[tuple[str, Kind], ...]
@@ -37,7 +40,13 @@ class Schema:
     id: str | None = None
     tick_ns: Fraction | None = None
     instants: bool = False
+    scales: tuple[tuple[str, int], ...] = ()
+    unusable: tuple[tuple[str, str], ...] = ()
 
     def kind(self, name: str) -> Kind | None:
         """The kind of a column, or ``None`` if there is none of that name."""
         return dict(self.kinds).get(name)
+
+    def scale(self, name: str) -> int | None:
+        """The scale of a decimal column, or ``None`` if it is none."""
+        return dict(self.scales).get(name)

@@ -127,7 +127,10 @@ class _Lowering:
             return None
         first = source.registers[0]
         if source.kind == "average":
-            return AVERAGE if self._is_total(first) else MEAN, layout[first], layout[source.registers[1]]
+            number = layout[source.registers[1]]
+            if not self._is_total(first):
+                return MEAN, layout[first], number
+            return AVERAGE, layout[first], number + ((self.plan.schema.scale(first.name) or 0) << 20)
         return TOTAL if self._is_total(first) else SLOT, layout[first], 0
 
     def _check(self, check: Check, layout: dict[Register, int]) -> _Placed | None:

@@ -210,7 +210,7 @@ def _ref(writer: Writer, kept: _Kept, leaf: Leaf, var: int | None, loops: dict[s
                 "first": (NTH, 1),
                 "last": (LAST, 0),
                 "sum": (SUM if whole else ADD, 0),
-                "avg": (AVERAGE if whole else MEAN, 0),
+                "avg": (AVERAGE if whole else MEAN, writer.plan.schema.scale(leaf.name) or 0),
                 "min": (LEAST, order),
                 "max": (GREATEST, order),
             }[function]

@@ -130,6 +130,7 @@ def estimates(session: NativeSession) -> tuple[Estimate | None, Estimate | None]
 
 def test_the_interval_has_the_truth_as_often_as_it_says(cases: Callable[[int], int]) -> None:
     hits, tries, widths = np.zeros(2, np.int64), np.zeros(2, np.int64), np.zeros(2)
+    missed: dict[tuple[int, float], list[float]] = {(which, share): [] for which in range(2) for share in SHARES}
     lossy = number = 0
     for seed in range(max(cases(SEEDS), 6)):
         for engine in ("nodes", "dominance"):
@@ -146,12 +147,17 @@ def test_the_interval_has_the_truth_as_often_as_it_says(cases: Callable[[int], i
                         tries[which] += 1
                         hits[which] += one.low <= true <= one.high
                         widths[which] += one.high - one.low
+                        missed[which, share].append(one.recall - true)
     assert number >= 100
     assert lossy > 0.9 * number
-    assert (tries > 0.9 * number).all()
+    assert (tries > 0.85 * number).all()
     assert (hits >= 0.8 * tries).all(), hits / tries
     assert (widths < 0.7 * tries).all(), widths / tries
     assert all(not_less(int(hits[which]), int(tries[which]), 0.9) for which in range(2)), hits / tries
+    # The likeliest value is not biased, whatever the budget: by no more than chance moves the mean of so many runs.
+    for which, all_missed in missed.items():
+        chance = np.std(all_missed, ddof=1) / np.sqrt(len(all_missed))
+        assert abs(np.mean(all_missed)) < 0.02 + 2.5 * chance, (which, np.mean(all_missed), chance)
 
 
 @pytest.mark.parametrize("window", ["240", "10 EVENTS"])
@@ -198,7 +204,7 @@ def test_keys_that_do_not_live_for_a_unit_of_positions_are_known_too() -> None:
     for seed in range(10):
         given = acep.match(columns, query, budget=acep.Budget(work=0.7, estimate=0.9), policy="random", seed=seed)
         true = len({(m.key["k"], m.end) for m in given}) / len({(m.key["k"], m.end) for m in exact})
-        assert given.report.recall is not None
+        assert given.report.interval != (0, 1)
         widths += given.report.interval[1] - given.report.interval[0]
         hits += given.report.interval[0] < true < given.report.interval[1]
     assert widths < 7
@@ -346,10 +352,11 @@ def test_the_report_has_the_estimate() -> None:
         (report.interval, report.bundle_interval),
         strict=True,
     ):
-        assert own is not None
-        assert low <= own <= high
+        assert 0 < high - low < 1
+        assert (own is None) == (high - low > 0.2)
+        assert own is None or low <= own <= high
         assert low <= true <= high
-    assert "estimated recall of match points" in str(report)
+    assert " of the match points" in str(report)
     none = acep.match(stream(4), acep.parse(PATTERN + "240"), budget=replace(budget, estimate=0), policy="random")
     assert none.report.recall is None
     assert "too little was watched" in str(none.report)

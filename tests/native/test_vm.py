@@ -36,9 +36,19 @@ def grid() -> Loaded:
     return Loaded(native, columns, frozenset(), rng)
 
 
-@pytest.mark.parametrize("text", EXPRESSIONS)
-def test_program_gives_what_python_gives(text: str, grid: Loaded) -> None:
-    expr = expression(text)
+WHOLE, OTHER, REAL = (leaf for name in "ijf" for leaf in LEAVES if leaf.name == name)
+PLACES = (0, 1, 2, 17, 18)
+DECIMALS = [
+    *(Call("decimal order", (WHOLE, OTHER, Literal(p), Literal(q))) for p in PLACES for q in PLACES),
+    *(Call("decimal order", (WHOLE, REAL, Literal(p), Literal(0))) for p in PLACES),
+    *(Call("decimal quotient", (WHOLE, OTHER, Literal(p))) for q in PLACES for p in (q, -q)),
+    *(Call(f"decimal {name}", (WHOLE, Literal(p))) for name in ("floor", "ceil") for p in PLACES),
+]
+
+
+@pytest.mark.parametrize("text", [*EXPRESSIONS, *DECIMALS], ids=str)
+def test_program_gives_what_python_gives(text: str | Expr, grid: Loaded) -> None:
+    expr = expression(text) if isinstance(text, str) else text
     wanted = grid.expected(expr)
     program = grid.lower(expr)
     for block in (256, 7, 1):
@@ -49,7 +59,7 @@ def test_program_gives_what_python_gives(text: str, grid: Loaded) -> None:
 
 
 def test_every_operation_occurs(grid: Loaded) -> None:
-    programs = [grid.lower(expression(text)) for text in EXPRESSIONS]
+    programs = [grid.lower(expr) for expr in [*map(expression, EXPRESSIONS), *DECIMALS]]
     met = Counter(line.split()[2] for p in programs for line in program_lines(p)[:-1])
     assert set(met) == {op.name for op in Op} - {"RETURN"}
 

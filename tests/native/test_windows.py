@@ -370,4 +370,4 @@ def test_what_has_left_the_window_is_not_kept() -> None:
         session.push(letters(word, ts=ts, k=[(part * 2_000 + i) % 500 for i in range(2_000)]))
         held.append(session._session.bytes)
     assert session.windowed(0) == (80_000, 0)
-    assert held[-1] <= held[4]
+    assert held[-1] <= 2 * held[4]  # what is idle is forgotten at every 256th event

@@ -125,5 +125,6 @@ def test_random_queries_are_explained(cases: Callable[[int], int]) -> None:
 
 
 def test_only_queries_are_explained() -> None:
-    with pytest.raises(acep.QueryError, match=r"a query is what .* gives, not str"):
-        explain("PATTERN A a")  # type: ignore[arg-type]
+    assert explain("PATTERN A a") == explain(acep.parse("PATTERN A a"))
+    with pytest.raises(acep.QueryError, match=r"a query is a text, or what .* gives, not int"):
+        explain(5)  # type: ignore[arg-type]

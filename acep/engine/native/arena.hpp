@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <new>
 #include <stdexcept>
 #include <vector>
 
@@ -81,7 +82,7 @@ private:
     }
     void grow() {
         size_t wanted = items_.empty() ? 64 : items_.size() * 2;
-        if (wanted > (size_t{1} << 31)) throw std::length_error("more than 2^31 elements live at once");
+        if (wanted > (size_t{1} << 31)) throw std::bad_alloc();  // a number of more has no 32 bits;
         resize(wanted);
     }
     void resize(size_t wanted) {
@@ -203,11 +204,20 @@ public:
     // given (a cell that need not be in the arena), then cells from newest to oldest. `emit` says whether to go on.
     template <class Emit>
     bool walk(Chain chain, int64_t low, const Cell* last, Emit&& emit) {
+        begin_walk(chain, low, last);
+        return go_on(low, emit);
+    }
+    // The same in parts: `go_on` goes on where `emit` stopped it last; in between no cell comes or goes.
+    void begin_walk(Chain chain, int64_t low, const Cell* last) {
         size_t first = 0;
         if (path_.size() < 64) path_.resize(64);
         if (last != nullptr) path_[first++] = last;
         stack_.clear();
         if (chain.cell != NIL && chain.latest >= low) stack_.push_back({chain.cell, static_cast<uint32_t>(first)});
+    }
+    bool walked() const { return stack_.empty(); }
+    template <class Emit>
+    bool go_on(int64_t low, Emit&& emit) {
         while (!stack_.empty()) {
             auto [at, depth] = stack_.back();
             stack_.pop_back();
@@ -230,7 +240,9 @@ public:
                         continue;
                     }
                     path_[depth] = &c;
+                    if (more) stack_.push_back({c.next, depth});
                     if (!emit(path_.data(), depth + 1)) return false;
+                    break;
                 }
                 if (!more) break;
                 at = c.next;

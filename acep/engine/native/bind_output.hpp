@@ -19,6 +19,22 @@ nanobind::object array(std::vector<T, Allocator>&& values) {
     return nanobind::cast(nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>>(held->data(), {held->size()}, owner));
 }
 
+// What was counted since the last time: the number of matches, and columns of rows.
+inline nanobind::dict tallied(Tally& t) {
+    nanobind::dict found;
+    found["total"] = t.total;
+    found["keys"] = array(std::move(t.keys));
+    found["first"] = array(std::move(t.first));
+    found["last"] = array(std::move(t.last));
+    found["bundle"] = array(std::move(t.bundle));
+    found["error"] = array(std::move(t.error));
+    found["count"] = array(std::move(t.many));
+    const Tally::Kind kind = t.kind;
+    t = {};
+    t.kind = kind;
+    return found;
+}
+
 // What was written since the last time, column by column.
 inline nanobind::dict taken(Output& o) {
     nanobind::dict found;

@@ -151,8 +151,9 @@ bool places(const nb::object& object, const Words& codes, Batch& batch) {
     return true;
 }
 
-void push(Held& self, const Words& ts, const nb::object& types, const nb::object& types_valid, const nb::object& ids,
-          const nb::sequence& columns) {
+// The row to go on with: one before the last where `enough` matches wait to be taken.
+size_t push(Held& self, const Words& ts, const nb::object& types, const nb::object& types_valid, const nb::object& ids,
+            const nb::sequence& columns, size_t from, size_t enough) {
     Batch batch;
     batch.size = ts.shape(0);
     batch.ts = ts.data();
@@ -202,13 +203,19 @@ void push(Held& self, const Words& ts, const nb::object& types, const nb::object
     if (batch.columns.size() != self.columns) throw std::invalid_argument("columns: too few or too many");
     // An interrupt is answered between parts.
     constexpr size_t part = block_rows;
-    for (size_t at = 0; at < batch.size; at += part) {
+    if (enough != 0 && self.engines.size() != 1) throw std::invalid_argument("enough: there are several plans");
+    if (enough == 0) enough = Engine::endless;
+    size_t at = from;
+    while (at < batch.size) {
+        const size_t to = std::min(at + part, batch.size);
         {
             nb::gil_scoped_release release;
-            self.session->push(batch, at, std::min(at + part, batch.size));
+            at = self.session->push(batch, at, to, enough);
         }
         if (PyErr_CheckSignals() != 0) throw nb::python_error();
+        if (enough != Engine::endless && self.engines[0]->output().size() >= enough) break;
     }
+    return at;
 }
 
 // The engine itself, where it stands behind match windows.
@@ -240,7 +247,19 @@ void bind_session(nb::module_& m) {
              nb::arg("keys"))
         .def("add", &add, nb::arg("engine"), nb::arg("arrays"))
         .def("push", &push, nb::arg("ts").noconvert(), nb::arg("types").none(), nb::arg("types_valid").none(), nb::arg("ids").none(),
-             nb::arg("columns"))
+             nb::arg("columns"), nb::arg("start") = 0, nb::arg("enough") = 0)
+        .def("flow", [](Held& self, size_t engine, size_t most) {
+            Engine& found = *self.engines.at(engine);
+            if (found.unfinished()) throw std::invalid_argument("matches of an event are yet to be made");
+            found.flow(most == 0 ? Engine::endless : most);
+        }, nb::arg("engine"), nb::arg("most"))
+        .def("tally", [](Held& self, size_t engine, int64_t kind) {
+            if (dynamic_cast<NodeEngine*>(&engine_at(self, engine)) == nullptr || kind < Tally::off || kind > Tally::bundles) {
+                throw std::invalid_argument("tally: not of this engine");
+            }
+            engine_at(self, engine).output().tally.kind = static_cast<Tally::Kind>(kind);
+        }, nb::arg("engine"), nb::arg("kind"))
+        .def("take_tally", [](Held& self, size_t engine) { return tallied(engine_at(self, engine).output().tally); }, nb::arg("engine"))
         .def("advance", [](Held& self, int64_t clock) { self.session->advance(clock); }, nb::arg("clock"))
         .def("finish", [](Held& self) { self.session->finish(); })
         .def("take", [](Held& self, size_t engine) { return taken(self.engines.at(engine)->output()); }, nb::arg("engine"))
@@ -293,11 +312,11 @@ void bind_session(nb::module_& m) {
             nb::gil_scoped_release release;
             return found.more(most);
         }, nb::arg("engine"), nb::arg("most"))
-        .def("block", [](Held& self, size_t engine, size_t most, bool whole) {
+        .def("block", [](Held& self, size_t engine, size_t most, size_t sorted, bool whole) {
             MergedEngine& found = merged(self, engine);
             nb::gil_scoped_release release;
-            return found.block(most, whole);
-        }, nb::arg("engine"), nb::arg("most"), nb::arg("whole"))
+            return found.block(most, sorted, whole);
+        }, nb::arg("engine"), nb::arg("most"), nb::arg("together"), nb::arg("whole"))
         .def("dump", [](const Held& self) {
             Writer out;
             self.session->dump(out);

@@ -373,11 +373,17 @@ void Completion::release(uint32_t partition) {
 
 void Completion::give(uint32_t partition, const Binding& b) {
     Output& o = output_;
+    const int64_t bundle = held(partition).bundle.at(b.end, b.last(), tables_.span, tables_.counted);
+    const int64_t* keys = partitions_.key(partition);
+    if (o.tally.kind != Tally::off) {
+        o.tally.add(partition, keys, partitions_.width(), b.end, bundle, b.error);
+        ++work_.matches;
+        return;
+    }
     o.start.push_back(b.start);
     o.end.push_back(b.end);
     o.error.push_back(b.error);
-    o.bundle.push_back(held(partition).bundle.at(b.end, b.last(), tables_.span, tables_.counted));
-    const int64_t* keys = partitions_.key(partition);
+    o.bundle.push_back(bundle);
     o.keys.insert(o.keys.end(), keys, keys + partitions_.width());
     o.ids.insert(o.ids.end(), b.ids.begin(), b.ids.end());
     o.vars.insert(o.vars.end(), b.vars.begin(), b.vars.end());

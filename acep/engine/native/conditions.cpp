@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "numbers.hpp"
 
@@ -53,7 +54,7 @@ Conditions::Word Conditions::summary(const Ref& ref, std::span<const uint32_t> e
                 ++known;
             }
             if (known == 0) return {0, false};
-            if (ref.how == How::average) return {std::bit_cast<int64_t>(divide(total, known)), true};
+            if (ref.how == How::average) return {std::bit_cast<int64_t>(average(total, known, ref.n)), true};
             return {static_cast<int64_t>(static_cast<uint64_t>(static_cast<uint128>(total))), total >= int64_min && total <= int64_max};
         case How::add:
         case How::mean:
@@ -65,7 +66,7 @@ Conditions::Word Conditions::summary(const Ref& ref, std::span<const uint32_t> e
                 ++known;
             }
             if (ref.how == How::mean && known != 0) sum /= static_cast<double>(known);
-            return {std::bit_cast<int64_t>(sum), known != 0};
+            return {std::bit_cast<int64_t>(sum), known != 0 && !std::isnan(sum)};  // NaN, of both infinities, is null
         case How::least:
         case How::greatest:
             for (int64_t i = 0; i < n; ++i) {

@@ -58,6 +58,11 @@ public:
     bool live(uint32_t partition) const { return !tells_live_ || (partition < live_.size() && live_[partition] != 0); }
 
     Walks walks;
+    // No more matches than about so many are written before they are taken: an engine that has more of one event is
+    // `unfinished`, and goes on with them when it is given that event again.
+    static constexpr size_t endless = std::numeric_limits<size_t>::max();
+    virtual void flow(size_t most) { full_ = most; }
+    virtual bool unfinished() const { return false; }
     int64_t arrived = 0;  // events of the stream so far, with the one that is given
 
     // One event that it wants, of a partition; events of a stream come in order.
@@ -94,6 +99,7 @@ protected:
     Partitions& partitions_;
     Output output_;
     Work work_;
+    size_t full_ = endless;
     bool tells_live_ = false;      // `live_` is kept, and what is not live needs no event that begins nothing
     std::vector<uint8_t> live_;    // by partition
 

@@ -2,6 +2,7 @@
 #include "merged.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace acep {
 
@@ -96,26 +97,24 @@ MergedEngine::MergedEngine(Tables tables, Front& front, Partitions& partitions)
       walk_(tables_.counted, partitions.width()) {}
 
 void MergedEngine::event(uint32_t partition, const Event& event) {
+    const size_t written = writer_.written(), room = full_ - std::min(full_, written);
+    if (unfinished()) {
+        block(room, room, true);
+        return;
+    }
     if (!suffices(merger_.most_touches(partition), [&] { return merger_.needs(partition, event); })) return;
     merger_.make_room(roots_, cursor_);
     const int64_t before = merger_.points();
     walks.any = false;
     merger_.event(partition, event, work_, [&](const Root& root, uint32_t) {
-        if (lazy_ || !roots_.empty()) {
+        if (lazy_ || full_ != endless || !roots_.empty()) {
             roots_.push(root);
             return;
         }
         work_.matches += static_cast<int64_t>(give_some(root));
     });
     match_points += merger_.points() - before;
-}
-
-// All matches of a root.
-size_t MergedEngine::give(const Root& root) {
-    const int64_t* key = partitions_.key(root.partition);
-    if (walk_.open(merger_.arena(), root, key)) return walk_.next(writer_, SIZE_MAX);
-    cursor_.open(root, key);
-    return cursor_.next<true>(merger_.arena(), writer_, SIZE_MAX);
+    if (full_ != endless && !roots_.empty()) block(room, room, true);
 }
 
 // As many matches of a root as may be walked out.
@@ -145,28 +144,33 @@ size_t MergedEngine::give_some(const Root& root) {
     return given;
 }
 
-size_t MergedEngine::block(size_t most, bool whole) {
+size_t MergedEngine::block(size_t most, size_t sorted, bool whole) {
     size_t given = 0;
-    if (!cursor_.done()) {  // as `more` left it
-        given += cursor_.next<true>(merger_.arena(), writer_, SIZE_MAX);
-        roots_.drop();
-    }
-    while (given < most) {
+    sorted = std::max(most, sorted);
+    std::optional<int64_t> before;  // the time of the root before
+    const auto first = [&]() -> const Root& { return roots_[roots_.tail()]; };
+    while (given < (walk_.done() ? sorted : whole ? sorted : most)) {
         if (!walk_.done()) {
-            given += walk_.next(writer_, whole ? SIZE_MAX : most - given);
+            given += walk_.next(writer_, (whole ? sorted : most) - given);
+            if (walk_.done() && given >= most) break;
             continue;
         }
         if (roots_.empty()) break;
-        Root root = roots_[roots_.tail()];
-        roots_.drop();
-        const auto tied = [&] { return !roots_.empty() && roots_[roots_.tail()].ts == root.ts; };
-        if (!tied() && walk_.open(merger_.arena(), root, partitions_.key(root.partition))) continue;
-        given += give(root);
-        while (tied()) {
-            root = roots_[roots_.tail()];
-            roots_.drop();
-            given += give(root);
+        if (cursor_.done()) {  // else it is in the midst of the first one
+            const Root root = first();
+            const bool tied = (roots_.size() > 1 && roots_[roots_.tail() + 1].ts == root.ts) || (before && *before == root.ts);
+            if (!tied && walk_.open(merger_.arena(), root, partitions_.key(root.partition))) {
+                roots_.drop();
+                continue;
+            }
+            cursor_.open(root, partitions_.key(root.partition));
         }
+        const int64_t ts = first().ts;
+        given += cursor_.next<true>(merger_.arena(), writer_, sorted - given);
+        if (!cursor_.done()) break;
+        roots_.drop();
+        before = ts;
+        if (given >= most && (roots_.empty() || first().ts != ts)) break;
     }
     work_.matches += static_cast<int64_t>(given);
     return given;

@@ -101,6 +101,7 @@ public:
     MergedEngine(Tables tables, Front& front, Partitions& partitions);
 
     Output& output() override { return writer_.trimmed(); }
+    bool unfinished() const override { return full_ != endless && (!roots_.empty() || !walk_.done()); }
     void event(uint32_t partition, const Event& event) override;
     void advance(int64_t clock) override;
     bool idle(uint32_t partition, int64_t clock) override;
@@ -116,11 +117,10 @@ public:
     // Enumerates up to so many matches of events that are past into the output; fewer only if there are no more.
     size_t more(size_t most);
     // Likewise in the order of the output, where that needs no sorting; matches of one time that have to be sorted (with
-    // `whole` all of one time) are given at a go, be they more than `most`.
-    size_t block(size_t most, bool whole);
+    // `whole` all of one time) are given at a go if they are not more than `sorted`.
+    size_t block(size_t most, size_t sorted, bool whole);
 
 private:
-    size_t give(const Root& root);
     size_t give_some(const Root& root);
 
     Merger merger_;

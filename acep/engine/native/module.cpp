@@ -1,5 +1,7 @@
 // The Python module acep.engine._native: what of the native core Python sees (acep/engine/_native.pyi).
 
+#include "digest.hpp"
+
 #include <nanobind/nanobind.h>
 
 namespace nb = nanobind;
@@ -15,6 +17,7 @@ NB_MODULE(_native, m) {
     m.doc() = "The native core of acep: the engines over flat tables and columns.";
     // The version of acep that this was built from; acep.engine.compiled compares it with the package's.
     m.attr("version") = ACEP_VERSION;
+    m.attr("sources") = ACEP_SOURCES;
     m.attr("sanitizers") = ACEP_SANITIZE;
     acep::bind_vm(m);
     acep::bind_order(m);

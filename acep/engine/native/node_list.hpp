@@ -26,6 +26,7 @@ public:
     // Which of the nodes have which registers: an open table of the rows before `indexed`, made where it is asked for. Rows
     // before `head` are in it too. Once rows have moved it counts for nothing.
     std::vector<uint32_t> index;
+    std::vector<uint32_t> before;  // by row, the last one before it that is alike, where all of them are wanted
     uint32_t indexed = 0;
     uint64_t scanned = 0;  // rows looked at for want of it, since rows moved
     // Best effort (shedding.hpp): how often each node was looked at, and when the list was last looked through.
@@ -41,7 +42,7 @@ public:
     uint32_t size() const { return end - head; }
     bool empty() const { return head == end; }
     uint32_t capacity() const { return capacity_; }
-    size_t bytes() const { return bytes_.capacity() + index.capacity() * sizeof(uint32_t); }
+    size_t bytes() const { return bytes_.capacity() + (index.capacity() + before.capacity()) * sizeof(uint32_t); }
 
     int64_t* starts() { return word(0); }
     int64_t* positions() { return word(1); }
@@ -91,12 +92,14 @@ public:
         capacity_ = 0;
         std::vector<std::byte>().swap(bytes_);
         std::vector<uint32_t>().swap(index);
+        std::vector<uint32_t>().swap(before);
     }
 
     // To as little room as its nodes need.
     void shrink(uint32_t slots) {
         if (empty()) return release();
         std::vector<uint32_t>().swap(index);
+        std::vector<uint32_t>().swap(before);
         moved();
         if (head != 0) keep(slots, [](uint32_t) { return true; });
         if (const uint32_t wanted = std::max(8u, end); wanted < capacity_) resize(slots, wanted);

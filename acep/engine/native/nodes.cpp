@@ -84,8 +84,9 @@ uint32_t NodeEngine::bound(const Event& event) {
 }
 
 void NodeEngine::event(uint32_t partition, const Event& event) {
+    if (unfinished()) return go_on(partition, event);
     if (!bounded()) {
-        if ((shed_ || resting_) && !timed()) free_expired(event.ts);
+        if (!timed()) free_expired(event.ts);
         if (parts_.size() <= partition) parts_.resize(partition + 1);
         return look(parts_[partition], partition, event);
     }
@@ -114,7 +115,7 @@ void NodeEngine::look(Part& part, uint32_t partition, const Event& event) {
     part.seen = arrived;
     current_ = NIL;
     nodes_before_ = work_.nodes;
-    given_before_ = output_.size();
+    given_before_ = output_.given();
     walks.any = false;
     if (shed_ || resting_) (shed_ ? *shed_ : *resting_).arrive(partition, arrived, work_.touches);
     if (resting_) {
@@ -156,6 +157,7 @@ void NodeEngine::take_in(Part& part, uint32_t partition, const Event& event) {
         }
         clears_ = false;
     }
+    if (!roots_.empty()) return go_on(partition, event);
     if (completion_) completion_->after(partition, event);
 }
 
@@ -289,7 +291,8 @@ void NodeEngine::contiguous_end(Part& part, const Event& event) {
 
 void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int64_t low) {
     if (dominance_) return dominate(part, partition, event, low);
-    const size_t given = output_.size();
+    const size_t given = output_.given();
+    const size_t written = output_.size();
     for (uint32_t state : touched_) {
         Made& made = made_[state];
         const State& s = tables_.states[state];
@@ -298,8 +301,11 @@ void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int6
         if (!s.accepts.empty()) complete(part, partition, state, made, event, low);
     }
     if (!completion_) {
-        if (!tables_.unambiguous && output_.size() > given + 1) distinct(given);
-        work_.matches += static_cast<int64_t>(output_.size() - given);
+        if (!tables_.unambiguous && output_.size() > written) {
+            if (output_.size() > written + 1) distinct(written);
+            if (output_.tally.kind != Tally::off) count_written(partition);
+        }
+        work_.matches += static_cast<int64_t>(output_.given() - given);
     }
     // One cell for each trail and variable, also where it stands in several states.
     struct Known {
@@ -317,16 +323,14 @@ void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int6
                 if (made.gone[i] != 0) continue;
                 const Arc& arc = *made.arcs[i];
                 const int64_t own = key(event);
-                // A node like one of an earlier event becomes one with it, or takes its row where that has expired.
+                // A node like one of an earlier event becomes one with it.
                 uint32_t into = NIL;
-                bool living = false;
                 Chain chain;
                 if (merges_) {
-                    into = earlier(list, made, i, state);
-                    living = into != NIL && list.starts()[into] >= low;
-                    if (shed_ && living && unions_[state].seen < trial) ++unions_[state].joined;
-                    if (shed_ && !living && !shed_->admit(made.nodes, i, state, partition, own)) continue;
-                    if (living) chain = arena_.chain(list.cells()[into]);
+                    into = earlier(list, made, i, state, low);
+                    if (shed_ && into != NIL && unions_[state].seen < trial) ++unions_[state].joined;
+                    if (shed_ && into == NIL && !shed_->admit(made.nodes, i, state, partition, own)) continue;
+                    if (into != NIL) chain = arena_.chain(list.cells()[into]);
                     chain = bind_all(made, i, event, chain);
                 } else {
                     if (shed_ && !shed_->admit(made.nodes, i, state, partition, own)) continue;
@@ -348,18 +352,11 @@ void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int6
                     if (shed_) {
                         const Shedding::Mark mark = shed_->mark(made.nodes, i, state);
                         list.slot(s.slots - 2)[into] = own;
-                        if (living) {
-                            shed_->joined(list, into, state, partition, mark, own);
-                        } else {
-                            shed_->died(list, into, state, low + tables_.span, Death::expired);
-                            shed_->set_mark(list, into, state, mark);
-                            shed_->born(list, into, state, partition);
-                        }
+                        shed_->joined(list, into, state, partition, mark, own);
                     }
                     if (tables_.firsts) {
                         const uint32_t first = common(s);
-                        const int64_t own_first = made.nodes.slot(first)[i];
-                        list.slot(first)[into] = living ? std::min(list.slot(first)[into], own_first) : own_first;
+                        list.slot(first)[into] = std::min(list.slot(first)[into], made.nodes.slot(first)[i]);
                     }
                     continue;
                 }
@@ -387,7 +384,7 @@ void NodeEngine::advance(int64_t clock) {
     clock_ = clock;
     if (completion_) completion_->settle(clock);
     // Else before each event, however they come in batches: lists are shorter after it.
-    if (!bounded() && (timed() || !(shed_ || resting_))) free_expired(clock);
+    if (!bounded() && timed()) free_expired(clock);
 }
 
 void NodeEngine::free_expired(int64_t clock) {
@@ -419,6 +416,8 @@ bool NodeEngine::idle(uint32_t partition, int64_t clock) {
         if (!list.empty()) return false;
     }
     if (spared) return false;
+    // Another key would get its number, and what is not known of this one's unit would be forgotten with it.
+    if (shed_ && !bounded() && shed_->blind_since(partition, low)) return false;
     if (completion_ && !completion_->idle(partition, low)) return false;
     return !part.bundle.any || part.bundle.last_ts < low;
 }

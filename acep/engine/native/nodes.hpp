@@ -54,6 +54,7 @@ public:
         ++shed().passed_over;
         ++shed().turned_away;
     }
+    bool unfinished() const override { return root_ < roots_.size(); }
     int64_t seen(uint32_t partition) const override { return partition < parts_.size() ? parts_[partition].seen : -1; }
     void give_up_partition(uint32_t partition, int64_t clock) override;
     bool gave_up() override { return std::exchange(gave_up_, false); }
@@ -147,7 +148,19 @@ private:
     void load_dominance(Reader& in);
     void unite(Made& made, uint32_t this_state);
     void complete(Part& part, uint32_t partition, uint32_t state, Made& made, const Event& event, int64_t low);
-    void give(Part& part, uint32_t partition, const Arc& arc, Chain past, int64_t error, const Event& event, int64_t low);
+    // A way in which an event ends matches: all trails of a chain, with the event after them.
+    struct Ending {
+        Cell last;
+        Chain past;
+        int64_t error;
+        int64_t bundle;
+        uint32_t state;  // `completion_` is to know it
+    };
+    // Whether matches may be left for later: not where those of one binding, which have a trail each, are yet to become one.
+    bool flows() const { return full_ != endless && tables_.unambiguous; }
+    void give(uint32_t partition, const Ending& root, const Event& event, int64_t low);
+    bool give_trail(uint32_t partition, const Ending& root, const Event& event, const Cell* const* path, size_t length);
+    void go_on(uint32_t partition, const Event& event);
     Chain bind_all(Made& made, uint32_t leader, const Event& event, Chain chain);
     void alive(uint32_t partition, int64_t low, Alive& found);
     // Slots of a state that nodes must have in common to be one: all but the position of the first event.
@@ -194,6 +207,7 @@ private:
     void wake(int64_t now);
     void widen(NodeList& list, uint32_t state, int64_t low, int64_t now);
     void distinct(size_t first);
+    void count_written(uint32_t partition);
     // Death many of the last nodes of a state met one like them among those of earlier events, and became one with it. Of
     // `trial` one in 8 must; else none is looked for while 16 times as many are made.
     struct Likes {
@@ -207,9 +221,9 @@ private:
     struct Unions {
         uint32_t seen = 0, joined = 0, rest = 0;
     };
-    // The node of `list` that is like node `i` of `made`, also where it has expired, or NIL.
-    uint32_t like(NodeList& list, NodeList& made, uint32_t i, const State& s, size_t wanted) const;
-    uint32_t earlier(NodeList& list, Made& made, uint32_t i, uint32_t state);
+    // The node of `list` that is like node `i` of `made` and began at `low` or later, or NIL.
+    uint32_t like(NodeList& list, NodeList& made, uint32_t i, const State& s, size_t wanted, int64_t low) const;
+    uint32_t earlier(NodeList& list, Made& made, uint32_t i, uint32_t state, int64_t low);
     uint32_t bound(const Event& event);
 
     std::vector<std::vector<Turn>> turns_;  // by pattern
@@ -261,6 +275,9 @@ private:
     int64_t coming_ = 0, coming_made_ = 0;    // of what the current event has made
     int64_t peak_ = 0;
     bool gave_up_ = false;
+    std::vector<Ending> roots_;                 // of the current event, whose matches are left for later
+    size_t root_ = 0;                         // the one at hand
+    bool walking_ = false;                    // and it was begun
     std::vector<float> scores_, best_;
     uint32_t hidden_ = 0;                     // slots for it, of every node
     std::vector<std::vector<uint32_t>> classes_;  // by pattern: those that it is of

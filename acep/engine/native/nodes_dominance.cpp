@@ -131,34 +131,28 @@ bool Dominance::dominates(const Ranking& r, NodeList& mine, uint32_t a, NodeList
     return true;
 }
 
-uint32_t Dominance::place(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low, int64_t& compared) {
-    if (r.front) return bisect(r, list, made, i, slots, low);
-    if (list.empty()) return list.add(slots, low);
+uint32_t Dominance::place(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, Lows lows, int64_t& compared) {
+    if (r.front) return bisect(r, list, made, i, slots, lows.room);
     const bool sure = r.equal.empty() && r.ordered.empty();  // a node for each error at most
     if (!sure) {
         if (r.rest != 0) {
             --r.rest;
-            return list.add(slots, low);
+            return list.add(slots, lows.room);
         }
-        if (credit <= 0) return list.add(slots, low);
+        if (credit <= 0) return list.add(slots, lows.room);
     }
     const int64_t before = compared;
-    const uint32_t size = list.size();
-    uint32_t found;
-    if (!r.equal.empty() && size > few) {
-        found = probe(r, list, made, i, slots, low, compared);
-    } else {
-        found = scan(r, list, made, i, slots, low, compared);
-    }
+    const Met met = r.equal.empty() ? scan(r, list, made, i, slots, lows.alive, compared) : probe(r, list, made, i, slots, lows.alive, compared);
     credit -= compared - before;
-    if (!sure) {
-        if (found == NIL || list.size() <= size) ++r.met;
+    if (!sure && compared != before) {
+        if (met.dominated || met.into != NIL) ++r.met;
         if (++r.seen == trial) {
             if (r.met < trial / 8) r.rest = 16 * trial;
             r.seen = r.met = 0;
         }
     }
-    return found;
+    if (met.dominated) return NIL;
+    return met.into == NIL ? list.add(slots, lows.room) : met.into;
 }
 
 uint32_t Dominance::bisect(const Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low) {
@@ -193,68 +187,96 @@ uint32_t Dominance::bisect(const Ranking& r, NodeList& list, NodeList& made, uin
     return to;
 }
 
-uint32_t Dominance::scan(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low, int64_t& compared) {
-    uint32_t into = NIL, more = 0;
+// What has expired is as if it had gone: when it goes is no matter of the events alone.
+Dominance::Met Dominance::scan(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low, int64_t& compared) {
+    Met met;
+    uint32_t more = 0;
     const bool sure = r.equal.empty() && r.ordered.empty();
-    const int64_t most = sure ? list.size() : std::clamp<int64_t>(credit, few, most_credit);
-    const uint32_t least = list.size() > most ? list.end - static_cast<uint32_t>(most) : list.head;
-    for (uint32_t k = list.end; k-- > least;) {
+    const int64_t most = compared + (sure ? list.size() : std::clamp<int64_t>(credit, few, most_credit));
+    for (uint32_t k = list.end; k-- > list.head && compared < most;) {
+        if (list.starts()[k] < low) continue;
         ++compared;
-        if (dominates(r, list, k, made, i, slots)) return NIL;
+        if (dominates(r, list, k, made, i, slots)) return {true, NIL};
         if (!dominates(r, made, i, list, k, slots)) continue;
         gone_from(list, k);
-        if (into != NIL) {
-            list.starts()[into] = gone;
+        if (met.into != NIL) {
+            list.starts()[met.into] = gone;
             ++more;
         }
-        into = k;  // the earliest of them
+        met.into = k;  // the earliest of them
     }
-    if (into == NIL) return list.add(slots, low);
     if (more != 0) {
-        list.starts()[into] = made.starts()[i];
+        list.starts()[met.into] = made.starts()[i];
         uint32_t kept = 0, to = 0;
         list.keep(slots, [&](uint32_t k) {
-            if (k == into) to = kept;
+            if (k == met.into) to = kept;
             const bool stays = list.starts()[k] != gone;
             kept += stays ? 1u : 0u;
             return stays;
         });
-        into = to;
+        met.into = to;
     }
-    return into;
+    return met;
 }
 
-// Nodes that have equal what must be equal share a way through the index.
-uint32_t Dominance::probe(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low, int64_t& compared) {
-    const size_t places = std::bit_ceil(size_t{list.capacity()} * 2);
-    if (list.index.size() != places || list.indexed == 0) {
-        list.index.assign(places, NIL);
-        list.indexed = 0;
-    }
-    for (uint32_t k = std::max(list.indexed, list.head); k < list.end; ++k) {
-        size_t at = hashed(list, k, slots, r.equal) & (places - 1);
-        uint32_t steps = 0;
-        for (; steps < most_alike && list.index[at] != NIL; ++steps) at = (at + 1) & (places - 1);
-        if (steps < most_alike) list.index[at] = k;
-    }
-    list.indexed = list.end;
-    uint32_t into = NIL;
-    const int64_t most = compared + credit + few;
-    for (size_t at = hashed(made, i, slots, r.equal) & (places - 1); list.index[at] != NIL && compared < most; at = (at + 1) & (places - 1)) {
-        const uint32_t k = list.index[at];
+// Where registers must be equal, only nodes that have them equal are looked at, and only they count: where others stand is told by
+// the codes of texts, which are given as batches bring them. Of many nodes an index leads to the last one of those, and each
+// of them to the one before it.
+Dominance::Met Dominance::probe(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low, int64_t& compared) {
+    Met met;
+    const int64_t most = compared + std::min<int64_t>(credit + few, most_alike);
+    // Whether it is dominated by row `k`.
+    const auto dominated = [&](uint32_t k) {
         ++compared;
-        if (k < list.head || list.starts()[k] == gone) continue;
-        if (dominates(r, list, k, made, i, slots)) return NIL;
-        if (!dominates(r, made, i, list, k, slots)) continue;
+        if (dominates(r, list, k, made, i, slots)) return true;
+        if (!dominates(r, made, i, list, k, slots)) return false;
         gone_from(list, k);
-        if (into == NIL) {
-            into = k;
+        if (met.into == NIL) {
+            met.into = k;
         } else {
             list.starts()[k] = gone;
             list.sorted = false;
         }
+        return false;
+    };
+    if (list.size() <= few) {
+        for (uint32_t k = list.end; k-- > list.head && compared < most;) {
+            if (list.starts()[k] < low || !same(list, k, made, i, slots, r.equal)) continue;
+            if (dominated(k)) return {true, NIL};
+        }
+        return met;
     }
-    return into == NIL ? list.add(slots, low) : into;
+    const size_t places = std::bit_ceil(size_t{list.capacity()} * 2);
+    if (list.index.size() != places || list.before.size() != list.capacity() || list.indexed == 0) {
+        list.index.assign(places, NIL);
+        list.before.assign(list.capacity(), NIL);
+        list.indexed = 0;
+    }
+    const auto place_of = [&](NodeList& nodes, uint32_t row) {
+        size_t at = hashed(nodes, row, slots, r.equal) & (places - 1);
+        while (list.index[at] != NIL && !same(list, list.index[at], nodes, row, slots, r.equal)) at = (at + 1) & (places - 1);
+        return at;
+    };
+    for (uint32_t k = std::max(list.indexed, list.head); k < list.end; ++k) {
+        if (list.starts()[k] < low) continue;  // its codes may be those of other texts by now
+        const size_t at = place_of(list, k);
+        list.before[k] = list.index[at];
+        list.index[at] = k;
+    }
+    list.indexed = list.end;
+    uint32_t* const first = &list.index[place_of(made, i)];
+    for (uint32_t* link = first; *link != NIL && *link >= list.head && compared < most;) {
+        const uint32_t k = *link;
+        if (list.starts()[k] >= low) {
+            if (dominated(k)) return {true, NIL};
+            link = &list.before[k];
+        } else if (link != first || list.before[k] != NIL) {
+            *link = list.before[k];
+        } else {
+            break;  // an empty place would part others from theirs
+        }
+    }
+    return met;
 }
 
 // The node engine, where match points are all that is asked for ---------------------------------------
@@ -331,13 +353,13 @@ void NodeEngine::dominate(Part& part, uint32_t partition, const Event& event, in
                 uint32_t to = NIL;
                 // Where only some of a list is compared, nodes that are equal are looked for all the same: they are many.
                 const bool some = !ranking.front && ranking.equal.empty() && !ranking.ordered.empty();
-                if (const uint32_t equal = some ? earlier(list, made, i, state) : NIL; equal != NIL) {
+                if (const uint32_t equal = some ? earlier(list, made, i, state, low) : NIL; equal != NIL) {
                     if (list.starts()[equal] < made.nodes.starts()[i]) {
                         to = equal;
                         if (shed_) shed_->died(list, to, state, key(event), Death::taken);
                     }
                 } else {
-                    to = dominance.place(ranking, list, made.nodes, i, s.slots, low, compared);
+                    to = dominance.place(ranking, list, made.nodes, i, s.slots, {low, shed_ ? NEVER : low}, compared);
                 }
                 if (to == NIL) continue;
                 const int64_t start = made.nodes.starts()[i];

@@ -49,14 +49,23 @@ public:
 
     // Whether row `a` of `mine` dominates row `b` of `others`.
     bool dominates(const Ranking& r, NodeList& mine, uint32_t a, NodeList& others, uint32_t b, uint32_t slots) const;
+    // What began before `alive` has expired; what began before `room` may go where there is no room for a node.
+    struct Lows {
+        int64_t alive, room;
+    };
     // Row `i` of `made` becomes one of `list`, unless it is dominated there; what it dominates goes. Returns its row, which
-    // the caller fills in, or NIL; with `reused` it is that of a node it dominates.
-    uint32_t place(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low, int64_t& compared);
+    // the caller fills in, or NIL; it may be that of a node that it dominates.
+    uint32_t place(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, Lows lows, int64_t& compared);
 
 private:
+    // Whether it is dominated, or a row that it dominates, if there is one.
+    struct Met {
+        bool dominated = false;
+        uint32_t into = NIL;
+    };
     uint32_t bisect(const Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low);
-    uint32_t scan(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low, int64_t& compared);
-    uint32_t probe(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low, int64_t& compared);
+    Met scan(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low, int64_t& compared);
+    Met probe(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low, int64_t& compared);
     void gone_from(NodeList& list, uint32_t row) const {
         if (log != nullptr) log->died(list, row, state, now, Death::taken);
     }

@@ -58,21 +58,13 @@ void NodeEngine::complete(Part& part, uint32_t partition, uint32_t state, Made& 
             }
             const Arc& arc = *made.arcs[i];
             const Chain past = arena_.chain(made.nodes.cells()[i]);
-            if (!completion_) {
-                give(part, partition, arc, past, error, event, low);
-                continue;
-            }
-            const Cell root{event.id, key(event), NEVER, past.cell, NIL, bound(event), arc.var, arc.number};
-            const auto emit = [&](const Cell* const* path, size_t length) {
-                if (!may_walk()) return false;
-                completion_->trail(partition, event, path, length, state, error - least);
-                return true;
-            };
-            const Cell* const alone = &root;
-            if (past.cell == NIL) {
-                emit(&alone, 1);
+            const uint32_t own = completion_ ? bound(event) : NIL;
+            Ending root{{event.id, key(event), NEVER, past.cell, NIL, own, arc.var, arc.number}, past, completion_ ? error - least : error, 0, state};
+            if (!completion_) root.bundle = part.bundle.at(event.ts, event.position, tables_.span, tables_.counted);
+            if (flows()) {
+                roots_.push_back(root);
             } else {
-                arena_.walk(past, low, &root, emit);
+                give(partition, root, event, low);
             }
         }
     }
@@ -85,37 +77,80 @@ bool NodeEngine::may_walk() {
     return false;
 }
 
-void NodeEngine::give(Part& part, uint32_t partition, const Arc& arc, Chain past, int64_t error, const Event& event,
-                      int64_t low) {
-    const int64_t bundle = part.bundle.at(event.ts, event.position, tables_.span, tables_.counted);
-    const Cell root{event.id, key(event), NEVER, past.cell, NIL, NIL, arc.var, arc.number};
-    const size_t width = partitions_.width();
-    const int64_t* keys = partitions_.key(partition);
-    auto emit = [&](const Cell* const* path, size_t length) {
-        if (!may_walk() || (bounded() && !may_give(length))) return false;
-        const Cell& first = *path[length - 1];
-        int64_t start = length == 1 ? event.ts : tables_.counted ? arena_.events[first.event].ts : first.latest;
-        output_.start.push_back(start);
-        output_.end.push_back(event.ts);
-        output_.error.push_back(error);
-        output_.bundle.push_back(bundle);
-        output_.keys.insert(output_.keys.end(), keys, keys + width);
-        const size_t at = output_.ids.size();
-        output_.ids.resize(at + length);
-        output_.vars.resize(at + length);
-        for (size_t i = 0; i < length; ++i) {
-            output_.ids[at + i] = path[length - 1 - i]->id;
-            output_.vars[at + i] = path[length - 1 - i]->var;
-        }
-        output_.offsets.push_back(static_cast<int64_t>(at + length));
-        return true;
-    };
-    if (past.cell == NIL) {
-        const Cell* alone = &root;
+void NodeEngine::give(uint32_t partition, const Ending& root, const Event& event, int64_t low) {
+    const auto emit = [&](const Cell* const* path, size_t length) { return may_walk() && give_trail(partition, root, event, path, length); };
+    if (root.past.cell == NIL) {
+        const Cell* alone = &root.last;
         emit(&alone, 1);
     } else {
-        arena_.walk(past, low, &root, emit);
+        arena_.walk(root.past, low, &root.last, emit);
     }
+}
+
+// What was left for later of the event at hand, as far as there is room; then the event has ended.
+void NodeEngine::go_on(uint32_t partition, const Event& event) {
+    const int64_t low = oldest_start(event);
+    const size_t given = output_.given();
+    for (; root_ < roots_.size() && output_.size() < full_; ++root_) {
+        const Ending& root = roots_[root_];
+        const auto emit = [&](const Cell* const* path, size_t length) {
+            return give_trail(partition, root, event, path, length) && output_.size() < full_;
+        };
+        if (root.past.cell == NIL) {
+            const Cell* alone = &root.last;
+            emit(&alone, 1);
+            continue;
+        }
+        if (!walking_) arena_.begin_walk(root.past, low, &root.last);
+        arena_.go_on(low, emit);
+        walking_ = !arena_.walked();
+        if (walking_) break;
+    }
+    if (!completion_) work_.matches += static_cast<int64_t>(output_.given() - given);
+    if (unfinished()) return;
+    roots_.clear();
+    root_ = 0;
+    if (completion_) completion_->after(partition, event);
+}
+
+// One match, newest event first. Whether there is room for another one.
+bool NodeEngine::give_trail(uint32_t partition, const Ending& root, const Event& event, const Cell* const* path, size_t length) {
+    if (completion_) {
+        completion_->trail(partition, event, path, length, root.state, root.error);
+        return true;
+    }
+    const int64_t* keys = partitions_.key(partition);
+    const size_t width = partitions_.width();
+    if (output_.tally.kind != Tally::off && tables_.unambiguous) {
+        output_.tally.add(partition, keys, width, event.ts, root.bundle, root.error);
+        return true;
+    }
+    if (bounded() && !may_give(length)) return false;
+    const Cell& first = *path[length - 1];
+    const int64_t start = length == 1 ? event.ts : tables_.counted ? arena_.events[first.event].ts : first.latest;
+    output_.start.push_back(start);
+    output_.end.push_back(event.ts);
+    output_.error.push_back(root.error);
+    output_.bundle.push_back(root.bundle);
+    output_.keys.insert(output_.keys.end(), keys, keys + width);
+    const size_t at = output_.ids.size();
+    output_.ids.resize(at + length);
+    output_.vars.resize(at + length);
+    for (size_t i = 0; i < length; ++i) {
+        output_.ids[at + i] = path[length - 1 - i]->id;
+        output_.vars[at + i] = path[length - 1 - i]->var;
+    }
+    output_.offsets.push_back(static_cast<int64_t>(at + length));
+    return true;
+}
+
+// Where only numbers are asked for, the matches of one event are written until those of one binding are one.
+void NodeEngine::count_written(uint32_t partition) {
+    Output& o = output_;
+    for (size_t i = 0; i < o.size(); ++i) {
+        o.tally.add(partition, partitions_.key(partition), partitions_.width(), o.end[i], o.bundle[i], o.error[i]);
+    }
+    o.clear_matches();
 }
 
 // Of the matches from number `first` on, all of one event, those with one binding become one, with the least error.

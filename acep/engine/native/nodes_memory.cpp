@@ -30,7 +30,7 @@ int64_t NodeEngine::made_bytes(uint32_t state) const { return 2 * (node_bytes(st
 int64_t NodeEngine::list_bytes(const NodeList& list, uint32_t state) const {
     if (list.empty()) return 0;
     const int64_t n = list.size();
-    const int64_t index = likes_[state].possible || dominance_ ? 32 : 0;
+    const int64_t index = dominance_ ? 40 : likes_[state].possible ? 32 : 0;
     constexpr int64_t beside = 2 * (sizeof(uint32_t) * 4 + 1) + 2 * sizeof(float);  // rows, errors, levels and scores
     return std::max(least, 2 * n) * node_bytes(state) + n * (index + beside);
 }
@@ -104,7 +104,7 @@ bool NodeEngine::has_room(const Arc& arc) {
     if (coming_made_ + made > most_made_) return false;
     int64_t coming = 0;
     if (!tables_.states[arc.target].arcs.empty()) {
-        constexpr int64_t beside = 2 * (sizeof(uint32_t) * 4 + 1) + 2 * sizeof(float) + 32;
+        constexpr int64_t beside = 2 * (sizeof(uint32_t) * 4 + 1) + 2 * sizeof(float) + 40;
         coming = 2 * node_bytes(arc.target) + beside + (dominance_ ? 0 : cells_each * cell_bytes);
     }
     for (const Put& p : arc.puts) coming += p.write == Write::frames ? static_cast<int64_t>(2 * sizeof(Frame) + sizeof(uint32_t)) : 0;
@@ -117,7 +117,7 @@ bool NodeEngine::has_room(const Arc& arc) {
 // Whether one more match is given: of so many events no more than there is room for, but one for each match point.
 bool NodeEngine::may_give(size_t length) {
     const auto size = static_cast<int64_t>(5 * sizeof(int64_t) + partitions_.width() * sizeof(int64_t) + length * (sizeof(int64_t) + sizeof(uint16_t)));
-    if (given_ + size > most_given_ && output_.size() > given_before_) {
+    if (given_ + size > most_given_ && output_.given() > given_before_) {
         ++shed_->withheld;
         return false;
     }

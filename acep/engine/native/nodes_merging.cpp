@@ -94,7 +94,8 @@ void NodeEngine::unite(Made& made, uint32_t this_state) {
     }
 }
 
-uint32_t NodeEngine::like(NodeList& list, NodeList& made, uint32_t i, const State& s, size_t wanted) const {
+// Codes of texts in a node that has expired may be those of other texts by now: it is like none.
+uint32_t NodeEngine::like(NodeList& list, NodeList& made, uint32_t i, const State& s, size_t wanted, int64_t low) const {
     const uint32_t slots = s.slots, common = this->common(s);
     const int32_t error = made.errors()[i];
     // What has not moved is found through the index. It is made once the rows looked at without it would have paid for it.
@@ -102,7 +103,7 @@ uint32_t NodeEngine::like(NodeList& list, NodeList& made, uint32_t i, const Stat
     if (size <= few || (missing > few * wanted && list.scanned <= uint64_t{few} * size)) {
         list.scanned += size;
         for (uint32_t k = list.end; k-- > list.head;) {  // of several alike the newest, as below
-            if (list.errors()[k] == error && same(list, k, made, i, slots, common)) return k;
+            if (list.errors()[k] == error && same(list, k, made, i, slots, common)) return list.starts()[k] >= low ? k : NIL;
         }
         return NIL;
     }
@@ -125,21 +126,21 @@ uint32_t NodeEngine::like(NodeList& list, NodeList& made, uint32_t i, const Stat
     list.indexed = list.end;
     for (size_t at = hash(made, i) & (places - 1); list.index[at] != NIL; at = (at + 1) & (places - 1)) {
         const uint32_t k = list.index[at];
-        if (list.errors()[k] == error && same(list, k, made, i, slots, common)) return k >= list.head ? k : NIL;
+        if (list.errors()[k] == error && same(list, k, made, i, slots, common)) return k >= list.head && list.starts()[k] >= low ? k : NIL;
     }
     return NIL;
 }
 
-uint32_t NodeEngine::earlier(NodeList& list, Made& made, uint32_t i, uint32_t state) {
+uint32_t NodeEngine::earlier(NodeList& list, Made& made, uint32_t i, uint32_t state, int64_t low) {
     Likes& likes = likes_[state];
     if (!likes.possible || list.empty()) return NIL;
     const State& s = tables_.states[state];
-    if (common(s) == 0) return like(list, made.nodes, i, s, 1);
+    if (common(s) == 0) return like(list, made.nodes, i, s, 1, low);
     if (likes.rest != 0) {
         --likes.rest;
         return NIL;
     }
-    const uint32_t found = like(list, made.nodes, i, s, made.nodes.end);
+    const uint32_t found = like(list, made.nodes, i, s, made.nodes.end, low);
     // A list that expires from its head stays so, if not nearly all nodes meet one like them.
     const bool kept = found == NIL || likes.often || !list.sorted || list.size() <= few || found + 1 == list.end ||
                       list.starts()[found + 1] >= made.nodes.starts()[i];

@@ -61,9 +61,9 @@ void NodeEngine::load(const Source& source, NodeList& list, uint32_t slots, cons
                 }
                 double mean = source.from == From::mean
                                   ? std::bit_cast<double>(held[rows_[i]]) / static_cast<double>(n)
-                                  : divide(static_cast<int128>(static_cast<uint128>(static_cast<uint64_t>(list.slot(a + 1)[rows_[i]])) << 64 |
+                                  : average(static_cast<int128>(static_cast<uint128>(static_cast<uint64_t>(list.slot(a + 1)[rows_[i]])) << 64 |
                                                                static_cast<uint64_t>(held[rows_[i]])),
-                                           n);
+                                           n, source.places);
                 words[i] = std::bit_cast<int64_t>(mean);
             }
             whole = false;

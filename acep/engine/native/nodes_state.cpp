@@ -89,6 +89,7 @@ void NodeEngine::dump(Writer& out) const {
     arena_.cells.dump(out);
     arena_.events.dump(out);
     frames_.dump(out);
+    const int64_t low = timed() ? before(clock_, tables_.span) : NEVER;
     out.number(static_cast<int64_t>(parts_.size()));
     for (uint32_t p = 0; p < parts_.size(); ++p) {
         const Part& part = parts_[p];
@@ -103,7 +104,6 @@ void NodeEngine::dump(Writer& out) const {
         // Reading a list's columns does not change them, but for what was put off.
         const_cast<Part&>(part).each([&](NodeList& list, uint32_t s) {
             if (shed_) shed_->catch_up(list, s, p);
-            const size_t n = list.size();
             const uint32_t slots = tables_.states[s].slots;
             if (shed_) {
                 for (int64_t k : {list.touched, list.tended, std::bit_cast<int64_t>(list.price), int64_t{list.limit}, int64_t{list.births},
@@ -111,14 +111,25 @@ void NodeEngine::dump(Writer& out) const {
                     out.number(k);
                 }
             }
-            out.items(list.starts() + list.head, n);
-            if (n == 0) return;
-            out.items(list.positions() + list.head, n);
-            out.items(list.cells() + list.head, n);
-            out.items(list.errors() + list.head, n);
+            // What has expired is dropped as well when it is loaded.
+            std::vector<uint32_t> rows;
+            for (uint32_t i = list.head; i < list.end; ++i) {
+                if (shed_ || list.starts()[i] >= low) rows.push_back(i);
+            }
+            const auto column = [&](auto* values) {
+                std::vector<std::remove_cvref_t<decltype(*values)>> kept;
+                kept.reserve(rows.size());
+                for (const uint32_t row : rows) kept.push_back(values[row]);
+                out.items(kept);
+            };
+            column(list.starts());
+            if (rows.empty()) return;
+            column(list.positions());
+            column(list.cells());
+            column(list.errors());
             for (uint32_t k = 0; k < slots; ++k) {
-                out.items(list.slot(k) + list.head, n);
-                out.items(list.tags(k, slots) + list.head, n);
+                column(list.slot(k));
+                column(list.tags(k, slots));
             }
         });
     }

@@ -2,6 +2,7 @@
 // rounding, and the parts of a point in time.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cmath>
@@ -57,6 +58,78 @@ inline double divide(int64_t numerator, int64_t denominator) {
         return static_cast<double>(numerator) / static_cast<double>(denominator);
     }
     return divide(static_cast<int128>(numerator), denominator);
+}
+
+// Decimals: integers that count units of a power of ten.
+constexpr int64_t most_places = 18;
+
+inline int64_t power_of_ten(int64_t places) {  // 0 <= places <= most_places
+    int64_t unit = 1;
+    for (int64_t i = 0; i < places; ++i) unit *= 10;
+    return unit;
+}
+
+// -1, 0 or 1 as x * 10^places is below, equal to or above y.
+inline int64_t compare_scaled(int64_t x, int64_t y, int64_t places) {
+    int128 left = x, right = y;
+    (places < 0 ? right : left) *= power_of_ten(places < 0 ? -places : places);
+    return left < right ? -1 : left > right ? 1 : 0;
+}
+
+// -1, 0 or 1 as x / 10^places is below, equal to or above y, which is not NaN; exactly.
+inline int64_t compare_decimal(int64_t x, double y, int64_t places) {
+    if (!(std::fabs(y) < 2 * two_63)) return y > 0 ? -1 : 1;
+    int exponent = 0;
+    const auto digits = static_cast<int64_t>(std::ldexp(std::frexp(y, &exponent), 53));  // y = digits * 2^(exponent - 53)
+    int128 whole = static_cast<int128>(digits) * power_of_ten(places);  // below 2^113
+    bool rest = false;
+    exponent -= 53;
+    if (exponent > 0) {
+        whole *= int128{1} << exponent;  // at most 2^11
+    } else if (exponent < 0) {
+        const int shift = std::min(-exponent, 126);
+        rest = (whole & ((int128{1} << shift) - 1)) != 0;
+        whole >>= shift;  // rounds down
+    }
+    return x < whole || (x == whole && rest) ? -1 : x > whole ? 1 : 0;
+}
+
+// n / d rounded half to even; d is not 0, and below 2^127.
+inline double divide(uint128 n, uint128 d, bool negative) {
+    if (n == 0) return negative ? -0.0 : 0.0;
+    // 64 bits of the quotient, the first of which is not 0, and whether there is more.
+    uint128 bits = n / d, rest = n % d;
+    int shift = 0;
+    for (; bits >> 63 == 0; ++shift) {
+        rest <<= 1;
+        bits <<= 1;
+        if (rest >= d) {
+            rest -= d;
+            bits |= 1;
+        }
+    }
+    bool more = rest != 0;
+    for (; bits >> 64 != 0; --shift) {
+        more = more || (bits & 1) != 0;
+        bits >>= 1;
+    }
+    // The lowest of 64 bits is far below the 53 that stay, so that it may tell of what is left.
+    const double result = std::ldexp(static_cast<double>(static_cast<uint64_t>(bits) | (more ? 1U : 0U)), -shift);
+    return negative ? -result : result;
+}
+
+// x * 10^places / y, rounded once; y is not 0.
+inline double quotient(int64_t x, int64_t y, int64_t places) {
+    uint128 n = magnitude(x), d = magnitude(y);
+    (places < 0 ? d : n) *= static_cast<uint64_t>(power_of_ten(places < 0 ? -places : places));  // below 2^124
+    return divide(n, d, (x < 0) != (y < 0));
+}
+
+// total / (count * 10^places), rounded once; count is above 0.
+inline double average(int128 total, int64_t count, int64_t places) {
+    if (places == 0) return divide(total, count);
+    const uint128 n = total < 0 ? -static_cast<uint128>(total) : static_cast<uint128>(total);
+    return divide(n, static_cast<uint128>(count) * static_cast<uint64_t>(power_of_ten(places)), total < 0);
 }
 
 inline int64_t floor_divide(int64_t a, int64_t b) {  // b > 0

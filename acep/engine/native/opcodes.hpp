@@ -11,6 +11,7 @@ namespace acep {
 // its number, the slot it gives, the slots it reads, and then
 //   LEAF   the number of an input          CONST  a word
 //   IN_*   a count, and so many words      PART   which part, numerator and denominator of a tick in microseconds
+//   ORDER_*, QUOTIENT, FLOOR_I, CEIL_I     a number of decimal places
 // A program ends with RETURN and the slot of its result. _I are integers (or codes), _F doubles, _M an integer with a
 // double, _S texts.
 #define ACEP_OPS(X)                                                                                                  \
@@ -30,7 +31,8 @@ namespace acep {
     X(FLOOR, "w", 'w') X(CEIL, "w", 'w') X(SQRT, "w", 'w') X(EXP, "w", 'w') X(LN, "w", 'w') X(LOG10, "w", 'w')       \
     X(POWER, "ww", 'w') X(PART, "w", 'w')                                                                            \
     X(MIN_I, "ww", 'w') X(MAX_I, "ww", 'w') X(MIN_F, "ww", 'w') X(MAX_F, "ww", 'w')                                  \
-    X(MIN_S, "ww", 'w') X(MAX_S, "ww", 'w') X(COALESCE, "ww", 'w') X(SELECT, "tww", 'w')
+    X(MIN_S, "ww", 'w') X(MAX_S, "ww", 'w') X(COALESCE, "ww", 'w') X(SELECT, "tww", 'w')          \
+    X(ORDER_I, "ww", 'w') X(ORDER_M, "ww", 'w') X(QUOTIENT, "ww", 'w') X(FLOOR_I, "w", 'w') X(CEIL_I, "w", 'w')
 
 enum class Op : uint8_t {
 #define ACEP_OP(name, reads, gives) name,

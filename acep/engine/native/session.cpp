@@ -26,11 +26,13 @@ Engine& Session::add(std::unique_ptr<Engine> engine) {
     return *engines_.back();
 }
 
-void Session::push(const Batch& batch, size_t from, size_t to) {
+size_t Session::push(const Batch& batch, size_t from, size_t to, size_t enough) {
     uint32_t pattern[block_rows], partition[block_rows];
     uint8_t wanted[block_rows];
-    for (size_t at = from; at < to; at += block_rows) {
-        const size_t n = std::min(to - at, block_rows);
+    // Blocks end at the same events however these come in batches, and idle partitions are forgotten at such ends alone: what
+    // engines count of their work must not depend on it.
+    for (size_t at = from, n = 0; at < to; at += n) {
+        n = std::min(to - at, block_rows - static_cast<size_t>(seen_) % block_rows);
         front_.classify(batch, at, n, pattern);
         for (auto& table : tables_) {
             if (batch.positions()) {
@@ -42,7 +44,8 @@ void Session::push(const Batch& batch, size_t from, size_t to) {
                 for (size_t i = 0; i < n; ++i) wanted[i] |= static_cast<uint8_t>(engine->wants(pattern[i]));
             }
             if (!bounded_) table->partitions.find(batch, at, n, wanted, partition);
-            for (size_t i = 0; i < n; ++i) {
+            size_t i = 0;
+            for (bool full = false; i < n && !full; ++i) {
                 if (bounded_) partition[i] = wanted[i] == 0 ? NIL : find_bounded(*table, batch, at + i);
                 const uint32_t p = partition[i];
                 if (p == NIL) continue;
@@ -57,13 +60,24 @@ void Session::push(const Batch& batch, size_t from, size_t to) {
                     engine->arrived = seen_ + static_cast<int64_t>(i) + 1;
                     engine->event(p, {batch.ts[row], engine->tables().strict ? seen_ + static_cast<int64_t>(i) : position, id,
                                       pattern[i], &batch, row});
+                    if (enough == Engine::endless) continue;
+                    if (engine->unfinished()) {
+                        --table->partitions.positions[p];
+                        seen_ += static_cast<int64_t>(i);
+                        return row;
+                    }
+                    full = (row + 1 == batch.size || batch.ts[row + 1] != batch.ts[row]) && engine->output().size() >= enough;
                 }
             }
+            n = i;
         }
         seen_ += static_cast<int64_t>(n);
         latest_ = batch.ts[at + n - 1];
-        advance(latest_);
+        for (auto& engine : engines_) engine->advance(latest_);
+        if (!rests_when_told_ && static_cast<size_t>(seen_) % block_rows == 0) sweep(latest_);
+        if (enough != Engine::endless && engines_[0]->output().size() >= enough) return at + n;
     }
+    return to;
 }
 
 void Session::advance(int64_t clock) {

@@ -33,8 +33,9 @@ public:
     size_t key_tables() const { return tables_.size(); }
 
     // Events in stream order. All columns must be there, each of batch.size values.
-    // Rows [from, to) of it; a batch may be pushed in several parts.
-    void push(const Batch& batch, size_t from, size_t to);
+    // Rows [from, to) of it; a batch may be pushed in several parts. Returns the row to go on with: one before `to` where the only
+    // engine has as many matches as it may have (`Engine::flow`), or, after the last row of a time, `enough` of them.
+    size_t push(const Batch& batch, size_t from, size_t to, size_t enough = Engine::endless);
     // No event with ts < clock will come any more.
     void advance(int64_t clock);
     // The stream has ended: everything is decided and given.

@@ -217,6 +217,10 @@ public:
     bool spares(uint32_t partition, int64_t now);
     // Whether too much of the unit was lost for the rest to be worth it.
     bool hopeless(uint32_t partition) const { return partition < units_.size() && units_[partition].losses >= most_losses; }
+    // Whether something began since then of which not all is known.
+    bool blind_since(uint32_t partition, int64_t since) const {
+        return partition < units_.size() && units_[partition].blind >= since;
+    }
     bool sparing() const { return sparing_; }
     bool shadow = false;  // what is done now is done with nodes of a unit that is spared
     // Whether a new node stays for now; it is given its feature bin and its chance.

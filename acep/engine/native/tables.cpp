@@ -3,6 +3,8 @@
 
 #include <limits>
 
+#include "numbers.hpp"
+
 namespace acep {
 namespace {
 
@@ -71,8 +73,13 @@ struct Builder {
         std::vector<Source> found;
         for (size_t i = 0; i < words.size(); i += 3) {
             if (words[i] < 0 || words[i] > 6) bad("kind of a source");
-            found.push_back({static_cast<From>(words[i]), static_cast<int32_t>(words[i + 1]),
-                             static_cast<int32_t>(words[i + 2])});
+            Source made{static_cast<From>(words[i]), static_cast<int32_t>(words[i + 1]), static_cast<int32_t>(words[i + 2])};
+            if (made.from == From::average && made.b >= 0) {
+                made.places = made.b >> 20;
+                made.b &= (1 << 20) - 1;
+                if (made.places > most_places) bad("decimal places of a source");
+            }
+            found.push_back(made);
         }
         return found;
     }
@@ -265,6 +272,7 @@ struct Builder {
             const size_t width = r.var < 0 ? own : t.kept.size();
             const int64_t least = r.how == How::length ? -1 : 0;
             if (words[i + 2] < least || words[i + 2] >= static_cast<int64_t>(width)) bad("column of a reference");
+            if (r.how == How::average && (r.n < 0 || r.n > most_places)) bad("decimal places of a reference");
             if (r.how == How::nth && r.n < 1) bad("index of a reference");
             if ((r.how == How::least || r.how == How::greatest) && (r.n < 0 || r.n > 2)) bad("order of a reference");
             const bool at = r.how == How::each || r.how == How::previous;

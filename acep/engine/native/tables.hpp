@@ -16,7 +16,7 @@ enum class From : int64_t {
     one = 1,       // 1, or 0 where column a is null (a = -1: always 1)
     slot = 2,      // register slot a
     total = 3,     // slots a (low) and a + 1 (high): an integer sum; null beyond 64 bits
-    average = 4,   // integer sum in slots a and a + 1, over the count in slot b
+    average = 4,   // integer sum in slots a and a + 1, over the count in slot b, in units of 10^-places
     mean = 5,      // float sum in slot a, over the count in slot b
     frame = 6,     // component b of the frame taken from loop a
 };
@@ -25,6 +25,7 @@ struct Source {
     From from;
     int32_t a;
     int32_t b;
+    int32_t places = 0;  // of an average; in the tables it stands above the lowest 20 bits of b
 };
 
 // A predicate with the sources of its leaves. With `only >= 0` it is decided where count slot `only` is `turn`.
@@ -114,7 +115,7 @@ enum class How : int64_t {
     add = 5,       // floats
     least = 6,     // n: 0 integers, 1 floats, 2 texts
     greatest = 7,
-    average = 8,   // of integers
+    average = 8,   // of integers, in units of 10^-n
     mean = 9,      // of floats
     each = 10,     // of the event that loop `loop` is at
     previous = 11, // of the one before it

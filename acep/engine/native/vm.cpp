@@ -168,6 +168,31 @@ void BlockProgram::run(const Frame& frame, const Texts& texts) const {
             case Op::MIN_S: extreme<I>(w, [&](I x, I y) { return texts.order(x, y) < 0; }); break;
             case Op::MAX_S: extreme<I>(w, [&](I x, I y) { return texts.order(x, y) > 0; }); break;
             case Op::COALESCE: either(w, [](I, I) { return false; }); break;
+            case Op::ORDER_I: {
+                const int64_t places = constants_[it.at];
+                total<I, I, I>(w, [=](I a, I b) { return compare_scaled(a, b, places); });
+                break;
+            }
+            case Op::ORDER_M: {
+                const int64_t places = constants_[it.at];
+                partial<I, F, I>(w, [=](I a, F b, I& r) { return b == b && (r = compare_decimal(a, b, places), true); });
+                break;
+            }
+            case Op::QUOTIENT: {
+                const int64_t places = constants_[it.at];
+                partial<I, I, F>(w, [=](I a, I b, F& r) { return b != 0 && (r = quotient(a, b, places), true); });
+                break;
+            }
+            case Op::FLOOR_I: {
+                const int64_t unit = power_of_ten(constants_[it.at]);
+                total<I, I, I>(u, [=](I a, I) { return floor_divide(a, unit); });
+                break;
+            }
+            case Op::CEIL_I: {
+                const int64_t unit = power_of_ten(constants_[it.at]);
+                total<I, I, I>(u, [=](I a, I) { return a / unit + (a % unit > 0 ? 1 : 0); });
+                break;
+            }
             case Op::SELECT: frame.select(it.a, it.b, it.c, it.to); break;
             default:
                 with_comparison(it.op, [&](auto x, auto y, auto compare) {

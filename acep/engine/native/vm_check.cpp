@@ -68,6 +68,10 @@ BlockProgram::BlockProgram(std::span<const int64_t> code, int64_t slots, int64_t
                 std::sort(first, constants_.end());
             }
             made.count = static_cast<uint32_t>(constants_.size()) - made.at;
+        } else if (op == Op::ORDER_I || op == Op::QUOTIENT) {
+            constants_.push_back(next(-most_places, most_places, "decimal places"));
+        } else if (op == Op::ORDER_M || op == Op::FLOOR_I || op == Op::CEIL_I) {
+            constants_.push_back(next(0, most_places, "decimal places"));
         } else if (op == Op::PART) {
             constexpr int64_t most = (int64_t{1} << 62) - 1;
             constants_.push_back(next(0, static_cast<int64_t>(TimePart::dayofweek), "part of a time"));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <new>
 
 #include "merged_cursor.hpp"
 
@@ -220,14 +221,14 @@ void WindowedEngine::event(uint32_t partition, const Event& event) {
     if (parts_.size() <= partition) parts_.resize(partition + 1);
     Part& part = parts_[partition];
     const int64_t now = key(event), low = earliest(now, tables_.span);
+    if (stage_ != Stage::done) return go_on(part, partition, event, low);
     ++came_;
     last_id_ = event.id;
     if (passing_) {
-        if (!part.passed) hand_all(part, partition, low);
+        stage_ = part.passed ? Stage::own : Stage::waiting;
         part.passed = true;
-        hand(partition, event);
         passing_ = --left_ > 0;
-        return;
+        return go_on(part, partition, event, low);
     }
     if (part.passed) {
         part.passed = false;
@@ -238,17 +239,28 @@ void WindowedEngine::event(uint32_t partition, const Event& event) {
     const bool possible = note(part, found, now, low);
     ++watched_;
     if (part.since >= low) {  // what the window holds is not all known yet
-        hand(partition, event);
-        return;
+        stage_ = Stage::own;
+        return go_on(part, partition, event, low);
     }
     if (possible && found.ends) {
         tried_handed_ += part.size + 1;
-        hand_all(part, partition, low);
-        hand(partition, event);
+        stage_ = Stage::waiting;
     } else {
         wait(part, event, low);
     }
     if (++tried_ == trial) judge();
+    if (stage_ != Stage::done) go_on(part, partition, event, low);
+}
+
+// Hands on what waits, where that is due, and then the event itself; the engine may be unfinished in between.
+void WindowedEngine::go_on(Part& part, uint32_t partition, const Event& event, int64_t low) {
+    if (stage_ == Stage::waiting) {
+        hand_all(part, partition, low);
+        if (engine_->unfinished()) return;
+        stage_ = Stage::own;
+    }
+    hand(partition, event);
+    if (!engine_->unfinished()) stage_ = Stage::done;
 }
 
 void WindowedEngine::judge() {
@@ -259,8 +271,8 @@ void WindowedEngine::judge() {
 
 void WindowedEngine::hand(uint32_t partition, const Event& event) {
     engine_->arrived = arrived;
+    handed_ += engine_->unfinished() ? 0 : 1;
     engine_->event(partition, event);
-    ++handed_;
     work_ = engine_->work();
 }
 
@@ -276,6 +288,11 @@ void WindowedEngine::hand_all(Part& part, uint32_t partition, int64_t low) {
         const size_t at = (part.head + i) & (capacity - 1);
         const Waiting& w = part.ring[at];
         hand(partition, {w.ts, w.position, w.id, w.pattern, &batch_, at});
+        if (engine_->unfinished()) {  // it is the first one then
+            part.head = (part.head + i) & static_cast<uint32_t>(capacity - 1);
+            part.size -= i;
+            return;
+        }
     }
     part.head = part.size = 0;
 }
@@ -303,7 +320,7 @@ void WindowedEngine::expire(Part& part, int64_t low) {
 
 void WindowedEngine::grow(Part& part) {
     const size_t old = part.ring.size(), wanted = old == 0 ? 8 : 2 * old;
-    if (wanted > (size_t{1} << 31)) throw std::length_error("more than 2^31 events wait");
+    if (wanted > (size_t{1} << 31)) throw std::bad_alloc();
     std::vector<Waiting> ring(wanted);
     std::vector<int64_t> words(wanted * used_.size());
     std::vector<uint8_t> valid(wanted * used_.size());

@@ -43,6 +43,8 @@ public:
 
     Engine& engine() { return *engine_; }
     Output& output() override { return engine_->output(); }
+    void flow(size_t most) override { engine_->flow(most); }
+    bool unfinished() const override { return engine_->unfinished(); }
     void event(uint32_t partition, const Event& event) override;
     void advance(int64_t clock) override;
     void end() override;
@@ -98,6 +100,7 @@ private:
     void forget_events(Part& part);
     int64_t reach(const Part& part, uint32_t stage, uint32_t level, uint32_t paid) const;
     void judge();
+    void go_on(Part& part, uint32_t partition, const Event& event, int64_t low);
     void hand(uint32_t partition, const Event& event);
     void hand_all(Part& part, uint32_t partition, int64_t low);
     void wait(Part& part, const Event& event, int64_t low);
@@ -125,6 +128,8 @@ private:
     int64_t came_ = 0;
     int64_t handed_ = 0;
     bool passing_ = false;
+    enum class Stage : uint8_t { done, waiting, own };  // of an event that is to be handed on: after what waits
+    Stage stage_ = Stage::done;
     int64_t tried_ = 0;           // events of this trial, and those of them that were handed on
     int64_t tried_handed_ = 0;
     int64_t watched_ = 0;         // events since watching began
