@@ -10,16 +10,19 @@
 from __future__ import annotations
 
 import importlib
+from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
     from acep.budget import Budget
+    from acep.engine.answers import Bundle, Bundles, Count, Point, Points
     from acep.engine.api import Matcher, match
     from acep.engine.learn import learn
-    from acep.engine.matches import Bundle, Match, Matches, Report
-    from acep.errors import AcepError, DataError, EngineError, PolicyError, QueryError, SnapshotError
+    from acep.engine.matches import Match, Matches, Report
+    from acep.errors import AcepError, DataError, DataWarning, EngineError, PolicyError, QueryError, SnapshotError
+    from acep.events.reading import read_events
     from acep.pattern.letters import regex
     from acep.pattern.sase import parse
     from acep.pattern.tree import Query
@@ -28,11 +31,16 @@ __all__ = [
     "AcepError",
     "Budget",
     "Bundle",
+    "Bundles",
+    "Count",
     "DataError",
+    "DataWarning",
     "EngineError",
     "Match",
     "Matcher",
     "Matches",
+    "Point",
+    "Points",
     "PolicyError",
     "Query",
     "QueryError",
@@ -42,6 +50,7 @@ __all__ = [
     "learn",
     "match",
     "parse",
+    "read_events",
     "regex",
 ]
 
@@ -49,12 +58,17 @@ __all__ = [
 _WHERE = {
     "AcepError": "acep.errors",
     "Budget": "acep.budget",
-    "Bundle": "acep.engine.matches",
+    "Bundle": "acep.engine.answers",
+    "Bundles": "acep.engine.answers",
+    "Count": "acep.engine.answers",
     "DataError": "acep.errors",
+    "DataWarning": "acep.errors",
     "EngineError": "acep.errors",
     "Match": "acep.engine.matches",
     "Matcher": "acep.engine.api",
     "Matches": "acep.engine.matches",
+    "Point": "acep.engine.answers",
+    "Points": "acep.engine.answers",
     "PolicyError": "acep.errors",
     "Query": "acep.pattern.tree",
     "QueryError": "acep.errors",
@@ -63,8 +77,13 @@ _WHERE = {
     "learn": "acep.engine.learn",
     "match": "acep.engine.api",
     "parse": "acep.pattern.sase",
+    "read_events": "acep.events.reading",
     "regex": "acep.pattern.letters",
 }
+
+# In the repository acep.learning and acep.sketches stand beside this folder; an install has them in it.
+if PathFinder.find_spec("acep.learning", __path__) is None:
+    importlib.import_module("acep.checkout").watch()
 
 
 def __getattr__(name: str) -> Any:

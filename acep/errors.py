@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Iterable
 
-__all__ = ["AcepError", "DataError", "EngineError", "PolicyError", "QueryError", "SnapshotError", "suggest"]
+__all__ = [
+    "AcepError",
+    "DataError",
+    "DataWarning",
+    "EngineError",
+    "PolicyError",
+    "QueryError",
+    "SnapshotError",
+    "slip",
+    "suggest",
+    "warn_caller",
+]
 
 WIDEST = 160
 """How many characters of a query's line are shown."""
@@ -96,6 +109,8 @@ def _one_line(text: str) -> str:
     """What a reader can take in, and a terminal show: names and values of the input may be anything."""
     if len(text) > LONGEST:
         text = text[: LONGEST * 3 // 4] + " ... " + text[-LONGEST // 4 :]
+    if text.isprintable():  # as most are: where memory was too small, that is said with little of it
+        return text
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
@@ -119,19 +134,42 @@ class PolicyError(AcepError, ValueError):
     """A policy that does not keep its contract."""
 
 
-def suggest(name: str, known: Iterable[str]) -> str | None:
-    """A hint with the nearest known names, or ``None``.
+class DataWarning(UserWarning):
+    """Events in which a query finds less than its author may think: a type that never occurs, a key that is null."""
+
+
+def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn of the line that called acep, wherever in acep this is said."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "acep":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(_one_line(message), category, stacklevel=level)
+
+
+def suggest(name: str, known: Iterable[str], *, most: int = 12) -> str | None:
+    """A hint with the nearest known names, or at most so many of all; ``None`` where there are none.
 
     >>> suggest("pirce", ["price", "volume"])
     'did you mean `price`?'
     """
+    names = list(known)
+    if close := slip(name, names):
+        return close
+    if names:
+        listed = ", ".join(f"`{n}`" for n in sorted(names)[:most])
+        return f"known: {listed}" + (", ..." if len(names) > most else "")
+    return None
+
+
+def slip(name: str, known: Iterable[str]) -> str | None:
+    """A hint with the known names of which ``name`` may be a slip of the pen, or ``None``.
+
+    >>> slip("Fail", ["FAIL", "KILL"]), slip("Fail", ["x"])
+    ('did you mean `FAIL`?', None)
+    """
     import difflib  # for mistakes alone
 
     names = list(known)
-    close = difflib.get_close_matches(name, names, n=2, cutoff=0.6)
-    if close:
-        return "did you mean " + " or ".join(f"`{c}`" for c in close) + "?"
-    if names:
-        listed = ", ".join(f"`{n}`" for n in sorted(names)[:12])
-        return f"known: {listed}" + (", ..." if len(names) > 12 else "")
-    return None
+    close = [one for one in names if one.casefold() == name.casefold()][:2]
+    close = close or difflib.get_close_matches(name, names, n=2, cutoff=0.6)
+    return "did you mean " + " or ".join(f"`{c}`" for c in close) + "?" if close else None

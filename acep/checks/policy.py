@@ -19,6 +19,7 @@ from acep.checks.cases import Case, cases
 from acep.checks.watched import Refused, Watched
 from acep.engine.best_effort import BestEffort
 from acep.engine.learned import learned_by
+from acep.engine.limits import checked_seed
 from acep.engine.native_session import NativeSession
 from acep.engine.plain_data import from_json
 from acep.errors import PolicyError
@@ -73,7 +74,7 @@ def check_policy(policy: Any, *, seed: int = 0) -> Checked:
     >>> check_policy("newest").refused
     0
     """
-    maker = policy_of(policy)
+    maker, seed = policy_of(policy), checked_seed(seed)
     told: list[Watched] = []
     refused, served = [], 0
     for case in cases(seed):

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 version: str
+sources: str  # a digest of what it was built from (acep.checkout)
 sanitizers: str  # what it was built with, as -fsanitize= takes them; "" usually
 
 # Words are int64, the validity of rows uint8 (0: null; None: never null). An input of a program is its words and their
@@ -71,7 +72,12 @@ class Session:
         types_valid: Validity | None,
         ids: Words | int | None,  # that of the first, the others count on from there
         columns: Sequence[Input],
-    ) -> None: ...
+        start: int = 0,  # row
+        enough: int = 0,  # matches; 0: whatever comes. Of the only plan
+    ) -> int: ...  # the row to go on with: one before the last where so many matches wait to be taken
+    def flow(self, engine: int, most: int) -> None: ...  # matches of one event before they have to be taken; 0: any
+    def tally(self, engine: int, kind: int) -> None: ...  # of the node engine: matches are counted and not made
+    def take_tally(self, engine: int) -> dict[str, Any]: ...
     def advance(self, clock: int) -> None: ...
     def finish(self) -> None: ...
     # Best effort (docs/best_effort.md), of the node engine; to be started before any event comes.
@@ -99,8 +105,8 @@ class Session:
     def set_lazy(self, engine: int, lazy: bool) -> None: ...  # of the merged engine: matches are made by `more` only
     def more(self, engine: int, most: int) -> int: ...  # how many were made; fewer only if there are no more
     # As `more`, in the order of the output where that needs no sorting; what must be sorted is given at a go, and with
-    # `whole` all matches of one time are.
-    def block(self, engine: int, most: int, whole: bool) -> int: ...
+    # `whole` all matches of one time are, if they are no more than `together`.
+    def block(self, engine: int, most: int, together: int, whole: bool) -> int: ...
     def take_counts(self, engine: int, last: bool) -> dict[str, Any]: ...
     def count_totals(self, engine: int) -> list[tuple[int, int]]: ...  # by error, scaled
     def dump(self) -> bytes: ...

@@ -4,44 +4,72 @@ from __future__ import annotations
 
 import binascii
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import pyarrow as pa
 
 from acep.budget import Budget, tolerant
 from acep.budget.policies import policy_of
+from acep.engine.absent import Absent
+from acep.engine.answers import Bundles, Count, Points
 from acep.engine.batch import Batch
 from acep.engine.compiled import chosen, warn_if_missing
 from acep.engine.compressed import Compressed
 from acep.engine.counted import Counted
 from acep.engine.found import Counts, Found
+from acep.engine.given import given_table
 from acep.engine.grouping import groups_of_counts
 from acep.engine.learned import read_learned
 from acep.engine.limits import Limits, want_a_bound
 from acep.engine.matches import Matches, Report, bundles_of, points_of
 from acep.engine.no_rows import told
+from acep.engine.options import MatchOptions
 from acep.engine.sealing import seal, unseal
-from acep.engine.stream import Stream, together
+from acep.engine.short import told_if_short
+from acep.engine.stream import ROWS, Stream, together
 from acep.engine.tables import batch_of, schema_of, to_table
 from acep.errors import DataError, EngineError, QueryError, SnapshotError, suggest
 from acep.pattern.asked import Queries, asked_for
 from acep.pattern.printing import canonical
+from acep.pattern.tree import Query
 from acep.plan.compile import Plan, compile_query
 from acep.plan.schema import Schema
 
 if TYPE_CHECKING:
     from acep.engine.batches import Batches
 
-__all__ = ["ENGINES", "OUTPUTS", "Matcher", "match", "reported"]
+__all__ = ["ENGINES", "OUTPUTS", "Matcher", "match"]
 
 OUTPUTS = ("matches", "points", "bundles", "count", "compressed")
 EXISTS_PART = 4096  # events between two looks at whether a match was found
 ENGINES = ("auto", "native", "reference")
 
 
+@overload
+def match(
+    events: Any, query: Query | str, *, output: Literal["matches"] = "matches", **how: Unpack[MatchOptions]
+) -> Matches: ...
+@overload
+def match(events: Any, query: Query | str, *, output: Literal["count"], **how: Unpack[MatchOptions]) -> Count: ...
+@overload
+def match(events: Any, query: Query | str, *, output: Literal["points"], **how: Unpack[MatchOptions]) -> Points: ...
+@overload
+def match(events: Any, query: Query | str, *, output: Literal["bundles"], **how: Unpack[MatchOptions]) -> Bundles: ...
+@overload
+def match(events: Any, query: Query | str, *, output: Literal["exists"], **how: Unpack[MatchOptions]) -> bool: ...
+@overload
+def match(
+    events: Any, query: Query | str, *, output: Literal["compressed"], **how: Unpack[MatchOptions]
+) -> Compressed: ...
+@overload
+def match(events: Any, query: Query | str, *, output: Literal["batches"], **how: Unpack[MatchOptions]) -> Batches: ...
+@overload
+def match(events: Any, query: Queries, *, output: str = "matches", **how: Unpack[MatchOptions]) -> Any: ...
 def match(
     events: Any,
     query: Queries,
@@ -58,20 +86,25 @@ def match(
     policy: Any = "history",
     seed: int = 0,
     history: Any = None,
+    limit: int | None = None,
 ) -> Any:
     """Find a pattern in a table of events.
 
-    ``query`` may also be a list of queries, or a dict of names and queries: they share one pass over the events, and
+    ``query`` is what :func:`acep.parse` or :func:`acep.regex` gives, or a text for the first of them. It may
+    also be a list of queries, or a dict of names and queries: they share one pass over the events, and
     a list or a dict is given of what each of them alone would have given.
 
     ``events``: a pandas or polars DataFrame, a pyarrow Table, or whatever :func:`acep.engine.tables.to_table`
-    reads; it is sorted by (``ts``, ``seq``, row) first. ``ts``, ``type``, ``seq`` and ``id`` name its columns;
-    ``unit`` is the length of a tick of an integer ``ts``. ``output``: ``"matches"`` (a :class:`Matches`), ``"points"``
-    (the list of :meth:`Matches.points`), ``"bundles"`` (that of :meth:`Matches.bundles`), ``"count"`` (an int), or
-    ``"compressed"`` (a :class:`Compressed`). Where no predicate ties events together, all but the first are found
-    without making a match. ``"exists"`` says whether there is a match (a bool), and looks no further than the first
-    one. With ``counts=False`` bundles come without the number of their matches (``matches`` is ``None``). Existence,
-    match points and such bundles need only some of the partial matches (docs/dominance.md).
+    reads, or the paths of files, as :func:`acep.read_events` reads them; it is sorted by (``ts``, ``seq``, row)
+    first. ``ts``, ``type``, ``seq`` and ``id`` name its columns; ``unit`` is the length of a tick of an integer ``ts``.
+    ``output``: ``"matches"`` (a :class:`Matches`), ``"points"``
+    (:class:`Points`, as of :meth:`Matches.points`), ``"bundles"`` (:class:`Bundles`, as of :meth:`Matches.bundles`),
+    ``"count"`` (a :class:`Count`, which equals an int), or ``"compressed"`` (a :class:`Compressed`). The first four
+    have the ``report`` of the run, and ``exact``: whether nothing of them may be missing for want of ``budget``. Where
+    no predicate ties events together, all but the first are found without making a match. ``"exists"`` says whether
+    there is a match (a bool), and looks no further than the first one. With ``counts=False`` bundles come without the
+    number of their matches (``matches`` is ``None``). Existence, match points and such bundles need only some of the
+    partial matches (docs/dominance.md).
 
     With ``"batches"`` the matches come as Arrow record batches that are made one by one
     (:class:`acep.engine.batches.Batches`): the fastest way to read very many of them, in bounded memory where each
@@ -81,6 +114,13 @@ def match(
     :data:`acep.budget.policies.POLICIES` by name, or an object with the methods of
     :class:`acep.learning.policy.Policy`; ``seed`` is what it draws its chances from. ``history`` is what it begins
     with: what :func:`acep.learn` gave, or the file that holds it, or a list of these where there are several queries.
+
+    ``limit``: at most so many matches of each query, any of them but the same each time, and not always those that come
+    first in the order of the output; the work stops once they are found, and takes no more memory than they and the
+    partial matches need. It is for ``output="matches"``.
+
+    Warns (:class:`acep.DataWarning`) where a query waits in vain: for an event type that never occurs, or because a
+    partition attribute is null in every event.
 
     Raises :class:`QueryError`, :class:`DataError`, :class:`EngineError`, or :class:`SnapshotError` for a history that
     is damaged or of another query.
@@ -92,18 +132,18 @@ def match(
     """
     how: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit, "engine": engine}
     how |= {"budget": budget, "policy": policy, "seed": seed, "history": history}
-    return reported(events, query, output=output, counts=counts, **how)[0]
-
-
-def reported(events: Any, query: Queries, *, output: str, counts: bool, **how: Any) -> tuple[Any, Report]:
-    """As :func:`match`, with the report of the run, whatever is asked for; ``how`` is what :class:`Matcher` takes."""
     known = (*OUTPUTS, "exists", "batches")
     if not isinstance(output, str) or output not in known:
         raise QueryError(f"unknown output {output!r}", hint=suggest(str(output), known))
     matcher = Matcher(query, **how)
     if not isinstance(counts, bool) or (not counts and output not in ("points", "bundles")):
         raise QueryError("counts= is True, or for bundles and points False", hint='output="bundles", counts=False')
-    return matcher._whole(to_table(events), output, counts), matcher.report
+    if limit is not None and output != "matches":
+        raise QueryError("limit= is for matches", hint='output="matches"')
+    most = None if limit is None else _number(limit)
+    with told_if_short():
+        table = given_table(events, matcher._asked, **matcher._names)
+        return matcher._whole(table, output, counts) if most is None else matcher._some(table, most)
 
 
 class Matcher:
@@ -151,15 +191,18 @@ class Matcher:
         self._schema: Schema | None = None
         self._plans: tuple[Plan, ...] = ()
         self._stream: Stream | None = None
+        self._absent: Absent | None = None
         self._rows = 0
         self._seconds = 0.0
         self._finished = False
+        self._groups: dict[str, int] = {}  # how many match points or bundles were given of a whole table
 
     @property
     def report(self) -> Report:
         """The work done so far, of all queries."""
         counts = self._stream.counts if self._stream else Counts()
-        return Report.of(counts, self._seconds)
+        report = Report.of(counts, self._seconds, chosen=any(plan.chooses for plan in self._plans))
+        return replace(report, points=self._groups.get("points"), bundles=self._groups.get("bundles"))
 
     def push(self, batch: Any) -> Any:
         """Feed events; the matches that are certain now.
@@ -173,8 +216,41 @@ class Matcher:
             self._stream.took(time.thread_time() - processor, time.perf_counter() - started)
         return found
 
+    def blocks(self, batch: Any) -> Iterator[Any]:
+        """As :meth:`push`, with the matches some at a time, in the order of their match points and in bounded memory:
+        what is given is some 10,000 matches as :meth:`push` would give them. Where very many matches share one match
+        point, their order within it is not that of the output, but the same each time.
+
+        All blocks are to be read before the next call; nothing is taken in before the first one is asked for.
+
+        >>> import acep
+        >>> matcher = Matcher(acep.regex("ab", within=5))
+        >>> [len(some) for some in matcher.blocks({"ts": [1, 2, 3], "type": list("aab")})]
+        [2]
+        """
+        table = to_table(batch)
+        started = time.perf_counter()
+        if self._ready(table):
+            assert self._stream is not None
+            for found in self._stream.blocks(self._batch(table)):
+                self._seconds += time.perf_counter() - started
+                yield self._given(found)
+                started = time.perf_counter()
+            self._rows += table.num_rows
+        self._seconds += time.perf_counter() - started
+
+    def finish_blocks(self) -> Iterator[Any]:
+        """As :meth:`finish`, with the matches some at a time."""
+        if self._stream is not None and not self._finished:
+            self._finished = True
+            for found in self._stream.finish_blocks():
+                yield self._given(found)
+            self._warn()
+        self._finished = True
+
     def finish(self) -> Any:
-        """The stream has ended: the matches that waited for that."""
+        """The stream has ended: the matches that waited for that. Warns (:class:`acep.DataWarning`) of event types that
+        never came though the query names them, and of partition attributes that were always null."""
         return self._given(self._end())
 
     def snapshot(self) -> bytes:
@@ -203,6 +279,7 @@ class Matcher:
                 other._stream = Stream.restore(
                     other._plans, _bytes(payload["stream"]), self._engine, limits=self._limits
                 )
+                other._absent = None  # the types that came before are not known
         except SnapshotError:
             raise
         except (KeyError, TypeError, ValueError, binascii.Error, pa.ArrowException, OSError):
@@ -217,16 +294,27 @@ class Matcher:
         self._schema = schema_of(arrow, **self._names)
         self._plans = tuple(compile_query(query, self._schema) for query in self._asked.queries)
         self._stream = Stream(self._plans, self._engine, output, self._limits)
+        self._absent = Absent(self._plans)
         self._arrow = pa.schema([f.remove_metadata() for f in arrow])
 
     def _push(self, table: pa.Table) -> list[Sequence[Found]]:
         started = time.perf_counter()
+        if not self._ready(table):
+            return [[]] * len(self._asked.queries)
+        assert self._stream is not None
+        found = self._stream.push(self._batch(table))
+        self._rows += table.num_rows
+        self._seconds += time.perf_counter() - started
+        return found
+
+    def _ready(self, table: pa.Table) -> bool:
+        """Whether there are events to take in. Raises :class:`DataError` where they cannot be."""
         if self._finished:
             raise DataError("the stream has been finished: no more events can be pushed", hint="make a new Matcher")
         if not table.num_rows:
             if self._stream is None and table.num_columns:
                 told(table.schema, self._asked.queries, self._names)
-            return [[]] * len(self._asked.queries)
+            return False
         if self._stream is None:
             self._prepare(table.schema)
         assert self._stream is not None
@@ -235,21 +323,27 @@ class Matcher:
             raise DataError(
                 f"column `{self._schema.ts}` is now {table.schema.field(self._schema.ts).type}, as it was not before"
             )
-        found = self._stream.push(self._batch(table))
-        self._rows += table.num_rows
-        self._seconds += time.perf_counter() - started
-        return found
+        return True
 
     def _batch(self, table: pa.Table) -> Batch:
         assert self._schema is not None
         columns = dict.fromkeys(column for plan in self._plans for column in plan.columns)
-        return batch_of(table, self._schema, tuple(columns), base=self._rows)
+        batch = batch_of(table, self._schema, tuple(columns), base=self._rows)
+        if self._absent is not None:
+            self._absent.saw(batch)
+        return batch
+
+    def _warn(self) -> None:
+        """Warn of what the queries waited for in vain, where all of the stream was seen."""
+        if self._absent is not None:
+            self._absent.warn()
 
     def _end(self) -> list[Sequence[Found]]:
         started = time.perf_counter()
         found: list[Sequence[Found]] = [[]] * len(self._asked.queries)
         if self._stream is not None and not self._finished:
             found = self._stream.finish()
+            self._warn()
         self._finished = True
         self._seconds += time.perf_counter() - started
         return found
@@ -257,17 +351,18 @@ class Matcher:
     def _given(self, found: Sequence[Sequence[Found]]) -> Any:
         return self._asked.give([self._matches(n, one) for n, one in enumerate(found)])
 
-    def _matches(self, number: int, found: Sequence[Found]) -> Matches:
+    def _matches(self, number: int, found: Sequence[Found], report: Report | None = None) -> Matches:
         plan, schema = self._plans[number] if self._plans else None, self._schema or Schema(())
-        counts = self._stream.counts_of(number) if self._stream else Counts()
         return Matches.from_found(
             found,
             schema=schema,
             keys=plan.keys if plan else (),
             returns=tuple(n for n, _ in plan.returns) if plan else (),
-            report=partial(Report.of, counts, self._seconds),
+            report=report or self._report(number),
             window=plan.window if plan else None,
             return_kinds=plan.return_kinds if plan else (),
+            return_scales=plan.return_scales if plan else (),
+            return_times=plan.return_times if plan else (),
         )
 
     def _whole(self, table: pa.Table, output: str, counts: bool = True) -> Any:
@@ -294,23 +389,67 @@ class Matcher:
         if output == "compressed":
             return self._asked.give([self._compressed(number, table, empty) for number in numbers])
         found = [together(parts) for parts in zip(self._push(table), self._end(), strict=True)]
-        return self._asked.give([self._summary(number, found[number], output, counts) for number in numbers])
+        given = [self._summary(number, found[number], output, counts) for number in numbers]
+        for one in given:
+            if isinstance(one, Points | Bundles):
+                self.gave(output, len(one))
+        return self._asked.give(given)
 
-    def _summary(self, number: int, found: Sequence[Found], output: str, counts: bool) -> Any:
+    def gave(self, output: str, number: int) -> None:
+        """Remember for the report that so many more ``"points"`` or ``"bundles"`` were given."""
+        self._groups[output] = self._groups.get(output, 0) + number
+
+    def _some(self, table: pa.Table, limit: int) -> Any:
+        """At most so many matches of each query in a table that is the whole stream."""
+        found: list[list[Sequence[Found]]] = [[] for _ in self._asked.queries]
+        if not table.num_rows and table.num_columns:
+            table = told(table.schema, self._asked.queries, self._names).empty_table()
+        started = time.perf_counter()
+        if self._ready(table) and limit:
+            assert self._stream is not None
+            most = min(ROWS, limit)
+            for block in chain(self._stream.blocks(self._batch(table), most, most), self._stream.finish_blocks(most)):
+                for kept, one in zip(found, block, strict=True):
+                    kept.append(one[: limit - sum(map(len, kept))])
+                if all(sum(map(len, kept)) == limit for kept in found):
+                    break
+            self._warn()
+        self._finished = True
+        self._seconds += time.perf_counter() - started
+        return self._asked.give([self._limited(n, together(parts), limit) for n, parts in enumerate(found)])
+
+    def _limited(self, number: int, found: Sequence[Found], limit: int) -> Matches:
+        """Some matches of a query, with a report that says whether there may be more."""
+        return self._matches(
+            number, found, replace(self._report(number)(), matches=len(found), limited=len(found) == limit)
+        )
+
+    def _summary(
+        self, number: int, found: Sequence[Found], output: str, counts: bool
+    ) -> Matches | Count | Points | Bundles:
         counted = self._stream.counted(number) if self._stream else None
         if isinstance(counted, int):
-            return counted
+            return Count(counted, self._report(number)())
         if isinstance(counted, Counted):
             keys, schema = self._plans[number].keys, self._schema or Schema(())
+            by = "end" if output == "points" else "bundle"
+            groups, report = groups_of_counts(counted, by), self._report(number)()
             if output == "points":
-                return points_of(groups_of_counts(counted, "end"), keys, schema)
-            return bundles_of(groups_of_counts(counted, "bundle"), keys, schema, counts=counts)
+                return Points(points_of(groups, keys, schema), replace(report, points=len(groups)))
+            bundles = bundles_of(groups, keys, schema, counts=counts)
+            return Bundles(bundles, replace(report, bundles=len(groups)))
         matches = self._matches(number, found)
         if output == "points":
             return matches.points()
         if output == "bundles":
             return matches.bundles(counts=counts)
         return matches.count() if output == "count" else matches
+
+    def _report(self, number: int) -> Callable[[], Report]:
+        """What makes the report of one query, as of now."""
+        counts = self._stream.counts_of(number) if self._stream else Counts()
+        chosen = bool(self._plans) and self._plans[number].chooses
+        return partial(Report.of, counts, self._seconds, chosen=chosen)
 
     def _exists(self, number: int, table: pa.Table, empty: bool) -> bool:
         """Whether a query has a match, by the part of the table that tells."""
@@ -325,7 +464,12 @@ class Matcher:
             return bool(len(found[0])) or (isinstance(counted, Counted) and len(counted) > 0)
 
         whole = batch_of(table, schema, plan.columns, base=0)
-        return any(some(stream.push(part)) for part in whole.parts(EXISTS_PART)) or some(stream.finish())
+        if any(some(stream.push(part)) for part in whole.parts(EXISTS_PART)) or some(stream.finish()):
+            return True
+        absent = Absent([plan])
+        absent.saw(whole)
+        absent.warn()
+        return False
 
     def _compressed(self, number: int, table: pa.Table, empty: bool) -> Compressed:
         choice = None if empty else chosen(self._plans[number], self._engine, "compressed")
@@ -338,6 +482,7 @@ class Matcher:
         session = NativeSession([self._plans[number]], [choice.engine])
         session.push(self._batch(table))
         session.finish()
+        self._warn()
         graph = session.take_compressed(0)
         return Compressed(graph, self._matches(number, []), lambda given: session.columns(0, given))
 
@@ -349,8 +494,17 @@ class Matcher:
         if self._stream is None:
             self._prepare(table.schema)
         plan = self._plans[number]
-        blocks = blocks_of(plan, self._engine, self._batch(table))
+        absent, batch = Absent([plan]), self._batch(table)
+        absent.saw(batch)
+        absent.warn()
+        blocks = blocks_of(plan, self._engine, batch)
         return Batches(blocks, self._matches(number, []), fractional=plan.automaton.costs.scale != 1)
+
+
+def _number(limit: Any) -> int:
+    if isinstance(limit, bool) or not isinstance(limit, Integral) or int(limit) < 0:
+        raise QueryError(f"limit={limit!r} is not a number of matches", hint="a whole number, or None for all")
+    return int(limit)
 
 
 def _bytes(data: Any) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
@@ -13,10 +14,11 @@ import pyarrow.compute as pc
 
 from acep.engine.batch import Column
 from acep.engine.columns import UNIT_NS
+from acep.engine.fixed import decimal_type, scale_of
 from acep.engine.found import Found
 from acep.engine.found_columns import FoundColumns, longest_text
 from acep.engine.matches import Bundle, Matches, Point, whole
-from acep.engine.tables import attribute_tick, time_types
+from acep.engine.tables import attribute_tick, decimals_of, time_types
 from acep.engine.times import time_type
 from acep.pattern.expressions import Value
 from acep.plan.schema import Kind, Schema
@@ -36,8 +38,9 @@ TYPES = {
 }
 
 
-def matches_table(matches: Matches) -> pa.Table:
-    """A row a match; see :meth:`acep.engine.matches.Matches.to_arrow`.
+def matches_table(matches: Matches, *, fractional: bool | None = None) -> pa.Table:
+    """A row a match; see :meth:`acep.engine.matches.Matches.to_arrow`. ``fractional``: with errors as float64, by
+    default where one of them is no integer.
 
     >>> one = Found(("A",), 1, 9, Fraction(1, 2), (("a", (0, 3)),), 9)
     >>> table = matches_table(Matches.from_found([one], schema=Schema((("k", Kind.STRING),)), keys=("k",)))
@@ -55,7 +58,9 @@ def matches_table(matches: Matches) -> pa.Table:
     bundle: int64
     """
     found = matches.found
-    if isinstance(found, FoundColumns):
+    if fractional is not None:
+        pass
+    elif isinstance(found, FoundColumns):
         fractional = found.scale != 1 and bool((found.error % found.scale).any())
     else:
         fractional = any(one.error != int(one.error) for one in found)
@@ -103,18 +108,27 @@ def record_batch(found: Sequence[Found], matches: Matches, fractional: bool) -> 
         errors = [whole(one.error) for one in found]
         bindings = _bindings_column(found, schema)
     kinds = [schema.kind(key) or (Kind.STRING if key == schema.type else None) for key in matches.keys]
-    fields = [_values_column(v, kind, schema, key) for v, kind, key in zip(keys, kinds, matches.keys, strict=True)]
+    tick, held = attribute_tick(schema), time_types(schema)[schema.ts]
+    own = tick if schema.instants else None
+    fields = [
+        _values_column(v, kind, _type_of_key(key, schema), tick)
+        for v, kind, key in zip(keys, kinds, matches.keys, strict=True)
+    ]
     columns: dict[str, pa.Array] = {
         "key": _struct(fields, matches.keys, len(found)),
-        "start": _time_column(ticks["start"], schema, schema.ts),
-        "end": _time_column(ticks["end"], schema, schema.ts),
+        "start": _as_times(ticks["start"], held, own),
+        "end": _as_times(ticks["end"], held, own),
         "error": pa.array(errors, pa.float64() if fractional else pa.int64()),
         "bindings": bindings,
-        "bundle": _time_column(ticks["bundle"], schema, schema.ts),
+        "bundle": _as_times(ticks["bundle"], held, own),
     }
     if matches.returns:
         given = matches.return_kinds or (None,) * len(matches.returns)
-        fields = [_values_column(v, kind, schema, schema.ts) for v, kind in zip(values, given, strict=True)]
+        scales = matches.return_scales or (None,) * len(matches.returns)
+        fields = [
+            _values_column(v, kind, matches.time_type(i) if scale is None else matches.decimal_type(i), tick)
+            for i, (v, kind, scale) in enumerate(zip(values, given, scales, strict=True))
+        ]
         columns["values"] = pa.StructArray.from_arrays(fields, names=list(matches.returns))
     return pa.RecordBatch.from_pydict(columns)
 
@@ -147,17 +161,24 @@ def groups_table(
         if head == "best":
             columns[head] = _error_column(values)
         else:
-            columns[head] = pa.array(values, pa.int64() if head == "matches" else held)
+            columns[head] = _array(values, pa.int64() if head == "matches" else held)
     return pa.table(columns)
 
 
+def _array(values: list[Any], held: pa.DataType | None) -> pa.Array:
+    """Python values as an array; some times of a column may be of NumPy's type, where a datetime does not hold them."""
+    if held is None or not pa.types.is_timestamp(held) or not any(isinstance(v, np.datetime64) for v in values):
+        return pa.array(values, held)
+    naive = [v.replace(tzinfo=None) if isinstance(v, dt.datetime) else v for v in values]
+    return pa.array(np.array(naive, f"datetime64[{held.unit}]")).cast(pa.int64()).cast(held)
+
+
 def _named_keys(named: list[dict[str, Any]], keys: tuple[str, ...], schema: Schema) -> pa.Array:
-    times = time_types(schema)
     fields = []
     for key in keys:
         kind = schema.kind(key)
-        held = times.get(key) if kind is Kind.TIMESTAMP else TYPES.get(kind) if kind else None
-        fields.append(pa.array([one[key] for one in named], held))
+        held = _type_of_key(key, schema) or (TYPES.get(kind) if kind else None)
+        fields.append(_array([one[key] for one in named], held))
     return _struct(fields, keys, len(named))
 
 
@@ -167,14 +188,29 @@ def _struct(fields: list[pa.Array], names: tuple[str, ...], size: int) -> pa.Arr
     return pa.StructArray.from_arrays(fields, names=list(names))
 
 
-def _values_column(values: list[Value] | Column, kind: Kind | None, schema: Schema, column: str) -> pa.Array:
+def _type_of_key(key: str, schema: Schema) -> pa.DataType | None:
+    """The type of a partition attribute that holds decimals or times: that of the input."""
+    scale = schema.scale(key)
+    if scale is not None:
+        return decimals_of(schema).get(key, decimal_type(scale))
+    if schema.kind(key) is Kind.TIMESTAMP:
+        return time_types(schema).get(key, time_type(attribute_tick(schema)))
+    return None
+
+
+def _values_column(
+    values: list[Value] | Column, kind: Kind | None, given: pa.DataType | None, tick: Fraction | None
+) -> pa.Array:
+    """``given``: the type of decimals and times, of which the engine has integers."""
     held = pa.int64() if kind is Kind.TIMESTAMP else TYPES.get(kind) if kind else None
     if isinstance(values, Column):
         array = column_array(values)
         array = array if held is None else array.cast(held)
     else:
         array = pa.array(values, held)
-    return _time_column(array, schema, column) if kind is Kind.TIMESTAMP else array
+    if given is None:
+        return array
+    return _as_decimals(array, given) if pa.types.is_decimal(given) else _as_times(array, given, tick)
 
 
 def column_array(column: Column) -> pa.Array:
@@ -190,10 +226,19 @@ def column_array(column: Column) -> pa.Array:
     return pa.array(column.texts or [], pa.string()).take(array) if column.kind is Kind.STRING else array
 
 
-def _time_column(ticks: pa.Array, schema: Schema, column: str) -> pa.Array:
-    """Ticks as the type that the time column has in the input, or a timestamp where that is unknown."""
-    tick = attribute_tick(schema) if column != schema.ts or schema.instants else None
-    held = time_types(schema).get(column, time_type(tick))
+def _as_decimals(units: pa.Array, held: pa.DataType) -> pa.Array:
+    """Units of 10**-scale as decimals: the words of 128 bits, of which the upper one is the sign."""
+    numbers = units.fill_null(0).to_numpy()
+    words = np.stack([numbers, numbers >> 63], axis=1)
+    valid = (
+        None if not units.null_count else pa.py_buffer(np.packbits(units.is_valid().to_numpy(False), bitorder="little"))
+    )
+    wide = pa.Array.from_buffers(decimal_type(scale_of(held) or 0), len(units), [valid, pa.py_buffer(words)])
+    return wide.cast(held)
+
+
+def _as_times(ticks: pa.Array, held: pa.DataType, tick: Fraction | None) -> pa.Array:
+    """Ticks as a type of times or integers."""
     if pa.types.is_integer(held) or tick is None:
         return ticks.cast(held) if pa.types.is_integer(held) else ticks
     unit = UNIT_NS["d"] if pa.types.is_date32(held) else UNIT_NS["ms" if pa.types.is_date64(held) else held.unit]

@@ -111,13 +111,17 @@ class Batch:
         [[1, 2, 2], [3]]
         """
         for rows in self.cuts(most):
-            yield Batch(
-                ts=self.ts[rows],
-                types=None if self.types is None else self.types.at(rows),
-                ids=None if self.ids is None else self.ids[rows],
-                columns={name: column.at(rows) for name, column in self.columns.items()},
-                order=None if self.order is None else self.order[rows],
-            )
+            yield self.at(rows)
+
+    def at(self, rows: slice) -> Batch:
+        """Some rows."""
+        return Batch(
+            ts=self.ts[rows],
+            types=None if self.types is None else self.types.at(rows),
+            ids=None if self.ids is None else self.ids[rows],
+            columns={name: column.at(rows) for name, column in self.columns.items()},
+            order=None if self.order is None else self.order[rows],
+        )
 
     @cached_property
     def events(self) -> Events:

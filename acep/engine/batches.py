@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -13,15 +14,12 @@ from acep.engine.batch import Batch
 from acep.engine.compiled import chosen
 from acep.engine.found import Counts, Found
 from acep.engine.matches import Matches, Report
-from acep.engine.stream import Stream, together
+from acep.engine.short import told_if_short
+from acep.engine.stream import ROWS, Stream, together
 from acep.plan.choice import decides_at_once
 from acep.plan.compile import Plan
 
-__all__ = ["ROWS", "Batches", "blocks_of"]
-
-ROWS = 1 << 14
-"""About how many matches a batch has at most."""
-EVENTS = 4096
+__all__ = ["Batches", "blocks_of"]
 
 Blocks = Iterator[tuple[Sequence[Found], Counts]]
 
@@ -52,7 +50,8 @@ class Batches(Iterator[pa.RecordBatch]):
     def __next__(self) -> pa.RecordBatch:
         started = time.perf_counter()
         try:
-            return next(self._batches)
+            with told_if_short():
+                return next(self._batches)
         finally:
             self._seconds += time.perf_counter() - started
 
@@ -87,6 +86,6 @@ def blocks_of(plan: Plan, engine: str, batch: Batch) -> Blocks:
     if not decides_at_once(plan):
         yield together([stream.push(batch)[0], stream.finish()[0]]), stream.counts
         return
-    for some in batch.parts(EVENTS):
-        yield stream.push(some)[0], stream.counts
-    yield stream.finish()[0], stream.counts
+    for block in chain(stream.blocks(batch, ROWS), stream.finish_blocks(ROWS)):
+        yield block[0], stream.counts
+    yield [], stream.counts

@@ -33,10 +33,10 @@ def returned(plan: Plan, steps: Steps) -> tuple[Any, ...]:
 def _whole(plan: Plan, compiled: Compiled, steps: Steps) -> Any:
     bound = bound_events(steps)
     column = {name: i for i, name in enumerate(plan.row)}
-    return compiled.run([_summary(leaf, bound.get(leaf.var, []), column) for leaf in compiled.leaves])
+    return compiled.run([_summary(plan, leaf, bound.get(leaf.var, []), column) for leaf in compiled.leaves])
 
 
-def _summary(leaf: Leaf, events: Sequence[Event], column: dict[str, int]) -> Any:
+def _summary(plan: Plan, leaf: Leaf, events: Sequence[Event], column: dict[str, int]) -> Any:
     """A reference to a variable as a whole; null where nothing is bound."""
     match leaf:
         case Length():
@@ -49,11 +49,14 @@ def _summary(leaf: Leaf, events: Sequence[Event], column: dict[str, int]) -> Any
             return len(events)
         case Aggregate(function=function, name=name):
             assert name is not None
-            return aggregate(function, [e.row[column[name]] for e in events])
+            return aggregate(function, [e.row[column[name]] for e in events], plan.schema.scale(name) or 0)
 
 
-def aggregate(function: str, values: list[Any]) -> Any:
-    """An aggregate of values, nulls left out; ``first`` and ``last`` take them as they are."""
+def aggregate(function: str, values: list[Any], scale: int) -> Any:
+    """An aggregate of values, nulls left out; ``first`` and ``last`` take them as they are.
+
+    ``scale``: the values are units of 10**-scale, and so is the aggregate, but for the average, which is a number.
+    """
     if function == "first":
         return values[0] if values else None
     if function == "last":
@@ -70,8 +73,10 @@ def aggregate(function: str, values: list[Any]) -> Any:
     total = known[0]
     for v in known[1:]:
         total += v
+    if total != total:  # inf and -inf; NaN is null
+        return None
     if function == "avg":
-        return total / len(known)
+        return total / (len(known) * 10**scale)
     return None if isinstance(total, int) and not -INT_LIMIT <= total < INT_LIMIT else total
 
 
@@ -143,9 +148,9 @@ def _holds(plan: Plan, compiled: Compiled, env: dict[str, list[Event]]) -> bool:
         for leaf in compiled.leaves:
             events = env[leaf.var]
             if leaf.var in each and _means_each(leaf):
-                values.append(_at(leaf, events, at[leaf.var], column))
+                values.append(_at(plan, leaf, events, at[leaf.var], column))
             else:
-                values.append(_summary(leaf, events, column))
+                values.append(_summary(plan, leaf, events, column))
         if compiled.run(values) is not True:
             return False
     return True
@@ -157,11 +162,11 @@ def _means_each(leaf: Leaf) -> bool:
     return isinstance(leaf, Aggregate) and leaf.scope == "before"
 
 
-def _at(leaf: Leaf, events: Sequence[Event], i: int, column: dict[str, int]) -> Any:
+def _at(plan: Plan, leaf: Leaf, events: Sequence[Event], i: int, column: dict[str, int]) -> Any:
     match leaf:
         case Attribute(index="i-1", name=name):
             return events[i - 1].row[column[name]]
         case Attribute(name=name):
             return events[i].row[column[name]]
         case _:
-            return _summary(leaf, events[:i], column)
+            return _summary(plan, leaf, events[:i], column)

@@ -66,6 +66,8 @@ def _from_list(values: Sequence[Any]) -> pa.Array | None:
         except OverflowError:
             return None
     if kinds <= {int, float}:
+        if any(type(v) is int and abs(v) > 2**53 for v in values):
+            return None  # it may be no double
         try:
             return _array(pa.float64(), np.array(values, np.float64), len(values), valid)
         except OverflowError:

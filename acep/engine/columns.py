@@ -1,7 +1,6 @@
 """Single Arrow columns as NumPy arrays and Python values.
 
-Arrow's own ``to_numpy`` and ``pa.array`` import pandas where it is installed, which costs more time than
-matching a small file does; so buffers are read directly here.
+Buffers are read directly (:mod:`acep.engine.buffers`).
 """
 
 from __future__ import annotations
@@ -14,10 +13,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep.engine.batch import Column
+from acep.engine.buffers import buffer, decoded, joined, nulls, plain_type
+from acep.engine.fixed import scale_of, units_of
 from acep.errors import DataError
 from acep.plan.schema import Kind
 
-__all__ = ["UNIT_NS", "column_of", "kind_of", "plain_type", "tick_of", "ticks_of"]
+__all__ = ["UNIT_NS", "column_of", "kind_of", "plain_type", "refusal", "tick_of", "ticks_of"]
 
 UNIT_NS = {
     "ns": 1,
@@ -34,32 +35,23 @@ FEW = 10_000  # for fewer texts a dictionary does not pay the import of pyarrow.
 Array = npt.NDArray[Any]
 
 
-def plain_type(held: pa.DataType) -> pa.DataType:
-    """The type of the values, without dictionary, run-end or extension wrapping."""
-    while True:
-        if isinstance(held, pa.BaseExtensionType):
-            held = held.storage_type
-        elif pa.types.is_dictionary(held) or pa.types.is_run_end_encoded(held):
-            held = held.value_type
-        else:
-            return held
-
-
 def kind_of(held: pa.DataType) -> Kind | None:
-    """What a column holds, or ``None`` where it cannot be an attribute (nested, binary, time of day).
+    """What a column holds, or ``None`` where it cannot be an attribute (:func:`refusal` says why).
 
-    Durations are integers, in ticks.
+    Durations are integers, in ticks; decimals are integers that :func:`acep.engine.fixed.scale_of` tells the unit of.
 
     >>> kind_of(pa.dictionary(pa.int8(), pa.large_string())), kind_of(pa.list_(pa.int64()))
     (<Kind.STRING: 'string'>, None)
     """
+    if _is_bool8(held):
+        return Kind.BOOL
     held = plain_type(held)
     is_ = pa.types
     if is_.is_boolean(held):
         return Kind.BOOL
-    if is_.is_integer(held) or is_.is_duration(held):
+    if is_.is_integer(held) or is_.is_duration(held) or is_.is_decimal(held):
         return Kind.INT
-    if is_.is_floating(held) or is_.is_decimal(held):
+    if is_.is_floating(held):
         return Kind.FLOAT
     if is_.is_null(held):
         return Kind.NULL
@@ -68,6 +60,41 @@ def kind_of(held: pa.DataType) -> Kind | None:
     if is_.is_timestamp(held) or is_.is_date(held):
         return Kind.TIMESTAMP
     return None
+
+
+def _is_bool8(held: pa.DataType) -> bool:
+    return isinstance(held, pa.BaseExtensionType) and held.extension_name == "arrow.bool8"
+
+
+def refusal(held: pa.DataType) -> str | None:
+    """Why a column of this type cannot be used, and after ``; `` what to do; ``None`` where it can.
+
+    >>> refusal(pa.time32("s")), refusal(pa.int64())
+    ('is time32[s], and a time of day is no point in time; cast it to an integer, or make it a timestamp', None)
+    """
+    if kind_of(held) is not None:
+        return None
+    shown, held, is_ = str(held), plain_type(held), pa.types
+    if is_.is_struct(held):
+        names = [field.name for field in held]
+        why = "a predicate needs single values"
+        hint = f"name one of its fields, as in a.x.{names[0]}" if names else "it has no fields"
+    elif is_.is_map(held):
+        why, hint = "a predicate needs single values", "take the value of one of its keys as a column"
+    elif is_.is_nested(held) and not is_.is_union(held):
+        why, hint = "a predicate needs single values", "take one of its elements, or its length, as a column"
+    elif is_.is_time(held):
+        why, hint = (
+            "a time of day is no point in time",
+            "cast it to an integer, or make it a timestamp",
+        )
+    elif is_.is_interval(held):
+        why, hint = "months have no fixed length", "cast it to a duration or an integer"
+    elif is_.is_union(held):
+        why, hint = "its values are of several types", "cast it to one type"
+    else:
+        why, hint = "bytes are not compared", "cast it to text, in hexadecimal for instance"
+    return f"is {shown}, and {why}; {hint}"
 
 
 def tick_of(held: pa.DataType) -> int | None:
@@ -91,9 +118,9 @@ def ticks_of(name: str, column: pa.ChunkedArray, tick_ns: Fraction | int) -> tup
 
     Raises :class:`DataError` where a value does not fit 64 bits, or is no whole number of ticks.
     """
-    column = _decoded(column)
+    column = decoded(column)
     held = column.type
-    numbers, null = _joined(column)
+    numbers, null = joined(column)
     if pa.types.is_null(held):
         return np.zeros(len(column), np.int64), np.ones(len(column), bool)
     if null is not None:
@@ -131,16 +158,24 @@ def _scaled(name: str, numbers: Array, factor: Fraction) -> Array:
     return numbers
 
 
-def column_of(name: str, column: pa.ChunkedArray, kind: Kind, tick_ns: Fraction | int) -> Column:
-    """An Arrow column as one of the engine's, times as ticks of ``tick_ns``.
+def column_of(
+    name: str, column: pa.ChunkedArray, kind: Kind, tick_ns: Fraction | int, scale: int | None = None
+) -> Column:
+    """An Arrow column as one of the engine's, times as ticks of ``tick_ns``, decimals as units of 10**-``scale``.
 
-    ``kind`` is what the stream's schema says; a column of another kind raises :class:`DataError`.
+    ``kind`` and ``scale`` are what the stream's schema says; a column of another kind, or of more decimal places,
+    raises :class:`DataError`, and so does a number that would not stay what it is.
     """
     found = kind_of(column.type)
     nothing = pa.types.is_null(column.type)
-    if found is not kind and not nothing and not (found is Kind.INT and kind is Kind.FLOAT):
-        what = f"is {column.type}" if found is None else f"holds {found.value} values"
+    places = scale_of(column.type)
+    whole = found is Kind.INT and places is None and tick_of(column.type) is None
+    same = found is kind and (places == scale or (scale is not None and (whole or (places or 0) <= scale)))
+    if not same and not nothing and not (whole and kind is Kind.FLOAT):
+        what = f"is {column.type}" if found is None or places is not None else f"holds {found.value} values"
         before = "only nulls" if kind is Kind.NULL else f"{kind.value} values"
+        if scale is not None:
+            before = f"decimals with {scale} places"
         raise DataError(
             f"column `{name}` {what}, where {before} were seen before",
             hint="give every batch the same types",
@@ -152,89 +187,39 @@ def column_of(name: str, column: pa.ChunkedArray, kind: Kind, tick_ns: Fraction 
         return Column(kind, np.zeros(len(column), held), valid, texts)
     if kind is Kind.STRING:
         try:
-            return _texts(_decoded(column, keep_dictionary=True))
+            return _texts(decoded(column, keep_dictionary=True))
         except UnicodeDecodeError:
             raise DataError(f"column `{name}` is not UTF-8 text") from None
     if kind is Kind.FLOAT and found is Kind.FLOAT:
-        numbers, null = _joined(_decoded(column))
+        numbers, null = joined(decoded(column))
         numbers = numbers.astype(np.float64, copy=False)
         nan = np.isnan(numbers)
         if nan.any():
             null = nan if null is None else null | nan
     elif kind is Kind.BOOL:
-        numbers, null = _joined(_decoded(column))
-        numbers = numbers.astype(np.int64)
+        numbers, null = joined(decoded(column))
+        numbers = (numbers != 0).astype(np.int64)
+    elif scale is not None:
+        numbers, null = units_of(name, column, scale)
     else:
         numbers, null = ticks_of(name, column, tick_ns)
         if kind is Kind.FLOAT:
-            numbers = numbers.astype(np.float64)
+            numbers = _as_floats(name, numbers)
     if null is None or not null.any():
         return Column(kind, numbers)
     return Column(kind, np.where(null, numbers.dtype.type(0), numbers), (~null).view(np.uint8))
 
 
-def _decoded(column: pa.ChunkedArray, *, keep_dictionary: bool = False) -> pa.ChunkedArray:
-    """The column without wrapping, as a type whose buffers are simple."""
-    held = column.type
-    if isinstance(held, pa.BaseExtensionType):
-        chunks = [chunk.storage for chunk in column.chunks]
-        return _decoded(pa.chunked_array(chunks, held.storage_type), keep_dictionary=keep_dictionary)
-    if pa.types.is_run_end_encoded(held):
-        import pyarrow.compute as pc
-
-        return _decoded(pc.run_end_decode(column), keep_dictionary=keep_dictionary)
-    if pa.types.is_dictionary(held) and not keep_dictionary:
-        return _decoded(column.cast(held.value_type))
-    if pa.types.is_decimal(held):
-        return column.cast(pa.float64())
-    return column
-
-
-def _joined(column: pa.ChunkedArray) -> tuple[Array, Array | None]:
-    """All chunks of a column of fixed width as one array of its own dtype, and which rows are null."""
-    parts = [_buffer(chunk) for chunk in column.chunks]
-    # One chunk is taken as it is, without a copy.
-    alone = len(parts) == 1 and parts[0].flags.aligned
-    numbers = parts[0] if alone else np.concatenate(parts) if parts else np.empty(0, _dtype(column.type))
-    if not column.null_count:
-        return numbers, None
-    return numbers, np.concatenate([_nulls(chunk) for chunk in column.chunks])
-
-
-def _dtype(held: pa.DataType) -> np.dtype[Any]:
-    if pa.types.is_boolean(held):
-        return np.dtype(bool)
-    if pa.types.is_floating(held):
-        return np.dtype(f"f{held.bit_width // 8}")
-    if pa.types.is_null(held):
-        return np.dtype(np.int64)
-    unsigned = pa.types.is_unsigned_integer(held)
-    return np.dtype(f"{'u' if unsigned else 'i'}{held.bit_width // 8}")
-
-
-def _buffer(array: pa.Array) -> Array:
-    """The numbers of an array of fixed width; what stands in null rows is arbitrary."""
-    if pa.types.is_null(array.type):
-        return np.zeros(len(array), np.int64)
-    buffer = array.buffers()[1]
-    if buffer is None or not len(array):
-        return np.zeros(len(array), _dtype(array.type))
-    if pa.types.is_boolean(array.type):
-        return _bits(buffer, array.offset, len(array))
-    return np.frombuffer(buffer, _dtype(array.type))[array.offset : array.offset + len(array)]
-
-
-def _nulls(array: pa.Array) -> Array:
-    if not array.null_count:
-        return np.zeros(len(array), bool)
-    if pa.types.is_null(array.type):
-        return np.ones(len(array), bool)
-    return ~_bits(array.buffers()[0], array.offset, len(array))
-
-
-def _bits(buffer: pa.Buffer, offset: int, size: int) -> Array:
-    bits = np.unpackbits(np.frombuffer(buffer, np.uint8), bitorder="little")
-    return bits[offset : offset + size].astype(bool)
+def _as_floats(name: str, numbers: Array) -> Array:
+    """Integers of a column that held floats before, each exactly."""
+    floats = numbers.astype(np.float64)
+    bad = (floats >= LIMIT) | (np.where(floats >= LIMIT, 0, floats).astype(np.int64) != numbers)
+    if bad.any():
+        raise DataError(
+            f"column `{name}` holds {numbers[np.argmax(bad)]}, which is no float, where floats were seen before",
+            hint="give every batch the same types",
+        )
+    return floats
 
 
 def _texts(column: pa.ChunkedArray) -> Column:
@@ -270,7 +255,7 @@ def _encoded(array: pa.Array) -> tuple[list[str | None], Array]:
     if not pa.types.is_dictionary(array.type):
         array = array.dictionary_encode()
     texts = array.dictionary.to_pylist()
-    codes = _buffer(array.indices)
+    codes = buffer(array.indices)
     if codes.dtype.kind == "u":
         codes = codes.astype(np.int64)
-    return texts, np.where(_nulls(array), len(texts), codes.astype(np.int64)) if array.null_count else codes
+    return texts, np.where(nulls(array), len(texts), codes.astype(np.int64)) if array.null_count else codes

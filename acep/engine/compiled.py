@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from types import ModuleType
 
-from acep import __version__
-from acep.errors import EngineError
+from acep import __version__, checkout
+from acep.errors import EngineError, warn_caller
 from acep.plan.choice import Choice, choose
 from acep.plan.compile import Plan
 
@@ -22,13 +20,23 @@ def _load() -> tuple[ModuleType | None, str | None]:
         # In this form a core that is missing can be told from one that is broken.
         import acep.engine._native as _native
     except ModuleNotFoundError:
-        return None, "the native core is not installed; install acep again where there is a C++ compiler"
+        return None, f"the native core is not installed; {_again('install acep again where there is a C++ compiler')}"
     except ImportError as error:
         return None, f"the native core cannot be loaded: {error}"
     if _native.version != __version__:
         built = f"the native core was built for acep {_native.version}, this is {__version__}"
-        return None, f"{built}; install acep again"
+        return None, f"{built}; {_again('install acep again')}"
+    if checkout.is_lent(_native) and getattr(_native, "sources", None) != checkout.digest():
+        other = "the native core of the acep that is installed was built from other sources than those that run"
+        return None, f"{other}; {_again('install acep again')}"
     return _native, None
+
+
+def _again(advice: str) -> str:
+    """Say how acep gets its core: ``advice``, or, in a checkout, what builds one from its sources."""
+    if not (checkout.ROOT / "pyproject.toml").is_file():
+        return advice
+    return f"`make native` or `pip install .` in {checkout.ROOT} builds one"
 
 
 _MODULE, _REASON = _load()
@@ -50,10 +58,7 @@ def warn_if_missing(engine: str) -> None:
     if engine != "auto" or _REASON is None or _REASON in _SAID:
         return
     _SAID.add(_REASON)
-    frame, level = sys._getframe(), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("acep."):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(f"{REFERENCE}: {_REASON}", stacklevel=level)  # said of the line that called acep
+    warn_caller(f"{REFERENCE}: {_REASON}")
 
 
 def chosen(plan: Plan, engine: str = "auto", output: str = "matches") -> Choice:

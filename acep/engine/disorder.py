@@ -15,22 +15,25 @@ from acep.errors import DataError, SnapshotError
 
 __all__ = ["HoldBack"]
 
+Ticks = npt.NDArray[np.int64]
+
 
 class HoldBack:
-    """Holds the rows of a stream and gives them back in stream order once no earlier row can come.
+    """Hold the rows of a stream and give them back in stream order once no earlier row can come.
 
     ``ts`` names the time column, ``tick_ns`` is the length of its tick in nanoseconds (1 for an integer column of
     unknown unit). Rows are ordered by ``ts``, then by the columns ``then``, then by all other columns in the order
     of their names; NaN comes after the numbers, null last. So rows that compare equal hold the same values, and
     the order does not depend on how the rows arrived.
 
-    ``clock`` is the time up to which rows have been released (ticks, ``None`` before the first release);
-    ``late`` counts the rows refused because they came after that.
+    ``released`` is the time before which rows have been released (ticks, ``None`` before the first release);
+    ``greatest`` is the greatest time that was seen (ticks, ``None`` before the first row), and ``late`` counts the rows
+    that were refused.
 
     >>> held = HoldBack("ts", ["seq"])
     >>> held.add(pa.table({"ts": [3, 1, 2, 2], "seq": [1, 2, 4, 3]}))
     0
-    >>> held.release(2).to_pydict(), len(held)
+    >>> held.release(3).to_pydict(), len(held)
     ({'ts': [1, 2, 2], 'seq': [2, 3, 4]}, 1)
     >>> held.add(pa.table({"ts": [2, 4], "seq": [5, 6]}))
     1
@@ -40,61 +43,72 @@ class HoldBack:
         self.ts = ts
         self.then = tuple(then)
         self.tick_ns = tick_ns
-        self.clock: int | None = None
+        self.released: int | None = None
+        self.greatest: int | None = None
         self.late = 0
-        self._held: list[pa.Table] = []
+        self._held: list[tuple[pa.Table, Ticks]] = []
 
     def __len__(self) -> int:
-        return sum(table.num_rows for table in self._held)
+        return sum(table.num_rows for table, _ in self._held)
 
-    def add(self, rows: pa.Table) -> int:
+    def add(self, rows: pa.Table, before: int | None = None) -> int:
         """Hold ``rows``, except the late ones; how many were late.
 
-        Raises :class:`DataError`, with nothing held, if a time is null.
+        A row is late if its time is less than ``before``, or than what was released. Raises :class:`DataError`, with
+        nothing held, if a time is null.
         """
         if not rows.num_rows:
             return 0
         ticks = self._ticks(rows)
+        self.see(int(ticks.max()))
+        bounds = [bound for bound in (before, self.released) if bound is not None]
         late = 0
-        if self.clock is not None:
-            fresh = ticks > self.clock
-            late = rows.num_rows - int(fresh.sum())
+        if bounds:
+            fresh = ticks >= max(bounds)
+            late = rows.num_rows - int(np.count_nonzero(fresh))
             if late:
-                rows = rows.filter(pa.array(fresh))
+                rows, ticks = rows.filter(pa.array(fresh)), ticks[fresh]
         if rows.num_rows:
-            self._held.append(rows)
+            self._held.append((rows, ticks))
         self.late += late
         return late
 
-    def release(self, clock: int) -> pa.Table | None:
-        """The rows with ``ts <= clock`` in stream order, ``None`` if there are none. What comes after them is late."""
-        if self.clock is None or clock > self.clock:
-            self.clock = clock
+    def see(self, tick: int) -> None:
+        """Take a time as seen, though no row is held for it."""
+        self.greatest = tick if self.greatest is None else max(tick, self.greatest)
+
+    def release(self, before: int) -> pa.Table | None:
+        """Give the rows with ``ts < before`` in stream order, or ``None``. Others of these that come later are late."""
+        if self.released is None or before > self.released:
+            self.released = before
         if not self._held:
             return None
-        rows = pa.concat_tables(self._held)
-        due = self._ticks(rows) <= clock
-        if not due.any():
-            self._held = [rows]
+        rows, ticks = self._joined()
+        due = ticks < before
+        many = int(np.count_nonzero(due))
+        if not many:
+            self._held = [(rows, ticks)]
             return None
-        if due.all():
-            self._held = []
-            return self._ordered(rows)
         # take() copies, so that the rows that stay do not keep the others alive.
-        self._held = [rows.take(pa.array(np.flatnonzero(~due)))]
-        return self._ordered(rows.take(pa.array(np.flatnonzero(due))))
+        stay = np.flatnonzero(~due)
+        self._held = [(rows.take(pa.array(stay)), ticks[stay])] if len(stay) else []
+        if due[:many].all():
+            return self._ordered(rows.slice(0, many), ticks[:many])
+        return self._ordered(rows.take(pa.array(np.flatnonzero(due))), ticks[due])
 
     def drain(self) -> pa.Table | None:
-        """All rows that are left, in stream order: the stream has ended."""
-        rows = pa.concat_tables(self._held) if self._held else None
+        """Give all rows that are left, in stream order: the stream has ended."""
+        if not self._held:
+            return None
+        rows, ticks = self._joined()
         self._held = []
-        return None if rows is None else self._ordered(rows)
+        return self._ordered(rows, ticks)
 
     def dumps(self) -> bytes:
-        """The rows held, as an Arrow IPC stream; no bytes if there are none."""
+        """Give the rows held as an Arrow IPC stream; no bytes if there are none."""
         if not self._held:
             return b""
-        rows = pa.concat_tables(self._held)
+        rows, _ = self._joined()
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, rows.schema) as writer:
             writer.write_table(rows.combine_chunks())
@@ -106,18 +120,35 @@ class HoldBack:
         Raises :class:`SnapshotError` if the bytes cannot be read.
         """
         try:
-            self._held = [pa.ipc.open_stream(data).read_all()] if data else []
+            rows = pa.ipc.open_stream(data).read_all() if data else None
         except (pa.ArrowException, OSError, ValueError):
             raise SnapshotError("the rows held back cannot be read: the state is damaged") from None
+        self._held = [] if rows is None else [(rows, self._ticks(rows))]
 
-    def _ticks(self, rows: pa.Table) -> npt.NDArray[np.int64]:
+    def _joined(self) -> tuple[pa.Table, Ticks]:
+        tables, ticks = zip(*self._held, strict=True)
+        return pa.concat_tables(tables), np.concatenate(ticks)
+
+    def _ticks(self, rows: pa.Table) -> Ticks:
         ticks, null = ticks_of(self.ts, rows.column(self.ts), self.tick_ns)
         if null is not None and null.any():
             raise DataError(f"column `{self.ts}` is null in some event", hint="fill it in, or drop the row")
         return np.asarray(ticks, np.int64)
 
-    def _ordered(self, rows: pa.Table) -> pa.Table:
-        first = (self.ts, *self.then)
-        names = [*first, *sorted(set(rows.column_names) - set(first))]
-        order = pc.sort_indices(rows, sort_keys=[(name, "ascending") for name in names])
-        return rows.take(order)
+    def _ordered(self, rows: pa.Table, ticks: Ticks) -> pa.Table:
+        steps = np.diff(ticks)
+        if (steps > 0).all():
+            return rows
+        order = np.argsort(ticks, kind="stable")
+        equal = np.diff(ticks[order]) == 0
+        if equal.any():
+            # Only ties are compared by more than their time, as that takes several times as long.
+            tied = np.zeros(len(ticks), bool)
+            tied[1:] = equal
+            tied[:-1] |= equal
+            first = (self.ts, *self.then)
+            names = [*first, *sorted(set(rows.column_names) - set(first))]
+            places = order[tied]
+            some = pc.sort_indices(rows.take(pa.array(places)), sort_keys=[(name, "ascending") for name in names])
+            order[tied] = places[some.to_numpy()]
+        return rows.take(pa.array(order))

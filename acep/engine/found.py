@@ -63,11 +63,11 @@ def output_order(found: Found) -> tuple[int, tuple[Id, ...], tuple[str, ...]]:
 @dataclass
 class Counts:
     """Work and losses since a stream began: events seen, late ones refused, match nodes made, arcs tried
-    (touches, those that ``deciding`` is charged with among them), matches given, nodes and events ``shed`` for want of
-    budget, and the most bytes that were held where ``memory`` has a bound; what is ``known`` of the recall of match
-    points and bundles (``None``: ``unknown`` says why not), or what tells it, which is asked once it is wanted and not
-    compared; touches that went into ``recovering`` bundles, and how many were recovered, and how many were not for want
-    of allowance."""
+    (touches, those that ``deciding`` is charged with among them), matches given (not ``counted``: only match points
+    were asked for), nodes and events ``shed`` for want of budget, and the most bytes that were held where ``memory``
+    has a bound; what is ``known`` of the recall of match points and bundles (``None``: ``unknown`` says why not), or
+    what tells it, which is asked once it is wanted and not compared; touches that went into ``recovering`` bundles, and
+    how many were recovered, and how many were not for want of allowance."""
 
     events: int = 0
     late: int = 0
@@ -82,6 +82,7 @@ class Counts:
     recovering: int = 0
     recovered: int = 0
     unrecovered: int = 0
+    counted: bool = True
     extra: dict[str, int] = field(default_factory=dict)
 
     @property

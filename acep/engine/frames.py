@@ -5,6 +5,7 @@ pandas and polars are never imported here; an object of theirs brings them along
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -12,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from acep.engine.building import array_of
-from acep.errors import DataError
+from acep.errors import DataError, QueryError
+from acep.pattern.asked import is_swapped
 
 __all__ = ["to_table"]
 
@@ -37,19 +39,25 @@ def to_table(events: Any) -> pa.Table:
         return pa.Table.from_batches([events])
     if isinstance(events, pa.RecordBatchReader):
         return _guarded(events.read_all)
+    if is_swapped(events):
+        raise QueryError(
+            "a query stands where the events should", hint="the events come first: acep.match(events, query)"
+        )
     home = type(events).__module__.partition(".")[0]
     if home == "pandas" and hasattr(events, "columns"):
         return _from_pandas(events)
     if home == "polars" and hasattr(events, "collect"):
         events = events.collect()
     if home == "polars" and hasattr(events, "to_arrow") and hasattr(events, "columns"):
+        for name, held in events.schema.items():
+            _no_objects(name, held)
         return _guarded(events.to_arrow)
     if home == "pyspark":
         raise DataError("these events are a Spark DataFrame", hint="use acep.spark.match(df, query)")
     if isinstance(events, str | bytes) or hasattr(events, "__fspath__"):
         raise DataError(
             f"events are a table, not {type(events).__name__}",
-            hint="acep.engine.files.read_events(path) reads a file",
+            hint="acep.read_events(path) reads a file",
         )
     if hasattr(events, "__arrow_c_stream__"):
         return _guarded(lambda: pa.RecordBatchReader.from_stream(events).read_all())
@@ -74,22 +82,38 @@ def _guarded(read: Callable[[], pa.Table]) -> pa.Table:
         raise DataError(f"the events cannot be read: {_first_line(bad)}") from None
 
 
+def _no_objects(name: str, held: Any) -> None:
+    """Refuse a polars column of Python objects: some releases of polars end the process, or hang, in giving it away."""
+    inside = [getattr(held, "inner", None), *(field.dtype for field in getattr(held, "fields", ()))]
+    if str(held) == "Object":
+        raise DataError(f"column `{name}` holds Python objects", hint="cast it to text or numbers, or leave it out")
+    for part in inside:
+        if part is not None:
+            _no_objects(name, part)
+
+
 def _first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def _from_pandas(frame: Any) -> pa.Table:
     names = [_name(name) for name in frame.columns]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        hint = "rename one of them, or keep the first: df.loc[:, ~df.columns.duplicated()]"
+        raise DataError(f"two columns are called `{twice}`", hint=hint)
     if not all(isinstance(name, str) for name in frame.columns):
         frame = frame.set_axis(names, axis=1)
     index = [name for name in frame.index.names if name is not None]
+    for name in frame.columns:
+        if len(set(names)) == len(names) and frame[name].dtype == object:
+            _one_sort_of_time(name, frame[name])
     keep = bool(index) and not {str(name) for name in index} & set(names)
     try:
         table = pa.Table.from_pandas(frame, preserve_index=keep)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        if len(set(names)) == len(names):
-            for name in frame.columns:
-                _array(name, frame[name])
+        for name in frame.columns:
+            _array(name, frame[name])
         raise DataError("the frame cannot be read as a table") from None
     extra = [name for name in table.column_names if name.startswith("__index_level_")]
     return table.drop_columns(extra) if extra else table
@@ -135,12 +159,31 @@ def _array(name: str, values: Any) -> pa.Array | pa.ChunkedArray:
     built = array_of(values)
     if built is not None:
         return built
+    _one_sort_of_time(name, values)
+    polars = type(values).__module__.partition(".")[0] == "polars"
+    if polars:
+        _no_objects(name, values.dtype)  # type: ignore[attr-defined]
     try:
-        if type(values).__module__.partition(".")[0] == "polars":
+        if polars:
             return values.to_arrow()  # type: ignore[attr-defined]
         return pa.array(values if hasattr(values, "__len__") else list(values), from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as bad:
         kinds = sorted({type(v).__name__ for v in values if v is not None})
         if len(kinds) > 1:
             raise DataError(f"column `{name}` mixes {' and '.join(kinds)}", hint="give it one type") from None
-        raise DataError(f"column `{name}` cannot be read: {_first_line(bad)}") from None
+        hint = "integers have 64 bits: make it text, or float" if isinstance(bad, OverflowError) else None
+        raise DataError(f"column `{name}` cannot be read: {_first_line(bad)}", hint=hint) from None
+
+
+def _one_sort_of_time(name: str, values: Iterable[Any]) -> None:
+    """Refuse what Arrow would make one type of: times with and without a zone, and dates beside times."""
+    if not any(issubclass(kind, dt.date) for kind in set(map(type, values))):
+        return
+    sorts = {
+        "dates" if not isinstance(value, dt.datetime) else f"times with{'out' if value.tzinfo is None else ''} a zone"
+        for value in values
+        if isinstance(value, dt.date) and value == value  # not pandas' NaT
+    }
+    if len(sorts) > 1:
+        listed = " and ".join(sorted(sorts))
+        raise DataError(f"column `{name}` mixes {listed}", hint="times all with a zone, or all without")

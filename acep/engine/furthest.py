@@ -13,6 +13,7 @@ from typing import Any
 from acep.engine.found import Events, Id
 from acep.engine.reference import MatchNode, bound_events
 from acep.engine.telling import Failure, Told, nothing_begun, refused, unfinished
+from acep.engine.times import value_text
 from acep.engine.tracing import Watching
 from acep.errors import QueryError
 from acep.pattern.expressions import Value
@@ -51,7 +52,7 @@ class Furthest:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        name = ", ".join(f"{column}={value}" for column, value in self.key.items()) or "the stream"
+        name = ", ".join(f"{column}={value_text(value)}" for column, value in self.key.items()) or "the stream"
         number = {0: "no match", 1: "1 match"}.get(self.matches, f"{self.matches:,} matches")
         yield f"{name}: {self.events:,} event{'' if self.events == 1 else 's'}, {number}"
         if self.matches:

@@ -7,13 +7,15 @@ from typing import Any
 from acep.budget import Budget, tolerant
 from acep.budget.policies import policy_of
 from acep.engine.compiled import chosen
+from acep.engine.given import given_table
 from acep.engine.learned import Learned, read_history
+from acep.engine.limits import checked_seed
 from acep.engine.running import bounded_engine
-from acep.engine.tables import batch_of, schema_of, to_table
+from acep.engine.tables import batch_of, schema_of
 from acep.errors import QueryError
 from acep.learning.container import read_sections
 from acep.learning.history import History
-from acep.pattern.check import checked_query
+from acep.pattern.asked import asked_for, query_of
 from acep.pattern.tree import Query
 from acep.plan.compile import compile_query
 
@@ -22,7 +24,7 @@ __all__ = ["learn"]
 
 def learn(
     events: Any,
-    query: Query,
+    query: Query | str,
     *,
     budget: Budget | None = None,
     ts: str = "ts",
@@ -57,10 +59,11 @@ def learn(
     """
     if isinstance(budget, Budget) and budget.limited:
         raise QueryError("learning ahead gives up nothing", hint="leave all but errors and weights out of the Budget")
-    asked = tolerant(checked_query(query), budget)
+    seed = checked_seed(seed)
+    asked = tolerant(query_of(query), budget)
     if asked.sources:
         raise QueryError("a query over the matches of others has no history of its own", hint="learn of each of them")
-    table = to_table(events)
+    table = given_table(events, asked_for(query), ts=ts, type=type, seq=seq, id=id)
     schema = schema_of(table.schema, ts=ts, type=type, seq=seq, id=id, unit=unit)
     plan = compile_query(asked, schema)
     engine = bounded_engine(chosen(plan, "native"))

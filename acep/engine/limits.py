@@ -15,10 +15,11 @@ from acep.engine.recovery import Recovery
 from acep.engine.setting import no_recall
 from acep.errors import QueryError, SnapshotError
 from acep.learning.policy import Policy
+from acep.pattern.tree import Strategy
 from acep.plan.compile import Plan
 from acep.plan.schema import Schema
 
-__all__ = ["Limits", "want_a_bound"]
+__all__ = ["Limits", "checked_seed", "want_a_bound"]
 
 MOST_MEMORY = 1 << 62  # bytes, as the core counts them; more there are not
 
@@ -43,7 +44,7 @@ class Limits:
     learned: Mapping[str, Learned] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "seed", _integer(self.seed))
+        object.__setattr__(self, "seed", checked_seed(self.seed))
 
     def effort(self, number: int, plan: Plan) -> BestEffort:
         """What keeps plan number ``number`` to it. Raises :class:`SnapshotError` for the history of another policy, and
@@ -57,6 +58,24 @@ class Limits:
         learned = known.serve(policy) if known else None
         work = None if self.budget.work is None else self.budget.work * (1 - self.budget.recover)
         return BestEffort(policy, self.seed + number, work, learned, estimate=self.budget.estimate)
+
+    def compose(self, plan: Plan) -> None:
+        """Raises :class:`QueryError` for a composed query that might invent matches where an inner match is lost."""
+        why = ""
+        if plan.query.strategy is not Strategy.SKIP_TILL_ANY_MATCH:
+            why = f"{plan.query.strategy.value.replace('_', ' ')} takes"
+        elif plan.automaton.negations:
+            why = "a negation takes"
+        elif plan.window.counted:
+            why = "a window of events takes"
+        if why:
+            raise QueryError(
+                f"no budget of work or time is kept by a composed query where {why} notice of every inner match: one "
+                "that is lost would make others that are not there",
+                hint="use skip_till_any_match, no negation and a window of time in the outer query, or leave these "
+                "bounds out of the Budget",
+            )
+        self.recovery(plan)  # says that it cannot
 
     def recovery(self, plan: Plan) -> Recovery | None:
         """What recovers the match bundles of a plan; ``None``: nothing does. Raises :class:`QueryError` where they
@@ -95,7 +114,8 @@ class Limits:
         return pace_of(self.budget, schema.tick_ns)
 
 
-def _integer(seed: object) -> int:
+def checked_seed(seed: object) -> int:
+    """The seed itself. Raises :class:`QueryError` for what is no integer."""
     if isinstance(seed, bool) or not isinstance(seed, Integral):
         raise QueryError(f"seed={seed!r} is not an integer")
     return int(seed)

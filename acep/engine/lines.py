@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,7 @@ __all__ = ["lines_of"]
 BLOCK = 1 << 16
 
 
-def lines_of(matches: Matches, form: str, zoned: bool) -> Iterator[str]:
+def lines_of(matches: Matches, form: str, zoned: Collection[str]) -> Iterator[str]:
     r"""The lines of :func:`acep.engine.writing.write_matches`, some thousands at a time; ``form`` is ``"jsonl"`` or
     ``"csv"`` (the heads are not among them).
 
@@ -39,7 +39,7 @@ def lines_of(matches: Matches, form: str, zoned: bool) -> Iterator[str]:
     >>> from acep.plan.schema import Schema
     >>> one, trail = np.array([1]), {"offsets": np.array([0, 2]), "ids": np.array([7, 9])}
     >>> found = FoundColumns(one, one, one, one, 1, (), **trail, vars=np.array([0, 1], np.uint16), variables=("a", "b"))
-    >>> "".join(lines_of(Matches.from_found(found, schema=Schema(())), "jsonl", False))
+    >>> "".join(lines_of(Matches.from_found(found, schema=Schema(())), "jsonl", ()))
     '{"key": {}, "start": 1, "end": 1, "error": 1, "bindings": {"a": [7], "b": [9]}, "bundle": 1}\n'
     """
     for part in parts(matches.found, BLOCK):
@@ -48,7 +48,7 @@ def lines_of(matches: Matches, form: str, zoned: bool) -> Iterator[str]:
         yield "".join(pc.binary_join_element_wise(*pieces, "\n", "").to_pylist())
 
 
-def _json_pieces(part: FoundColumns, matches: Matches, zoned: bool) -> list[Any]:
+def _json_pieces(part: FoundColumns, matches: Matches, zoned: Collection[str]) -> list[Any]:
     keys, times, error, values = _texts(part, matches, zoned, _dumped)
     pieces: list[Any] = ['{"key": ', *_object(matches.keys, keys)]
     pieces += [', "start": ', times[0], ', "end": ', times[1], ', "error": ', error]
@@ -58,7 +58,7 @@ def _json_pieces(part: FoundColumns, matches: Matches, zoned: bool) -> list[Any]
     return [*pieces, "}"]
 
 
-def _csv_pieces(part: FoundColumns, matches: Matches, zoned: bool) -> list[Any]:
+def _csv_pieces(part: FoundColumns, matches: Matches, zoned: Collection[str]) -> list[Any]:
     keys, times, error, values = _texts(part, matches, zoned, _cell)
     bound = _bindings(part)
     doubled = pc.binary_join_element_wise('"', pc.replace_substring(bound, '"', '""'), '"', "")
@@ -74,7 +74,7 @@ def _object(names: Sequence[str], texts: list[pa.Array]) -> list[Any]:
 
 
 def _texts(
-    part: FoundColumns, matches: Matches, zoned: bool, dump: Callable[[Any], str]
+    part: FoundColumns, matches: Matches, zoned: Collection[str], dump: Callable[[Any], str]
 ) -> tuple[list[pa.Array], list[pa.Array], pa.Array, list[pa.Array]]:
     """The texts of the key attributes, of start, end and bundle, of the error, and of the values of RETURN."""
     schema = matches.schema
@@ -83,9 +83,11 @@ def _texts(
         if not schema.instants:
             return pa.array(ticks).cast(pa.string())
         distinct, places = np.unique(ticks, return_inverse=True)
-        return _placed([dump(plain(time, zoned)) for time in ticks_to_input(distinct.tolist(), schema)], places)
+        return _placed(
+            [dump(plain(time, "start" in zoned)) for time in ticks_to_input(distinct.tolist(), schema)], places
+        )
 
-    def values_of(column: Column, of: Callable[[Any], Any]) -> pa.Array:
+    def values_of(column: Column, of: Callable[[Any], Any], name: str) -> pa.Array:
         if column.kind is Kind.STRING:
             distinct, places = np.arange(len(column.texts or ())), column.values
         else:  # the bits of floats, as -0.0 and 0.0 are not written alike
@@ -94,16 +96,15 @@ def _texts(
         numbers = type(column)(column.kind, distinct, None, column.texts).to_list()
         if column.valid is not None:
             places, numbers = np.where(column.valid == 0, len(numbers), places), [*numbers, None]
-        return _placed([dump(plain(of(value))) for value in numbers], places)
+        return _placed([dump(plain(of(value), name in zoned)) for value in numbers], places)
 
     keys = [
-        values_of(column, partial(_key_value, name=name, schema=schema))
+        values_of(column, partial(_key_value, name=name, schema=schema), f"key.{name}")
         for column, name in zip(part.keys, matches.keys, strict=True)
     ]
-    kinds = matches.return_kinds or (None,) * len(part.values)
     values = [
-        values_of(column, matches.instant if kind is Kind.TIMESTAMP else lambda value: value)
-        for column, kind in zip(part.values, kinds, strict=True)
+        values_of(column, partial(matches.given, number), f"values.{name}")
+        for number, (column, name) in enumerate(zip(part.values, matches.returns, strict=False))
     ]
     errors, places = np.unique(part.error, return_inverse=True)
     error = _placed([dump(whole(unscaled(e, part.scale))) for e in errors.tolist()], places)

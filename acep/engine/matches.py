@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from html import escape
 from typing import TYPE_CHECKING, Any, overload
 
+from acep.engine.answers import Bundle, Bundles, Count, Point, Points
+from acep.engine.fixed import decimal_of
 from acep.engine.found import Found, Id
 from acep.engine.grouping import Group, group_number, grouped
 from acep.engine.report import Report
-from acep.engine.tables import key_to_input, ticks_to_input
+from acep.engine.tables import attribute_tick, decimal_like, key_to_input, ticks_to_input, time_of
+from acep.engine.times import from_ticks, value_text
+from acep.plan.compile import TimeOf
 from acep.plan.schema import Kind, Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Bundle", "Match", "Matches", "Point", "Report", "bundles_of", "points_of", "whole"]
+__all__ = ["Bundle", "Bundles", "Match", "Matches", "Point", "Points", "Report", "bundles_of", "points_of", "whole"]
 
 SHOWN = 10
 
@@ -27,9 +32,10 @@ class Match:
     """One match.
 
     ``key``: the partition attributes. ``start``, ``end``: the time of the first and last bound event, as in the
-    input (an integer, a date, a datetime; ``numpy.datetime64`` where the input counts nanoseconds). ``error``: what is
-    missing, an integer where it is whole. ``bindings``: for each variable the ids of its events. ``bundle``: the
-    first match point of its bundle. ``values``: those of RETURN.
+    input: an integer, a date, a datetime (in UTC, if the input has a zone; ``numpy.datetime64`` where no datetime
+    holds it: with a fraction of a microsecond). ``error``: what is missing, an integer where it is whole.
+    ``bindings``: for each variable the ids of its events. ``bundle``: the first match point of its bundle.
+    ``values``: those of RETURN.
     """
 
     key: dict[str, Any]
@@ -39,27 +45,6 @@ class Match:
     bindings: dict[str, tuple[Id, ...]]
     bundle: Any
     values: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Bundle:
-    """Match points chained by gaps no longer than the window: the first and the last one, the number of
-    ``matches`` (``None`` where they were not counted), and the least error among them (``best``)."""
-
-    key: dict[str, Any]
-    start: Any
-    end: Any
-    matches: int | None
-    best: int | float
-
-
-@dataclass(frozen=True)
-class Point:
-    """A match point: the time at which matches of a partition end, and the least error among them."""
-
-    key: dict[str, Any]
-    point: Any
-    best: int | float
 
 
 def whole(error: int | Fraction) -> int | float:
@@ -91,8 +76,9 @@ def points_of(groups: Sequence[Group], keys: tuple[str, ...], schema: Schema) ->
 class Matches(Sequence[Match]):
     """The matches of one query, in the order of the output.
 
-    A read-only list of :class:`Match`; a slice is again ``Matches``. ``report`` says what the run did; ``keys`` and
-    ``returns`` name the partition attributes and the values of RETURN; ``window`` is the plan's.
+    A read-only list of :class:`Match`; a slice is again ``Matches``. ``report`` says what the run did, and ``exact``
+    whether nothing is missing; ``keys`` and ``returns`` name the partition attributes and the values of RETURN;
+    ``window`` is the plan's.
     """
 
     def __init__(
@@ -104,6 +90,8 @@ class Matches(Sequence[Match]):
         report: Report | Callable[[], Report] | None = None,
         window: Any = None,
         return_kinds: tuple[Kind, ...] = (),
+        return_scales: tuple[int | None, ...] = (),
+        return_times: tuple[TimeOf | None, ...] = (),
     ) -> None:
         self.found = found
         self.schema = schema
@@ -112,8 +100,11 @@ class Matches(Sequence[Match]):
         self._report = report or Report(matches=len(found))
         self.window = window
         self.return_kinds = return_kinds
-        self._time_keys = any(schema.kind(k) is Kind.TIMESTAMP for k in keys)
+        self.return_scales = return_scales
+        self.return_times = return_times
+        self._given_keys = any(schema.kind(k) is Kind.TIMESTAMP or schema.scale(k) is not None for k in keys)
         self._instants = [i for i, kind in enumerate(return_kinds) if kind is Kind.TIMESTAMP]
+        self._given = bool(self._instants) or any(scale is not None for scale in return_scales)
 
     @classmethod
     def from_found(
@@ -126,17 +117,19 @@ class Matches(Sequence[Match]):
         report: Report | Callable[[], Report] | None = None,
         window: Any = None,
         return_kinds: tuple[Kind, ...] = (),
+        return_scales: tuple[int | None, ...] = (),
+        return_times: tuple[TimeOf | None, ...] = (),
     ) -> Matches:
         """Matches from an engine's records.
 
-        ``return_kinds`` are the kinds of the values of RETURN; times among them are given back as times. ``report`` may
-        also be what makes one, which is asked when it is first read.
+        ``return_kinds``, ``return_scales`` and ``return_times`` are the plan's; times and decimals among the values of
+        RETURN are given back as such. ``report`` may also be what makes one, which is asked when it is first read.
 
         >>> one = Found(("AAPL",), 1, 9, 0, (("a", (0, 3)), ("b", (7,))), 9)
         >>> Matches.from_found([one], schema=Schema((("symbol", Kind.STRING),)), keys=("symbol",))[0]
         Match(key={'symbol': 'AAPL'}, start=1, end=9, error=0, bindings={'a': (0, 3), 'b': (7,)}, bundle=9, values={})
         """
-        return cls(found, schema, keys, returns, report, window, return_kinds)
+        return cls(found, schema, keys, returns, report, window, return_kinds, return_scales, return_times)
 
     def __len__(self) -> int:
         return len(self.found)
@@ -152,7 +145,8 @@ class Matches(Sequence[Match]):
 
     def with_found(self, found: Sequence[Found]) -> Matches:
         """Other matches of the same query."""
-        return Matches(found, self.schema, self.keys, self.returns, self._report, self.window, self.return_kinds)
+        names = (self.keys, self.returns, self._report, self.window, self.return_kinds, self.return_scales)
+        return Matches(found, self.schema, *names, self.return_times)
 
     @property
     def report(self) -> Report:
@@ -160,6 +154,11 @@ class Matches(Sequence[Match]):
         if not isinstance(self._report, Report):
             self._report = self._report()
         return self._report
+
+    @property
+    def exact(self) -> bool:
+        """Whether none is missing of those that were to be given by then."""
+        return self.report.exact
 
     def __iter__(self) -> Iterator[Match]:
         return map(self._match, self.found)
@@ -174,8 +173,8 @@ class Matches(Sequence[Match]):
         if self.schema.instants:
             start, end, bundle = ticks_to_input((start, end, bundle), self.schema)
         values = one.values
-        if self._instants:
-            values = tuple(self.instant(v) if i in self._instants else v for i, v in enumerate(values))
+        if self._given:
+            values = tuple(self.given(i, value) for i, value in enumerate(values))
         return Match(
             key=self._key(one.key),
             start=start,
@@ -187,50 +186,74 @@ class Matches(Sequence[Match]):
         )
 
     def _key(self, key: tuple[Any, ...]) -> dict[str, Any]:
-        return key_to_input(key, self.keys, self.schema) if self._time_keys else dict(zip(self.keys, key, strict=True))
+        return key_to_input(key, self.keys, self.schema) if self._given_keys else dict(zip(self.keys, key, strict=True))
 
-    def instant(self, ticks: Any) -> Any:
-        """A time among the values of RETURN, as it is in the input."""
-        return ticks_to_input([ticks], self.schema)[0] if self.schema.instants else ticks
+    def given(self, number: int, value: Any) -> Any:
+        """A value of RETURN, by the number of its column: times as they are in the input, decimals as decimals."""
+        if number in self._instants:
+            held = self.time_type(number)
+            return value if held is None else from_ticks([value], attribute_tick(self.schema), held)[0]
+        scale = self.return_scales[number] if self.return_scales else None
+        return value if scale is None else decimal_of(value, scale, self.decimal_type(number))
 
-    def count(self, value: Any = None) -> int:
-        """The number of matches (of those equal to ``value``, if one is given)."""
-        return len(self.found) if value is None else sum(match == value for match in self)
+    def decimal_type(self, number: int) -> pa.DataType:
+        """The Arrow type of a value of RETURN that is a decimal, by the number of its column."""
+        of = self.return_times[number] if self.return_times else None
+        return decimal_like(of, self.return_scales[number] or 0, self.schema)
 
-    def bundles(self, *, counts: bool = True) -> list[Bundle]:
+    def time_type(self, number: int) -> pa.DataType | None:
+        """The Arrow type of a value of RETURN that is a time, by the number of its column; ``None``: an integer."""
+        if number not in self._instants:
+            return None
+        return time_of(self.return_times[number] if self.return_times else None, self.schema)
+
+    def count(self, value: Any = None) -> Count:  # type: ignore[override]
+        """The number of matches (of those equal to ``value``, if one is given), with the report."""
+        return Count(len(self.found) if value is None else sum(match == value for match in self), self.report)
+
+    def bundles(self, *, counts: bool = True) -> Bundles:
         """The match bundles, in the order of their first match point; ``counts``: with the number of their matches.
 
         >>> ends = [Found((), 1, end, error, (("a", (end,)),), 5) for end, error in ((5, 1), (7, 0))]
         >>> Matches.from_found(ends, schema=Schema(())).bundles()
         [Bundle(key={}, start=5, end=7, matches=2, best=0)]
         """
-        return bundles_of(grouped(self.found, "bundle"), self.keys, self.schema, counts=counts)
+        given = bundles_of(grouped(self.found, "bundle"), self.keys, self.schema, counts=counts)
+        return Bundles(given, replace(self.report, bundles=len(given)))
 
-    def points(self) -> list[Point]:
+    def points(self) -> Points:
         """The distinct match points, in their order.
 
         >>> ends = [Found((), 1, 5, error, (("a", (i,)),), 5) for i, error in enumerate((2, 1))]
         >>> Matches.from_found(ends, schema=Schema(())).points()
         [Point(key={}, point=5, best=1)]
         """
-        return points_of(grouped(self.found, "end"), self.keys, self.schema)
+        given = points_of(grouped(self.found, "end"), self.keys, self.schema)
+        return Points(given, replace(self.report, points=len(given)))
 
     def to_arrow(self) -> pa.Table:
         """The matches as an Arrow table, a row a match.
 
         Columns: ``key`` (struct of the partition attributes), ``start`` and ``end`` (of the type of the input's time
         column), ``error`` (int64, or float64 where one is fractional), ``bindings`` (map of variable to list of
-        event ids), ``bundle`` (as ``start``), and ``values`` (struct) if the query has RETURN.
+        event ids), ``bundle`` (as ``start``), and ``values`` (struct) if the query has RETURN. The metadata say under
+        ``acep``, in JSON, whether the matches are ``exact``, and the ``report`` in words.
         """
         from acep.engine.arrow import matches_table
 
-        return matches_table(self)
+        return matches_table(self).replace_schema_metadata({"acep": json.dumps(self._told)})
 
     def to_pandas(self) -> Any:
-        """The matches as a pandas frame: the columns of :meth:`to_arrow`, ``bindings`` as in a :class:`Match`."""
+        """The matches as a pandas frame: the columns of :meth:`to_arrow`, ``bindings`` as in a :class:`Match`, and
+        ``attrs["acep"]`` as its metadata."""
         frame = self.to_arrow().drop_columns(["bindings"]).to_pandas()
         frame.insert(4, "bindings", [dict(one.bindings) for one in self.found])
+        frame.attrs["acep"] = self._told
         return frame
+
+    @property
+    def _told(self) -> dict[str, Any]:
+        return {"exact": self.exact, "report": self.report.missing()}
 
     def to_polars(self) -> Any:
         """The matches as a polars frame: the columns of :meth:`to_arrow`, without ``key`` where there is none;
@@ -254,7 +277,7 @@ class Matches(Sequence[Match]):
         rows = [
             [*m.key.values(), m.start, m.end, m.error, _bound(m), m.bundle, *m.values.values()] for m in self[:SHOWN]
         ]
-        body = "".join("<tr>" + "".join(f"<td>{escape(str(v))}</td>" for v in row) + "</tr>" for row in rows)
+        body = "".join("<tr>" + "".join(f"<td>{escape(value_text(v))}</td>" for v in row) + "</tr>" for row in rows)
         head = "".join(f"<th>{escape(h)}</th>" for h in heads)
         more = f"<p>... and {len(self) - SHOWN:,} more</p>" if len(self) > SHOWN else ""
         report = escape(str(self.report)).replace("\n", "<br>")
@@ -266,10 +289,11 @@ class Matches(Sequence[Match]):
 
 def _title(matches: Matches) -> str:
     number = len(matches)
+    told = "" if matches.exact else f"; not exact: {matches.report.missing()}"
     if not number:
-        return "no matches"
+        return f"no matches{told}"
     bundles = group_number(matches.found)
-    return f"{number:,} match{'es' if number > 1 else ''} in {bundles:,} bundle{'s' if bundles > 1 else ''}"
+    return f"{number:,} match{'es' if number > 1 else ''} in {bundles:,} bundle{'s' if bundles > 1 else ''}{told}"
 
 
 def _bound(match: Match) -> str:
@@ -277,9 +301,9 @@ def _bound(match: Match) -> str:
 
 
 def _line(match: Match) -> str:
-    parts = [f"{name}={value}" for name, value in match.key.items()]
-    parts += [f"{match.start}..{match.end}", _bound(match)]
+    parts = [f"{name}={value_text(value)}" for name, value in match.key.items()]
+    parts += [f"{value_text(match.start)}..{value_text(match.end)}", _bound(match)]
     if match.error:
         parts.append(f"error={match.error}")
-    parts += [f"{name}={value}" for name, value in match.values.items()]
+    parts += [f"{name}={value_text(value)}" for name, value in match.values.items()]
     return "  ".join(parts)

@@ -23,7 +23,7 @@ from acep.engine.recovery import KEPT, Recovery
 from acep.engine.recovery_again import SHED
 from acep.engine.setting import no_recall, setting_of
 from acep.pattern.tree import Output
-from acep.plan.choice import WINDOWS
+from acep.plan.choice import WINDOWS, alone
 from acep.plan.compile import Plan
 from acep.plan.derive import Derived
 from acep.plan.necessary import necessary, reason_against
@@ -36,7 +36,10 @@ LATEST = 2**63 - 1  # the latest time there is
 BESIDE = 8  # of the memory, one part in so many is for texts and ids
 ROUNDS = 8  # of giving up nodes for texts that are too many
 MOST = 2**62  # matches
+SORTED = 1 << 16  # matches of one match point that are put in order
 PART = 4096  # events between two looks at what they decided
+
+TALLIES = ("matches", "count", "points", "bundles")  # `Tally` in output.hpp
 
 Ints = npt.NDArray[np.int64]
 
@@ -94,6 +97,7 @@ class NativeSession:
                 effort.bound(self._session, (memory - memory // BESIDE) // len(self.efforts))
         self._names = Names()
         self._events = 0
+        self.tallies = False  # whether matches of some plan are only counted
         # What was bound longer ago than the longest window is needed no more, where no match waits for others or for
         # the end.
         lasting = [engine.endswith("compressed") for engine in engines]
@@ -249,18 +253,42 @@ class NativeSession:
         if self._names:
             self._names.keep(self._session.used_ids())
 
-    def blocks(self, batch: Batch, most: int) -> Iterator[FoundColumns]:
-        """As :meth:`push` and :meth:`take` of the first plan, which the merged engine runs, in bounded memory: about
-        ``most`` matches at a time, in the order of the output. Between two blocks there may be no other call."""
+    @property
+    def flows(self) -> bool:
+        """Whether :meth:`blocks` can be called: for one plan without a budget, of which matches are made one by one."""
+        names = [alone(engine) for engine, _ in self._added]
+        return len(names) == 1 and not self.efforts and names[0] in ("merged", "nodes")
+
+    def blocks(self, batch: Batch, most: int, together: int | None = None) -> Iterator[FoundColumns]:
+        """As :meth:`push` and :meth:`take` of the only plan, in bounded memory: about ``most`` matches at a time, in
+        the order of their match points. Those of one match point are in the order of the output as long as they are no
+        more than ``together`` (:data:`SORTED` usually). Between two blocks there may be no other call."""
+        together = SORTED if together is None else together
         if not len(batch):
             return
         words = self._words(batch)
+        if self._added[0][0] != "merged":
+            yield from self._flow(words, most, together)
+            return
         self._session.set_lazy(0, True)
         for rows in batch.cuts(PART):  # matches of one time are sorted together
             self._session.push(*rows_of(words, rows))
-            while self._session.block(0, most, isinstance(batch.ids, list)):  # texts have an order of their own
+            while self._session.block(
+                0, most, together, isinstance(batch.ids, list)
+            ):  # texts have an order of their own
                 yield ordered(self.take(0))
         self._session.set_lazy(0, False)
+
+    def _flow(self, words: Pushed, most: int, together: int) -> Iterator[FoundColumns]:
+        """The same of an engine that makes the matches of an event at once, but for those that are too many."""
+        self._session.flow(0, together)
+        at, rows = 0, len(words[0])
+        while at < rows:
+            at = self._session.push(*words, at, most)
+            found = self.take(0)
+            if len(found):
+                yield ordered(found)
+        self._session.flow(0, 0)
 
     def _words(self, batch: Batch) -> Pushed:
         """A batch as the core takes it."""
@@ -361,6 +389,22 @@ class NativeSession:
             scale=found.scale,
             matches=np.zeros(0, np.int64),
         )
+
+    def tally(self, plan: int, output: str) -> None:
+        """From now on the matches of a plan on the node engine are only counted, as ``output`` says (one of
+        :data:`TALLIES`)."""
+        self._session.tally(plan, TALLIES.index(output))
+        self.tallies = True
+
+    def take_tally(self, plan: int, output: str) -> Counted | int:
+        """What was counted since the last time: a number, or rows."""
+        given = self._session.take_tally(plan)
+        if output == "count":
+            return int(given["total"])
+        columns = {name: given[name] for name in ("first", "last", "bundle", "error")}
+        scale = self.plans[plan].automaton.costs.scale
+        many = given["count"] if output == "bundles" else np.zeros(0, np.int64)
+        return Counted(self._keys(plan, given["keys"]), **columns, scale=scale, matches=many)
 
     def total(self, plan: int) -> int:
         """The number of all matches so far, by the engine that counts them."""

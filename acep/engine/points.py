@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acep.engine.batch import Column
+from acep.engine.counted import Counted
 from acep.engine.found_columns import FoundColumns
 
 __all__ = ["Ints", "Partitions", "points_of", "recall_of"]
@@ -42,17 +43,19 @@ class Partitions:
         return numbers[places.ravel()]
 
 
-def points_of(found: FoundColumns, partitions: Partitions) -> Ints:
-    """Partition, time and bundle of each match, int64[n, 3]; of neighbours that agree in them only one."""
+def points_of(found: FoundColumns | Counted, partitions: Partitions) -> Ints:
+    """Partition, time and bundle of each match, or of each match point that was counted, int64[n, 3]; of neighbours
+    that agree in them only one."""
     if not len(found):
         return np.zeros((0, 3), np.int64)
-    columns = [*(_words(key.values) for key in found.keys), found.end, found.bundle]
+    end = found.last if isinstance(found, Counted) else found.end
+    columns = [*(_words(key.values) for key in found.keys), end, found.bundle]
     new = np.append(True, np.zeros(len(found) - 1, np.bool_))
     for column in columns:
         new[1:] |= column[1:] != column[:-1]
     at = np.flatnonzero(new)
     own = partitions.of([key.at(at) for key in found.keys], len(at))
-    return np.stack([own, found.end[at], found.bundle[at]], axis=1)
+    return np.stack([own, end[at], found.bundle[at]], axis=1)
 
 
 def recall_of(found: Ints, points: Ints) -> tuple[float, float]:

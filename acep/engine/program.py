@@ -73,11 +73,13 @@ def _move(plan: Plan, step: Step, layouts: list[dict[Register, int]], column: di
         step.arc,
         tuple((c.predicate, _check(plan, c, old, column)) for c in step.leaving),
         tuple((c.predicate, _check(plan, c, kept, column)) for c in step.binding),
-        _update(step, kept, plan.program.layouts[step.arc.target], column),
+        _update(plan, step, kept, plan.program.layouts[step.arc.target], column),
     )
 
 
-def _get(source: Source, layout: dict[Register, int], column: dict[str, int], loops: tuple[Register, ...]) -> Get:
+def _get(
+    plan: Plan, source: Source, layout: dict[Register, int], column: dict[str, int], loops: tuple[Register, ...]
+) -> Get:
     if source.kind == "event":
         i = column[source.name]
         return lambda regs, row, frames: row[i]
@@ -94,11 +96,12 @@ def _get(source: Source, layout: dict[Register, int], column: dict[str, int], lo
     i = layout[source.registers[0]]
     if source.kind == "average":
         j = layout[source.registers[1]]
+        unit = 10 ** (plan.schema.scale(source.registers[0].name) or 0)
 
         def average(regs: Registers, _row: Row, _frames: Frames) -> Any:
             if regs[i] is UNBOUND:
                 return UNBOUND
-            return regs[i] / regs[j] if regs[j] else None
+            return regs[i] / (regs[j] * unit) if regs[j] else None
 
         return average
     if source.registers[0].kind == "sum":
@@ -113,7 +116,7 @@ def _get(source: Source, layout: dict[Register, int], column: dict[str, int], lo
 
 def _check(plan: Plan, check: Check, layout: dict[Register, int], column: dict[str, int]) -> Holds:
     run = plan.predicates[check.predicate].run
-    gets = tuple(_get(s, layout, column, check.loops) for s in check.sources)
+    gets = tuple(_get(plan, s, layout, column, check.loops) for s in check.sources)
     counter = layout.get(check.only[0], -1) if check.only else -1
     turn = check.only[1] - 1 if check.only else -1
     loops = tuple(layout.get(r, -1) for r in check.loops)
@@ -143,17 +146,22 @@ def _check(plan: Plan, check: Check, layout: dict[Register, int], column: dict[s
 
 
 def _update(
-    step: Step, old: dict[Register, int], layout: tuple[Register, ...], column: dict[str, int]
+    plan: Plan, step: Step, old: dict[Register, int], layout: tuple[Register, ...], column: dict[str, int]
 ) -> Callable[[Registers, Row], Registers]:
     if not layout:
         return lambda regs, row: ()
     frames = {f.register: f for f in step.frames}
-    parts = tuple(_write(r, step, old, column, frames) for r in layout)
+    parts = tuple(_write(plan, r, step, old, column, frames) for r in layout)
     return lambda regs, row: tuple([part(regs, row) for part in parts])
 
 
 def _write(
-    register: Register, step: Step, old: dict[Register, int], column: dict[str, int], frames: dict[Register, Frame]
+    plan: Plan,
+    register: Register,
+    step: Step,
+    old: dict[Register, int],
+    column: dict[str, int],
+    frames: dict[Register, Frame],
 ) -> Callable[[Registers, Row], Any]:
     i = old.get(register, -1)
 
@@ -163,7 +171,7 @@ def _write(
     if register.var != step.arc.var:
         return lambda regs, row: before(regs)
     if register.kind == "frames":
-        gets = tuple(_get(s, old, column, ()) for s in frames[register].sources)
+        gets = tuple(_get(plan, s, old, column, ()) for s in frames[register].sources)
 
         def append(regs: Registers, row: Row) -> Any:
             frame = tuple(get(regs, row, ()) for get in gets)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from math import ceil, floor
+from typing import TYPE_CHECKING, Any
 
 from acep.engine.found import Counts
 
@@ -13,6 +14,15 @@ if TYPE_CHECKING:
 __all__ = ["Report"]
 
 Interval = tuple[float, float]
+UNKNOWN: Interval = (0.0, 1.0)
+SURE = 0.2  # of wider intervals no likely value is told: runs whose answer is known miss it by .06 and more there
+FINE = 0.05  # narrower intervals are printed with a decimal
+TINY = 1e-9  # of a percent
+# What the report of several runs together adds up.
+SUMS = (
+    *("events", "late", "made", "kept", "shed", "work", "deciding", "matches", "seconds", "recovering", "recovered"),
+    *("unrecovered", "points", "bundles"),
+)
 
 
 @dataclass(frozen=True)
@@ -21,13 +31,18 @@ class Report:
 
     ``events`` seen, ``late`` ones refused; match nodes ``made``, ``kept`` as long as they could matter, and ``shed``
     for want of budget (events that were not let in count too); ``work`` in touches: arcs tried, and what ``deciding``
-    is charged with; ``matches`` given; ``seconds`` of wall time; the most bytes of ``memory`` that were held, where the
-    budget bounds them (0: it does not). ``recall`` is the share of all match points that were
-    found, ``bundle_recall`` that of match bundles of which one match was, each with an interval that has it with a
-    confidence of 90 % (docs/best_effort.md): 1 and (1, 1) where nothing was shed; ``None`` and (0, 1) where nothing is
-    known, and then ``unknown`` says why. Under ``Budget(recover=)`` so many match bundles were
-    ``recovered``, by an exact look at the events around what was found of them, and so many were not, for want of
-    allowance (``unrecovered``); ``recovering`` of the touches went into that.
+    is charged with; ``matches`` found (``None`` where they were not counted, as only match points were asked for), and
+    the match ``points`` or ``bundles`` that were given, where these were asked for; ``seconds`` of wall time; the most
+    bytes of ``memory`` that were held, where the budget bounds them (0: it does not).
+
+    ``recall`` is the share of all match points that were found, of the events that were let in; ``bundle_recall`` that
+    of match bundles of which one match was, each with an interval that has it with a confidence of 90 %
+    (docs/best_effort.md): 1 and (1, 1) where nothing was shed; ``None`` where the interval is wider than 0.2, as the
+    likeliest value says little there; ``None`` and (0, 1) where nothing is known, and then ``unknown`` says why.
+    ``chosen``: matches are chosen among others, as by NON OVERLAP, so that under a budget others may be given than
+    without one; ``limited``: no more of them were asked for, and there may be more. Under ``Budget(recover=)`` so many
+    match bundles were ``recovered``, by an exact look at the events around what was found of them, and so many were
+    not, for want of allowance (``unrecovered``); ``recovering`` of the touches went into that.
 
     >>> print(Report(events=1000, made=40, work=2000, matches=3, seconds=0.5))
     1,000 events, 3 matches in 0.50 s (2,000 events/s)
@@ -41,7 +56,7 @@ class Report:
     shed: int = 0
     work: int = 0
     deciding: int = 0
-    matches: int = 0
+    matches: int | None = 0
     seconds: float = 0.0
     memory: int = 0
     recall: float | None = 1.0
@@ -52,9 +67,13 @@ class Report:
     recovering: int = 0
     recovered: int = 0
     unrecovered: int = 0
+    points: int | None = None
+    bundles: int | None = None
+    chosen: bool = False
+    limited: bool = False
 
     @classmethod
-    def of(cls, counts: Counts, seconds: float = 0.0) -> Report:
+    def of(cls, counts: Counts, seconds: float = 0.0, *, chosen: bool = False) -> Report:
         """The report of a run.
 
         >>> Report.of(Counts(events=5, nodes=2, touches=7, matches=1)).work
@@ -70,26 +89,68 @@ class Report:
             shed=counts.shed,
             work=counts.touches,
             deciding=counts.deciding,
-            matches=counts.matches,
+            matches=counts.matches if counts.counted else None,
             seconds=seconds,
             memory=counts.memory,
             recall=points,
             interval=point_interval,
             bundle_recall=bundles,
             bundle_interval=bundle_interval,
-            unknown=counts.unknown if points is None else "",
+            unknown=counts.unknown if point_interval == UNKNOWN else "",
             recovering=counts.recovering,
             recovered=counts.recovered,
             unrecovered=counts.unrecovered,
+            chosen=chosen,
         )
+
+    def __add__(self, other: Report) -> Report:
+        """The report of two runs together; their recall is not estimated where one of them shed something.
+
+        >>> both = Report(matches=2) + Report(matches=3, shed=1, recall=0.5, interval=(0.4, 0.6))
+        >>> both.matches, both.exact, both.interval
+        (5, False, (0.0, 1.0))
+        """
+        if not isinstance(other, Report):
+            return NotImplemented
+        told: dict[str, Any] = {name: _sum(getattr(self, name), getattr(other, name)) for name in SUMS}
+        told |= {"memory": max(self.memory, other.memory), "chosen": self.chosen or other.chosen}
+        told["limited"] = self.limited or other.limited
+        if told["shed"]:
+            told |= {"recall": None, "interval": UNKNOWN, "bundle_recall": None, "bundle_interval": UNKNOWN}
+            told["unknown"] = "how many is not estimated for several runs together"
+        return replace(self, **told)
 
     @property
     def exact(self) -> bool:
-        """Whether nothing was given up for want of budget."""
-        return self.shed == 0
+        """Whether nothing was given up for want of budget, no event came too late, and all matches were asked for."""
+        return self.shed == 0 and self.late == 0 and not self.limited
+
+    @property
+    def at_least(self) -> bool:
+        """Whether all matches that were given are in the exact answer too. A budget loses matches and invents none; but
+        another match may be ``chosen`` where one was lost, or where an event came too late."""
+        return not self.late and not (self.shed and self.chosen)
+
+    def missing(self, of: str = "match points") -> str:
+        """Say in a few words what may be missing, of ``"match points"`` or of ``"match bundles"``.
+
+        >>> Report(shed=1, recall=None, interval=(0.48, 1.0)).missing()
+        'between 48 % and 100 % of the match points were found'
+        """
+        if self.exact:
+            return "nothing is missing"
+        told = [f"{_count(self.late, 'event')} came too late"] if self.late else []
+        if self.shed:
+            interval = self.bundle_interval
+            if of != "match bundles" or interval == UNKNOWN:  # more is known of match points
+                of, interval = "match points", self.interval
+            told.append(self._lost if interval == UNKNOWN else f"{_between(interval, of)} were found")
+        if self.limited:
+            told.append("no more were asked for")
+        return "; ".join(told)
 
     def __str__(self) -> str:
-        first = f"{_count(self.events, 'event')}, {_count(self.matches, 'match', 'matches')}"
+        first = f"{_count(self.events, 'event')}, {self.given}"
         if self.seconds > 0:
             first += f" in {self.seconds:.2f} s ({self.events / self.seconds:,.0f} events/s)"
         if self.late:
@@ -97,25 +158,45 @@ class Report:
         return f"{first}\n{self.effort}"
 
     @property
+    def given(self) -> str:
+        """The numbers of what was given, in words.
+
+        >>> Report(matches=None, points=8).given, Report(matches=5, bundles=2, shed=1).given
+        ('8 match points', '2 match bundles, at least 5 matches')
+        """
+        least = "" if self.exact or not self.at_least else "at least "
+        told = [] if self.points is None else [least + _count(self.points, "match point")]
+        if self.bundles is not None:  # they may have come apart
+            told.append(_count(self.bundles, "match bundle"))
+        if self.matches is not None:
+            told.append(least + _count(self.matches, "match", "matches"))
+        return ", ".join(told) or "matches were not counted"
+
+    @property
+    def _lost(self) -> str:
+        return f"matches may be missing: {self.unknown or 'how many is not known'}"
+
+    @property
     def effort(self) -> str:
         """Nodes, work, what was given up, and what that may have cost, as one line or two."""
         done = f"{_count(self.made, 'node')} made, {_count(self.work, 'touch', 'touches')}"
-        if not self.exact:
+        if self.shed:
             done += f" ({self.deciding:,} of them to decide)"
         if self.memory:
             done += f", at most {self.memory / 2**20:,.1f} MB held"
-        if self.exact:
-            return f"{done}; exact: nothing was shed"
+        if not self.shed:
+            more = ", and no more matches were asked for" if self.limited else ""
+            return f"{done}; {'exact: ' if self.exact else ''}nothing was shed{more}"
         done += f"; {self.shed:,} shed\n"
         if self.recovered or self.unrecovered:
             many = _count(self.recovered, "bundle")
             done += f"{many} recovered with {_count(self.recovering, 'touch', 'touches')}, {self.unrecovered:,} not\n"
-        if self.recall is None:
-            return f"{done}matches may be missing: {self.unknown or 'how many is not known'}"
-        done += f"estimated recall of match points {_share(self.recall, self.interval)}"
-        if self.bundle_recall is not None:
-            done += f", of match bundles {_share(self.bundle_recall, self.bundle_interval)}"
-        return done
+        if self.interval == UNKNOWN:
+            return f"{done}not exact: {self._lost}"
+        done += f"not exact: {_between(self.interval, 'match points', self.recall)}"
+        if self.bundle_interval != UNKNOWN:
+            done += f" and {_between(self.bundle_interval, 'match bundles', self.bundle_recall)}"
+        return f"{done} were found (90 % confidence)"
 
 
 def _estimated(counts: Counts, of: str) -> tuple[float | None, Interval]:
@@ -123,11 +204,28 @@ def _estimated(counts: Counts, of: str) -> tuple[float | None, Interval]:
         return 1.0, (1.0, 1.0)
     tally: Tally | None = getattr(counts, of)
     found = None if tally is None else tally.estimate()
-    return (None, (0.0, 1.0)) if found is None else (found.recall, (found.low, found.high))
+    if found is None:
+        return None, UNKNOWN
+    return found.recall if found.high - found.low <= SURE else None, (found.low, found.high)
 
 
-def _share(recall: float, interval: Interval) -> str:
-    return f"{recall:.1%} ({interval[0]:.1%} to {interval[1]:.1%})"
+def _between(interval: Interval, of: str, likely: float | None = None) -> str:
+    """The interval in percent, rounded outwards, and what is likely."""
+    low, high = interval
+    digits = 0 if high - low >= FINE else 1
+    one = 10 ** (2 + digits)
+    # A share such as 0.29 is not lowered by its rounding: 0.29 * 100 is a little less than 29.
+    low, high = floor(low * one + TINY) / one, ceil(high * one - TINY) / one
+    told = f"between {_percent(low, digits)} and {_percent(high, digits)} of the {of}"
+    return told if likely is None else f"{told} (likely {_percent(likely, digits)})"
+
+
+def _percent(share: float, digits: int) -> str:
+    return f"{100 * share:.{digits}f} %"
+
+
+def _sum(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one + other
 
 
 def _count(number: int, one: str, many: str | None = None) -> str:

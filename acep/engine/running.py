@@ -20,6 +20,7 @@ from acep.engine.recovery import Recovery
 from acep.engine.state import dump_core, load_core
 from acep.errors import EngineError
 from acep.pattern.expressions import Value
+from acep.pattern.tree import Output
 from acep.plan.choice import COUNTED, UNITS, WINDOWS, Choice, alone, decides_at_once, with_allowance
 from acep.plan.compile import Plan
 
@@ -45,7 +46,8 @@ class Running(Protocol):
         """What was counted since the last time; ``None`` where matches are made."""
 
     def low(self) -> int | None:
-        """No match that ends earlier will be given any more; ``None`` before the first event."""
+        """No match that ends earlier will be given any more; ``None`` before the first event, and where that is not
+        known."""
 
     def all_counts(self) -> list[Counts]:
         """Its work, then that of its sources."""
@@ -69,23 +71,30 @@ class Natives:
         self.plans: list[Plan] = []
         self.engines: list[str] = []
         self.session: NativeSession | None = None
+        self.inner: set[int] = set()  # of the plans, those whose matches are events of another
 
     def core(self, plan: Plan, *, inner: bool = False) -> Running:
         """What runs a plan; ``inner``: its matches are the events of another."""
         if self.limits is not None and plan.sources:
-            self.limits.recovery(plan)  # says that it cannot
+            self.limits.compose(plan)
         if plan.sources:
             return Composed(plan, [self.core(p, inner=True) for p, _ in plan.sources])
         choice = chosen(plan, self.engine, "matches" if inner else self.output)
         if self.limits is not None:
-            return self._bounded(plan, choice, self.limits)
+            return self._bounded(plan, choice, self.limits, inner=inner)
         if choice.engine == "reference" or (inner and not decides_at_once(plan)):
             return Plain(Core(plan))
         self.plans.append(plan)
         self.engines.append(choice.engine)
-        return Native(self, len(self.plans) - 1)
+        return self._native(inner=inner)
 
-    def _bounded(self, plan: Plan, choice: Choice, limits: Limits) -> Running:
+    def _native(self, *, inner: bool) -> Native:
+        number = len(self.plans) - 1
+        if inner:
+            self.inner.add(number)
+        return Native(self, number)
+
+    def _bounded(self, plan: Plan, choice: Choice, limits: Limits, *, inner: bool) -> Running:
         if choice.engine == "reference":
             raise EngineError(
                 f"only the native core keeps to a budget of work, time or memory: {choice.why}",
@@ -102,7 +111,7 @@ class Natives:
             self.efforts[number] = limits.effort(number, plan)
         if recovery is not None:
             self.recoveries[number] = recovery
-        return Native(self, number)
+        return self._native(inner=inner)
 
     def start(self) -> None:
         """All plans are known."""
@@ -114,6 +123,14 @@ class Natives:
             pace = None if self.limits is None else self.limits.pace(self.plans[0].schema)
             memory = None if self.limits is None else self.limits.memory
             self.session = NativeSession(self.plans, self.engines, self.efforts, pace, memory, self.recoveries)
+            for number in range(len(self.plans)):
+                if self.tallies(number):
+                    self.session.tally(number, self.output)
+
+    def tallies(self, number: int) -> bool:
+        """Whether the matches of a plan are only counted, though they are made one by one."""
+        wanted = self.output in COUNTED and number not in self.inner and number not in self.recoveries
+        return wanted and alone(self.engines[number]) == "nodes"
 
     @property
     def peak(self) -> int:
@@ -149,7 +166,7 @@ class Native:
 
     natives: Natives
     number: int
-    given: int = 0  # of the matches that were counted
+    given: int = 0  # of the matches that were counted, those that were told
 
     def counted(self) -> Counted | int | None:
         session = self.natives.session
@@ -157,10 +174,14 @@ class Native:
         assert session is not None
         if engine == "dominance":
             return session.take_points(self.number)
+        if self.natives.tallies(self.number):
+            return session.take_tally(self.number, self.natives.output)
         if engine not in COUNTED:
             return None
         if engine != "count":
-            return session.take_counts(self.number, last=True)
+            rows = session.take_counts(self.number, last=True)
+            self.given += int(sum(rows.matches.tolist()))
+            return rows
         before, self.given = self.given, session.total(self.number)
         return self.given - before
 
@@ -180,12 +201,26 @@ class Native:
         return self._take()
 
     def low(self) -> int | None:
-        assert self.natives.session is not None
-        return self.natives.session.clock
+        natives, plan = self.natives, self.natives.plans[self.number]
+        assert natives.session is not None
+        clock, window = natives.session.clock, plan.window
+        if clock is None or plan.query.output is not Output.ALL or self.number in natives.recoveries:
+            return None
+        if decides_at_once(plan):
+            return clock
+        # A match waits for its trailing negations until a window after its first event.
+        return None if window.counted or window.span is None else clock - window.span
 
     def all_counts(self) -> list[Counts]:
-        assert self.natives.session is not None
-        return [self.natives.session.counts(self.number)]
+        session = self.natives.session
+        assert session is not None
+        counts, engine = session.counts(self.number), alone(self.natives.engines[self.number])
+        if engine == "count":
+            counts.matches = session.total(self.number)
+        elif engine == "bundles":
+            counts.matches = self.given  # since a restart; what was given before is known where it went
+        counts.counted = engine not in ("dominance", "points")
+        return [counts]
 
     def dump(self) -> None:
         """Its state is the session's."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from traceback import clear_frames
 
 import numpy as np
 
@@ -12,13 +14,19 @@ from acep.engine.counted import Counted
 from acep.engine.found import Counts, Found, output_order
 from acep.engine.found_columns import FoundColumns, concatenate, ordered
 from acep.engine.limits import Limits
-from acep.engine.running import Natives, Running
+from acep.engine.running import Native, Natives, Running
 from acep.engine.sealing import seal, unseal
-from acep.errors import DataError, SnapshotError
+from acep.engine.short import short_of_memory
+from acep.errors import DataError, EngineError, SnapshotError
 from acep.plan.compile import Plan
 
-__all__ = ["SEVERAL", "Stream", "together"]
+__all__ = ["EVENTS", "ROWS", "SEVERAL", "Stream", "together"]
 
+ROWS = 1 << 14  # about how many matches are given at a time
+FIRST = 256  # events of a batch are taken first, and then as many as their matches permit
+EVENTS = 4096  # events that are taken at a time, where their matches are
+
+UNREAD = "not all blocks of an earlier batch were read"
 SEVERAL = "each query has a recall of its own, in the report of its matches"
 
 
@@ -40,6 +48,7 @@ class Stream:
         self._newest: tuple[int, int | None] | None = None
         self._events = 0
         self._finished = False
+        self._halfway = ""  # why it cannot be told what was taken in
 
     @property
     def counts(self) -> Counts:
@@ -51,10 +60,13 @@ class Stream:
         for one in map(self.counts_of, range(len(self.plans))):
             for name in ("nodes", "touches", "deciding", "matches", "shed", "recovering", "recovered", "unrecovered"):
                 setattr(total, name, getattr(total, name) + getattr(one, name))
+            total.counted &= one.counted
         return total
 
     def counts_of(self, plan: int) -> Counts:
         """Events seen by the stream, and the work of plan number ``plan`` and its sources."""
+        if not self._cores:
+            return Counts(events=self._events)
         parts = self._cores[plan].all_counts()
         if len(parts) == 1:
             return replace(parts[0], events=self._events, memory=self._natives.peak)
@@ -71,10 +83,63 @@ class Stream:
         Raises :class:`DataError`, with nothing fed, for a batch that is out of order or older than what was
         seen, and after :meth:`finish`.
         """
-        self._check_order(batch)
-        self._events += len(batch)
-        self._natives.push(batch)
-        return [in_order(core.push(batch)) for core in self._cores]
+        with self._at_once():
+            self._check_order(batch)
+            self._events += len(batch)
+            self._natives.push(batch)
+            return [in_order(core.push(batch)) for core in self._cores]
+
+    @contextmanager
+    def _at_once(self) -> Iterator[None]:
+        """One call, after which either all is taken in or nothing more can be: where memory was too small, or blocks
+        were not read. Raises :class:`EngineError` from then on."""
+        if self._halfway:
+            raise EngineError(self._halfway, hint="make a new Matcher, or restore a snapshot")
+        try:
+            yield
+        except MemoryError as error:
+            self._halfway = "memory was too small for an earlier call, of which only a part was done"
+            self._natives.session = None  # so that there is some again
+            self._cores.clear()
+            clear_frames(error.__traceback__)
+            raise short_of_memory() from None
+
+    def blocks(self, batch: Batch, most: int = ROWS, together: int | None = None) -> Iterator[list[Sequence[Found]]]:
+        """As :meth:`push`, with about ``most`` matches at a time, and ``together`` of one match point at most
+        (docs/native.md): read all of them before the next call."""
+        with self._at_once():
+            self._check_order(batch)
+            self._halfway = UNREAD
+            self._events += len(batch)
+            yield from self._some(batch, most, together)
+            self._halfway = ""
+
+    def _some(self, batch: Batch, most: int, together: int | None) -> Iterator[list[Sequence[Found]]]:
+        """The same, from a frame of its own: memory that is short is had back from frames that have ended alone."""
+        session = self._natives.session
+        if len(self._cores) == 1 and isinstance(self._cores[0], Native) and session is not None and session.flows:
+            for found in session.blocks(batch, most, together):
+                yield [found]
+        else:
+            yield from self._parts(batch, most, paced=session is not None and session.pace is not None)
+
+    def _parts(self, batch: Batch, most: int, *, paced: bool) -> Iterator[list[Sequence[Found]]]:
+        """As :meth:`push`, so many events at a time as have about ``most`` matches. ``paced``: time bounds those."""
+        size, begin = EVENTS if paced else FIRST, 0
+        while begin < len(batch):
+            rest = batch.at(slice(begin, None))
+            some = rest.at(next(rest.cuts(size)))
+            begin += len(some)
+            self._natives.push(some)
+            found = [in_order(core.push(some)) for core in self._cores]
+            yield from _cut(found, most)
+            if not paced:
+                fit = most * len(some) // (2 * max([1, *map(len, found)]))
+                size = max(1, min(EVENTS, 2 * len(some), fit))
+
+    def finish_blocks(self, most: int = ROWS) -> Iterator[list[Sequence[Found]]]:
+        """As :meth:`finish`, likewise."""
+        yield from _cut(self.finish(), most)
 
     def took(self, processor: float, wall: float) -> None:
         """What the whole call took, in seconds, in which the last batch was pushed: a budget of time counts it."""
@@ -106,23 +171,33 @@ class Stream:
         """No event with ``ts <= clock`` (ticks) will come any more: decide what waited for that."""
         if self._newest is None or clock >= self._newest[0]:
             self._newest = (clock + 1, None)
-        self._natives.advance(clock)
-        return [in_order(core.advance(clock)) for core in self._cores]
+        with self._at_once():
+            self._natives.advance(clock)
+            return [in_order(core.advance(clock)) for core in self._cores]
 
     def finish(self) -> list[Sequence[Found]]:
         """The stream has ended."""
         self._finished = True
-        self._natives.finish()
-        return [in_order(core.finish()) for core in self._cores]
+        with self._at_once():
+            self._natives.finish()
+            return [in_order(core.finish()) for core in self._cores]
 
     def counted(self, plan: int) -> Counted | int | None:
         """What plan number ``plan`` has counted since this was last called: the number of matches, or rows of match
         points or of bundles (what is added to a bundle later comes as another row of it); ``None`` where matches are
         made. Whoever keeps snapshots calls this first."""
-        return self._cores[plan].counted()
+        return self._cores[plan].counted() if self._cores else None
+
+    def low(self, plan: int) -> int | None:
+        """The time before which no match of plan number ``plan`` ends any more; ``None`` where that is not known."""
+        return self._cores[plan].low()
 
     def snapshot(self) -> bytes:
         """The whole state as bytes that :meth:`restore` reads."""
+        with self._at_once():
+            return self._sealed()
+
+    def _sealed(self) -> bytes:
         payload = {
             "newest": self._newest,
             "events": self._events,
@@ -210,6 +285,12 @@ def _listed(engines: Sequence[str]) -> str:
 def in_order(found: Sequence[Found]) -> Sequence[Found]:
     """Matches in the order of the output."""
     return ordered(found) if isinstance(found, FoundColumns) else sorted(found, key=output_order)
+
+
+def _cut(found: list[Sequence[Found]], most: int) -> Iterator[list[Sequence[Found]]]:
+    """What each plan gave, with at most so many matches of each at a time; nothing where there are none."""
+    for start in range(0, max(map(len, found)), most):
+        yield [one[start : start + most] for one in found]
 
 
 def together(parts: Sequence[Sequence[Found]]) -> Sequence[Found]:

@@ -10,6 +10,8 @@ import numpy as np
 
 from acep.engine.batch import Batch
 from acep.engine.best_effort import BestEffort
+from acep.engine.counted import Counted
+from acep.engine.found_columns import FoundColumns
 from acep.engine.learned import SECTION, Learned, learned_by
 from acep.engine.native_session import NativeSession
 from acep.engine.points import Ints, Partitions, points_of, recall_of
@@ -21,6 +23,7 @@ from acep.learning.orders import Orders, Price
 from acep.learning.policy import Epoch, Policy
 from acep.learning.setting import Setting
 from acep.learning.vectors import Floats
+from acep.plan.choice import alone
 from acep.plan.compile import Plan
 
 __all__ = ["Standing", "Student", "study"]
@@ -49,7 +52,7 @@ def study(
     choose), ``rules`` (the numbers of those that make no use of what was learned) and ``choose`` (a way's number, and
     the prices that it came to) is told which one found the most."""
     effort = BestEffort(student, seed, None, learned=learned, lives=LIVES)
-    session = NativeSession([plan], [engine], {0: effort})
+    session = _session(plan, engine, effort)
     selective: Any = student.policy if hasattr(student.policy, "ways") else None
     events, known = sum(map(len, parts)), 0
     border, size = KNOWN * events, max(LEAST_PART, min(PART, events // 32))
@@ -62,16 +65,16 @@ def study(
             session.learn()
             ways, before = selective.ways(), session.counts(0).touches
         session.push(part)
-        found = session.take(0)
+        found = points_of(_taken(session), partitions)
         known += len(part)
         if ways:
             rest.append(part)
-            truth.append(points_of(found, partitions))
+            truth.append(found)
     session.finish()
     session.learn()
     if not rest:
         return
-    truth.append(points_of(session.take(0), partitions))
+    truth.append(points_of(_taken(session), partitions))
     points = np.unique(np.concatenate(truth), axis=0)
     if len(points) < ENOUGH:
         return
@@ -79,6 +82,21 @@ def study(
     trial = Trial(plan, engine, rest, partitions, points, exact, seed)
     best = trial.best(ways, selective.rules())
     selective.choose(best, trial.prices(ways[best]))
+
+
+def _session(plan: Plan, engine: str, effort: BestEffort) -> NativeSession:
+    """A run of which the match points are wanted: there may be very many matches, and none is made."""
+    session = NativeSession([plan], [engine], {0: effort})
+    if alone(engine) == "nodes":
+        session.tally(0, "points")
+    return session
+
+
+def _taken(session: NativeSession) -> Counted | FoundColumns:
+    """The match points that have been found since the last time."""
+    found = session.take_tally(0, "points") if session.tallies else session.take(0)
+    assert not isinstance(found, int)
+    return found
 
 
 @dataclass(frozen=True)
@@ -134,14 +152,14 @@ class Trial:
         """The recalls of match points and of bundles at a share of the exact touches, and the mean price. ``more`` is
         added to the seed."""
         effort = BestEffort(Standing(orders), self.seed + more, share * self.exact)
-        session = NativeSession([self.plan], [self.engine], {0: effort})
+        session = _session(self.plan, self.engine, effort)
         found, prices = [], []
         for part in self.parts:
             session.push(part)
-            found.append(points_of(session.take(0), self.partitions))
+            found.append(points_of(_taken(session), self.partitions))
             prices.append(float(session.shed_counts(0)["price"]))
         session.finish()
-        found.append(points_of(session.take(0), self.partitions))
+        found.append(points_of(_taken(session), self.partitions))
         later = prices[len(prices) // 2 :]
         return np.array(recall_of(np.concatenate(found), self.points)), float(np.mean(later))
 

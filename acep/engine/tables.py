@@ -12,21 +12,27 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep.engine.batch import Batch, Column
-from acep.engine.columns import UNIT_NS, column_of, kind_of, plain_type, tick_of, ticks_of
+from acep.engine.columns import UNIT_NS, column_of, kind_of, plain_type, refusal, tick_of, ticks_of
+from acep.engine.fields import column_at, fields_of, twice
+from acep.engine.fixed import DIGITS, decimal_of, decimal_type, scale_of
 from acep.engine.found import Events, Id
 from acep.engine.frames import to_table
 from acep.engine.times import from_ticks, time_type
 from acep.errors import DataError, suggest
+from acep.plan.compile import TimeOf
 from acep.plan.schema import Kind, Schema
 
 __all__ = [
     "InputSchema",
     "attribute_tick",
     "batch_of",
+    "decimal_like",
+    "decimals_of",
     "events_of",
     "key_to_input",
     "schema_of",
     "ticks_to_input",
+    "time_of",
     "time_types",
     "to_table",
 ]
@@ -34,10 +40,11 @@ __all__ = [
 
 @dataclass(frozen=True)
 class InputSchema(Schema):
-    """The schema of a table, which remembers the Arrow types of its time columns (``ts`` always among them),
-    so that times can be given back as they came."""
+    """The schema of a table, which remembers the Arrow types of its time columns (``ts`` always among them) and of its
+    decimals, so that they can be given back as they came."""
 
     times: tuple[tuple[str, pa.DataType], ...] = ()
+    decimals: tuple[tuple[str, pa.DataType], ...] = ()
 
 
 # Columns to a schema ----------------------------------------------------------------------------
@@ -68,8 +75,11 @@ def schema_of(
             what = "a unit of time" if role == "unit" else "the name of a column"
             raise DataError(f"{role}= takes {what}, not {name.__class__.__name__}")
     names = table_schema.names
-    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
-        raise DataError(f"two columns are called `{twice[0]}`", hint="rename one of them")
+    if two := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+        raise DataError(f"two columns are called `{two[0]}`", hint="rename one of them")
+    held, ambiguous = fields_of(table_schema), twice(table_schema)
+    names = [name for name in held if name not in ambiguous]
+    held = {name: held[name] for name in names}
     if type == "type" and type not in names:
         type = None
     for role, name in (("ts", ts), ("type", type), ("seq", seq), ("id", id)):
@@ -77,9 +87,11 @@ def schema_of(
             near = suggest(name, names) or "the events have no columns"
             hint = near if name != role else f"name the column with {role}=; {near}"
             raise DataError(f"there is no column `{name}`", hint=hint)
-    kinds = tuple((f.name, kind) for f in table_schema if (kind := kind_of(f.type)) is not None)
-    times = tuple((f.name, plain_type(f.type)) for f in table_schema if f.name == ts or tick_of(f.type))
-    held = {f.name: f.type for f in table_schema}
+    kinds = tuple((name, kind) for name, of in held.items() if (kind := kind_of(of)) is not None)
+    times = tuple((name, plain_type(of)) for name, of in held.items() if name == ts or tick_of(of))
+    decimals = [(name, plain_type(of)) for name, of in held.items() if scale_of(of) is not None]
+    unusable = [(name, why) for name, of in held.items() if (why := refusal(of)) is not None]
+    unusable += [(name, "is the name of two fields; rename one of them") for name in ambiguous]
     instants = _check_ts(ts, held[ts])
     for role, name, wanted in (
         ("type", type, (Kind.STRING,)),
@@ -88,22 +100,25 @@ def schema_of(
     ):
         if name is None or pa.types.is_null(held[name]):
             continue
-        if kind_of(held[name]) not in wanted:
+        counted = role == "id" and tick_of(held[name]) is not None
+        if kind_of(held[name]) not in wanted or scale_of(held[name]) is not None or counted:
             words = {Kind.STRING: "texts", Kind.INT: "integers", Kind.TIMESTAMP: "timestamps"}
             raise DataError(
                 f"the {role} column `{name}` must hold {' or '.join(words[k] for k in wanted)}, not {held[name]}",
-                hint="cast it to text" if role == "type" else None,
+                hint=f'cast it, where files are read by cast={{"{name}": "{"string" if role == "type" else "int"}"}}',
             )
     tick: Fraction | None = None
     if instants:
         if unit is not None:
             raise DataError(f"unit={unit!r} is for an integer ts, but `{ts}` is {held[ts]}", hint="leave unit out")
-        tick = Fraction(_finest(table_schema) or 1)
+        tick = Fraction(_finest(held.values()) or 1)
     elif unit is not None:
         if unit not in UNIT_NS:
             raise DataError(f"unit={unit!r} is not a unit of time", hint=f"one of {', '.join(UNIT_NS)}")
         tick = Fraction(UNIT_NS[unit])
-    return InputSchema(kinds, ts, type, seq, id, tick, instants, times)
+    scales = tuple((name, scale) for name, of in decimals if (scale := scale_of(of)) is not None)
+    named: Any = {"ts": ts, "type": type, "seq": seq, "id": id, "tick_ns": tick, "instants": instants}
+    return InputSchema(kinds, **named, scales=scales, unusable=tuple(unusable), times=times, decimals=tuple(decimals))
 
 
 def _check_ts(name: str, held: pa.DataType) -> bool:
@@ -111,20 +126,19 @@ def _check_ts(name: str, held: pa.DataType) -> bool:
     kind = kind_of(held)
     if kind is Kind.TIMESTAMP:
         return True
-    if (kind is Kind.INT and not pa.types.is_duration(plain_type(held))) or pa.types.is_null(held):
+    plain = plain_type(held)
+    if (kind is Kind.INT and pa.types.is_integer(plain)) or pa.types.is_null(held):
         return False
-    hint = {
-        Kind.FLOAT: "cast it to integers of a fine enough unit, or to timestamps",
-        Kind.STRING: "parse it to timestamps, or cast it to integers",
-    }
-    raise DataError(
-        f"the time column `{name}` must hold integers, timestamps or dates, not {held}",
-        hint=hint.get(kind) if kind else None,
-    )
+    hint = f'cast it to timestamps, where files are read by cast={{"{name}": "timestamp(s)"}}, or to integers'
+    if kind is Kind.STRING:
+        hint = "parse it to timestamps, or cast it to integers"
+    elif pa.types.is_struct(plain) and plain.names:
+        hint = f"name one of its fields, as in {name}.{plain.names[0]}"
+    raise DataError(f"the time column `{name}` must hold integers, timestamps or dates, not {held}", hint=hint)
 
 
-def _finest(table_schema: pa.Schema) -> int | None:
-    units = [unit for f in table_schema if (unit := tick_of(f.type)) is not None]
+def _finest(held: Iterable[pa.DataType]) -> int | None:
+    units = [unit for of in held if (unit := tick_of(of)) is not None]
     return min(units, default=None)
 
 
@@ -143,8 +157,38 @@ def attribute_tick(schema: Schema) -> Fraction | None:
     return schema.tick_ns
 
 
+def time_of(of: TimeOf | None, schema: Schema) -> pa.DataType | None:
+    """The Arrow type of a time among the values of RETURN: that of its column, or for what was computed a timestamp of
+    the stream's tick, in UTC if one of its columns has a zone. ``None``: ticks of an integer time."""
+    types = time_types(schema)
+    tick = attribute_tick(schema)
+    own = types[schema.ts] if schema.instants else None
+    if of is None or tick is None:
+        return own
+    held = [types.get(name, own) for name in of.columns]
+    if of.plain and held[0] is not None:
+        return held[0]
+    zoned = any(getattr(one, "tz", None) is not None for one in held)
+    return pa.timestamp(time_type(tick).unit, "UTC" if zoned else None)
+
+
+def decimals_of(schema: Schema) -> dict[str, pa.DataType]:
+    """The Arrow types of the decimal columns of a stream."""
+    return dict(schema.decimals if isinstance(schema, InputSchema) else ())
+
+
+def decimal_like(of: TimeOf | None, scale: int, schema: Schema) -> pa.DataType:
+    """The Arrow type of a decimal among the values of RETURN: of a value of a column of more than 19 digits that of the
+    column, else one of 19 digits."""
+    if of is not None and of.plain:
+        held = decimals_of(schema).get(of.columns[0])
+        if held is not None and held.precision > DIGITS:
+            return held
+    return decimal_type(scale)
+
+
 def key_to_input(key: tuple[Any, ...], names: tuple[str, ...], schema: Schema) -> dict[str, Any]:
-    """The values of partition attributes by name, times as they were in the input.
+    """The values of partition attributes by name, times and decimals as they were in the input.
 
     >>> schema = schema_of(pa.schema({"ts": pa.int64(), "day": pa.date32()}))
     >>> key_to_input((86400,), ("day",), schema)
@@ -153,8 +197,11 @@ def key_to_input(key: tuple[Any, ...], names: tuple[str, ...], schema: Schema) -
     named = dict(zip(names, key, strict=True))
     for name in names:
         held = time_types(schema).get(name) if schema.kind(name) is Kind.TIMESTAMP else None
+        scale = schema.scale(name)
         if held is not None:
             (named[name],) = from_ticks([named[name]], attribute_tick(schema), held)
+        elif scale is not None:
+            named[name] = decimal_of(named[name], scale, decimals_of(schema).get(name))
     return named
 
 
@@ -196,15 +243,19 @@ def batch_of(table: pa.Table, schema: Schema, columns: tuple[str, ...], *, base:
     >>> batch.ts, batch.columns["x"].values, batch.columns["x"].valid
     (array([1, 2, 2]), array([5, 1, 0]), array([1, 1, 0], dtype=uint8))
     """
-    names = table.column_names
+    there: dict[str, pa.ChunkedArray] = {}
     for name in dict.fromkeys((schema.ts, schema.type, schema.seq, schema.id, *columns)):
-        if name is not None and name not in names:
-            raise DataError(f"there is no column `{name}`", hint=suggest(name, names))
+        if name is None:
+            continue
+        there[name] = column_at(table, name)
+        if there[name] is None:
+            raise DataError(f"there is no column `{name}`", hint=suggest(name, [*fields_of(table.schema)]))
+        _same_zone(name, there[name].type, schema)
     size = table.num_rows
-    tick = attribute_tick(schema) or _finest(table.schema) or 1
-    _check_ts(schema.ts, table.column(schema.ts).type)
-    ts = _no_nulls(schema.ts, table, tick, base)
-    seq = _no_nulls(schema.seq, table, tick, base) if schema.seq is not None else None
+    tick = attribute_tick(schema) or _finest(fields_of(table.schema).values()) or 1
+    _check_ts(schema.ts, there[schema.ts].type)
+    ts = _no_nulls(schema.ts, there[schema.ts], tick, base)
+    seq = _no_nulls(schema.seq, there[schema.seq], tick, base) if schema.seq is not None else None
     order: Any = None
     if seq is not None:
         order = np.lexsort((seq, ts))
@@ -214,15 +265,15 @@ def batch_of(table: pa.Table, schema: Schema, columns: tuple[str, ...], *, base:
     def attribute(name: str) -> Column:
         kind = schema.kind(name)
         if kind is None:
-            raise DataError(f"column `{name}` is {table.column(name).type}, which cannot be used as an attribute")
-        column = column_of(name, table.column(name), kind, tick)
+            raise DataError(f"column `{name}` is {there[name].type}, which cannot be used as an attribute")
+        column = column_of(name, there[name], kind, tick, schema.scale(name))
         return column if order is None else column.at(order)
 
     types = None
     if schema.type is not None:
-        types = column_of(schema.type, table.column(schema.type), Kind.STRING, tick)
+        types = column_of(schema.type, there[schema.type], Kind.STRING, tick)
         types = types if order is None else types.at(order)
-    ids: Any = range(base, base + size) if schema.id is None else _ids(schema.id, table, base)
+    ids: Any = range(base, base + size) if schema.id is None else _ids(schema.id, there[schema.id], base)
     if order is not None:
         ids = np.arange(base, base + size) if isinstance(ids, range) else ids
         ids = [ids[i] for i in order] if isinstance(ids, list) else ids[order]
@@ -235,8 +286,18 @@ def batch_of(table: pa.Table, schema: Schema, columns: tuple[str, ...], *, base:
     )
 
 
-def _no_nulls(name: str, table: pa.Table, tick: Fraction | int, base: int) -> Any:
-    numbers, null = ticks_of(name, table.column(name), tick)
+def _same_zone(name: str, held: pa.DataType, schema: Schema) -> None:
+    """Refuse times with a zone where there was none before, and the other way round."""
+    before, held = time_types(schema).get(name), plain_type(held)
+    if before is None or not (pa.types.is_timestamp(held) and pa.types.is_timestamp(before)):
+        return
+    if (held.tz is None) is not (before.tz is None):
+        seen = f"times with{'out' if before.tz is None else ''} a zone were seen before"
+        raise DataError(f"column `{name}` is {held}, where {seen}", hint="give every batch the same types")
+
+
+def _no_nulls(name: str, column: pa.ChunkedArray, tick: Fraction | int, base: int) -> Any:
+    numbers, null = ticks_of(name, column, tick)
     if null is not None and null.any():
         _null(name, int(np.argmax(null)) + base)
     return numbers
@@ -246,12 +307,13 @@ def _null(name: str, row: int) -> None:
     raise DataError(f"column `{name}` is null in row {row} (rows count from 0)", hint="fill it in, or drop the row")
 
 
-def _ids(name: str, table: pa.Table, base: int) -> Any:
+def _ids(name: str, held: pa.ChunkedArray, base: int) -> Any:
     """The ids of all rows: int64, or a list of texts."""
-    kind = kind_of(table.column(name).type)
-    if kind not in (Kind.INT, Kind.STRING) and not pa.types.is_null(table.column(name).type):
-        raise DataError(f"the id column `{name}` must hold integers or texts, not {table.column(name).type}")
-    column = column_of(name, table.column(name), kind or Kind.INT, 1)
+    kind = kind_of(held.type)
+    other = kind not in (Kind.INT, Kind.STRING) or scale_of(held.type) is not None or tick_of(held.type) is not None
+    if other and not pa.types.is_null(held.type):
+        raise DataError(f"the id column `{name}` must hold integers or texts, not {held.type}")
+    column = column_of(name, held, kind or Kind.INT, 1)
     if column.valid is not None:
         _null(name, int(np.argmin(column.valid)) + base)
     values: Any = column.to_list() if kind is Kind.STRING else column.values

@@ -11,7 +11,9 @@ from acep.engine.bindings import aggregate, breaks, crossings_of, having_holds
 from acep.engine.found import Counts, Id
 from acep.engine.program import Move
 from acep.engine.reference import Event, MatchNode, bound_events
+from acep.engine.tables import key_to_input, time_types
 from acep.engine.tracing import Tracing, Watching
+from acep.engine.writing import plain
 from acep.pattern.evaluation import Compiled, Leaf
 from acep.pattern.expressions import Aggregate, Attribute, Length
 from acep.pattern.printing import expression_text
@@ -119,13 +121,28 @@ def _not_held(plan: Plan, predicate: Compiled, node: MatchNode | None, move: Mov
     column = {name: i for i, name in enumerate(plan.row)}
     shown = []
     for leaf in predicate.leaves:
-        value = _value(leaf, bound, move.arc.var, column)
+        value = _value(plan, leaf, bound, move.arc.var, column)
         shown.append(f"{expression_text(leaf)} = {'null' if value is None else value}")
-    return f"{expression_text(predicate.expr)} does not hold ({', '.join(shown)})"
+    return f"{_text(predicate)} does not hold ({', '.join(shown)})"
 
 
-def _value(leaf: Leaf, bound: dict[str, list[Event]], var: str, column: dict[str, int]) -> Any:
-    """The value of a reference once an event is bound to ``var``."""
+def _text(condition: Compiled) -> str:
+    return expression_text(condition.told)
+
+
+def _value(plan: Plan, leaf: Leaf, bound: dict[str, list[Event]], var: str, column: dict[str, int]) -> Any:
+    """The value of a reference once an event is bound to ``var``, as it is in the input."""
+    value = _held(plan, leaf, bound, var, column)
+    if not isinstance(leaf, Attribute | Aggregate) or leaf.name is None or not isinstance(value, int):
+        return value
+    if isinstance(leaf, Aggregate) and leaf.function == "count":
+        return value
+    (shown,) = key_to_input((value,), (leaf.name,), plan.schema).values()
+    held = time_types(plan.schema).get(leaf.name)
+    return shown if held is None else plain(shown, getattr(held, "tz", None) is not None)
+
+
+def _held(plan: Plan, leaf: Leaf, bound: dict[str, list[Event]], var: str, column: dict[str, int]) -> Any:
     events = bound.get(leaf.var, [])
     match leaf:
         case Length():
@@ -136,7 +153,9 @@ def _value(leaf: Leaf, bound: dict[str, list[Event]], var: str, column: dict[str
         case Aggregate(function=function, scope=scope, name=name):
             if scope == "before" and leaf.var == var:
                 events = events[:-1]
-            return len(events) if name is None else aggregate(function, [e.row[column[name]] for e in events])
+            if name is None:
+                return len(events)
+            return aggregate(function, [e.row[column[name]] for e in events], plan.schema.scale(name) or 0)
 
 
 def refused(watching: Watching, best: MatchNode) -> Told:
@@ -147,7 +166,7 @@ def refused(watching: Watching, best: MatchNode) -> Told:
     state = "everything is bound"
     for check, holds in zip(plan.program.ending[best.state], engine.ending[best.state], strict=True):
         if not holds(best.registers, ()):
-            text = expression_text(plan.predicates[check.predicate].expr)
+            text = _text(plan.predicates[check.predicate])
             return state, [Failure(last.id, steps[-1][1], f"{text} does not hold")], "it is no match"
     failed = []
     trailing = [(len(steps), c) for accept in engine.states[best.state].accepts for c in accept.crossings]
@@ -161,7 +180,7 @@ def refused(watching: Watching, best: MatchNode) -> Told:
     if failed:
         return state, failed, "a negation is broken"
     if plan.having is not None and not having_holds(plan, steps):
-        text = expression_text(plan.having.expr)
+        text = _text(plan.having)
         return state, [Failure(last.id, "HAVING", f"{text} does not hold")], "HAVING leaves it out"
     return state, [], "it was found" if plan.query.output is Output.ALL else "the output chose between it and others"
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from acep.engine.columns import UNIT_NS, plain_type
 
-__all__ = ["from_ticks", "time_type"]
+__all__ = ["from_ticks", "time_type", "value_text"]
 
 EPOCH = dt.datetime(1970, 1, 1)
 
@@ -28,29 +28,26 @@ def time_type(tick_ns: Fraction | int | None) -> pa.DataType:
 def from_ticks(ticks: Iterable[int | None], tick_ns: Fraction | int | None, held: pa.DataType) -> list[Any]:
     """Ticks as Python values of an Arrow type.
 
-    Integers stay; dates become :class:`datetime.date`; timestamps :class:`datetime.datetime`, in the zone of the
-    type if it has one. Those in nanoseconds become :class:`numpy.datetime64`, with a zone only where a datetime
-    cannot hold them (in UTC then).
+    Integers stay; dates become :class:`datetime.date`; timestamps :class:`datetime.datetime`, in UTC if the type has a
+    zone. A time that no datetime holds (a fraction of a microsecond, a year beyond 9999) is a
+    :class:`numpy.datetime64`, which has no zone: it is in UTC.
 
     >>> from_ticks([0, None], 10**9, pa.timestamp("s"))
     [datetime.datetime(1970, 1, 1, 0, 0), None]
-    >>> from_ticks([1], 1, pa.timestamp("ns"))
-    [np.datetime64('1970-01-01T00:00:00.000000001')]
+    >>> from_ticks([1000, 1], 1, pa.timestamp("ns"))
+    [datetime.datetime(1970, 1, 1, 0, 0, 0, 1), np.datetime64('1970-01-01T00:00:00.000000001')]
     """
     held = plain_type(held)
     if tick_ns is None or not (pa.types.is_timestamp(held) or pa.types.is_date(held)):
         return list(ticks)
-    nanos = pa.types.is_timestamp(held) and held.unit == "ns"
-    zone = _zone(held.tz) if pa.types.is_timestamp(held) and held.tz else None
+    zone = dt.UTC if pa.types.is_timestamp(held) and held.tz else None
     day = pa.types.is_date(held)
-    if nanos and zone is None:
-        return [None if t is None else np.datetime64(_scaled(t, tick_ns), "ns") for t in ticks]
     tick_us = Fraction(tick_ns) / 1000
     out: list[Any] = []
     for t in ticks:
         if t is None:
             out.append(None)
-        elif nanos and _scaled(t, tick_ns) % 1000:
+        elif not day and (t * tick_us).denominator > 1:
             out.append(np.datetime64(_scaled(t, tick_ns), "ns"))
         else:
             out.append(_moment(_scaled(t, tick_us), zone, day))
@@ -66,7 +63,7 @@ def _moment(micros: int, zone: dt.tzinfo | None, day: bool) -> Any:
         time = EPOCH + dt.timedelta(microseconds=micros)
         if day:
             return time.date()
-        return time if zone is None else time.replace(tzinfo=dt.UTC).astimezone(zone)
+        return time.replace(tzinfo=zone)
     except OverflowError:  # beyond the years 1 to 9999 of Python's datetime
         if abs(micros) < 2**63:
             return np.datetime64(micros, "us")
@@ -75,14 +72,12 @@ def _moment(micros: int, zone: dt.tzinfo | None, day: bool) -> Any:
         )
 
 
-def _zone(name: str) -> dt.tzinfo:
-    if name.upper() in ("UTC", "Z", "GMT", "+00:00"):
-        return dt.UTC
-    import zoneinfo
+def value_text(value: Any) -> str:
+    """A value for people to read: a time with a zone in UTC, marked by ``Z``.
 
-    try:
-        if name[:1] in "+-":
-            return dt.datetime.strptime(name, "%z").tzinfo or dt.UTC
-        return zoneinfo.ZoneInfo(name)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError):
-        return dt.UTC
+    >>> value_text(dt.datetime(2024, 5, 1, 10, tzinfo=dt.UTC)), value_text(1.5)
+    ('2024-05-01 10:00:00Z', '1.5')
+    """
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:
+        return f"{value.astimezone(dt.UTC).replace(tzinfo=None)}Z"
+    return str(value)

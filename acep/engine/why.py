@@ -10,7 +10,7 @@ from acep.engine.found import Events
 from acep.engine.furthest import Furthest, furthest
 from acep.engine.tables import events_of, key_to_input, schema_of, to_table
 from acep.errors import DataError, suggest
-from acep.pattern.check import checked_query
+from acep.pattern.asked import query_of
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Query
 from acep.plan.compile import Plan, compile_query
@@ -21,7 +21,7 @@ __all__ = ["Furthest", "why"]
 
 def why(
     events: Any,
-    query: Query,
+    query: Query | str,
     *,
     key: Mapping[str, Any] | None = None,
     ts: str = "ts",
@@ -46,7 +46,7 @@ def why(
       event 1 is no b: b.x > a.x does not hold (b.x = 4, a.x = 5)
     then the stream ended
     """
-    checked_query(query)
+    query = query_of(query)
     if key is not None and not isinstance(key, Mapping):
         raise DataError(f"key= is a dict of attributes and values, not {key.__class__.__name__}", hint='key={"k": 1}')
     table = to_table(events)

@@ -11,7 +11,8 @@ import datetime as dt
 import json
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "group_record",
+    "group_writer",
     "json_line",
     "match_record",
+    "match_writer",
     "opened",
     "output_format",
     "plain",
@@ -38,47 +41,66 @@ __all__ = [
     "write_table",
 ]
 
-FORMATS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
+FORMATS = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+}
 Target = str | os.PathLike[str] | IO[Any]
 FEW = 1_000  # for fewer matches columns of texts do not pay the import of pyarrow.compute
 
 
 def output_format(path: str | os.PathLike[str]) -> str:
-    """The format of an output file by its name: ``"jsonl"``, ``"parquet"`` or ``"csv"``.
+    """The format of an output file by its name: ``"jsonl"``, ``"parquet"`` or ``"csv"``; a device or a pipe, such as
+    ``/dev/null``, takes JSON Lines.
 
     Raises :class:`DataError` for any other name.
     """
     found = FORMATS.get(Path(path).suffix.lower())
+    if found is None and is_special(path):
+        return "jsonl"
     if found is None:
         raise DataError(f"no format of output is named like `{path}`", hint="use .jsonl, .parquet or .csv")
     return found
 
 
+def is_special(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is there and neither a file nor a folder: it can be written to, and not be replaced."""
+    try:
+        return Path(path).exists() and not (Path(path).is_file() or Path(path).is_dir())
+    except (OSError, ValueError):
+        return False
+
+
 # Records ----------------------------------------------------------------------------------------
 
 
-def match_record(match: Match, *, query: str | None = None, zoned: bool = False) -> dict[str, Any]:
+def match_record(match: Match, *, query: str | None = None, zoned: Collection[str] = ()) -> dict[str, Any]:
     """A match as what JSON can hold; ``values`` only if the query has RETURN, ``query`` only if given.
 
-    ``zoned`` says that the times have a zone, which those in nanoseconds do not show.
+    ``zoned`` names the times that have a zone (``start``, ``key.x``, ``values.x``), which those that no datetime holds
+    do not show.
 
     >>> from acep.engine.matches import Match
     >>> print(json_line(match_record(Match({"symbol": "AAPL"}, 1, 9, 0, {"a": (0, 3), "b": (7,)}, 9))))
     {"key": {"symbol": "AAPL"}, "start": 1, "end": 9, "error": 0, "bindings": {"a": [0, 3], "b": [7]}, "bundle": 9}
     """
     record: dict[str, Any] = {} if query is None else {"query": query}
-    record["key"] = {name: plain(value) for name, value in match.key.items()}
-    record["start"] = plain(match.start, zoned)
-    record["end"] = plain(match.end, zoned)
+    record["key"] = {name: plain(value, f"key.{name}" in zoned) for name, value in match.key.items()}
+    record["start"] = plain(match.start, "start" in zoned)
+    record["end"] = plain(match.end, "start" in zoned)
     record["error"] = match.error
     record["bindings"] = {var: list(ids) for var, ids in match.bindings.items()}
-    record["bundle"] = plain(match.bundle, zoned)
+    record["bundle"] = plain(match.bundle, "start" in zoned)
     if match.values:
-        record["values"] = {name: plain(value) for name, value in match.values.items()}
+        record["values"] = {name: plain(value, f"values.{name}" in zoned) for name, value in match.values.items()}
     return record
 
 
-def group_record(group: Bundle | Point, *, zoned: bool = False) -> dict[str, Any]:
+def group_record(group: Bundle | Point, *, zoned: Collection[str] = ()) -> dict[str, Any]:
     """A bundle or a match point as what JSON can hold.
 
     >>> from acep.engine.matches import Bundle
@@ -86,8 +108,8 @@ def group_record(group: Bundle | Point, *, zoned: bool = False) -> dict[str, Any
     '{"key": {}, "start": 5, "end": 9, "matches": 3, "best": 0.5}'
     """
     # Matches that were not counted are left out.
-    record = {name: plain(value, zoned) for name, value in vars(group).items() if value is not None}
-    record["key"] = {name: plain(value) for name, value in group.key.items()}
+    record = {name: plain(value, "start" in zoned) for name, value in vars(group).items() if value is not None}
+    record["key"] = {name: plain(value, f"key.{name}" in zoned) for name, value in group.key.items()}
     return record
 
 
@@ -97,8 +119,8 @@ def json_line(record: dict[str, Any]) -> str:
 
 
 def plain(value: Any, zoned: bool = False) -> Any:
-    """A value as JSON holds it: times as ISO 8601, what is no finite number as null; ``zoned`` as in
-    :func:`match_record`.
+    """A value as JSON holds it: times as ISO 8601 (in UTC, with ``Z``, if they have a zone), decimals as texts, what is
+    no finite number as null. ``zoned``: a time without a zone of its own is in UTC.
 
     >>> plain(Fraction(1, 2)), plain(float("inf")), plain(dt.date(2024, 1, 2))
     (0.5, None, '2024-01-02')
@@ -107,6 +129,10 @@ def plain(value: Any, zoned: bool = False) -> Any:
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:
+        return value.astimezone(dt.UTC).replace(tzinfo=None).isoformat() + "Z"
     if isinstance(value, dt.date):
         return value.isoformat()
     if isinstance(value, Fraction):
@@ -114,7 +140,7 @@ def plain(value: Any, zoned: bool = False) -> Any:
     text = str(value)  # numpy.datetime64
     if "." in text:
         text = text.rstrip("0") if text.endswith("000000000") else text.removesuffix("000")
-    return text.removesuffix(".") + ("+00:00" if zoned else "")
+    return text.removesuffix(".") + ("Z" if zoned else "")
 
 
 # Files ------------------------------------------------------------------------------------------
@@ -130,19 +156,43 @@ def write_matches(matches: Matches, target: Target, form: str | None = None) -> 
     Raises :class:`DataError` where the file cannot be written; then what was there before is still there.
     """
 
-    def table() -> pa.Table:
-        whole = matches.to_arrow()
-        return whole if matches.keys else whole.drop_columns(["key"])
+    with match_writer(target, form, matches) as write:
+        write(matches)
 
-    heads = [*(f"key.{k}" for k in matches.keys), "start", "end", "error", "bindings", "bundle"]
-    heads += [f"values.{name}" for name in matches.returns]
-    zoned = _is_zoned(matches.schema)
-    lines = None
-    if isinstance(matches.found, FoundColumns) and len(matches) > FEW:
+
+@contextlib.contextmanager
+def match_writer(
+    target: Target, form: str | None, like: Matches, *, fractional: bool | None = None
+) -> Iterator[Callable[[Matches], None]]:
+    """A function that writes matches, as :func:`write_matches` does, and may be called more than once, in the order of
+    the output; ``like`` are any matches of the same query. ``fractional``: whether errors are floats in Parquet; it is
+    told from the matches where ``None``, if they come at once."""
+    heads = [*(f"key.{k}" for k in like.keys), "start", "end", "error", "bindings", "bundle"]
+    heads += [f"values.{name}" for name in like.returns]
+    zoned = zoned_names(
+        like.schema, like.keys, dict(zip(like.returns, map(like.time_type, range(len(like.returns))), strict=True))
+    )
+
+    def table(matches: Matches) -> pa.Table:
+        from acep.engine.arrow import matches_table
+
+        whole = matches_table(matches, fractional=fractional)
+        return whole if like.keys else whole.drop_columns(["key"])
+
+    def lines(matches: Matches) -> Callable[[str], Iterable[str]] | None:
+        if not isinstance(matches.found, FoundColumns) or len(matches) <= FEW:
+            return None
         from acep.engine.lines import lines_of
 
-        lines = partial(lines_of, matches, zoned=zoned)
-    _write((match_record(m, zoned=zoned) for m in matches), heads, table, target, form, lines)
+        return partial(lines_of, matches, zoned=zoned)
+
+    with _sink(target, form, heads) as sink:
+
+        def write(matches: Matches) -> None:
+            sink.write((match_record(m, zoned=zoned) for m in matches), partial(table, matches), lines(matches))
+
+        yield write
+        sink.end(lambda: table(like.with_found([])))
 
 
 def write_groups(
@@ -156,14 +206,30 @@ def write_groups(
 ) -> None:
     """Write bundles or match points, as :func:`write_matches` does; ``heads`` are the fields after the key."""
 
-    def table() -> pa.Table:
+    with group_writer(target, form, heads=heads, schema=schema, keys=keys) as write:
+        write(groups)
+
+
+@contextlib.contextmanager
+def group_writer(
+    target: Target, form: str | None = None, *, heads: Sequence[str], schema: Schema, keys: tuple[str, ...]
+) -> Iterator[Callable[[Sequence[Bundle] | Sequence[Point]], None]]:
+    """A function that writes bundles or match points as :func:`write_groups` does, and may be called more than once."""
+    zoned = zoned_names(schema, keys, {})
+
+    def table(groups: Sequence[Bundle] | Sequence[Point]) -> pa.Table:
         from acep.engine.arrow import groups_table
 
         whole = groups_table(groups, schema, keys, heads)
         return whole if keys else whole.drop_columns(["key"])
 
-    zoned = _is_zoned(schema)
-    _write((group_record(g, zoned=zoned) for g in groups), [*(f"key.{k}" for k in keys), *heads], table, target, form)
+    with _sink(target, form, [*(f"key.{k}" for k in keys), *heads]) as sink:
+
+        def write(groups: Sequence[Bundle] | Sequence[Point]) -> None:
+            sink.write((group_record(g, zoned=zoned) for g in groups), partial(table, groups))
+
+        yield write
+        sink.end(lambda: table([]))
 
 
 def write_table(table: pa.Table, target: Target, form: str | None = None) -> None:
@@ -174,7 +240,8 @@ def write_table(table: pa.Table, target: Target, form: str | None = None) -> Non
         named = [inner.name for inner in field.type] if field.name in ("key", "values") else None
         heads += [field.name] if named is None else [f"{field.name}.{name}" for name in named]
     rows = (row for batch in table.to_batches() for row in batch.to_pylist())
-    _write(map(_row_record, rows), heads, lambda: table, target, form)
+    with _sink(target, form, heads) as sink:
+        sink.write(map(_row_record, rows), lambda: table)
 
 
 def _row_record(row: dict[str, Any]) -> dict[str, Any]:
@@ -191,21 +258,57 @@ def _row_record(row: dict[str, Any]) -> dict[str, Any]:
     return record
 
 
-def _is_zoned(schema: Schema) -> bool:
+def zoned_names(schema: Schema, keys: Sequence[str], values: Mapping[str, pa.DataType | None]) -> frozenset[str]:
+    """Which times have a zone, as :func:`match_record` takes them; ``values`` are the types of those of RETURN."""
     from acep.engine.tables import time_types
 
-    return getattr(time_types(schema)[schema.ts], "tz", None) is not None
+    types = time_types(schema)
+    named = {"start": types[schema.ts], **{f"key.{key}": types.get(key) for key in keys}}
+    named |= {f"values.{name}": held for name, held in values.items()}
+    return frozenset(name for name, held in named.items() if getattr(held, "tz", None) is not None)
 
 
-def _write(
-    records: Iterable[dict[str, Any]],
-    heads: list[str],
-    table: Any,
-    target: Target,
-    form: str | None,
-    lines: Callable[[str], Iterable[str]] | None = None,
-) -> None:
-    """``lines``: of a text format, where they need no records."""
+class _Sink:
+    """What is written to a stream in one format, part by part."""
+
+    def __init__(self, stream: IO[Any], form: str, heads: list[str]) -> None:
+        self.stream, self.form, self.heads = stream, form, heads
+        self.parquet: Any = None
+        if form == "csv":
+            csv.writer(stream, lineterminator="\n").writerow(heads)
+
+    def write(
+        self,
+        records: Iterable[dict[str, Any]],
+        table: Callable[[], pa.Table],
+        lines: Callable[[str], Iterable[str]] | None = None,
+    ) -> None:
+        """Write a part; ``lines``: of a text format, where they need no records."""
+        if self.form == "parquet":
+            self._rows(table())
+        elif lines is not None:
+            self.stream.writelines(lines(self.form))
+        elif self.form == "csv":
+            writer = csv.writer(self.stream, lineterminator="\n")
+            writer.writerows([_cell(record, head) for head in self.heads] for record in records)
+        else:
+            self.stream.writelines(json_line(record) + "\n" for record in records)
+
+    def end(self, empty: Callable[[], pa.Table]) -> None:
+        """All parts have been written; ``empty`` has the columns if there were none."""
+        if self.form == "parquet" and self.parquet is None:
+            self._rows(empty())
+
+    def _rows(self, table: pa.Table) -> None:
+        import pyarrow.parquet as pq
+
+        if self.parquet is None:
+            self.parquet = pq.ParquetWriter(self.stream, table.schema)
+        self.parquet.write_table(table.cast(self.parquet.schema))
+
+
+@contextlib.contextmanager
+def _sink(target: Target, form: str | None, heads: list[str]) -> Iterator[_Sink]:
     if form is None:
         if not isinstance(target, str | os.PathLike):
             raise DataError("a stream needs a format", hint='form="jsonl", "csv" or "parquet"')
@@ -213,20 +316,10 @@ def _write(
     if form not in FORMATS.values():
         raise DataError(f"there is no format {form!r}", hint="jsonl, csv or parquet")
     with opened(target, binary=form == "parquet") as stream:
-        if form == "parquet":
-            import pyarrow.parquet as pq
-
-            pq.write_table(table(), stream)
-            return
-        if form == "csv":
-            writer = csv.writer(stream, lineterminator="\n")
-            writer.writerow(heads)
-        if lines is not None:
-            stream.writelines(lines(form))
-        elif form == "csv":
-            writer.writerows([_cell(record, head) for head in heads] for record in records)
-        else:
-            stream.writelines(json_line(record) + "\n" for record in records)
+        sink = _Sink(stream, form, heads)
+        yield sink
+        if sink.parquet is not None:
+            sink.parquet.close()
 
 
 def _cell(record: dict[str, Any], head: str) -> Any:
@@ -244,9 +337,14 @@ def opened(target: Target, *, binary: bool) -> Iterator[IO[Any]]:
     mode, encoding = ("xb", None) if binary else ("x", "utf-8")
     if Path(target).is_dir():
         raise DataError(f"`{target}` is a directory, not a file")
-    if Path(target).exists() and not Path(target).is_file():  # a device or a pipe cannot be replaced
-        with Path(target).open(mode.replace("x", "w"), encoding=encoding, newline=None if binary else "") as stream:
-            yield stream
+    if is_special(target):
+        try:
+            with Path(target).open(mode.replace("x", "w"), encoding=encoding, newline=None if binary else "") as stream:
+                yield stream
+        except BrokenPipeError:
+            raise
+        except OSError as bad:
+            raise DataError(f"`{target}` cannot be written: {bad.strerror or bad}") from None
         return
     path = Path(os.path.realpath(target))
     draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")

@@ -2,18 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from acep.errors import QueryError
-from acep.pattern.check import checked_query
 from acep.pattern.tree import Query
 
-__all__ = ["Asked", "Queries", "asked_for"]
+__all__ = ["Asked", "Queries", "asked_for", "columns_read", "is_swapped", "query_of"]
 
-Queries = Query | Sequence[Query] | Mapping[str, Query]
-"""One query, a list, or a dict of names and queries."""
+Queries = Query | str | Sequence[Query | str] | Mapping[str, Query | str]
+"""One query or its text, a list, or a dict of names and queries."""
+
+LETTERS = "re:"
+_FILE = re.compile(r"\S{1,200}\.(csv|tsv|json|jsonl|ndjson|parquet|arrow|gz|zst|acep|sase)", re.IGNORECASE)
+_BEGINS = re.compile(r"\s*(pattern\b|from\s*\(|re:)", re.IGNORECASE)
+
+
+def query_of(query: object) -> Query:
+    """The query itself, or that of a text in SASE+.
+
+    Raises :class:`QueryError` for anything that is none.
+
+    >>> query_of("PATTERN SEQ(A a, B b) WITHIN 5").pattern.items[1].types
+    ('B',)
+    """
+    if isinstance(query, Query):
+        return query
+    if not isinstance(query, str):
+        raise QueryError(
+            f"a query is a text, or what acep.parse or acep.regex gives, not {type(query).__name__}",
+            hint='the query comes after the events: acep.match(events, "PATTERN SEQ(A a, B b) WITHIN 5")',
+        )
+    if query.startswith(LETTERS):
+        raise QueryError(
+            "a letter expression needs a window", hint=f"acep.regex({query[len(LETTERS) :][:40]!r}, within=5), or None"
+        )
+    if _FILE.fullmatch(query):
+        raise QueryError(
+            f"`{query}` is the name of a file, not a query",
+            hint="of a query, give its text; of events, give them first",
+        )
+    from acep.pattern.sase import parse
+
+    return parse(query)
+
+
+def is_swapped(events: object) -> bool:
+    """Whether what was given for events is a query.
+
+    >>> is_swapped("PATTERN A a"), is_swapped("events.csv")
+    (True, False)
+    """
+    return isinstance(events, Query) or (isinstance(events, str) and _BEGINS.match(events) is not None)
 
 
 @dataclass(frozen=True)
@@ -53,5 +95,20 @@ def asked_for(query: object) -> Asked:
         items = [("", query)]
     if not items:
         raise QueryError("there is no query", hint="give one query, a list of them, or a dict of name to query")
-    queries = tuple(checked_query(one) for _, one in items)
-    return Asked(tuple(name for name, _ in items), queries, isinstance(query, Mapping | Sequence), named)
+    queries = tuple(query_of(one) for _, one in items)
+    several = isinstance(query, Mapping | Sequence) and not isinstance(query, str)
+    return Asked(tuple(name for name, _ in items), queries, several, named)
+
+
+def columns_read(query: Query) -> Iterator[str]:
+    """The attributes that a query mentions, those of its sources too."""
+    from acep.pattern.evaluation import leaves_of
+
+    yield from query.ties
+    for expr in (*query.where, *([query.having] if query.having else []), *(e for _, e in query.returns)):
+        for leaf in leaves_of(expr):
+            name = getattr(leaf, "name", None)
+            if name is not None:
+                yield name
+    for source in query.sources:
+        yield from columns_read(source.query)

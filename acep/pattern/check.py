@@ -29,7 +29,7 @@ from acep.pattern.walk import (
     variables,
 )
 
-__all__ = ["DEEPEST", "MOST_POSITIONS", "check_query", "checked_errors", "checked_query", "checked_weights"]
+__all__ = ["DEEPEST", "MOST_POSITIONS", "check_query", "checked_errors", "checked_weights"]
 
 DEEPEST = 100
 """How deep patterns and expressions may nest: later stages walk them recursively."""
@@ -267,16 +267,6 @@ def _open_ended(node: Node, *, last: bool) -> list[str]:
 
 
 # ---- arguments
-
-
-def checked_query(query: object) -> Query:
-    """The query itself. Raises :class:`QueryError` for anything that is none, such as the text of one."""
-    if not isinstance(query, Query):
-        raise QueryError(
-            f"a query is what acep.parse or acep.regex gives, not {type(query).__name__}",
-            hint="write acep.match(events, acep.parse(text))",
-        )
-    return query
 
 
 # ---- budget

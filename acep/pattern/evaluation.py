@@ -33,7 +33,7 @@ from acep.pattern.expressions import (
     Unary,
 )
 
-__all__ = ["FUNCTIONS", "Compiled", "Leaf", "compile_expression", "leaves_of", "like"]
+__all__ = ["EXACT", "FUNCTIONS", "Compiled", "Leaf", "compile_expression", "leaves_of", "like"]
 
 Leaf = Attribute | Length | Aggregate
 Values = Sequence[Any]
@@ -45,11 +45,20 @@ EPOCH = datetime(1970, 1, 1)
 
 @dataclass(frozen=True)
 class Compiled:
-    """An expression ready to run: ``run(values)`` with one value for each of ``leaves``."""
+    """An expression ready to run: ``run(values)`` with one value for each of ``leaves``.
+
+    ``shown``: as the user wrote it, where ``expr`` says the same in other words.
+    """
 
     expr: Expr
     leaves: tuple[Leaf, ...]
     run: Run
+    shown: Expr | None = None
+
+    @property
+    def told(self) -> Expr:
+        """What people are to read."""
+        return self.shown or self.expr
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
@@ -81,7 +90,7 @@ def leaves_of(expr: Expr) -> tuple[Leaf, ...]:
     return tuple(found)
 
 
-def compile_expression(expr: Expr, tick_ns: Fraction | None = None) -> Compiled:
+def compile_expression(expr: Expr, tick_ns: Fraction | None = None, shown: Expr | None = None) -> Compiled:
     """Compile an expression; durations and timestamps become ticks of ``tick_ns`` nanoseconds.
 
     Raises :class:`QueryError` for a duration where ``tick_ns`` is unknown.
@@ -93,7 +102,7 @@ def compile_expression(expr: Expr, tick_ns: Fraction | None = None) -> Compiled:
     """
     leaves = leaves_of(expr)
     index = {leaf: i for i, leaf in enumerate(leaves)}
-    return Compiled(expr, leaves, _build(expr, index, tick_ns))
+    return Compiled(expr, leaves, _build(expr, index, tick_ns), shown)
 
 
 def in_ticks(ns: Fraction | int, tick_ns: Fraction | None, expr: Duration | Timestamp) -> int | float:
@@ -136,7 +145,7 @@ def _build(expr: Expr, index: dict[Leaf, int], tick_ns: Fraction | None) -> Run:
         case Binary(op=op, left=left, right=right):
             return _strict(BINARY[op], (sub(left), sub(right)))
         case Call(name=name, args=args):
-            _, _, function, strict = FUNCTIONS[name]
+            _, _, function, strict = FUNCTIONS.get(name) or EXACT[name]
             runs = tuple(sub(a) for a in args)
             if name in TIME_PARTS:
                 in_ticks(0, tick_ns, Timestamp(0, expr.span))
@@ -341,4 +350,28 @@ FUNCTIONS: dict[str, tuple[int, int, Callable[..., Any], bool]] = {
     "concat": (1, 64, lambda *parts: "".join(parts), True),
     "coalesce": (1, 64, lambda *args: next((a for a in args if a is not None), None), False),
     **{name: (1, 1, _part(name), True) for name in TIME_PARTS},
+}
+
+
+def _order(x: int, y: float, places: int, others: int) -> int:
+    if isinstance(y, float) and math.isinf(y):
+        return -1 if y > 0 else 1
+    left, right = Fraction(x) * 10**others, Fraction(y) * 10**places
+    return int(left > right) - int(left < right)
+
+
+def _quotient(x: int, y: int, places: int) -> float:
+    factor = int(10 ** abs(places))
+    return x * factor / y if places >= 0 else x / (y * factor)
+
+
+# Functions that no query can name, as decimals need them (acep.plan.decimals). A decimal is an integer that counts
+# units of 10**-places.
+EXACT: dict[str, tuple[int, int, Callable[..., Any], bool]] = {
+    # -1, 0 or 1 as x / 10**places is below, equal to or above y / 10**others; y may be a float
+    "decimal order": (4, 4, _order, True),
+    # x * 10**places / y, rounded once
+    "decimal quotient": (3, 3, _quotient, True),
+    "decimal floor": (2, 2, lambda x, places: x // 10**places, True),
+    "decimal ceil": (2, 2, lambda x, places: -(-x // 10**places), True),
 }

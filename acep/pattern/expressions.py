@@ -47,10 +47,14 @@ class Span:
 
 @dataclass(frozen=True)
 class Literal:
-    """A constant: null, boolean, integer, float or string."""
+    """A constant: null, boolean, integer, float or string.
+
+    ``exact``: the number as it is written, where it has more digits than a float holds.
+    """
 
     value: Value
     span: Span | None = None
+    exact: Fraction | None = None
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from fractions import Fraction
 
 from acep.errors import QueryError
 from acep.pattern.expressions import Duration, Expr, Literal, Timestamp
@@ -13,6 +13,7 @@ from acep.pattern.times import exact_number, read_timestamp, unit_ns
 __all__ = ["LITERALS"]
 
 _INT_LIMIT = 2**63
+_MOST = 10**300  # what is finer is a float
 
 
 def _at(leaf: Branch | Token, error: QueryError) -> QueryError:
@@ -27,27 +28,24 @@ def _number(branch: Branch) -> Expr:
         if value > _INT_LIMIT:  # 2**63 itself is allowed: -2**63 is a 64-bit integer
             raise fail("this integer does not fit into 64 bits", token, "write it with a decimal point")
         return Literal(value, span(branch))
-    return Literal(_float(token), span(branch))
+    return _float(branch, token, 1)
 
 
-def _float(token: Token) -> float:
+def _float(branch: Branch, token: Token, divisor: int) -> Literal:
     try:
-        value = float(exact_number(token.rstrip("%"))) / (100 if token.endswith("%") else 1)
+        exact = exact_number(token.rstrip("%")) / divisor
+        value = float(exact)
     except OverflowError:
-        value = math.inf
+        raise fail("this number is too large", token) from None
     except QueryError as error:
         raise _at(token, error) from None
-    if math.isinf(value):
-        raise fail("this number is too large", token)
-    return value
+    known = Fraction(repr(value)) == exact or exact.denominator > _MOST
+    return Literal(value, span(branch), None if known else exact)
 
 
 def _percent(branch: Branch) -> Expr:
     (token,) = tokens(branch)
-    try:
-        return Literal(float(exact_number(token.rstrip("%")) / 100), span(branch))
-    except QueryError as error:
-        raise _at(token, error) from None
+    return _float(branch, token, 100)
 
 
 def _string(branch: Branch) -> Expr:

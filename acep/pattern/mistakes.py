@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from acep.errors import QueryError
+from acep.pattern.elsewhere import foreign_at
 from acep.pattern.reading import Token
 from acep.pattern.times import UNITS, unit_ns
 
@@ -150,6 +151,17 @@ def _not_closed(spot: Spot) -> QueryError | None:
     return None
 
 
+def _elsewhere(spot: Spot) -> QueryError | None:
+    """A construct of another language."""
+    if spot.ended or "LETTER" in spot.accepted:
+        return None
+    found = foreign_at(spot.text, spot.at)
+    if found is None:
+        return None
+    message = f"{found.name} is not in the language"
+    return QueryError(message, text=spot.text, start=found.start, end=found.end, hint=found.hint)
+
+
 def _typography(spot: Spot) -> str | None:
     """A character that a word processor put there."""
     c = spot.text[spot.at : spot.at + 1]
@@ -277,6 +289,7 @@ def _clause(spot: Spot) -> str | None:
 
 SLIPS: tuple[Callable[[Spot], str | QueryError | None], ...] = (
     _not_closed,
+    _elsewhere,
     _typography,
     _operator,
     _alternatives,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from acep.errors import suggest
+from acep.errors import slip
 from acep.pattern.evaluation import FUNCTIONS
 from acep.pattern.expressions import (
     Between,
@@ -22,7 +22,7 @@ from acep.pattern.expressions import (
 from acep.pattern.literals import LITERALS
 from acep.pattern.reading import Tree
 from acep.pattern.references import aggregate, previous, scalar
-from acep.pattern.syntax import Branch, Leaf, branches, fail, name, quoted, span, tokens
+from acep.pattern.syntax import Branch, Leaf, branches, fail, quoted, span, tokens
 from acep.pattern.tree import Strategy
 
 __all__ = ["AGGREGATES", "conjuncts", "expression"]
@@ -33,6 +33,8 @@ _ALIASES = {"average": "avg", "mean": "avg", "pow": "power", "ceiling": "ceil", 
 _ELSEWHERE = {
     "log": "write ln(x) or log10(x)",
     "if": "write the alternatives with AND and OR",
+    "classifier": "the bindings of a match say which variable an event is bound to",
+    "match_number": "number the matches that are given",
     **{s.value: "a strategy stands directly after WHERE" for s in Strategy},
 }
 _COMPARE = {
@@ -44,17 +46,17 @@ _COMPARE = {
 }
 
 
-def conjuncts(branch: Branch) -> tuple[list[Expr], list[str]]:
+def conjuncts(branch: Branch) -> tuple[list[Expr], list[Branch]]:
     """The conjuncts of a condition, split at its top-level ANDs, and the attributes of its ``[attr]``."""
     found: list[Expr] = []
-    ties: list[str] = []
+    ties: list[Branch] = []
     stack: list[Leaf] = [branch]
     while stack:
         leaf = stack.pop()
         if isinstance(leaf, Tree) and leaf.data == "and":
             stack.extend(reversed(leaf.children))
         elif isinstance(leaf, Tree) and leaf.data == "tie":
-            ties.extend(name(b) for b in branches(leaf))
+            ties.extend(branches(leaf))
         else:
             found.append(expression(leaf))
     return found, ties
@@ -146,7 +148,8 @@ def _call(branch: Branch) -> Expr:
         return aggregate(branch, function, args)
     function = _SCALAR.get(function, function)
     if function not in FUNCTIONS:
-        hint = _ELSEWHERE.get(function) or suggest(function[:60], [*FUNCTIONS, *AGGREGATES, "prev"])
+        known = [*FUNCTIONS, *AGGREGATES, "prev"]
+        hint = _ELSEWHERE.get(function) or slip(function[:60], known) or f"the functions are {', '.join(sorted(known))}"
         raise fail(f"unknown function {quoted(token)}", token, hint)
     least, most, _, _ = FUNCTIONS[function]
     if not least <= len(args) <= most:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from acep.pattern.spelling import attribute_text, condition_text, expression_text, name_text, quoted_text
+from acep.pattern.spelling import condition_text, expression_text, name_text, quoted_text, tie_text
 from acep.pattern.times import decimal_text, duration_text
 from acep.pattern.tree import (
     Choice,
@@ -116,7 +116,7 @@ def _clauses(query: Query) -> Iterator[str]:
     """The clauses behind the pattern; those that say nothing are left out."""
     conditions = []
     if query.ties:
-        conditions.append(f"[{', '.join(attribute_text(t) for t in query.ties)}]")
+        conditions.append(f"[{', '.join(map(tie_text, query.ties))}]")
     conditions += [condition_text(e) for e in query.where]
     if conditions or query.strategy is not Strategy.SKIP_TILL_ANY_MATCH:
         yield f"WHERE {query.strategy.value}() {{{' AND '.join(conditions)}}}"
@@ -181,7 +181,7 @@ def tree_lines(query: Query) -> list[str]:
         lines.append(f"  from, as {name_text(source.type)}")
         lines += ["    " + line for line in tree_lines(source.query)]
     lines += _node_lines(query.pattern, 1)
-    lines += [f"  tie [{attribute_text(t)}]" for t in query.ties]
+    lines += [f"  tie [{tie_text(t)}]" for t in query.ties]
     lines += [f"  where {expression_text(e)}" for e in query.where]
     if query.within is not None:
         lines.append(f"  within {_window(query.within)}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from acep.pattern.expressions import Aggregate, Attribute, Expr, Index, Length, Span
 from acep.pattern.syntax import Branch, branches, fail, name, quoted, span, tokens
 
-__all__ = ["aggregate", "previous", "scalar"]
+__all__ = ["aggregate", "path", "previous", "scalar"]
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,13 @@ def _reference(branch: Branch) -> Reference:
         index, scope = _index(part, var)
     attribute = None
     for part in branches(branch, "attribute"):
-        attribute = name(branches(part)[0])
+        attribute = path(branches(part)[0])
     return Reference(var, index, scope, attribute, span(branch))
+
+
+def path(branch: Branch) -> str:
+    """An attribute, or the field of one: ``dev.id``."""
+    return ".".join(map(name, branches(branch)))
 
 
 def _index(branch: Branch, var: str) -> tuple[Index, str | None]:
@@ -90,7 +95,8 @@ def scalar(branch: Branch) -> Expr:
 
 def _plain(branch: Branch) -> bool:
     """Whether the attribute is written without quotes: ``a."LEN"`` is an attribute."""
-    return tokens(branches(branches(branch, "attribute")[0])[0])[0].type == "NAME"
+    (label, *_) = branches(branches(branches(branch, "attribute")[0])[0])
+    return tokens(label)[0].type == "NAME"
 
 
 def _tie(branch: Branch) -> Expr:

@@ -5,7 +5,7 @@ docs/language.md describes the language; ``sase.lark`` is its grammar.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from decimal import Decimal
 from fractions import Fraction
 
@@ -14,6 +14,7 @@ from acep.pattern.check import check_query, checked_errors, checked_weights
 from acep.pattern.expressions import Expr, Span
 from acep.pattern.patterns import Places, pattern
 from acep.pattern.predicates import conjuncts, expression
+from acep.pattern.references import path
 from acep.pattern.syntax import Branch, branches, fail, name, quoted, read, tokens
 from acep.pattern.times import read_window
 from acep.pattern.tree import Output, Query, Source, Strategy, Within
@@ -69,7 +70,7 @@ def _query(branch: Branch, text: str, errors: Fraction, weights: Weights) -> Que
         pattern=node,
         strategy=strategy,
         where=tuple(where),
-        ties=tuple(dict.fromkeys(ties)),
+        ties=tuple(dict.fromkeys(_tied(tie, places.declared) for tie in ties)),
         within=_within(clauses.get("within")),
         having=having,
         returns=returns,
@@ -104,9 +105,18 @@ def _clauses(branch: Branch) -> dict[str, Branch]:
     return found
 
 
-def _where(branch: Branch | None) -> tuple[Strategy, list[tuple[str, Span]], list[Expr], list[str]]:
+def _tied(tie: Branch, declared: Collection[str]) -> str:
+    """The attribute of ``[attr]``; ``[dev.id]`` is a field, and no attribute of a variable."""
+    (head, *inner) = branches(tie)
+    if inner and tokens(head)[0].type == "NAME" and name(head) in declared:
+        hint = f'write [{".".join(map(name, inner))}]; the field of a column is ["{path(tie)}"]'
+        raise fail("`[attribute]` ties the events of all variables", tie, hint)
+    return path(tie)
+
+
+def _where(branch: Branch | None) -> tuple[Strategy, list[tuple[str, Span]], list[Expr], list[Branch]]:
     """Strategy, the variables it names, conjuncts and ties."""
-    strategy, bound, where, ties = Strategy.SKIP_TILL_ANY_MATCH, list[tuple[str, Span]](), list[Expr](), list[str]()
+    strategy, bound, where, ties = Strategy.SKIP_TILL_ANY_MATCH, list[tuple[str, Span]](), list[Expr](), list[Branch]()
     for part in branches(branch) if branch is not None else []:
         if part.data == "strategy":
             strategy = Strategy(tokens(part)[0].lower())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 
 from acep.pattern.expressions import (
     Aggregate,
@@ -21,10 +22,19 @@ from acep.pattern.expressions import (
     Unary,
     Value,
 )
-from acep.pattern.times import duration_text, timestamp_text
+from acep.pattern.times import decimal_text, duration_text, timestamp_text
 from acep.pattern.tree import Strategy
 
-__all__ = ["RESERVED", "attribute_text", "condition_text", "expression_text", "is_reserved", "name_text", "quoted_text"]
+__all__ = [
+    "RESERVED",
+    "attribute_text",
+    "condition_text",
+    "expression_text",
+    "is_reserved",
+    "name_text",
+    "quoted_text",
+    "tie_text",
+]
 
 _PLAIN = re.compile(r"[^\W\d]\w*")
 RESERVED = {
@@ -57,9 +67,15 @@ def name_text(name: str) -> str:
 
 def attribute_text(name: str) -> str:
     """An attribute as it can be read again."""
-    if _PLAIN.fullmatch(name) and name != "LEN":
+    parts = name.split(".")
+    if all(map(_PLAIN.fullmatch, parts)) and parts[0] != "LEN":
         return name
     return '"' + name.replace('"', '""') + '"'
+
+
+def tie_text(name: str) -> str:
+    """An attribute in brackets as it can be read again: quoted where it could be one of a variable."""
+    return attribute_text(name) if "." not in name else '"' + name.replace('"', '""') + '"'
 
 
 def quoted_text(value: str) -> str:
@@ -86,6 +102,8 @@ def _expression(expr: Expr, least: int) -> str:
 def _written(expr: Expr) -> tuple[str, int]:
     """The text of an expression and how tightly its outermost operator binds."""
     match expr:
+        case Literal(exact=Fraction() as exact):
+            return decimal_text(exact), _SIGN if exact < 0 else _ATOM
         case Literal(value=value):
             return _literal(value), _SIGN if isinstance(value, (int, float)) and value < 0 else _ATOM
         case Duration(ns=ns):

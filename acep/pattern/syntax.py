@@ -28,7 +28,8 @@ Leaf: TypeAlias = Branch | Token
 def read(name: str, text: str) -> Branch:
     """The tree of ``text`` by the grammar ``name``. Raises :class:`QueryError` at the place of a mistake."""
     if len(text) > LONGEST:
-        raise QueryError(f"the query is longer than {LONGEST} characters")
+        hint = "are the query and the events swapped?"
+        raise QueryError(f"the query is longer than {LONGEST} characters", hint=hint)
     if half := _SURROGATE.search(text):
         message = f"`\\u{ord(half[0]):04x}` is no character"
         raise QueryError(message, start=half.start(), end=half.end(), hint="is the query in another encoding?")

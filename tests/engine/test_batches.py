@@ -10,7 +10,7 @@ import pytest
 
 import acep
 from acep.engine import batches as made
-from acep.engine import native_session
+from acep.engine import native_session, stream
 from acep.engine.compiled import native
 from tests.native.merged_cases import merged_case
 from tests.random_cases import Case, random_case
@@ -50,7 +50,7 @@ def test_the_matches_of_the_reference_in_steps(
 @pytest.mark.parametrize("engine", ["auto", "reference"])
 def test_other_queries(engine: str, cases: Callable[[int], int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(made, "ROWS", 3)
-    monkeypatch.setattr(made, "EVENTS", 4)
+    monkeypatch.setattr(stream, "EVENTS", 4)
     assert sum(same(random_case(seed), engine) for seed in range(cases(200)))
 
 

@@ -89,7 +89,7 @@ def test_bundles_and_points() -> None:
             dt.datetime(1970, 1, 2, tzinfo=dt.UTC),
             dt.datetime(1970, 1, 2, 0, 0, 1, tzinfo=dt.UTC),
         ),
-        (pa.timestamp("ns"), np.datetime64("1970-01-02", "ns"), np.datetime64("1970-01-02T00:00:01", "ns")),
+        (pa.timestamp("ns"), dt.datetime(1970, 1, 2), dt.datetime(1970, 1, 2, 0, 0, 1)),
         (pa.date32(), dt.date(1970, 1, 2), dt.date(1970, 1, 2)),
         (pa.date64(), dt.date(1970, 1, 2), dt.date(1970, 1, 2)),
     ],
@@ -216,22 +216,28 @@ def test_the_page_is_escaped() -> None:
 
 
 def test_the_report() -> None:
-    report = Report.of(Counts(events=10, late=1, nodes=4, touches=9, matches=2), 0.5)
+    report = Report.of(Counts(events=10, nodes=4, touches=9, matches=2), 0.5)
     assert report.exact
     assert (report.made, report.kept, report.shed, report.interval) == (4, 4, 0, (1.0, 1.0))
-    assert str(report) == (
-        "10 events, 2 matches in 0.50 s (20 events/s); 1 event came too late\n"
-        "4 nodes made, 9 touches; exact: nothing was shed"
+    assert (
+        str(report) == "10 events, 2 matches in 0.50 s (20 events/s)\n4 nodes made, 9 touches; exact: nothing was shed"
     )
+    late = Report.of(Counts(events=10, late=1, nodes=4, touches=9, matches=2))
+    assert not late.exact
+    assert str(late) == "10 events, 2 matches; 1 event came too late\n4 nodes made, 9 touches; nothing was shed"
     lossy = Report(
-        events=1, made=1, shed=2000, work=1, matches=1, recall=0.5, interval=(0.25, 0.75), bundle_recall=None
+        events=1, made=1, shed=2000, work=1, matches=1, recall=0.3, interval=(0.251, 0.349), bundle_interval=(0, 1)
     )
-    first = "1 event, 1 match\n1 node made, 1 touch (0 of them to decide); 2,000 shed\n"
-    assert str(lossy) == first + "estimated recall of match points 50.0% (25.0% to 75.0%)"
-    both = replace(lossy, bundle_recall=1 / 3, bundle_interval=(0.0, 1.0))
-    assert str(both).endswith("points 50.0% (25.0% to 75.0%), of match bundles 33.3% (0.0% to 100.0%)")
-    unknown = replace(lossy, recall=None, unknown="too little was watched")
-    assert str(unknown) == first + "matches may be missing: too little was watched"
+    first = "1 event, at least 1 match\n1 node made, 1 touch (0 of them to decide); 2,000 shed\nnot exact: "
+    points = "between 25 % and 35 % of the match points (likely 30 %)"
+    assert str(lossy) == f"{first}{points} were found (90 % confidence)"
+    wide = replace(lossy, recall=None, interval=(0.48, 1.0), bundle_recall=0.999, bundle_interval=(0.99, 1.0))
+    both = (
+        "between 48 % and 100 % of the match points and between 99.0 % and 100.0 % of the match bundles (likely 99.9 %)"
+    )
+    assert str(wide) == f"{first}{both} were found (90 % confidence)"
+    unknown = replace(lossy, recall=None, interval=(0, 1), unknown="too little was watched")
+    assert str(unknown) == f"{first}matches may be missing: too little was watched"
     assert not lossy.exact
 
 

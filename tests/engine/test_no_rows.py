@@ -75,7 +75,7 @@ def test_a_batch_without_rows_finds_nothing_and_tells_nothing(
 @pytest.mark.parametrize("output", ["matches", "points", "bundles", "count", "exists", "compressed", "batches"])
 def test_no_rows_are_no_matches_whatever_is_asked(output: Any) -> None:
     found: Any = acep.match(NOTHING["nulls"], acep.parse(QUERIES["numbers"]), output=output)
-    assert (found if isinstance(found, int) else len(list(found))) == 0
+    assert (found if output in ("count", "exists") else len(list(found))) == 0
 
 
 @pytest.mark.parametrize("engine", ["reference", "auto"])

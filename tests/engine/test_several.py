@@ -81,5 +81,5 @@ def test_no_events_and_no_queries() -> None:
     for none in ([], {}):
         with pytest.raises(QueryError, match="there is no query"):
             acep.match({}, none)
-    with pytest.raises(QueryError, match="not str"):
-        acep.match({}, ["PATTERN"])  # type: ignore[list-item]
+    with pytest.raises(QueryError, match="not int"):
+        acep.match({}, [5])  # type: ignore[list-item]

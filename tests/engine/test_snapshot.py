@@ -7,6 +7,7 @@ import hashlib
 import zlib
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 import acep
 from acep.engine.batch import batch_of_events
 from acep.engine.found import Events
-from acep.engine.sealing import BYTES, HEADER, MAGIC, SIZE, VERSION, _digest, seal, unseal
+from acep.engine.sealing import BYTES, HEADER, SIZE, VERSION, seal, unseal
 
 QUERY = acep.parse(
     "PATTERN SEQ(A+ a[], ~N n, B b, ~C c) WHERE skip_till_any_match(a[], b) { [k] AND a[i].x >= a[i-1].x "
@@ -126,14 +127,28 @@ def test_another_version() -> None:
     assert "format version 9" in refused(data[:8] + (9).to_bytes(2, "little") + data[10:])
 
 
+def sealed(version: int, body: bytes) -> bytes:
+    """A body under a header that fits it, of a state of query "q"."""
+    fields = list(HEADER.unpack_from(seal(None, "q")))
+    fields[1], fields[4], fields[5] = version, hashlib.blake2b(body, digest_size=16).digest(), len(body)
+    return HEADER.pack(*fields) + body
+
+
+def test_version_2_is_read() -> None:
+    text = b'[1,{"\\u0000bytes":2}]'
+    assert unseal(sealed(2, zlib.compress(SIZE.pack(len(text)) + text + b"xy")), "q") == [1, b"xy"]
+
+
 def test_a_small_file_that_unpacks_to_much() -> None:
     """Only what is read is unpacked, and what is not JSON is refused."""
-    body = zlib.compress(b"[" * 10_000_000)
-    good = seal({"bomb": 1}, "q")
-    fields = list(HEADER.unpack_from(good))
-    fields[4], fields[5] = hashlib.blake2b(body, digest_size=16).digest(), len(body)
-    with pytest.raises(acep.SnapshotError, match="cannot be read"):
-        unseal(HEADER.pack(*fields) + body, "q")
+    many = b"[" * 10_000_000
+    packed = pa.Codec("lz4_raw").compress(many, asbytes=True)
+    for version, body in ((2, zlib.compress(many)), (VERSION, SIZE.pack(len(many)) + packed)):
+        with pytest.raises(acep.SnapshotError, match="cannot be read"):
+            unseal(sealed(version, body), "q")
+    for size, said in ((2**33, "larger than 4 GiB"), (2**31, "cannot be read"), (5, "cannot be read")):
+        with pytest.raises(acep.SnapshotError, match=said):
+            unseal(sealed(VERSION, SIZE.pack(size) + packed), "q")
 
 
 JSON = st.recursive(
@@ -171,10 +186,10 @@ def test_bytes_that_are_not_there_are_refused(wrong: Any) -> None:
 
 @pytest.mark.parametrize("content", [b"", SIZE.pack(2**63), SIZE.pack(3) + b"{}", SIZE.pack(2) + b"{}x", SIZE.pack(0)])
 def test_content_of_another_size_is_refused(content: bytes) -> None:
-    body = zlib.compress(content)
-    data = HEADER.pack(MAGIC, VERSION, 0, _digest(b"q"), _digest(body), len(body)) + body
-    with pytest.raises(acep.SnapshotError, match="cannot be read"):
-        unseal(data, "q")
+    packed = pa.Codec("lz4_raw").compress(content, asbytes=True)
+    for version, body in ((2, zlib.compress(content)), (VERSION, SIZE.pack(len(content)) + packed)):
+        with pytest.raises(acep.SnapshotError, match="cannot be read"):
+            unseal(sealed(version, body), "q")
 
 
 @given(st.data())

@@ -1,0 +1,8 @@
+"""``python -m acep``: the command line where the script ``acep`` is not on the path."""
+
+import sys
+
+from acep.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+"""Run from a checkout: find ``acep.learning``, ``acep.sketches`` and an installed core that fits its sources.
+
+The first two stand beside ``acep/`` in the repository and are installed inside it. Where the working directory is the
+root of the repository, Python finds this ``acep/`` before any install; so do Spark's workers. Then a finder that comes
+after all others finds these two packages, and nothing else of the repository. It also lends the checkout the compiled
+core of an install: :mod:`acep.engine.compiled` uses that only if it was built from the sources in the checkout.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec
+from importlib.util import spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+__all__ = ["digest", "is_lent", "watch"]
+
+PACKAGE = Path(__file__).parent
+ROOT = PACKAGE.parent
+BESIDE = {"acep.learning": ROOT / "learning", "acep.sketches": ROOT / "sketches"}
+CORE = "acep.engine._native"
+SOURCES = PACKAGE / "engine" / "native"
+
+
+class _Beside:
+    """A finder on :data:`sys.meta_path` of the names that a checkout has elsewhere than an install."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """Find one of these names; ``None`` for every other, and where it is missing."""
+        del path, target
+        if name in BESIDE:
+            init = BESIDE[name] / "__init__.py"
+            return spec_from_file_location(name, init) if init.is_file() else None
+        if name == CORE:
+            return next((spec_from_file_location(name, file) for file in _installed_cores()), None)
+        return None
+
+
+def watch() -> None:
+    """Put the finder behind all others, once."""
+    if _Beside not in sys.meta_path:
+        sys.meta_path.append(_Beside)
+
+
+def _installed_cores() -> Iterator[Path]:
+    for entry in sys.path:
+        for suffix in EXTENSION_SUFFIXES:
+            file = Path(entry, "acep", "engine", f"_native{suffix}")
+            if file.is_file():
+                yield file
+
+
+def is_lent(core: ModuleType) -> bool:
+    """Whether a core belongs to an install other than the package that runs.
+
+    >>> import acep.engine
+    >>> is_lent(acep.engine)
+    False
+    """
+    folders = [str(Path(folder)) for folder in sys.modules["acep.engine"].__path__]
+    return str(Path(str(core.__file__)).parent) not in folders
+
+
+def digest() -> str | None:
+    """Give the number that a core built from the sources of this checkout has; ``None`` where there are no sources.
+
+    It is what ``acep/engine/native/digest.cmake`` writes into a core.
+    """
+    from hashlib import sha256
+
+    files = sorted(
+        file for file in SOURCES.glob("*") if file.suffix in (".cpp", ".hpp", ".cmake") or file.stem == "CMakeLists"
+    )
+    lines = "".join(f"{file.name} {sha256(file.read_bytes()).hexdigest()}\n" for file in files)
+    return sha256(lines.encode()).hexdigest() if files else None

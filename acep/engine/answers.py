@@ -1,0 +1,251 @@
+"""Counts, match points and match bundles as a user gets them: each carries the report of the run that found it.
+
+They are of one type whether the run was exact or not. What a budget left incomplete says so when it is printed, and a
+sum of such counts says so too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, Self, TypeVar, overload
+
+from acep.engine.report import Report
+from acep.errors import DataError
+
+__all__ = ["Bundle", "Bundles", "Count", "Point", "Points"]
+
+Number = Any  # int, float, Fraction
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """Match points chained by gaps no longer than the window: the first and the last one, the number of
+    ``matches`` (``None`` where they were not counted), and the least error among them (``best``)."""
+
+    key: dict[str, Any]
+    start: Any
+    end: Any
+    matches: int | None
+    best: int | float
+
+
+@dataclass(frozen=True)
+class Point:
+    """A match point: the time at which matches of a partition end, and the least error among them."""
+
+    key: dict[str, Any]
+    point: Any
+    best: int | float
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Count:
+    """A number of matches, with the ``report`` of the run that counted them.
+
+    It equals the integer ``number``, is ordered and hashed like it, and ``int(count)`` is the plain number, as JSON
+    wants it. Counts and integers add up to a count that is exact if all its parts are. Other arithmetic gives a plain
+    number where the count is exact.
+
+    Raises :class:`DataError` for other arithmetic with a count that is not exact: the result could not say so.
+
+    >>> exact, part = Count(7), Count(1904, Report(shed=5, recall=None, interval=(0.18, 0.25)))
+    >>> exact, exact == 7, exact / 2
+    (7, True, 3.5)
+    >>> part, part.exact, int(part)
+    (Count(at least 1904; between 18 % and 25 % of the match points were found), False, 1904)
+    >>> print(f"{sum([exact, part]):,}", sum([exact, part]).exact)
+    at least 1,911 False
+    """
+
+    number: int
+    report: Report = field(default_factory=Report)
+
+    @property
+    def exact(self) -> bool:
+        """Whether these are all matches."""
+        return self.report.exact
+
+    def __int__(self) -> int:
+        return self.number
+
+    __index__ = __int__
+
+    def __float__(self) -> float:
+        return float(self.number)
+
+    def __bool__(self) -> bool:
+        return self.number != 0
+
+    def __hash__(self) -> int:
+        return hash(self.number)
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self.number == _plain(other))
+
+    def __lt__(self, other: Number) -> bool:
+        return bool(self.number < _plain(other))
+
+    def __le__(self, other: Number) -> bool:
+        return bool(self.number <= _plain(other))
+
+    def __gt__(self, other: Number) -> bool:
+        return bool(self.number > _plain(other))
+
+    def __ge__(self, other: Number) -> bool:
+        return bool(self.number >= _plain(other))
+
+    def __add__(self, other: Number) -> Any:
+        if isinstance(other, Count):
+            return Count(self.number + other.number, self.report + other.report)
+        if isinstance(other, int):
+            return Count(self.number + other, self.report)
+        return self._known("+") + other
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Number) -> Any:
+        return self._known("-") - _known(other, "-")
+
+    def __rsub__(self, other: Number) -> Any:
+        return other - self._known("-")
+
+    def __mul__(self, other: Number) -> Any:
+        return self._known("*") * _known(other, "*")
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Number) -> Any:
+        return self._known("/") / _known(other, "/")
+
+    def __rtruediv__(self, other: Number) -> Any:
+        return other / self._known("/")
+
+    def __floordiv__(self, other: Number) -> Any:
+        return self._known("//") // _known(other, "//")
+
+    def __rfloordiv__(self, other: Number) -> Any:
+        return other // self._known("//")
+
+    def __mod__(self, other: Number) -> Any:
+        return self._known("%") % _known(other, "%")
+
+    def __rmod__(self, other: Number) -> Any:
+        return other % self._known("%")
+
+    def __pow__(self, other: Number) -> Any:
+        return self._known("**") ** _known(other, "**")
+
+    def __rpow__(self, other: Number) -> Any:
+        return other ** self._known("**")
+
+    def __neg__(self) -> int:
+        return -self._known("-")
+
+    def _known(self, sign: str) -> int:
+        if not self.exact:
+            raise DataError(
+                f"`{sign}` would lose that the count is not exact: {self}",
+                hint="int(count) is the number that was found; count.report says what may be missing",
+            )
+        return self.number
+
+    def __format__(self, form: str) -> str:
+        told = format(self.number, form)
+        if self.exact:
+            return told
+        return f"at least {told}" if self.report.at_least else f"{told} (not exact)"
+
+    def __str__(self) -> str:
+        return format(self)
+
+    def __repr__(self) -> str:
+        return str(self.number) if self.exact else f"Count({self}; {self.report.missing()})"
+
+
+def _plain(other: object) -> Any:
+    return other.number if isinstance(other, Count) else other
+
+
+def _known(other: Number, sign: str) -> Any:
+    return other._known(sign) if isinstance(other, Count) else other
+
+
+One = TypeVar("One")
+
+
+class _Given(Sequence[One], Generic[One]):
+    """A read-only list of what a run gave, with its ``report``."""
+
+    of: ClassVar[str]
+
+    def __init__(self, given: Sequence[One] = (), report: Report | None = None) -> None:
+        self._given = list(given)
+        self.report = report or Report()
+
+    @property
+    def exact(self) -> bool:
+        """Whether these are all that there are."""
+        return self.report.exact
+
+    def __len__(self) -> int:
+        return len(self._given)
+
+    def __iter__(self) -> Iterator[One]:
+        return iter(self._given)
+
+    @overload
+    def __getitem__(self, index: int) -> One: ...
+    @overload
+    def __getitem__(self, index: slice) -> Self: ...
+    def __getitem__(self, index: int | slice) -> One | Self:
+        return type(self)(self._given[index], self.report) if isinstance(index, slice) else self._given[index]
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, type(self)):
+            return self._given == other._given
+        return self._given == other if isinstance(other, list) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __add__(self, other: Sequence[One]) -> Self:
+        if isinstance(other, type(self)):
+            return type(self)(self._given + other._given, self.report + other.report)
+        return type(self)(self._given + other, self.report) if isinstance(other, list) else NotImplemented
+
+    def __radd__(self, other: Sequence[One]) -> Self:
+        return type(self)(other + self._given, self.report) if isinstance(other, list) else NotImplemented
+
+    def __repr__(self) -> str:
+        if self.exact:
+            return repr(self._given)
+        return f"{type(self).__name__}(not exact; {self.report.missing(self.of)}; {self._given})"
+
+
+class Points(_Given[Point]):
+    """Match points in their order: a read-only list of :class:`Point` that equals a list of the same ones, with the
+    ``report`` of the run. A slice and a sum are ``Points`` again.
+
+    Where it is not exact, points may be missing, and the ``best`` error of one may be more than the least one.
+
+    >>> Points([Point({}, 5, 0)]) == [Point({}, 5, 0)]
+    True
+    >>> Points([Point({}, 5, 0)], Report(shed=1, recall=None, interval=(0.25, 0.75)))
+    Points(not exact; between 25 % and 75 % of the match points were found; [Point(key={}, point=5, best=0)])
+    """
+
+    of = "match points"
+
+
+class Bundles(_Given[Bundle]):
+    """Match bundles in the order of their first match point: a read-only list of :class:`Bundle` that equals a list of
+    the same ones, with the ``report`` of the run. A slice and a sum are ``Bundles`` again.
+
+    Where it is not exact, bundles and matches of them may be missing, and one bundle may have come apart into several,
+    where the points between were not found.
+
+    >>> Bundles([Bundle({}, 5, 7, 2, 0)])
+    [Bundle(key={}, start=5, end=7, matches=2, best=0)]
+    """
+
+    of = "match bundles"

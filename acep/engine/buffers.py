@@ -1,0 +1,100 @@
+"""The buffers of Arrow columns as NumPy arrays.
+
+Arrow's own ``to_numpy`` imports pandas where it is installed, which costs more time than matching a small file does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+__all__ = ["buffer", "decoded", "joined", "nulls", "plain_type"]
+
+Array = npt.NDArray[Any]
+
+
+def plain_type(held: pa.DataType) -> pa.DataType:
+    """The type of the values, without dictionary, run-end or extension wrapping."""
+    while True:
+        if isinstance(held, pa.BaseExtensionType):
+            held = held.storage_type
+        elif pa.types.is_dictionary(held) or pa.types.is_run_end_encoded(held):
+            held = held.value_type
+        else:
+            return held
+
+
+def decoded(column: pa.ChunkedArray, *, keep_dictionary: bool = False) -> pa.ChunkedArray:
+    """The column without wrapping, as a type whose buffers are simple."""
+    held = column.type
+    if isinstance(held, pa.BaseExtensionType):
+        chunks = [chunk.storage for chunk in column.chunks]
+        return decoded(pa.chunked_array(chunks, held.storage_type), keep_dictionary=keep_dictionary)
+    if pa.types.is_run_end_encoded(held):
+        import pyarrow.compute as pc
+
+        return decoded(pc.run_end_decode(column), keep_dictionary=keep_dictionary)
+    if pa.types.is_dictionary(held) and not keep_dictionary:
+        return decoded(column.cast(held.value_type))
+    return column
+
+
+def joined(column: pa.ChunkedArray) -> tuple[Array, Array | None]:
+    """All chunks of a column of fixed width as one array of its own dtype, and which rows are null.
+
+    Decimals of n * 64 bits are n int64 each, the lowest first.
+    """
+    parts = [buffer(chunk) for chunk in column.chunks]
+    # One chunk is taken as it is, without a copy.
+    alone = len(parts) == 1 and parts[0].flags.aligned
+    numbers = parts[0] if alone else np.concatenate(parts) if parts else np.empty(0, _dtype(column.type))
+    if not column.null_count:
+        return numbers, None
+    return numbers, np.concatenate([nulls(chunk) for chunk in column.chunks])
+
+
+def _dtype(held: pa.DataType) -> np.dtype[Any]:
+    if pa.types.is_boolean(held):
+        return np.dtype(bool)
+    if pa.types.is_floating(held):
+        return np.dtype(f"f{held.bit_width // 8}")
+    if pa.types.is_null(held):
+        return np.dtype(np.int64)
+    if pa.types.is_decimal(held):
+        return np.dtype(f"i{min(held.bit_width // 8, 8)}")
+    unsigned = pa.types.is_unsigned_integer(held)
+    return np.dtype(f"{'u' if unsigned else 'i'}{held.bit_width // 8}")
+
+
+def buffer(array: pa.Array) -> Array:
+    """The numbers of an array of fixed width; what stands in null rows is arbitrary."""
+    if pa.types.is_null(array.type):
+        return np.zeros(len(array), np.int64)
+    buffer = array.buffers()[1]
+    if buffer is None or not len(array):
+        return np.zeros(len(array) * _words(array.type), _dtype(array.type))
+    if pa.types.is_boolean(array.type):
+        return _bits(buffer, array.offset, len(array))
+    words = _words(array.type)
+    return np.frombuffer(buffer, _dtype(array.type))[array.offset * words : (array.offset + len(array)) * words]
+
+
+def _words(held: pa.DataType) -> int:
+    return held.bit_width // 64 if pa.types.is_decimal(held) and held.bit_width > 64 else 1
+
+
+def nulls(array: pa.Array) -> Array:
+    """Which rows are null."""
+    if not array.null_count:
+        return np.zeros(len(array), bool)
+    if pa.types.is_null(array.type):
+        return np.ones(len(array), bool)
+    return ~_bits(array.buffers()[0], array.offset, len(array))
+
+
+def _bits(buffer: pa.Buffer, offset: int, size: int) -> Array:
+    bits = np.unpackbits(np.frombuffer(buffer, np.uint8), bitorder="little")
+    return bits[offset : offset + size].astype(bool)

@@ -1,0 +1,81 @@
+"""The columns of a table by name, and the fields of its struct columns, as in ``dev.id``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+__all__ = ["column_at", "fields_of", "roots_of", "twice"]
+
+
+def fields_of(schema: pa.Schema) -> dict[str, pa.DataType]:
+    """The types of all columns, and of all fields of structs, by name; a column of that very name goes first.
+
+    >>> [*fields_of(pa.schema({"ts": pa.int64(), "dev": pa.struct({"id": pa.string()})}))]
+    ['ts', 'dev', 'dev.id']
+    """
+    found = {field.name: field.type for field in schema}
+    for name, held in _inner(schema):
+        found.setdefault(name, held)
+    return found
+
+
+def twice(schema: pa.Schema) -> set[str]:
+    """The names of fields that stand for two things."""
+    top, seen, found = set(schema.names), set[str](), set[str]()
+    for name, _ in _inner(schema):
+        if name in seen and name not in top:
+            found.add(name)
+        seen.add(name)
+    return found
+
+
+def _inner(schema: pa.Schema) -> Iterator[tuple[str, pa.DataType]]:
+    """The fields of structs, level by level."""
+    level = [(field.name, field.type) for field in schema if pa.types.is_struct(field.type)]
+    while level:
+        below = [(f"{name}.{field.name}", field.type) for name, held in level for field in held]
+        yield from below
+        level = [(name, held) for name, held in below if pa.types.is_struct(held)]
+
+
+def column_at(table: pa.Table, name: str) -> pa.ChunkedArray | None:
+    """A column, or the field of a struct, which is null where the struct is; ``None`` where there is none.
+
+    >>> table = pa.table({"dev": [{"id": 1}, None]})
+    >>> column_at(table, "dev.id").to_pylist()
+    [1, None]
+    """
+    names = table.column_names
+    if name in names:
+        return table.column(name)
+    parts = name.split(".")
+    for cut in range(1, len(parts)):
+        head = ".".join(parts[:cut])
+        if head in names and pa.types.is_struct(table.schema.field(head).type):
+            column = table.column(head)
+            fields = column.type.names
+            # flatten() gives each field the nulls of its struct.
+            inner = column.flatten() if column.num_chunks else [pa.chunked_array([], f.type) for f in column.type]
+            found = column_at(pa.Table.from_arrays(inner, fields), ".".join(parts[cut:]))
+            if found is not None:
+                return found
+    return None
+
+
+def roots_of(wanted: Iterable[str], names: Iterable[str]) -> list[str] | None:
+    """The columns among ``names`` that hold all of ``wanted``, or ``None`` where one is in none of them.
+
+    >>> roots_of(["ts", "dev.id", "dev.no"], ["ts", "dev", "x"]), roots_of(["y"], ["x"])
+    (['ts', 'dev'], None)
+    """
+    there, found = set(names), dict[str, None]()
+    for name in wanted:
+        parts = name.split(".")
+        heads = (".".join(parts[:cut]) for cut in range(len(parts), 0, -1))
+        root = next((head for head in heads if head in there), None)
+        if root is None:
+            return None
+        found[root] = None
+    return [*found]

@@ -1,0 +1,118 @@
+"""Decimals as the engine's integers, which count units of 10**-scale, and back."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from acep.engine.buffers import decoded, joined, plain_type
+from acep.errors import DataError
+from acep.plan.decimals import MOST_SCALE
+
+__all__ = ["DIGITS", "decimal_of", "decimal_type", "scale_of", "units_of"]
+
+DIGITS = 19  # of the numbers of 64 bits
+LEAST = 9  # places of the widest types
+
+
+def scale_of(held: pa.DataType) -> int | None:
+    """The decimal places in which a decimal type is held (none for a negative scale), ``None`` for any other type.
+
+    Types of up to 19 digits keep theirs. Of a wider one as many are kept as leave room for the digits before the point
+    in 64 bits, 9 at least.
+
+    >>> scale_of(pa.decimal128(19, 2)), scale_of(pa.decimal128(38, 18)), scale_of(pa.float64())
+    (2, 9, None)
+    """
+    held = plain_type(held)
+    if not pa.types.is_decimal(held):
+        return None
+    most = MOST_SCALE if held.precision <= DIGITS else max(MOST_SCALE - (held.precision - held.scale), LEAST)
+    return int(max(min(held.scale, most, MOST_SCALE), 0))
+
+
+def decimal_of(units: int | None, scale: int, held: pa.DataType | None = None) -> Decimal | None:
+    """A number of units of 10**-scale as a decimal, exact whatever Python's decimal context is.
+
+    It has the places of ``held``, if that is given.
+
+    >>> decimal_of(110, 2), decimal_of(110, 2, pa.decimal128(38, 4)), decimal_of(None, 2)
+    (Decimal('1.10'), Decimal('1.1000'), None)
+    """
+    if units is None:
+        return None
+    own = scale if held is None else max(held.scale, scale)
+    return Decimal((int(units < 0), tuple(map(int, str(abs(units) * 10 ** (own - scale)))), -own))
+
+
+def decimal_type(scale: int) -> pa.DataType:
+    """The Arrow type that holds all numbers of 64 bits of a scale.
+
+    >>> decimal_type(2)
+    Decimal128Type(decimal128(19, 2))
+    """
+    return pa.decimal128(DIGITS, scale)
+
+
+def units_of(name: str, column: pa.ChunkedArray, scale: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any] | None]:
+    """A column of decimals or integers as ``(n int64, n bool or None)``: units of 10**-scale, and which rows are null.
+
+    Raises :class:`DataError` where a number does not fit into 64 bits, or has more places than ``scale``.
+
+    >>> column = pa.chunked_array([pa.array([Decimal("1.10"), None])])
+    >>> units_of("price", column, 3)
+    (array([1100,    0]), array([False,  True]))
+    """
+    column = decoded(column)
+    shown = column.type
+    if pa.types.is_decimal(column.type) and column.type.scale > scale:
+        column = _of_fewer_places(name, column, scale)
+    held = column.type
+    numbers, null = joined(column)
+    bad = np.zeros(len(column), bool)
+    if pa.types.is_decimal(held) and held.bit_width > 64:
+        words = numbers.reshape(-1, held.bit_width // 64)
+        numbers = words[:, 0]
+        bad = (words[:, 1:] != (numbers >> 63)[:, None]).any(axis=1)
+    if pa.types.is_uint64(held):
+        bad = numbers > np.uint64(2**63 - 1)
+    numbers = numbers.astype(np.int64)
+    unit = 10 ** (scale - (held.scale if pa.types.is_decimal(held) else 0))
+    if unit > 2**63:
+        bad = bad | (numbers != 0)
+    elif unit > 1:
+        most = (2**63 - 1) // unit
+        bad = bad | (numbers > most) | (numbers < -most)
+    if null is not None:
+        bad &= ~null
+        numbers = np.where(null, np.int64(0), numbers)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise DataError(
+            f"column `{name}` is {shown}, and its {column[row].as_py()} in row {row} (rows count from 0) does not fit "
+            f"into 64 bits with {scale} decimal places",
+            hint="cast it to a decimal of fewer places, to text for a key, or to double",
+        )
+    return numbers * unit if unit > 1 else numbers, null
+
+
+def _of_fewer_places(name: str, column: pa.ChunkedArray, scale: int) -> pa.ChunkedArray:
+    """Decimals as those of a lower scale, each exactly."""
+    held = column.type
+    fewer = pa.decimal256(76, scale) if held.bit_width > 128 else pa.decimal128(38, scale)
+    try:
+        return column.cast(fewer)
+    except pa.ArrowInvalid:
+        units = 10**scale
+        rows = ((row, value.as_py()) for row, value in enumerate(column))
+        row, bad = next((row, v) for row, v in rows if v is not None and (Fraction(v) * units).denominator > 1)
+    raise DataError(
+        f"column `{name}` is {held}, of which {scale} decimal places are held, and its {bad} in row {row} (rows count "
+        "from 0) has more",
+        hint=f"cast it to a decimal of at most {DIGITS} digits, to text for a key, or to double",
+    )

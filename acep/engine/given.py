@@ -1,0 +1,33 @@
+"""Events as a user gives them: a table of any kind, or the paths of files."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pyarrow as pa
+
+from acep.engine.tables import to_table
+from acep.pattern.asked import Asked, columns_read, is_swapped
+
+__all__ = ["given_table"]
+
+
+def given_table(events: Any, asked: Asked, *, ts: Any, type: Any, seq: Any, id: Any, **_: Any) -> pa.Table:
+    """Events as an Arrow table; of files only the columns that the queries use are read.
+
+    Raises :class:`DataError` for what is neither a table nor the path of a file, or a list of such paths.
+    """
+    several = isinstance(events, list | tuple) and bool(events) and all(map(_is_path, events))
+    if is_swapped(events) or not (several or _is_path(events)):
+        return to_table(events)
+    from acep.events.reading import read_events
+
+    used = dict.fromkeys(name for name in (ts, type, seq, id) if isinstance(name, str))
+    for query in asked.queries:
+        used |= dict.fromkeys(columns_read(query))
+    return read_events(events, [*used], ts=ts, type=type)
+
+
+def _is_path(given: Any) -> bool:
+    return isinstance(given, str | os.PathLike)

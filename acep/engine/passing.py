@@ -1,0 +1,200 @@
+"""One query over a stream that comes in batches, with what is asked for given in its order as soon as it is certain."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from acep.engine.api import Matcher
+from acep.engine.counted import Counted
+from acep.engine.found import Found
+from acep.engine.found_columns import FoundColumns
+from acep.engine.grouping import Group, grouped, groups_of_counts
+from acep.engine.matches import Bundle, Matches, Point, bundles_of, points_of
+from acep.engine.no_rows import told
+from acep.engine.report import Report
+from acep.engine.stream import together
+from acep.errors import QueryError
+from acep.pattern.tree import Query
+
+__all__ = ["Passing"]
+
+PART = 4096  # events between two looks at whether a match was found
+HELD = 1 << 22
+"""Bound events of the matches of one match point that are put in order; of more each part is in order by itself."""
+
+
+class Passing:
+    """A query over the batches of a stream, in order of time. ``arrow`` has the stream's columns, ``names`` those of
+    :func:`acep.match`; ``output`` is ``"matches"``, ``"points"``, ``"bundles"``, ``"count"`` or ``"exists"``, ``how``
+    the rest of what :class:`Matcher` takes.
+
+    :meth:`push` and :meth:`finish` give, some at a time, what is certain and can have nothing before it any more:
+    ``Matches``, lists of points or bundles, for a count how many more there are, for existence whether there is one.
+    """
+
+    def __init__(
+        self, query: Query, arrow: pa.Schema, rows: int, *, output: str, counts: bool, names: dict[str, Any], **how: Any
+    ) -> None:
+        if output == "exists" and how.get("budget") is not None and how["budget"].limited:
+            raise QueryError("whether there is a match keeps to no budget of work, time or memory")
+        self.matcher = Matcher(query, **names, **how)
+        self.output, self.counts = output, counts
+        if not rows:
+            arrow = told(arrow, [query], names)
+        asked = "points" if output == "bundles" and not counts else output
+        if how.get("budget") is not None and how["budget"].recover:
+            asked = "matches"
+        self.matcher._prepare(arrow, asked)
+        self.spent = self.longest = 0.0  # seconds of the processor in all, and of the longest batch
+        self._first: int | None = None
+        self._last = 0
+        self._held: list[Sequence[Found]] = []
+        self._groups = _Groups(by="end" if output == "points" else "bundle")
+
+    @property
+    def like(self) -> Matches:
+        """No matches, of this query."""
+        return self.matcher._matches(0, [])
+
+    @property
+    def fractional(self) -> bool:
+        """Whether an error may be a fraction."""
+        return self.matcher._plans[0].automaton.costs.scale != 1
+
+    @property
+    def span(self) -> float | None:
+        """Seconds from the first event to the last by their clock; ``None`` where its ticks have no length."""
+        schema = self.matcher._schema
+        if schema is None or schema.tick_ns is None or self._first is None:
+            return None
+        return float((self._last - self._first) * schema.tick_ns) / 1e9
+
+    @property
+    def report(self) -> Report:
+        """The work done so far."""
+        return self.matcher.report
+
+    def push(self, table: pa.Table) -> Iterator[Any]:
+        """More events; raises as :meth:`Matcher.push` does. All that is given is to be read before the next call."""
+        matcher, stream = self.matcher, self.matcher._stream
+        assert stream is not None
+        started, processor = time.perf_counter(), time.thread_time()
+        batch = matcher._batch(table)
+        self._first = int(batch.ts[0]) if self._first is None else self._first
+        self._last = int(batch.ts[-1])
+        if self.output == "exists":
+            yield any(self._given(stream.push(part)[0], None) for part in batch.parts(PART))
+        elif self.output == "matches" and matcher._limits is None:
+            for found in stream.blocks(batch):
+                yield self._given(found[0], stream.low(0))
+        else:
+            given = self._given(stream.push(batch)[0], stream.low(0))
+            spent, took = time.thread_time() - processor, time.perf_counter() - started
+            stream.took(spent, took)
+            self.spent, self.longest = self.spent + spent, max(self.longest, took)
+            matcher._seconds += took
+            yield given
+        matcher._rows += table.num_rows
+
+    def finish(self) -> Iterator[Any]:
+        """The stream has ended: all the rest."""
+        yield self._given(self.matcher._end()[0], None, last=True)
+
+    def _given(self, found: Sequence[Found], low: int | None, *, last: bool = False) -> Any:
+        assert self.matcher._stream is not None
+        counted = self.matcher._stream.counted(0)
+        if self.output == "count":
+            return counted if isinstance(counted, int) else len(found)
+        if self.output == "exists":
+            return bool(len(found)) or (isinstance(counted, Counted) and len(counted) > 0)
+        if self.output == "matches":
+            return self.matcher._matches(0, self._due(found, low, last=last))
+        by = self._groups.by
+        self._groups.add(groups_of_counts(counted, by) if isinstance(counted, Counted) else grouped(found, by))
+        return self._made(self._groups.take(low, self._span(), last=last))
+
+    def _due(self, found: Sequence[Found], low: int | None, *, last: bool) -> Sequence[Found]:
+        """Of the matches that are held, those that can have no other before them any more, in order."""
+        if len(found):
+            self._held.append(found)
+        if last:
+            due, self._held = together(self._held), []
+            return due
+        if low is None or not self._held:
+            return []
+        parts: list[Sequence[Found]] = []
+        rest: list[Sequence[Found]] = []
+        for one in self._held:
+            before, after = _cut(one, low)
+            parts.append(before)
+            rest.append(after)
+        self._held = [one for one in rest if len(one)]
+        if sum(map(_weight, self._held)) > HELD:
+            parts, self._held = parts + self._held, []
+        return together([one for one in parts if len(one)])
+
+    def _span(self) -> int | None:
+        """How far apart two match points of a bundle may be; ``None`` where time does not tell."""
+        window = self.matcher._plans[0].window
+        return 0 if self._groups.by == "end" else None if window.counted else window.span
+
+    def _made(self, groups: list[Group]) -> list[Bundle] | list[Point]:
+        keys, schema = self.matcher._plans[0].keys, self.matcher._schema
+        assert schema is not None
+        self.matcher.gave(self.output, len(groups))
+        if self.output == "points":
+            return points_of(groups, keys, schema)
+        return bundles_of(groups, keys, schema, counts=self.counts)
+
+
+def _weight(found: Sequence[Found]) -> int:
+    """About how much memory matches take, in bound events."""
+    return len(found.ids) + 8 * len(found) if isinstance(found, FoundColumns) else 100 * len(found)
+
+
+def _cut(found: Sequence[Found], low: int) -> tuple[Sequence[Found], Sequence[Found]]:
+    """The matches that end before a time, and the others."""
+    if not isinstance(found, FoundColumns):
+        return [one for one in found if one.end < low], [one for one in found if one.end >= low]
+    before = found.end < low
+    if before.all():
+        return found, []
+    if not before.any():
+        return [], found
+    return found.take(np.flatnonzero(before)), found.take(np.flatnonzero(~before))
+
+
+class _Groups:
+    """Match points, or bundles, that may still grow or have another one before them."""
+
+    def __init__(self, by: str) -> None:
+        self.by = by
+        self._open: dict[tuple[tuple[Any, ...], int], list[Any]] = {}
+
+    def add(self, groups: Sequence[Group]) -> None:
+        """More of each."""
+        for one in groups:
+            known = self._open.setdefault((one.key, one.first), [one.last, 0, one.best])
+            known[0] = max(known[0], one.last)
+            known[1] += one.matches
+            known[2] = min(known[2], one.best, key=Fraction)
+
+    def take(self, low: int | None, span: int | None, *, last: bool = False) -> list[Group]:
+        """Those that are complete and come before all others, in order; no match ends before ``low`` any more."""
+        if not last and (low is None or span is None):
+            return []
+        order = sorted(self._open.items(), key=lambda item: item[0][1])
+        given: list[Group] = []
+        for (key, first), (end, many, best) in order:
+            if not last and (low is None or span is None or end + span >= low):
+                break
+            given.append(Group(key, first, end, many, best))
+        for one in given:
+            del self._open[one.key, one.first]
+        return given

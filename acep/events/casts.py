@@ -1,0 +1,191 @@
+"""Casts of columns that a user asks for: exact, or refused with the row and its value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from acep.errors import DataError, suggest
+
+__all__ = ["Cast", "as_cast", "bad_rows", "cast_column", "cast_of", "finer"]
+
+TYPES = {
+    "int": pa.int64(),
+    "float": pa.float64(),
+    "string": pa.string(),
+    "bool": pa.bool_(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us"),
+}
+UNITS = ("s", "ms", "us", "ns")
+SHOWN = (
+    "int, float, string, bool, date, timestamp, timestamp(s), timestamp(ms), timestamp(us), timestamp(ns), decimal(p,s)"
+)
+PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)\s*$"
+
+
+@dataclass(frozen=True)
+class Cast:
+    """What a column is cast to: its ``type``, how the user wrote it, and what a number counts where it is to be a
+    timestamp (``None``: that was not said)."""
+
+    type: pa.DataType
+    text: str
+    counts: str | None = None
+
+
+def cast_of(name: str, text: str, unit: str | None = None) -> Cast:
+    """A cast as a user writes it; ``unit`` is what numbers count where ``timestamp`` does not say.
+
+    Raises :class:`DataError` for an unknown type.
+
+    >>> cast_of("ts", "timestamp(ms)").counts, cast_of("x", "decimal(10, 2)").type
+    ('ms', Decimal128Type(decimal128(10, 2)))
+    """
+    plain = text.strip().lower() if isinstance(text, str) else ""
+    if plain in TYPES:
+        counts = None
+        if plain == "timestamp" and unit is not None:
+            if unit not in UNITS:
+                raise DataError(f"numbers in `{name}` cannot count {unit!r}", hint=f"one of {', '.join(UNITS)}")
+            counts = unit
+        return Cast(TYPES[plain], plain, counts)
+    if found := re.fullmatch(r"timestamp\s*\(\s*(\w+)\s*\)", plain):
+        if found[1] in UNITS:
+            return Cast(pa.timestamp("ns" if found[1] == "ns" else "us"), f"timestamp({found[1]})", found[1])
+    elif found := re.fullmatch(r"decimal\s*\(\s*(\d{1,2})\s*(?:,\s*(\d{1,2})\s*)?\)", plain):
+        precision, scale = int(found[1]), int(found[2] or 0)
+        if 1 <= precision <= 38 and scale <= precision:
+            return Cast(pa.decimal128(precision, scale), f"decimal({precision},{scale})")
+    near = suggest(plain, TYPES) if plain else None
+    hint = near if near and near.startswith("did") else f"one of {SHOWN}"
+    raise DataError(f"`{name}` cannot be cast to {text!r}", hint=hint)
+
+
+def finer(cast: Cast) -> Cast | None:
+    """The same cast to nanoseconds, where it counts units of time and is not to these already."""
+    if cast.counts is None or cast.type.unit == "ns":
+        return None
+    return Cast(pa.timestamp("ns"), cast.text, cast.counts)
+
+
+def as_cast(name: str, text: str) -> str:
+    """How a user asks for a cast in Python; the command line has an option of its own.
+
+    >>> as_cast("zip", "string")
+    'cast={"zip": "string"}'
+    """
+    return f'cast={{"{name}": "{text}"}}'
+
+
+def cast_column(column: pa.ChunkedArray, cast: Cast) -> pa.ChunkedArray:
+    """The column as another type.
+
+    Raises :class:`pyarrow.ArrowException` or :class:`ValueError` where a value does not fit exactly.
+
+    >>> cast_column(pa.chunked_array([["1.5", None]]), cast_of("x", "decimal(4,2)")).to_pylist()
+    [Decimal('1.50'), None]
+    """
+    held, wanted = column.type, cast.type
+    if held == wanted and not (pa.types.is_timestamp(wanted) and pa.types.is_string(held)):
+        return column
+    if pa.types.is_dictionary(held):
+        return cast_column(column.cast(held.value_type), cast)
+    text = pa.types.is_string(held) or pa.types.is_large_string(held)
+    if pa.types.is_timestamp(wanted):
+        return _times(column, cast, text=text)
+    if text:
+        return _from_text(column, wanted)
+    if pa.types.is_floating(held) and (pa.types.is_integer(wanted) or pa.types.is_decimal(wanted)):
+        return _from_text(column.cast(pa.string()), wanted) if pa.types.is_decimal(wanted) else column.cast(wanted)
+    if pa.types.is_boolean(wanted) and not pa.types.is_boolean(held):
+        raise ValueError("a truth value is made of a text")
+    if pa.types.is_floating(wanted) and pa.types.is_integer(held):
+        made = column.cast(wanted)
+        return made if made.cast(held).equals(column) else _refuse("an integer that no float is equal to")
+    return column.cast(wanted)
+
+
+def _from_text(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    import pyarrow.compute as pc
+
+    trimmed = column if pa.types.is_string(wanted) else pc.utf8_trim_whitespace(column)
+    if pa.types.is_integer(wanted):
+        trimmed = pc.replace_substring_regex(trimmed, r"^\+(\d)", r"\1")
+        trimmed = pc.replace_substring_regex(trimmed, r"^(-?)0+(\d)", r"\1\2")
+    if pa.types.is_boolean(wanted):
+        trimmed = pc.utf8_lower(trimmed)
+    return trimmed.cast(wanted)
+
+
+def _refuse(what: str) -> Any:
+    raise ValueError(what)
+
+
+# Times ------------------------------------------------------------------------------------------
+
+
+def _times(column: pa.ChunkedArray, cast: Cast, *, text: bool) -> pa.ChunkedArray:
+    import pyarrow.compute as pc
+
+    held = column.type
+    if pa.types.is_timestamp(held):
+        return column if held.tz else column.cast(cast.type)
+    if pa.types.is_date(held) or pa.types.is_null(held):
+        return column.cast(cast.type)
+    if text:
+        numbers = pc.all(pc.match_substring_regex(column, NUMBER)).as_py()
+        if numbers and len(column) > column.null_count:
+            return _counted(_from_text(column, pa.decimal128(38, 9)), cast)
+        try:
+            return column.cast(cast.type)
+        except pa.ArrowInvalid:
+            return column.cast(pa.timestamp(cast.type.unit, "UTC"))
+    if pa.types.is_floating(held):
+        # A float is the number that it is printed as.
+        return _counted(pc.if_else(pc.is_nan(column), None, column).cast(pa.string()).cast(pa.decimal128(38, 9)), cast)
+    return _counted(column.cast(pa.decimal128(38, 9)), cast)
+
+
+def _counted(column: pa.ChunkedArray, cast: Cast) -> pa.ChunkedArray:
+    """Decimals that count units of time since 1970."""
+    import pyarrow.compute as pc
+
+    factor = _factor(cast)
+    scaled = pc.multiply(column.cast(pa.decimal256(48, 9)), pa.scalar(factor, pa.decimal256(20, 0)))
+    return scaled.cast(pa.decimal128(38, 0)).cast(pa.int64()).cast(cast.type)
+
+
+def _factor(cast: Cast) -> int:
+    if cast.counts is None:
+        raise DataError("a number is no time by itself", hint="say what it counts: timestamp(s), (ms), (us) or (ns)")
+    return PER_SECOND[cast.type.unit] // PER_SECOND[cast.counts]
+
+
+# Bad rows ---------------------------------------------------------------------------------------
+
+
+def bad_rows(column: pa.ChunkedArray, convert: Callable[[pa.ChunkedArray], Any]) -> list[int]:
+    """The rows whose values ``convert`` refuses, by halving."""
+    found: list[int] = []
+
+    def look(begin: int, stop: int) -> None:
+        if begin == stop:
+            return
+        try:
+            convert(column.slice(begin, stop - begin))
+        except (pa.ArrowException, ValueError, OverflowError):
+            if stop - begin == 1:
+                found.append(begin)
+                return
+            middle = (begin + stop) // 2
+            look(begin, middle)
+            look(middle, stop)
+
+    look(0, len(column))
+    return found

@@ -1,0 +1,176 @@
+"""CSV in blocks of rows: texts to look at, then values of settled types."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from acep.errors import DataError
+from acep.events.finding import Source
+from acep.events.formats import reason_of
+from acep.events.options import BadLines, Options
+
+__all__ = ["CsvFile", "marked"]
+
+BLOCK = 1 << 20
+MARK = "\U0010ffff"  # which is no character, and stands for bytes that are no text
+MARKING = "acep-mark"
+
+
+class CsvFile:
+    """One file of CSV. ``names`` are its columns, ``wanted`` those that are read.
+
+    Raises :class:`DataError` for a file that cannot be read.
+    """
+
+    def __init__(self, source: Source, options: Options, bad: BadLines) -> None:
+        self.source, self.options, self.bad = source, options, bad
+        self.names: list[str] = []
+        with self._open(None, {}) as reader, contextlib.suppress(UnicodeDecodeError):
+            self.names = reader.schema.names
+        if not self.names or any(MARK in name for name in self.names):
+            raise DataError(f"`{source.name}`: the header is not UTF-8 text", hint="save the file as UTF-8")
+        self.wanted = options.wanted(self.names)
+        if twice := [name for name in self.wanted if self.names.count(name) > 1]:
+            raise DataError(f"two columns of `{source.name}` are called `{twice[0]}`", hint="rename one of them")
+
+    def texts(self) -> Iterator[pa.Table]:
+        """Blocks of rows as texts; an empty cell is null. Bad lines are counted here."""
+        yield from self._blocks(dict.fromkeys(self.wanted, pa.string()), count=True, empty_is_null=True)
+
+    def values(self, types: Mapping[str, pa.DataType]) -> Iterator[pa.Table]:
+        """Blocks of rows as values of ``types`` (of columns that are cast, still texts)."""
+        for table in self._blocks(dict(types), count=False, empty_is_null=False):
+            filled = [_empty_to_null(column) if pa.types.is_string(column.type) else column for column in table.columns]
+            yield pa.Table.from_arrays(filled, names=table.column_names)
+
+    def _blocks(self, types: dict[str, pa.DataType], *, count: bool, empty_is_null: bool) -> Iterator[pa.Table]:
+        with self._open(self.wanted, types, count=count, empty_is_null=empty_is_null) as reader:
+            while True:
+                try:
+                    batch = reader.read_next_batch()
+                except StopIteration:
+                    return
+                except (pa.ArrowException, OSError, UnicodeDecodeError) as wrong:
+                    raise self._error(wrong) from None
+                if batch.num_rows:
+                    yield pa.Table.from_batches([batch])
+
+    def _open(
+        self,
+        include: Sequence[str] | None,
+        types: dict[str, pa.DataType],
+        *,
+        count: bool = False,
+        empty_is_null: bool = True,
+    ) -> Any:
+        from pyarrow import csv
+
+        # Arrow shows the handler a row as text, which it must be then.
+        handler = None
+        if self.options.skip_bad_lines:
+            handler = self._counting if count else lambda row: "skip"
+        null: dict[str, Any] = {"strings_can_be_null": True, "null_values": [""]} if empty_is_null else {}
+        try:
+            stream = self.source.open()
+            return csv.open_csv(
+                pa.PythonFile(Marked(stream), "r") if self.options.skip_bad_lines else stream,
+                read_options=csv.ReadOptions(use_threads=False, block_size=BLOCK),
+                parse_options=csv.ParseOptions(newlines_in_values=True, invalid_row_handler=handler),
+                convert_options=csv.ConvertOptions(include_columns=include, column_types=types, **null),
+            )
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as wrong:
+            raise self._error(wrong) from None
+
+    def _counting(self, row: Any) -> str:
+        said = _ragged(self.source.name, row.number, row.expected_columns, row.actual_columns)
+        self.bad.add(said)
+        return "skip"
+
+    def _error(self, wrong: BaseException) -> DataError:
+        name, reason = self.source.name, reason_of(wrong)
+        if found := re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", reason):
+            said = _ragged(name, int(found[1]), int(found[2]), int(found[3]))
+            return DataError(said, hint="mend the row, or leave such rows out: skip_bad_lines=True")
+        if "Empty CSV" in reason:
+            return DataError(f"`{name}` is empty")
+        found = re.search(r"CSV column #(\d+): Row #(\d+): .*invalid UTF8", reason)
+        if found and int(found[1]) < len(self.names):
+            column, row = self.names[int(found[1])], found[2]
+            where = f"`{name}`: column `{column}` is not UTF-8 text in row {row} (the header is row 1)"
+            return DataError(where, hint="save the file as UTF-8")
+        if "straddling" in reason:
+            return DataError(f"`{name}` has a row longer than {BLOCK >> 20} MB", hint="is a quotation mark missing?")
+        if isinstance(wrong, OSError) and not isinstance(wrong, pa.ArrowException):
+            return DataError(f"`{name}` cannot be read: {reason}", hint="is it whole?")
+        return DataError(f"`{name}` cannot be read: {reason}")
+
+
+def _ragged(name: str, number: int | None, wanted: int, got: int) -> str:
+    at = "" if number is None else f", row {number}"
+    return f"`{name}`{at} has {got} cell{'s' if got != 1 else ''}, the header {wanted} (the header is row 1)"
+
+
+def marked(table: pa.Table) -> list[int]:
+    """The rows with a text that was not UTF-8 in the file."""
+    rows: set[int] = set()
+    for column in table.columns:
+        if pa.types.is_string(column.type) and any(MARK.encode() in memory(chunk) for chunk in column.chunks):
+            rows |= {row for row, text in enumerate(column.to_pylist()) if text is not None and MARK in text}
+    return sorted(rows)
+
+
+def memory(chunk: pa.StringArray) -> bytes:
+    """The bytes of some texts."""
+    data = chunk.buffers()[2]
+    return b"" if data is None else data.to_pybytes()
+
+
+class Marked(io.RawIOBase):
+    """A stream with a mark in place of bytes that are no UTF-8."""
+
+    def __init__(self, stream: pa.NativeFile) -> None:
+        super().__init__()
+        self.stream = stream
+        self.decoder = codecs.getincrementaldecoder("utf-8")(MARKING)
+
+    def readable(self) -> bool:
+        """It can be read."""
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """Some bytes more, none at the end."""
+        while data := self.stream.read(size if size >= 0 else None):
+            if text := self.decoder.decode(data):
+                return text.encode()
+        return self.decoder.decode(b"", final=True).encode()
+
+
+def _mark(wrong: UnicodeError) -> tuple[str, int]:
+    assert isinstance(wrong, UnicodeDecodeError)
+    return MARK, wrong.end
+
+
+codecs.register_error(MARKING, _mark)
+
+
+def _empty_to_null(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Empty texts as nulls, by a new mask over the same buffers (pyarrow.compute takes long to import)."""
+    chunks = []
+    for chunk in column.chunks:
+        if chunk.offset or not len(chunk) or chunk.null_count:
+            chunk = pa.array([text or None for text in chunk.to_pylist()], pa.string())  # noqa: PLW2901
+        else:
+            _, offsets, data = chunk.buffers()
+            filled = np.diff(np.frombuffer(offsets, np.int32)[: len(chunk) + 1]) > 0
+            mask = pa.py_buffer(np.packbits(filled, bitorder="little"))
+            chunk = pa.Array.from_buffers(pa.string(), len(chunk), [mask, offsets, data])  # noqa: PLW2901
+        chunks.append(chunk)
+    return pa.chunked_array(chunks, pa.string())

@@ -1,0 +1,119 @@
+"""Sorting on disk in bounded memory: sorted runs as Arrow streams in a folder, merged some rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+__all__ = ["sorted_on_disk"]
+
+RUN = 24 << 20  # bytes of a run
+ROWS = 1 << 14  # of a run that are in memory while runs are merged
+FAN = 48  # runs that are merged at once
+
+
+def sorted_on_disk(tables: Iterator[pa.Table], keys: Sequence[str], folder: Path) -> Iterator[pa.Table]:
+    """The rows of tables of one schema in the order of ``keys``, of which no two rows have the same.
+
+    >>> import tempfile
+    >>> parts = [pa.table({"t": [3, 1], "row": [0, 1]}), pa.table({"t": [2, 1], "row": [2, 3]})]
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     [table.column("row").to_pylist() for table in sorted_on_disk(iter(parts), ["t", "row"], Path(name))]
+    [[1, 3, 2, 0]]
+    """
+    runs: list[Path] = []
+    held: list[pa.Table] = []
+    size = made = 0
+
+    def write(some: Iterator[pa.Table]) -> Path:
+        nonlocal made
+        path = folder / f"run-{made}.arrow"
+        made += 1
+        writer: Any = None
+        with pa.OSFile(str(path), "wb") as sink:
+            for table in some:
+                writer = writer or pa.ipc.new_stream(sink, table.schema)
+                writer.write_table(table, max_chunksize=ROWS)
+            if writer is not None:
+                writer.close()
+        return path
+
+    for table in tables:
+        held.append(table)
+        size += table.nbytes
+        if size > RUN:
+            runs.append(write(iter([_sorted(held, keys)])))
+            held, size = [], 0
+    if not runs:
+        if held:
+            yield _sorted(held, keys)
+        return
+    if held:
+        runs.append(write(iter([_sorted(held, keys)])))
+        held = []
+    while len(runs) > FAN:
+        runs = [*runs[FAN:], write(_merged(runs[:FAN], keys))]
+    yield from _merged(runs, keys)
+
+
+def _sorted(tables: list[pa.Table], keys: Sequence[str]) -> pa.Table:
+    import pyarrow.compute as pc
+
+    whole = pa.concat_tables(tables).combine_chunks()
+    return whole.take(pc.sort_indices(whole, sort_keys=[(key, "ascending") for key in keys]))
+
+
+def _merged(runs: Sequence[Path], keys: Sequence[str]) -> Iterator[pa.Table]:
+    """The rows of sorted runs in order; the files are removed when they have been read."""
+    with_files = [pa.OSFile(str(path), "rb") for path in runs]
+    readers = [iter(pa.ipc.open_stream(file)) for file in with_files]
+    heads: list[pa.Table | None] = [_next(reader) for reader in readers]
+    try:
+        while any(head is not None for head in heads):
+            # What is not above the least of the last rows of all heads can have nothing before it any more.
+            bound = min(_key(head, head.num_rows - 1, keys) for head in heads if head is not None)
+            due = []
+            for i, head in enumerate(heads):
+                if head is None:
+                    continue
+                upto = _not_above(head, bound, keys)
+                if upto:
+                    due.append(head.slice(0, upto))
+                heads[i] = head.slice(upto) if upto < head.num_rows else _next(readers[i])
+            yield _sorted(due, keys)
+    finally:
+        for file in with_files:
+            file.close()
+        for path in runs:
+            path.unlink(missing_ok=True)
+
+
+def _next(reader: Iterator[pa.RecordBatch]) -> pa.Table | None:
+    for batch in reader:
+        if batch.num_rows:
+            return pa.Table.from_batches([batch])
+    return None
+
+
+def _key(table: pa.Table, row: int, keys: Sequence[str]) -> tuple[Any, ...]:
+    return tuple(_number(table.column(key)[row]) for key in keys)
+
+
+def _number(value: Any) -> Any:
+    """A value that can be compared with others of its column: times as integers."""
+    return getattr(value, "value", None) if pa.types.is_temporal(value.type) else value.as_py()
+
+
+def _not_above(table: pa.Table, bound: tuple[Any, ...], keys: Sequence[str]) -> int:
+    """How many rows of a sorted table are not above a key."""
+    low, high = 0, table.num_rows
+    while low < high:
+        middle = (low + high) // 2
+        if _key(table, middle, keys) <= bound:
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -1,0 +1,151 @@
+"""Which files are meant: paths, globs, folders and standard input, in the order in which they are read."""
+
+from __future__ import annotations
+
+import glob
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from acep.errors import DataError, suggest
+from acep.events.formats import COMPRESSED, format_of, open_bytes, reason_of, split_format
+
+__all__ = ["STDIN", "Source", "sources_of"]
+
+STDIN = "-"
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file that can be read more than once: its ``path``, what the user calls it, and its format and compression."""
+
+    path: Path
+    name: str
+    form: str
+    packed: str | None = None
+
+    def open(self) -> pa.NativeFile:
+        """Its bytes, unpacked. Raises :class:`OSError`."""
+        return open_bytes(self.path, self.packed)
+
+
+def sources_of(paths: Paths, form: str | None, folder: Path) -> list[Source]:
+    """The files that some paths mean. Pipes and standard input (``"-"``) are written to ``folder`` first, as a stream
+    may have to be read twice; ``form`` is the format of files whose names do not tell it.
+
+    Raises :class:`DataError` for files that are not there, empty, or of no known format.
+    """
+    given = paths if isinstance(paths, list | tuple) else [paths]
+    if not given:
+        raise DataError("there is no file of events", hint="name one")
+    texts = []
+    for path in given:
+        text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+        if not isinstance(text, str):
+            raise DataError(f"a file is named by its path, not by {path.__class__.__name__}")
+        texts.append(text)
+    if texts.count(STDIN) > 1:
+        raise DataError("standard input can be read once", hint="give `-` once")
+    found: list[Source] = []
+    for text in texts:
+        found += _meant(text, form, folder, len(found))
+    return found
+
+
+def _meant(text: str, form: str | None, folder: Path, number: int) -> list[Source]:
+    if text == STDIN:
+        if form is None:
+            raise DataError("the format of standard input must be said", hint='format="csv", "jsonl" or "parquet"')
+        return [_spooled(None, "standard input", form, folder, number)]
+    path = Path(text)
+    try:
+        if not path.exists() and glob.has_magic(text):
+            found = sorted(glob.glob(text, recursive=True))  # noqa: PTH207 - the text may name any folder
+            return _all([Path(p) for p in found], f"`{text}`", form, folder, number)
+        if path.is_dir():
+            below = [p for p in sorted(path.rglob("*")) if not p.is_dir() and not _hidden(p, path) and _known(p, form)]
+            return _all(below, f"the folder `{text}`", form, folder, number)
+        return [_file(path, form, folder, number)]
+    except DataError:
+        raise
+    except (OSError, ValueError) as wrong:
+        raise DataError(f"`{text}` cannot be read: {reason_of(wrong)}") from None
+
+
+def _all(paths: list[Path], where: str, form: str | None, folder: Path, number: int) -> list[Source]:
+    files = [p for p in paths if not p.is_dir()]
+    if not files:
+        hint = None if form is not None else "names of files of events end in .csv, .jsonl, .parquet"
+        raise DataError(f"there is no file of events in {where}", hint=hint)
+    return [_file(p, form, folder, number + i) for i, p in enumerate(files)]
+
+
+def _hidden(path: Path, folder: Path) -> bool:
+    return any(part[0] in "._" for part in path.relative_to(folder).parts)
+
+
+def _known(path: Path, form: str | None) -> bool:
+    return form is not None or split_format(path)[0] is not None
+
+
+def _file(path: Path, form: str | None, folder: Path, number: int) -> Source:
+    told, packed = split_format(path)
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        raise _missing(path) from None
+    if form is None and told is None:
+        format_of(path)  # says that its name tells nothing
+    form = told or form
+    assert form is not None
+    if form == "parquet" and packed is not None:
+        format_of(path)
+        raise DataError(f"`{path}` is a compressed Parquet file", hint="Parquet compresses its columns itself")
+    if stat.S_ISREG(mode):
+        if path.stat().st_size == 0:
+            raise DataError(f"`{path}` is empty")
+        return Source(path, str(path), form, packed)
+    return _spooled(path, str(path), form, folder, number, packed)
+
+
+def _missing(path: Path) -> DataError:
+    try:
+        near = suggest(path.name, [p.name for p in path.parent.iterdir()])
+    except OSError:
+        near = None
+    return DataError(f"there is no file `{path}`", hint=near if near and near.startswith("did") else None)
+
+
+def _spooled(path: Path | None, name: str, form: str, folder: Path, number: int, packed: str | None = None) -> Source:
+    """What comes through a pipe, as a file."""
+    there = folder / f"{number}.{form}"
+    try:
+        with there.open("wb") as copy:
+            if path is None:
+                shutil.copyfileobj(getattr(sys.stdin, "buffer", sys.stdin), copy, 1 << 20)
+            else:
+                with path.open("rb") as pipe:
+                    shutil.copyfileobj(pipe, copy, 1 << 20)
+        with there.open("rb") as copy_in:
+            head = copy_in.read(4)
+    except (OSError, ValueError, AttributeError, TypeError) as wrong:
+        raise DataError(f"{name} cannot be read: {reason_of(wrong)}") from None
+    if not head:
+        raise DataError(f"{name if path is None else f'`{name}`'} is empty")
+    if packed is None and form != "parquet":
+        packed = _packed(head)
+    return Source(there, name, form, packed)
+
+
+def _packed(head: bytes) -> str | None:
+    """The compression that the first bytes of a pipe tell."""
+    if head[:2] == b"\x1f\x8b":
+        return COMPRESSED[".gz"]
+    return COMPRESSED[".zst"] if head == b"\x28\xb5\x2f\xfd" else None

@@ -1,0 +1,64 @@
+"""Formats of files by their names, and the bytes of a file, plain or compressed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+
+from acep.errors import DataError
+
+__all__ = ["COMPRESSED", "NAMES", "SUFFIXES", "format_of", "open_bytes", "reason_of", "split_format"]
+
+SUFFIXES = {
+    ".csv": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+}
+COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
+NAMES = {"csv": "csv", "parquet": "parquet", "jsonl": "jsonl", "ndjson": "jsonl", "json": "jsonl"}
+LISTED = ".csv, .jsonl (or .ndjson), both also with .gz or .zst, or .parquet"
+
+
+def format_of(path: str | os.PathLike[str]) -> str:
+    """The format of a file of events by its name: ``"csv"``, ``"parquet"`` or ``"jsonl"``.
+
+    Raises :class:`DataError` for any other name.
+
+    >>> format_of("day.csv.gz"), format_of("day.ndjson")
+    ('csv', 'jsonl')
+    """
+    form, packed = split_format(path)
+    if form is None or (form == "parquet" and packed is not None):
+        hint = f'its name must end in {LISTED}; or say what it is, as format="csv"'
+        raise DataError(f"`{path}` is not named like a file of events", hint=hint)
+    return form
+
+
+def split_format(path: str | os.PathLike[str]) -> tuple[str | None, str | None]:
+    """The format and the compression that a name tells, ``None`` where it tells none.
+
+    >>> split_format("day.csv.zst"), split_format("day.txt")
+    (('csv', 'zstd'), (None, None))
+    """
+    name = Path(path).name.lower()
+    packed = COMPRESSED.get(Path(name).suffix)
+    if packed is not None:
+        name = name[: name.rindex(".")]
+    return SUFFIXES.get(Path(name).suffix), packed
+
+
+def open_bytes(path: Path, packed: str | None) -> pa.NativeFile:
+    """The bytes of a file, unpacked. Raises :class:`OSError`."""
+    return pa.input_stream(str(path), compression=packed)
+
+
+def reason_of(error: BaseException) -> str:
+    """The first line of an error of the system or of Arrow."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.split(". Detail:")[0]
+    return (str(error).strip().splitlines() or ["?"])[0].rstrip(".")

@@ -1,0 +1,115 @@
+"""Numbers as they are written that have more digits than a double tells apart."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from acep.errors import DataError
+from acep.events.casts import as_cast
+
+__all__ = ["DIGITS", "first_long", "is_long", "long_runs", "refuse"]
+
+DIGITS = 17  # that tell every double from any other
+# More significant digits than that, without an exponent; zeros at both ends are none.
+PATTERN = rf"^\s*[+-]?[0.]*[1-9](\.?\d){{{DIGITS - 1}}}[\d.]*[1-9][0.]*\s*$"
+LONG = re.compile(PATTERN)
+FEW = 1_000
+PLACES = bytes(ord("0") if chr(byte) in "0123456789." else ord(" ") for byte in range(256))
+
+
+def is_long(text: str) -> bool:
+    """Whether a text is a number of more digits than a double tells apart.
+
+    >>> is_long("90071992547409930.01"), is_long("0.30000000000000004"), is_long("1.50000000000000000000")
+    (True, False, False)
+    """
+    return len(text) > DIGITS and LONG.match(text) is not None
+
+
+def first_long(texts: pa.ChunkedArray) -> tuple[int, str] | None:
+    """The first such number of a column of texts, with its row.
+
+    >>> first_long(pa.chunked_array([["0.1", None], ["-1234.5678901234567", "0.123456789012345678"]]))
+    (3, '0.123456789012345678')
+    """
+    row = 0
+    for chunk in texts.chunks:
+        rows = _candidates(chunk)
+        if len(rows) > FEW:
+            import pyarrow.compute as pc
+
+            rows = rows[pc.match_substring_regex(chunk.take(pa.array(rows)), PATTERN).to_numpy(zero_copy_only=False)]
+        for at in rows.tolist():
+            if is_long(text := chunk[at].as_py()):
+                return row + at, text
+        row += len(chunk)
+    return None
+
+
+def _candidates(chunk: pa.StringArray) -> npt.NDArray[np.int64]:
+    """The rows of texts that may be such numbers, by their lengths and first letters."""
+    none = np.empty(0, np.int64)
+    _, places, data = chunk.buffers()
+    if not len(chunk) or data is None or not data.size:
+        return none
+    offsets = np.frombuffer(places, np.int32)[chunk.offset : chunk.offset + len(chunk) + 1]
+    lengths = np.diff(offsets)
+    rows = np.flatnonzero(lengths > DIGITS)
+    if not len(rows):
+        return none
+    letters = np.frombuffer(data, np.uint8)
+    starts = offsets[:-1][rows].astype(np.int64)
+    negative = letters[starts] == ord("-")
+    digits = lengths[rows] - negative
+    starts += negative
+    below_one = 2 * ((letters[starts] == ord("0")) & (letters[starts + 1] == ord(".")))
+    starts += below_one
+    digits -= below_one
+    more = digits > DIGITS
+    rows, starts, digits = rows[more], starts[more], digits[more]
+    one = np.flatnonzero(digits == DIGITS + 1)  # with a point as many as there may be, as most doubles are printed
+    pointed = (letters[starts[one][:, None] + np.arange(DIGITS + 1)] == ord(".")).any(axis=1)
+    kept: npt.NDArray[np.int64] = np.delete(rows, one[pointed]).astype(np.int64)
+    if chunk.null_count and len(kept):
+        kept = kept[chunk.is_valid().to_numpy(zero_copy_only=False)[kept]]
+    return kept
+
+
+def long_runs(block: bytes) -> list[int]:
+    """Where in some lines of JSON digits with a point begin that may be such numbers.
+
+    >>> long_runs(b'{"x": 1.5, "y": 90071992547409930.01}')
+    [16]
+    """
+    marked = block.translate(PLACES)
+    if b"0" * (DIGITS + 2) not in marked:
+        return []
+    digit = np.frombuffer(marked, np.uint8) == ord("0")
+    edges = np.flatnonzero(np.diff(digit, prepend=False, append=False))
+    starts, lengths = edges[::2], np.diff(edges)[::2]
+    long = lengths > DIGITS + 1
+    starts, lengths = starts[long], lengths[long]
+    letters = np.frombuffer(block, np.uint8)
+    lengths = lengths - ((letters[starts] == ord("0")) & (letters[starts + 1] == ord(".")))
+    runs = zip(starts[lengths > DIGITS + 1].tolist(), edges[1::2][long][lengths > DIGITS + 1].tolist(), strict=True)
+    return [start for start, stop in runs if is_long(block[start:stop].decode())]
+
+
+def refuse(where: str, name: str, text: str, *, castable: bool = True) -> DataError:
+    """What is said of such a number in a column of doubles."""
+    number = Decimal(text.strip())
+    places = max(-int(number.as_tuple().exponent), 0)
+    hint = "write it as a text, or with an exponent for the nearest double"
+    if castable:
+        exact = f"decimal(19,{places})" if places <= 18 and abs(Fraction(number) * 10**places) < 2**63 else "string"
+        hint = f"cast it: {as_cast(name, exact)}, or to float for the nearest double"
+    return DataError(
+        f"{where}: `{name}` is {text.strip()}, and a double tells numbers of {DIGITS} digits apart, not of more",
+        hint=hint,
+    )

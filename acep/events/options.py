@@ -1,0 +1,117 @@
+"""How a stream of files is to be read: the columns that are used, casts, the format, and what becomes of bad lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from acep.errors import DataError, suggest
+from acep.events.casts import Cast, cast_of
+from acep.events.formats import NAMES
+
+__all__ = ["BadLines", "Options", "options_of"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """``columns``: those that are used (``None``: all). ``ts``, ``type``, ``seq`` and ``id`` name columns. ``casts``:
+    by column. ``format``: of files whose names do not tell it, ``None`` for none. ``skip_bad_lines``: whether lines
+    that cannot be read are counted and left out. The first pass makes a cast to microseconds one to
+    nanoseconds where these are needed."""
+
+    columns: tuple[str, ...] | None = None
+    ts: str = "ts"
+    type: str | None = "type"
+    seq: str | None = None
+    id: str | None = None
+    casts: dict[str, Cast] = field(default_factory=dict)
+    format: str | None = None
+    skip_bad_lines: bool = False
+
+    def wanted(self, names: Sequence[str]) -> list[str]:
+        """The columns to read of those that a file has: all, if one that is used is missing, so that the mistake can be
+        explained. ``a.b`` may be a field of a column ``a``."""
+        if self.columns is None:
+            return list(dict.fromkeys(names))
+        there = set(names)
+        found = []
+        for name in self.columns:
+            if name in there:
+                found.append(name)
+            elif (outer := name.partition(".")[0]) in there and outer != name:
+                found.append(outer)
+            elif name not in self.casts and not (name == self.type == "type"):
+                return list(dict.fromkeys(names))
+        return list(dict.fromkeys(found))
+
+
+def options_of(
+    *,
+    columns: Sequence[str] | None = None,
+    ts: str = "ts",
+    type: str | None = "type",
+    seq: str | None = None,
+    id: str | None = None,
+    cast: Mapping[str, str] | None = None,
+    unit: str | None = None,
+    format: str | None = None,
+    skip_bad_lines: bool = False,
+) -> Options:
+    """Options as a user gives them; ``unit`` is what numbers in ``ts`` count where it is cast to a timestamp.
+
+    Raises :class:`DataError` for an unknown type or format.
+
+    >>> options_of(cast={"price": "decimal(10,2)"}).casts["price"].type
+    Decimal128Type(decimal128(10, 2))
+    """
+    if format is not None and (not isinstance(format, str) or format not in NAMES):
+        raise DataError(f"there is no format {format!r} of events", hint=suggest(str(format), NAMES))
+    for role, name in (("ts", ts), ("type", type), ("seq", seq), ("id", id)):
+        if not isinstance(name, str) and (name is not None or role == "ts"):
+            raise DataError(f"{role}= takes the name of a column, not {name.__class__.__name__}")
+    if columns is not None and not (
+        isinstance(columns, Sequence) and not isinstance(columns, str) and all(isinstance(one, str) for one in columns)
+    ):
+        raise DataError("columns= takes a list of names of columns", hint='columns=["ts", "type"]')
+    if cast is not None and not isinstance(cast, Mapping):
+        raise DataError(f"cast= takes a dict of columns and types, not {cast.__class__.__name__}")
+    if not isinstance(skip_bad_lines, bool):
+        raise DataError(f"skip_bad_lines= is True or False, not {skip_bad_lines!r}")
+    casts = {name: cast_of(name, text, unit if name == ts else None) for name, text in (cast or {}).items()}
+    return Options(
+        None if columns is None else tuple(dict.fromkeys(columns)),
+        ts,
+        type,
+        seq,
+        id,
+        casts,
+        None if format is None else NAMES[format],
+        skip_bad_lines,
+    )
+
+
+@dataclass
+class BadLines:
+    """Lines that could not be read: how many, where the first one is, and what is wrong with it."""
+
+    count: int = 0
+    first: str = ""
+
+    def add(self, where: str, many: int = 1) -> None:
+        """Count some, of which the first is at ``where``."""
+        if not self.count:
+            self.first = where
+        self.count += many
+
+    def __str__(self) -> str:
+        lines = "1 bad line was" if self.count == 1 else f"{self.count:,} bad lines were"
+        return f"{lines} skipped; the first: {self.first}"
+
+
+def check_names(options: Options) -> None:
+    """Raises :class:`DataError` for a name of a column that is no text."""
+    roles: dict[str, Any] = {"ts": options.ts, "type": options.type, "seq": options.seq, "id": options.id}
+    for role, name in roles.items():
+        if not isinstance(name, str) and (name is not None or role == "ts"):
+            raise DataError(f"{role}= takes the name of a column, not {name.__class__.__name__}")

@@ -1,0 +1,59 @@
+"""Parquet in batches of rows, a row group at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from acep.errors import DataError
+from acep.events.finding import Source
+from acep.events.formats import reason_of
+from acep.events.options import Options
+
+__all__ = ["ParquetFile"]
+
+ROWS = 1 << 16
+BUFFER = 1 << 20
+
+
+class ParquetFile:
+    """One Parquet file. ``schema`` has the columns that are read.
+
+    Raises :class:`DataError` for a file that is cut off, or of another format.
+    """
+
+    def __init__(self, source: Source, options: Options) -> None:
+        import pyarrow.parquet as pq
+
+        self.source = source
+        try:
+            with pq.ParquetFile(source.path) as opened:
+                whole, self.rows = opened.schema_arrow, opened.metadata.num_rows
+        except PermissionError as wrong:
+            raise DataError(f"`{source.name}` cannot be read: {reason_of(wrong)}") from None
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as wrong:
+            raise self._error(wrong) from None
+        self.names: list[str] = whole.names
+        wanted = options.wanted(self.names)
+        if twice := [name for name in wanted if self.names.count(name) > 1]:
+            raise DataError(f"two columns of `{source.name}` are called `{twice[0]}`", hint="rename one of them")
+        self.schema = pa.schema([whole.field(name) for name in wanted])
+
+    def values(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """Batches of rows, of all columns that are wanted or of some of them."""
+        import pyarrow.parquet as pq
+
+        names = self.schema.names if columns is None else list(columns)
+        try:
+            with pq.ParquetFile(self.source.path, buffer_size=BUFFER) as opened:
+                for batch in opened.iter_batches(ROWS, columns=names, use_threads=False):
+                    yield pa.Table.from_batches([batch]).select(names)
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as wrong:
+            raise self._error(wrong) from None
+
+    def _error(self, wrong: BaseException) -> DataError:
+        return DataError(
+            f"`{self.source.name}` is not a whole Parquet file: {reason_of(wrong)}",
+            hint="it may have been cut off, or hold another format",
+        )

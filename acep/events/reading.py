@@ -1,0 +1,55 @@
+"""A stream of files as one Arrow table: what ``acep.read_events`` does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from acep.events.finding import Paths
+from acep.events.options import options_of
+from acep.events.stream import open_events
+
+__all__ = ["read_events"]
+
+
+def read_events(
+    paths: Paths,
+    columns: Sequence[str] | None = None,
+    *,
+    ts: str = "ts",
+    type: str | None = "type",
+    cast: Mapping[str, str] | None = None,
+    unit: str | None = None,
+    format: str | None = None,
+    skip_bad_lines: bool = False,
+) -> pa.Table:
+    r"""Read events from a file or several: CSV with a header, Parquet, or JSON Lines (one object a line), by name.
+
+    ``paths`` is a path, a glob, a folder (all files of events below it, by name), ``"-"`` for standard input, or a
+    list of these, which are read one after the other; CSV and JSON Lines may be compressed (``.gz``, ``.zst``).
+    ``format`` (``"csv"``, ``"jsonl"``, ``"parquet"``) is that of files whose names do not tell it. ``columns`` are the
+    columns that will be used (``None``: all); if a file lacks one of them all are read, so that the mistake can be
+    explained.
+
+    In CSV the column ``type`` is text, an empty cell is null, and a column of integers of which one has a leading
+    zero, a plus sign or more than 64 bits is text. ISO 8601 texts are times, where all of a column are. ``cast`` gives
+    a column another type: ``int``, ``float``, ``string``, ``bool``, ``date``, ``timestamp``, ``timestamp(s)`` (also
+    ``ms``, ``us``, ``ns``: what its numbers count) or ``decimal(p,s)``; ``unit`` is what numbers in ``ts`` count where
+    that is cast to ``timestamp``. With ``skip_bad_lines`` lines that cannot be read are left out.
+
+    Raises :class:`DataError` for a file that is missing, empty, cut off, or not of its format, for files that do not
+    fit together, and for a value that a cast does not hold.
+
+    >>> import acep, tempfile
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+    ...     _ = file.write("ts,type,zip\n1,a,1234\n2,b,01234\n")
+    ...     file.flush()
+    ...     acep.read_events(file.name).column("zip").to_pylist()
+    ['1234', '01234']
+    """
+    options = options_of(
+        columns=columns, ts=ts, type=type, cast=cast, unit=unit, format=format, skip_bad_lines=skip_bad_lines
+    )
+    with open_events(paths, options) as events:
+        return events.whole()

@@ -1,0 +1,179 @@
+"""Files of events as one stream: batches in the order of time, in bounded memory."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from acep.errors import DataError
+from acep.events.casts import cast_column
+from acep.events.csv_files import CsvFile
+from acep.events.disk_sort import sorted_on_disk
+from acep.events.finding import Paths, sources_of
+from acep.events.formats import reason_of
+from acep.events.json_lines import JsonFile, table_type
+from acep.events.options import BadLines, Options, check_names
+from acep.events.survey import Part, Survey, survey, values_of, without
+from acep.events.text_types import typed
+
+__all__ = ["ROW", "EventStream", "open_events"]
+
+ROW = "__row__"
+"""The column with the position of each row in the input, where events were sorted on disk."""
+ROWS = 1 << 16
+
+
+@dataclass(frozen=True)
+class EventStream:
+    """Events that were looked at once. ``schema``: their columns. ``rows``: how many there are. ``small``: they come as
+    one table, as they stand in the files. ``sorted_on_disk``: they are sorted first, and have a column :data:`ROW`;
+    ``back`` is the first row that goes back in time then. ``bad``: lines that are left out."""
+
+    schema: pa.Schema
+    rows: int
+    small: bool
+    sorted_on_disk: bool
+    back: int
+    bad: BadLines
+    _survey: Survey
+    _options: Options
+    _folder: Path
+
+    def batches(self) -> Iterator[pa.Table]:
+        """The events, some at a time, in the order of (``ts``, ``seq``, row); a small stream as one table, in the
+        order of its rows."""
+        if self.small:
+            yield self.whole()
+            return
+        blocks = self._blocks()
+        if self.sorted_on_disk:
+            keys = [name for name in (self._options.ts, self._options.seq) if name is not None]
+            blocks = sorted_on_disk(_numbered(blocks), [*keys, ROW], self._folder)
+        for table in blocks:
+            for start in range(0, table.num_rows, ROWS):
+                yield table.slice(start, ROWS)
+
+    def whole(self) -> pa.Table:
+        """All events, in the order of their rows."""
+        tables = list(self._blocks())
+        return pa.concat_tables(tables) if tables else self.schema.empty_table()
+
+    def check_ids(self) -> None:
+        """Raises :class:`DataError` for an id that comes twice; ids that are too many for memory are sorted on disk."""
+        name, last = self._options.id or "", None
+
+        def columns() -> Iterator[pa.Table]:
+            for table in _numbered(self._blocks()):
+                if table.column(name).null_count:
+                    row = table.column(ROW)[table.column(name).to_pylist().index(None)]
+                    where = f"column `{name}` is null in row {row} (rows count from 0)"
+                    raise DataError(where, hint="fill it in, or drop the row")
+                yield table.select([name, ROW])
+
+        for table in sorted_on_disk(columns(), [name, ROW], self._folder):
+            for value in table.column(0).to_pylist():
+                if value == last:
+                    hint = "leave id out to use row positions"
+                    raise DataError(f"the id {value!r} comes twice in column `{name}`", hint=hint)
+                last = value
+
+    def _blocks(self) -> Iterator[pa.Table]:
+        for part in self._survey.parts:
+            for table in _kept(part, self._survey.types, self._options):
+                yield _shaped(table, self.schema)
+
+
+@contextmanager
+def open_events(paths: Paths, options: Options) -> Iterator[EventStream]:
+    """Look at files of events once, so that their batches can be read.
+
+    Raises :class:`DataError` for files that are missing, damaged or do not fit together.
+    """
+    check_names(options)
+    try:
+        with tempfile.TemporaryDirectory(prefix="acep-events-") as name:
+            folder = Path(name)
+            found = survey(sources_of(paths, options.format, folder), options)
+            disorder = found.ordered is False
+            fields = [pa.field(name, held) for name, held in found.types.items()]
+            if disorder:
+                fields.append(pa.field(ROW, pa.int64()))
+            small = found.ordered is None
+            events = EventStream(
+                pa.schema(fields), found.rows, small, disorder, found.back, found.bad, found, options, folder
+            )
+            if options.id in found.types and not small and not found.rising:
+                events.check_ids()
+            yield events
+    except OSError as wrong:
+        if isinstance(wrong, BrokenPipeError):
+            raise
+        raise DataError(
+            f"the events cannot be read: {reason_of(wrong)}", hint="is there room for temporary files?"
+        ) from None
+
+
+def _kept(part: Part, types: Mapping[str, pa.DataType], options: Options) -> Iterator[pa.Table]:
+    """The rows of a file that are not left out, cast."""
+    at, next_dropped = 0, 0
+    for raw in _raw(part, types, options):
+        table, size = raw, raw.num_rows
+        stop = next_dropped
+        while stop < len(part.dropped) and part.dropped[stop] < at + size:
+            stop += 1
+        if stop > next_dropped:
+            table = without(table, [row - at for row in part.dropped[next_dropped:stop]])
+        at, next_dropped = at + size, stop
+        for name, cast in options.casts.items():
+            if name in table.column_names:
+                table = table.set_column(table.column_names.index(name), name, cast_column(table.column(name), cast))
+        yield table
+
+
+def _raw(part: Part, types: Mapping[str, pa.DataType], options: Options) -> Iterator[pa.Table]:
+    file = part.file
+    if isinstance(file, CsvFile):
+        yield from file.values({n: pa.string() if n in options.casts else types[n] for n in file.wanted})
+    elif isinstance(file, JsonFile):
+        held = {n: table_type(n, file.shapes[n], options) for n in types if n in file.shapes}
+        for table in file.values(held):
+            for name, wanted in types.items():
+                if name in held and name not in options.casts and wanted != held[name]:
+                    place = table.column_names.index(name)
+                    table = table.set_column(place, name, _texts_as(table.column(name), wanted))  # noqa: PLW2901
+            yield table
+    else:
+        yield from file.values()
+
+
+def _texts_as(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    """Texts of JSON as times; Arrow's CSV reader makes them without another import where they are few."""
+    return typed(column, wanted) if len(column) < ROWS else values_of(column, wanted)
+
+
+def _shaped(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The table with the columns of the whole stream."""
+    if table.schema.names == schema.names and table.schema.types == schema.types:
+        return table
+    columns: dict[str, Any] = {}
+    for field in schema:
+        if field.name == ROW:
+            continue
+        column = table.column(field.name) if field.name in table.column_names else None
+        if column is None:
+            column = pa.chunked_array([pa.nulls(table.num_rows, field.type)])
+        columns[field.name] = column if column.type == field.type else column.cast(field.type)
+    return pa.table(columns)
+
+
+def _numbered(blocks: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    row = 0
+    for table in blocks:
+        yield table.append_column(ROW, pa.array(range(row, row + table.num_rows), pa.int64()))
+        row += table.num_rows

@@ -1,0 +1,396 @@
+"""The first pass over a stream of files: the types of its columns over all rows, whether it is in order, and what is
+wrong with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from acep.errors import DataError
+from acep.events.casts import Cast, as_cast, bad_rows, cast_column, finer
+from acep.events.csv_files import CsvFile, marked
+from acep.events.finding import Source
+from acep.events.json_lines import JsonFile, table_type
+from acep.events.json_shapes import Shape
+from acep.events.long_numbers import first_long, refuse
+from acep.events.options import BadLines, Options
+from acep.events.parquet_files import ParquetFile
+from acep.events.text_types import NUMBERS, TIMES, fits, inferred, looks, resolved, typed
+
+__all__ = ["SMALL", "Part", "Survey", "survey"]
+
+SMALL = 16 << 20
+"""Bytes of columns up to which a stream is read at once."""
+INTEGER = re.compile(r"\s*[+-]?\d+\s*")
+TICKS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+
+File = CsvFile | JsonFile | ParquetFile
+
+
+@dataclass
+class Part:
+    """One file of the stream: its reader, the rows of it that are left out, and how many it has."""
+
+    file: File
+    dropped: list[int] = field(default_factory=list)
+    rows: int = 0
+
+
+@dataclass
+class Survey:
+    """What was found: the ``parts``, the ``types`` of all columns, whether rows are in order of time (``None`` where
+    the stream is so small that it was not looked at), the row at which they first go back, bad lines,
+    and whether the ids are integers that rise."""
+
+    parts: list[Part]
+    types: dict[str, pa.DataType]
+    ordered: bool | None
+    back: int
+    rows: int
+    bad: BadLines
+    rising: bool
+
+
+class _Looking:
+    """What the first pass keeps in mind."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.bad = BadLines()
+        self.seen: dict[str, dict[str, set[str]]] = {"csv": {}, "jsonl": {}, "parquet": {}}  # of columns of texts
+        self.shapes: dict[str, Shape] = {}
+        self.long: dict[str, tuple[str, str]] = {}  # the first number of too many digits of a column, and where
+        self.last: tuple[int, ...] | None = None
+        self.back = -1
+        self.rows = 0
+        self.ids = Ids()
+
+    # Types --------------------------------------------------------------------------------------
+
+    def texts(self, table: pa.Table, source: Source, before: int) -> None:
+        """Note what the columns of texts look like; in JSON a text is no number, but may be a time. ``before``: rows of
+        the file that came before."""
+        options = self.options
+        roles = (options.ts, options.seq, options.id)  # which no double can be
+        for name in table.column_names:
+            if name in (options.type, *options.casts) or not pa.types.is_string(table.column(name).type):
+                continue
+            known = self.seen[source.form].setdefault(name, set())
+            look = _times if source.form == "jsonl" else looks
+            more = look(table.column(name), known)
+            if (
+                name in (options.ts, options.seq)
+                and "odd" in more
+                and pa.types.is_integer(inferred(table.column(name)))
+            ):
+                more = {"int"}  # a leading zero changes no time
+            if name == options.ts and (known | more) and pa.types.is_string(resolved(known | more)):
+                _no_time(table.column(name), name, known, before, source.name)
+            known |= more
+            looked = source.form != "csv" or name in {*self.long, *roles} or not known <= NUMBERS
+            if not looked and (long := first_long(table.column(name))) is not None:
+                self.long[name] = f"`{source.name}`, row {before + long[0]} (rows count from 0)", long[1]
+
+    def type_of(self, name: str, held: pa.DataType, form: str) -> pa.DataType:
+        """The type that a column has as far as is known."""
+        if name in self.options.casts:
+            return self.options.casts[name].type
+        seen = self.seen[form].get(name)
+        return held if seen is None else resolved(seen)
+
+    # Rows ---------------------------------------------------------------------------------------
+
+    def check(self, table: pa.Table, part: Part, *, deep: bool) -> None:
+        """Check casts, nulls, and, if ``deep``, order and ids, of a block."""
+        options, name = self.options, part.file.source.name
+        wrong: dict[int, str] = {}  # what is wrong with a row, the first that was seen
+        for column, cast in list(options.casts.items()):
+            if column in table.column_names:
+                wrong = self._broken(table.column(column), column, cast) | wrong
+        if options.skip_bad_lines:
+            for role in (options.ts, options.seq, options.id):
+                if role is not None and role in table.column_names and table.column(role).null_count:
+                    rows = [i for i, value in enumerate(table.column(role).to_pylist()) if value is None]
+                    wrong = dict.fromkeys(rows, f"`{role}` is null") | wrong
+            if isinstance(part.file, CsvFile):
+                wrong = dict.fromkeys(marked(table), "no UTF-8 text") | wrong
+        if wrong:
+            first = min(wrong)
+            where = f"`{name}`, row {part.rows + first} (rows count from 0): {wrong[first]}"
+            if not options.skip_bad_lines:
+                hint = "mend it, cast to another type, or leave such rows out: skip_bad_lines=True"
+                raise DataError(where, hint=hint)
+            self.bad.add(where, len(wrong))
+            part.dropped += [part.rows + row for row in sorted(wrong)]
+        part.rows += table.num_rows
+        if wrong:
+            table = without(table, sorted(wrong))
+        if deep:
+            self._order(table, part.file.source.form)
+            self.ids.note(table, options.id, self, part.file.source.form)
+        self.rows += table.num_rows
+
+    def _broken(self, column: pa.ChunkedArray, name: str, cast: Cast) -> dict[int, str]:
+        """The rows whose value a cast does not hold, and what is said of them."""
+        try:
+            cast_column(column, cast)
+        except DataError as wrong:
+            hint = f"{as_cast(name, 'timestamp(s)')}, or (ms), (us), (ns)"
+            raise DataError(f"`{name}`: {wrong.message}", hint=hint) from None
+        except (pa.ArrowException, ValueError, OverflowError):
+            other = finer(cast)
+            rows = bad_rows(column, lambda some: cast_column(some, other or cast))
+            if other is not None and rows != bad_rows(column, lambda some: cast_column(some, cast)):
+                self.options.casts[name] = other
+            return {row: f"`{name}` is no {cast.text}: {column[row].as_py()!r}" for row in rows}
+        return {}
+
+    def _order(self, table: pa.Table, form: str) -> None:
+        if self.back >= 0 or not table.num_rows:
+            return
+        keys = [self.ticks(table, name, form) for name in (self.options.ts, self.options.seq) if name is not None]
+        if any(key is None for key in keys):
+            return
+        ticks: list[tuple[Any, int]] = [key for key in keys if key is not None]
+        (ts, scale), rest = ticks[0], ticks[1:]
+        first = tuple(int(values[0]) * by for values, by in ticks)
+        back = ts[1:] < ts[:-1]
+        for order, _ in rest:
+            back |= (ts[1:] == ts[:-1]) & (order[1:] < order[:-1])
+        if self.last is not None and first < self.last:
+            self.back = self.rows
+        elif back.any():
+            self.back = self.rows + int(np.argmax(back)) + 1
+        self.last = tuple(int(values[-1]) * by for values, by in ticks)
+        assert scale
+
+    def ticks(self, table: pa.Table, name: str, form: str) -> tuple[Any, int] | None:
+        """A column of times or integers as int64, and what one is worth; ``None`` where it is neither."""
+        if name not in table.column_names:
+            return None
+        column = table.column(name)
+        if name in self.options.casts:
+            column = cast_column(column, self.options.casts[name])
+        elif name in self.seen[form]:
+            column = values_of(column, resolved(self.seen[form][name]))
+        held = column.type
+        if pa.types.is_dictionary(held):
+            column = column.cast(held.value_type)
+            held = held.value_type
+        if column.null_count:
+            row = next(i for i, value in enumerate(column.to_pylist()) if value is None)
+            raise DataError(
+                f"column `{name}` is null in row {self.rows + row} (rows count from 0)",
+                hint="fill it in, or drop the row",
+            )
+        if pa.types.is_date32(held):
+            return _int64(column.cast(pa.int32()).cast(pa.int64())), 86_400 * TICKS["s"]
+        if pa.types.is_timestamp(held) or pa.types.is_date64(held):
+            return _int64(column.cast(pa.int64())), TICKS["ms" if pa.types.is_date64(held) else held.unit]
+        if pa.types.is_integer(held):
+            try:
+                return _int64(column.cast(pa.int64())), 1
+            except pa.ArrowInvalid:
+                return None  # beyond 64 bits, which is refused later
+        return None
+
+
+def _int64(column: pa.ChunkedArray) -> Any:
+    parts = [
+        np.frombuffer(chunk.buffers()[1], np.int64)[chunk.offset : chunk.offset + len(chunk)]
+        for chunk in column.chunks
+        if len(chunk)
+    ]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+
+class Ids:
+    """Whether ids are integers that rise, so that each comes once."""
+
+    def __init__(self) -> None:
+        self.rising = True
+        self.last: int | None = None
+
+    def note(self, table: pa.Table, name: str | None, looking: _Looking, form: str) -> None:
+        """Take in the ids of a block."""
+        if name is None or not self.rising or not table.num_rows:
+            return
+        try:
+            found = looking.ticks(table, name, form)
+        except DataError:
+            found = None
+        if found is None:
+            self.rising = False
+            return
+        values, _ = found
+        above = self.last is None or int(values[0]) > self.last
+        self.rising = above and bool(np.all(values[1:] > values[:-1]))
+        self.last = int(values[-1])
+
+
+def survey(sources: list[Source], options: Options) -> Survey:
+    """Look at all files of a stream once.
+
+    Raises :class:`DataError` for whatever cannot be read, or does not fit together.
+    """
+    looking = _Looking(options)
+    parts: list[Part] = []
+    waiting: list[tuple[pa.Table, Part]] = []
+    held, deep = 0, False
+    for part, table in _tables(sources, looking, parts):
+        if deep:
+            looking.check(table, part, deep=True)
+            continue
+        waiting.append((table, part))
+        held += table.nbytes
+        if held > SMALL:
+            deep = True
+            for one, of in waiting:
+                looking.check(one, of, deep=True)
+            waiting = []
+    for one, of in waiting:
+        looking.check(one, of, deep=False)
+    types = _types(parts, looking)
+    for name, (where, text) in looking.long.items():
+        if types.get(name) == pa.float64():
+            raise refuse(where, name, text)
+    for name, shape in looking.shapes.items():
+        if name in types and name not in options.casts:
+            shape.check(name, options.columns)
+    ordered = None if not deep else looking.back < 0
+    return Survey(parts, types, ordered, looking.back, looking.rows, looking.bad, looking.ids.rising)
+
+
+def _tables(sources: list[Source], looking: _Looking, parts: list[Part]) -> Iterator[tuple[Part, pa.Table]]:
+    for source in sources:
+        part = Part(_file(source, looking))
+        parts.append(part)
+        file, rows = part.file, 0
+        if isinstance(file, CsvFile | JsonFile):
+            for table in file.texts() if isinstance(file, CsvFile) else file.look():
+                looking.texts(table, source, rows)
+                rows += table.num_rows
+                yield part, table
+        else:
+            options = looking.options
+            needed = {options.ts, options.seq, options.id, *options.casts} & set(file.schema.names)
+            for table in file.values([n for n in file.schema.names if n in needed]):
+                yield part, table
+
+
+def _file(source: Source, looking: _Looking) -> File:
+    if source.form == "csv":
+        return CsvFile(source, looking.options, looking.bad)
+    if source.form == "jsonl":
+        return JsonFile(source, looking.options, looking.bad, looking.shapes)
+    return ParquetFile(source, looking.options)
+
+
+def _types(parts: list[Part], looking: _Looking) -> dict[str, pa.DataType]:
+    """The types of all columns, which must be the same in all files."""
+    types: dict[str, pa.DataType] = {}
+    where: dict[str, str] = {}
+    columns: list[tuple[str, dict[str, pa.DataType], bool]] = []
+    for part in parts:
+        file = part.file
+        if isinstance(file, CsvFile):
+            held = {name: looking.type_of(name, pa.null(), "csv") for name in file.wanted}
+            if looking.options.type in held and looking.options.type not in looking.options.casts:
+                held[looking.options.type] = pa.string()
+        elif isinstance(file, JsonFile):
+            held = {
+                name: looking.type_of(name, table_type(name, shape, looking.options), "jsonl")
+                for name, shape in looking.shapes.items()
+                if looking.options.columns is None or name in looking.options.wanted([*looking.shapes])
+            }
+        else:
+            held = {f.name: looking.type_of(f.name, f.type, "parquet") for f in file.schema}
+        columns.append((file.source.name, held, isinstance(file, JsonFile)))
+        for name, one in held.items():
+            before = types.get(name)
+            if before is None or pa.types.is_null(before):
+                types[name], where[name] = one, file.source.name
+            elif not pa.types.is_null(one) and _plain(one) != _plain(before):
+                raise DataError(
+                    f"column `{name}` is {one} in `{file.source.name}`, {before} in `{where[name]}`",
+                    hint=f"cast it: {as_cast(name, 'string')}, or another type",
+                )
+    for name in types:
+        for file_name, held, lenient in columns:
+            if name not in held and not lenient:
+                raise DataError(f"`{file_name}` has no column `{name}`, which `{where[name]}` has")
+    for name, cast in looking.options.casts.items():
+        if name not in types and looking.options.columns is not None and name in looking.options.columns:
+            if not any(isinstance(part.file, JsonFile) for part in parts):
+                continue
+            types[name] = cast.type
+    return types
+
+
+def _plain(held: pa.DataType) -> pa.DataType:
+    return held.value_type if pa.types.is_dictionary(held) else held
+
+
+def _times(texts: pa.ChunkedArray, known: set[str]) -> set[str]:
+    """What texts of JSON look like: times, or other texts."""
+    if "text" in known or len(texts) == texts.null_count or (known and fits(texts, known)):
+        return set()
+    found = looks(texts)
+    if found and found <= set(TIMES) and typed(texts, resolved(found)).null_count == texts.null_count:
+        return found
+    return {"text"}
+
+
+def _no_time(column: pa.ChunkedArray, name: str, known: set[str], before: int, file: str) -> None:
+    """Raises :class:`DataError` for the first text in a time column that is no time, or not like those before."""
+    integers: bool | None = "int" in known or None
+    zoned = None if not known - {"int"} else any(one.endswith("+") for one in known)
+    for row, text in enumerate(column.to_pylist()):
+        if text is None:
+            continue
+        if zoned is None and INTEGER.fullmatch(text) and integers is not False:
+            integers = True
+            continue
+        try:
+            time = datetime.fromisoformat(text)
+        except ValueError:
+            time = None
+        if integers or time is None or (zoned is not None and zoned != (time.tzinfo is not None)):
+            raise DataError(
+                f"`{file}`: `{name}` is not a time in row {before + row} (rows count from 0): {text!r}",
+                hint="integers, or ISO 8601 such as 2024-01-31T10:00:00, all with a zone or all without",
+            )
+        zoned, integers = time.tzinfo is not None, False
+    values = [text for text in column.to_pylist() if text is not None]
+    raise DataError(
+        f"`{file}`: the texts of `{name}` are not all times of one kind, such as {values[0]!r}",
+        hint="integers, or ISO 8601 such as 2024-01-31T10:00:00, all with a zone or all without",
+    )
+
+
+# Tables -----------------------------------------------------------------------------------------
+
+
+def values_of(column: pa.ChunkedArray, held: pa.DataType) -> pa.ChunkedArray:
+    """A column of texts as values of the type that they look like."""
+    if pa.types.is_string(held) or column.type == held:
+        return column
+    if pa.types.is_null(held):
+        return pa.chunked_array([pa.nulls(len(column))])
+    try:
+        return column.cast(held)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return typed(column, held)
+
+
+def without(table: pa.Table, rows: list[int]) -> pa.Table:
+    """The table without some rows."""
+    keep = np.ones(table.num_rows, bool)
+    keep[rows] = False
+    return table.filter(pa.array(keep))

@@ -1,0 +1,102 @@
+"""Say of constructs of other languages (Flink CEP, Esper, MATCH_RECOGNIZE) what to write instead."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+__all__ = ["Foreign", "foreign_at"]
+
+_LONGEST = 200  # characters of the text around the place that are looked at
+
+_EACH = "leave it out: each way to repeat gives a match; OUTPUT EARLIEST MAXIMAL keeps the longest"
+_ANYWHERE = "leave it out: a pattern is looked for anywhere in the stream"
+_SEQUENCE = (
+    "write SEQ(A a, ~B b, C c), where B may not come between; what may be skipped, a strategy says: "
+    "WHERE skip_till_next_match(...), or partition_contiguity(...)"
+)
+_CALLS = (
+    "begin|next|where|or|followedBy|followedByAny|notNext|notFollowedBy|oneOrMore|timesOrMore|times|optional|greedy"
+    "|consecutive|allowCombinations|until|within|subtype"
+)
+_OPTIONS = "leave it out: a query gives all matches, and limit= or --limit stops after some"
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """A construct that is not in the language, and what to write instead; ``start`` and ``end`` are its place."""
+
+    name: str
+    hint: str
+    start: int
+    end: int
+
+
+# What it looks like; its name ("": the text itself); what to write instead. The first that fits counts.
+_TABLE: tuple[tuple[str, str, str], ...] = (
+    (
+        r"after\s+match(\s+skip(\s+(past|to)(\s+(last|first|next))?(\s+\w+)?)?)?",
+        "AFTER MATCH SKIP",
+        "leave it out: all matches are given; OUTPUT NON OVERLAP gives those that do not overlap",
+    ),
+    (r"(one|all)\s+rows?\s+per\s+match", "ROWS PER MATCH", "leave it out: each match is one row, with all its events"),
+    (r"measures\b", "MEASURES", "write RETURN at the end: RETURN a.price AS price"),
+    (r"define\b", "DEFINE", "write conditions in WHERE: PATTERN SEQ(A a, B b) WHERE b.price > a.price"),
+    (r"subset\b", "SUBSET", "write the condition for each of the variables"),
+    (r"(partition|group)\s+by\b", "", "write WHERE [attribute]: all events of a match share its value"),
+    (r"order\s+by\b", "", "leave it out: events are in the order of `ts`, and of ties in that of `seq`"),
+    (r"(final|running)\s+(?=[^\W\d])", "", "leave it out: RETURN and HAVING see the whole match"),
+    (r"match_recognize\b", "MATCH_RECOGNIZE", "write PATTERN SEQ(A a, B b) WHERE ... WITHIN ..."),
+    (r"select\b|insert\s+into\b|create\b", "", "a query begins with PATTERN, and RETURN says what it gives"),
+    (r"limit\s+\d+", "LIMIT", _OPTIONS),
+    (r"every\b(\s*\(|\s+\w+\s*(?=[\w=]))", "EVERY", "leave it out: each event may begin a match"),
+    (r"(where\s+)?timer\s*:\s*\w+", "", "write WITHIN 5 sec at the end"),
+    (r"(within\s+)?interval\b(\s*'[^']*')?(\s*\w+)?", "INTERVAL", "write the number and its unit: WITHIN 5 min"),
+    (r"within\s+(?=\()", "WITHIN (...)", "write the number and its unit: WITHIN 5 min"),
+    (r"while\s*\(", "WHILE", "write the condition in WHERE, for each event: a[i].price > 10"),
+    (
+        r"until\b(\s*\()?",
+        "UNTIL",
+        "write what ends it as a negation between the neighbours, SEQ(A+ a[], ~B stop, C c), or as a condition on a[i]",
+    ),
+    (r"(greedy|reluctant)\b", "", _EACH),
+    (r"(?<=[+*?}])\s*\?", "a reluctant repetition", _EACH),
+    (r"(?<=[+*?}])\s*\+", "a possessive repetition", _EACH),
+    (r"(not)?\s*followed\s*by(\s*any)?\b(\s+\w+\s+(?=\w))?", "FOLLOWED BY", _SEQUENCE),
+    (r"(not\s*)?next\b(\s*\(|\s+\w+\s+(?=\w))", "NEXT", _SEQUENCE),
+    (
+        rf"\.\s*(<\w+>\s*)?({_CALLS})\s*\(",
+        "a chain of calls",
+        "write the pattern as text: PATTERN SEQ(A a, B+ b[], C c) WHERE ... WITHIN 10 min",
+    ),
+    (r"permute\s*\(", "PERMUTE", "write a set: {A a, B b, C c}"),
+    (r"\{\s*-|-\s*\}", "an exclusion {- -}", "leave out the marks: RETURN says what is given of a match"),
+    (r"->", "`->`", "write SEQ(A a, B b)"),
+    (r"\^|\$", "an anchor", _ANYWHERE),
+)
+# A construct that begins with a word begins where no other letter stands before it.
+_WORD = re.compile(r"(\((?!\?))?[a-z]")
+_LOOKS = [
+    (re.compile(rf"(?<![\w'\"`])(?:{look})" if _WORD.match(look) else look, re.IGNORECASE), name, hint)
+    for look, name, hint in _TABLE
+]
+
+
+def foreign_at(text: str, at: int) -> Foreign | None:
+    """Look for a construct at the place where reading stopped: it contains the place, or ends or begins there.
+
+    >>> foreign_at("WITHIN 5 AFTER MATCH SKIP TO NEXT ROW", 9).name
+    'AFTER MATCH SKIP'
+    """
+    first = max(0, at - _LONGEST)
+    around = text[first : at + _LONGEST]
+    place = at - first
+    for look, name, hint in _LOOKS:
+        for found in look.finditer(around):
+            between = around[min(found.end(), place) : max(found.start(), place)]
+            if found.start() <= place < found.end() or (found.end() <= place and not between.strip()):
+                words = " ".join(found[0].split())
+                return Foreign(name or f"`{words}`", hint, first + found.start(), first + found.end())
+            if found.start() > place:
+                break
+    return None

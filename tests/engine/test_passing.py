@@ -1,0 +1,80 @@
+"""A query over batches, with results given as soon as they are certain: as of one table, and in the same order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import acep
+from acep.engine import passing as made
+from acep.engine.compiled import native
+from acep.engine.passing import Passing
+from tests.random_cases import Case, random_case
+
+ENGINES = ("reference",) if native() is None else ("native", "reference")
+OUTPUTS = ("matches", "points", "bundles", "count", "exists")
+
+
+def passed(case: Case, table: pa.Table, cuts: list[int], output: str, counts: bool, engine: str) -> Any:
+    """What is given in all, piece by piece in the order of time."""
+    names = {name: case.stream.get(name, usual) for name, usual in NAMES.items()}
+    run = Passing(case.query(), table.schema, table.num_rows, output=output, counts=counts, names=names, engine=engine)
+    parts = [one for a, b in pairwise([0, *cuts, table.num_rows]) if b > a for one in run.push(table.slice(a, b - a))]
+    parts += run.finish()
+    if output == "exists":
+        return any(parts)
+    return sum(parts) if output == "count" else [one for part in parts for one in part]
+
+
+NAMES = {"ts": "ts", "type": "type", "seq": None, "id": None, "unit": None}
+
+
+def same(case: Case, engine: str) -> int:
+    """Compares all outputs, and says how many matches there are."""
+    rng = Random(case.seed)
+    table = case.table()
+    keys = [("ts", "ascending")] + ([("seq", "ascending")] if case.stream.get("seq") else [])
+    table = table.append_column("at", pa.array(range(table.num_rows))).sort_by([*keys, ("at", "ascending")])
+    table = table.drop_columns(["at"])
+    cuts = sorted(rng.sample(range(table.num_rows + 1), min(rng.randint(0, 6), table.num_rows)))
+    try:
+        wanted = list(acep.match(table, case.query(), engine=engine, **case.stream))
+    except acep.AcepError:
+        return 0
+    for output in OUTPUTS:
+        for counts in (True, False) if output == "bundles" else (True,):
+            whole = acep.match(table, case.query(), engine=engine, output=output, counts=counts, **case.stream)
+            found = passed(case, table, cuts, output, counts, engine)
+            assert found == (list(whole) if output == "matches" else whole), (output, cuts, case.paste())
+    return len(wanted)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_batches_give_what_the_whole_gives(engine: str, cases: Callable[[int], int]) -> None:
+    assert sum(same(random_case(seed), engine) for seed in range(cases(60)))
+
+
+def test_matches_are_given_before_the_stream_ends() -> None:
+    query = acep.regex("ab", within=5)
+    table = pa.table({"ts": range(1000), "type": ["a", "b"] * 500})
+    run = Passing(query, table.schema, 1000, output="matches", counts=True, names=NAMES)
+    first = [match for part in run.push(table.slice(0, 500)) for match in part]
+    assert first[-1].end == 497  # at 499 another match may end
+    rest = [match for part in (*run.push(table.slice(500)), *run.finish()) for match in part]
+    assert first + rest == list(acep.match(table, query))
+
+
+def test_more_matches_of_one_time_than_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(made, "HELD", 500)
+    query = acep.regex("ab", within=5)
+    table = pa.table({"ts": [7] * 200, "type": ["a", "b"] * 100})
+    run = Passing(query, table.schema, 200, output="matches", counts=True, names=NAMES)
+    parts = [part for at in range(0, 200, 20) for part in run.push(table.slice(at, 20))] + [*run.finish()]
+    assert sum(len(part) > 0 for part in parts) > 1
+    found = [match for part in parts for match in part]
+    assert sorted(found, key=str) == sorted(acep.match(table, query), key=str)

@@ -1,0 +1,146 @@
+"""Times with a zone are instants, printed in UTC with Z; without one they are as they stand; no mixture of both."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import acep
+from acep.cli import main
+from acep.engine.why import why
+from acep.errors import DataError
+
+QUERY = "PATTERN SEQ(a x, b y) WHERE [w] WITHIN 1 hour RETURN x.w AS w, y.ts + 1 min AS later"
+WHOLE = [("2024-05-01T10:00:00+02:00", "a"), ("2024-05-01T08:00:05Z", "b")]
+Printed = Callable[[], Any]
+
+
+def files(folder: Path, rows: list[tuple[str, str]], w: str = "2024-03-31T02:30:00+01:00") -> list[Path]:
+    lines = [json.dumps({"ts": ts, "type": kind, "w": w}) for ts, kind in rows]
+    (folder / "x.jsonl").write_text("\n".join(lines) + "\n")
+    (folder / "x.csv").write_text("ts,type,w\n" + "".join(f"{ts},{kind},{w}\n" for ts, kind in rows))
+    return [folder / "x.jsonl", folder / "x.csv"]
+
+
+@pytest.mark.parametrize("fraction", ["", ".5"])
+def test_a_mixture_is_refused_with_its_row(fraction: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [(f"2024-05-01T10:00:00{fraction}", "a"), (f"2024-05-01T10:00:05{fraction}+02:00", "b")]
+    for path in files(tmp_path, rows):
+        assert main(["match", "PATTERN SEQ(a x, b y) WITHIN 1 hour", str(path)]) == 2
+        said = capsys.readouterr().err
+        assert "with a zone or all without" in said
+        assert "10:00:05" in said
+        assert "1" in said or "line 2" in said
+
+
+def test_leap_seconds_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for path in files(tmp_path, [("2016-12-31T23:59:59Z", "a"), ("2016-12-31T23:59:60Z", "b")]):
+        assert main(["match", "PATTERN SEQ(a x, b y) WITHIN 1 hour", str(path)]) == 2
+        assert "23:59:60" in capsys.readouterr().err
+    with pytest.raises(acep.QueryError, match="not a timestamp"):
+        acep.parse("PATTERN SEQ(a x) WHERE x.ts > TIMESTAMP '2016-12-31 23:59:60' WITHIN 9")
+
+
+@pytest.mark.parametrize("to", ["stdout", "o.jsonl", "o.csv"])
+def test_zoned_times_are_printed_in_utc(to: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = pa.table(
+        {
+            "ts": pa.array([dt.datetime.fromisoformat(ts) for ts, _ in WHOLE], pa.timestamp("ms", "America/New_York")),
+            "type": ["a", "b"],
+            "w": pa.array([dt.datetime(2024, 3, 31, 1, 30, tzinfo=dt.UTC)] * 2, pa.timestamp("ns", "Europe/Berlin")),
+        }
+    )
+    pq.write_table(table, tmp_path / "x.parquet")
+    for path in [*files(tmp_path, WHOLE), tmp_path / "x.parquet"]:
+        output = [] if to == "stdout" else ["--output", str(tmp_path / to)]
+        assert main(["match", QUERY, str(path), *output]) == 0
+        text = capsys.readouterr().out if to == "stdout" else (tmp_path / to).read_text()
+        for shown in ("2024-05-01T08:00:00Z", "2024-05-01T08:00:05Z", "2024-03-31T01:30:00Z", "2024-05-01T08:01:05Z"):
+            assert shown in text, (path, shown, text)
+        assert "+0" not in text
+        assert main(["why", f"{QUERY}", str(path), "--key", "2024-03-31T01:30:00Z"]) == 0
+        assert "w=2024-03-31 01:30:00Z" in capsys.readouterr().out
+
+
+def test_a_finer_time_than_any_datetime_keeps_its_zone(tmp_path: Path) -> None:
+    times = pa.array([1, 1], pa.timestamp("ns", "UTC"))
+    rows = pa.table({"ts": times, "type": ["a", "b"], "w": times})
+    found = acep.match(rows, acep.parse(QUERY.replace("[w]", "[w]")))
+    assert (found[0].start, found[0].key) == (np.datetime64(1, "ns"), {"w": np.datetime64(1, "ns")})
+    from acep.engine.writing import write_matches
+
+    for name in ("o.jsonl", "o.csv"):
+        write_matches(found, tmp_path / name)
+        text = (tmp_path / name).read_text()
+        assert text.count("1970-01-01T00:00:00.000000001Z") == 5
+        assert "1970-01-01T00:01:00.000000001Z" in text
+
+
+def test_naive_nanoseconds_come_back_as_microseconds_do() -> None:
+    for unit in ("us", "ns"):
+        times = pa.array([dt.datetime(2024, 1, 1, 0, 0, 0, 7)] * 2, pa.timestamp(unit))
+        (one,) = acep.match(pa.table({"ts": times, "type": ["a", "b"], "w": times}), acep.parse(QUERY))
+        assert (
+            one.start == one.end == one.bundle == one.key["w"] == one.values["w"] == dt.datetime(2024, 1, 1, 0, 0, 0, 7)
+        )
+        assert type(one.start) is type(one.key["w"]) is dt.datetime
+
+
+@pytest.mark.parametrize("ts", [[1, 2], [dt.datetime(2024, 1, 1), dt.datetime(2024, 1, 1, 0, 1)]], ids=["int", "time"])
+def test_a_date_in_return_is_a_date(ts: list[Any]) -> None:
+    day = dt.date(2024, 2, 29)
+    rows = pa.table({"ts": ts, "type": ["a", "b"], "day": [day, day]})
+    query = acep.parse(
+        "PATTERN SEQ(a x, b y) WHERE [day] WITHIN 1 hour RETURN x.day AS d, max(y[].day) AS m, x.day + 90 min AS h"
+    )
+    found = acep.match(rows, query, unit="s" if isinstance(ts[0], int) else None)
+    assert found[0].values == {"d": day, "m": day, "h": dt.datetime(2024, 2, 29, 1, 30)}
+    assert found.to_arrow().column("values").to_pylist() == [found[0].values]
+
+
+def test_a_failure_is_told_in_times() -> None:
+    times = [dt.datetime(2024, 1, 1, tzinfo=dt.UTC), dt.datetime(2024, 1, 2, tzinfo=dt.UTC)]
+    rows = pa.table({"ts": times, "type": ["a", "b"]})
+    told = str(why(rows, acep.parse("PATTERN SEQ(a x, b y) WHERE y.ts > x.ts + 2 days WITHIN 9 days")))
+    assert "(y.ts = 2024-01-02T00:00:00Z, x.ts = 2024-01-01T00:00:00Z)" in told
+
+
+NAIVE, ZONED, DAY = dt.datetime(2024, 1, 1), dt.datetime(2024, 1, 1, tzinfo=dt.UTC), dt.date(2024, 1, 1)
+
+
+@pytest.mark.parametrize("times", [[NAIVE, ZONED], [ZONED, None, NAIVE], [DAY, NAIVE]], ids=str)
+def test_python_times_of_two_sorts_are_refused(times: list[Any]) -> None:
+    columns = {"ts": [*range(len(times))], "w": times}
+    frames: list[Any] = [columns, [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]]
+    pandas = pytest.importorskip("pandas")
+    frames.append(pandas.DataFrame({"ts": columns["ts"], "w": pandas.Series(times, dtype=object)}))
+    for events in frames:
+        with pytest.raises(DataError, match="column `w` mixes"):
+            acep.match(events, acep.parse("PATTERN SEQ(ANY x, ANY y) WITHIN 1"))
+
+
+@pytest.mark.parametrize("name", ["ts", "w"])
+def test_batches_do_not_change_between_zone_and_none(name: str) -> None:
+    def batch(second: int, zone: str | None) -> pa.Table:
+        time = dt.datetime(2024, 1, 1, 0, 0, second)
+        columns = {"ts": pa.array([time], pa.timestamp("us")), "w": pa.array([time], pa.timestamp("us"))}
+        columns[name] = (
+            pa.array([second], pa.timestamp("s", zone)) if name == "w" else columns[name].cast(pa.timestamp("us", zone))
+        )
+        return pa.table({"type": ["a"], **columns})
+
+    for first, second in ((None, "UTC"), ("UTC", None)):
+        matcher = acep.Matcher(acep.parse("PATTERN SEQ(a x, a y) WHERE x.w < y.w WITHIN 1 hour"))
+        matcher.push(batch(1, first))
+        with pytest.raises(DataError, match=rf"column `{name}` is timestamp.* a zone were seen before"):
+            matcher.push(batch(2, second))
+        if first is not None:
+            matcher.push(batch(2, "Europe/Berlin"))  # another zone is no other time

@@ -1,0 +1,93 @@
+"""Random typed tables: both engines give what Python's exact arithmetic gives, or refuse."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import acep
+from acep.engine.compiled import why_not
+from acep.errors import AcepError
+from tests.types.typed_queries import Case, Term, random_case
+from tests.types.typed_tables import TypedTable, random_table
+
+TABLES = 5_000
+PARTS = 20
+EPOCH = dt.datetime(1970, 1, 1)
+ENGINES = ["native", "reference"] if why_not() is None else ["reference"]
+
+
+def nanoseconds(value: Any) -> int:
+    """A time of a result as nanoseconds in UTC."""
+    if isinstance(value, np.datetime64):
+        return int(value.astype("datetime64[ns]").astype(np.int64))
+    if not isinstance(value, dt.datetime):
+        value = dt.datetime(value.year, value.month, value.day)
+    if value.tzinfo is not None:
+        assert value.utcoffset() == dt.timedelta(0)
+        value = value.replace(tzinfo=None)
+    return (value - EPOCH) // dt.timedelta(microseconds=1) * 1000
+
+
+def same(got: Any, wanted: Any, term: Term) -> bool:
+    """Whether a value of RETURN is the exact one, of the type of its kind."""
+    if wanted is None or got is None:
+        return got is wanted
+    if term.kind == "decimal":
+        places = term.scale if term.shown is None else term.shown
+        return isinstance(got, Decimal) and Fraction(got) == wanted and got.as_tuple().exponent == -places
+    if term.kind == "time":
+        return nanoseconds(got) == wanted
+    held = {"int": int, "float": float, "text": str, "bool": bool}.get(term.kind)
+    return (held is None or type(got) is held) and bool(got == wanted)
+
+
+def check(table: TypedTable, cases: list[Case], queries: list[acep.Query], engine: str, seed: int) -> None:
+    """All queries in one pass."""
+    try:
+        found = acep.match(table.arrow, queries, engine=engine)
+    except AcepError as error:
+        pytest.fail(f"seed {seed}, {[case.text for case in cases]}: {error}\n{table.arrow}")
+    for case, matches in zip(cases, found, strict=True):
+        got = sorted(
+            ((m.bindings["x"], m.bindings["y"][0], tuple(m.values.values())) for m in matches), key=lambda m: m[:2]
+        )
+        wanted = sorted(case.expected, key=lambda m: m[:2])
+        good = [m[:2] for m in got] == [m[:2] for m in wanted] and all(
+            same(a, b, term)
+            for x, y in zip(got, wanted, strict=True)
+            for a, b, term in zip(x[2], y[2], case.returns, strict=True)
+        )
+        assert good, f"seed {seed}, {engine}: {case.text}\n{got}\nexactly: {wanted}\n{table.arrow}"
+
+
+@pytest.mark.filterwarnings("ignore::acep.errors.DataWarning")
+@pytest.mark.parametrize("part", range(PARTS))
+def test_random_tables(part: int, cases: Callable[[int], int]) -> None:
+    each = cases(TABLES // PARTS)
+    matched = refused = 0
+    for seed in range(part * TABLES, part * TABLES + each):
+        rng = random.Random(seed)
+        table = random_table(rng)
+        drawn = [random_case(table, rng) for _ in range(2)]
+        good = [case for case in drawn if not case.refused]
+        queries = [acep.parse(case.text) for case in good]
+        for engine in ENGINES if good else ():
+            check(table, good, queries, engine, seed)
+        matched += sum(bool(case.expected) for case in good)
+        for case in drawn:
+            if case.refused:
+                refused += 1
+                with pytest.raises(AcepError) as caught:
+                    acep.match(table.arrow, acep.parse(case.text), engine=rng.choice(ENGINES))
+                assert caught.value.hint, f"seed {seed}: {case.text}: {caught.value}"
+    if each >= 50:
+        assert matched > each // 3
+        assert refused > each // 20
