@@ -1,11 +1,10 @@
 """Runs every example on its whole stream and writes docs/examples.md: ``python -m examples.table``.
 
-The streams are looked for in the folder ``$ACEP_DATA``. This takes some minutes.
+All seven must be there as whole streams, in the folder ``$ACEP_DATA``. This takes some minutes.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Mapping
@@ -13,8 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import acep
-from acep.engine.files import read_events
+from acep import read_events
 from examples import Example, examples
+from examples.data import whole
 
 __all__ = ["PAGE", "Counts", "count", "render"]
 
@@ -64,11 +64,10 @@ def render(counts: Mapping[str, Counts]) -> str:
 
 def main() -> None:
     """Write the page."""
-    data = Path(os.environ.get("ACEP_DATA") or ROOT.parent / "shared" / "data")
     counts = {}
     for example in examples():
         started = time.perf_counter()
-        counts[example.key] = count(example, data)
+        counts[example.key] = count(example, whole())
         sys.stderr.write(f"{example.key}: {counts[example.key]}, {time.perf_counter() - started:.1f} s\n")
     PAGE.write_text(render(counts), encoding="utf-8")
 

@@ -1,7 +1,8 @@
 """What tests share: one Spark session, the streams on disk, and how many cases random tests try.
 
 ``ACEP_CASES`` multiplies the number of cases of every random test (1 if it is not set), ``ACEP_DATA`` is the folder of
-the streams. With ``CI`` set, Hypothesis draws the same cases in every run.
+the whole streams; where it has none, tests read what is shipped in ``examples/data``, or stand-ins made by chance.
+With ``CI`` set, Hypothesis draws the same cases in every run.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from acep.engine.compiled import REFERENCE, why_not
+from examples.data import MORE, stream
+from tests import stand_ins
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ROOT = Path(__file__).resolve().parents[1]
-STREAMS = Path(os.environ.get("ACEP_DATA") or ROOT.parent / "shared" / "data")
 CASES = float(os.environ.get("ACEP_CASES") or 1)
 
 # A busy machine is no failure: no deadlines, and no complaint that data are generated slowly.
@@ -39,11 +40,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keeps the tests that use Spark in one process, where tests are spread over several."""
+    """Keeps the tests that use Spark in one process, where tests are spread over several; marks those of streams."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()) or item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.spark)
             item.add_marker(pytest.mark.xdist_group("spark"))
+        if "data" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.streams)
 
 
 @pytest.fixture(scope="session")
@@ -53,13 +56,13 @@ def cases() -> Callable[[int], int]:
 
 
 @pytest.fixture(scope="session")
-def data() -> Callable[[str], Path]:
-    """The file of a stream, by its name; the test is skipped where there is none."""
+def data(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The file of a stream, by its name: the whole one, what is shipped of it, or a stand-in."""
 
     def path(name: str) -> Path:
-        file = STREAMS / name if name.endswith(".parquet") else STREAMS / f"{name}.parquet"
-        if not file.is_file():
-            pytest.skip(f"no stream {file.name} under {STREAMS}")
+        if (file := stream(name)) is None:
+            MORE.append(tmp_path_factory.mktemp("stand_ins"))
+            file = stand_ins.write(name, MORE[-1])
         return file
 
     return path
