@@ -1,7 +1,8 @@
 """``python -m acep.demo``: a stream replayed through Spark Structured Streaming, with an error budget.
 
-Minute bars of shares if they are there (under ``ACEP_DATA``, or ``../shared/data``), else a ticker made up after the
-model of the SASE+ paper (section 6); or another stream and query.
+Minute bars of shares if they are there (under ``ACEP_DATA``, or ``../shared/data``), else the jobs of a cluster that
+the repository has in ``examples/data``, else a ticker made up after the model of the SASE+ paper (section 6); or
+another stream and query.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from acep.errors import AcepError
 
 __all__ = ["main", "ticker"]
 
-BARS = "stock_min_bars.parquet"
 SHOWN = 8
 CHUNKS = 12
 
@@ -33,6 +33,16 @@ RETURN a.close AS before, c.close AS low, e.close AS after"""
 DIP_WORDS = "a share falls by 1 % and is back within half an hour, in steps: down, down, down, up, up"
 DIP_WEIGHTS = {"a": None, "c": None, "e": None}
 
+FAILED = """\
+PATTERN SEQ(SUBMIT a, SCHEDULE b, FAIL c, SUBMIT d, SCHEDULE e, FINISH f)
+WHERE skip_till_next_match(a, b, c, d, e, f) { [logical_name]
+  AND b.job_id = a.job_id AND c.job_id = b.job_id
+  AND d.job_id <> c.job_id AND e.job_id = d.job_id AND f.job_id = e.job_id }
+WITHIN 1 hour
+RETURN a.job_id AS failed, f.job_id AS finished"""
+FAILED_WORDS = "a job fails, and within an hour another of the same name finishes"
+FAILED_WEIGHTS = {"c": None, "d": None, "f": None}
+
 SWING = """\
 PATTERN SEQ(Stock a, Stock b, Stock c, Stock d)
 WHERE skip_till_next_match(a, b, c, d) { [symbol]
@@ -42,6 +52,12 @@ WITHIN 150 EVENTS
 RETURN a.price AS first, d.price AS last"""
 SWING_WORDS = "volume swings from very high to very low, twice, while the price rises"
 SWING_WEIGHTS = {"a": None, "d": None}
+
+RECORDED = {
+    "stock_min_bars.parquet": ("one-minute bars of shares", DIP, DIP_WEIGHTS, DIP_WORDS),
+    "cluster_jobs.parquet": ("events of jobs of a cluster", FAILED, FAILED_WEIGHTS, FAILED_WORDS),
+}
+"""By the name of a file: a recorded stream, and a query for it with its weights and words."""
 
 
 def ticker(rows: int, seed: int = 1, rise: float = 0.7) -> pa.Table:
@@ -93,15 +109,15 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
 
 def _stream(args: argparse.Namespace) -> tuple[pa.Table, str, str, Any, str]:
     """The events, what they are, the query's text, its weights, and what it means."""
-    from acep.engine.files import read_events
+    from acep.events.reading import read_events
 
     found = next((p for p in _places() if p.is_file()), None)
     if args.events is not None:
         table, what = read_events(args.events, ts=args.ts, type=args.type), args.events
         text, weights, words = DIP, DIP_WEIGHTS, DIP_WORDS
     elif found is not None:
-        table, what = read_events(found), f"one-minute bars of shares, {found.name}"
-        text, weights, words = DIP, DIP_WEIGHTS, DIP_WORDS
+        what, text, weights, words = RECORDED[found.name]
+        table, what = read_events(found), f"{what}, {found.name}"
     else:
         table, what = ticker(args.rows or 200_000), "a made-up ticker of two shares"
         text, weights, words = SWING, SWING_WEIGHTS, SWING_WORDS
@@ -115,9 +131,10 @@ def _stream(args: argparse.Namespace) -> tuple[pa.Table, str, str, Any, str]:
 
 def _places() -> list[Path]:
     given = os.environ.get("ACEP_DATA")
-    here = Path.cwd()
-    folders = [Path(given)] if given else [Path(__file__).resolve().parents[1].parent / "shared" / "data"]
-    return [folder / BARS for folder in (*folders, here.parent / "shared" / "data")]
+    roots = (Path(__file__).resolve().parents[1], Path.cwd())
+    folders = [Path(given)] if given else [root.parent / "shared" / "data" for root in roots]
+    shipped = [root / "examples" / "data" for root in roots]
+    return [folder / name for name in RECORDED for folder in (*folders, *shipped)]
 
 
 def _demo(args: argparse.Namespace) -> None:

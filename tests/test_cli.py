@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -19,6 +20,7 @@ import pytest
 
 import acep
 from acep.cli import main
+from acep.cli.spelling import OPTIONS, as_typed
 from acep.engine.compiled import why_not
 
 CSV = """\
@@ -93,7 +95,7 @@ def test_a_process_of_its_own() -> None:
 
 @pytest.mark.parametrize("suffix", ["parquet", "jsonl"])
 def test_every_kind_of_file(suffix: str, capsys: pytest.CaptureFixture[str]) -> None:
-    from acep.engine.files import read_events
+    from acep import read_events
 
     table = read_events("events.csv")
     if suffix == "parquet":
@@ -130,6 +132,35 @@ def test_nothing_found_is_no_error(capsys: pytest.CaptureFixture[str]) -> None:
 def test_other_kinds_of_output(options: list[str], printed: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["match", "re:ad|db", "letters.csv", "--within", "5", *options]) == 0
     assert capsys.readouterr().out == printed
+
+
+@pytest.mark.skipif(why_not() is not None, reason="a budget needs the native core")
+@pytest.mark.parametrize("tied", [True, False], ids=["tied", "free"])
+def test_what_is_printed_agrees_with_what_is_told_of_it(tied: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [f"{ts},{'abc'[ts * 7919 % 101 % 3]},{ts * 31 % 97}" for ts in range(600)]
+    Path("many.csv").write_text("\n".join(["ts,type,x", *rows]) + "\n")
+    text = "PATTERN SEQ(a p, b q, c s) WHERE skip_till_any_match(p, q, s) {0} WITHIN 20"
+    args = ["match", text.replace("{0}", "{ q.x > p.x AND s.x > q.x }" if tied else ""), "many.csv"]
+
+    def told(*options: str) -> tuple[list[str], str]:
+        assert main([*args, *options]) == 0
+        out, err = capsys.readouterr()
+        return out.splitlines(), err
+
+    for bound, exact in (("1000", True), ("0.5", False)):
+        for option in ("--count", "--points", "--bundles", "--no-limit"):
+            options = [] if option == "--no-limit" else [option]
+            lines, err = told(*options, "--work", bound)
+            assert ("exact: nothing was shed" in err) == exact
+            assert ("\nnot exact: " in err) != exact
+            number = int(lines[0]) if option == "--count" else len(lines)  # a plain number, whatever is missing
+            least = "" if exact else "at least "
+            name = {"--points": f"{least}{number:,} match point", "--bundles": f"{number:,} match bundle"}.get(option)
+            assert f"600 events, {name or f'{least}{number:,} match'}" in err, (err, option)
+            if option == "--bundles":
+                matches = sum(json.loads(line)["matches"] for line in lines)
+                assert f", {least}{matches:,} matches" in err
+    assert told("--count")[1] == ""
 
 
 def test_limit(capsys: pytest.CaptureFixture[str]) -> None:
@@ -219,7 +250,7 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["match", "query.acep", "events.csv", "--ts", "time"], "there is no column `time`"),
     (["match", "query.acep", "events.csv", "--id", "idd"], "there is no column `idd`"),
     (["match", "query.acep", "events.csv", "--id", "symbol"], "the id 'AAPL' comes twice"),
-    (["match", "query.acep", "events.csv", "--unit", "week"], "'week' is not a unit of time"),
+    (["match", "query.acep", "events.csv", "--unit", "week"], "--unit week is not a unit of time"),
     (["match", "query.acep", "events.csv", "--engine", "fast"], "there is no engine 'fast'"),
     (["match", "query.acep", "events.csv", "--output", "x.xls"], "no format of output is named like `x.xls`"),
     (["match", "query.acep", "events.csv", "--output", "no/x.csv"], "`no/x.csv` cannot be written"),
@@ -232,7 +263,7 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["match", "query.acep", "events.csv", "--weights", "z=2"], "unknown variable `z`"),
     (["match", "query.acep", "events.csv", "--within", "5"], "--within is for letter expressions"),
     (["match", "missing.acep", "events.csv"], "there is no file `missing.acep`"),
-    (["match", "cut.parquet", "events.csv"], "is not a text in UTF-8"),
+    (["match", "cut.parquet", "events.csv"], "is a file of events, not a query"),
     (["match", "re:a(b", "letters.csv", "--within", "5"], "line 1, column"),
     (["match", "re:ab", "letters.csv"], "needs --within"),
     (["match", "re:ab", "letters.csv", "--within", "1 hour"], "name the unit: --unit s"),
@@ -271,6 +302,54 @@ def test_mistakes_are_explained(args: list[str], said: str, capsys: pytest.Captu
     assert said in err
     assert "Traceback" not in err
     assert len(err.splitlines()) <= 4
+
+
+@pytest.mark.skipif(why_not() is not None, reason="a budget needs the native core")
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            ["--recover"],
+            "--recover takes a share of an allowance, and there is none\nhint: set --work, --cpu or --latency",
+        ),
+        (["--recover", "0.2", "--memory", "8M"], "acep: --recover keeps windows of the stream"),
+        (["--memory", "5 Q"], "acep: --memory '5 Q' is no size"),
+        (["--memory", "12"], "acep: --memory 12 is less than a query needs"),
+        (
+            ["--policy", "newest"],
+            "acep: --policy serves a run under a budget\nhint: set a bound on what may be spent, such",
+        ),
+        (["--work", "5", "--exists"], "keeps to no budget"),
+        (["--work", "nan"], "--work"),
+        (["--engine", "fast"], "there is no engine 'fast'"),
+    ],
+)
+def test_messages_name_options_as_they_are_typed(
+    options: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["match", "re:ad", "letters.csv", "--within", "5", *options]) == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert not re.search(r"(?<![\w.-])[a-z]+=", err), err
+
+
+def test_no_message_of_the_product_mixes_spellings() -> None:
+    """Every text in an error or a hint, in the words of the command line: no argument of Python's is left in it."""
+    texts = []
+    for path in (Path(__file__).resolve().parents[1] / "acep").rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        raised = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id.endswith("Error")]
+        texts += [
+            part.value
+            for call in raised
+            for part in ast.walk(call)
+            if isinstance(part, ast.Constant) and isinstance(part.value, str)
+        ]
+    named = [text for text in texts if re.search(rf"(?<![\w.])({OPTIONS}|counts|output)=", text)]
+    assert len(named) > 30
+    left = [text for text in map(as_typed, named) if re.search(rf"(?<![\w.`-])({OPTIONS})=", text)]
+    assert not left
 
 
 def test_a_caret_points_at_the_place() -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
-import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -25,9 +24,7 @@ POLICY_HELP = (
     "who chooses what is kept: history (default), random, newest, oldest, newest-per-state, clear, input, state, "
     "hybrid, experts, or trained-on-test, which wants a --history of the same events"
 )
-EVENTS_HELP = "a file of events: .csv, .csv.gz, .parquet, .jsonl"
-# How Python's callers name columns, in hints; the command line has options of the same names.
-ARGUMENT = re.compile(r"(?<![\w.])(ts|type|seq|id|unit|policy|work)=(?:\"(\w+)\")?")
+EVENTS_HELP = "files of events (.csv, .jsonl, .parquet; .gz, .zst), globs, folders, or - for standard input"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -42,8 +39,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             _command(args.command)(args)
             sys.stdout.flush()
     except AcepError as error:
-        if error.hint is not None:
-            error.hint = ARGUMENT.sub(lambda found: f"--{found[1]}" + (f" {found[2]}" if found[2] else ""), error.hint)
+        from acep.cli.spelling import as_typed
+
+        error.message, error.hint = as_typed(error.message), error.hint and as_typed(error.hint)
         sys.stderr.write(f"acep: {error.render()}\n")
         return 2
     except BrokenPipeError:
@@ -71,7 +69,9 @@ def _plain_warnings() -> Iterator[None]:
     """Warnings as one line each, without the place in the code that a user does not know."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        sys.stderr.write(f"acep: warning: {message}\n")
+        from acep.cli.spelling import as_typed
+
+        sys.stderr.write(f"acep: warning: {as_typed(str(message))}\n")
 
     with warnings.catch_warnings():
         warnings.showwarning = show
@@ -87,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
     match = _subcommand(commands, "match", "find a query's matches in a file of events")
-    match.add_argument("events", metavar="EVENTS", help=EVENTS_HELP)
+    match.add_argument("events", metavar="EVENTS", nargs="+", help=EVENTS_HELP)
     _add_query_options(match)
     _add_column_options(match)
     _add_output_options(match)
@@ -95,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_budget_options(match)
 
     replay = _subcommand(commands, "replay", "the same through Spark Structured Streaming, ending in a summary")
-    replay.add_argument("events", metavar="EVENTS", help=EVENTS_HELP)
+    replay.add_argument("events", metavar="EVENTS", nargs="+", help=EVENTS_HELP)
     _add_query_options(replay)
     _add_column_options(replay)
     _add_stream_options(replay)
@@ -112,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("--svg", metavar="FILE", help="draw the automaton")
 
     why = _subcommand(commands, "why", "say why a key has no match: how far it came, and what failed there")
-    why.add_argument("events", metavar="EVENTS", help=EVENTS_HELP)
+    why.add_argument("events", metavar="EVENTS", nargs="+", help=EVENTS_HELP)
     why.add_argument(
         "--key", metavar="KEY", help="a value of the partition attribute, or x=1,y=2 where there are several"
     )
@@ -120,7 +120,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_column_options(why)
 
     learn = _subcommand(commands, "learn", "learn from a file of events which partial matches of a query are worth it")
-    learn.add_argument("events", metavar="EVENTS", help=EVENTS_HELP)
+    learn.add_argument("events", metavar="EVENTS", nargs="+", help=EVENTS_HELP)
     _add_query_options(learn)
     _add_column_options(learn)
     group = learn.add_argument_group("what is learned")
@@ -160,10 +160,19 @@ def _add_query_options(parser: argparse.ArgumentParser) -> None:
 def _add_column_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("the columns")
     group.add_argument("--ts", default="ts", metavar="COL", help="the time (default ts)")
-    group.add_argument("--type", default="type", metavar="COL", help="the event type (default type)")
+    group.add_argument(
+        "--type", default="type", metavar="COL", help="the event type (default type); none: there is none"
+    )
     group.add_argument("--seq", metavar="COL", help="the order among equal times (default: that of the file)")
     group.add_argument("--id", metavar="COL", help="the ids of events (default: row numbers from 0)")
     group.add_argument("--unit", metavar="U", help="the unit of an integer time: ns, us, ms, s, min, h or d")
+    text = "give a column another type: int, float, string, bool, date, timestamp, timestamp(s), decimal(p,s)"
+    group.add_argument("--cast", action="append", metavar="COL=TYPE", help=text)
+    group = parser.add_argument_group("the files")
+    group.add_argument("--format", metavar="F", help="csv, jsonl or parquet, where a name does not tell it")
+    group.add_argument(
+        "--skip-bad-lines", action="store_true", help="leave out lines that cannot be read, and count them"
+    )
 
 
 def _add_stream_options(parser: argparse.ArgumentParser) -> None:
@@ -199,6 +208,8 @@ def _add_budget_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("the budget")
     group.add_argument("--work", type=float, metavar="N", help="touches an event, on average; what is best is kept")
     group.add_argument("--cpu", type=float, metavar="X", help="share of a core, against the clock of the events")
+    text = "how many times as fast as its clock a recorded stream comes, for --cpu (default 1)"
+    group.add_argument("--speed", type=float, metavar="X", help=text)
     group.add_argument("--latency", type=float, metavar="S", help="seconds that a batch may take")
     group.add_argument("--memory", metavar="SIZE", help="what the query may hold, in bytes or as in 512K, 64M or 1G")
     text = "of bundles that are found, find all matches, for a share of the work"

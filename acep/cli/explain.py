@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from acep.cli.inputs import column_names, load_events, load_query
+from acep.cli.spelling import as_typed
 from acep.errors import DataError
 
 
@@ -29,4 +30,5 @@ def run(args: argparse.Namespace) -> None:
             Path(args.svg).write_text(query_svg(query), encoding="utf-8")
         except OSError as bad:
             raise DataError(f"`{args.svg}` cannot be written: {bad.strerror or bad}") from None
-    sys.stdout.write(text.rstrip("\n") + "\n")
+    lines = [as_typed(line) if line.lstrip().startswith("hint: ") else line for line in text.rstrip("\n").splitlines()]
+    sys.stdout.write("\n".join(lines) + "\n")

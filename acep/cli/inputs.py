@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterator
+import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,11 +14,22 @@ from acep.errors import DataError, QueryError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from acep.events.options import Options
+    from acep.events.stream import EventStream
     from acep.pattern.tree import Query
 
-__all__ = ["budget_options", "column_names", "columns_read", "load_events", "load_query"]
+__all__ = [
+    "budget_options",
+    "column_names",
+    "load_events",
+    "load_query",
+    "reading_options",
+    "say_bad_lines",
+    "shown",
+]
 
 LETTERS = "re:"
+EVENTS_NAME = re.compile(r"\.(csv|tsv|json|jsonl|ndjson|parquet|gz|zst)$", re.IGNORECASE)
 FILE_NAME = re.compile(r"\S*(?:[/\\]\S*|\.(?:acep|sase|sql|txt|query|q))")
 
 
@@ -65,6 +76,8 @@ def _query_text(given: str) -> str:
         there = path.is_file()
     except (OSError, ValueError):  # a long text is no name of a file
         there = False
+    if there and EVENTS_NAME.search(given):
+        raise DataError(f"`{given}` is a file of events, not a query", hint="the query comes first, then the events")
     if not there:
         if FILE_NAME.fullmatch(given):
             raise DataError(f"there is no file `{given}` with a query")
@@ -139,6 +152,8 @@ def budget_options(args: argparse.Namespace) -> dict[str, Any]:
     from acep.budget import Budget
 
     bounds = {name: getattr(args, name) for name in ("work", "cpu", "latency", "memory", "recover")}
+    if args.speed is not None:
+        bounds["speed"] = args.speed
     return {"budget": Budget(**bounds), "policy": args.policy, "seed": args.seed, "history": args.history}
 
 
@@ -146,30 +161,63 @@ def budget_options(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def column_names(args: argparse.Namespace) -> dict[str, Any]:
-    """What ``acep.match`` is told of the columns."""
-    return {name: getattr(args, name) for name in ("ts", "type", "seq", "id", "unit")}
+    """What ``acep.match`` is told of the columns, once the casts are done."""
+    names = {name: getattr(args, name) for name in ("ts", "type", "seq", "id", "unit")}
+    if names["type"] == "none":
+        names["type"] = None
+    if _casts(args).get(args.ts, "").lower().startswith(("timestamp", "date")):
+        names["unit"] = None  # it said what the numbers count
+    return names
 
 
-def load_events(path: str, query: Query, args: argparse.Namespace) -> pa.Table:
-    """The events of a file, with the columns that a query reads (or all, if one is missing)."""
-    from acep.engine.files import read_events
+def reading_options(args: argparse.Namespace, query: Query) -> Options:
+    """How the events are to be read: the columns that the query uses, casts, the format, and bad lines.
+
+    Raises :class:`DataError` for a cast or a format that there is not.
+    """
+    from acep.events.options import options_of
+    from acep.pattern.asked import columns_read
+
+    names = column_names(args)
+    roles = [names[role] for role in ("ts", "type", "seq", "id") if names[role] is not None]
+    return options_of(
+        columns=[*dict.fromkeys([*roles, *columns_read(query)])],
+        **{role: names[role] for role in ("ts", "type", "seq", "id")},
+        cast=_casts(args),
+        unit=args.unit,
+        format=args.format,
+        skip_bad_lines=args.skip_bad_lines,
+    )
+
+
+def load_events(paths: str | list[str], query: Query, args: argparse.Namespace) -> pa.Table:
+    """The events of some files, with the columns that a query reads (or all, if one is missing)."""
     from acep.engine.no_rows import told
+    from acep.events.stream import open_events
 
-    roles = [getattr(args, name) for name in ("ts", "type", "seq", "id")]
-    wanted = dict.fromkeys([*(name for name in roles if name is not None), *columns_read(query)])
-    table = read_events(path, list(wanted), ts=args.ts, type=args.type)
+    with open_events(paths, reading_options(args, query)) as events:
+        table = events.whole()
+        say_bad_lines(events)
     return table if table.num_rows else told(table.schema, [query], column_names(args)).empty_table()
 
 
-def columns_read(query: Query) -> Iterator[str]:
-    """The attributes that a query mentions, those of its sources too."""
-    from acep.pattern.evaluation import leaves_of
+def say_bad_lines(events: EventStream) -> None:
+    """Say on stderr which lines were left out."""
+    if events.bad.count:
+        sys.stderr.write(f"{events.bad}\n")
 
-    yield from query.ties
-    for expr in (*query.where, *([query.having] if query.having else []), *(e for _, e in query.returns)):
-        for leaf in leaves_of(expr):
-            name = getattr(leaf, "name", None)
-            if name is not None:
-                yield name
-    for source in query.sources:
-        yield from columns_read(source.query)
+
+def shown(paths: list[str]) -> str:
+    """Some files, in a few words."""
+    return paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+
+
+def _casts(args: argparse.Namespace) -> dict[str, str]:
+    casts: dict[str, str] = {}
+    for text in args.cast or ():
+        name, equals, held = text.rpartition("=")
+        if not equals or not name or not held:
+            raise DataError(f"--cast {text} is no cast", hint="a column and a type, as in --cast zip=string")
+        if casts.setdefault(name, held) != held:
+            raise DataError(f"--cast gives `{name}` two types", hint="cast it once")
+    return casts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from acep.cli.inputs import column_names, load_events, load_query
+from acep.cli.inputs import column_names, load_events, load_query, shown
 from acep.cli.progress import progress
 from acep.errors import DataError
 
@@ -18,7 +18,7 @@ def run(args: argparse.Namespace) -> None:
     from acep.engine.learn import learn
     from acep.engine.writing import opened
 
-    with progress(f"reading {args.events}"):
+    with progress(f"reading {shown(args.events)}"):
         table = load_events(args.events, query, args)
     with progress(f"learning from {table.num_rows:,} events"):
         data = learn(table, query, policy=args.policy, seed=args.seed, history=args.old, **column_names(args))

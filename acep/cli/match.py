@@ -1,59 +1,117 @@
-"""``acep match``: the matches of a query in a file of events, as JSON lines or in a file; under a budget also what was
-given up for it, on stderr."""
+"""``acep match``: the matches of a query in files of events, written while the events are read; under a
+budget also what was given up for it, on stderr."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
-from acep.cli.inputs import budget_options, column_names, load_events, load_query
+from acep.cli.inputs import budget_options, column_names, load_query, reading_options, say_bad_lines, shown
 from acep.cli.progress import progress
 from acep.errors import QueryError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from acep.engine.passing import Passing
+    from acep.events.stream import EventStream
 
 HEADS = {"bundles": ("start", "end", "matches", "best"), "points": ("point", "best")}
 
 
 def run(args: argparse.Namespace) -> None:
     """Match, and write what was asked for."""
+    _check(args)
+    query = load_query(args)
+    options, who = reading_options(args, query), budget_options(args)
+    from acep.engine.passing import Passing
+    from acep.events.stream import ROW, open_events
+
+    with contextlib.ExitStack() as stack:
+        with progress(f"reading {shown(args.events)}"):
+            events = stack.enter_context(open_events(args.events, options))
+        names = column_names(args)
+        if events.sorted_on_disk:
+            sys.stderr.write(f"acep: row {events.back:,} is older than one before it: the events are sorted on disk\n")
+            names["id"] = names["id"] or ROW
+        how = {"output": args.kind, "counts": not args.no_counts, "names": names, "engine": args.engine}
+        passing = Passing(query, events.schema, events.rows, **how, **who)
+        with progress(f"matching {events.rows:,} events"):
+            if args.kind in ("count", "exists"):
+                _print_one(passing, events.batches(), args.kind)
+            else:
+                _write_all(passing, events.batches(), args)
+        _sum_up(passing, events, who["budget"])
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Raises :class:`QueryError` for options that do not go together, before any work is done."""
     if args.kind in ("count", "exists") and (args.output is not None or args.limit is not None):
         said = "one number" if args.kind == "count" else "true or false"
         raise QueryError(f"--{args.kind} prints {said}", hint="leave out --output and --limit")
     if args.no_counts and args.kind != "bundles":
         raise QueryError("--no-counts is about the matches of bundles", hint="give it with --bundles")
-    query = load_query(args)
     if args.output is not None:
         from acep.engine.writing import output_format
 
-        output_format(args.output)  # a wrong name is said before the work is done
-    from acep.engine.api import reported
+        output_format(args.output)
 
-    with progress(f"reading {args.events}"):
-        table = load_events(args.events, query, args)
-    names = column_names(args)
-    who = budget_options(args)
-    how = {"output": args.kind, "counts": not args.no_counts, "engine": args.engine}
-    with progress(f"matching {table.num_rows:,} events"):
-        result: Any
-        result, report = reported(table, query, **who, **how, **names)
-    if who["budget"].limited:
-        sys.stderr.write(f"{report}\n")
-    if args.kind in ("count", "exists"):
-        sys.stdout.write(f"{str(result).lower()}\n")
-        return
-    if args.limit is not None:
-        result = result[: args.limit]
+
+def _parts(passing: Passing, batches: Iterator[pa.Table]) -> Iterator[Any]:
+    """What is certain after each batch, and at the end."""
+    for table in batches:
+        if table.num_rows:
+            yield from passing.push(table)
+    yield from passing.finish()
+
+
+def _print_one(passing: Passing, batches: Iterator[pa.Table], kind: str) -> None:
+    if kind == "exists":
+        found: Any = any(_parts(passing, batches))
+    else:
+        found = sum(_parts(passing, batches))
+    sys.stdout.write(f"{str(found).lower()}\n")
+
+
+def _write_all(passing: Passing, batches: Iterator[pa.Table], args: argparse.Namespace) -> None:
+    left = args.limit
+    with _writer(passing, args) as write:
+        if left == 0:
+            return
+        for part in _parts(passing, batches):
+            given = part if left is None else part[:left]
+            if len(given):
+                write(given)
+            if left is not None:
+                left -= len(given)
+                if left == 0:
+                    return
+
+
+@contextlib.contextmanager
+def _writer(passing: Passing, args: argparse.Namespace) -> Iterator[Callable[[Any], None]]:
+    from acep.engine.writing import group_writer, match_writer
+
     target, form = (sys.stdout, "jsonl") if args.output is None else (args.output, None)
     if args.kind == "matches":
-        from acep.engine.writing import write_matches
-
-        write_matches(result, target, form)
+        with match_writer(target, form, passing.like, fractional=passing.fractional) as write:
+            yield write
         return
-    from acep.engine.tables import schema_of
-    from acep.engine.writing import write_groups
-    from acep.plan.compile import compile_query
-
-    schema = schema_of(table.schema, **names)
-    keys = compile_query(query, schema).keys
     heads = [head for head in HEADS[args.kind] if head != "matches" or not args.no_counts]
-    write_groups(result, target, form, heads=heads, schema=schema, keys=keys)
+    like = passing.like
+    with group_writer(target, form, heads=heads, schema=like.schema, keys=like.keys) as write_groups:
+        yield write_groups
+
+
+def _sum_up(passing: Passing, events: EventStream, budget: Any) -> None:
+    sys.stdout.flush()
+    if budget.limited:
+        from acep.cli.bounds import loose_bounds
+
+        sys.stderr.write(f"{passing.report}\n")
+        for line in loose_bounds(budget, passing):
+            sys.stderr.write(f"acep: {line}\n")
+    say_bad_lines(events)

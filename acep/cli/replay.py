@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from pathlib import Path
 
-from acep.cli.inputs import budget_options, column_names, load_query
+from acep.cli.inputs import budget_options, column_names, load_events, load_query
 
 
 def run(args: argparse.Namespace) -> None:
@@ -19,10 +20,13 @@ def run(args: argparse.Namespace) -> None:
     from acep.spark.replay import replay
 
     watermark = args.watermark
+    plain = len(args.events) == 1 and Path(args.events[0]).is_file()
+    plain = plain and not (args.cast or args.format or args.skip_bad_lines)
+    events = args.events[0] if plain else load_events(args.events, query, args)
     with tempfile.TemporaryDirectory(prefix="acep-replay-") as folder:
         done = replay(
             query,
-            args.events,
+            events,
             chunk=args.chunk,
             watermark=int(watermark) if watermark is not None and watermark.isdecimal() else watermark,
             checkpoint=args.checkpoint or folder,

@@ -45,16 +45,18 @@ def _key(text: str | None, plan: Plan, events: Events, schema: Schema) -> tuple[
             raise DataError("the query has no partition attribute", hint="leave out --key")
         return ()
     from acep.engine.tables import key_to_input
+    from acep.engine.times import value_text
 
     columns = [_column(name, events, schema) for name in plan.keys]
     there: dict[tuple[Any, ...], None] = dict.fromkeys(key for key in zip(*columns, strict=True) if None not in key)
-    shown = {", ".join(str(v) for v in key_to_input(key, plan.keys, schema).values()): key for key in there}
+    shown = {", ".join(value_text(v) for v in key_to_input(key, plan.keys, schema).values()): key for key in there}
     if text is None:
         some = ", ".join(list(shown)[:3])
         raise DataError(f"--key must say which {' and '.join(plan.keys)}", hint=f"such as {some}" if some else None)
     parts = _parts(text, plan.keys)
     kinds = [schema.kind(name) for name in plan.keys]
-    wanted = tuple(_value(part, kind, schema) for part, kind in zip(parts, kinds, strict=True))
+    scales = [schema.scale(name) for name in plan.keys]
+    wanted = tuple(_value(part, kind, schema, scale) for part, kind, scale in zip(parts, kinds, scales, strict=True))
     if wanted not in there:
         near = suggest(", ".join(parts), shown)
         named = ", ".join(f"{name}={part}" for name, part in zip(plan.keys, parts, strict=True))
@@ -84,11 +86,14 @@ def _parts(text: str, keys: tuple[str, ...]) -> list[str]:
     return [named[key] for key in keys]
 
 
-def _value(text: str, kind: Any, schema: Schema) -> Any:
+def _value(text: str, kind: Any, schema: Schema, scale: int | None) -> Any:
     from acep.engine.tables import attribute_tick
     from acep.plan.schema import Kind
 
     try:
+        if scale is not None:
+            units = Fraction(text) * 10**scale
+            return int(units) if units.denominator == 1 else units  # which no key is
         if kind is Kind.INT:
             return int(text)
         if kind is Kind.FLOAT:

@@ -1,0 +1,65 @@
+"""Messages that name Python's arguments, in the words of the command line: ``work=5`` as ``--work 5``."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["as_typed"]
+
+OPTIONS = (
+    "ts|type|seq|id|unit|cast|format|errors|weights|within|by|strategy|engine|work|cpu|speed|latency|memory|recover|"
+    "history|policy|seed|limit|chunk|watermark|checkpoint"
+)
+# What is not an option of the same name with the same value.
+OTHERS = (
+    (re.compile(r"\b(\w+)= or --\1\b"), r"--\1"),
+    (re.compile(r"(?<![\w.])counts=False\b"), "--no-counts"),
+    (re.compile(r"(?<![\w.])skip_bad_lines=True\b"), "--skip-bad-lines"),
+    (re.compile(r"(?<![\w.])recover=True\b"), "--recover"),
+    (re.compile(r"""(?<![\w.])output=["'](count|points|bundles|exists)["']"""), r"--\1"),
+    (re.compile(rf"\bleave ({OPTIONS}) out\b"), r"leave --\1 out"),
+    (re.compile(r" out of the Budget\b"), " out"),
+    (re.compile(r"\bacep\.(learn|match)\b"), r"`acep \1`"),
+)
+MAPPING = re.compile(r"(?<![\w.])(cast|weights)=\{([^{}]*)\}")
+PAIR = re.compile(r"""["'](.*?)["']: *(?:"([^"]*)"|'([^']*)'|(?:math\.)?([^"',]+))""")
+ARGUMENT = re.compile(
+    rf"""(?<![\w.-])(?<!--cast )(?<!--cast ')(?<!--weights )(?P<name>{OPTIONS})"""
+    r"""=(?:"(?P<text>[^"]*)"|'(?P<quoted>[^']*)'|(?P<bare>[^\s,;:)"']+))?"""
+)
+QUOTED = re.compile(r"(`[^`]*`)")  # names and texts of the user
+
+
+def as_typed(text: str) -> str:
+    """Name arguments as they are typed; what stands in backquotes is left as it is.
+
+    >>> as_typed("recover= takes a share of an allowance; set work=, cpu= or latency=")
+    '--recover takes a share of an allowance; set --work, --cpu or --latency'
+    >>> as_typed('output="bundles", counts=False, watermark="10 minutes", weights={"a": 2, "b": 0.5}')
+    "--bundles, --no-counts, --watermark '10 minutes', --weights a=2,b=0.5"
+    >>> as_typed('cast={"type": "string"}')
+    '--cast type=string'
+    >>> as_typed('cast={"ts": "timestamp(s)"}')
+    "--cast 'ts=timestamp(s)'"
+    """
+    parts = QUOTED.split(text)
+    parts[::2] = [_typed(part) for part in parts[::2]]
+    return "".join(parts)
+
+
+def _typed(text: str) -> str:
+    for pattern, typed in OTHERS:
+        text = pattern.sub(typed, text)
+    text = MAPPING.sub(_pairs, text)
+    return ARGUMENT.sub(_option, text)
+
+
+def _pairs(found: re.Match[str]) -> str:
+    pairs = ",".join(f"{name}={''.join(value)}" for name, *value in PAIR.findall(found[2]))
+    return f"--{found[1]} '{pairs}'" if "(" in pairs else f"--{found[1]} {pairs}"
+
+
+def _option(found: re.Match[str]) -> str:
+    value = next((one for one in found.group("text", "quoted", "bare") if one is not None), "")
+    shown = f"'{value}'" if " " in value else value
+    return f"--{found['name']} {shown}".rstrip()
