@@ -29,6 +29,7 @@ from acep.spark.job import Job, Pass, plans_of
 from acep.spark.pace import BatchPace
 from acep.spark.results import Group, Groups, group_rows, match_rows, number_of
 from acep.spark.totals import MOST, Totals
+from acep.spark.types import EXACT
 
 __all__ = ["Bucket"]
 
@@ -36,10 +37,14 @@ HEAD = struct.Struct("<16sQQQ")  # checksum of all that follows it, and the leng
 
 
 class Bucket:
-    """The state of one bucket of ``job``, which belongs to the pass ``part``."""
+    """The state of one bucket of ``job``, which belongs to the pass ``part``.
 
-    def __init__(self, job: Job, part: Pass) -> None:
+    With ``whole`` rows under a budget are given at the end, so that the column ``exact`` is of the whole bucket.
+    """
+
+    def __init__(self, job: Job, part: Pass, *, whole: bool = False) -> None:
         self.job = job
+        self.waiting: list[tuple[int, pa.Table]] | None = [] if whole and job.budget is not None else None
         self.every = plans_of(job.queries, job.schema)
         self.plans: tuple[Plan, ...] = tuple(self.every[number] for number in part.queries)
         self.part = part
@@ -74,22 +79,22 @@ class Bucket:
             learned, matches = max(0.0, self.stream.learning - learning), max(0, self.stream.walked - walked)
             self.pace.end(touches, lost, self.epochs, learned, matches=matches)
 
-    def add(self, rows: pa.Table) -> None:
-        """Take rows in; those that come after time has passed them are counted, not used."""
+    def add(self, rows: pa.Table, before: int | None = None) -> None:
+        """Take rows in; those with ``ts < before`` (ticks), and any that come after the end, are counted, not used."""
         if self.ended:
             self.totals.late += rows.num_rows
             return
-        late = self.held.add(rows)
+        late = self.held.add(rows, before)
         self.totals.late += late
         self.totals.events += rows.num_rows - late
 
-    def advance(self, clock: int) -> list[pa.Table]:
-        """No event with ``ts <= clock`` (ticks) will come: the rows of the result that this decides."""
-        if self.ended or (self.held.clock is not None and clock <= self.held.clock):
+    def advance(self, before: int) -> list[pa.Table]:
+        """Give the rows of the result that are certain when no event with ``ts < before`` (ticks) will come."""
+        if self.ended or (self.held.released is not None and before <= self.held.released):
             return []
-        rows = self.held.release(clock)
+        rows = self.held.release(before)
         out = self._push(rows) if rows is not None else []
-        out += self._given(self.stream.advance(clock), lambda groups: groups.advance(clock))
+        out += self._given(self.stream.advance(before - 1), lambda groups: groups.advance(before - 1))
         return out
 
     def finish(self) -> list[pa.Table]:
@@ -100,6 +105,9 @@ class Bucket:
         out = self._push(rows) if rows is not None else []
         out += self._given(self.stream.finish(), Groups.finish)
         self._count()
+        if self.waiting is not None:
+            out = [self._marked(number, table) for number, table in self.waiting]
+            self.waiting = []
         self.stream = Stream(self.plans, self.job.engine, self.job.output, self.job.limits)
         self.ended = True
         return out
@@ -129,7 +137,10 @@ class Bucket:
         return self._given(self.stream.push(replace(batch, ids=ids)), lambda groups: [])
 
     def _given(self, found: list[Sequence[Found]], close: Callable[[Groups], list[Group]]) -> list[pa.Table]:
-        out = []
+        out: list[tuple[int, pa.Table]] = []
+        whole_so_far = [self._exact(number) for number in self.part.queries]
+        if self.job.budget is not None:
+            self._count()
         for i, (number, matches) in enumerate(zip(self.part.queries, found, strict=True)):
             counted = self.stream.counted(i)
             many = counted if isinstance(counted, int) else len(matches)
@@ -138,14 +149,30 @@ class Bucket:
                 many = number_of(rows)
                 groups = self.groups[i].add(rows) + close(self.groups[i])
                 if groups:
-                    out.append(group_rows(self.job, self.every, number, groups))
-            elif many and self.job.output == "count":
-                out.append(_count_row(self.job, number, many))
+                    out.append((number, group_rows(self.job, self.every, number, groups)))
+            elif self.job.output == "count":
+                # Rows are added up: that something was given up is told by one of them, if only by a 0.
+                if many or self._exact(number) != whole_so_far[i]:
+                    out.append((number, _count_row(self.job, number, many)))
             elif many:
-                out.append(match_rows(self.job, self.every, number, matches))
+                out.append((number, match_rows(self.job, self.every, number, matches)))
             counts = self.totals.queries[number]
             counts.matches = min(counts.matches + many, MOST)
-        return out
+        if self.waiting is not None:
+            self.waiting += out
+            return []
+        return [self._marked(number, table) for number, table in out]
+
+    def _exact(self, number: int) -> bool:
+        """Whether nothing has been given up of a query, by the last count."""
+        return self.totals.queries[number].shed == 0
+
+    def _marked(self, number: int, rows: pa.Table) -> pa.Table:
+        """Rows of the result, which say whether they are exact where there is a budget."""
+        if self.job.budget is None:
+            return rows
+        exact = pa.array([self._exact(number)] * rows.num_rows, pa.bool_())
+        return rows.set_column(rows.schema.get_field_index(EXACT), self.job.result.field(EXACT), exact)
 
     def _count(self) -> None:
         """What the engine has done so far."""
@@ -164,7 +191,8 @@ class Bucket:
         self.end()  # it belongs to what a batch takes to make these bytes, but for the head
         head = seal(
             {
-                "clock": self.held.clock,
+                "released": self.held.released,
+                "greatest": self.held.greatest,
                 "ended": self.ended,
                 "totals": self.totals.dump(),
                 "groups": [groups.dump() for groups in self.groups],
@@ -191,8 +219,8 @@ class Bucket:
         payload = _payload(head, job.fingerprint)
         bucket = cls(job, part)
         try:
-            clock = payload["clock"]
-            bucket.held.clock = None if clock is None else int(clock)
+            released, greatest = (None if payload[n] is None else int(payload[n]) for n in ("released", "greatest"))
+            bucket.held.released, bucket.held.greatest = released, greatest
             bucket.ended = payload["ended"] is True
             bucket.totals = Totals.load(payload["totals"], len(job.queries))
             for groups, dumped in zip(bucket.groups, payload["groups"], strict=True):
@@ -200,7 +228,10 @@ class Bucket:
             if bucket.pace is not None and payload["pace"] is not None:
                 bucket.pace.load(payload["pace"])
         except (KeyError, TypeError, ValueError):
-            raise SnapshotError("the state of a bucket does not hold what it should") from None
+            raise SnapshotError(
+                "the state of a bucket does not hold what it should: an earlier development version of acep made it",
+                hint="go on with that version, or give a new checkpointLocation",
+            ) from None
         bucket.held.loads(rows)
         bucket.stream = Stream.restore(bucket.plans, engine, job.engine, job.output, job.limits)
         return bucket
@@ -225,5 +256,5 @@ def _checksum(data: bytes) -> bytes:
 def _count_row(job: Job, number: int, count: int) -> pa.Table:
     if count > MOST:
         raise DataError(f"{count} matches are more than fit in 64 bits", hint="ask for points, or narrow the window")
-    columns = [pa.array([job.names[number]], pa.string())] if job.several else []
-    return pa.Table.from_arrays([*columns, pa.array([count], pa.int64())], schema=job.result)
+    values = {"query": job.names[number], "count": count, EXACT: False}
+    return pa.Table.from_pylist([{name: values[name] for name in job.result.names}], schema=job.result)

@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from acep.engine.columns import plain_type, ticks_of
+from acep.engine.columns import UNIT_NS, kind_of, plain_type, tick_of, ticks_of
 from acep.engine.tables import InputSchema
 from acep.errors import DataError, SnapshotError
+from acep.plan.schema import Kind
 
 __all__ = ["ORDER", "ROW", "for_spark", "with_order", "write_chunks"]
 
@@ -28,26 +29,26 @@ FIRST_MTIME = 1_000_000_000
 def for_spark(table: pa.Table) -> pa.Table:
     """The table in types that Parquet files and Spark have.
 
-    Raises :class:`DataError` for times that fall between Spark's microseconds, and integers beyond 64 bits.
+    Raises :class:`DataError` for times that fall between Spark's microseconds, integers beyond 64 bits, decimals of
+    more than 38 digits, and durations where they are not ticks of microseconds.
     """
+    units = [unit for field in table.schema if (unit := tick_of(field.type)) is not None]
+    for field in table.schema:
+        if pa.types.is_duration(field.type) and min(units) != UNIT_NS["us"]:
+            raise DataError(
+                f"column `{field.name}` is {field.type}: on Spark durations are ticks of microseconds, and here of"
+                f" {min(units)} ns",
+                hint="cast it, and times that are finer, to microseconds, or cast it to integers",
+            )
     return pa.table({name: _fitted(name, table.column(name)) for name in table.column_names})
 
 
 def _fitted(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    truth = kind_of(column.type) is Kind.BOOL
     plain = plain_type(column.type)
     if plain != column.type:
         column = column.cast(plain)
-    wanted = plain
-    if pa.types.is_timestamp(plain):
-        wanted = pa.timestamp("us", tz=plain.tz)
-    elif pa.types.is_date64(plain):
-        wanted = pa.date32()
-    elif pa.types.is_unsigned_integer(plain) or pa.types.is_duration(plain):
-        wanted = pa.int64()
-    elif pa.types.is_float16(plain):
-        wanted = pa.float32()
-    elif pa.types.is_large_string(plain) or pa.types.is_string_view(plain) or pa.types.is_null(plain):
-        wanted = pa.string()
+    wanted = pa.bool_() if truth else _wanted(plain)
     try:
         return column.cast(wanted)
     except pa.ArrowInvalid:
@@ -55,6 +56,27 @@ def _fitted(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
             f"column `{name}` ({plain}) holds values that Spark's {wanted} does not",
             hint="round times to microseconds" if pa.types.is_timestamp(plain) else None,
         ) from None
+
+
+def _wanted(plain: pa.DataType) -> pa.DataType:
+    """The type of Spark's that holds the values of a plain type, the type itself where there is none."""
+    is_ = pa.types
+    if is_.is_timestamp(plain):
+        return pa.timestamp("us", tz=plain.tz)
+    if is_.is_decimal(plain):
+        scale = max(plain.scale, 0)
+        return pa.decimal128(min(38, plain.precision - min(plain.scale, 0)), scale) if scale <= 38 else plain
+    if is_.is_duration(plain):
+        return pa.duration("us")
+    if is_.is_date64(plain):
+        return pa.date32()
+    if is_.is_unsigned_integer(plain):
+        return pa.int64()
+    if is_.is_float16(plain):
+        return pa.float32()
+    if is_.is_large_string(plain) or is_.is_string_view(plain) or is_.is_null(plain):
+        return pa.string()
+    return plain
 
 
 def with_order(table: pa.Table, schema: InputSchema, *, sort: bool) -> pa.Table:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import re
+import sys
 
-from acep import errors
-from acep.errors import AcepError, DataError
+from acep import __version__, errors
+from acep.errors import AcepError, DataError, EngineError
 
-__all__ = ["error_in"]
+__all__ = ["error_in", "needs_python"]
 
 _RAISED = re.compile(r"^acep\.errors\.(\w+Error): (.*(?:\n(?!\s|$|File |Traceback |=== |SQLSTATE).*)*)", re.MULTILINE)
+# How a worker fails that has not the driver's Python environment.
+_MISSING = re.compile(r"ModuleNotFoundError: No module named '(acep[\w.]*)'")
+_OTHER = re.compile(r"(?:Can't get attribute '\w+' on <module 'acep|cannot import name '\w+' from 'acep)")
+_PYTHONS = re.compile(
+    r"\[PYTHON_VERSION_MISMATCH\] Python in worker has different version: ([\d.]+) than that in driver: ([\d.]+)"
+)
+_NONE = re.compile(r'Cannot run program "([^"]+)"[^\n]*: (?:error=2|Exec failed)')
 _USER = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE|$)", re.MULTILINE)
 
 
@@ -21,6 +29,8 @@ def error_in(failure: BaseException) -> AcepError | None:
     >>> error_in(RuntimeError("Traceback ...\nacep.errors.DataError: no time\nhint: fill it in\n\tat org.apache"))
     DataError('no time')
     """
+    if not isinstance(failure, BaseException):
+        raise DataError(f"error_in takes what Spark raised, not {type(failure).__name__}")
     seen: BaseException | None = failure
     while seen is not None:
         if isinstance(seen, AcepError):
@@ -30,8 +40,32 @@ def error_in(failure: BaseException) -> AcepError | None:
             return _rebuilt(found[1], found[2])
         if found := _USER.search(text):
             return DataError(found[1])
+        if problem := _environment(text):
+            return needs_python(problem)
         seen = seen.__cause__ or seen.__context__
     return None
+
+
+def _environment(text: str) -> str | None:
+    """What is wrong with the workers' Python environment, ``None`` if that is not known to be wrong."""
+    if found := _MISSING.search(text):
+        return f"the Python of Spark's workers has no `{found[1]}`"
+    if _OTHER.search(text):
+        return f"Spark's workers have another version of acep than this, which is {__version__}"
+    if found := _PYTHONS.search(text):
+        return f"Spark's workers run Python {found[1]}, and this is Python {found[2]}"
+    if found := _NONE.search(text):
+        return f"Spark cannot run `{found[1]}`, which should be the Python of its workers"
+    return None
+
+
+def needs_python(problem: str) -> EngineError:
+    """The error where Spark's workers have not the environment that they need."""
+    return EngineError(
+        problem,
+        hint=f"set PYSPARK_PYTHON={sys.executable} before Spark starts; on a cluster name a Python that has acep"
+        " (PYSPARK_PYTHON, or spark.pyspark.python for spark-submit), or send the environment along (spark.archives)",
+    )
 
 
 def _rebuilt(name: str, rendered: str) -> AcepError:

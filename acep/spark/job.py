@@ -9,18 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from acep import __version__
 from acep.budget.budget import LEAST_MEMORY, Budget, size_in_bytes, tolerant
 from acep.budget.policies import POLICIES, policy_of
-from acep.engine.api import ENGINES, OUTPUTS
+from acep.engine.api import ENGINES
 from acep.engine.learned import read_history, read_learned
 from acep.engine.limits import Limits, want_a_bound
 from acep.engine.stream import Stream
-from acep.engine.tables import InputSchema, schema_of
+from acep.engine.tables import InputSchema
 from acep.errors import DataError, EngineError, QueryError, suggest
 from acep.pattern.asked import asked_for
 from acep.pattern.tree import Query, Strategy
 from acep.plan.compile import Plan, compile_query
 from acep.plan.schema import Kind
+from acep.spark.failures import needs_python
+from acep.spark.fields import all_columns, input_schema
 from acep.spark.pace import BatchPace
 from acep.spark.times import first_end_tick, tick_ms_of
 from acep.spark.types import arrow_schema, result_type
@@ -28,9 +31,18 @@ from acep.spark.types import arrow_schema, result_type
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = ["BUCKETS", "Job", "Pass", "columns_read", "job_of", "passes_of", "plans_of"]
+__all__ = ["BUCKETS", "OUTPUTS", "Job", "Pass", "columns_read", "job_of", "passes_of", "plans_of"]
 
 BUCKETS = 8
+
+OUTPUTS = ("matches", "points", "bundles", "count")
+
+# Outputs of one process that Spark has not, and how to come by the same.
+ELSEWHERE = {
+    "compressed": 'a graph of matches is of one process: ask for "matches", or for "count" where there are too many',
+    "exists": 'ask for "count", or for "points" and whether there is one',
+    "batches": 'ask for "matches": the DataFrame comes batch by batch already',
+}
 
 
 @dataclass(frozen=True)
@@ -51,7 +63,7 @@ class Job:
     of the fingerprint, as the state of a bucket says what it was made by; ``tick_ms`` is the length of a tick of ``ts``
     on the clock of the watermark, as (numerator, denominator) in milliseconds; ``end`` the first tick that is no event
     but the end of the stream. ``budget`` is there where it sets a bound;
-    ``policy`` (by its name), ``seed`` and ``histories`` go with it."""
+    ``policy`` (by its name), ``seed`` and ``histories`` go with it. ``version`` is of the acep that made the job."""
 
     names: tuple[str, ...]
     queries: tuple[Query, ...]
@@ -69,6 +81,13 @@ class Job:
     seed: int = 0
     histories: tuple[bytes, ...] = ()
     fingerprint: str = ""
+    version: str = __version__
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Be read by a worker. Raises :class:`EngineError` where it has another acep than who made the job."""
+        if state["version"] != __version__:
+            raise needs_python(f"Spark's workers have acep {__version__}, and the driver has acep {state['version']}")
+        self.__dict__.update(state)
 
     @property
     def limits(self) -> Limits | None:
@@ -85,6 +104,10 @@ class Job:
     def pass_of(self, bucket: int) -> Pass:
         """The pass that a bucket belongs to."""
         return next(part for part in self.passes if part.first <= bucket < part.first + part.size)
+
+    def sent_as(self, name: str) -> str:
+        """The name under which a column travels: PySpark cannot hand over one that has a dot or a backtick in it."""
+        return f"__column{self.columns.index(name)}" if "." in name or "`" in name else name
 
     def sealed(self) -> Job:
         """The job with the fingerprint that its state must have been made with."""
@@ -176,6 +199,13 @@ def passes_of(plans: Sequence[Plan], buckets: int) -> tuple[Pass, ...]:
     return tuple(passes)
 
 
+def _check_output(output: Any) -> None:
+    if not isinstance(output, str) or output not in OUTPUTS:
+        if isinstance(output, str) and output in ELSEWHERE:
+            raise QueryError(f"there is no output={output!r} on Spark", hint=ELSEWHERE[output])
+        raise QueryError(f"unknown output {output!r}", hint=suggest(str(output), OUTPUTS))
+
+
 def job_of(
     columns: StructType,
     query: Any,
@@ -196,8 +226,7 @@ def job_of(
     """
     if engine not in ENGINES:
         raise EngineError(f"there is no engine {engine!r}", hint=f"one of {', '.join(ENGINES)}")
-    if output not in OUTPUTS:
-        raise QueryError(f"unknown output {output!r}", hint=suggest(output, OUTPUTS))
+    _check_output(output)
     if buckets is not None and (isinstance(buckets, bool) or not isinstance(buckets, int) or buckets < 1):
         raise DataError(f"buckets={buckets!r} is not a positive number")
     if not isinstance(policy, str):
@@ -208,7 +237,8 @@ def job_of(
         raise QueryError("recover= is not for Spark", hint="leave recover out of the Budget")
     asked = asked_for(query)
     queries = tuple(tolerant(one, budget) for one in asked.queries)
-    schema = schema_of(arrow_schema(columns), **names)
+    top, columns = columns.names, all_columns(columns)
+    schema = input_schema(columns, **names)
     plans = plans_of(queries, schema)
     many = isinstance(history, Sequence) and not isinstance(history, str | bytes)
     histories = () if history is None else tuple(map(read_history, history if many else [history]))
@@ -221,12 +251,12 @@ def job_of(
     if engine == "native" or limits is not None:
         Stream(plans, engine, output, limits)  # says what it cannot run
     text_ids = schema.id is not None and schema.kind(schema.id) is Kind.STRING
-    result = result_type(plans, columns, schema.ts, text_ids, output, asked.several)
+    result = result_type(plans, columns, schema.ts, text_ids, output, asked.several, bounded=bound is not None)
     job = Job(
         names=asked.names,
         queries=queries,
         schema=schema,
-        columns=tuple(sorted(columns_read(plans, schema) | (set() if schema.seq else set(columns.names)))),
+        columns=tuple(sorted(columns_read(plans, schema) | (set() if schema.seq else set(top)))),
         passes=passes,
         output=output,
         result=arrow_schema(result),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +11,18 @@ from acep.engine.compiled import warn_if_missing
 from acep.engine.tables import to_table
 from acep.errors import QueryError
 from acep.spark.chunks import for_spark
+from acep.spark.fields import path_of
+from acep.spark.folders import state_folder
+from acep.spark.interpreter import check_workers
 from acep.spark.job import BUCKETS, Job, job_of
-from acep.spark.running import over_batch, over_stream
+from acep.spark.running import over_batch, over_files, over_stream
 from acep.spark.session import get_session, needs_pyspark
-from acep.spark.times import end_of_stream
+from acep.spark.times import end_column
 from acep.spark.types import spark_schema
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Observation
+    from pyspark.sql import Column, DataFrame, Observation
+    from pyspark.sql.types import StructField
 
 __all__ = ["match", "punctuation"]
 
@@ -36,6 +41,7 @@ def match(
     engine: str = "auto",
     buckets: int | None = None,
     watermark: Any = None,
+    state: str | os.PathLike[str] | None = None,
     policy: str = "history",
     seed: int = 0,
     history: Any = None,
@@ -52,6 +58,9 @@ def match(
     On a stream, events are held until the watermark has passed them, then matched in order; those that come later
     are counted. ``watermark`` is how far it stays behind the newest event: "10 minutes", a timedelta, or ticks
     of an integer ``ts`` (needed unless ``df.withWatermark`` has been called on ``ts``).
+
+    ``state``, of a stream: a folder, or a URI such as ``"s3://bucket/folder"``, that all workers and every later run
+    can reach. The state is kept there in files, which is faster than Spark's own state (docs/spark.md).
 
     ``buckets`` is how many parts the keys are hashed into: so many rows of state, and at most so many cores at work
     (8 unless given; in a batch ``spark.sql.shuffle.partitions``). A checkpoint belongs to one query and one number
@@ -72,7 +81,8 @@ def match(
     * "matches": ``start``, ``end`` (as ``ts``), ``error`` (long; double where weights are fractional), ``bindings``
       (map of variable to array of ids), ``bundle`` (as ``ts``), ``values`` (struct, if a query has RETURN);
     * "points": ``point``, ``best``; "bundles": ``start``, ``end``, ``matches``, ``best``;
-    * "count": ``count``, without a key: one row a query; on a stream, rows that have to be added up.
+    * "count": ``count``, without a key: one row a query; on a stream, rows that have to be added up;
+    * under a ``budget`` with a bound also ``exact`` (boolean): whether nothing had been given up by then.
 
     Raises :class:`QueryError`, :class:`DataError` or :class:`EngineError`; what is wrong with the events only shows
     when Spark runs, see :func:`acep.spark.error_in`.
@@ -87,10 +97,15 @@ def match(
     _warn(job)
     if not frame.isStreaming and budget is not None and budget.latency is not None:
         raise QueryError("latency= is the time of a micro-batch, and this is no stream", hint="work= or cpu=")
+    check_workers(frame.sparkSession, engine)
     if frame.isStreaming:
         if observation is not None:
             raise QueryError("observation= is of a batch", hint="a stream tells by its progress (acep.spark.metrics)")
-        return over_stream(frame, job, result, watermark)
+        if state is None:
+            return over_stream(frame, job, result, watermark)
+        return over_files(frame, job, result, watermark, _folder(frame, state))
+    if state is not None:
+        raise QueryError("state= is of a stream, and this is no stream", hint="leave it out")
     return over_batch(frame, job, result, observation)
 
 
@@ -99,17 +114,24 @@ def punctuation(df: Any, *, ts: str = "ts") -> DataFrame:
     reads, it makes the watermark pass all events, and what waited for the end is decided.
 
     The row is no event. Its ``ts`` is 9999-12-31, or the greatest integer of the column's type, all else is null.
-    After it every event is late.
+    After it every event is late. ``ts`` may be a field of a struct (``dev.at``). Raises :class:`DataError` where it is
+    no column of times or integers.
     """
     from pyspark.sql import functions as sf
+    from pyspark.sql.types import StructType
 
     frame = _frame(df)
-    held = frame.schema[ts].dataType
-    end = end_of_stream(held)
-    one = get_session(frame).range(1)
-    return one.select(
-        [sf.lit(end if f.name == ts else None).cast(f.dataType).alias(f.name) for f in frame.schema.fields]
-    )
+    path, held = path_of(frame.schema, ts)
+    end = end_column(held.dataType)
+
+    def part(field: StructField, below: tuple[str, ...] | None) -> Column:
+        if below and isinstance(field.dataType, StructType):
+            inner = [part(one, below[1:] if one.name == below[0] else None) for one in field.dataType.fields]
+            return sf.struct(*inner).alias(field.name)
+        return (sf.lit(None).cast(field.dataType) if below is None else end).alias(field.name)
+
+    fields = frame.schema.fields
+    return get_session(frame).range(1).select([part(f, path[1:] if f.name == path[0] else None) for f in fields])
 
 
 def _frame(df: Any) -> DataFrame:
@@ -120,6 +142,12 @@ def _frame(df: Any) -> DataFrame:
     table = for_spark(to_table(df))
     # The types are said, since a timestamp without a zone would become one with the zone of the session.
     return get_session().createDataFrame(table, spark_schema(table.schema))
+
+
+def _folder(frame: DataFrame, state: Any) -> str:
+    """The folder for state. Raises :class:`DataError` if it cannot be used; on Spark Connect only workers can tell."""
+    remote = type(frame).__module__.startswith("pyspark.sql.connect")
+    return os.fspath(state) if remote and isinstance(state, str | os.PathLike) else state_folder(state)
 
 
 def _warn(job: Job) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from acep.engine.found import Counts
 from acep.engine.report import Report
 from acep.engine.stream import SEVERAL
-from acep.spark.totals import COUNTS, counts_in
+from acep.spark.totals import COUNTS, counts_in, summed
 
 if TYPE_CHECKING:
     from pyspark.sql import Observation
@@ -55,7 +56,8 @@ def progress_of(progress: Any) -> Progress | None:
     if progress is None:
         return None
     rows = [_named(row) for name, row in progress["observedMetrics"].items() if name.startswith("acep_")]
-    if not any(row["buckets"] for row in rows):
+    sums = [summed(row) for row in rows]
+    if not any(one["buckets"] for one in sums):
         return None
     report, reports = _reports(rows)
     durations = progress["durationMs"]
@@ -63,17 +65,17 @@ def progress_of(progress: Any) -> Progress | None:
         batch=int(progress["batchId"]),
         events=report.events,
         late=report.late,
-        matches=report.matches,
-        held=_sum(rows, "held"),
-        state=_sum(rows, "state"),
-        watermark=str(progress["eventTime"].get("watermark", "")),
-        reference=_sum(rows, "reference"),
+        matches=report.matches or 0,
+        held=_sum(sums, "held"),
+        state=_sum(sums, "state"),
+        watermark=str(progress["eventTime"].get("watermark") or _reached(max(one["watermark"] for one in sums))),
+        reference=_sum(sums, "reference"),
         rows=int(progress["numInputRows"] or 0),
         seconds=float(durations.get("triggerExecution", 0)) / 1000,
         made=report.made,
         shed=report.shed,
         work=report.work,
-        allowance=_sum(rows, "allowance"),
+        allowance=_sum(sums, "allowance"),
         report=report,
         reports=reports,
     )
@@ -95,18 +97,28 @@ def reports_of(observation: Observation) -> dict[str, Report]:
 
 def _reports(rows: Sequence[Mapping[str, Any]]) -> tuple[Report, dict[str, Report]]:
     """Of all queries together, and of each."""
+    sums = [summed(row) for row in rows]
     each = [pair for row in rows for pair in counts_in(row)]
     every = each[0][1] if len(each) == 1 else Counts(unknown=SEVERAL)
     for name in ("events", "late", "memory"):
-        setattr(every, name, _sum(rows, name))
+        setattr(every, name, _sum(sums, name))
     if len(each) > 1:
         for name in COUNTS:
             setattr(every, name, sum(getattr(one, name) for _, one in each))
     return Report.of(every), {name: Report.of(one) for name, one in each}
 
 
-def _sum(rows: Sequence[Mapping[str, Any]], name: str) -> int:
-    return sum(int(row[name]) for row in rows)
+def _reached(watermark: int) -> str:
+    """The watermark of a stream whose state is in files, as Spark writes one."""
+    try:
+        moment = dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=max(watermark, 0))
+    except OverflowError:
+        return ""
+    return f"{moment.isoformat(timespec='milliseconds')}Z"
+
+
+def _sum(sums: Sequence[Mapping[str, int]], name: str) -> int:
+    return sum(one[name] for one in sums)
 
 
 def _named(row: Any) -> dict[str, Any]:

@@ -28,7 +28,7 @@ LEAST = 0.05  # of the seconds of a batch, and of a bucket in it, what there is 
 GAIN = 0.4  # of the deviation, what the next batch makes good
 RISE, MOST = 0.5, 3.0  # of the deviation, what is added to how many times as much is allowed, and the most of that
 CALM = 0.95  # what is left of that after a batch in which nothing is shed
-LESS, MORE = 0.7, 1.2  # of its seconds, that a batch of few or many events has
+LESS = 0.7  # of its seconds, that a batch of few events has at least
 TAIL = 0.3  # seconds from the last bucket's end to the end of a batch; more counts as a pause
 FORGET = 0.8  # what is left of old measurements after a new one
 UNSURE = 0.1  # deviation of a bucket's seconds, as a share of them, below which its effect is not believed
@@ -43,8 +43,9 @@ class BatchPace:
     other without a pause: so the time from the beginning of one to that of the next is what it took, Spark's own
     work included. Not all that is allowed is used, even where something is shed: it may be held back for a burst that
     does not come. So ``more`` times as much is allowed, learned from how far batches stay below the target. A batch of
-    few events has fewer seconds: else it would be given more an event, and the next one less, and the price, which says
-    what is kept, follows only slowly.
+    few events has fewer seconds: otherwise it would be given more an event, and the next one less, and the price, which
+    says what is kept, follows only slowly. A batch of many events has no more seconds: they came while the batch before
+    took long, and the next batch would grow in turn.
 
     ``cpu``: each bucket has the same share, against the clock of the events.
 
@@ -118,7 +119,7 @@ class BatchPace:
         found = matches = math.inf
         besides = self.learning * epochs
         if self.latency is not None:
-            many = min(max(events / (self.events or events), LESS), MORE)
+            many = min(max(events / (self.events or events), LESS), 1.0)
             found, matches = self._fitting(self.wall, self.seconds * many, besides, events)
             self.events = FORGET * (self.events or events) + (1 - FORGET) * events
         if self.cpu is not None:

@@ -21,10 +21,12 @@ import pyarrow as pa
 
 from acep.budget import Budget, tolerant
 from acep.engine.compiled import REFERENCE
-from acep.engine.files import read_events
+from acep.engine.fields import column_at
 from acep.engine.report import Report
 from acep.engine.tables import schema_of, to_table
-from acep.errors import DataError, QueryError
+from acep.errors import DataError
+from acep.events.reading import read_events
+from acep.pattern.asked import query_of
 from acep.pattern.printing import canonical
 from acep.pattern.tree import Query
 from acep.plan.compile import compile_query
@@ -130,9 +132,7 @@ def replay(
     checkpoint is of other events, another query or another engine.
     """
     needs_pyspark()
-    if not isinstance(query, Query):
-        raise QueryError(f"a query is what acep.parse or acep.regex gives, not {query.__class__.__name__}")
-    query = tolerant(query, budget)
+    query = tolerant(query_of(query), budget)
     limits: dict[str, Any] = {"budget": budget, "policy": policy, "seed": seed, "history": history}
     source = str(Path(events).resolve()) if isinstance(events, str | os.PathLike) else ""
     table = read_events(events, ts=ts, type=type) if source else to_table(events)
@@ -141,19 +141,21 @@ def replay(
     schema = schema_of(table.schema, ts=ts, type=type, seq=seq, id=id, unit=unit)
     plan = compile_query(query, schema)
     read = sorted(columns_read([plan], schema))
+    table = pa.table({name: column_at(table, name) for name in read})  # a field of a struct as a column of its own
     size = chunk or max(SMALLEST, -(-table.num_rows // CHUNKS))
     about = {
-        "events": f"{source} {_stamp(source, table.select(read))}",
+        "events": f"{source} {_stamp(source, table)}",
         "query": canonical(query),
         "columns": repr([(name, str(table.schema.field(name).type)) for name in read]),
         "names": repr((schema.ts, schema.type, schema.seq, schema.id, unit)),
         "chunk": size,
         "watermark": str(watermark),
         "buckets": buckets,
+        "state": "in files",
     }
     if budget is not None and budget.limited:
         about["budget"] = repr((budget.work, budget.memory, policy, seed))
-    table = with_order(for_spark(table.select(read)), schema, sort=watermark is None)
+    table = with_order(for_spark(table), schema, sort=watermark is None)
     folder = Path(tempfile.mkdtemp(prefix="acep-replay-") if checkpoint is None else os.fspath(checkpoint)).resolve()
     chunks = write_chunks(table, folder / "events", size, end_row(schema, table.schema.field(ts).type), about)
 
@@ -166,7 +168,9 @@ def replay(
     names: dict[str, Any] = {"ts": ts, "type": type, "seq": ORDER, "id": id or ROW, "unit": unit}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=f"(?!{REFERENCE})")
-        found = match(frame, query, **names, **limits, engine=engine, buckets=buckets, watermark=watermark)
+        found = match(
+            frame, query, **names, **limits, engine=engine, buckets=buckets, watermark=watermark, state=folder / "state"
+        )
     tell = _teller(chunks) if progress or (progress is None and sys.stderr.isatty()) else None
     try:
         done = _run(spark, found, folder, tell)

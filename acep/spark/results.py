@@ -23,6 +23,7 @@ from acep.pattern.tree import Output
 from acep.plan.compile import Plan
 from acep.plan.schema import Schema
 from acep.spark.job import Job
+from acep.spark.types import EXACT
 
 __all__ = ["Groups", "group_rows", "match_rows", "number_of"]
 
@@ -53,8 +54,14 @@ def _table(job: Job, plan: Plan, found: Sequence[Found]) -> pa.Table:
     returns = tuple(name for name, _ in plan.returns)
     if not (found.values if isinstance(found, FoundColumns) else all(one.values for one in found)):
         returns = ()
-    kinds = plan.return_kinds if returns else ()
-    return matches_table(Matches.from_found(found, schema=schema, keys=plan.keys, returns=returns, return_kinds=kinds))
+    given: dict[str, Any] = {}
+    if returns:
+        given = {
+            "return_kinds": plan.return_kinds,
+            "return_scales": plan.return_scales,
+            "return_times": plan.return_times,
+        }
+    return matches_table(Matches.from_found(found, schema=schema, keys=plan.keys, returns=returns, **given))
 
 
 def _fitted(job: Job, query: int, table: pa.Table) -> pa.Table:
@@ -65,6 +72,8 @@ def _fitted(job: Job, query: int, table: pa.Table) -> pa.Table:
             column: Any = pa.array([job.names[query]] * table.num_rows, pa.string())
         elif field.name in ("key", "values"):
             column = _widened(table, field, job)
+        elif field.name == EXACT:  # the bucket knows whether they are
+            column = pa.array([False] * table.num_rows, pa.bool_())
         else:
             column = table.column(field.name)
         columns.append(column.cast(field.type))

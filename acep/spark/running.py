@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import struct
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
+import mmh3
 
 from acep.errors import DataError
+from acep.spark.fields import quoted, with_fields
 from acep.spark.job import Job, Pass, columns_read, plans_of
-from acep.spark.times import DELAY_KEY, delay_of, event_time, quoted
-from acep.spark.totals import observed
-from acep.spark.types import spark_schema
-from acep.spark.workers import BUCKET, PACKED, STEPPED, TELLING, TELLS, match_partition, pack, step, unpack
+from acep.spark.one_hop import HASH, NOW, Place, step_in_files
+from acep.spark.times import DELAY_KEY, delay_of, end_column, event_time
+from acep.spark.totals import TOLD, observed
+from acep.spark.types import EXACT, spark_schema
+from acep.spark.workers import BUCKET, PACKED, STEPPED, match_partition, pack, step, unpack
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation
     from pyspark.sql.types import StructType
 
-__all__ = ["over_batch", "over_stream"]
+__all__ = ["over_batch", "over_files", "over_stream"]
 
 TIME = "__time"
+# Of how many micro-batches Spark keeps what it needs to begin again, by its setting and usually.
+RETAINED, KEPT = "spark.sql.streaming.minBatchesToRetain", 100
 
 
 # Columns ----------------------------------------------------------------------------------------
@@ -51,12 +56,37 @@ def _travelling(frame: DataFrame, job: Job) -> list[Column]:
     for name in job.columns:
         column = sf.col(quoted(name))
         kind = frame.schema[name].dataType.typeName()
+        if name not in read and kind in ("geometry", "geography"):
+            raise DataError(f"ties cannot be broken by column `{name}`, which is {kind}", hint="name seq=, or drop it")
         if name not in read and kind in ("struct", "array", "map", "variant"):
             column = sf.to_json(column)
         elif name not in read and job.schema.kind(name) is None and kind != "binary":
             column = column.cast("string")
-        out.append(column.alias(name))
+        out.append(column.alias(job.sent_as(name)))
     return out
+
+
+def _spread(rows: DataFrame, buckets: int, number: Column) -> DataFrame:
+    """The rows with each bucket in a partition of its own."""
+    from pyspark.sql import functions as sf
+
+    if hasattr(rows, "repartitionById"):  # of Spark 4.1
+        return rows.repartitionById(buckets, number)
+    return rows.repartition(buckets, sf.get(sf.array(*map(sf.lit, spreading(buckets))), number))
+
+
+def spreading(buckets: int) -> list[int]:
+    """Give numbers of which Spark's hash sends each to a partition of its own, in order.
+
+    >>> len(set(spreading(100)))
+    100
+    """
+    found: dict[int, int] = {}
+    number = 0
+    while len(found) < buckets:
+        found.setdefault(mmh3.hash(struct.pack("<i", number), 42) % buckets, number)
+        number += 1
+    return [found[bucket] for bucket in range(buckets)]
 
 
 # Batch and stream -------------------------------------------------------------------------------
@@ -65,33 +95,30 @@ def _travelling(frame: DataFrame, job: Job) -> list[Column]:
 def over_batch(frame: DataFrame, job: Job, result: StructType, observation: Observation | None) -> DataFrame:
     """The result of a job over a DataFrame that is all there; an ``observation`` is told what it took."""
     from pyspark.sql import functions as sf
-    from pyspark.sql.types import StructType
 
-    ts = sf.col(quoted(job.schema.ts))
+    frame = with_fields(frame, job.columns)
+    ts = sf.col(quoted(job.sent_as(job.schema.ts)))
     numbers = [_bucket(frame, part) for part in job.passes]
     number = numbers[0] if len(numbers) == 1 else sf.explode(sf.array(*numbers))
     rows = frame.select(*_travelling(frame, job), number.alias(BUCKET))
     # Rows without a time go along, to be complained about.
     rows = rows.where(sf.col(BUCKET).isNotNull() | ts.isNull())
     rows = rows.withColumn(BUCKET, sf.coalesce(sf.col(BUCKET), sf.lit(0)))
-    if hasattr(rows, "repartitionById"):
-        rows = rows.repartitionById(job.buckets, sf.col(BUCKET))
-    else:
-        rows = rows.repartition(job.buckets, sf.col(BUCKET))
-    rows = rows.sortWithinPartitions(BUCKET, ts)
+    rows = _spread(rows, job.buckets, sf.col(BUCKET)).sortWithinPartitions(BUCKET, ts)
     if observation is None:
         found = rows.mapInArrow(partial(match_partition, job), result)
     else:
-        wide = pa.schema([(TELLS, TELLING)])
-        both = rows.mapInArrow(partial(match_partition, job, tells=True), StructType([*result, *spark_schema(wide)]))
-        told = both.observe(observation, *observed(job.names, f"{TELLS}.", bounded=job.budget is not None))
-        found = told.where(sf.col(TELLS).isNull()).select(*result.names)
+        both = rows.mapInArrow(partial(match_partition, job, tells=True), _telling(result))
+        told = both.observe(observation, *observed(job.names))
+        found = told.where(sf.col(TOLD).isNull()).select(*result.names)
     if job.output != "count":
         return found
+    count = sf.coalesce(sf.sum("count"), sf.lit(0)).cast("long").alias("count")
+    exact = [sf.coalesce(sf.bool_and(EXACT), sf.lit(True)).alias(EXACT)] if EXACT in result.names else []
     if not job.several:
-        return found.agg(sf.coalesce(sf.sum("count"), sf.lit(0)).cast("long").alias("count"))
-    none = frame.sparkSession.createDataFrame([(name, 0) for name in job.names], result)
-    return found.unionAll(none).groupBy("query").agg(sf.sum("count").alias("count"))
+        return found.agg(count, *exact)
+    none = frame.sparkSession.createDataFrame([(name, 0, True)[: len(result)] for name in job.names], result)
+    return found.unionAll(none).groupBy("query").agg(count, *exact)
 
 
 def over_stream(frame: DataFrame, job: Job, result: StructType, watermark: Any) -> DataFrame:
@@ -100,37 +127,89 @@ def over_stream(frame: DataFrame, job: Job, result: StructType, watermark: Any) 
     Raises :class:`DataError` where there is no watermark, or two.
     """
     from pyspark.sql.streaming.state import GroupStateTimeout
-    from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
+    from pyspark.sql.types import BinaryType, BooleanType, IntegerType, LongType, StructField, StructType
 
-    ts = job.schema.ts
-    rows = frame
-    has = DELAY_KEY in (frame.schema[ts].metadata or {})
-    if watermark is None and not has:
-        raise DataError("a stream needs a watermark", hint='say how late events may come: watermark="10 minutes"')
-    if watermark is not None:
-        if has:
-            raise DataError(f"`{ts}` has a watermark already", hint="leave watermark= out")
-        delay = delay_of(watermark, job.schema)
-        time = event_time(ts, frame.schema[ts].dataType, job.schema)
-        if frame.schema[ts].dataType.typeName() == "timestamp":
-            rows = rows.withWatermark(ts, delay)
-        else:
-            rows = rows.withColumn(TIME, time).withWatermark(TIME, delay)
+    frame = with_fields(frame, job.columns)
+    rows, delay_ms = _watermarked(frame, job, watermark)
     numbers = [_bucket(frame, part).alias(f"{BUCKET}{i}") for i, part in enumerate(job.passes)]
     rows = rows.select(*_travelling(frame, job), *numbers)
     # A stateful operator wants to see an event time column. The watermark itself comes from the rows, above.
-    held = [IntegerType(), BinaryType(), LongType()]
-    marks: list[dict[str, Any] | None] = [None, None, {DELAY_KEY: 0}]
+    held = [IntegerType(), BinaryType(), BooleanType(), LongType()]
+    marks: list[dict[str, Any] | None] = [None, None, None, {DELAY_KEY: 0}]
     packed = rows.mapInArrow(
         partial(pack, job),
         StructType([StructField(n, t, True, m) for n, t, m in zip(PACKED.names, held, marks, strict=True)]),
     )
     stepped = packed.groupBy("bucket").applyInPandasWithState(
-        partial(step, job),
+        partial(step, job, delay_ms),
         spark_schema(STEPPED),
         "state binary",
         "append",
         GroupStateTimeout.EventTimeTimeout,
     )
-    told = stepped.observe(f"acep_{job.fingerprint[:8]}", *observed(job.names, bounded=job.budget is not None))
+    told = stepped.observe(f"acep_{job.fingerprint[:8]}", *observed(job.names))
     return told.select("rows").mapInArrow(unpack, result)
+
+
+def _timed(job: Job) -> bool:
+    """Whether a budget sets a time, for which buckets must know when a micro-batch began."""
+    return job.budget is not None and (job.budget.latency is not None or job.budget.cpu is not None)
+
+
+def _telling(result: StructType) -> StructType:
+    """The columns of the result and what buckets tell."""
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    return StructType([*result, StructField(TOLD, StringType())])
+
+
+def _watermarked(frame: DataFrame, job: Job, watermark: Any) -> tuple[DataFrame, int]:
+    """The frame with a watermark, and its delay in milliseconds. Raises :class:`DataError` if there is none, or two."""
+    ts = job.schema.ts
+    has = DELAY_KEY in (frame.schema[ts].metadata or {})
+    if watermark is None and not has:
+        raise DataError("a stream needs a watermark", hint='say how late events may come: watermark="10 minutes"')
+    name = ts
+    if watermark is not None:
+        if has:
+            raise DataError(f"`{ts}` has a watermark already", hint="leave watermark= out")
+        delay = delay_of(watermark, job.schema)
+        if frame.schema[ts].dataType.typeName() == "timestamp":
+            frame = frame.withWatermark(quoted(ts), delay)
+        else:
+            name = TIME
+            time = event_time(ts, frame.schema[ts].dataType, job.schema)
+            frame = frame.withColumn(TIME, time).withWatermark(TIME, delay)
+    return frame, int(frame.schema[name].metadata[DELAY_KEY])
+
+
+def over_files(frame: DataFrame, job: Job, result: StructType, watermark: Any, folder: str) -> DataFrame:
+    """The result of a job over a streaming DataFrame, with the state in files of ``folder``.
+
+    Raises :class:`DataError` where there is no watermark, or two.
+    """
+    from pyspark.sql import functions as sf
+
+    spark = frame.sparkSession
+    frame = with_fields(frame, job.columns)
+    _, delay_ms = _watermarked(frame, job, watermark)  # only its delay: these rows take another way
+    ts = sf.col(quoted(job.schema.ts))
+    numbers = [_bucket(frame, part) for part in job.passes]
+    times = [sf.pmod(sf.xxhash64(ts), sf.lit(part.size)) + sf.lit(part.first) for part in job.passes]
+    # A row without a time goes along, to be complained about.
+    numbers = [sf.when(ts.isNull(), part.first).otherwise(n) for n, part in zip(numbers, job.passes, strict=True)]
+    ends = ts >= end_column(frame.schema[job.schema.ts].dataType)
+    own = [sf.coalesce(n, (sf.lit(-1) - time).cast("int")) for n, time in zip(numbers, times, strict=True)]
+    every = [sf.lit(-1 - bucket) for bucket in range(job.buckets)]
+    codes = sf.when(ends, sf.array(*every)).otherwise(sf.array(*own))
+    now = [sf.unix_millis(sf.current_timestamp()).alias(NOW)] if _timed(job) else []
+    sent = _travelling(frame, job)
+    rows = frame.select(*sent, sf.xxhash64(*sent).alias(HASH), *now, sf.explode(codes).alias(BUCKET))
+    code = sf.col(BUCKET)
+    partitions = min(job.buckets, int(spark.conf.get("spark.sql.shuffle.partitions") or job.buckets))
+    number = sf.when(code >= 0, code).otherwise(sf.lit(-1) - code)
+    rows = _spread(rows, partitions, sf.pmod(number, sf.lit(partitions)))
+    place = Place(folder, int(spark.conf.get(RETAINED) or KEPT), delay_ms, partitions)
+    both = rows.mapInArrow(partial(step_in_files, job, place), _telling(result))
+    told = both.observe(f"acep_{job.fingerprint[:8]}", *observed(job.names))
+    return told.where(sf.col(TOLD).isNull()).select(*result.names)

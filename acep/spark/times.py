@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from acep.engine.tables import InputSchema
 from acep.errors import DataError
+from acep.spark.fields import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -20,12 +21,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DELAY_KEY",
-    "clock_of",
+    "before",
     "delay_of",
+    "end_column",
     "end_of_stream",
     "event_time",
     "first_end_tick",
-    "has_ended",
+    "passed",
     "tick_ms_of",
 ]
 
@@ -34,8 +36,6 @@ DELAY_KEY = "spark.watermarkDelayMs"
 
 END = dt.datetime(9999, 12, 31)
 END_MS = 253402214400000
-# A delay may be this long, and the watermark still passes the threshold when it has seen the end.
-LONGEST_MS = 10 * 366 * 86400 * 1000
 # Event times of integers of unknown unit: Spark's timestamps reach to 9.2e15 ms.
 FAR_MS = 9 * 10**15
 WIDEST = 4 * 10**15
@@ -62,18 +62,26 @@ def first_end_tick(held: DataType, schema: InputSchema) -> int:
 
 
 def end_of_stream(held: DataType) -> Any:
-    """The ``ts`` of the row that ends a stream, for a column of this type."""
+    """The ``ts`` of the row that ends a stream, for a column of this type. Raises :class:`DataError` where it holds no
+    times."""
     name = held.typeName()
     if name in INTEGERS:
         return _last_integer(held)
     if name == "date":
         return END.date()
+    if name not in ("timestamp", "timestamp_ntz"):
+        raise DataError(
+            f"a stream cannot end in a column of type {held.simpleString()}", hint="name the time column: ts="
+        )
     return END if name == "timestamp_ntz" else END.replace(tzinfo=dt.UTC)
 
 
-def quoted(name: str) -> str:
-    """A column's name as Spark reads it, whatever characters it has."""
-    return "`" + name.replace("`", "``") + "`"
+def end_column(held: DataType) -> Column:
+    """Give the ``ts`` of the row that ends a stream as a column, whatever the zone of the session."""
+    from pyspark.sql import functions as sf
+
+    end = end_of_stream(held)
+    return sf.lit(str(end) if held.typeName() == "timestamp_ntz" else end).cast(held)
 
 
 def event_time(name: str, held: DataType, schema: InputSchema) -> Column:
@@ -106,15 +114,24 @@ def event_time(name: str, held: DataType, schema: InputSchema) -> Column:
     return sf.when(ticks == sf.lit(_last_integer(held)), sf.timestamp_millis(sf.lit(end))).otherwise(inside)
 
 
-def clock_of(watermark_ms: int, tick_ms: tuple[int, int]) -> int | None:
-    """The tick that a watermark has passed, ``None`` while there is no watermark."""
-    return None if watermark_ms <= 0 else watermark_ms * tick_ms[1] // tick_ms[0]
+def before(watermark_ms: int, tick_ms: tuple[int, int]) -> int | None:
+    """Give the first tick that a watermark has not passed; ``None`` while there is no watermark.
+
+    >>> before(1500, (1000, 1)), before(0, (1000, 1))
+    (2, None)
+    """
+    return None if watermark_ms <= 0 else -(-watermark_ms * tick_ms[1] // tick_ms[0])
 
 
-def has_ended(watermark_ms: int, schema: InputSchema) -> bool:
-    """Whether the watermark has passed the end of the stream."""
-    unknown = schema.tick_ns is None
-    return watermark_ms >= (2 * WIDEST if unknown else END_MS - LONGEST_MS)
+def passed(greatest: int | None, delay_ms: int, tick_ms: tuple[int, int]) -> int:
+    """Give the watermark in milliseconds when ``greatest`` is the greatest tick that was seen, and 0 before the first.
+
+    The time of the event is cut down to whole milliseconds, as Spark does it.
+
+    >>> passed(1_999_999, 500, (1, 1000))
+    1499
+    """
+    return 0 if greatest is None else greatest * tick_ms[0] // tick_ms[1] - delay_ms
 
 
 def delay_of(watermark: Any, schema: InputSchema) -> str:

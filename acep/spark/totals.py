@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
 
 from acep.engine.found import Counts
 from acep.learning.recall import Tally
@@ -15,18 +14,15 @@ from acep.learning.recall import Tally
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-__all__ = ["MOST", "TOLD", "Totals", "counts_in", "observed"]
+__all__ = ["MOST", "TOLD", "Totals", "counts_in", "observed", "summed"]
 
 MOST = 2**63 - 1
 COUNTS = ("matches", "nodes", "deciding", "shed", "touches")  # of a query
 TALLIES = ("points", "bundles")
 SUMS = tuple(one.name for one in fields(Tally))
-NUMBERS = [f"{tally}_{name}" for tally in TALLIES for name in SUMS]
 
-# What a bucket tells; the last three have so many numbers, or one text, for each query.
-LONGS = ("events", "late", "memory", "allowance", "held", "state", "reference")
-LISTS = {"counts": pa.list_(pa.int64()), "tallies": pa.list_(pa.float64()), "unknown": pa.list_(pa.string())}
-TOLD = pa.schema({name: pa.int64() for name in LONGS} | LISTS)
+LONGS = ("events", "late", "memory", "allowance", "held", "state", "reference")  # of which Spark wants the sum
+TOLD = "__told"  # the column in which buckets tell, as JSON
 
 
 @dataclass
@@ -46,20 +42,18 @@ class Totals:
         """Of all queries, one of :data:`COUNTS`."""
         return sum(getattr(one, name) for one in self.queries)
 
-    def told(self, held: int, state: int, reference: bool) -> dict[str, Any]:
-        """The values of :data:`TOLD`: rows ``held``, ``state`` in bytes, whether the ``reference`` engine runs."""
-        numbers = [
-            self.events,
-            self.late,
-            self.memory,
-            round(min(self.allowance, MOST / 2)),
-            held,
-            state,
-            int(reference),
+    def told(self, held: int, state: int, reference: bool, watermark: int) -> str:
+        """Tell these totals as JSON, with the rows ``held``, the ``state`` in bytes, whether the ``reference`` engine
+        runs, and the ``watermark`` in milliseconds."""
+        allowance = round(min(self.allowance, MOST / 2))
+        numbers = (self.events, self.late, self.memory, allowance, held, state, int(reference))
+        queries = [
+            {name: getattr(one, name) for name in COUNTS}
+            | {tally: [getattr(_tally(one, tally), name) for name in SUMS] for tally in TALLIES}
+            | {"unknown": one.unknown}
+            for one in self.queries
         ]
-        counts = [getattr(one, name) for one in self.queries for name in COUNTS]
-        tallies = [getattr(_tally(one, t), name) for one in self.queries for t in TALLIES for name in SUMS]
-        return dict(zip(TOLD.names, [*numbers, counts, tallies, [one.unknown for one in self.queries]], strict=True))
+        return json.dumps(dict(zip(LONGS, numbers, strict=True)) | {"watermark": watermark, "queries": queries})
 
     def dump(self) -> dict[str, Any]:
         """As JSON-like data."""
@@ -94,32 +88,34 @@ def _counts(numbers: Mapping[str, int], tallies: Sequence[Tally], unknown: str) 
     return counts
 
 
-def observed(names: Sequence[str], told: str = "", *, bounded: bool) -> list[Column]:
-    """What Spark adds up over the buckets of a job whose queries have these ``names``; ``told`` goes before the names
-    of the columns of :data:`TOLD`. Where nothing is ``bounded`` there is no recall to estimate."""
+def observed(names: Sequence[str]) -> list[Column]:
+    """Give what Spark collects of the buckets of a job whose queries have these ``names``."""
     from pyspark.sql import functions as sf
 
-    def total(column: Any, name: str) -> Column:
-        return sf.coalesce(sf.sum(column), sf.lit(0)).alias(name)
+    # One text of lines: Spark 4.0 shows an observation a list as an object of Java.
+    return [sf.concat_ws("\n", sf.collect_list(TOLD)).alias("told"), sf.lit(json.dumps(names)).alias("names")]
 
-    def at(column: str, place: int) -> Column:
-        return sf.get(sf.col(told + column), sf.lit(place))
 
-    out = [total(told + name, name) for name in LONGS]
-    for i in range(len(names)):
-        out += [total(at("counts", i * len(COUNTS) + k), f"{name}_{i}") for k, name in enumerate(COUNTS)]
-        tallies = NUMBERS if bounded else []
-        out += [total(at("tallies", i * len(NUMBERS) + k), f"{name}_{i}") for k, name in enumerate(tallies)]
-        out.append(sf.max(at("unknown", i)).alias(f"unknown_{i}"))
-    return [*out, sf.count(told + "events").alias("buckets"), sf.lit(json.dumps(names)).alias("names")]
+def summed(row: Mapping[str, Any]) -> dict[str, int]:
+    """Give the sums over all buckets in a row that was :func:`observed`, the number of ``buckets`` that told, and the
+    greatest ``watermark``."""
+    told = _told(row)
+    sums = {name: sum(one[name] for one in told) for name in LONGS}
+    return sums | {"buckets": len(told), "watermark": max((one["watermark"] for one in told), default=0)}
 
 
 def counts_in(row: Mapping[str, Any]) -> list[tuple[str, Counts]]:
-    """Of each query, with its name, what :func:`observed` says of all buckets."""
+    """Give of each query, with its name, what all buckets did that told in a row that was :func:`observed`."""
+    told, sums = _told(row), summed(row)
     found = []
     for i, name in enumerate(json.loads(row["names"])):
-        numbers = {count: int(row[f"{count}_{i}"]) for count in COUNTS}
-        numbers |= {count: int(row[count]) for count in ("events", "late", "memory")}
-        tallies = [Tally(*(float(row.get(f"{tally}_{part}_{i}", 0)) for part in SUMS)) for tally in TALLIES]
-        found.append((name, _counts(numbers, tallies, row[f"unknown_{i}"] or "")))
+        each = [one["queries"][i] for one in told]
+        numbers = {count: sum(one[count] for one in each) for count in COUNTS}
+        numbers |= {count: sums[count] for count in ("events", "late", "memory")}
+        tallies = [Tally(*(math.fsum(one[tally][k] for one in each) for k in range(len(SUMS)))) for tally in TALLIES]
+        found.append((name, _counts(numbers, tallies, max((one["unknown"] for one in each), default=""))))
     return found
+
+
+def _told(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in str(row["told"]).splitlines()]

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from acep.engine.fixed import DIGITS
+from acep.engine.tables import decimal_like, time_of
 from acep.errors import DataError, QueryError
 from acep.plan.compile import Plan
 from acep.plan.schema import Kind
@@ -14,7 +16,10 @@ from acep.plan.schema import Kind
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
-__all__ = ["arrow_schema", "arrow_type", "result_type", "spark_schema"]
+__all__ = ["BINARY_COLLATION", "EXACT", "arrow_schema", "arrow_type", "result_type", "spark_schema"]
+
+BINARY_COLLATION = "UTF8_BINARY"
+EXACT = "exact"  # the column that says, under a budget, whether nothing had been given up for a row
 
 PLAIN = {
     "boolean": pa.bool_(),
@@ -31,6 +36,8 @@ PLAIN = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", tz="UTC"),
     "timestamp_ntz": pa.timestamp("us"),
+    "daytimeinterval": pa.duration("us"),
+    "time": pa.time64("ns"),
     "void": pa.null(),
 }
 SIMPLE = (
@@ -48,6 +55,8 @@ def arrow_type(held: DataType) -> pa.DataType | None:
     """
     from pyspark.sql import types as st
 
+    if isinstance(held, st.UserDefinedType):
+        return None
     if isinstance(held, st.DecimalType):
         return pa.decimal128(held.precision, held.scale)
     if isinstance(held, st.ArrayType):
@@ -91,6 +100,8 @@ def _spark_type(held: pa.DataType) -> DataType | None:
         return st.TimestampType() if held.tz else st.TimestampNTZType()
     if pa.types.is_decimal(held):
         return st.DecimalType(held.precision, held.scale)
+    if pa.types.is_duration(held):
+        return st.DayTimeIntervalType()
     if pa.types.is_list(held) or pa.types.is_large_list(held):
         item = _spark_type(held.value_type)
         return None if item is None else st.ArrayType(item)
@@ -106,15 +117,24 @@ def _spark_type(held: pa.DataType) -> DataType | None:
 
 
 def result_type(
-    plans: Sequence[Plan], columns: StructType, ts: str, text_ids: bool, output: str, several: bool
+    plans: Sequence[Plan],
+    columns: StructType,
+    ts: str,
+    text_ids: bool,
+    output: str,
+    several: bool,
+    *,
+    bounded: bool = False,
 ) -> StructType:
-    """The columns of the result.
+    """The columns of the result; where a budget has it ``bounded``, :data:`EXACT` is the last one.
 
     Raises :class:`QueryError` where two queries give one name to values of different types.
     """
     from pyspark.sql import types as st
 
     time = columns[ts].dataType
+    # A time beside days has a time of day.
+    moment = st.TimestampNTZType() if isinstance(time, st.DateType) else time
     plain = {
         Kind.BOOL: st.BooleanType(),
         Kind.INT: st.LongType(),
@@ -123,17 +143,25 @@ def result_type(
         Kind.NULL: st.StringType(),
     }
 
-    def of_kind(kind: Kind | None) -> DataType:
-        return time if kind is Kind.TIMESTAMP else plain[kind or Kind.STRING]
+    def of_kind(kind: Kind | None, scale: int | None) -> DataType:
+        if scale is not None:
+            return st.DecimalType(DIGITS, scale)
+        return moment if kind is Kind.TIMESTAMP else plain[kind or Kind.STRING]
 
     keys: dict[str, DataType] = {}
     values: dict[str, DataType] = {}
     for plan in plans:
         for key in plan.keys:
             derived = bool(plan.sources) and key not in columns.names
-            keys[key] = of_kind(plan.schema.kind(key)) if derived else _key_type(columns[key].dataType)
-        for (name, _), kind in zip(plan.returns, plan.return_kinds, strict=True):
-            held, other = of_kind(kind), values.get(name)
+            given = of_kind(plan.schema.kind(key), plan.schema.scale(key))
+            keys[key] = given if derived else _key_type(columns[key].dataType)
+        returned = zip(plan.returns, plan.return_kinds, plan.return_scales, plan.return_times, strict=True)
+        for (name, _), kind, scale, of in returned:
+            held, other = of_kind(kind, scale), values.get(name)
+            if scale is not None:
+                held = _spark_type(decimal_like(of, scale, plan.schema)) or held
+            elif kind is Kind.TIMESTAMP and (instant := time_of(of, plan.schema)) is not None:
+                held = _spark_type(instant) or held
             if other is not None and other != held:
                 raise QueryError(
                     f"two queries give `{name}`, as a {other.simpleString()} and as a {held.simpleString()}",
@@ -142,20 +170,21 @@ def result_type(
             values[name] = held
     error = st.DoubleType() if any(plan.automaton.costs.scale != 1 for plan in plans) else st.LongType()
     fields: list[tuple[str, DataType]] = [("query", st.StringType())] if several else []
-    if output == "count":
-        return _struct([*fields, ("count", st.LongType())])
-    if keys:
+    if keys and output != "count":
         fields.append(("key", _struct(list(keys.items()))))
-    if output == "points":
-        return _struct([*fields, ("point", time), ("best", error)])
-    fields += [("start", time), ("end", time)]
-    if output == "bundles":
-        return _struct([*fields, ("matches", st.LongType()), ("best", error)])
-    ids = st.StringType() if text_ids else st.LongType()
-    fields += [("error", error), ("bindings", st.MapType(st.StringType(), st.ArrayType(ids))), ("bundle", time)]
-    if values:
-        fields.append(("values", _struct(list(values.items()))))
-    return _struct(fields)
+    if output == "count":
+        fields.append(("count", st.LongType()))
+    elif output == "points":
+        fields += [("point", time), ("best", error)]
+    elif output == "bundles":
+        fields += [("start", time), ("end", time), ("matches", st.LongType()), ("best", error)]
+    else:
+        ids = st.StringType() if text_ids else st.LongType()
+        fields += [("start", time), ("end", time), ("error", error)]
+        fields += [("bindings", st.MapType(st.StringType(), st.ArrayType(ids))), ("bundle", time)]
+        if values:
+            fields.append(("values", _struct(list(values.items()))))
+    return _struct([*fields, (EXACT, st.BooleanType())] if bounded else fields)
 
 
 def _struct(fields: list[tuple[str, Any]]) -> StructType:
@@ -165,7 +194,7 @@ def _struct(fields: list[tuple[str, Any]]) -> StructType:
 
 
 def _key_type(held: DataType) -> DataType:
-    """Decimals are compared as doubles, and given back as such."""
+    """Durations are given in ticks, as in one process."""
     from pyspark.sql import types as st
 
-    return st.DoubleType() if isinstance(held, st.DecimalType) else held
+    return st.LongType() if isinstance(held, st.DayTimeIntervalType) else held

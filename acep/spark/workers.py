@@ -7,8 +7,7 @@ and pandas, which PySpark puts between, never touches a value (it would turn int
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,24 +18,36 @@ from acep.engine.compiled import why_not
 from acep.errors import DataError
 from acep.spark.buckets import Bucket
 from acep.spark.job import Job
-from acep.spark.times import clock_of, has_ended
+from acep.spark.live import keep_live, take_live
+from acep.spark.times import before, passed
 from acep.spark.totals import TOLD
 
 if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql.streaming.state import GroupState
 
-__all__ = ["BUCKET", "PACKED", "STEPPED", "TELLING", "TELLS", "match_partition", "pack", "step", "unpack"]
+__all__ = [
+    "BUCKET",
+    "PACKED",
+    "STEPPED",
+    "decided",
+    "match_partition",
+    "pack",
+    "plain",
+    "received",
+    "step",
+    "telling",
+    "told",
+    "unpack",
+]
 
 BUCKET = "__bucket"
 BLOB_BYTES = 64 * 1024 * 1024
 LATEST = 2**63 - 1
 
 # What goes into a step and what comes out of it, as (column, Arrow type).
-PACKED = pa.schema({"bucket": pa.int32(), "rows": pa.binary(), "time": pa.int64()})
-STEPPED = pa.schema([("rows", pa.binary()), *TOLD])
-TELLS = "__told"
-TELLING = pa.struct(list(TOLD))
+PACKED = pa.schema({"bucket": pa.int32(), "rows": pa.binary(), "ended": pa.bool_(), "time": pa.int64()})
+STEPPED = pa.schema([("rows", pa.binary()), (TOLD, pa.string())])
 
 
 def to_bytes(table: pa.Table) -> bytes:
@@ -57,8 +68,15 @@ def plain(rows: pa.Table) -> pa.Table:
     return rows.cast(pa.schema([pa.field(f.name, f.type) for f in rows.schema]))
 
 
+def received(job: Job, batches: Sequence[pa.RecordBatch]) -> pa.Table:
+    """The rows of a batch with the columns under their own names."""
+    own = {job.sent_as(name): name for name in job.columns}
+    rows = pa.Table.from_batches(batches)
+    return rows.rename_columns([own.get(name, name) for name in rows.column_names])
+
+
 def events_only(job: Job, rows: pa.Table) -> pa.Table:
-    """The rows without those that mark the end of the stream. Raises :class:`DataError` for a null time."""
+    """Leave out the rows that mark the end of the stream. Raises :class:`DataError` for a null time."""
     ticks, null = ticks_of(job.schema.ts, rows.column(job.schema.ts), job.schema.tick_ns or 1)
     if null is not None and null.any():
         raise DataError(f"column `{job.schema.ts}` is null in some event", hint="fill it in, or drop the row")
@@ -86,86 +104,95 @@ def by_bucket(rows: pa.Table, column: str) -> Iterator[tuple[int, pa.Table]]:
 def pack(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Rows in, a row per bucket out.
 
-    Each bucket gets a row, if only an empty one: then all buckets learn of the watermark in the same micro-batch,
-    and what is late does not depend on which bucket an event falls into.
+    Each bucket gets a row, if only an empty one: then all buckets learn of the watermark, and of the end of the
+    stream, in the same micro-batch.
     """
     waiting: dict[int, list[pa.Table]] = {bucket: [] for bucket in range(job.buckets)}
-    size = 0
+    size, ended = 0, False
     for batch in batches:
         if not batch.num_rows:
             continue
-        rows = events_only(job, pa.Table.from_batches([batch]))
+        every = received(job, [batch])
+        rows = events_only(job, every)
+        ended = ended or rows.num_rows < every.num_rows
         for part in range(len(job.passes)):
             column = f"{BUCKET}{part}"
             for bucket, some in by_bucket(rows, column):
                 waiting[bucket].append(plain(some.select(job.columns)))
         size += batch.nbytes
         if size >= BLOB_BYTES:
-            yield _blobs({bucket: tables for bucket, tables in waiting.items() if tables})
+            yield _blobs({bucket: tables for bucket, tables in waiting.items() if tables}, ended=False)
             waiting = {bucket: [] for bucket in waiting}
             size = 0
-    yield _blobs(waiting)
+    yield _blobs(waiting, ended=ended)
 
 
-def _blobs(waiting: dict[int, list[pa.Table]]) -> pa.RecordBatch:
+def _blobs(waiting: dict[int, list[pa.Table]], *, ended: bool) -> pa.RecordBatch:
     blobs = [to_bytes(pa.concat_tables(tables)) if tables else b"" for tables in waiting.values()]
     # Spark drops rows whose event time the watermark has passed, and would count a blob as one row: these never are.
     return pa.RecordBatch.from_arrays(
         [
             pa.array(list(waiting), pa.int32()),
             pa.array(blobs, pa.binary()),
+            pa.array([ended] * len(blobs), pa.bool_()),
             pa.array([LATEST] * len(blobs), pa.int64()),
         ],
         schema=PACKED,
     )
 
 
-# Buckets as they stood after the last micro-batch, by a digest of their state: a worker that gets the same bucket
-# again need not read the state. An entry is taken out when it is used, so a retried batch starts from the bytes.
-_LIVE: OrderedDict[bytes, Bucket] = OrderedDict()
-LIVE = 64
-
-
 def _restored(job: Job, number: int, data: bytes) -> Bucket:
-    bucket = _LIVE.pop(_digest(job, number, data), None)
+    bucket = take_live(_digest(job, number, data))
     return bucket if bucket is not None else Bucket.loads(job, job.pass_of(number), data)
 
 
-def _digest(job: Job, number: int, data: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=32, key=f"{number} {job.engine} {job.fingerprint}".encode()[:64]).digest()
+def _digest(job: Job, number: int, data: bytes) -> str:
+    key = f"{number} {job.engine} {job.fingerprint}".encode()[:64]
+    return hashlib.blake2b(data, digest_size=32, key=key).hexdigest()
 
 
-def step(job: Job, key: tuple[Any, ...], frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+def step(
+    job: Job, delay_ms: int, key: tuple[Any, ...], frames: Iterable[pd.DataFrame], state: GroupState
+) -> Iterator[pd.DataFrame]:
     """One bucket in one micro-batch: its blobs and the watermark in, a row of result bytes and totals out."""
     import pandas as pd
 
     number = int(key[0])
     bucket = _restored(job, number, bytes(state.get[0])) if state.exists else Bucket(job, job.pass_of(number))
     bucket.begin(state.getCurrentProcessingTimeMs())
+    watermark, ended = state.getCurrentWatermarkMs(), False
     for frame in frames:
+        ended = ended or bool(frame["ended"].any())
         for blob in frame["rows"]:
             if blob:
-                bucket.add(from_bytes(blob))
-    watermark = state.getCurrentWatermarkMs()
-    out: list[pa.Table] = []
-    if has_ended(watermark, job.schema):
-        out = bucket.finish()
-    elif (clock := clock_of(watermark, job.tick_ms)) is not None:
-        out = bucket.advance(clock)
+                bucket.add(from_bytes(blob), before(watermark, job.tick_ms))
+    out = decided(bucket, watermark, delay_ms, ended=ended)
     data = bucket.dumps()
     state.update((data,))
-    if not bucket.ended:
-        # So that the bucket is called again when the watermark moves, though no row of its comes.
-        state.setTimeoutTimestamp(max(watermark, 0) + 1)
-    _LIVE[_digest(job, number, data)] = bucket
-    while len(_LIVE) > LIVE:
-        _LIVE.popitem(last=False)
-    row = {"rows": to_bytes(pa.concat_tables(out)) if out else b""} | _told(bucket, len(data))
-    yield pd.DataFrame({name: [row[name]] for name in STEPPED.names})
+    # So that the bucket is called again when the watermark moves, though no row of its comes.
+    state.setTimeoutTimestamp(max(watermark, 0) + 1)
+    keep_live(_digest(job, number, data), bucket)
+    reached = max(watermark, passed(bucket.held.greatest, delay_ms, job.tick_ms))
+    blob = to_bytes(pa.concat_tables(out)) if out else b""
+    yield pd.DataFrame({"rows": [blob], TOLD: [told(bucket, len(data), reached)]})
 
 
-def _told(bucket: Bucket, state: int) -> dict[str, Any]:
-    return bucket.totals.told(len(bucket.held), state, bucket.job.engine == "auto" and why_not() is not None)
+def decided(bucket: Bucket, watermark: int, delay_ms: int, *, ended: bool) -> list[pa.Table]:
+    """Give the rows of the result that are certain once a bucket has taken in all rows of a micro-batch.
+
+    ``watermark`` (milliseconds) is that of all buckets up to the micro-batch before; the bucket's own may be beyond it.
+    """
+    if ended:
+        return bucket.finish()
+    tick_ms = bucket.job.tick_ms
+    bound = before(max(watermark, passed(bucket.held.greatest, delay_ms, tick_ms)), tick_ms)
+    return [] if bound is None else bucket.advance(bound)
+
+
+def told(bucket: Bucket, state: int, watermark: int) -> str:
+    """Tell what a bucket has done so far: ``state`` is its size in bytes, ``watermark`` in milliseconds."""
+    reference = bucket.job.engine == "auto" and why_not() is not None
+    return bucket.totals.told(len(bucket.held), state, reference, watermark)
 
 
 def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -181,39 +208,39 @@ def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def match_partition(job: Job, batches: Iterable[pa.RecordBatch], *, tells: bool = False) -> Iterator[pa.RecordBatch]:
     """A partition of rows in the order of (bucket, ts) in, rows of the result out; ``tells``: with one more column,
-    :data:`TELLS`, and one more row for each bucket, in which only that is not null."""
+    :data:`TOLD`, and one more row for each bucket, in which only that is not null."""
     current: tuple[int, Bucket] | None = None
 
     def emitted(bucket: Bucket, tables: list[pa.Table], *, last: bool) -> Iterator[pa.RecordBatch]:
         for table in tables:
-            yield from (_telling(job, table, []) if tells else table).to_batches()
+            yield from (telling(job, table, []) if tells else table).to_batches()
         if tells and last:
-            yield from _telling(job, job.result.empty_table(), [_told(bucket, 0)]).to_batches()
+            yield from telling(job, job.result.empty_table(), [told(bucket, 0, 0)]).to_batches()
 
     for batch in batches:
         if not batch.num_rows:
             continue
-        rows = events_only(job, pa.Table.from_batches([batch]))
+        rows = events_only(job, received(job, [batch]))
         for number, whole in by_bucket(rows, BUCKET):
             if current is not None and current[0] != number:
                 yield from emitted(current[1], current[1].finish(), last=True)
                 current = None
             if current is None:
-                current = (number, Bucket(job, job.pass_of(number)))
+                current = (number, Bucket(job, job.pass_of(number), whole=True))
             some = plain(whole.select(job.columns))
             current[1].begin(0)
             current[1].add(some)
             ticks, _ = ticks_of(job.schema.ts, some.column(job.schema.ts), job.schema.tick_ns or 1)
             # More of the last time may follow, and ties are ordered among all of them.
-            found = current[1].advance(int(ticks[-1]) - 1)
+            found = current[1].advance(int(ticks[-1]))
             current[1].end()
             yield from emitted(current[1], found, last=False)
     if current is not None:
         yield from emitted(current[1], current[1].finish(), last=True)
 
 
-def _telling(job: Job, rows: pa.Table, told: list[dict[str, Any]]) -> pa.Table:
-    """Rows of the result, and rows of what buckets told, in one table."""
-    columns = [pa.concat_arrays([*rows.column(f.name).chunks, pa.nulls(len(told), f.type)]) for f in job.result]
-    numbers = pa.array([None] * rows.num_rows + told, TELLING)
-    return pa.table([*columns, numbers], [*job.result.names, TELLS])
+def telling(job: Job, rows: pa.Table, texts: list[str]) -> pa.Table:
+    """Put rows of the result, and rows of what buckets told, into one table with the column :data:`TOLD`."""
+    columns = [pa.chunked_array([*rows.column(f.name).chunks, pa.nulls(len(texts), f.type)]) for f in job.result]
+    last = pa.chunked_array([pa.nulls(rows.num_rows, pa.string()), pa.array(texts, pa.string())])
+    return pa.table([*columns, last], [*job.result.names, TOLD])

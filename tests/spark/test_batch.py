@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import warnings
 from decimal import Decimal
 from typing import Any
@@ -13,8 +14,9 @@ import pytest
 import acep
 from acep.errors import DataError, EngineError, QueryError
 from acep.spark import match
+from acep.spark.job import OUTPUTS
 from tests.corpus import load_all
-from tests.spark.by_hand import as_rows, numbered, same
+from tests.spark.by_hand import as_rows, numbered, same, the_job
 from tests.spark.streams import as_dicts, quiet_match
 
 SAMPLE = (
@@ -54,16 +56,16 @@ def test_columns_of_every_type(spark: Any) -> None:
         warnings.simplefilter("ignore")
         found = match(frame, query)
     keys = {field.name: field.dataType.typeName() for field in found.schema["key"].dataType.fields}
-    assert keys["dec"] == "double"
+    assert keys["dec"] == "decimal"
     assert (keys["f"], keys["small"], keys["d"], keys["n"]) == ("float", "byte", "date", "timestamp_ntz")
     first, second = sorted(as_dicts(found), key=lambda row: row["start"])
     assert (first["bindings"], second["bindings"]) == ({"p": [0], "q": [1]}, {"p": [2], "q": [3]})
     assert (first["start"], first["end"], first["bundle"], first["error"]) == (0, 1, 1, 0)
     key = first["key"]
-    assert (key["dec"], key["f"], key["small"], key["flag"]) == (1.5, 2.5, 7, True)
+    assert (key["dec"], key["f"], key["small"], key["flag"]) == (Decimal("1.50"), 2.5, 7, True)
     assert key["d"] == dt.date(2024, 1, 2)
     assert key["n"] == dt.datetime(2024, 1, 2, 3, 4, 5)
-    assert first["values"]["dec"] == 1.5
+    assert first["values"]["dec"] == Decimal("1.50")
     assert first["values"]["flag"] is True
 
 
@@ -92,6 +94,22 @@ def test_outputs(spark: Any) -> None:
     )
     assert as_dicts(quiet_match(frame.limit(0), query, output="count")) == [{"count": 0}]
     assert as_dicts(quiet_match(frame.limit(0), query)) == []
+
+
+@pytest.mark.parametrize(
+    "output", ["compressed", "exists", "batches", "compresed", "bundels", "graph", None, ["count"]]
+)
+def test_only_what_spark_gives_can_be_asked_for(output: Any) -> None:
+    table = numbered(pa.table({"ts": [1, 2], "type": ["a", "b"]}))
+    with pytest.raises(QueryError) as told:
+        the_job(table, acep.regex("ab", within=5), output=output)
+    named = f"output='{output}'" if output in ("compressed", "exists", "batches") else repr(output)
+    assert named in told.value.message
+    recommended = re.findall(r"[`\"](\w+)[`\"]", told.value.hint or "")
+    assert recommended
+    assert set(recommended) <= set(OUTPUTS)
+    for one in recommended:
+        assert the_job(table, acep.regex("ab", within=5), output=one).result.names
 
 
 def test_a_list_of_queries_is_numbered_and_text_ids_stay_text(spark: Any) -> None:
@@ -124,7 +142,8 @@ def test_a_budget_and_other_arguments(spark: Any) -> None:
         (EngineError, "no engine", {"engine": "fast"}),
         (DataError, "not a positive number", {"buckets": 0}),
         (DataError, "there is no column `when`", {"ts": "when"}),
-        (QueryError, "a query is what", {"query": "PATTERN"}),
+        (QueryError, "the query ends too early", {"query": "PATTERN"}),
+        (QueryError, "a query is ", {"query": 5}),
         (QueryError, "there is no query", {"query": []}),
         (QueryError, "two queries give `v`", {"query": [returning("p.ts"), returning("p.type")]}),
     ]

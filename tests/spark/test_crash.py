@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 import acep
 from tests.spark.by_hand import as_rows, same
@@ -29,10 +30,14 @@ QUERY = (
 DRIVER = """
 import sys
 import acep
+import acep.spark.replay
 from acep.spark import get_session
 from acep.spark.replay import replay
 
-events, checkpoint, query, chunk = sys.argv[1:]
+events, checkpoint, query, chunk, route = sys.argv[1:]
+in_files = acep.spark.replay.match
+if route == "store":
+    acep.spark.replay.match = lambda *args, state, **options: in_files(*args, **options)
 get_session(**{"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2", "spark.driver.memory": "512m"})
 done = replay(acep.parse(query, errors=1), events, id="id", chunk=int(chunk), checkpoint=checkpoint, buckets=4)
 print(done.events, done.late, done.matches)
@@ -66,11 +71,23 @@ def begun_batches(checkpoint: Path) -> int:
     return sum(p.name.isdigit() for p in offsets.iterdir()) if offsets.exists() else 0
 
 
-def test_killed_drivers_lose_nothing_and_repeat_nothing(spark: Any, tmp_path: Path, record_property: Any) -> None:
+@pytest.mark.parametrize("route", ["store", "files"])
+def test_killed_drivers_lose_nothing_and_repeat_nothing(
+    spark: Any, tmp_path: Path, record_property: Any, route: str
+) -> None:
     table = events_file(tmp_path / "events.parquet")
     checkpoint = tmp_path / "replay"
     rng = random.Random()
-    command = [sys.executable, "-c", DRIVER, str(tmp_path / "events.parquet"), str(checkpoint), QUERY, str(CHUNK)]
+    command = [
+        sys.executable,
+        "-c",
+        DRIVER,
+        str(tmp_path / "events.parquet"),
+        str(checkpoint),
+        QUERY,
+        str(CHUNK),
+        route,
+    ]
     interrupted = 0
     story = []
     for life in range(KILLS + 3):
@@ -109,6 +126,7 @@ def test_killed_drivers_lose_nothing_and_repeat_nothing(spark: Any, tmp_path: Pa
     assert same(rows, exact), f"killed at (begun, committed) {story}"
     assert said.split() == [str(table.num_rows), "0", str(len(exact))]
     assert len(exact) > 100
+    assert (checkpoint / "state").exists() == (route == "files")
     record_property("killed at (begun, committed)", str(story))
     record_property("within a micro-batch", interrupted)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+import acep
 from acep import demo
 
 
@@ -22,6 +23,19 @@ def test_a_ticker_is_made_up() -> None:
     assert 0.67 < np.mean(steps == 1) < 0.73
 
 
+def test_recorded_streams_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The jobs that the repository has, where no folder has the bars."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ACEP_DATA", str(tmp_path))
+    table, what, text, weights, words = demo._stream(demo._arguments(["--rows", "20000"]))
+    assert what == "events of jobs of a cluster, cluster_jobs.parquet"
+    assert words == demo.FAILED_WORDS
+    exact, missing = (acep.match(table, acep.parse(text, errors=errors, weights=weights)) for errors in (0, 1))
+    assert 0 < len(exact) < len(missing)
+    pq.write_table(demo.ticker(10), tmp_path / "stock_min_bars.parquet")
+    assert demo._stream(demo._arguments([]))[2] == demo.DIP
+
+
 @pytest.mark.usefixtures("spark")
 def test_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "_places", list)
@@ -31,7 +45,7 @@ def test_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: 
     assert "Of the steps, 2 may be missing (a, d may not)." in said.out
     assert "The first matches:" in said.out
     assert "missing" in said.out
-    assert "2,000 events in 3 micro-batches" in said.out
+    assert "2,000 events in 2 micro-batches" in said.out
     query, events = tmp_path / "query.sase", tmp_path / "events.parquet"
     query.write_text("PATTERN SEQ(Stock a, Stock b) WHERE [symbol] AND b.price > a.price + 500 WITHIN 3\n")
     pq.write_table(demo.ticker(100), events)

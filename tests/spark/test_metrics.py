@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from pyspark.sql import Row
 
+from acep.learning.recall import Tally
 from acep.spark.metrics import Progress, progress_of
-from acep.spark.totals import SUMS, TALLIES
+from acep.spark.totals import SUMS
 
-COUNTS: dict[str, Any] = {"events": 9, "late": 1, "memory": 0, "held": 2, "state": 100, "reference": 3, "allowance": 80}
-COUNTS |= {"matches_0": 4, "nodes_0": 30, "deciding_0": 5, "shed_0": 6, "touches_0": 70}
 # Two hundred units, in which half of the match points were found, and of no bundle is it known.
-COUNTS |= {f"{tally}_{name}_0": 0.0 for tally in TALLIES for name in SUMS}
-COUNTS |= {"points_units_0": 200.0, "points_x_0": 400.0, "points_y_0": 200.0, "points_whole_0": 800.0}
-COUNTS |= {"unknown_0": "no bundle was seen", "buckets": 8, "names": '["one"]'}
+POINTS = Tally(units=200.0, x=400.0, y=200.0, whole=800.0)
+QUERY: dict[str, Any] = {
+    "matches": 4,
+    "nodes": 30,
+    "deciding": 5,
+    "shed": 6,
+    "touches": 70,
+    "unknown": "no bundle was seen",
+}
+QUERY |= {"points": [getattr(POINTS, name) for name in SUMS], "bundles": [0.0] * len(SUMS)}
+BUCKET: dict[str, Any] = {"events": 9, "late": 1, "memory": 0, "allowance": 80, "held": 2, "state": 100, "reference": 3}
+IDLE: dict[str, Any] = dict.fromkeys(BUCKET, 0) | {
+    "queries": [dict.fromkeys(QUERY, 0) | {"unknown": ""}],
+    "watermark": 5,
+}
+IDLE["queries"][0] |= {"points": [0.0] * len(SUMS), "bundles": [0.0] * len(SUMS)}
+TOLD = "\n".join(json.dumps(one) for one in (BUCKET | {"queries": [QUERY], "watermark": 7}, IDLE))
+COUNTS: dict[str, Any] = {"told": TOLD, "names": '["one"]'}
 CONNECT = Row(values=list(COUNTS.values()), schema={"fields": [{"name": name} for name in COUNTS]})
 
 
@@ -49,7 +64,13 @@ def test_counts_of_a_progress(row: Row) -> None:
     assert "a recall of its own" in two.report.unknown
 
 
+def test_the_watermark_of_a_stream_whose_state_is_in_files() -> None:
+    one = progress_of(told(acep_1=Row(**COUNTS)) | {"eventTime": {}})
+    assert one is not None
+    assert one.watermark == "1970-01-01T00:00:00.007Z"
+
+
 def test_nothing_to_tell() -> None:
     assert progress_of(None) is None
     assert progress_of(told()) is None
-    assert progress_of(told(acep_1=Row(**COUNTS | {"buckets": 0}))) is None
+    assert progress_of(told(acep_1=Row(**COUNTS | {"told": ""}))) is None

@@ -74,7 +74,7 @@ class Cluster:
         wide, ts = evenly(job, events), events.column("ts").to_numpy()
         took, rows = [], []
         upto, began = 0, LATENCY  # what came before waits
-        for number in range(BATCHES):
+        for _ in range(BATCHES):
             since, upto = upto, int(ts.searchsorted(began * 1000))
             new = wide.slice(since, upto - since)
             free = [began + self.overhead * self.random.uniform(0.5, 1.0)] * self.cores
@@ -84,7 +84,7 @@ class Cluster:
                 core = free.index(self.now)
                 one.begin(round(began * 1000))
                 one.add(mine)
-                one.advance(int(ts[since - 1]) if number else -1)
+                one.advance(int(ts[max(upto, 1) - 1]))
                 self.passes(self.around)
                 one.end()
                 free[core] = self.now
@@ -104,7 +104,7 @@ class Cluster:
             for bucket, one in enumerate(buckets):
                 one.begin(0)
                 one.add(new.filter(pa.compute.equal(new.column(f"{BUCKET}0"), bucket)).select(job.columns))
-                one.advance(int(ts[at + size]) - 1)
+                one.advance(int(ts[at + size]))
                 one.end()
             found.append((self.now - began) / (float(ts[at + size] - ts[at]) / 1000))
         return found

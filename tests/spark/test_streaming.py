@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,12 @@ QUERIES = {
 }
 
 
+@pytest.fixture(params=["store", "files"])
+def route(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
+    """Options of match for each of the two ways of a stream."""
+    return {} if request.param == "store" else {"state": tmp_path / "state"}
+
+
 def of_query(rows: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
     """The rows of one query among several, without what only others have."""
     out = []
@@ -52,7 +59,7 @@ def without_nulls(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{column: value for column, value in row.items() if value or column != "values"} for row in rows]
 
 
-def test_several_queries_over_batch_and_stream_in_disorder(spark: Any) -> None:
+def test_several_queries_over_batch_and_stream_in_disorder(spark: Any, route: dict[str, Any]) -> None:
     table = events_table(400)
     exact = {name: without_nulls(as_rows(acep.match(table, query))) for name, query in QUERIES.items()}
     assert all(exact.values())
@@ -61,7 +68,7 @@ def test_several_queries_over_batch_and_stream_in_disorder(spark: Any) -> None:
     assert batch.schema["error"].dataType.typeName() == "double"
     assert batch.schema["start"].dataType.typeName() == "timestamp"
     folder = Folder(spark, events_table(400, disorder=25), 100)
-    stream = quiet_match(folder.frame(), QUERIES, watermark="25 seconds")
+    stream = quiet_match(folder.frame(), QUERIES, watermark="25 seconds", **route)
     assert stream.isStreaming
     assert stream.schema == batch.schema
     streamed, told = folder.run(stream)
@@ -75,7 +82,7 @@ def test_several_queries_over_batch_and_stream_in_disorder(spark: Any) -> None:
     assert told[0].events < 3 * 100
 
 
-def test_late_events_are_counted(spark: Any) -> None:
+def test_late_events_are_counted(spark: Any, route: dict[str, Any]) -> None:
     table = events_table(200)
     early, late = table.slice(0, 180), table.slice(0, 20)
     folder = Folder(spark, pa.concat_tables([early, late, table.slice(180)]), 90)
@@ -83,7 +90,7 @@ def test_late_events_are_counted(spark: Any) -> None:
     listens = listener(told.append)
     spark.streams.addListener(listens)
     try:
-        rows, progress = folder.run(quiet_match(folder.frame(), QUERIES["alone"], watermark="10 seconds"))
+        rows, progress = folder.run(quiet_match(folder.frame(), QUERIES["alone"], watermark="10 seconds", **route))
         # Listeners are told in a thread of their own, which may be behind the query.
         patience = time.monotonic() + 60
         while len(told) < len(progress) and time.monotonic() < patience:
@@ -127,12 +134,17 @@ def test_times_of_every_kind(spark: Any, kind: str) -> None:
     try:
         assert same(as_dicts(quiet_match(table, query, **options)), exact)
         folder = Folder(spark, table.take([1, 0, 2, 3, 4, 6, 5, 7]), 4)
-        rows, told = folder.run(quiet_match(folder.frame(), query, watermark=delay, **options))
+        ways = [{}, {"state": folder.path / "state"}]
+        runs = [
+            folder.run(quiet_match(folder.frame(), query, watermark=delay, **options, **way), f"out{i}")
+            for i, way in enumerate(ways)
+        ]
     finally:
         spark.conf.set("spark.sql.session.timeZone", zone)
-    assert same(rows, exact)
-    assert told[-1].late == 0
-    assert told[-2].held < len(table), "events are let go before the end"
+    for rows, told in runs:
+        assert same(rows, exact)
+        assert told[-1].late == 0
+        assert told[-2].held < len(table), "events are let go before the end"
 
 
 def test_a_watermark_of_ones_own(spark: Any) -> None:
@@ -146,19 +158,19 @@ def test_a_watermark_of_ones_own(spark: Any) -> None:
         quiet_match(stream, QUERIES["kleene"], watermark="5 seconds")
 
 
-def test_a_stream_without_an_end_holds_the_last_events_until_it_goes_on(spark: Any) -> None:
+def test_a_stream_without_an_end_holds_the_last_events_until_it_goes_on(spark: Any, route: dict[str, Any]) -> None:
     table = events_table(100)
     query = QUERIES["alone"]
     folder = Folder(spark, table, 50, end=False)
     exact = as_rows(acep.match(table, query))
-    first, told = folder.run(quiet_match(folder.frame(), query, watermark="10 seconds"))
+    first, told = folder.run(quiet_match(folder.frame(), query, watermark="10 seconds", **route))
     assert len(first) < len(exact)
     assert told[-1].held
     # What ends a stream can be written as a DataFrame, too.
     punctuation(folder.spark.read.schema(folder.columns).parquet(str(folder.path / "events"))).coalesce(1).write.mode(
         "append"
     ).parquet(str(folder.path / "events"))
-    rows, told = folder.run(quiet_match(folder.frame(), query, watermark="10 seconds"))
+    rows, told = folder.run(quiet_match(folder.frame(), query, watermark="10 seconds", **route))
     assert same(rows, exact)
     assert (told[-1].held, told[-1].events) == (0, 100)
 
@@ -182,9 +194,9 @@ def test_another_query_on_an_old_checkpoint(spark: Any) -> None:
     assert same(rows, as_rows(acep.match(table, query)))
 
 
-def test_a_batch_that_is_run_again_gives_the_same(spark: Any) -> None:
+def test_a_batch_that_is_run_again_gives_the_same(spark: Any, route: dict[str, Any]) -> None:
     folder = Folder(spark, events_table(120), 40)
-    stream = quiet_match(folder.frame(), QUERIES["kleene"], watermark="1 minute")
+    stream = quiet_match(folder.frame(), QUERIES["kleene"], watermark="1 minute", **route)
     checkpoint = folder.path / "checkpoint"
     given: dict[int, list[list[dict[str, Any]]]] = {}
 
@@ -196,14 +208,105 @@ def test_a_batch_that_is_run_again_gives_the_same(spark: Any) -> None:
         writer.trigger(availableNow=True).start().awaitTermination()
 
     run()
-    last = max(given)
-    for name in (f"{last}", f".{last}.crc"):
-        (checkpoint / "commits" / name).unlink(missing_ok=True)
+    # With its own state Spark adds a micro-batch without rows.
+    last = max(number for number, (rows,) in given.items() if rows)
+    for folder_name in ("commits", "offsets"):
+        for number in range(last + (folder_name == "offsets"), max(given) + 1):
+            for name in (f"{number}", f".{number}.crc"):
+                (checkpoint / folder_name / name).unlink(missing_ok=True)
     run()
     assert len(given[last]) == 2
     first, again = given[last]
     assert first
     assert same(first, again)
+
+
+def test_a_match_is_given_by_the_micro_batch_that_makes_it_certain(spark: Any, route: dict[str, Any]) -> None:
+    table = numbered(pa.table({"ts": [10, 11, 13, 20, 21, 30], "type": list("abcabc"), "k": list("xxxxxx")}))
+    folder = Folder(spark, table, 3)
+    query = acep.parse("PATTERN SEQ(a p, b q, ~d r) WHERE skip_till_next_match(p, q) { [k] } WITHIN 2")
+    _, told = folder.run(quiet_match(folder.frame(), query, watermark=1, **route))
+    given = {one.batch: one.matches for one in told}
+    assert (given[0], given[1], told[-1].matches) == (0, 2, 2)
+    plain = acep.parse("PATTERN SEQ(a p, b q) WHERE skip_till_next_match(p, q) { [k] } WITHIN 2")
+    _, told = folder.run(quiet_match(folder.frame(), plain, watermark=1, **route), "plain")
+    given = {one.batch: one.matches for one in told}
+    assert (given[0], given[1], told[-1].matches) == (1, 2, 2)
+
+
+# State in files --------------------------------------------------------------------------------
+
+
+def test_another_query_or_another_folder_is_refused(spark: Any, tmp_path: Path) -> None:
+    table = events_table(90)
+    query = acep.regex("ab", within="10 seconds", by="k")
+    folder = Folder(spark, table, 45, end=False)
+    options: dict[str, Any] = {"watermark": "5 seconds", "state": tmp_path / "state"}
+    folder.run(quiet_match(folder.frame(), query, **options))
+    folder.end()
+    for other in (
+        quiet_match(folder.frame(), acep.regex("ab", within="11 seconds", by="k"), **options),
+        quiet_match(folder.frame(), query, **options | {"state": tmp_path / "other"}),
+    ):
+        with pytest.raises(Exception, match="STREAM_FAILED") as failed:
+            folder.run(other)
+        told = error_in(failed.value)
+        assert isinstance(told, SnapshotError)
+        assert "has not the state of all 8 buckets after micro-batch 1" in told.message
+        assert "use the state= folder and the query" in (told.hint or "")
+    rows, _ = folder.run(quiet_match(folder.frame(), query, **options))
+    assert same(rows, as_rows(acep.match(table, query)))
+
+
+def test_what_stands_behind_the_match(spark: Any, tmp_path: Path) -> None:
+    table = events_table(120)
+    query = acep.regex("ab", within="10 seconds", by="k")
+    exact = as_rows(acep.match(table, query))
+    folder = Folder(spark, table, 60)
+
+    def found(name: str) -> Any:
+        return quiet_match(folder.frame(), query, watermark="5 seconds", state=tmp_path / name, buckets=4)
+
+    rows, _ = folder.run(found("one").repartition(1), "one")
+    assert same(rows, exact)
+    rows, _ = folder.run(found("two").where("error = 0").select("*"), "two")
+    assert same(rows, exact)
+    other = quiet_match(folder.frame(), acep.regex("ba", within="9 seconds", by="k"), watermark="5 seconds", buckets=4)
+    for bad, name in ((found("three").coalesce(1), "three"), (other.union(found("four")), "four")):
+        with pytest.raises(Exception, match="STREAM_FAILED") as failed:
+            folder.run(bad, name)
+        told = error_in(failed.value)
+        assert told is not None
+        assert "was united with another DataFrame, or coalesced" in told.message
+
+
+def test_a_windowed_aggregation_behind_the_match(spark: Any, tmp_path: Path) -> None:
+    from pyspark.sql import functions as sf
+
+    table = events_table(400)
+    query = acep.regex("ab", within="10 seconds", by="k")
+    ends = [row["end"] for row in as_rows(acep.match(table, query))]
+    folder = Folder(spark, table, 100)
+    found = quiet_match(folder.frame(), query, watermark="5 seconds", state=tmp_path / "state")
+    minutes = found.withWatermark("end", "30 seconds").groupBy(sf.window("end", "1 minute")).count()
+    minutes = minutes.select(sf.col("window.start").alias("at"), "count")
+    rows, _ = folder.run(minutes)
+    given = {row["at"].replace(tzinfo=None): row["count"] for row in rows}
+    exact = Counter(end.replace(second=0, tzinfo=None) for end in ends)
+    # The last windows stay open, as no match comes that would close them.
+    assert len(given) >= 4
+    assert given.items() <= exact.items()
+
+
+def test_state_is_of_a_stream(spark: Any, tmp_path: Path) -> None:
+    query = acep.regex("ab", within=5, by="k")
+    with pytest.raises(acep.QueryError, match="state= is of a stream"):
+        quiet_match(numbered(pa.table({"ts": [1], "type": ["a"], "k": [1]})), query, state=tmp_path)
+    stream = spark.readStream.schema("ts long, type string, k long, n long").parquet(str(tmp_path))
+    (tmp_path / "file").write_text("")
+    for bad in (tmp_path / "file", 5, ""):
+        with pytest.raises(DataError, match="state"):
+            quiet_match(stream, query, seq="n", id="n", watermark=1, state=bad)
 
 
 # Mistakes ---------------------------------------------------------------------------------------

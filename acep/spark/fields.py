@@ -1,0 +1,154 @@
+"""Columns of a DataFrame, and fields of its structs, by name (``dev.id``); why those of some types cannot be used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from acep.engine.columns import refusal
+from acep.engine.tables import InputSchema, schema_of
+from acep.errors import DataError, suggest
+from acep.spark.types import BINARY_COLLATION, arrow_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType, StructField, StructType
+
+__all__ = ["all_columns", "input_schema", "path_of", "quoted", "refused", "with_fields"]
+
+CHAR_KEY = "__CHAR_VARCHAR_TYPE_STRING"  # by which Spark remembers, in a column's metadata, that a string is a CHAR(n)
+TWICE = "is the name of two fields; rename one of them"
+
+
+def quoted(name: str) -> str:
+    """A column's name as Spark reads it, whatever characters it has."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def refused(held: DataType) -> str | None:
+    """Why a column of this type cannot be used, and after ``; `` what to do; ``None`` where it can.
+
+    >>> from pyspark.sql.types import YearMonthIntervalType
+    >>> refused(YearMonthIntervalType())
+    'is interval year to month, and months have no fixed length; make it an integer'
+    """
+    kind, shown = held.typeName(), held.simpleString()
+    if kind == "string":
+        if getattr(held, "collation", BINARY_COLLATION) == BINARY_COLLATION:
+            return None
+        hint = f"collate it: collate(column, '{BINARY_COLLATION}')"
+        return f"is {shown}, which Spark compares otherwise than its bytes; {hint}"
+    if kind in ("yearmonthinterval", "interval"):
+        hint = "make it a day-time interval" if kind == "interval" else "make it an integer"
+        return f"is {shown}, and months have no fixed length; {hint}"
+    if kind == "variant":
+        return (
+            f"is {shown}, and a predicate needs single values; take one, as variant_get(column, '$.id', 'bigint') does"
+        )
+    arrow = arrow_type(held)
+    if arrow is None:
+        return f"is {shown}, which acep does not know; make it columns of plain types"
+    why = refusal(arrow)
+    return None if why is None else why.replace(str(arrow), shown, 1)
+
+
+def input_schema(columns: StructType, **names: Any) -> InputSchema:
+    """What a plan must know of the columns of :func:`all_columns`; ``names`` are those of
+    :func:`acep.engine.tables.schema_of`.
+
+    Raises :class:`DataError` for a column that is missing, or of a type that its role does not allow.
+    """
+    held = {field.name: field.dataType for field in columns.fields}
+    unusable = {name: why for name, of in held.items() if (why := refused(of)) is not None}
+    unusable |= {field.name: TWICE for field in columns.fields if field.metadata.get(TWICE)}
+    for role, name in ({"ts": "ts"} | names).items():
+        why = unusable.get(name) if role != "unit" and isinstance(name, str) else None
+        kind = held[name].typeName() if isinstance(name, str) and name in held else ""
+        if kind == "void" and role in ("ts", "seq", "id"):
+            why = "is void, and so null in every event; cast it to the type that it should have"
+        if kind == "daytimeinterval" and role == "id":
+            why = f"is {held[name].simpleString()}, and must hold integers or texts; cast it to text"
+        if why is not None:
+            what, _, hint = why.partition("; ")
+            raise DataError(f"the {role} column `{name}` {what}", hint=hint)
+    arrow = {name: pa.binary() if name in unusable else arrow_type(of) for name, of in held.items()}
+    try:
+        schema = schema_of(pa.schema([(name, arrow[name]) for name in columns.names]), **names)
+    except DataError as bad:
+        named = [n for n in names.values() if isinstance(n, str) and n in held and f"`{n}`" in bad.message]
+        if not named:
+            raise
+        said = bad.message.removesuffix(str(arrow[named[0]]))
+        shown = bad.message if said == bad.message else said + held[named[0]].simpleString()
+        raise DataError(shown, hint=bad.hint and bad.hint.replace("int64", "bigint")) from None
+    return replace(schema, unusable=tuple(unusable.items()))
+
+
+def _inner(columns: StructType) -> dict[str, tuple[tuple[str, ...], StructField]]:
+    """The fields of structs, level by level, by name: the way to each, and what it is. A column of that name goes
+    first."""
+    from pyspark.sql import types as st
+
+    names = set(columns.names)
+    found: dict[str, tuple[tuple[str, ...], StructField]] = {}
+    level: list[tuple[tuple[str, ...], StructField]] = [((field.name,), field) for field in columns.fields]
+    while level:
+        level = [
+            ((*path, inner.name), inner)
+            for path, field in level
+            if isinstance(field.dataType, st.StructType)
+            for inner in field.dataType.fields
+        ]
+        for path, field in level:
+            name = ".".join(path)
+            if name in found:
+                found[name] = found[name][0], st.StructField(name, st.NullType(), True, {TWICE: True})
+            elif name not in names:
+                found[name] = path, field
+    return found
+
+
+def path_of(columns: StructType, name: str) -> tuple[tuple[str, ...], StructField]:
+    """The way to a column or to a field of a struct, and what it is. Raises :class:`DataError` where there is none."""
+    inner = _inner(columns)
+    if name in columns.names:
+        return (name,), columns[name]
+    if name not in inner:
+        raise DataError(f"there is no column `{name}`", hint=suggest(name, [*columns.names, *inner]))
+    return inner[name]
+
+
+def all_columns(columns: StructType) -> StructType:
+    """The columns of a DataFrame, and after them all fields of structs, under the names by which a query reaches them;
+    CHAR and VARCHAR as the texts that they are."""
+    from pyspark.sql import types as st
+
+    fields = list(columns.fields)
+    fields += [st.StructField(n, f.dataType, True, f.metadata) for n, (_, f) in _inner(columns).items()]
+    texts = ("char", "varchar")
+    return st.StructType(
+        [
+            st.StructField(f.name, st.StringType(), True, f.metadata) if f.dataType.typeName() in texts else f
+            for f in fields
+        ]
+    )
+
+
+def with_fields(frame: DataFrame, wanted: Iterable[str]) -> DataFrame:
+    """The DataFrame with the wanted columns: fields of structs are columns of their own, and a CHAR loses the blanks at
+    its end, which SQL does not count."""
+    from pyspark.sql import functions as sf
+
+    added: dict[str, Column] = {}
+    for name in wanted:
+        path, field = path_of(frame.schema, name)
+        column = sf.col(".".join(map(quoted, path)))
+        char = field.dataType.typeName() == "char" or str(field.metadata.get(CHAR_KEY, "")).startswith("char(")
+        if char:
+            added[name] = sf.rtrim(column)
+        elif len(path) > 1:
+            added[name] = column
+    return frame.withColumns(added) if added else frame

@@ -1,0 +1,31 @@
+"""Keep buckets as they were after the last micro-batch, so that a worker that has one need not read its state."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from acep.spark.buckets import Bucket
+
+__all__ = ["forget_live", "keep_live", "take_live"]
+
+MOST = 64
+_LIVE: OrderedDict[str, Bucket] = OrderedDict()
+
+
+def take_live(name: str) -> Bucket | None:
+    """Take out the bucket whose state has this name, if it is there. A retry then begins with the state itself."""
+    return _LIVE.pop(name, None)
+
+
+def keep_live(name: str, bucket: Bucket) -> None:
+    """Keep a bucket under a name that no other state has; the oldest ones go."""
+    _LIVE[name] = bucket
+    while len(_LIVE) > MOST:
+        _LIVE.popitem(last=False)
+
+
+def forget_live() -> None:
+    """Keep none."""
+    _LIVE.clear()

@@ -1,0 +1,176 @@
+"""Step buckets whose state is in files: one call of Python for each partition of a micro-batch.
+
+The page docs/spark_state.md has the design. A bucket reads the version that it had before the micro-batch, takes in its
+rows, writes its next version, and only then gives its results.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from acep.engine.columns import ticks_of
+from acep.errors import DataError, EngineError
+from acep.spark.buckets import Bucket
+from acep.spark.job import Job
+from acep.spark.live import keep_live, take_live
+from acep.spark.times import before, passed
+from acep.spark.versions import Version, Versions
+from acep.spark.workers import BUCKET, decided, plain, received, telling, told
+
+__all__ = ["HASH", "NOW", "Place", "step_in_files"]
+
+ROWS = 1 << 14  # of the result that travel at a time
+HASH = "__hash"  # a column with a hash of each row
+NOW = "__now"  # a column with the time at which the micro-batch began, in milliseconds, where a budget sets a time
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a job runs: its state is in ``folder``, where the last ``keep`` micro-batches can be begun again.
+    ``delay_ms`` is how far the watermark stays behind. Bucket ``n`` is in partition ``n % partitions``."""
+
+    folder: str
+    keep: int
+    delay_ms: int
+    partitions: int
+
+
+def step_in_files(job: Job, place: Place, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Step the buckets that a partition of a micro-batch holds: their rows in, rows of the result out.
+
+    The result has one more column, :data:`TOLD`, as that of :func:`acep.spark.workers.match_partition`.
+
+    Raises :class:`DataError`, :class:`SnapshotError` or :class:`EngineError`.
+    """
+    batch, partition, versions = _context(job, place)
+    if partition >= place.partitions:
+        raise _moved(place)
+    filled = [batch for batch in batches if batch.num_rows]
+    there = versions.before(batch)
+    # Without rows the number of the partition must be believed. It is right if a micro-batch with rows was stepped in
+    # this run, as a wrong number is refused there. Until then nothing is given that another task may give too.
+    sure = bool(filled) or any(one.fed and versions.of_this_run(one) for one in there.values())
+    parts, now = dict[int, _Part](), None
+    if filled:
+        rows = plain(received(job, filled))
+        now = rows.column(NOW)[0].as_py() if NOW in rows.column_names else None
+        codes = rows.column(BUCKET).to_numpy()
+        numbers = np.where(codes >= 0, codes, -1 - codes)
+        if (numbers % place.partitions != partition).any():
+            raise _moved(place)
+        ticks, null = ticks_of(job.schema.ts, rows.column(job.schema.ts), job.schema.tick_ns or 1)
+        if null is not None and null.any():
+            raise DataError(f"column `{job.schema.ts}` is null in some event", hint="fill it in, or drop the row")
+        order = np.argsort(ticks, kind="stable")  # by bucket, then by time: what is in order need not be copied again
+        order = order[np.argsort(numbers[order].astype(np.int16 if job.buckets < 1 << 15 else np.int32), kind="stable")]
+        rows, codes, numbers, ticks = rows.take(pa.array(order)), codes[order], numbers[order], ticks[order]
+        cuts = np.searchsorted(numbers, np.arange(job.buckets + 1))
+        for number in np.flatnonzero(np.diff(cuts)).tolist():
+            own = slice(cuts[number], cuts[number + 1])
+            parts[number] = _part(job, rows.slice(own.start, own.stop - own.start), codes[own], ticks[own])
+    for number in range(partition, job.buckets, place.partitions):
+        part = parts.pop(number, None) or _Part(None, None, "", ended=False)
+        yield from _stepped(job, place, versions, batch, number, there, part, now, sure=sure)
+
+
+def _moved(place: Place) -> EngineError:
+    return EngineError(
+        "the result of match was united with another DataFrame, or coalesced, and its state= is in files",
+        hint=f"shuffle the result: found.repartition({place.partitions}).union(...), or found.repartition(1) in place"
+        " of found.coalesce(1)",
+    )
+
+
+def _part(job: Job, rows: pa.Table, codes: NDArray[np.int32], ticks: NDArray[np.int64]) -> _Part:
+    ends = ticks >= job.end
+    events = (codes >= 0) & ~ends
+    seen = ticks if not ends.any() else ticks[~ends]
+    taken = rows.select(job.columns)
+    return _Part(
+        taken if events.all() else taken.filter(pa.array(events)),
+        int(seen.max()) if len(seen) else None,
+        f"{len(rows)} {int(rows.column(HASH).to_numpy().sum()) % 2**64}",
+        ended=bool(ends.any()),
+    )
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The rows of a micro-batch for one bucket. The same rows have the same ``digest``, in whatever order."""
+
+    rows: pa.Table | None
+    greatest: int | None
+    digest: str
+    ended: bool
+
+
+def _stepped(
+    job: Job,
+    place: Place,
+    versions: Versions,
+    batch: int,
+    number: int,
+    there: dict[int, Version],
+    part: _Part,
+    now: int | None,
+    *,
+    sure: bool,
+) -> Iterator[pa.RecordBatch]:
+    old = there.get(number)
+    bucket = None if old is None else take_live(_name(job, versions, old))
+    if bucket is None:
+        whole = job.pass_of(number)
+        bucket = Bucket(job, whole) if old is None else Bucket.loads(job, whole, versions.read(old))
+    if now is not None:
+        bucket.begin(now)
+    greatest = max((one.greatest for one in there.values() if one.greatest is not None), default=None)
+    watermark = passed(greatest, place.delay_ms, job.tick_ms)
+    if part.rows is not None and part.rows.num_rows:
+        bucket.add(part.rows, before(watermark, job.tick_ms))
+    if part.greatest is not None:
+        bucket.held.see(part.greatest)
+    out = decided(bucket, watermark, place.delay_ms, ended=part.ended) if sure else []
+    data = bucket.dumps()
+    digest = hashlib.blake2b(f"{old and old.digest} {part.digest} {part.ended}".encode(), digest_size=16).hexdigest()
+    fed = part.rows is not None or (old is not None and old.fed and versions.of_this_run(old))
+    new = versions.write(batch, number, bucket.held.greatest, digest, data, fed=fed)
+    if number == 0:
+        versions.clean(batch)
+    if bucket.pace is None:  # else an attempt that was first may have measured something else
+        keep_live(_name(job, versions, new), bucket)
+    reached = max(watermark, passed(bucket.held.greatest, place.delay_ms, job.tick_ms))
+    for rows in out:
+        yield from telling(job, rows, []).to_batches(ROWS)
+    yield from telling(job, job.result.empty_table(), [told(bucket, len(data), reached)]).to_batches()
+
+
+def _name(job: Job, versions: Versions, version: Version) -> str:
+    return f"{job.engine} {versions.named(version)}"
+
+
+def _context(job: Job, place: Place) -> tuple[int, int, Versions]:
+    """The micro-batch, the partition, and the versions of the run."""
+    batch, query, run, partition = _says()
+    call = job.fingerprint[:32]
+    versions = Versions(place.folder, query=query, call=call, run=run, buckets=job.buckets, keep=place.keep)
+    return batch, partition, versions
+
+
+def _says() -> tuple[int, str, str, int]:
+    """Tell what Spark says: the micro-batch, the streaming query, its run, the partition."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    names = ("streaming.sql.batchId", "sql.streaming.queryId", "spark.jobGroup.id")
+    batch, query, run = (None if context is None else context.getLocalProperty(name) for name in names)
+    if context is None or batch is None or query is None or run is None:
+        raise EngineError(
+            "Spark did not say which micro-batch this is", hint="run it by writeStream, or leave state= out"
+        )
+    return int(batch), query, run, context.partitionId()

@@ -1,0 +1,140 @@
+"""The way through files called in this process, as Spark would call it: micro-batches, tries, runs and restarts."""
+
+from __future__ import annotations
+
+import json
+import random
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pyarrow as pa
+
+from acep.spark import live, one_hop
+from acep.spark.job import Job
+from acep.spark.one_hop import HASH, Place, step_in_files
+from acep.spark.times import end_of_stream
+from acep.spark.totals import TOLD
+from acep.spark.workers import BUCKET
+from tests.spark.by_hand import spread
+
+__all__ = ["FileStream"]
+
+
+class FileStream:
+    """A streaming query whose state is in ``folder``; ``delay_ms`` is that of its watermark. Where it is ``coalesced``
+    all partitions are called by one task.
+
+    With ``rng`` a partition is sometimes run twice, workers forget, and a micro-batch is sometimes begun by a new run.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        folder: Path,
+        delay_ms: int,
+        *,
+        partitions: int = 2,
+        rng: random.Random | None = None,
+        query: int = 1,
+        coalesced: bool = False,
+    ) -> None:
+        self.job, self.rng = job, rng
+        self.query, self.coalesced = str(uuid.UUID(int=query)), coalesced
+        self.place = Place(str(folder), 100, delay_ms, min(partitions, job.buckets))
+        self.batch = 0
+        self.run = uuid.UUID(int=100)
+        self.told: dict[int, dict[str, Any]] = {}
+
+    def push(self, table: pa.Table) -> list[dict[str, Any]]:
+        """Rows of the result that a micro-batch gives."""
+        return self._ran(coded(self.job, table))
+
+    def end(self) -> list[dict[str, Any]]:
+        """Rows of the result that the row gives that ends the stream."""
+        marks = [-1 - bucket for bucket in range(self.job.buckets)]
+        schema = self.schema
+        ts = schema.field(self.job.schema.ts)
+        ends = pa.array([end_of_stream(spark_type(ts.type))] * len(marks)).cast(ts.type)
+        known = {BUCKET: pa.array(marks, pa.int32()), HASH: pa.array(marks, pa.int64()), ts.name: ends}
+        columns = {field.name: known.get(field.name, pa.nulls(len(marks), field.type)) for field in schema}
+        return self._ran(pa.table(columns))
+
+    def stream(self, batches: Sequence[pa.Table], *, end: bool = True) -> tuple[list[dict[str, Any]], dict[str, int]]:
+        """Rows of the result over all of them, and the totals."""
+        found = [row for table in batches for row in self.push(table)]
+        if end:
+            found += self.end()
+        totals = {name: sum(one[name] for one in self.told.values()) for name in ("events", "late")}
+        totals["matches"] = sum(query["matches"] for one in self.told.values() for query in one["queries"])
+        return found, totals
+
+    def _ran(self, rows: pa.Table) -> list[dict[str, Any]]:
+        self.schema = rows.schema
+        numbers = [n if n >= 0 else -1 - n for n in rows.column(BUCKET).to_pylist()]
+        out: list[dict[str, Any]] = []
+        if self._chance(0.2):  # a run that does a part of the micro-batch, and is killed
+            self._tried(rows, numbers, self._any(self.place.partitions))
+            self.run = uuid.UUID(int=self.run.int + 1)
+        for partition in range(self.place.partitions):
+            found, told = self._tried(rows, numbers, partition)
+            if self._chance(0.3):
+                again, _ = self._tried(rows, numbers, partition)
+                assert repr(again) == repr(found)
+            out += found
+            self.told |= told
+        self.batch += 1
+        return out
+
+    def _tried(self, rows: pa.Table, numbers: Sequence[int], partition: int) -> tuple[list[dict[str, Any]], Any]:
+        if self._chance(0.3):
+            live.forget_live()
+        mine = [row for row, n in enumerate(numbers) if n % self.place.partitions == partition]
+        found: list[dict[str, Any]] = []
+        told = {}
+        buckets = iter(range(partition, self.job.buckets, self.place.partitions))
+        with self._on(partition):
+            part = rows.take(pa.array(mine, pa.int64()))
+            for batch in step_in_files(self.job, self.place, part.to_batches(max_chunksize=5)):
+                for row in batch.to_pylist(maps_as_pydicts="strict"):
+                    text = row.pop(TOLD)
+                    if text is None:
+                        found.append(row)
+                    else:
+                        told[next(buckets)] = json.loads(text)
+        return found, told
+
+    @contextmanager
+    def _on(self, partition: int) -> Iterator[None]:
+        """Be Spark, on a disk that is fast."""
+        says = (self.batch, self.query, str(self.run), 0 if self.coalesced else partition)
+        with mock.patch.object(one_hop, "_says", return_value=says), mock.patch("os.fsync"):
+            yield
+
+    def _chance(self, of: float) -> bool:
+        return self.rng is not None and self.rng.random() < of
+
+    def _any(self, size: int) -> int:
+        return 0 if self.rng is None else self.rng.randrange(size)
+
+
+def spark_type(held: pa.DataType) -> Any:
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    return from_arrow_type(held, prefer_timestamp_ntz=True)
+
+
+def coded(job: Job, table: pa.Table) -> pa.Table:
+    """The rows with codes, a copy for each pass; the time of a row without a bucket counts in some bucket."""
+    wide = spread(job, table)
+    parts = []
+    for i, part in enumerate(job.passes):
+        numbers = wide.column(f"{BUCKET}{i}").to_pylist()
+        codes = [-1 - part.first - row % part.size if n is None else n for row, n in enumerate(numbers)]
+        rows = wide.select(job.columns)
+        hashes = [hash(repr(row)) for row in rows.to_pylist()]
+        parts.append(rows.append_column(HASH, pa.array(hashes)).append_column(BUCKET, pa.array(codes, pa.int32())))
+    return pa.concat_tables(parts)

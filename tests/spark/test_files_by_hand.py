@@ -1,0 +1,274 @@
+"""With its state in files a stream is what one process is, and each clause of the rule of release holds."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import acep
+from acep.errors import DataError, EngineError, SnapshotError
+from acep.spark import one_hop
+from acep.spark.job import Job
+from acep.spark.workers import BUCKET
+from tests.corpus import Case
+from tests.random_cases import random_case
+from tests.spark.by_hand import as_rows, numbered, rows_of, same, stream, the_job
+from tests.spark.by_hand_files import FileStream, coded
+from tests.spark.test_workers import GOOD, query_of, shuffled_within, split
+
+
+@pytest.mark.parametrize("case", GOOD, ids=lambda case: case.id)
+def test_a_stream_is_one_process(case: Case, tmp_path: Path) -> None:
+    query, options = query_of(case), dict(case.stream_options)
+    exact = as_rows(acep.match(case.table(), query, **options))
+    table = numbered(case.table(), **options)
+    job = the_job(table, query, **{k: v for k, v in options.items() if k != "seq"})
+    rng = random.Random(case.id)
+    order = sorted(range(table.num_rows), key=table.column("__order").to_pylist().__getitem__)
+    batches = rows_of(table, order, split(len(order), rng))
+    found, totals = FileStream(job, tmp_path, 0, rng=rng).stream(batches)
+    assert totals["late"] == 0
+    assert same(found, exact)
+
+
+def test_random_streams_in_disorder_are_one_process(cases: Callable[[int], int], tmp_path: Path) -> None:
+    for seed in range(cases(100)):
+        case = random_case(seed)
+        exact = as_rows(acep.match(case.table(), case.query(), **case.stream))
+        table = numbered(case.table(), **{k: v for k, v in case.stream.items() if k != "unit"})
+        job = the_job(table, case.query(), **{k: v for k, v in case.stream.items() if k != "seq"})
+        rng = random.Random(seed)
+        delay = rng.randint(1, 12)
+        batches = rows_of(table, shuffled_within(table, job.schema.ts, delay, rng), split(table.num_rows, rng))
+        ms = -(-delay * job.tick_ms[0] // job.tick_ms[1])
+        run = FileStream(job, tmp_path / str(seed), ms, partitions=rng.randint(1, 4), rng=rng)
+        found, totals = run.stream(batches)
+        assert totals["late"] == 0, case.paste()
+        assert totals["matches"] == len(exact)
+        assert same(found, exact), case.paste()
+
+
+# The rule of release, on both routes -------------------------------------------------------------
+
+Run = Callable[[Job, list[pa.Table], int], tuple[list[list[int]], dict[str, int]]]
+
+
+def by_store(job: Job, batches: list[pa.Table], delay: int) -> tuple[list[list[int]], dict[str, int]]:
+    """The ids of `b` that each micro-batch gives, and the totals."""
+    states: dict[int, Any] = {}
+    given = []
+    for table in batches:
+        found, states, totals = stream(job, [table], delay=delay, end=False, states=states)
+        given.append(sorted(row["bindings"]["b"][0] for row in found))
+    return given, totals
+
+
+@pytest.fixture(params=["store", "files"])
+def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
+    def by_files(job: Job, batches: list[pa.Table], delay: int) -> tuple[list[list[int]], dict[str, int]]:
+        files = FileStream(job, tmp_path / str(job.buckets), delay)
+        given = [sorted(row["bindings"]["b"][0] for row in files.push(table)) for table in batches]
+        return given, files.stream([], end=False)[1]
+
+    return by_store if request.param == "store" else by_files
+
+
+def events(*rows: tuple[int, str, str | None]) -> pa.Table:
+    """Events of (time, type, key), numbered from 0 in all tables of a test that are cut from this one."""
+    columns = dict(zip(("ts", "type", "k"), map(list, zip(*rows, strict=True)), strict=True))
+    return numbered(pa.table(columns | {"k": pa.array(columns["k"], pa.string())}))
+
+
+def job_for(table: pa.Table, query: Any = None, **options: Any) -> Job:
+    return the_job(table, query or acep.regex("ab", within=50, by="k"), **options)
+
+
+def test_a_bucket_releases_what_its_own_events_make_certain(run: Run) -> None:
+    table = events((100, "a", "x"), (102, "b", "x"), (105, "c", "x"))
+    assert run(job_for(table, buckets=1), [table], 2) == ([[1]], {"events": 3, "late": 0, "matches": 1})
+
+
+def test_an_event_at_the_bound_waits_and_one_of_its_time_may_still_come(run: Run) -> None:
+    table = events((100, "a", "x"), (102, "b", "x"), (104, "c", "x"), (102, "b", "x"), (109, "c", "x"))
+    given, totals = run(job_for(table, buckets=1), [table.slice(0, 3), table.slice(3)], 2)
+    assert given == [[], [1, 3]]
+    assert totals["late"] == 0
+
+
+def test_a_bucket_takes_in_all_rows_before_it_releases_any(run: Run) -> None:
+    table = events((100, "a", "x"), (199, "c", "x"), (101, "b", "x"))
+    assert run(job_for(table, buckets=1), [table], 2) == ([[2]], {"events": 3, "late": 0, "matches": 1})
+
+
+def test_the_events_of_other_buckets_count_from_the_next_micro_batch(run: Run) -> None:
+    table = events((100, "a", "x"), (101, "b", "x"), (150, "c", "y"), (151, "c", "y"))
+    job = job_for(table, buckets=64)
+    given, _ = run(job, [table.slice(0, 3), table.slice(3)], 2)
+    # With its own state Spark plans a micro-batch without rows at once, as time has moved.
+    assert given == ([[1], []] if run is by_store else [[], [1]])
+
+
+def test_an_event_is_late_by_the_time_of_all_buckets_alone(run: Run) -> None:
+    table = events(
+        *((100, "a", f"{k}") for k in range(9)),
+        (200, "c", "far"),
+        *((101, "b", f"{k}") for k in range(9)),  # in the next micro-batch: late, whatever its bucket has seen
+        (198, "b", "far"),  # at the bound: not late
+    )
+    for buckets in (1, 3, 64):
+        _, totals = run(job_for(table, buckets=buckets), [table.slice(0, 10), table.slice(10)], 2)
+        assert (totals["late"], totals["events"]) == (9, 11)
+
+
+def test_a_row_without_a_key_moves_time(run: Run) -> None:
+    table = events((100, "a", "x"), (101, "b", "x"), (150, "c", None), (102, "b", "x"))
+    given, totals = run(job_for(table, buckets=1), [table.slice(0, 3), table.slice(3)], 2)
+    assert given == [[1], []]
+    assert (totals["events"], totals["late"]) == (2, 1)
+
+
+def test_times_are_cut_to_milliseconds(run: Run) -> None:
+    # The greatest time is 105.999 ms: the bound is at 103 ms, and what comes at 103.5 ms is not released.
+    rows = (100_000, "a", "x"), (102_999, "b", "x"), (103_500, "b", "x"), (105_999, "c", "x")
+    table = events(*rows)
+    job = job_for(table, acep.parse("PATTERN SEQ(a a, b b) WHERE skip_till_any_match(a, b) WITHIN 1 s"), unit="us")
+    delay = 2000 if run is by_store else 2
+    assert run(job, [table], delay)[0] == [[1]]
+
+
+def test_negations_of_idle_buckets_are_decided_when_time_has_passed(tmp_path: Path) -> None:
+    table = events((100, "a", "x"), (101, "b", "x"), (300, "c", "y"), (301, "c", "y"))
+    query = acep.parse("PATTERN SEQ(a a, b b, ~d d) WHERE skip_till_next_match(a, b) { [k] } WITHIN 50")
+    files = FileStream(job_for(table, query, buckets=64), tmp_path, 2)
+    assert files.push(table.slice(0, 2)) == []
+    assert files.push(table.slice(2, 1)) == []
+    (row,) = files.push(table.slice(3))
+    assert row["bindings"] == {"a": [0], "b": [1]}
+
+
+def test_all_is_late_after_the_end_and_no_micro_batch_is_needed_for_it(tmp_path: Path) -> None:
+    table = events((100, "a", "x"), (101, "b", "x"), (102, "a", "y"))
+    files = FileStream(job_for(table), tmp_path, 10**6)
+    assert files.push(table) == []
+    assert [row["bindings"] for row in files.end()] == [{"a": [0], "b": [1]}]
+    assert files.stream([table], end=False)[1]["late"] == 3
+
+
+def test_micro_batches_without_rows(tmp_path: Path) -> None:
+    table = events((100, "a", "x"), (101, "b", "x"))
+    files = FileStream(job_for(table), tmp_path, 5)
+    none = table.slice(0, 0)
+    found, totals = files.stream([none, table.slice(0, 1), none, none, table.slice(1), none])
+    assert [row["bindings"] for row in found] == [{"a": [0], "b": [1]}]
+    assert totals["events"] == 2
+
+
+# Refused ----------------------------------------------------------------------------------------
+
+
+def test_rows_of_another_partition_are_refused(tmp_path: Path) -> None:
+    table = events((100, "a", "x"), (101, "b", "x"))
+    job = job_for(table, buckets=1)
+    files = FileStream(job, tmp_path, 5, partitions=1)
+    rows = coded(job, table).drop_columns([BUCKET]).append_column(BUCKET, pa.array([1, 1], pa.int32()))
+    files.place = one_hop.Place(str(tmp_path), 100, 5, 2)
+    with files._on(0), pytest.raises(EngineError, match="coalesced") as bad:
+        list(one_hop.step_in_files(job, files.place, rows.to_batches()))
+    assert "repartition(1)" in (bad.value.hint or "")
+
+
+def test_a_missing_time_is_an_error(tmp_path: Path) -> None:
+    table = events((100, "a", "x"), (101, "b", "x"))
+    job = job_for(table)
+    broken = table.set_column(0, "ts", pa.array([100, None], pa.int64()))
+    with pytest.raises(DataError, match="`ts` is null"):
+        FileStream(job, tmp_path, 5).push(broken)
+
+
+def test_a_source_that_does_not_repeat_itself_is_refused(tmp_path: Path) -> None:
+    table = events((100, "a", "x"), (101, "b", "x"), (102, "c", "x"))
+    files = FileStream(job_for(table, buckets=1), tmp_path, 5)
+    files.push(table.slice(0, 2))
+    files.batch = 0
+    with pytest.raises(SnapshotError, match="other rows than when its state"):
+        files.push(table)
+
+
+def test_a_result_that_was_not_read_whole_is_refused_in_the_next_micro_batch(tmp_path: Path) -> None:
+    table = events((100, "a", "x"), (101, "b", "x"))
+    files = FileStream(job_for(table), tmp_path, 5)
+    rows = coded(files.job, table)
+    files._tried(rows, rows.column(BUCKET).to_pylist(), 0)
+    files.batch = 1
+    with pytest.raises(SnapshotError, match="has not the state of all 8 buckets after micro-batch 0") as bad:
+        files.push(table)
+    assert "show()" in (bad.value.hint or "")
+
+
+# Streams and calls that share a folder ------------------------------------------------------------------
+
+
+def other_values(table: pa.Table) -> pa.Table:
+    """The same times, with other types."""
+    types = ["b" if name == "a" else "a" for name in table.column("type").to_pylist()]
+    return table.set_column(table.column_names.index("type"), "type", pa.array(types))
+
+
+def test_two_streams_share_a_folder(tmp_path: Path) -> None:
+    table = events((100, "a", "x"), (101, "b", "x"), (102, "a", "x"), (103, "b", "x"))
+    tables = [table, other_values(table)]
+    job = job_for(table)
+    runs = [FileStream(job, tmp_path, 0, query=n) for n in (1, 2)]
+    found: list[list[Any]] = [[], []]
+    for start in (0, 2):
+        for rows, run, mine in zip(tables, runs, found, strict=True):
+            mine.extend(run.push(rows.slice(start, 2)))
+    for rows, run, mine in zip(tables, runs, found, strict=True):
+        mine.extend(run.end())
+        assert same(mine, as_rows(acep.match(rows, acep.regex("ab", within=50, by="k"), id="__row")))
+
+
+def test_two_calls_in_one_stream_whose_rows_differ_are_refused(tmp_path: Path) -> None:
+    table = events((100, "a", "x"), (101, "b", "x"), (102, "a", "x"), (103, "b", "x"))
+    job = job_for(table)
+    one, other = (FileStream(job, tmp_path, 0) for _ in range(2))
+    one.push(table)
+    with pytest.raises(SnapshotError, match="two calls use one folder"):
+        other.push(other_values(table))
+
+
+# A partition without rows ----------------------------------------------------------------------
+
+
+def test_a_run_that_is_coalesced_gives_no_row_twice(tmp_path: Path) -> None:
+    """A micro-batch without rows does not show that one task calls all partitions."""
+    table = events(*((100 + t, "ab"[t % 2], f"{k}") for t in range(2) for k in range(40)), (200, "c", "far"))
+    files = FileStream(job_for(table), tmp_path, 3)
+    none = table.slice(0, 0)
+    assert len(files.push(table)) < 40, "only one bucket knows of the time of the last event"
+    files.run = uuid.UUID(int=200)
+    files.coalesced = True
+    assert files.push(none) == []
+    with pytest.raises(SnapshotError, match="has not the state of all 8 buckets"):
+        files.push(none)
+
+
+def test_buckets_of_an_idle_partition_are_decided(tmp_path: Path) -> None:
+    table = events(*((100 + t, "ab"[t % 2], f"{k}") for t in range(2) for k in range(40)), (200, "c", "far"))
+    files = FileStream(job_for(table), tmp_path, 3)
+    first = files.push(table)
+    assert len(first) + len(files.push(table.slice(0, 0))) == 40
+    assert len(first) < 40
+
+
+def test_the_second_of_united_results_is_refused_without_rows_too(tmp_path: Path) -> None:
+    table = events((100, "a", "x"))
+    files = FileStream(job_for(table), tmp_path, 5)
+    with files._on(2), pytest.raises(EngineError, match="united"):
+        list(one_hop.step_in_files(files.job, files.place, []))
