@@ -77,7 +77,7 @@ def served(matcher: acep.Matcher, batches: int, interval: float, stop: float | N
         began = time.process_time()
         try:
             found += len(matcher.push(events))
-        except MemoryError:
+        except (MemoryError, acep.EngineError):  # the engine says itself that memory is too small
             return Lags(each, found, took, died=True)
         spent = time.process_time() - began
         took += spent

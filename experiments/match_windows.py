@@ -15,6 +15,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from examples.data import stream
 from experiments import counting, streams
 from experiments.workload import Workload
 
@@ -32,9 +33,9 @@ def match_windows() -> Iterable[Workload]:
 
     Without the streams there are none.
     """
-    if not all((streams.data_folder() / f"{name}.parquet").is_file() for name in ("hospital_bpic11", "stock_min_bars")):
+    if any(stream(name) is None for name in ("hospital_bpic11", "stock_min_bars")):
         return
-    for stream, events, window, within, key in (
+    for which, events, window, within, key in (
         ("hospital", _hospital, "10 d", 10 * DAY, "patient"),
         ("stock", _stock, "1 min", MINUTE, None),
     ):
@@ -44,14 +45,14 @@ def match_windows() -> Iterable[Workload]:
             drawn = [draw.sample(types, k) for _ in range(PATTERNS)]
             for shape in ("pseq", "pset"):
                 yield Workload(
-                    f"{shape}-{stream}-{k}",
+                    f"{shape}-{which}-{k}",
                     f"{k} variables {'in order' if shape == 'pseq' else 'in any order'}, {PATTERNS} patterns,"
                     f" within {window}" + (f", by {key}" if key else ""),
                     events,
                     tuple(_pattern(shape, names, window, key) for names in drawn),
                     counted=partial(_counted, shape, drawn, within, key),
                     small=2_000 if k < 6 else 500 if k < 8 else 0,
-                    file="hospital_bpic11" if stream == "hospital" else "stock_min_bars",
+                    file="hospital_bpic11" if which == "hospital" else "stock_min_bars",
                 )
     for days in (5, 10, 20, 30, 40, 50):
         yield Workload(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["RESULTS", "short", "table", "write"]
+__all__ = ["RESULTS", "short", "table", "write", "write_page"]
 
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 
@@ -45,6 +45,11 @@ def write(folder: Path, name: str, *, title: str, words: str, machine: dict[str,
     """Write ``name.json`` and ``name.md``; the path of the page."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.json").write_text(json.dumps({"machine": machine, "results": rows}, indent=1) + "\n")
+    return write_page(folder, name, title=title, words=words, machine=machine, body=body)
+
+
+def write_page(folder: Path, name: str, *, title: str, words: str, machine: dict[str, Any], body: str) -> Path:
+    """Write ``name.md``; its path."""
     told = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in machine.items() if value is not None)
     page = folder / f"{name}.md"
     page.write_text(f"# {title}\n\n{words}\n\nMachine: {told}.\n\n{body}\n")

@@ -1,11 +1,10 @@
-"""Streams of events: generated ones, the same in every run, and the real ones under ``ACEP_DATA``.
+"""Streams of events: generated ones, the same in every run, and real ones (:mod:`examples.data` says where).
 
 Every generated stream is made at its full length and then cut, so that a shorter stream is a prefix of a longer one.
 """
 
 from __future__ import annotations
 
-import os
 from functools import cache
 from pathlib import Path
 
@@ -14,7 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-__all__ = ["TICKER_ROWS", "data_folder", "letters", "positions", "real", "ticker", "walk"]
+from examples.data import stream, whole
+
+__all__ = ["TICKER_ROWS", "file_of", "letters", "positions", "real", "ticker", "walk"]
 
 TICKER_ROWS = 1_000_000
 PRICES = 1000
@@ -75,9 +76,12 @@ def walk(rows: int = TICKER_ROWS) -> pa.Table:
     return ticker(rising=0.35, symbols=10, rows=rows, seed=7)
 
 
-def data_folder() -> Path:
-    """Where the real streams are: ``ACEP_DATA``, or the folder next to the repository."""
-    return Path(os.environ.get("ACEP_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
+def file_of(name: str) -> Path:
+    """The file of a real stream. Raises :class:`FileNotFoundError` where there is none."""
+    file = stream(name)
+    if file is None:
+        raise FileNotFoundError(f"there is no stream {name}.parquet in {whole()}")
+    return file
 
 
 @cache
@@ -86,8 +90,7 @@ def real(name: str, *columns: str, type_of: str = "type") -> pa.Table:
 
     Raises :class:`FileNotFoundError` where the stream is not there.
     """
-    file = data_folder() / f"{name}.parquet"
-    table = pq.read_table(file, columns=["ts", type_of, "arrival_seq", *columns])
+    table = pq.read_table(file_of(name), columns=["ts", type_of, "arrival_seq", *columns])
     table = table.sort_by([("ts", "ascending"), ("arrival_seq", "ascending")])
     wanted = {"ts": table["ts"], "type": table[type_of].dictionary_encode()}
     for column in columns:

@@ -80,7 +80,7 @@ def run(workload: Workload, table: pa.Table, engine: str) -> Done:
         if isinstance(result, Batches):
             matches += sum(batch.num_rows for batch in result)
         else:
-            matches += result if isinstance(result, int) else result.to_arrow().num_rows
+            matches += int(result) if isinstance(result, acep.Count) else result.to_arrow().num_rows
         report: acep.Report | None = getattr(result, "report", None)
         told = told and report is not None
         if report is not None:

@@ -12,11 +12,12 @@ from typing import Any
 
 from experiments.charts import Panel, chart
 from experiments.machine import described
+from experiments.overload.trial import ESTIMATE
 from experiments.overload.workload import Overload
 from experiments.overload.workloads import chosen
 from experiments.results import RESULTS, table, write
 
-__all__ = ["MEMORY", "Figure", "Found", "Spec", "command", "figure_of", "mean_by_x", "written"]
+__all__ = ["MEMORY", "Figure", "Found", "Spec", "command", "estimating", "figure_of", "mean_by_x", "written"]
 
 
 MEMORY = 6 << 30
@@ -35,11 +36,22 @@ class Figure:
     picture: str
 
 
+def estimating(estimate: float) -> str:
+    """Say how much of the allowance went into estimating the recall, and what that means for a user."""
+    if estimate > 0:
+        return f"Of the allowance {estimate:.3%} goes into estimating the recall, as for a user (`Budget(estimate=)`)."
+    return (
+        f"Measured without an estimate of the recall. `Budget()` spends {ESTIMATE:.3%} of the allowance on one, so\n"
+        "that a user finds somewhat less than this page says, until it is measured anew."
+    )
+
+
 def written(folder: Path, figure: Figure) -> Path:
     """Writes ``NAME.csv``, ``NAME.json``, ``NAME.svg`` and ``NAME.md``; the path of the page."""
     rows = [asdict(row) for row in figure.rows]
     body = f"![{figure.title}]({figure.name}.svg)\n\n{figure.body}"
-    page = write(folder, figure.name, title=figure.title, words=figure.words, machine=described(), body=body, rows=rows)
+    words = f"{figure.words.rstrip()}\n\n{estimating(ESTIMATE)}"
+    page = write(folder, figure.name, title=figure.title, words=words, machine=described(), body=body, rows=rows)
     (folder / f"{figure.name}.svg").write_text(figure.picture, encoding="utf-8")
     with (folder / f"{figure.name}.csv").open("w", newline="", encoding="utf-8") as file:
         if rows:

@@ -12,6 +12,7 @@ import pytest
 
 pytest.importorskip("acep.engine._native")
 
+from acep.budget import Budget
 from acep.budget.policies import POLICIES
 from acep.engine.study import Student, study
 from acep.learning.remembering import Remembering
@@ -19,10 +20,11 @@ from acep.sketches.match_map import MatchMap
 from acep.sketches.neighbour_map import NeighbourMap
 from experiments import streams
 from experiments.overload import ablation, drift, generalise, overhead, proxy, sketched, sweeps
-from experiments.overload.figure import Found, Spec, command, figure_of
+from experiments.overload.figure import Found, Spec, command, estimating, figure_of
 from experiments.overload.trial import Timed, Warm, exact, run, stream, warmed
 from experiments.overload.workload import Overload
 from experiments.overload.workloads import OVERLOADS
+from experiments.results import RESULTS
 
 TIED = """PATTERN SEQ(A a, B b, C c)
 WHERE skip_till_any_match(a, b, c) { [key] AND b.value > a.value AND c.value > a.value AND c.value < b.value }
@@ -129,7 +131,7 @@ def test_parts_of_the_test_add_up() -> None:
 
 
 def test_what_recovery_takes_is_in_the_work_and_what_it_adds_is_told() -> None:
-    workload = Letters("letters", "a test", "none", TIED, rows=40_000)
+    workload = Letters("letters", "a test", "none", TIED, rows=60_000)
     rows = list(proxy.measured(workload, 0))
     assert len(rows) == len(proxy.PARTS) * len(proxy.SHARES)
     assert all(row.work <= row.share for row in rows)
@@ -192,7 +194,8 @@ def test_history_finds_again_after_the_pattern_of_success_has_changed(
 
     def late() -> float:
         """The recall of match points in the last quarter."""
-        found = run(held, truth.engine, Timed(maker(), 0, truth.rate(0.1, held.events)))
+        # A short stream: a part of the allowance less, and more of it passes until the change is noticed.
+        found = run(held, truth.engine, Timed(maker(), 0, truth.rate(0.1, held.events), estimate=0.0))
         first, last = int(held.test[0].ts[0]), int(held.test[-1].ts[-1]) + 1
         quarter = last - (last - first) // 4, last
         return truth.between(*quarter).recall(found.between(*quarter))[0]
@@ -201,3 +204,17 @@ def test_history_finds_again_after_the_pattern_of_success_has_changed(
     monkeypatch.setattr("acep.learning.yields.FALL", 1e9)  # nothing is noticed
     unnoticed = late()
     assert adapted > 0.05 > 4 * unnoticed, (adapted, unnoticed)
+
+
+def test_what_is_measured_is_what_a_user_gets_or_the_page_says_how_it_differs() -> None:
+    held = stream(LETTERS)
+    truth = exact(held, "points", repeats=1)
+    effort = Timed(POLICIES["newest"](), 0, truth.rate(0.3, held.events))
+    assert effort.estimate == Budget().estimate > 0
+    run(held, truth.engine, effort)
+    assert effort.spent > 0
+    told = [estimating(0.0), estimating(Budget().estimate)]
+    pages = {page.stem: page.read_text(encoding="utf-8") for page in RESULTS.glob("*.md")}
+    ours = {name: text for name, text in pages.items() if "python -m experiments.overload." in text}
+    assert len(ours) >= 10
+    assert all(sum(one in text for one in told) == 1 for text in ours.values())

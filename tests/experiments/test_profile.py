@@ -11,7 +11,7 @@ import pytest
 from experiments import profile, sampling
 from experiments.results import short
 from experiments.sampling import FILES, FUNCTIONS, counted, layer_of
-from experiments.workloads import chosen
+from experiments.workloads import WORKLOADS, chosen
 
 ROOT = Path(__file__).parents[2]
 NATIVE = ROOT / "acep" / "engine" / "native"
@@ -110,7 +110,9 @@ def test_the_text_says_what_was_measured() -> None:
     that its heading names first; there are no other figures with these units."""
     results = json.loads((ROOT / "docs" / "results" / "profiles.json").read_text(encoding="utf-8"))["results"]
     measured = {row["name"]: row for row in results}
-    assert set(measured) == {one.name for one in chosen(profile.USUAL)}
+    missing = {name for name in profile.USUAL if name not in {one.group for one in WORKLOADS.values()} | set(WORKLOADS)}
+    assert {name.split("-")[0] for name in missing} <= {"pset", "ponco", "pnyse"}  # on streams that are not shipped
+    assert set(measured) == {one.name for one in chosen([*set(profile.USUAL) - missing])} | missing
     sections = re.split(r"^### ", (ROOT / "docs" / "profiles.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert not re.search(r"\d %|\d ns", sections[0])
     told = set()

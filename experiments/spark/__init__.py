@@ -1,0 +1,1 @@
+"""How fast acep runs on Spark, against routes through Spark that match nothing."""

@@ -1,0 +1,153 @@
+"""The page and the picture of the figures on Spark; both are made from the cells of the CSV alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from experiments.charts import Panel, chart
+from experiments.results import short, table, write_page
+from experiments.spark.figures import Cell, read_cells, write_cells
+from experiments.spark.routes import QUERIES, ROUTES
+
+__all__ = ["NAME", "body", "picture", "written"]
+
+NAME, TITLE = "spark", "On Spark"
+WORDS = f"""Written by `make bench-spark`; [how to read it](../benchmarks.md#on-spark). All routes ran in one session of
+Spark with two cores (`local[2]`), in random order in each repetition. A ratio compares the medians of one repetition;
+the figure is the median over repetitions, with a 95 % bootstrap interval. The yardstick of streams is
+*{ROUTES["yardstick"].about}*, that of a DataFrame *{ROUTES["batch-yardstick"].about}*.
+Events a second and milliseconds are those of this machine. All routes of acep found as many matches as `acep.match` in
+one process.
+
+The events: one a millisecond, 10,000 keys, five types. The queries:
+
+* `seq`: `{QUERIES["seq"]}`
+* `rise`: `{QUERIES["rise"]}`"""
+SPLIT = ("trigger_ms", "add_batch_ms", "planning_ms", "log_ms", "source_ms")
+
+
+def written(folder: Path, found: Sequence[Cell], machine: dict[str, Any], notes: Sequence[str] = ()) -> Path:
+    """Write ``spark.csv``, and from it ``spark.svg`` and ``spark.md``; the path of the page. ``notes``: why routes were
+    left out."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_cells(folder / f"{NAME}.csv", found)
+    held = read_cells(folder / f"{NAME}.csv")
+    (folder / f"{NAME}.svg").write_text(picture(held), encoding="utf-8")
+    words = "\n\n".join([WORDS, *(f"Not measured: {note}." for note in notes)])
+    return write_page(folder, NAME, title=TITLE, words=words, machine=machine, body=body(held))
+
+
+def body(found: Sequence[Cell]) -> str:
+    """The picture of streams and the tables of the page."""
+    streams, static = ([one for one in found if ROUTES[one.route].static is kind] for kind in (False, True))
+    parts = []
+    if streams:
+        parts += [
+            f"![{TITLE}]({NAME}.svg)",
+            f"## Streams: ratio to the yardstick\n\nBy rows a micro-batch.\n\n{_by_rows(streams, _ratio)}",
+            "## Streams: events a second\n\nBy rows a micro-batch.\n\n"
+            + _by_rows(streams, lambda one: short(one.events_per_second)),
+            _fixed(streams),
+            _split(streams),
+        ]
+    if matched := [one for one in found if ROUTES[one.route].query]:
+        parts.append(_state(matched))
+    if static:
+        head = ("", "", "rows", "ratio", "events/s", "seconds", "runs")
+        lines = [
+            (
+                one.route,
+                ROUTES[one.route].about,
+                f"{one.rows:,}",
+                _ratio(one),
+                short(one.events_per_second),
+                f"{one.trigger_ms / 1000:.2f}",
+                str(one.runs),
+            )
+            for one in static
+        ]
+        parts.append(f"## Batch DataFrames\n\n{table(head, lines)}")
+    return "\n\n".join(parts)
+
+
+def picture(found: Sequence[Cell]) -> str:
+    """Streams: events a second and the ratio to the yardstick, by rows a micro-batch, as an SVG document."""
+    streams = [one for one in found if not ROUTES[one.route].static]
+    names = list(dict.fromkeys(one.route for one in streams))
+
+    def lines(of: Callable[[Cell], float], but: str = "") -> dict[str, list[tuple[float, float]]]:
+        return {name: [(one.rows, of(one)) for one in streams if one.route == name] for name in names if name != but}
+
+    x = "rows a micro-batch"
+    ours = {name: line for name, line in lines(lambda one: one.ratio).items() if ROUTES[name].query}
+    speed = lines(lambda one: one.events_per_second / 1e6)
+    panels = [
+        Panel("million events a second", speed, x, log=True, high=None),
+        Panel("acep: ratio to the yardstick", ours, x, log=True, high=1.2),
+    ]
+    return chart([panel for panel in panels if panel.series], columns=2)
+
+
+def _ratio(one: Cell) -> str:
+    if one.route == ROUTES[one.route].against:
+        return "1"
+    if one.runs == 1:  # an interval would tell of the micro-batches of one run only
+        return f"{one.ratio:.2f} (one run)"
+    return f"{one.ratio:.2f} ({one.ratio_low:.2f} to {one.ratio_high:.2f})"
+
+
+def _by_rows(found: Sequence[Cell], told: Callable[[Cell], str]) -> str:
+    sizes = sorted({one.rows for one in found})
+    by_place = {(one.route, one.rows): told(one) for one in found}
+    names = [name for name in ROUTES if any(one.route == name for one in found)]
+    lines = [(name, ROUTES[name].about, *(by_place.get((name, rows), "") for rows in sizes)) for name in names]
+    return table(("", "", *(f"{rows:,}" for rows in sizes)), lines)
+
+
+def _fixed(streams: Sequence[Cell]) -> str:
+    least = min(one.rows for one in streams)
+    lines = [
+        (
+            one.route,
+            f"{one.trigger_ms:.0f} ms",
+            f"{one.more_ms:+.0f} ms",
+            f"{one.more_low:+.0f} to {one.more_high:+.0f} ms",
+        )
+        for one in streams
+        if one.rows == least and one.route != ROUTES[one.route].against
+    ]
+    told = (
+        f"How much longer a micro-batch of {least:,} rows takes than that of the yardstick, the difference of medians."
+    )
+    head = ("", "micro-batch", "more than the yardstick", "interval")
+    return f"## The fixed cost of a micro-batch\n\n{told}\n\n{table(head, lines)}"
+
+
+def _split(streams: Sequence[Cell]) -> str:
+    about = """Medians in milliseconds. *addBatch*: running the plan, ours and Spark's. *logs*: writing what the
+micro-batch reads, and that it is done. *source*: finding the next file."""
+    head = ("", "rows", "whole", "addBatch", "planning", "logs", "source", "micro-batches")
+    lines = [
+        (one.route, f"{one.rows:,}", *(f"{getattr(one, name):.0f}" for name in SPLIT), f"{one.runs * one.batches:,}")
+        for one in streams
+    ]
+    return f"## Where the time of a micro-batch goes\n\n{about}\n\n{table(head, lines)}"
+
+
+def _state(matched: Sequence[Cell]) -> str:
+    head = ("", "rows", "events", "matches", "state")
+    lines = [
+        (
+            one.route,
+            f"{one.rows:,}",
+            f"{one.events:,}",
+            f"{one.matches:,}",
+            short(one.state_bytes / 1e6, " MB") if one.state_bytes >= 0 else "",
+        )
+        for one in matched
+    ]
+    return (
+        f"## State and matches\n\nOf one run; the state after its last micro-batch with events.\n\n{table(head, lines)}"
+    )

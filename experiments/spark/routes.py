@@ -1,0 +1,140 @@
+"""The routes through Spark that are compared, as data: a name, a few words, how a result is made."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import acep.spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["QUERIES", "ROUTES", "Route", "Setting", "chosen", "missing"]
+
+SEQUENCE = "PATTERN SEQ(A a, B b, C c) WHERE partition_contiguity(a, b, c) { [k] } WITHIN 100 seconds"
+RISING = "PATTERN SEQ(A+ a[], B b) WHERE skip_till_next_match(a[], b) { [k] AND a[i].x > a[i-1].x } WITHIN 140 seconds"
+QUERIES: Mapping[str, str] = MappingProxyType({"seq": SEQUENCE, "rise": RISING})
+"""The two queries, by the ending of a route's name."""
+DELAY = "100 milliseconds"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The setting of a route: ``partitions`` of the shuffles that are not ours, ``buckets`` of acep (``None``: its
+    default), and a new ``folder`` for the state of one run."""
+
+    partitions: int
+    buckets: int | None
+    folder: str
+
+
+@dataclass(frozen=True)
+class Route:
+    """``build`` makes the result from a DataFrame with the columns of the stream. ``query`` is a key of
+    :data:`QUERIES`, or "" where nothing is matched. ``against`` names the route that this one is compared with; of a
+    ``static`` DataFrame the whole is timed, of a stream its micro-batches. ``keywords``: arguments that
+    :func:`acep.spark.match` must know for this route."""
+
+    name: str
+    about: str
+    build: Callable[[DataFrame, Setting], DataFrame]
+    query: str = ""
+    against: str = ""
+    static: bool = False
+    keywords: frozenset[str] = field(default_factory=frozenset)
+
+
+def missing(route: Route) -> str:
+    """Say why a route cannot run with this version of acep; "" if it can.
+
+    >>> missing(ROUTES["store-seq"]), missing(Route("x", "", build=lambda rows, _: rows, keywords=frozenset({"y"})))
+    ('', 'x: acep.spark.match has no keyword y= yet')
+    """
+    known = inspect.signature(acep.spark.match).parameters
+    lacking = sorted(route.keywords - set(known))
+    return f"{route.name}: acep.spark.match has no keyword {lacking[0]}= yet" if lacking else ""
+
+
+def chosen(names: Sequence[str]) -> list[Route]:
+    """The routes of these names or beginnings of names (all, if none is given), and those that they are compared with.
+
+    Raises :class:`ValueError` for a name that is of no route.
+
+    >>> [route.name for route in chosen(["store"])]
+    ['yardstick', 'store-seq', 'store-rise']
+    """
+    wanted: set[str] = set()
+    for name in names:
+        own = {one for one in ROUTES if one == name or one.startswith(f"{name}-")}
+        if not own:
+            raise ValueError(f"no route {name!r}: there are {', '.join(ROUTES)}")
+        wanted |= own
+    if not names:
+        wanted = set(ROUTES)
+    wanted |= {ROUTES[name].against for name in wanted}
+    return [route for name, route in ROUTES.items() if name in wanted]
+
+
+def _identity(rows: DataFrame) -> DataFrame:
+    # A lambda goes to the workers as it is: they need not be able to import this module.
+    return rows.mapInArrow(lambda batches: batches, rows.schema)
+
+
+def _shuffled(rows: DataFrame, setting: Setting) -> DataFrame:
+    return rows.repartition(setting.partitions, "k")
+
+
+def _sorted(rows: DataFrame, setting: Setting) -> DataFrame:
+    return _identity(_shuffled(rows, setting).sortWithinPartitions("ts"))
+
+
+def _matched(query: str, **options: Any) -> Callable[[DataFrame, Setting], DataFrame]:
+    def build(rows: DataFrame, setting: Setting) -> DataFrame:
+        told: dict[str, Any] = {name: getattr(setting, value) for name, value in options.items()}
+        if setting.buckets is not None:
+            told["buckets"] = setting.buckets
+        if rows.isStreaming:
+            told["watermark"] = DELAY
+        return acep.spark.match(rows, acep.parse(QUERIES[query]), seq="n", id="n", **told)
+
+    return build
+
+
+YARDSTICK, STATIC = "yardstick", "batch-yardstick"
+LISTED = (
+    Route("pass", "pass-through, no Python", lambda rows, _: rows, against=YARDSTICK),
+    Route("identity", "`mapInArrow` identity", lambda rows, _: _identity(rows), against=YARDSTICK),
+    Route("shuffle", "shuffle by key, no Python", _shuffled, against=YARDSTICK),
+    Route(
+        YARDSTICK,
+        "shuffle by key, then `mapInArrow` identity",
+        lambda rows, setting: _identity(_shuffled(rows, setting)),
+        against=YARDSTICK,
+    ),
+    *(
+        Route(f"store-{name}", "acep, state in Spark's state store", _matched(name), query=name, against=YARDSTICK)
+        for name in QUERIES
+    ),
+    *(
+        Route(
+            f"state-{name}",
+            "acep, state in files of a folder (`state=`)",
+            _matched(name, state="folder"),
+            query=name,
+            against=YARDSTICK,
+            keywords=frozenset({"state"}),
+        )
+        for name in QUERIES
+    ),
+    Route(STATIC, "shuffle by key, sort by time, `mapInArrow` identity", _sorted, against=STATIC, static=True),
+    *(
+        Route(f"batch-{name}", "acep over a DataFrame", _matched(name), query=name, against=STATIC, static=True)
+        for name in QUERIES
+    ),
+)
+ROUTES: Mapping[str, Route] = MappingProxyType({route.name: route for route in LISTED})
+"""All routes by name, in the order of the page."""
