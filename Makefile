@@ -55,8 +55,8 @@ export ACEP_CASES
 
 .DEFAULT_GOAL := help
 
-.PHONY: FORCE help venv native test sanitize lint types format demo test-lower-bounds test-wheel wheel bench bench-more \
-	bench-peers recall recall-more profile notebooks clean
+.PHONY: FORCE help venv native test test-shipped sanitize lint types format demo test-lower-bounds test-wheel wheel bench bench-more \
+	bench-spark bench-peers recall recall-more profile notebooks clean
 
 FORCE:
 
@@ -79,6 +79,10 @@ $(NATIVE)/.built: $(STAMP) $(NATIVE_SOURCES)
 
 test: lint types native  ## check style and types, run all tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
+
+# Streams beside the repository, or in another ACEP_DATA, are not looked at. Where there are none, `make test` did this.
+test-shipped: native  ## test on the streams in the repository what reads streams
+	ACEP_DATA=$(CURDIR)/examples/data $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m streams $(PYTEST_ARGS)
 
 # The native core with every access and every operation checked.
 # Arrow's own allocator would hide its arrays from the checks; Python never frees all that it has, which is no leak.
@@ -164,6 +168,9 @@ bench: native  ## measure all workloads; the results go to docs/results/
 bench-more: native  ## what match windows gain, memory over 50 million events
 	$(BIN)/python -m experiments.gain
 	$(BIN)/python -m experiments.memory
+
+bench-spark: native  ## measure streams and DataFrames on Spark against routes that match nothing
+	$(BIN)/python -m experiments.spark $(BENCH_ARGS)
 
 recall: native  ## measure what best effort finds with how much work; needs ACEP_DATA
 	$(BIN)/python -m experiments.overload.recall $(RECALL_ARGS)

@@ -1,4 +1,4 @@
-"""The stream of the notebooks: jobs of a cluster, the recorded ones where they are at hand, else made by chance."""
+"""The stream of the notebooks: recorded jobs of a cluster, or, where the notebooks stand alone, jobs made by chance."""
 
 from __future__ import annotations
 
@@ -12,18 +12,21 @@ import pyarrow.parquet as pq
 __all__ = ["jobs"]
 
 RECORDED = "cluster_jobs.parquet"
+SHIPPED = Path(__file__).resolve().parents[1] / "examples" / "data"
 DAY = 24 * 3600.0
 
 
 def jobs(events: int, seed: int = 5) -> pa.Table:
     """The first ``events`` events in order of time: ``ts`` (microseconds), ``type`` (SUBMIT, SCHEDULE, FINISH, FAIL or
-    KILL), ``user`` and ``job_id``. From the folder ``ACEP_DATA``, if it has the recorded stream; else they are made.
+    KILL), ``user`` and ``job_id``. They are recorded ones, from the folder ``ACEP_DATA`` or else ``examples/data``;
+    where both lack the stream they are made.
 
     >>> jobs(100).num_rows
     100
     """
-    file = Path(os.environ.get("ACEP_DATA", ".")) / RECORDED
-    table = recorded(file) if file.is_file() else made(events // 3 + 1, seed)
+    files = [Path(folder) / RECORDED for folder in (os.environ.get("ACEP_DATA") or ".", SHIPPED)]
+    file = next((file for file in files if file.is_file()), None)
+    table = recorded(file) if file is not None else made(events // 3 + 1, seed)
     return table.slice(0, events)
 
 

@@ -48,4 +48,4 @@ def test_it_neither_dies_nor_falls_behind() -> None:
     assert run["resident"] < LIMIT
     assert run["found"] > 0
     assert run["shed"] > 0
-    assert "recall" in run["report"] or "may be missing" in run["report"]
+    assert "of the match points" in run["report"] or "may be missing" in run["report"]

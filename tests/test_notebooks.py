@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -38,9 +39,9 @@ def test_no_notebook_is_alone() -> None:
     assert sorted(linked) == NAMES
 
 
-def run(name: str, data: Path) -> None:
+def run(name: str, data: Path, folder: Path = FOLDER) -> None:
     done = subprocess.run(
-        [sys.executable, "-W", "error", FOLDER / f"{name}.py"],
+        [sys.executable, "-W", "error", folder / f"{name}.py"],
         capture_output=True,
         text=True,
         check=False,
@@ -52,8 +53,10 @@ def run(name: str, data: Path) -> None:
 
 
 @each_notebook
-def test_a_notebook_runs(name: str, tmp_path: Path) -> None:
-    run(name, tmp_path)
+def test_a_notebook_alone_runs_on_a_stream_that_it_makes(name: str, tmp_path: Path) -> None:
+    for file in FOLDER.glob("*.py"):
+        shutil.copy(file, tmp_path)
+    run(name, tmp_path, tmp_path)
 
 
 @each_notebook

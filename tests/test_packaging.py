@@ -1,10 +1,12 @@
 """What is shipped: in the wheel acep with learning and sketches inside it, grammars, types, licence and the compiled
-native core; its sources in the source distribution. Without a compiler the wheel has no core, and works.
+native core; its sources in the source distribution. Without a compiler the wheel has no core, and works. From the root
+of the repository acep runs whatever is installed.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -18,6 +20,8 @@ from zipfile import ZipFile
 import pytest
 
 import acep
+from acep import checkout
+from acep.engine.compiled import REFERENCE
 
 pytestmark = pytest.mark.xdist_group("packaging")  # a wheel takes long to build: once will do
 
@@ -53,6 +57,18 @@ def pure_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
+@pytest.fixture(scope="module")
+def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of what is installed besides acep."""
+    folder = tmp_path_factory.mktemp("others")
+    ours = ("acep", "_editable", "__pycache__", "sitecustomize")
+    for site in (Path(entry) for entry in sys.path if Path(entry).name in ("site-packages", "dist-packages")):
+        for entry in site.iterdir():
+            if not entry.name.startswith(ours) and entry.suffix != ".pth" and not (folder / entry.name).exists():
+                (folder / entry.name).symlink_to(entry)
+    return folder
+
+
 def held(archive: ZipFile) -> set[str]:
     """The files of a wheel, without those that describe it."""
     return {name for name in archive.namelist() if not name.split("/")[0].endswith(".dist-info")}
@@ -83,7 +99,7 @@ def test_grammars_and_types_are_shipped(wheel: ZipFile) -> None:
     assert {f"{grammar}.{suffix}" for grammar in grammars for suffix in ("lark", "json")} <= names
 
 
-def test_without_a_compiler_the_wheel_is_pure_python_and_works(pure_wheel: Path, tmp_path: Path) -> None:
+def test_without_a_compiler_the_wheel_is_pure_python_and_works(pure_wheel: Path, others: Path, tmp_path: Path) -> None:
     with ZipFile(pure_wheel) as archive:
         assert held(archive) == all_shipped()
     install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(tmp_path), str(pure_wheel)]
@@ -95,7 +111,7 @@ found = acep.match({"ts": [1, 2, 3], "type": ["a", "x", "b"]}, acep.regex("ab", 
 print(acep.__file__, [match.bindings for match in found], compiled.why_not(), sep="\\n")
 """
     # -S: no site, and so no editable install that would come first.
-    path = os.pathsep.join((str(tmp_path), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")))
+    path = os.pathsep.join((str(tmp_path), str(others)))
     done = subprocess.run(
         [sys.executable, "-S", "-c", script],
         capture_output=True,
@@ -122,6 +138,14 @@ def test_the_source_distribution_holds_the_sources_of_the_core(tmp_path: Path) -
         names = {name.partition("/")[2] for name in archive.getnames()}
     sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / SOURCES).iterdir()}
     assert {f"{SOURCES}/CMakeLists.txt", f"{SOURCES}/module.cpp"} <= sources <= names
+    # And what the tests need.
+    folders = ("docs", "examples", "experiments", "learning", "notebooks", "sketches", "tests")
+    needed = {name for folder in folders for name in shipped(folder, folder)} | {
+        "Makefile",
+        "README.md",
+        "pyproject.toml",
+    }
+    assert {name for name in needed if "/." not in name} - names == set()
 
 
 def test_the_metadata_tell_version_licence_and_needs(wheel: ZipFile) -> None:
@@ -134,3 +158,112 @@ def test_the_metadata_tell_version_licence_and_needs(wheel: ZipFile) -> None:
     commands = ConfigParser()
     commands.read_string(wheel.read(f"{info}/entry_points.txt").decode())
     assert dict(commands["console_scripts"]) == {"acep": "acep.cli:main"}
+
+
+# From the root of the repository ------------------------------------------------------------------
+
+TRY = """
+import sys, warnings
+import acep.learning.policy, acep.sketches.count_min
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    found = acep.match({"ts": [1, 2, 3], "type": ["a", "x", "b"]}, acep.regex("ab", within=5))
+print(acep.__file__, acep.learning.__file__, acep.sketches.__file__, sep="\\n")
+print([match.bindings for match in found], getattr(sys.modules.get("acep.engine._native"), "__file__", None), sep="\\n")
+print("\\n".join(str(one.message) for one in told) or "no warning")
+ours = ("acep", "learning", "sketches")
+files = [one.__file__ for name, one in sys.modules.items() if name.partition(".")[0] in ours]
+assert len(files) == len(set(files)) > 50, "a module is loaded twice"
+for name in ("tests", "examples", "learning.nothing", "engine._nothing"):
+    try:
+        __import__("acep." + name)
+    except ModuleNotFoundError as error:
+        assert error.name == "acep." + name
+    else:
+        raise AssertionError(name)
+"""
+
+
+def environment(folder: Path, others: Path) -> Path:
+    """A new environment without acep; its packages."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    (site,) = folder.glob("lib/python3*/site-packages")
+    (site / "others.pth").write_text(f"{others}\n")
+    return site
+
+
+def installed(wheel: ZipFile, site: Path) -> Path:
+    """The packages of an environment after an install of a wheel, not editable."""
+    install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(site), str(wheel.filename)]
+    subprocess.run(install, check=True)
+    return site
+
+
+def from_the_root(site: Path, script: str = TRY, root: Path = ROOT) -> list[str]:
+    """What a script prints that an environment's Python runs in the root of the repository."""
+    python = site.parents[2] / "bin" / "python"
+    bare = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONSAFEPATH")}
+    done = subprocess.run(
+        [python, "-c", script], capture_output=True, text=True, check=False, cwd=root, env=bare, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+HERE = [str(ROOT / name / "__init__.py") for name in ("acep", "learning", "sketches")]
+FOUND = "[{'a': (0,), 'b': (2,)}]"
+
+
+def test_from_the_root_with_nothing_installed(others: Path, tmp_path: Path) -> None:
+    *said, warning = from_the_root(environment(tmp_path, others))
+    assert said == [*HERE, FOUND, "None"]
+    assert warning.startswith(f"{REFERENCE}: the native core is not installed; `make native` or `pip install .` in ")
+
+
+def test_from_the_root_with_an_install_of_the_same_sources(wheel: ZipFile, others: Path, tmp_path: Path) -> None:
+    site = installed(wheel, environment(tmp_path, others))
+    assert from_the_root(site) == [*HERE, FOUND, str(site / CORE), "no warning"]
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "said"),
+    [
+        ("acep/__init__.py", f'"{acep.__version__}"', '"9.9.9"', f"built for acep {acep.__version__}, this is 9.9.9"),
+        (f"{SOURCES}/module.cpp", "nanobind", "nanobind ", "was built from other sources than those that run"),
+    ],
+    ids=["another version", "other sources"],
+)
+def test_a_core_that_does_not_fit_is_not_used(
+    wheel: ZipFile, others: Path, tmp_path: Path, file: str, old: str, new: str, said: str
+) -> None:
+    root = tmp_path / "checkout"
+    for folder in ("acep", "learning", "sketches"):
+        shutil.copytree(ROOT / folder, root / folder)
+    shutil.copy(ROOT / "pyproject.toml", root)
+    text = (root / file).read_text(encoding="utf-8")
+    assert old in text
+    (root / file).write_text(text.replace(old, new, 1), encoding="utf-8")
+    *_, found, _, warning = from_the_root(installed(wheel, environment(tmp_path / "venv", others)), root=root)
+    assert found == FOUND
+    assert warning.startswith(f"{REFERENCE}: the native core ")
+    assert f"{said}; `make native` or `pip install .` in {root} builds one" in warning
+
+
+def test_the_core_knows_its_sources() -> None:
+    from acep.engine import _native
+
+    assert _native.sources == checkout.digest()
+
+
+@pytest.mark.spark
+def test_from_the_root_on_spark(wheel: ZipFile, others: Path, tmp_path: Path) -> None:
+    """Workers have the root of the repository as their working directory, and so on their path."""
+    script = """
+import acep, acep.spark
+session = acep.spark.get_session()
+events = session.createDataFrame([(1, 1, "a", 7), (2, 2, "b", 7)], "ts long, n long, type string, k long")
+found = acep.spark.match(events, acep.regex("ab", within=5, by="k"), seq="n", id="n")
+print([row.bindings["a"] for row in found.collect()])
+"""
+    (found,) = from_the_root(installed(wheel, environment(tmp_path, others)), script)
+    assert found == "[[1]]"
