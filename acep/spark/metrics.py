@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from acep.engine.found import Counts
 from acep.engine.report import Report
 from acep.engine.stream import SEVERAL
-from acep.spark.totals import COUNTS, counts_in, summed
+from acep.streaming.totals import COUNTS, counts_in, summed
 
 if TYPE_CHECKING:
     from pyspark.sql import Observation

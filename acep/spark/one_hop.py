@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 from acep.engine.columns import ticks_of
 from acep.errors import DataError, EngineError
-from acep.spark.buckets import Bucket
-from acep.spark.job import Job
-from acep.spark.live import keep_live, take_live
-from acep.spark.times import before, passed
-from acep.spark.versions import Version, Versions
-from acep.spark.workers import BUCKET, decided, plain, received, telling, told
+from acep.spark.job import SentJob
+from acep.spark.workers import received
+from acep.streaming.buckets import Bucket
+from acep.streaming.live import keep_live, take_live
+from acep.streaming.step import BUCKET, decided, plain, telling, told
+from acep.streaming.times import before, passed
+from acep.streaming.versions import Version, Versions
 
 __all__ = ["HASH", "NOW", "Place", "step_in_files"]
 
@@ -41,7 +42,7 @@ class Place:
     partitions: int
 
 
-def step_in_files(job: Job, place: Place, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def step_in_files(job: SentJob, place: Place, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Step the buckets that a partition of a micro-batch holds: their rows in, rows of the result out.
 
     The result has one more column, :data:`TOLD`, as that of :func:`acep.spark.workers.match_partition`.
@@ -87,7 +88,7 @@ def _moved(place: Place) -> EngineError:
     )
 
 
-def _part(job: Job, rows: pa.Table, codes: NDArray[np.int32], ticks: NDArray[np.int64]) -> _Part:
+def _part(job: SentJob, rows: pa.Table, codes: NDArray[np.int32], ticks: NDArray[np.int64]) -> _Part:
     ends = ticks >= job.end
     events = (codes >= 0) & ~ends
     seen = ticks if not ends.any() else ticks[~ends]
@@ -111,7 +112,7 @@ class _Part:
 
 
 def _stepped(
-    job: Job,
+    job: SentJob,
     place: Place,
     versions: Versions,
     batch: int,
@@ -150,11 +151,11 @@ def _stepped(
     yield from telling(job, job.result.empty_table(), [told(bucket, len(data), reached)]).to_batches()
 
 
-def _name(job: Job, versions: Versions, version: Version) -> str:
+def _name(job: SentJob, versions: Versions, version: Version) -> str:
     return f"{job.engine} {versions.named(version)}"
 
 
-def _context(job: Job, place: Place) -> tuple[int, int, Versions]:
+def _context(job: SentJob, place: Place) -> tuple[int, int, Versions]:
     """The micro-batch, the partition, and the versions of the run."""
     batch, query, run, partition = _says()
     call = job.fingerprint[:32]

@@ -32,12 +32,12 @@ from acep.pattern.tree import Query
 from acep.plan.compile import compile_query
 from acep.spark.chunks import ORDER, ROW, end_row, for_spark, with_order, write_chunks
 from acep.spark.failures import error_in
-from acep.spark.job import columns_read
 from acep.spark.matching import match
 from acep.spark.metrics import Progress, progress_of
 from acep.spark.session import get_session, needs_pyspark
 from acep.spark.types import spark_schema
 from acep.spark.workers import to_bytes
+from acep.streaming.job import columns_read
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

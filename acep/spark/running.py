@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import struct
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,12 +12,14 @@ import mmh3
 
 from acep.errors import DataError
 from acep.spark.fields import quoted, with_fields
-from acep.spark.job import Job, Pass, columns_read, plans_of
+from acep.spark.job import SentJob
 from acep.spark.one_hop import HASH, NOW, Place, step_in_files
 from acep.spark.times import DELAY_KEY, delay_of, end_column, event_time
-from acep.spark.totals import TOLD, observed
-from acep.spark.types import EXACT, spark_schema
-from acep.spark.workers import BUCKET, PACKED, STEPPED, match_partition, pack, step, unpack
+from acep.spark.types import spark_schema
+from acep.spark.workers import PACKED, STEPPED, match_partition, pack, step, unpack
+from acep.streaming.job import EXACT, Pass, columns_read, plans_of
+from acep.streaming.step import BUCKET
+from acep.streaming.totals import TOLD
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation
@@ -47,7 +51,7 @@ def _bucket(frame: DataFrame, part: Pass) -> Column:
     return sf.when(~missing, number.cast("int"))
 
 
-def _travelling(frame: DataFrame, job: Job) -> list[Column]:
+def _travelling(frame: DataFrame, job: SentJob) -> list[Column]:
     """The columns that go to the workers; one that only breaks ties, and that Arrow cannot order, goes as text."""
     from pyspark.sql import functions as sf
 
@@ -89,10 +93,18 @@ def spreading(buckets: int) -> list[int]:
     return [found[bucket] for bucket in range(buckets)]
 
 
+def _observed(names: Sequence[str]) -> list[Column]:
+    """Give what Spark collects of the buckets of a job whose queries have these ``names``."""
+    from pyspark.sql import functions as sf
+
+    # One text of lines: Spark 4.0 shows an observation a list as an object of Java.
+    return [sf.concat_ws("\n", sf.collect_list(TOLD)).alias("told"), sf.lit(json.dumps(names)).alias("names")]
+
+
 # Batch and stream -------------------------------------------------------------------------------
 
 
-def over_batch(frame: DataFrame, job: Job, result: StructType, observation: Observation | None) -> DataFrame:
+def over_batch(frame: DataFrame, job: SentJob, result: StructType, observation: Observation | None) -> DataFrame:
     """The result of a job over a DataFrame that is all there; an ``observation`` is told what it took."""
     from pyspark.sql import functions as sf
 
@@ -109,7 +121,7 @@ def over_batch(frame: DataFrame, job: Job, result: StructType, observation: Obse
         found = rows.mapInArrow(partial(match_partition, job), result)
     else:
         both = rows.mapInArrow(partial(match_partition, job, tells=True), _telling(result))
-        told = both.observe(observation, *observed(job.names))
+        told = both.observe(observation, *_observed(job.names))
         found = told.where(sf.col(TOLD).isNull()).select(*result.names)
     if job.output != "count":
         return found
@@ -121,7 +133,7 @@ def over_batch(frame: DataFrame, job: Job, result: StructType, observation: Obse
     return found.unionAll(none).groupBy("query").agg(count, *exact)
 
 
-def over_stream(frame: DataFrame, job: Job, result: StructType, watermark: Any) -> DataFrame:
+def over_stream(frame: DataFrame, job: SentJob, result: StructType, watermark: Any) -> DataFrame:
     """The result of a job over a streaming DataFrame.
 
     Raises :class:`DataError` where there is no watermark, or two.
@@ -147,11 +159,11 @@ def over_stream(frame: DataFrame, job: Job, result: StructType, watermark: Any) 
         "append",
         GroupStateTimeout.EventTimeTimeout,
     )
-    told = stepped.observe(f"acep_{job.fingerprint[:8]}", *observed(job.names))
+    told = stepped.observe(f"acep_{job.fingerprint[:8]}", *_observed(job.names))
     return told.select("rows").mapInArrow(unpack, result)
 
 
-def _timed(job: Job) -> bool:
+def _timed(job: SentJob) -> bool:
     """Whether a budget sets a time, for which buckets must know when a micro-batch began."""
     return job.budget is not None and (job.budget.latency is not None or job.budget.cpu is not None)
 
@@ -163,7 +175,7 @@ def _telling(result: StructType) -> StructType:
     return StructType([*result, StructField(TOLD, StringType())])
 
 
-def _watermarked(frame: DataFrame, job: Job, watermark: Any) -> tuple[DataFrame, int]:
+def _watermarked(frame: DataFrame, job: SentJob, watermark: Any) -> tuple[DataFrame, int]:
     """The frame with a watermark, and its delay in milliseconds. Raises :class:`DataError` if there is none, or two."""
     ts = job.schema.ts
     has = DELAY_KEY in (frame.schema[ts].metadata or {})
@@ -183,7 +195,7 @@ def _watermarked(frame: DataFrame, job: Job, watermark: Any) -> tuple[DataFrame,
     return frame, int(frame.schema[name].metadata[DELAY_KEY])
 
 
-def over_files(frame: DataFrame, job: Job, result: StructType, watermark: Any, folder: str) -> DataFrame:
+def over_files(frame: DataFrame, job: SentJob, result: StructType, watermark: Any, folder: str) -> DataFrame:
     """The result of a job over a streaming DataFrame, with the state in files of ``folder``.
 
     Raises :class:`DataError` where there is no watermark, or two.
@@ -211,5 +223,5 @@ def over_files(frame: DataFrame, job: Job, result: StructType, watermark: Any, f
     rows = _spread(rows, partitions, sf.pmod(number, sf.lit(partitions)))
     place = Place(folder, int(spark.conf.get(RETAINED) or KEPT), delay_ms, partitions)
     both = rows.mapInArrow(partial(step_in_files, job, place), _telling(result))
-    told = both.observe(f"acep_{job.fingerprint[:8]}", *observed(job.names))
+    told = both.observe(f"acep_{job.fingerprint[:8]}", *_observed(job.names))
     return told.where(sf.col(TOLD).isNull()).select(*result.names)

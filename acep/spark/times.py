@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from acep.engine.tables import InputSchema
 from acep.errors import DataError
 from acep.spark.fields import quoted
+from acep.streaming.times import tick_ms_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -21,14 +22,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DELAY_KEY",
-    "before",
     "delay_of",
     "end_column",
     "end_of_stream",
     "event_time",
     "first_end_tick",
-    "passed",
-    "tick_ms_of",
 ]
 
 # Spark marks an event time column by this key in the column's metadata.
@@ -41,12 +39,6 @@ FAR_MS = 9 * 10**15
 WIDEST = 4 * 10**15
 
 INTEGERS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
-
-
-def tick_ms_of(schema: InputSchema) -> tuple[int, int]:
-    """The length of a tick on the watermark's clock, in milliseconds, as numerator and denominator."""
-    length = Fraction(schema.tick_ns, 10**6) if schema.tick_ns is not None else Fraction(1)
-    return length.numerator, length.denominator
 
 
 def _last_integer(held: DataType) -> int:
@@ -112,26 +104,6 @@ def event_time(name: str, held: DataType, schema: InputSchema) -> Column:
         inside = sf.timestamp_micros(whole)
         end = END_MS
     return sf.when(ticks == sf.lit(_last_integer(held)), sf.timestamp_millis(sf.lit(end))).otherwise(inside)
-
-
-def before(watermark_ms: int, tick_ms: tuple[int, int]) -> int | None:
-    """Give the first tick that a watermark has not passed; ``None`` while there is no watermark.
-
-    >>> before(1500, (1000, 1)), before(0, (1000, 1))
-    (2, None)
-    """
-    return None if watermark_ms <= 0 else -(-watermark_ms * tick_ms[1] // tick_ms[0])
-
-
-def passed(greatest: int | None, delay_ms: int, tick_ms: tuple[int, int]) -> int:
-    """Give the watermark in milliseconds when ``greatest`` is the greatest tick that was seen, and 0 before the first.
-
-    The time of the event is cut down to whole milliseconds, as Spark does it.
-
-    >>> passed(1_999_999, 500, (1, 1000))
-    1499
-    """
-    return 0 if greatest is None else greatest * tick_ms[0] // tick_ms[1] - delay_ms
 
 
 def delay_of(watermark: Any, schema: InputSchema) -> str:

@@ -12,14 +12,14 @@ from acep.engine.tables import decimal_like, time_of
 from acep.errors import DataError, QueryError
 from acep.plan.compile import Plan
 from acep.plan.schema import Kind
+from acep.streaming.job import EXACT, Job
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
-__all__ = ["BINARY_COLLATION", "EXACT", "arrow_schema", "arrow_type", "result_type", "spark_schema"]
+__all__ = ["BINARY_COLLATION", "arrow_schema", "arrow_type", "result_type", "spark_schema"]
 
 BINARY_COLLATION = "UTF8_BINARY"
-EXACT = "exact"  # the column that says, under a budget, whether nothing had been given up for a row
 
 PLAIN = {
     "boolean": pa.bool_(),
@@ -116,23 +116,15 @@ def _spark_type(held: pa.DataType) -> DataType | None:
 # Results ----------------------------------------------------------------------------------------
 
 
-def result_type(
-    plans: Sequence[Plan],
-    columns: StructType,
-    ts: str,
-    text_ids: bool,
-    output: str,
-    several: bool,
-    *,
-    bounded: bool = False,
-) -> StructType:
-    """The columns of the result; where a budget has it ``bounded``, :data:`EXACT` is the last one.
+def result_type(job: Job, plans: Sequence[Plan], columns: StructType) -> StructType:
+    """The columns of the result; where a budget binds the job, :data:`EXACT` is the last one.
 
     Raises :class:`QueryError` where two queries give one name to values of different types.
     """
     from pyspark.sql import types as st
 
-    time = columns[ts].dataType
+    output = job.output
+    time = columns[job.schema.ts].dataType
     # A time beside days has a time of day.
     moment = st.TimestampNTZType() if isinstance(time, st.DateType) else time
     plain = {
@@ -169,7 +161,7 @@ def result_type(
                 )
             values[name] = held
     error = st.DoubleType() if any(plan.automaton.costs.scale != 1 for plan in plans) else st.LongType()
-    fields: list[tuple[str, DataType]] = [("query", st.StringType())] if several else []
+    fields: list[tuple[str, DataType]] = [("query", st.StringType())] if job.several else []
     if keys and output != "count":
         fields.append(("key", _struct(list(keys.items()))))
     if output == "count":
@@ -179,12 +171,13 @@ def result_type(
     elif output == "bundles":
         fields += [("start", time), ("end", time), ("matches", st.LongType()), ("best", error)]
     else:
+        text_ids = job.schema.id is not None and job.schema.kind(job.schema.id) is Kind.STRING
         ids = st.StringType() if text_ids else st.LongType()
         fields += [("start", time), ("end", time), ("error", error)]
         fields += [("bindings", st.MapType(st.StringType(), st.ArrayType(ids))), ("bundle", time)]
         if values:
             fields.append(("values", _struct(list(values.items()))))
-    return _struct([*fields, (EXACT, st.BooleanType())] if bounded else fields)
+    return _struct([*fields, (EXACT, st.BooleanType())] if job.budget is not None else fields)
 
 
 def _struct(fields: list[tuple[str, Any]]) -> StructType:

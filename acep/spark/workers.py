@@ -10,38 +10,30 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
 from acep.engine.columns import ticks_of
-from acep.engine.compiled import why_not
-from acep.errors import DataError
-from acep.spark.buckets import Bucket
-from acep.spark.job import Job
-from acep.spark.live import keep_live, take_live
-from acep.spark.times import before, passed
-from acep.spark.totals import TOLD
+from acep.spark.job import SentJob
+from acep.streaming.buckets import Bucket
+from acep.streaming.live import keep_live, take_live
+from acep.streaming.step import BUCKET, by_bucket, decided, events_only, plain, telling, told
+from acep.streaming.times import before, passed
+from acep.streaming.totals import TOLD
 
 if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql.streaming.state import GroupState
 
 __all__ = [
-    "BUCKET",
     "PACKED",
     "STEPPED",
-    "decided",
     "match_partition",
     "pack",
-    "plain",
     "received",
     "step",
-    "telling",
-    "told",
     "unpack",
 ]
 
-BUCKET = "__bucket"
 BLOB_BYTES = 64 * 1024 * 1024
 LATEST = 2**63 - 1
 
@@ -63,45 +55,17 @@ def from_bytes(data: bytes) -> pa.Table:
     return pa.ipc.open_stream(data).read_all()
 
 
-def plain(rows: pa.Table) -> pa.Table:
-    """Without metadata and nullability, so that tables of any origin can be joined."""
-    return rows.cast(pa.schema([pa.field(f.name, f.type) for f in rows.schema]))
-
-
-def received(job: Job, batches: Sequence[pa.RecordBatch]) -> pa.Table:
+def received(job: SentJob, batches: Sequence[pa.RecordBatch]) -> pa.Table:
     """The rows of a batch with the columns under their own names."""
     own = {job.sent_as(name): name for name in job.columns}
     rows = pa.Table.from_batches(batches)
     return rows.rename_columns([own.get(name, name) for name in rows.column_names])
 
 
-def events_only(job: Job, rows: pa.Table) -> pa.Table:
-    """Leave out the rows that mark the end of the stream. Raises :class:`DataError` for a null time."""
-    ticks, null = ticks_of(job.schema.ts, rows.column(job.schema.ts), job.schema.tick_ns or 1)
-    if null is not None and null.any():
-        raise DataError(f"column `{job.schema.ts}` is null in some event", hint="fill it in, or drop the row")
-    events = ticks < job.end
-    return rows if events.all() else rows.filter(pa.array(events))
-
-
-def by_bucket(rows: pa.Table, column: str) -> Iterator[tuple[int, pa.Table]]:
-    """The rows of each bucket, their order kept; rows without a bucket belong to no partition and are left out."""
-    numbers = rows.column(column)
-    if numbers.null_count:
-        rows = rows.filter(numbers.is_valid())
-        numbers = rows.column(column)
-    codes = numbers.combine_chunks().to_numpy(zero_copy_only=False) if rows.num_rows else np.empty(0, np.int32)
-    order = np.argsort(codes, kind="stable")
-    codes = codes[order]
-    starts = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist()] if len(codes) else []
-    for start, end in zip(starts, [*starts[1:], len(codes)], strict=False):
-        yield int(codes[start]), rows.take(pa.array(order[start:end]))
-
-
 # Streaming --------------------------------------------------------------------------------------
 
 
-def pack(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def pack(job: SentJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Rows in, a row per bucket out.
 
     Each bucket gets a row, if only an empty one: then all buckets learn of the watermark, and of the end of the
@@ -141,18 +105,18 @@ def _blobs(waiting: dict[int, list[pa.Table]], *, ended: bool) -> pa.RecordBatch
     )
 
 
-def _restored(job: Job, number: int, data: bytes) -> Bucket:
+def _restored(job: SentJob, number: int, data: bytes) -> Bucket:
     bucket = take_live(_digest(job, number, data))
     return bucket if bucket is not None else Bucket.loads(job, job.pass_of(number), data)
 
 
-def _digest(job: Job, number: int, data: bytes) -> str:
+def _digest(job: SentJob, number: int, data: bytes) -> str:
     key = f"{number} {job.engine} {job.fingerprint}".encode()[:64]
     return hashlib.blake2b(data, digest_size=32, key=key).hexdigest()
 
 
 def step(
-    job: Job, delay_ms: int, key: tuple[Any, ...], frames: Iterable[pd.DataFrame], state: GroupState
+    job: SentJob, delay_ms: int, key: tuple[Any, ...], frames: Iterable[pd.DataFrame], state: GroupState
 ) -> Iterator[pd.DataFrame]:
     """One bucket in one micro-batch: its blobs and the watermark in, a row of result bytes and totals out."""
     import pandas as pd
@@ -177,24 +141,6 @@ def step(
     yield pd.DataFrame({"rows": [blob], TOLD: [told(bucket, len(data), reached)]})
 
 
-def decided(bucket: Bucket, watermark: int, delay_ms: int, *, ended: bool) -> list[pa.Table]:
-    """Give the rows of the result that are certain once a bucket has taken in all rows of a micro-batch.
-
-    ``watermark`` (milliseconds) is that of all buckets up to the micro-batch before; the bucket's own may be beyond it.
-    """
-    if ended:
-        return bucket.finish()
-    tick_ms = bucket.job.tick_ms
-    bound = before(max(watermark, passed(bucket.held.greatest, delay_ms, tick_ms)), tick_ms)
-    return [] if bound is None else bucket.advance(bound)
-
-
-def told(bucket: Bucket, state: int, watermark: int) -> str:
-    """Tell what a bucket has done so far: ``state`` is its size in bytes, ``watermark`` in milliseconds."""
-    reference = bucket.job.engine == "auto" and why_not() is not None
-    return bucket.totals.told(len(bucket.held), state, reference, watermark)
-
-
 def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Result bytes in, rows of the result out."""
     for batch in batches:
@@ -206,7 +152,9 @@ def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 # Batch ------------------------------------------------------------------------------------------
 
 
-def match_partition(job: Job, batches: Iterable[pa.RecordBatch], *, tells: bool = False) -> Iterator[pa.RecordBatch]:
+def match_partition(
+    job: SentJob, batches: Iterable[pa.RecordBatch], *, tells: bool = False
+) -> Iterator[pa.RecordBatch]:
     """A partition of rows in the order of (bucket, ts) in, rows of the result out; ``tells``: with one more column,
     :data:`TOLD`, and one more row for each bucket, in which only that is not null."""
     current: tuple[int, Bucket] | None = None
@@ -237,10 +185,3 @@ def match_partition(job: Job, batches: Iterable[pa.RecordBatch], *, tells: bool 
             yield from emitted(current[1], found, last=False)
     if current is not None:
         yield from emitted(current[1], current[1].finish(), last=True)
-
-
-def telling(job: Job, rows: pa.Table, texts: list[str]) -> pa.Table:
-    """Put rows of the result, and rows of what buckets told, into one table with the column :data:`TOLD`."""
-    columns = [pa.chunked_array([*rows.column(f.name).chunks, pa.nulls(len(texts), f.type)]) for f in job.result]
-    last = pa.chunked_array([pa.nulls(rows.num_rows, pa.string()), pa.array(texts, pa.string())])
-    return pa.table([*columns, last], [*job.result.names, TOLD])

@@ -20,13 +20,15 @@ from acep.engine.columns import ticks_of
 from acep.engine.fields import column_at
 from acep.engine.matches import Match
 from acep.engine.tables import schema_of
-from acep.spark import live, workers
+from acep.spark import workers
 from acep.spark.chunks import ORDER, ROW, for_spark, with_order
-from acep.spark.job import Job, job_of
-from acep.spark.times import passed
-from acep.spark.totals import TOLD
-from acep.spark.types import EXACT
-from acep.spark.workers import BUCKET, match_partition, pack, step, unpack
+from acep.spark.job import SentJob, job_of
+from acep.spark.workers import match_partition, pack, step, unpack
+from acep.streaming import live
+from acep.streaming.job import EXACT
+from acep.streaming.step import BUCKET
+from acep.streaming.times import passed
+from acep.streaming.totals import TOLD
 
 __all__ = ["State", "as_rows", "batch", "numbered", "rows_of", "same", "spread", "stream", "the_job"]
 
@@ -69,13 +71,13 @@ def numbered(table: pa.Table, **names: Any) -> pa.Table:
     return with_order(table, schema_of(table.schema, **names), sort=False)
 
 
-def the_job(table: pa.Table, query: Any, **options: Any) -> Job:
+def the_job(table: pa.Table, query: Any, **options: Any) -> SentJob:
     """The job of a query over a numbered table, with ids by row unless an id is named."""
     options = {"seq": ORDER, "id": ROW} | options
     return job_of(from_arrow_schema(table.schema, prefer_timestamp_ntz=True), query, **options)[0]
 
 
-def spread(job: Job, table: pa.Table) -> pa.Table:
+def spread(job: SentJob, table: pa.Table) -> pa.Table:
     """The columns of a job, with the numbers of buckets; hashed otherwise than Spark does, to no effect."""
     columns = {
         name: column_at(table, name) for name in {*job.columns, *(key for part in job.passes for key in part.keys)}
@@ -93,7 +95,7 @@ def spread(job: Job, table: pa.Table) -> pa.Table:
     return out
 
 
-def batch(job: Job, table: pa.Table) -> list[dict[str, Any]]:
+def batch(job: SentJob, table: pa.Table) -> list[dict[str, Any]]:
     """Rows of the result over a batch, in one partition."""
     out = []
     wide = spread(job, table)
@@ -110,7 +112,7 @@ def batch(job: Job, table: pa.Table) -> list[dict[str, Any]]:
 
 
 def stream(
-    job: Job,
+    job: SentJob,
     batches: Sequence[pa.Table],
     delay: int = 0,
     *,

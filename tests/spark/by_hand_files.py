@@ -13,12 +13,13 @@ from unittest import mock
 
 import pyarrow as pa
 
-from acep.spark import live, one_hop
-from acep.spark.job import Job
+from acep.spark import one_hop
 from acep.spark.one_hop import HASH, Place, step_in_files
 from acep.spark.times import end_of_stream
-from acep.spark.totals import TOLD
-from acep.spark.workers import BUCKET
+from acep.streaming import live
+from acep.streaming.job import Job
+from acep.streaming.step import BUCKET
+from acep.streaming.totals import TOLD
 from tests.spark.by_hand import spread
 
 __all__ = ["FileStream"]

@@ -14,7 +14,7 @@ import pytest
 import acep
 from acep.errors import DataError, EngineError, QueryError
 from acep.spark import match
-from acep.spark.job import OUTPUTS
+from acep.streaming.job import OUTPUTS
 from tests.corpus import load_all
 from tests.spark.by_hand import as_rows, numbered, same, the_job
 from tests.spark.streams import as_dicts, quiet_match

@@ -25,14 +25,14 @@ from acep.engine.stream import Stream
 from acep.engine.tables import batch_of
 from acep.errors import QueryError, SnapshotError
 from acep.learning.recall import Tally
-from acep.spark import live
-from acep.spark.buckets import Bucket
-from acep.spark.job import Job, plans_of
 from acep.spark.metrics import report_of, reports_of
-from acep.spark.results import match_rows
 from acep.spark.running import _bucket
-from acep.spark.totals import TOLD
 from acep.spark.workers import pack, step
+from acep.streaming import live
+from acep.streaming.buckets import Bucket
+from acep.streaming.job import Job, plans_of
+from acep.streaming.results import match_rows
+from acep.streaming.totals import TOLD
 from tests.spark.by_hand import State, as_rows, batch, numbered, rows_of, same, spread, stream, the_job
 from tests.spark.streams import Folder, as_dicts, quiet_match
 
@@ -243,7 +243,7 @@ def test_mistakes_are_told() -> None:
         the_job(table, QUERY, budget=BUDGET, policy=policy_of("random")())
     with pytest.raises(acep.EngineError, match="only the native core keeps to a budget"):
         the_job(table, QUERY, budget=BUDGET, engine="reference")
-    with pytest.raises(QueryError, match="recover= is not for Spark"):
+    with pytest.raises(QueryError, match="recover= is not for streams in buckets"):
         the_job(table, QUERY, budget=acep.Budget(work=10, recover=True))
 
 
@@ -357,7 +357,7 @@ def test_a_batch_that_is_tried_again_is_given_the_same(monkeypatch: pytest.Monke
         tries = []
         before = state.data
         for pace in (0.01, rng.uniform(0.02, 0.05)):
-            monkeypatch.setattr("acep.spark.pace.time", Clock(pace))
+            monkeypatch.setattr("acep.streaming.pace.time", Clock(pace))
             live.forget_live()
             state.data, state.timeout = before, None
             frame = pd.DataFrame({"rows": [blob], "ended": [False]})

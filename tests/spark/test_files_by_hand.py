@@ -14,8 +14,8 @@ import pytest
 import acep
 from acep.errors import DataError, EngineError, SnapshotError
 from acep.spark import one_hop
-from acep.spark.job import Job
-from acep.spark.workers import BUCKET
+from acep.streaming.job import Job
+from acep.streaming.step import BUCKET
 from tests.corpus import Case
 from tests.random_cases import random_case
 from tests.spark.by_hand import as_rows, numbered, rows_of, same, stream, the_job

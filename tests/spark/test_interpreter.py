@@ -115,9 +115,9 @@ def test_an_environment_that_is_not_activated(tmp_path: Path) -> None:
 # How Spark ends its forty lines of traceback, and a part of our line.
 FAILURES = (
     ("ModuleNotFoundError: No module named 'acep'", "has no `acep`"),
-    ("ModuleNotFoundError: No module named 'acep.spark.totals'", "has no `acep.spark.totals`"),
-    ("AttributeError: Can't get attribute 'P' on <module 'acep.spark.job' from '/x/job.py'>", "another version"),
-    ("ImportError: cannot import name 'TOLD' from 'acep.spark.totals' (/x/totals.py)", "another version"),
+    ("ModuleNotFoundError: No module named 'acep.streaming.totals'", "has no `acep.streaming.totals`"),
+    ("AttributeError: Can't get attribute 'P' on <module 'acep.streaming.job' from '/x/job.py'>", "another version"),
+    ("ImportError: cannot import name 'TOLD' from 'acep.streaming.totals' (/x/totals.py)", "another version"),
     (
         "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.12 than that in driver: 3.11, PySpark",
         "run Python 3.12, and this is Python 3.11",

@@ -10,7 +10,7 @@ from pyspark.sql import Row
 
 from acep.learning.recall import Tally
 from acep.spark.metrics import Progress, progress_of
-from acep.spark.totals import SUMS
+from acep.streaming.totals import SUMS
 
 # Two hundred units, in which half of the match points were found, and of no bundle is it known.
 POINTS = Tally(units=200.0, x=400.0, y=200.0, whole=800.0)

@@ -11,9 +11,9 @@ import pytest
 
 import acep
 from acep.engine.stream import Stream
-from acep.spark.buckets import Bucket
-from acep.spark.job import Job
-from acep.spark.workers import BUCKET
+from acep.streaming.buckets import Bucket
+from acep.streaming.job import Job
+from acep.streaming.step import BUCKET
 from tests.spark.by_hand import numbered, the_job
 
 pytest.importorskip("acep.engine._native")
@@ -36,9 +36,9 @@ class Cluster:
         self.overhead, self.around = LATENCY * self.random.uniform(0.2, 0.5), LATENCY * self.random.uniform(0.005, 0.03)
         self.event, self.touch = self.random.uniform(5e-7, 2e-6), self.random.uniform(2e-8, 4e-8)
         self.learns = LATENCY * self.random.uniform(0.0, 0.05)
-        monkeypatch.setattr("acep.spark.pace._clocks", lambda: (self.now, self.now))
-        monkeypatch.setattr("acep.spark.pace.time", self)
-        monkeypatch.setattr("acep.spark.pace.os", self)
+        monkeypatch.setattr("acep.streaming.pace._clocks", lambda: (self.now, self.now))
+        monkeypatch.setattr("acep.streaming.pace.time", self)
+        monkeypatch.setattr("acep.streaming.pace.os", self)
         monkeypatch.setattr("acep.engine.best_effort.time", self)
         push = Stream.push
 

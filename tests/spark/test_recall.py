@@ -16,12 +16,13 @@ import acep
 from acep.engine.found import Counts
 from acep.engine.report import Report
 from acep.errors import QueryError, SnapshotError
-from acep.spark import live
-from acep.spark.buckets import Bucket
-from acep.spark.job import Job
 from acep.spark.metrics import progress_of
-from acep.spark.totals import SUMS, TALLIES, TOLD
-from acep.spark.workers import BUCKET, match_partition, pack, step
+from acep.spark.workers import match_partition, pack, step
+from acep.streaming import live
+from acep.streaming.buckets import Bucket
+from acep.streaming.job import Job
+from acep.streaming.step import BUCKET
+from acep.streaming.totals import SUMS, TALLIES, TOLD
 from tests.spark.by_hand import State, the_job
 from tests.spark.streams import quiet_match
 from tests.spark.test_budget import BUCKETS, QUERY, events, in_one_process

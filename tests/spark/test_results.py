@@ -13,8 +13,8 @@ from acep.engine import arrow
 from acep.engine.found import Found, output_order
 from acep.engine.found_columns import FoundColumns
 from acep.plan.schema import Kind
-from acep.spark.job import plans_of
-from acep.spark.results import Groups, group_rows, match_rows
+from acep.streaming.job import plans_of
+from acep.streaming.results import Groups, group_rows, match_rows
 from tests.engine.as_columns import columns_of
 from tests.spark.by_hand import numbered, the_job
 

@@ -11,8 +11,8 @@ import pytest
 
 import acep
 from acep.errors import DataError, SnapshotError
-from acep.spark.buckets import Bucket
-from acep.spark.job import passes_of
+from acep.streaming.buckets import Bucket
+from acep.streaming.job import passes_of
 from tests.corpus import Case, load_all
 from tests.random_cases import random_case
 from tests.spark.by_hand import as_rows, batch, numbered, rows_of, same, stream, the_job

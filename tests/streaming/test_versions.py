@@ -18,10 +18,10 @@ import pytest
 from pyarrow import fs
 
 from acep.errors import DataError, SnapshotError
-from acep.spark import folders, runs
-from acep.spark.folders import LocalFolder, RemoteFolder, state_folder
-from acep.spark.version_files import FORMAT, HEADER, MAGIC
-from acep.spark.versions import Version, Versions
+from acep.streaming import folders, runs
+from acep.streaming.folders import LocalFolder, RemoteFolder, state_folder
+from acep.streaming.version_files import FORMAT, HEADER, MAGIC
+from acep.streaming.versions import Version, Versions
 
 QUERY = str(UUID(int=7))
 CALL = "c0ffee"

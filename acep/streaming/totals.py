@@ -1,4 +1,4 @@
-"""What a bucket has done since the stream began: part of its state, and told to Spark, which adds it up."""
+"""What a bucket has done since the stream began: part of its state, and told by all buckets, to be added up."""
 
 from __future__ import annotations
 
@@ -6,22 +6,19 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from acep.engine.found import Counts
 from acep.learning.recall import Tally
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column
-
-__all__ = ["MOST", "TOLD", "Totals", "counts_in", "observed", "summed"]
+__all__ = ["MOST", "TOLD", "Totals", "counts_in", "summed"]
 
 MOST = 2**63 - 1
 COUNTS = ("matches", "nodes", "deciding", "shed", "touches")  # of a query
 TALLIES = ("points", "bundles")
 SUMS = tuple(one.name for one in fields(Tally))
 
-LONGS = ("events", "late", "memory", "allowance", "held", "state", "reference")  # of which Spark wants the sum
+LONGS = ("events", "late", "memory", "allowance", "held", "state", "reference")  # of which the sum is wanted
 TOLD = "__told"  # the column in which buckets tell, as JSON
 
 
@@ -88,24 +85,16 @@ def _counts(numbers: Mapping[str, int], tallies: Sequence[Tally], unknown: str) 
     return counts
 
 
-def observed(names: Sequence[str]) -> list[Column]:
-    """Give what Spark collects of the buckets of a job whose queries have these ``names``."""
-    from pyspark.sql import functions as sf
-
-    # One text of lines: Spark 4.0 shows an observation a list as an object of Java.
-    return [sf.concat_ws("\n", sf.collect_list(TOLD)).alias("told"), sf.lit(json.dumps(names)).alias("names")]
-
-
 def summed(row: Mapping[str, Any]) -> dict[str, int]:
-    """Give the sums over all buckets in a row that was :func:`observed`, the number of ``buckets`` that told, and the
-    greatest ``watermark``."""
+    """Give the sums over all buckets in a row of what they ``told``, a line each, the number of ``buckets`` that told,
+    and the greatest ``watermark``."""
     told = _told(row)
     sums = {name: sum(one[name] for one in told) for name in LONGS}
     return sums | {"buckets": len(told), "watermark": max((one["watermark"] for one in told), default=0)}
 
 
 def counts_in(row: Mapping[str, Any]) -> list[tuple[str, Counts]]:
-    """Give of each query, with its name, what all buckets did that told in a row that was :func:`observed`."""
+    """Give of each query, with its name, what all buckets did that told in a row, which has the ``names`` as JSON."""
     told, sums = _told(row), summed(row)
     found = []
     for i, name in enumerate(json.loads(row["names"])):

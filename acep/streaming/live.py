@@ -6,7 +6,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from acep.spark.buckets import Bucket
+    from acep.streaming.buckets import Bucket
 
 __all__ = ["forget_live", "keep_live", "take_live"]
 

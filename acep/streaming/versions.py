@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 
 from acep.errors import DataError, SnapshotError
-from acep.spark.folders import folder_of
-from acep.spark.runs import UUID, Runs
-from acep.spark.version_files import NUMBER, Damage, Version, packed, unpacked, versions_among
+from acep.streaming.folders import folder_of
+from acep.streaming.runs import UUID, Runs
+from acep.streaming.version_files import NUMBER, Damage, Version, packed, unpacked, versions_among
 
 __all__ = ["Version", "Versions"]
 

@@ -1,6 +1,6 @@
-"""Budgets of time on Spark: how many seconds a bucket may take in a micro-batch, and what that is in touches.
+"""Budgets of time: how many seconds a bucket may take in a micro-batch, and what that is in touches.
 
-What a batch is given follows from the state of the bucket and from what Spark has recorded with the number of the batch
+What a batch is given follows from the state of the bucket and from what was recorded with the number of the batch
 (its rows, its watermark, the time at which it began): if it is tried again it is given the same. What clocks
 measure goes into the state, for the batches to come.
 """
@@ -59,7 +59,7 @@ class BatchPace:
     work: CostModel = field(default_factory=CostModel)  # processor time of a bucket, its state as bytes included
     wall: CostModel = field(default_factory=CostModel)
     learning: float = 0.0  # seconds that a policy takes to learn once
-    began: int | None = None  # the last batch, in milliseconds on Spark's clock
+    began: int | None = None  # the last batch, in milliseconds on the clock of the stream
     took: float = 0.0  # seconds of this bucket in it
     learned: float = 0.0  # and of these the policies'
     ended: float = 0.0  # seconds from the beginning of that batch to this bucket's end

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from acep.errors import SnapshotError
-from acep.spark.folders import Folder
-from acep.spark.version_files import NUMBER
+from acep.streaming.folders import Folder
+from acep.streaming.version_files import NUMBER
 
 __all__ = ["UUID", "Runs"]
 

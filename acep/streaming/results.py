@@ -1,4 +1,4 @@
-"""Results on Spark: found matches as rows, and groups of them that wait until nothing can be added."""
+"""Results of buckets: found matches as rows, and groups of them that wait until nothing can be added."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan
 from acep.plan.schema import Schema
-from acep.spark.job import Job
-from acep.spark.types import EXACT
+from acep.streaming.job import EXACT, Job
 
 __all__ = ["Groups", "group_rows", "match_rows", "number_of"]
 

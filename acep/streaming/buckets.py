@@ -25,11 +25,10 @@ from acep.engine.tables import batch_of
 from acep.errors import DataError, SnapshotError
 from acep.plan.compile import Plan
 from acep.plan.schema import Kind
-from acep.spark.job import Job, Pass, plans_of
-from acep.spark.pace import BatchPace
-from acep.spark.results import Group, Groups, group_rows, match_rows, number_of
-from acep.spark.totals import MOST, Totals
-from acep.spark.types import EXACT
+from acep.streaming.job import EXACT, Job, Pass, plans_of
+from acep.streaming.pace import BatchPace
+from acep.streaming.results import Group, Groups, group_rows, match_rows, number_of
+from acep.streaming.totals import MOST, Totals
 
 __all__ = ["Bucket"]
 

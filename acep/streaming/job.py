@@ -1,0 +1,253 @@
+"""A job, as data: queries, columns, how the rows are spread over buckets, and the form of the result."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import pyarrow as pa
+
+from acep.budget.budget import LEAST_MEMORY, Budget, size_in_bytes, tolerant
+from acep.budget.policies import POLICIES, policy_of
+from acep.engine.api import ENGINES
+from acep.engine.learned import read_history, read_learned
+from acep.engine.limits import Limits, want_a_bound
+from acep.engine.stream import Stream
+from acep.engine.tables import InputSchema
+from acep.errors import DataError, EngineError, QueryError, suggest
+from acep.pattern.asked import asked_for
+from acep.pattern.tree import Query, Strategy
+from acep.plan.compile import Plan, compile_query
+from acep.streaming.pace import BatchPace
+from acep.streaming.times import tick_ms_of
+
+__all__ = ["BUCKETS", "EXACT", "OUTPUTS", "Job", "Pass", "columns_read", "job_of", "passes_of", "plans_of"]
+
+EXACT = "exact"  # the column that says, under a budget, whether nothing had been given up for a row
+
+BUCKETS = 8
+
+OUTPUTS = ("matches", "points", "bundles", "count")
+
+# Outputs of one process that streams in buckets have not, and how to come by the same.
+ELSEWHERE = {
+    "compressed": 'a graph of matches is of one process: ask for "matches", or for "count" where there are too many',
+    "exists": 'ask for "count", or for "points" and whether there is one',
+    "batches": 'ask for "matches": these come batch by batch already',
+}
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Queries that share one copy of the rows: their numbers, the columns by whose values the rows are spread, and
+    the numbers of the buckets that they are spread over (``first`` and the ``size - 1`` after it)."""
+
+    queries: tuple[int, ...]
+    keys: tuple[str, ...]
+    first: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Job:
+    """``names`` and ``queries`` go together; ``columns`` are those that travel to the workers; ``result`` is the Arrow
+    schema of the rows given, of which ``output`` says the kind; ``engine`` is what runs the queries, no part
+    of the fingerprint, as the state of a bucket says what it was made by; ``tick_ms`` is the length of a tick of ``ts``
+    on the clock of the watermark, as (numerator, denominator) in milliseconds; ``end`` the first tick that is no event
+    but the end of the stream. ``budget`` is there where it sets a bound;
+    ``policy`` (by its name), ``seed`` and ``histories`` go with it."""
+
+    names: tuple[str, ...]
+    queries: tuple[Query, ...]
+    schema: InputSchema
+    columns: tuple[str, ...]
+    passes: tuple[Pass, ...]
+    output: str
+    result: pa.Schema
+    tick_ms: tuple[int, int]
+    end: int
+    several: bool
+    engine: str = "auto"
+    budget: Budget | None = None
+    policy: str = "history"
+    seed: int = 0
+    histories: tuple[bytes, ...] = ()
+    fingerprint: str = ""
+
+    @property
+    def limits(self) -> Limits | None:
+        """What binds the queries in each bucket, beside time; ``None``: nothing."""
+        if self.budget is None:
+            return None
+        return _limits(self.budget, self.policy, self.seed, self.histories)
+
+    @property
+    def buckets(self) -> int:
+        """How many buckets there are in all."""
+        return sum(part.size for part in self.passes)
+
+    def pass_of(self, bucket: int) -> Pass:
+        """The pass that a bucket belongs to."""
+        return next(part for part in self.passes if part.first <= bucket < part.first + part.size)
+
+    def sealed(self) -> Self:
+        """The job with the fingerprint that its state must have been made with."""
+        plans = plans_of(self.queries, self.schema)
+        parts = (
+            self.names,
+            [plan.fingerprint for plan in plans],
+            (self.schema.ts, self.schema.type, self.schema.seq, self.schema.id, self.schema.tick_ns),
+            [(name, self.schema.kind(name)) for name in self.columns],
+            [(part.queries, part.keys, part.first, part.size) for part in self.passes],
+            self.output,
+            # Bounds of time may change when a stream is taken up again; what decides who is kept may not.
+            *(() if self.budget is None else (self.budget.work, self.budget.memory, self.policy, self.seed)),
+        )
+        text = repr(parts)
+        return replace(self, fingerprint=hashlib.sha256(text.encode()).hexdigest())
+
+
+def _shared(budget: Budget, buckets: int) -> Budget:
+    """What each bucket has of a budget: any of them may run beside any other, so that memory is divided."""
+    if budget.memory is None:
+        return budget
+    share = size_in_bytes(budget.memory) // buckets
+    if share < LEAST_MEMORY:
+        raise QueryError(
+            f"memory={budget.memory!r} is too little for {buckets} buckets",
+            hint=f"at least {buckets} MB, or fewer buckets",
+        )
+    return replace(budget, memory=share)
+
+
+def _limits(budget: Budget, policy: str, seed: int, histories: Sequence[bytes]) -> Limits:
+    # Time is kept from batch to batch, by acep.streaming.pace.
+    return Limits(policy_of(policy), replace(budget, cpu=None, latency=None), seed, read_learned(histories))
+
+
+_PLANS: dict[tuple[tuple[Query, ...], InputSchema], tuple[Plan, ...]] = {}
+
+
+def plans_of(queries: tuple[Query, ...], schema: InputSchema) -> tuple[Plan, ...]:
+    """The plans of queries; a worker process compiles them once."""
+    plans = _PLANS.get((queries, schema))
+    if plans is None:
+        if len(_PLANS) > 32:
+            _PLANS.clear()
+        plans = _PLANS[queries, schema] = tuple(compile_query(query, schema) for query in queries)
+    return plans
+
+
+def columns_read(plans: Sequence[Plan], schema: InputSchema) -> set[str]:
+    """The columns that the plans need, those of time, type, seq and id among them."""
+    roles = {name for name in (schema.ts, schema.type, schema.seq, schema.id) if name is not None}
+    return roles.union(*(plan.columns for plan in plans))
+
+
+def _needs_all(plan: Plan) -> bool:
+    """Whether a plan must see the whole stream in one place.
+
+    Without partition attributes, or under strict contiguity, every event bears on every other. A composed query
+    numbers the matches of the inner ones over the whole stream.
+    """
+    strict = plan.query.strategy is Strategy.STRICT_CONTIGUITY
+    return strict or not plan.keys or bool(plan.sources)
+
+
+def passes_of(plans: Sequence[Plan], buckets: int) -> tuple[Pass, ...]:
+    """How queries share the data: each joins the first pass with which it has a partition attribute in common.
+
+    A pass is spread by the attributes that all of its queries have; those that need the whole stream share one pass of
+    one bucket. Each pass gets its own copy of the rows, in one shuffle.
+    """
+    groups: list[tuple[list[int], set[str]]] = []
+    for number, plan in enumerate(plans):
+        keys = set() if _needs_all(plan) else set(plan.keys)
+        for members, shared in groups:
+            if keys & shared or (not keys and not shared):
+                members.append(number)
+                shared.intersection_update(keys)
+                break
+        else:
+            groups.append(([number], keys))
+    passes = []
+    first = 0
+    for members, shared in groups:
+        size = buckets if shared else 1
+        passes.append(Pass(tuple(members), tuple(sorted(shared)), first, size))
+        first += size
+    return tuple(passes)
+
+
+def _check_output(output: Any) -> None:
+    if not isinstance(output, str) or output not in OUTPUTS:
+        if isinstance(output, str) and output in ELSEWHERE:
+            raise QueryError(f"there is no output={output!r} where there are buckets", hint=ELSEWHERE[output])
+        raise QueryError(f"unknown output {output!r}", hint=suggest(str(output), OUTPUTS))
+
+
+def job_of(
+    query: Any,
+    schema: InputSchema,
+    *,
+    end: int,
+    ties: Collection[str],
+    budget: Budget | None = None,
+    output: str = "matches",
+    engine: str = "auto",
+    buckets: int | None = None,
+    policy: Any = "history",
+    seed: int = 0,
+    history: Any = None,
+) -> Job:
+    """Give the job of queries over events of a schema, but for ``result``, the columns of what it gives.
+
+    ``end`` is the first tick that is no event, ``ties`` names the columns that order events of equal ``ts`` where
+    there is no ``seq``. The other options are those of :func:`acep.spark.match`.
+
+    Raises :class:`QueryError` or :class:`DataError`, and :class:`EngineError` where ``engine`` cannot run a query.
+    """
+    if engine not in ENGINES:
+        raise EngineError(f"there is no engine {engine!r}", hint=f"one of {', '.join(ENGINES)}")
+    _check_output(output)
+    if buckets is not None and (isinstance(buckets, bool) or not isinstance(buckets, int) or buckets < 1):
+        raise DataError(f"buckets={buckets!r} is not a positive number")
+    if not isinstance(policy, str):
+        raise QueryError("a policy goes by its name where there are buckets", hint=f"one of {', '.join(POLICIES)}")
+    policy_of(policy)
+    bound = budget if budget is not None and budget.limited else None
+    if bound is not None and bound.recover:
+        raise QueryError("recover= is not for streams in buckets", hint="leave recover out of the Budget")
+    asked = asked_for(query)
+    queries = tuple(tolerant(one, budget) for one in asked.queries)
+    plans = plans_of(queries, schema)
+    many = isinstance(history, Sequence) and not isinstance(history, str | bytes)
+    histories = () if history is None else tuple(map(read_history, history if many else [history]))
+    if bound is None:
+        want_a_bound(policy, history)
+    passes = passes_of(plans, buckets or BUCKETS)
+    bound = None if bound is None else _shared(bound, sum(each.size for each in passes))
+    limits = None if bound is None else _limits(bound, policy, seed, histories)
+    BatchPace.of(bound, 1, schema.tick_ns)  # says what it cannot keep to
+    if engine == "native" or limits is not None:
+        Stream(plans, engine, output, limits)  # says what it cannot run
+    job = Job(
+        names=asked.names,
+        queries=queries,
+        schema=schema,
+        columns=tuple(sorted(columns_read(plans, schema) | (set() if schema.seq else set(ties)))),
+        passes=passes,
+        output=output,
+        result=pa.schema([]),
+        tick_ms=tick_ms_of(schema),
+        end=end,
+        several=asked.several,
+        engine=engine,
+        budget=bound,
+        policy=policy,
+        seed=seed,
+        histories=histories,
+    )
+    return job.sealed()
