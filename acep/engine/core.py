@@ -94,6 +94,16 @@ class Core:
         self.partitions.clear()
         return given
 
+    @property
+    def live(self) -> int:
+        """How many match nodes no event has left behind yet."""
+        expired, strict = self.engine.expired, self.plan.strict
+        found = 0
+        for partition in self.partitions.values():
+            last = (self.position if strict else partition.position) - 1
+            found += sum(not expired(node, last, self.clock or 0) for node in partition.nodes)
+        return found
+
     def low(self) -> int | None:
         """The earliest match point that may still be given (``None``: any)."""
         if self.clock is None:

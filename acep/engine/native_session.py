@@ -434,6 +434,10 @@ class NativeSession:
             counts.unrecovered = recovery.unrecovered
         return counts
 
+    def live(self, plan: int) -> int:
+        """The partial matches of a plan whose window is not over, as the engine holds them."""
+        return 0 if self.clock is None else self._session.partial_matches(plan, self.clock)
+
     @property
     def bytes(self) -> int:
         """What the engines and the tables of partitions have reserved, and what policies have learned, in bytes."""

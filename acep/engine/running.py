@@ -52,6 +52,9 @@ class Running(Protocol):
     def all_counts(self) -> list[Counts]:
         """Its work, then that of its sources."""
 
+    def live(self) -> int:
+        """Its partial matches, and those of its sources, whose window is not over."""
+
     def dump(self) -> Any:
         """Its state, as :meth:`load` reads it."""
 
@@ -222,6 +225,10 @@ class Native:
         counts.counted = engine not in ("dominance", "points")
         return [counts]
 
+    def live(self) -> int:
+        assert self.natives.session is not None
+        return self.natives.session.live(self.number)
+
     def dump(self) -> None:
         """Its state is the session's."""
 
@@ -254,6 +261,9 @@ class Plain:
 
     def all_counts(self) -> list[Counts]:
         return [self.core.counts]
+
+    def live(self) -> int:
+        return self.core.live
 
     def dump(self) -> dict[str, Any]:
         return dump_core(self.core)
@@ -295,6 +305,9 @@ class Composed:
 
     def all_counts(self) -> list[Counts]:
         return [self.core.counts, *(c for core in self.inner for c in core.all_counts())]
+
+    def live(self) -> int:
+        return self.core.live + sum(core.live() for core in self.inner)
 
     def _take(self, found: list[tuple[int, Found]]) -> list[Found]:
         self.held += found

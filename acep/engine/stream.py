@@ -158,6 +158,12 @@ class Stream:
         """Under a budget, the matches made since the stream was made or restored, before any choice among them."""
         return 0 if self._natives.session is None else self._natives.session.walked
 
+    @property
+    def live(self) -> int:
+        """How many partial matches of all plans wait for events, their windows not over. The native core counts those as
+        one that it holds as one, and does not count what begins with events that it still keeps back."""
+        return 0 if self._finished else sum(core.live() for core in self._cores)
+
     def epochs(self, events: int) -> int:
         """How often a policy learns in the next ``events``."""
         return 0 if self._natives.session is None else self._natives.session.epochs(events)

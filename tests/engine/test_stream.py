@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -15,6 +16,7 @@ from acep.engine.found import Events, Found
 from acep.engine.running import Plain
 from acep.engine.stream import Stream
 from acep.engine.tables import schema_of
+from acep.pattern.expressions import Value
 from acep.plan.compile import Plan, compile_query
 
 SCHEMA = schema_of(pa.schema({"ts": pa.int64(), "type": pa.string(), "k": pa.int64()}))
@@ -142,3 +144,57 @@ def test_inner_matches_reach_an_outer_query_in_order() -> None:
     stream = Stream([plan(text)])
     assert ids(stream.push(events("A1 B2 B3"))) == [[]]
     assert ids(stream.advance(11)) == [[(0, 1), (0, 2)]]
+
+
+@pytest.mark.parametrize("engine", ["native", "reference"])
+@pytest.mark.parametrize("window", ["WITHIN 12", "WITHIN 5 EVENTS", ""])
+def test_live_partial_matches_are_those_whose_window_is_not_over(engine: str, window: str) -> None:
+    # With a negation no event is kept back from the engine until its window may hold a match.
+    text = "PATTERN SEQ(A a, ~D d, B b, C c) WHERE skip_till_any_match(a, b, c) {"
+    text += " [k] AND b.x > a.x AND c.x > a.x + b.x }"
+    schema = schema_of(pa.schema({"ts": pa.int64(), "type": pa.string(), "k": pa.int64(), "x": pa.int64()}))
+    stream = Stream([compile_query(acep.parse(f"{text} {window}"), schema)], engine)
+    rng = random.Random(7)
+    values = rng.sample(range(1000), 200)
+    rows: list[tuple[int, str, int, int]] = []
+    most = 0
+    for start in range(0, 200, 20):
+        some = [(start + i, rng.choice("ABCX"), rng.randrange(3), values[start + i]) for i in range(20)]
+        columns: dict[str, list[Value]] = {"k": [row[2] for row in some], "x": [row[3] for row in some]}
+        given = Events([row[0] for row in some], [row[1] for row in some], list(range(start, start + 20)), columns)
+        stream.push(batch_of_events(given, schema))
+        rows += some
+        most = max(most, stream.live)
+        assert stream.live == alive(rows, window)
+        assert Stream.restore(stream.plans, stream.snapshot(), engine).live == stream.live
+    assert most > 5
+    if window == "WITHIN 12":
+        stream.advance(400)
+    else:
+        stream.finish()
+    assert stream.live == 0
+
+
+def alive(rows: list[tuple[int, str, int, int]], window: str) -> int:
+    """Partial matches of one A, or of an A and a B, which another event may go on with."""
+    found = 0
+    for key in {row[2] for row in rows}:
+        own = [row for row in rows if row[2] == key]
+        for i, (ts, kind, _, x) in enumerate(own):
+            inside = {"": True, "WITHIN 12": rows[-1][0] - ts <= 12, "WITHIN 5 EVENTS": len(own) - 1 - i <= 4}[window]
+            if kind == "A" and inside:
+                found += 1 + sum(1 for later in own[i + 1 :] if later[1] == "B" and later[3] > x)
+    return found
+
+
+def test_partial_matches_that_are_held_as_one_are_one() -> None:
+    wanted = plan("PATTERN SEQ(A a, B b) WHERE skip_till_any_match(a, b) { [k] } WITHIN 9")
+    for output in ("matches", "count", "points"):
+        stream = Stream([wanted], "native", output)
+        stream.push(events("A1 A2 A3 A4", [1, 1, 1, 2]))
+        assert stream.live == 2
+        stream.advance(12)
+        assert stream.live == 1, "that of key 2, until 13"
+    reference = Stream([wanted], "reference")
+    reference.push(events("A1 A2 A3 A4", [1, 1, 1, 2]))
+    assert reference.live == 4

@@ -348,6 +348,9 @@ void bind_session(nb::module_& m) {
             const Work& w = self.engines.at(engine)->work();
             return nb::make_tuple(w.nodes, w.touches, w.matches);
         }, nb::arg("engine"))
+        .def("partial_matches", [](const Held& self, size_t engine, int64_t clock) {
+            return self.engines.at(engine)->partial_matches(clock);
+        }, nb::arg("engine"), nb::arg("clock"))
         .def("windowed", [](const Held& self, size_t engine) {
             // Events that came to match windows, and those that they handed on.
             const auto* found = dynamic_cast<const WindowedEngine*>(self.engines.at(engine));

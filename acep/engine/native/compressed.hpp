@@ -109,6 +109,7 @@ public:
     void dump(Writer& out) const override;
     void load(Reader& in) override;
     int64_t bytes() const override;
+    int64_t partial_matches(int64_t clock) const override { return merger_.partial_matches(clock); }
 
     // The matches found since the last time; what may still grow is copied. After the `last` time nothing is left here.
     std::shared_ptr<Compressed> take(bool last);

@@ -130,12 +130,25 @@ int64_t CountingEngine::drop(uint32_t partition, int64_t ts) {
     if (partition >= parts_.size()) return 0;
     Part& part = parts_[partition];
     const int64_t low = tables_.counted ? NEVER + 1 : earliest(ts, tables_.span);
-    int64_t many = std::count_if(part.latest.begin(), part.latest.end(), [&](const Latest& l) { return l.start >= low; });
-    if (!part.small.expired(low)) many += static_cast<int64_t>(part.small.states());
-    if (part.large != nullptr && !part.large->expired(low)) many += static_cast<int64_t>(part.large->states());
+    const int64_t many = waiting(part, low);
     part.latest.clear();
     part.small.clear();
     part.large.reset();
+    return many;
+}
+
+// The D-states in which partial matches that began at `low` or later are counted.
+int64_t CountingEngine::waiting(const Part& part, int64_t low) const {
+    int64_t many = std::count_if(part.latest.begin(), part.latest.end(), [&](const Latest& l) { return l.start >= low; });
+    if (!part.small.expired(low)) many += static_cast<int64_t>(part.small.states());
+    if (part.large != nullptr && !part.large->expired(low)) many += static_cast<int64_t>(part.large->states());
+    return many;
+}
+
+int64_t CountingEngine::partial_matches(int64_t clock) const {
+    const int64_t low = tables_.counted ? NEVER + 1 : earliest(clock, tables_.span);
+    int64_t many = 0;
+    for (const Part& part : parts_) many += waiting(part, low);
     return many;
 }
 

@@ -37,6 +37,7 @@ public:
     void forget(uint32_t partition) override;
     int64_t oldest() const override { return int64_max; }  // it gives none
     int64_t bytes() const override;
+    int64_t partial_matches(int64_t clock) const override;
     int64_t drop(uint32_t partition, int64_t ts) override;
     // Without rows that were not taken.
     void dump(Writer& out) const override;
@@ -70,6 +71,7 @@ private:
         Amount count;
     };
 
+    int64_t waiting(const Part& part, int64_t low) const;
     size_t most_touches(const Part& part) const;
     int64_t needs(const Part& part, const Event& event, int64_t low);
     void points(Part& part, uint32_t pattern, int64_t key, int64_t low);

@@ -92,6 +92,8 @@ public:
     virtual void load(Reader&) { throw std::logic_error("this engine has no state"); }
     // Bytes that it holds, roughly.
     virtual int64_t bytes() const = 0;
+    // Partial matches whose window is not over at `clock`; those that it holds as one, or only counts together, are one.
+    virtual int64_t partial_matches(int64_t clock) const = 0;
 
 protected:
     Tables tables_;

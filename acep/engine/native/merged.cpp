@@ -82,6 +82,15 @@ int64_t Merger::drop(uint32_t partition, int64_t ts) {
     return many;
 }
 
+int64_t Merger::partial_matches(int64_t clock) const {
+    int64_t found = 0;
+    for (const Part& part : parts_) {
+        const int64_t low = tables_.counted ? part.low : earliest(clock, tables_.span);
+        found += std::count_if(part.live.begin(), part.live.end(), [&](const Live& l) { return l.chain.latest >= low; });
+    }
+    return found;
+}
+
 size_t Merger::bytes() const {
     size_t total = arena_.bytes() + automaton_.bytes() + parts_.capacity() * sizeof(Part) +
                    made_.capacity() * sizeof(Made) + places_.capacity() * sizeof(uint32_t);

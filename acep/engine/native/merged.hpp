@@ -50,6 +50,8 @@ public:
     int64_t needs(uint32_t partition, const Event& event);
     // Forgets the chains of a partition: how many of them there were at time `ts`.
     int64_t drop(uint32_t partition, int64_t ts);
+    // Chains that are alive at `clock`, in all partitions.
+    int64_t partial_matches(int64_t clock) const;
     int64_t points() const { return points_; }  // match points, each partition's for itself
     void dump(Writer& out) const;
     // Of a merger of the same tables; `partitions`: how many there are. std::invalid_argument: it is none.
@@ -110,6 +112,7 @@ public:
     void dump(Writer& out) const override;
     void load(Reader& in) override;
     int64_t bytes() const override;
+    int64_t partial_matches(int64_t clock) const override { return merger_.partial_matches(clock); }
     int64_t drop(uint32_t partition, int64_t ts) override { return merger_.drop(partition, ts); }
 
     // Whether matches are enumerated only when `more` asks for them; what is not enumerated yet is kept as roots.

@@ -435,6 +435,27 @@ void NodeEngine::forget(uint32_t partition) {
     if (completion_) completion_->forget(partition);
 }
 
+// Without those of the shadow sample.
+int64_t NodeEngine::partial_matches(int64_t clock) const {
+    int64_t found = 0;
+    for (uint32_t p = 0; p < parts_.size(); ++p) {
+        const Part& part = parts_[p];
+        int64_t low = NEVER;
+        if (timed()) low = before(clock, tables_.span);
+        if (tables_.counted) low = before(tables_.strict ? part.last : partitions_.positions[p] - 1, tables_.span);
+        for (const NodeList& list : part.lists) {
+            if (list.empty()) continue;
+            const int64_t* starts = const_cast<NodeList&>(list).starts();  // only read
+            if (list.sorted) {
+                found += starts + list.end - std::lower_bound(starts + list.head, starts + list.end, low);
+            } else {
+                found += std::count_if(starts + list.head, starts + list.end, [&](int64_t start) { return start >= low; });
+            }
+        }
+    }
+    return found;
+}
+
 int64_t NodeEngine::bytes() const {
     size_t total = arena_.bytes() + frames_.capacity() * sizeof(Frame) + arena_.kept.bytes() + parts_.capacity() * sizeof(Part) + live_.capacity();
     for (const Made& made : made_) {

@@ -34,6 +34,7 @@ public:
     bool idle(uint32_t partition, int64_t clock) override;
     void forget(uint32_t partition) override;
     int64_t bytes() const override;
+    int64_t partial_matches(int64_t clock) const override;
     int64_t oldest() const override;
     void dump(Writer& out) const override;
     void load(Reader& in) override;

@@ -40,6 +40,8 @@ public:
     void load(Reader& in) override;
     int64_t bytes() const override { return behind_->bytes() + static_cast<int64_t>(units_.capacity() * sizeof(Unit)); }
 
+    int64_t partial_matches(int64_t clock) const override { return behind_->partial_matches(clock); }
+
     double tokens() const { return granted(arrived) - static_cast<double>(behind_->work().touches); }
     int64_t withheld() const { return behind_->walks.withheld; }  // match points of which not all matches were given
     int64_t dropped() const { return dropped_; }

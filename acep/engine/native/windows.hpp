@@ -52,6 +52,7 @@ public:
     void forget(uint32_t partition) override;
     int64_t oldest() const override;
     int64_t bytes() const override;
+    int64_t partial_matches(int64_t clock) const override { return engine_->partial_matches(clock); }
     void dump(Writer& out) const override;
     void load(Reader& in) override;
 
