@@ -160,8 +160,8 @@ class Stream:
 
     @property
     def live(self) -> int:
-        """How many partial matches of all plans wait for events, their windows not over. The native core counts those as
-        one that it holds as one, and does not count what begins with events that it still keeps back."""
+        """How many partial matches of all plans wait for events, their windows not over. The native core counts those
+        as one that it holds as one, and does not count what begins with events that it still keeps back."""
         return 0 if self._finished else sum(core.live() for core in self._cores)
 
     def epochs(self, events: int) -> int:

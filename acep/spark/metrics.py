@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from acep.engine.found import Counts
 from acep.engine.report import Report
 from acep.engine.stream import SEVERAL
-from acep.streaming.totals import COUNTS, counts_in, summed
+from acep.streaming.spent import Spent, spent_of
+from acep.streaming.totals import COUNTS, counts_in, summed, told_in
 
 if TYPE_CHECKING:
     from pyspark.sql import Observation
@@ -18,17 +20,29 @@ if TYPE_CHECKING:
 
 __all__ = ["Progress", "listener", "progress_of", "report_of", "reports_of"]
 
+SKEWED = 0.5  # of the rows of a micro-batch, beyond which one bucket does most of the work
+FEW = 1_000  # rows, of which such a share may be chance
+
 
 @dataclass(frozen=True)
 class Progress:
-    """After micro-batch ``batch`` of a stream, over all its buckets: ``events`` taken in, ``late`` ones refused and
-    ``matches`` found since the stream began, restarts included; rows ``held`` back now; ``state`` in bytes; the
-    ``watermark`` (ISO 8601, "" if there is none); how many buckets the ``reference`` engine ran now, as their worker
-    has no native core; and what this micro-batch alone took, ``rows`` and ``seconds``. Since the stream began: match
+    """Hold what a stream tells after micro-batch ``batch``, over all its buckets; ``str`` of it is one line.
+
+    Since the stream began, restarts included: ``events`` taken in, ``late`` ones refused, ``matches`` found, match
     nodes ``made``, nodes and events ``shed`` for want of budget, ``work`` in touches, and the ``allowance`` of touches
     that a budget gave for the events that were matched (0: there is none). ``report`` is what
     :attr:`acep.Matches.report` is in one process, without seconds, with the estimated recall; ``reports`` has one for
-    each query, by its name ("" if it is the only one)."""
+    each query, by its name ("" if it is the only one).
+
+    Now: rows ``held`` back, ``live`` partial matches (those that the engine holds as one count as one), ``state`` in
+    bytes, the ``watermark`` (ISO 8601, "" if there is none), and how many buckets the ``reference`` engine ran, as
+    their worker has no native core. ``lag``: seconds of event time from the bucket that is furthest behind to the
+    newest event (0 once the stream has ended, ``None`` while there is no watermark; a tick of unknown length counts as
+    a millisecond). ``age``: seconds from the watermark of that bucket to the beginning of the micro-batch, by Spark's
+    clock, where ``ts`` is a timestamp or date, and ``None`` elsewhere.
+
+    Of this micro-batch alone: ``rows``, ``seconds``, where those were ``spent``, and the share of its rows in the
+    ``fullest`` bucket (0: it had none)."""
 
     batch: int
     events: int
@@ -46,6 +60,33 @@ class Progress:
     allowance: int = 0
     report: Report = field(default_factory=Report)
     reports: Mapping[str, Report] = field(default_factory=dict)
+    live: int = 0
+    lag: float | None = None
+    age: float | None = None
+    spent: Spent = field(default_factory=Spent)
+    fullest: float = 0.0
+
+    def __str__(self) -> str:
+        speed = f" ({self.rows / self.seconds:,.0f}/s)" if self.rows and self.seconds else ""
+        parts = [
+            f"{self.events:,} events{speed}",
+            f"{self.held:,} held",
+            f"{self.live:,} live",
+            f"{self.matches:,} matches",
+            *([f"{self.late:,} late"] if self.late else []),
+            *([] if self.lag is None else [f"lag {self.lag:,.6g} s"]),
+            f"state {self.state / 1e6:,.2f} MB",
+        ]
+        if self.allowance:
+            parts += [f"{self.shed:,} shed", f"{self.work / self.allowance:.0%} of the allowance"]
+        if self.skewed:
+            parts.append(f"one bucket has {self.fullest:.0%} of the rows")
+        return f"{', '.join(parts)}; {self.spent}"
+
+    @property
+    def skewed(self) -> bool:
+        """Whether one bucket has more than half of the rows of the micro-batch, and these are no few."""
+        return self.fullest > SKEWED and self.rows >= FEW
 
 
 def progress_of(progress: Any) -> Progress | None:
@@ -60,7 +101,10 @@ def progress_of(progress: Any) -> Progress | None:
     if not any(one["buckets"] for one in sums):
         return None
     report, reports = _reports(rows)
-    durations = progress["durationMs"]
+    told = [told_in(row) for row in rows]
+    seconds = float(progress["durationMs"].get("triggerExecution", 0)) / 1000
+    lags, watermarks = [_lag(one) for one in told], [one for some in told if (one := _behind(some)) is not None]
+    known = all(one["instants"] for some in told for one in some)
     return Progress(
         batch=int(progress["batchId"]),
         events=report.events,
@@ -71,14 +115,47 @@ def progress_of(progress: Any) -> Progress | None:
         watermark=str(progress["eventTime"].get("watermark") or _reached(max(one["watermark"] for one in sums))),
         reference=_sum(sums, "reference"),
         rows=int(progress["numInputRows"] or 0),
-        seconds=float(durations.get("triggerExecution", 0)) / 1000,
+        seconds=seconds,
         made=report.made,
         shed=report.shed,
         work=report.work,
         allowance=_sum(sums, "allowance"),
         report=report,
         reports=reports,
+        live=_sum(sums, "live"),
+        lag=max((lag for lag in lags if lag is not None), default=None),
+        age=_age(progress.get("timestamp"), min(watermarks)) if known and watermarks else None,
+        spent=spent_of([one for some in told for one in some], seconds),
+        fullest=max((_fullest(one) for one in told), default=0.0),
     )
+
+
+def _behind(told: Sequence[Mapping[str, Any]]) -> int | None:
+    """The watermark, in milliseconds, of the bucket that is furthest behind, of those that have one and go on."""
+    return min((one["watermark"] for one in told if one["watermark"] > 0 and not one["ended"]), default=None)
+
+
+def _lag(told: Sequence[Mapping[str, Any]]) -> float | None:
+    if all(one["ended"] for one in told):
+        return 0.0
+    behind = _behind(told)
+    newest = max((one["newest"] for one in told if one["newest"] is not None), default=None)
+    return None if behind is None or newest is None else max(0, newest - behind) / 1000
+
+
+def _age(moment: str | None, watermark: int) -> float | None:
+    """Seconds from a watermark in milliseconds to a moment, as Spark writes one."""
+    if moment is None:
+        return None
+    return dt.datetime.fromisoformat(moment).timestamp() - watermark / 1000
+
+
+def _fullest(told: Sequence[Mapping[str, Any]]) -> float:
+    """The greatest share of one bucket of the rows of a pass."""
+    rows: dict[int, list[int]] = {}
+    for one in told:
+        rows.setdefault(one["pass"], []).append(one["rows"])
+    return max((max(some) / sum(some) for some in rows.values() if any(some)), default=0.0)
 
 
 def report_of(observation: Observation) -> Report:
@@ -130,9 +207,14 @@ def _named(row: Any) -> dict[str, Any]:
     return columns
 
 
-def listener(tell: Callable[[Progress], None]) -> StreamingQueryListener:
-    """A listener for ``spark.streams.addListener`` that calls ``tell`` after each micro-batch."""
+def listener(tell: Callable[[Progress], None] | None = None) -> StreamingQueryListener:
+    """Make a listener for ``spark.streams.addListener`` that calls ``tell`` with the :class:`Progress` of each
+    micro-batch of each query of :func:`acep.spark.match`, or else writes a line to stderr. It is called by a thread of
+    Spark's, or of Spark Connect's, after the micro-batch; a query waits for nothing that ``tell`` does.
+    """
     from pyspark.sql.streaming.listener import StreamingQueryListener
+
+    names = ("observedMetrics", "batchId", "timestamp", "eventTime", "numInputRows", "durationMs")
 
     class Listener(StreamingQueryListener):
         """Passes on what a query of acep has done."""
@@ -143,17 +225,16 @@ def listener(tell: Callable[[Progress], None]) -> StreamingQueryListener:
         def onQueryProgress(self, event: Any) -> None:  # noqa: N802 - Spark's name
             """A micro-batch is done."""
             done = event.progress
-            told = progress_of(
-                {
-                    "observedMetrics": done.observedMetrics,
-                    "batchId": done.batchId,
-                    "eventTime": done.eventTime,
-                    "numInputRows": done.numInputRows,
-                    "durationMs": done.durationMs,
-                }
-            )
-            if told is not None:
+            told = progress_of({name: getattr(done, name) for name in names})
+            if told is None:
+                return
+            if tell is not None:
                 tell(told)
+            else:
+                sys.stderr.write(f"{done.name or done.id} {told.batch}: {told}\n")
+
+        def onQueryIdle(self, event: Any) -> None:  # noqa: N802 - Spark's name
+            """No rows came."""
 
         def onQueryTerminated(self, event: Any) -> None:  # noqa: N802 - Spark's name
             """The last micro-batch has told all."""

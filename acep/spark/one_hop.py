@@ -20,6 +20,7 @@ from acep.spark.job import SentJob
 from acep.spark.workers import received
 from acep.streaming.buckets import Bucket
 from acep.streaming.live import keep_live, take_live
+from acep.streaming.spent import Stopwatch
 from acep.streaming.step import BUCKET, decided, plain, telling, told
 from acep.streaming.times import before, passed
 from acep.streaming.versions import Version, Versions
@@ -53,6 +54,7 @@ def step_in_files(job: SentJob, place: Place, batches: Iterable[pa.RecordBatch])
     if partition >= place.partitions:
         raise _moved(place)
     filled = [batch for batch in batches if batch.num_rows]
+    watch = Stopwatch(partition)
     there = versions.before(batch)
     # Without rows the number of the partition must be believed. It is right if a micro-batch with rows was stepped in
     # this run, as a wrong number is refused there. Until then nothing is given that another task may give too.
@@ -77,7 +79,8 @@ def step_in_files(job: SentJob, place: Place, batches: Iterable[pa.RecordBatch])
             parts[number] = _part(job, rows.slice(own.start, own.stop - own.start), codes[own], ticks[own])
     for number in range(partition, job.buckets, place.partitions):
         part = parts.pop(number, None) or _Part(None, None, "", ended=False)
-        yield from _stepped(job, place, versions, batch, number, there, part, now, sure=sure)
+        yield from _stepped(job, place, versions, batch, number, there, part, now, watch, sure=sure)
+        watch = Stopwatch(partition)
 
 
 def _moved(place: Place) -> EngineError:
@@ -120,6 +123,7 @@ def _stepped(
     there: dict[int, Version],
     part: _Part,
     now: int | None,
+    watch: Stopwatch,
     *,
     sure: bool,
 ) -> Iterator[pa.RecordBatch]:
@@ -132,11 +136,13 @@ def _stepped(
         bucket.begin(now)
     greatest = max((one.greatest for one in there.values() if one.greatest is not None), default=None)
     watermark = passed(greatest, place.delay_ms, job.tick_ms)
-    if part.rows is not None and part.rows.num_rows:
-        bucket.add(part.rows, before(watermark, job.tick_ms))
-    if part.greatest is not None:
-        bucket.held.see(part.greatest)
-    out = decided(bucket, watermark, place.delay_ms, ended=part.ended) if sure else []
+    watch.rows = 0 if part.rows is None else part.rows.num_rows
+    with watch.matching():
+        if part.rows is not None and part.rows.num_rows:
+            bucket.add(part.rows, before(watermark, job.tick_ms))
+        if part.greatest is not None:
+            bucket.held.see(part.greatest)
+        out = decided(bucket, watermark, place.delay_ms, ended=part.ended) if sure else []
     data = bucket.dumps()
     digest = hashlib.blake2b(f"{old and old.digest} {part.digest} {part.ended}".encode(), digest_size=16).hexdigest()
     fed = part.rows is not None or (old is not None and old.fed and versions.of_this_run(old))
@@ -146,9 +152,10 @@ def _stepped(
     if bucket.pace is None:  # else an attempt that was first may have measured something else
         keep_live(_name(job, versions, new), bucket)
     reached = max(watermark, passed(bucket.held.greatest, place.delay_ms, job.tick_ms))
+    done = told(bucket, len(data), reached, watch)
     for rows in out:
         yield from telling(job, rows, []).to_batches(ROWS)
-    yield from telling(job, job.result.empty_table(), [told(bucket, len(data), reached)]).to_batches()
+    yield from telling(job, job.result.empty_table(), [done]).to_batches()
 
 
 def _name(job: SentJob, versions: Versions, version: Version) -> str:

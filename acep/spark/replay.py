@@ -38,6 +38,7 @@ from acep.spark.session import get_session, needs_pyspark
 from acep.spark.types import spark_schema
 from acep.spark.workers import to_bytes
 from acep.streaming.job import columns_read
+from acep.streaming.spent import Spent
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -55,8 +56,9 @@ class Replay:
     """What a replay did, and where its matches are.
 
     ``events`` taken in, ``late`` ones refused, ``matches`` and ``bundles`` found, micro-``batches`` and ``seconds`` of
-    this run. ``report`` is what :attr:`acep.Matches.report` is in one process, and ``allowance`` how many touches a
-    budget gave (0: there was none). ``folder`` holds the matches as Parquet files, which Spark reads without the
+    this run, ``spent`` as it says. ``report`` is what :attr:`acep.Matches.report` is in one process, and ``allowance``
+    how many touches a budget gave (0: there was none). The most that any micro-batch told: bytes of ``state``, ``live``
+    partial matches and seconds of ``lag``. ``folder`` holds the matches as Parquet files, which Spark reads without the
     leavings of a crash.
     """
 
@@ -69,6 +71,10 @@ class Replay:
     folder: Path
     report: Report
     allowance: int
+    spent: Spent = field(default_factory=Spent)
+    state: int = 0
+    live: int = 0
+    lag: float = 0.0
     _session: Any = field(repr=False, compare=False, default=None)
 
     def frame(self) -> DataFrame:
@@ -91,6 +97,11 @@ class Replay:
             f"{self.events:,} events in {self.batches} micro-batches, {self.seconds:.1f} s{speed}{late}\n"
             f"{self.matches:,} matches in {self.bundles:,} bundles"
         )
+        if self.batches:
+            told += (
+                f"\nat most {self.state / 1e6:,.2f} MB of state, {self.live:,} live partial matches and a lag of"
+                f" {self.lag:,.6g} s\ntime of micro-batches: {self.spent}"
+            )
         return f"{told}\n{self.report.effort}" if self.allowance else told
 
 
@@ -202,7 +213,7 @@ def _run(spark: SparkSession, found: DataFrame, folder: Path, tell: Callable[[Pr
     try:
         running = writer.start()
         try:
-            last, batches = _watch(running, tell)
+            seen = _watch(running, tell)
         finally:
             running.stop()
         running.awaitTermination()
@@ -212,30 +223,43 @@ def _run(spark: SparkSession, found: DataFrame, folder: Path, tell: Callable[[Pr
             raise
         raise mine from None
     seconds = time.monotonic() - began
-    report, allowance = _told(folder / "totals.json", last)
+    report, allowance = _told(folder / "totals.json", seen[-1] if seen else None)
     rows = spark.read.schema(found.schema).parquet(str(matches)) if matches.exists() else found.limit(0)
     keys = ["key"] if "key" in rows.columns else []
     number, bundles = rows.agg(sf.count(sf.lit(1)), sf.countDistinct(*keys, "bundle")).collect()[0]
     report = dataclasses.replace(report, matches=number, seconds=seconds)
-    return Replay(report.events, report.late, number, bundles, batches, seconds, matches, report, allowance, spark)
+    return Replay(
+        events=report.events,
+        late=report.late,
+        matches=number,
+        bundles=bundles,
+        batches=len(seen),
+        seconds=seconds,
+        folder=matches,
+        report=report,
+        allowance=allowance,
+        spent=sum((one.spent for one in seen), Spent()),
+        state=max((one.state for one in seen), default=0),
+        live=max((one.live for one in seen), default=0),
+        lag=max((one.lag or 0.0 for one in seen), default=0.0),
+        _session=spark,
+    )
 
 
-def _watch(running: StreamingQuery, tell: Callable[[Progress], None] | None) -> tuple[Progress | None, int]:
-    """Follow a query to its end: what it said last, and how many micro-batches it ran."""
-    seen: set[int] = set()
-    last: Progress | None = None
+def _watch(running: StreamingQuery, tell: Callable[[Progress], None] | None) -> list[Progress]:
+    """Follow a query to its end, and return what each of its micro-batches said."""
+    seen: dict[int, Progress] = {}
     while True:
         active = running.isActive
         for one in running.recentProgress:
             if one["batchId"] not in seen and (progress := progress_of(one)) is not None:
-                seen.add(one["batchId"])
-                last = progress
+                seen[progress.batch] = progress
                 if tell is not None:
                     tell(progress)
         if not active:
             if tell is not None:
                 sys.stderr.write("\n" if seen else "")
-            return last, len(seen)
+            return list(seen.values())
         time.sleep(POLL)
 
 
@@ -254,17 +278,15 @@ def _told(path: Path, last: Progress | None) -> tuple[Report, int]:
 
 
 def _teller(chunks: int) -> Callable[[Progress], None]:
-    """Shows one line a micro-batch, over the one before if stderr is a terminal."""
-    start, end = ("\r\x1b[K", "") if sys.stderr.isatty() else ("", "\n")
+    """Show one line a micro-batch, over the one before if stderr is a terminal."""
+    terminal = sys.stderr.isatty()
+    start, end = ("\r\x1b[K", "") if terminal else ("", "\n")
 
     def tell(done: Progress) -> None:
-        speed = f", {done.rows / done.seconds:,.0f}/s" if done.rows and done.seconds else ""
-        share = min(done.batch + 1, chunks)
-        effort = f", {done.shed:,} shed, {done.work / done.allowance:.0%} of the allowance" if done.allowance else ""
-        sys.stderr.write(
-            f"{start}batch {share} of {chunks}: {done.events:,} events{speed}, {done.held:,} held, "
-            f"{done.matches:,} matches{f', {done.late:,} late' if done.late else ''}{effort}{end}"
-        )
+        line = f"batch {min(done.batch + 1, chunks)} of {chunks}: {done}"
+        if terminal:
+            line = line[: shutil.get_terminal_size().columns - 1]  # what is written over must be one line
+        sys.stderr.write(f"{start}{line}{end}")
         sys.stderr.flush()
 
     return tell

@@ -139,15 +139,15 @@ def over_stream(frame: DataFrame, job: SentJob, result: StructType, watermark: A
     Raises :class:`DataError` where there is no watermark, or two.
     """
     from pyspark.sql.streaming.state import GroupStateTimeout
-    from pyspark.sql.types import BinaryType, BooleanType, IntegerType, LongType, StructField, StructType
+    from pyspark.sql.types import BinaryType, BooleanType, DoubleType, IntegerType, LongType, StructField, StructType
 
     frame = with_fields(frame, job.columns)
     rows, delay_ms = _watermarked(frame, job, watermark)
     numbers = [_bucket(frame, part).alias(f"{BUCKET}{i}") for i, part in enumerate(job.passes)]
     rows = rows.select(*_travelling(frame, job), *numbers)
     # A stateful operator wants to see an event time column. The watermark itself comes from the rows, above.
-    held = [IntegerType(), BinaryType(), BooleanType(), LongType()]
-    marks: list[dict[str, Any] | None] = [None, None, None, {DELAY_KEY: 0}]
+    held = [IntegerType(), BinaryType(), BooleanType(), LongType(), DoubleType(), DoubleType()]
+    marks: list[dict[str, Any] | None] = [None, None, None, {DELAY_KEY: 0}, None, None]
     packed = rows.mapInArrow(
         partial(pack, job),
         StructType([StructField(n, t, True, m) for n, t, m in zip(PACKED.names, held, marks, strict=True)]),

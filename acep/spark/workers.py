@@ -7,6 +7,7 @@ and pandas, which PySpark puts between, never touches a value (it would turn int
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from acep.engine.columns import ticks_of
 from acep.spark.job import SentJob
 from acep.streaming.buckets import Bucket
 from acep.streaming.live import keep_live, take_live
+from acep.streaming.spent import Stopwatch
 from acep.streaming.step import BUCKET, by_bucket, decided, events_only, plain, telling, told
 from acep.streaming.times import before, passed
 from acep.streaming.totals import TOLD
@@ -38,7 +40,17 @@ BLOB_BYTES = 64 * 1024 * 1024
 LATEST = 2**63 - 1
 
 # What goes into a step and what comes out of it, as (column, Arrow type).
-PACKED = pa.schema({"bucket": pa.int32(), "rows": pa.binary(), "ended": pa.bool_(), "time": pa.int64()})
+# Packing is told with the first bucket that it packed for: when it was over, and how many seconds it took.
+PACKED = pa.schema(
+    {
+        "bucket": pa.int32(),
+        "rows": pa.binary(),
+        "ended": pa.bool_(),
+        "time": pa.int64(),
+        "packed": pa.float64(),
+        "packing": pa.float64(),
+    }
+)
 STEPPED = pa.schema([("rows", pa.binary()), (TOLD, pa.string())])
 
 
@@ -72,10 +84,11 @@ def pack(job: SentJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
     stream, in the same micro-batch.
     """
     waiting: dict[int, list[pa.Table]] = {bucket: [] for bucket in range(job.buckets)}
-    size, ended = 0, False
+    size, ended, packing = 0, False, 0.0
     for batch in batches:
         if not batch.num_rows:
             continue
+        began = time.perf_counter()
         every = received(job, [batch])
         rows = events_only(job, every)
         ended = ended or rows.num_rows < every.num_rows
@@ -84,14 +97,16 @@ def pack(job: SentJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
             for bucket, some in by_bucket(rows, column):
                 waiting[bucket].append(plain(some.select(job.columns)))
         size += batch.nbytes
+        packing += time.perf_counter() - began
         if size >= BLOB_BYTES:
-            yield _blobs({bucket: tables for bucket, tables in waiting.items() if tables}, ended=False)
+            yield _blobs({bucket: tables for bucket, tables in waiting.items() if tables}, packing, ended=False)
             waiting = {bucket: [] for bucket in waiting}
-            size = 0
-    yield _blobs(waiting, ended=ended)
+            size, packing = 0, 0.0
+    yield _blobs(waiting, packing, ended=ended)
 
 
-def _blobs(waiting: dict[int, list[pa.Table]], *, ended: bool) -> pa.RecordBatch:
+def _blobs(waiting: dict[int, list[pa.Table]], packing: float, *, ended: bool) -> pa.RecordBatch:
+    began = time.perf_counter()
     blobs = [to_bytes(pa.concat_tables(tables)) if tables else b"" for tables in waiting.values()]
     # Spark drops rows whose event time the watermark has passed, and would count a blob as one row: these never are.
     return pa.RecordBatch.from_arrays(
@@ -100,6 +115,8 @@ def _blobs(waiting: dict[int, list[pa.Table]], *, ended: bool) -> pa.RecordBatch
             pa.array(blobs, pa.binary()),
             pa.array([ended] * len(blobs), pa.bool_()),
             pa.array([LATEST] * len(blobs), pa.int64()),
+            pa.array([time.time(), *[0.0] * (len(blobs) - 1)], pa.float64()),
+            pa.array([packing + time.perf_counter() - began, *[0.0] * (len(blobs) - 1)], pa.float64()),
         ],
         schema=PACKED,
     )
@@ -120,17 +137,26 @@ def step(
 ) -> Iterator[pd.DataFrame]:
     """One bucket in one micro-batch: its blobs and the watermark in, a row of result bytes and totals out."""
     import pandas as pd
+    from pyspark import TaskContext
 
+    context = TaskContext.get()
+    watch = Stopwatch(0 if context is None else context.partitionId())
     number = int(key[0])
     bucket = _restored(job, number, bytes(state.get[0])) if state.exists else Bucket(job, job.pass_of(number))
     bucket.begin(state.getCurrentProcessingTimeMs())
     watermark, ended = state.getCurrentWatermarkMs(), False
     for frame in frames:
         ended = ended or bool(frame["ended"].any())
-        for blob in frame["rows"]:
+        for blob, packed, packing in zip(frame["rows"], frame["packed"], frame["packing"], strict=True):
+            if packing > 0:
+                watch.packed.append([packed - packing, packed])
             if blob:
-                bucket.add(from_bytes(blob), before(watermark, job.tick_ms))
-    out = decided(bucket, watermark, delay_ms, ended=ended)
+                rows = from_bytes(blob)
+                watch.rows += rows.num_rows
+                with watch.matching():
+                    bucket.add(rows, before(watermark, job.tick_ms))
+    with watch.matching():
+        out = decided(bucket, watermark, delay_ms, ended=ended)
     data = bucket.dumps()
     state.update((data,))
     # So that the bucket is called again when the watermark moves, though no row of its comes.
@@ -138,7 +164,7 @@ def step(
     keep_live(_digest(job, number, data), bucket)
     reached = max(watermark, passed(bucket.held.greatest, delay_ms, job.tick_ms))
     blob = to_bytes(pa.concat_tables(out)) if out else b""
-    yield pd.DataFrame({"rows": [blob], TOLD: [told(bucket, len(data), reached)]})
+    yield pd.DataFrame({"rows": [blob], TOLD: [told(bucket, len(data), reached, watch)]})
 
 
 def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -163,7 +189,7 @@ def match_partition(
         for table in tables:
             yield from (telling(job, table, []) if tells else table).to_batches()
         if tells and last:
-            yield from telling(job, job.result.empty_table(), [told(bucket, 0, 0)]).to_batches()
+            yield from telling(job, job.result.empty_table(), [told(bucket, 0, 0, Stopwatch())]).to_batches()
 
     for batch in batches:
         if not batch.num_rows:

@@ -12,6 +12,7 @@ from acep.engine.compiled import why_not
 from acep.errors import DataError
 from acep.streaming.buckets import Bucket
 from acep.streaming.job import Job
+from acep.streaming.spent import Stopwatch
 from acep.streaming.times import before, passed
 from acep.streaming.totals import TOLD
 
@@ -60,10 +61,22 @@ def decided(bucket: Bucket, watermark: int, delay_ms: int, *, ended: bool) -> li
     return [] if bound is None else bucket.advance(bound)
 
 
-def told(bucket: Bucket, state: int, watermark: int) -> str:
-    """Tell what a bucket has done so far: ``state`` is its size in bytes, ``watermark`` in milliseconds."""
-    reference = bucket.job.engine == "auto" and why_not() is not None
-    return bucket.totals.told(len(bucket.held), state, reference, watermark)
+def told(bucket: Bucket, state: int, watermark: int, watch: Stopwatch) -> str:
+    """Tell what a bucket has done so far: ``state`` is its size in bytes, ``watermark`` in milliseconds. ``watch`` was
+    started with the micro-batch."""
+    job, newest = bucket.job, bucket.held.greatest
+    now = {
+        "held": len(bucket.held),
+        "state": state,
+        "live": bucket.stream.live,
+        "reference": int(job.engine == "auto" and why_not() is not None),
+        "watermark": watermark,
+        "newest": None if newest is None else passed(newest, 0, job.tick_ms),
+        "instants": job.schema.instants,
+        "ended": bucket.ended,
+        "pass": bucket.part.first,
+    }
+    return bucket.totals.told(now | watch.shown())
 
 
 def telling(job: Job, rows: pa.Table, texts: list[str]) -> pa.Table:

@@ -11,14 +11,15 @@ from typing import Any
 from acep.engine.found import Counts
 from acep.learning.recall import Tally
 
-__all__ = ["MOST", "TOLD", "Totals", "counts_in", "summed"]
+__all__ = ["MOST", "TOLD", "Totals", "counts_in", "summed", "told_in"]
 
 MOST = 2**63 - 1
 COUNTS = ("matches", "nodes", "deciding", "shed", "touches")  # of a query
 TALLIES = ("points", "bundles")
 SUMS = tuple(one.name for one in fields(Tally))
 
-LONGS = ("events", "late", "memory", "allowance", "held", "state", "reference")  # of which the sum is wanted
+SINCE = ("events", "late", "memory", "allowance")  # the stream began
+NOW = ("held", "state", "live", "reference")  # after a micro-batch
 TOLD = "__told"  # the column in which buckets tell, as JSON
 
 
@@ -39,18 +40,17 @@ class Totals:
         """Of all queries, one of :data:`COUNTS`."""
         return sum(getattr(one, name) for one in self.queries)
 
-    def told(self, held: int, state: int, reference: bool, watermark: int) -> str:
-        """Tell these totals as JSON, with the rows ``held``, the ``state`` in bytes, whether the ``reference`` engine
-        runs, and the ``watermark`` in milliseconds."""
-        allowance = round(min(self.allowance, MOST / 2))
-        numbers = (self.events, self.late, self.memory, allowance, held, state, int(reference))
+    def told(self, now: Mapping[str, Any]) -> str:
+        """Tell these totals as JSON, with what holds of the bucket ``now``: rows ``held``, the ``state`` in bytes,
+        ``live`` partial matches, whether the ``reference`` engine runs, its ``watermark`` in milliseconds, and more."""
+        since = (self.events, self.late, self.memory, round(min(self.allowance, MOST / 2)))
         queries = [
             {name: getattr(one, name) for name in COUNTS}
             | {tally: [getattr(_tally(one, tally), name) for name in SUMS] for tally in TALLIES}
             | {"unknown": one.unknown}
             for one in self.queries
         ]
-        return json.dumps(dict(zip(LONGS, numbers, strict=True)) | {"watermark": watermark, "queries": queries})
+        return json.dumps(dict(zip(SINCE, since, strict=True)) | dict(now) | {"queries": queries})
 
     def dump(self) -> dict[str, Any]:
         """As JSON-like data."""
@@ -59,7 +59,7 @@ class Totals:
             | {name: _tally(one, name).to_arrays() for name in TALLIES}
             for one in self.queries
         ]
-        return {name: getattr(self, name) for name in ("events", "late", "memory", "allowance")} | {"queries": queries}
+        return {name: getattr(self, name) for name in SINCE} | {"queries": queries}
 
     @classmethod
     def load(cls, data: Mapping[str, Any], queries: int) -> Totals:
@@ -88,14 +88,14 @@ def _counts(numbers: Mapping[str, int], tallies: Sequence[Tally], unknown: str) 
 def summed(row: Mapping[str, Any]) -> dict[str, int]:
     """Give the sums over all buckets in a row of what they ``told``, a line each, the number of ``buckets`` that told,
     and the greatest ``watermark``."""
-    told = _told(row)
-    sums = {name: sum(one[name] for one in told) for name in LONGS}
+    told = told_in(row)
+    sums = {name: sum(one[name] for one in told) for name in (*SINCE, *NOW)}
     return sums | {"buckets": len(told), "watermark": max((one["watermark"] for one in told), default=0)}
 
 
 def counts_in(row: Mapping[str, Any]) -> list[tuple[str, Counts]]:
     """Give of each query, with its name, what all buckets did that told in a row, which has the ``names`` as JSON."""
-    told, sums = _told(row), summed(row)
+    told, sums = told_in(row), summed(row)
     found = []
     for i, name in enumerate(json.loads(row["names"])):
         each = [one["queries"][i] for one in told]
@@ -106,5 +106,6 @@ def counts_in(row: Mapping[str, Any]) -> list[tuple[str, Counts]]:
     return found
 
 
-def _told(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+def told_in(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Give what each bucket told in a row that was :func:`observed`."""
     return [json.loads(line) for line in str(row["told"]).splitlines()]

@@ -30,7 +30,10 @@ from acep.streaming.step import BUCKET
 from acep.streaming.times import passed
 from acep.streaming.totals import TOLD
 
-__all__ = ["State", "as_rows", "batch", "numbered", "rows_of", "same", "spread", "stream", "the_job"]
+__all__ = ["FRAME", "State", "as_rows", "batch", "numbered", "rows_of", "same", "spread", "stream", "the_job"]
+
+
+FRAME = ("rows", "ended", "packed", "packing")  # columns of what is packed
 
 
 class State:
@@ -135,7 +138,7 @@ def stream(
         frames: dict[int, list[pd.DataFrame]] = {}
         if packed is not None:
             for row in packed.to_pylist():
-                frames.setdefault(row["bucket"], []).append(pd.DataFrame({n: [row[n]] for n in ("rows", "ended")}))
+                frames.setdefault(row["bucket"], []).append(pd.DataFrame({n: [row[n]] for n in FRAME}))
         else:
             frames = {b: [] for b, s in states.items() if s.timeout is not None and s.timeout < watermark}
         if frames:
@@ -170,7 +173,7 @@ def stream(
         if rng is None or rng.random() < 0.5:
             run(None)
     if end:
-        run(workers._blobs({bucket: [] for bucket in range(job.buckets)}, ended=True))
+        run(workers._blobs({bucket: [] for bucket in range(job.buckets)}, 0.0, ended=True))
     return out, states, dict(totals)
 
 

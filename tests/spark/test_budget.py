@@ -360,7 +360,7 @@ def test_a_batch_that_is_tried_again_is_given_the_same(monkeypatch: pytest.Monke
             monkeypatch.setattr("acep.streaming.pace.time", Clock(pace))
             live.forget_live()
             state.data, state.timeout = before, None
-            frame = pd.DataFrame({"rows": [blob], "ended": [False]})
+            frame = pd.DataFrame({"rows": [blob], "ended": [False], "packed": [0.0], "packing": [0.0]})
             (out,) = step(job, 0, (0,), iter([frame]), state)  # type: ignore[arg-type]
             told = json.loads(out[TOLD][0])
             tries.append((bytes(out["rows"][0]), state.get[0], told["allowance"], told["queries"][-1]["touches"]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from pyspark.sql import Row
 
 from acep.learning.recall import Tally
 from acep.spark.metrics import Progress, progress_of
+from acep.streaming.spent import Spent
 from acep.streaming.totals import SUMS
 
 # Two hundred units, in which half of the match points were found, and of no bundle is it known.
@@ -23,13 +25,39 @@ QUERY: dict[str, Any] = {
     "unknown": "no bundle was seen",
 }
 QUERY |= {"points": [getattr(POINTS, name) for name in SUMS], "bundles": [0.0] * len(SUMS)}
-BUCKET: dict[str, Any] = {"events": 9, "late": 1, "memory": 0, "allowance": 80, "held": 2, "state": 100, "reference": 3}
-IDLE: dict[str, Any] = dict.fromkeys(BUCKET, 0) | {
-    "queries": [dict.fromkeys(QUERY, 0) | {"unknown": ""}],
-    "watermark": 5,
+BUCKET: dict[str, Any] = {
+    "events": 9,
+    "late": 1,
+    "memory": 0,
+    "allowance": 80,
+    "held": 2,
+    "state": 100,
+    "live": 11,
+    "reference": 3,
+    "watermark": 7_000,
+    "newest": 9_500,
+    "instants": True,
+    "ended": False,
+    "pass": 0,
+    "partition": 0,
+    "spans": [[99.0, 99.25], [100.0, 100.5]],
+    "matching": 0.5,
+    "rows": 3,
+    "queries": [QUERY],
 }
-IDLE["queries"][0] |= {"points": [0.0] * len(SUMS), "bundles": [0.0] * len(SUMS)}
-TOLD = "\n".join(json.dumps(one) for one in (BUCKET | {"queries": [QUERY], "watermark": 7}, IDLE))
+NOTHING: dict[str, Any] = (
+    dict.fromkeys(QUERY, 0) | {"unknown": ""} | dict.fromkeys(("points", "bundles"), [0.0] * len(SUMS))
+)
+NEVER_FED = {"watermark": 0, "newest": None, "partition": 1, "spans": [[100.25, 100.75]], "queries": [NOTHING]}
+IDLE: dict[str, Any] = BUCKET | dict.fromkeys(("events", "late", "allowance", "held", "state", "live", "reference"), 0)
+IDLE |= {"matching": 0.0, "rows": 1} | NEVER_FED
+
+
+def lines(*buckets: dict[str, Any]) -> str:
+    return "\n".join(map(json.dumps, buckets))
+
+
+TOLD = lines(BUCKET, IDLE)
 COUNTS: dict[str, Any] = {"told": TOLD, "names": '["one"]'}
 CONNECT = Row(values=list(COUNTS.values()), schema={"fields": [{"name": name} for name in COUNTS]})
 
@@ -41,6 +69,7 @@ def told(**observed: Any) -> dict[str, Any]:
         "eventTime": {"watermark": "2024-01-01T00:00:00.000Z"},
         "numInputRows": 5,
         "durationMs": {"triggerExecution": 1500},
+        "timestamp": "1970-01-01T00:01:40.000Z",
     }
 
 
@@ -49,10 +78,11 @@ def test_counts_of_a_progress(row: Row) -> None:
     one = progress_of(told(acep_1=row, others=Row(x=1)))
     assert one is not None
     (report,) = one.reports.values()
-    progress = Progress(
+    counted = Progress(
         3, 9, 1, 4, 2, 100, "2024-01-01T00:00:00.000Z", 3, 5, 1.5, 30, 6, 70, 80, report, {"one": report}
     )
-    assert one == progress
+    # One second of the 1.5 some bucket was at work, 0.4 of it in the engine.
+    assert one == replace(counted, live=11, lag=2.5, age=93.0, spent=Spent(0.5, 0.6, 0.4, 0.75), fullest=0.75)
     assert (report.events, report.made, report.kept, report.work, report.deciding) == (9, 30, 24, 70, 5)
     assert report.recall == 0.5
     assert 0.4 < report.interval[0] < 0.5 < report.interval[1] < 0.6
@@ -67,7 +97,35 @@ def test_counts_of_a_progress(row: Row) -> None:
 def test_the_watermark_of_a_stream_whose_state_is_in_files() -> None:
     one = progress_of(told(acep_1=Row(**COUNTS)) | {"eventTime": {}})
     assert one is not None
-    assert one.watermark == "1970-01-01T00:00:00.007Z"
+    assert one.watermark == "1970-01-01T00:00:07.000Z"
+
+
+def test_the_bucket_that_is_furthest_behind_tells_the_lag() -> None:
+    ahead, ended = BUCKET | {"watermark": 9_000}, {"ended": True, "watermark": 0}
+    cases = [
+        ((BUCKET, ahead), 2.5, 93.0),
+        ((BUCKET | ended, ahead), 0.5, 91.0),
+        ((BUCKET | ended, IDLE | ended), 0.0, None),
+        ((BUCKET | {"watermark": 0}, IDLE), None, None),
+        ((BUCKET | {"instants": False}, IDLE), 2.5, None),
+    ]
+    for buckets, lag, age in cases:
+        one = progress_of(told(acep_1=Row(**COUNTS | {"told": lines(*buckets)})))
+        assert one is not None
+        assert (one.lag, one.age) == (lag, age)
+
+
+def test_a_line_for_each_micro_batch() -> None:
+    one = progress_of(told(acep_1=Row(**COUNTS)))
+    assert str(one) == (
+        "9 events (3/s), 2 held, 11 live, 4 matches, 1 late, lag 2.5 s, state 0.00 MB, 6 shed, 88% of the allowance;"
+        " 33 % Spark, 40 % transfer, 27 % matching"
+    )
+    uneven = progress_of(told(acep_1=Row(**COUNTS)) | {"numInputRows": 1_000})
+    assert "one bucket has 75% of the rows" in str(uneven)
+    apart = progress_of(told(acep_1=Row(**COUNTS | {"told": lines(BUCKET, IDLE | {"pass": 1, "rows": 4})})))
+    assert apart is not None
+    assert apart.fullest == 1, "of the rows of its own query"
 
 
 def test_nothing_to_tell() -> None:

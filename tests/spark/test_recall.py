@@ -23,7 +23,7 @@ from acep.streaming.buckets import Bucket
 from acep.streaming.job import Job
 from acep.streaming.step import BUCKET
 from acep.streaming.totals import SUMS, TALLIES, TOLD
-from tests.spark.by_hand import State, the_job
+from tests.spark.by_hand import FRAME, State, the_job
 from tests.spark.streams import quiet_match
 from tests.spark.test_budget import BUCKETS, QUERY, events, in_one_process
 
@@ -65,7 +65,7 @@ def on_a_stream(job: Job, table: pa.Table, rng: random.Random) -> list[dict[str,
                 state.data = before
                 if rng.random() < 0.5:
                     live.forget_live()
-                frames = iter([pd.DataFrame({"rows": [row["rows"]], "ended": [end == len(table)]})])
+                frames = iter([pd.DataFrame({n: [row[n]] for n in FRAME}).assign(ended=end == len(table))])
                 (stepped,) = step(job, 0, (row["bucket"],), frames, state)  # type: ignore[arg-type]
             told[row["bucket"]] = json.loads(stepped[TOLD][0])
     return [told[number] for number in sorted(told)]

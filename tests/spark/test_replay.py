@@ -30,7 +30,13 @@ def test_a_replay_finds_what_one_process_finds(spark: Any, capsys: pytest.Captur
     assert (done.events, done.late, done.matches) == (sum(k is not None for k in table["k"].to_pylist()), 0, len(exact))
     assert done.bundles == len(exact.bundles())
     assert done.batches == 4
-    first, *_ = str(done).splitlines()
+    first, _, most, spent = str(done).splitlines()
+    assert most.startswith("at most 0.0")
+    assert f" {done.live:,} live partial matches and a lag of " in most
+    assert done.live > 0 < done.state
+    assert done.lag >= 0.001
+    assert spent == f"time of micro-batches: {done.spent}"
+    assert 0 < done.spent.matching < done.seconds
     assert first.startswith(f"{done.events} events in 4 micro-batches, ")
     told = capsys.readouterr().err.splitlines()
     assert told[0].startswith("batch 1 of 4: ")

@@ -1,0 +1,99 @@
+"""Say where the time of a micro-batch goes: Spark, the way to the engine and back, and matching."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Spent", "Stopwatch", "spent_of"]
+
+
+class Stopwatch:
+    """Measure one step of a bucket of a ``partition``, from now on. What it shows is told, and never part of a state: a
+    retry takes other times. ``rows`` is how many rows the micro-batch brought, and ``packed`` are spans before."""
+
+    def __init__(self, partition: int = 0) -> None:
+        """Start now."""
+        self.partition = partition
+        self.rows = 0
+        self.packed: list[list[float]] = []
+        self._matching = 0.0
+        self._began, self._clock = time.time(), time.perf_counter()
+
+    @contextmanager
+    def matching(self) -> Iterator[None]:
+        """Count what is done inside as matching, not as transfer."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._matching += time.perf_counter() - began
+
+    def shown(self) -> dict[str, Any]:
+        """Show ``spans``, pairs of a beginning and an end in seconds since 1970, the seconds of ``matching`` in them,
+        the ``rows`` and the ``partition``."""
+        own = [self._began, self._began + time.perf_counter() - self._clock]
+        return {
+            "spans": [*self.packed, own],
+            "matching": self._matching,
+            "rows": self.rows,
+            "partition": self.partition,
+        }
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Seconds of one or more micro-batches: ``spark`` alone, and those in which some bucket was at work, split into
+    ``transfer`` (rows to the engine and back, state read and written) and ``matching``. Spark hands rows over while it
+    reads them, so that counts as Spark's. ``busiest`` is what the partition took that took longest, transfer and
+    matching together."""
+
+    spark: float = 0.0
+    transfer: float = 0.0
+    matching: float = 0.0
+    busiest: float = 0.0
+
+    def __add__(self, other: Spent) -> Spent:
+        """Add up what several micro-batches took."""
+        return Spent(
+            self.spark + other.spark,
+            self.transfer + other.transfer,
+            self.matching + other.matching,
+            self.busiest + other.busiest,
+        )
+
+    def __str__(self) -> str:
+        """Show the shares.
+
+        >>> str(Spent(spark=3, transfer=0.5, matching=0.5))
+        '75 % Spark, 12 % transfer, 12 % matching'
+        """
+        whole = (self.spark + self.transfer + self.matching) or 1.0
+        parts = {"Spark": self.spark, "transfer": self.transfer, "matching": self.matching}
+        return ", ".join(f"{100 * seconds / whole:.0f} % {name}" for name, seconds in parts.items())
+
+
+def spent_of(told: Sequence[Mapping[str, Any]], seconds: float) -> Spent:
+    """Split the ``seconds`` of a micro-batch by the spans that its buckets told, on as many cores as there were.
+
+    >>> first = {"spans": [[0.0, 2.0]], "matching": 1.0, "partition": 0}
+    >>> second = {"spans": [[1.0, 3.0]], "matching": 0.0, "partition": 1}
+    >>> spent_of([first, second], 5.0)
+    Spent(spark=2.0, transfer=2.25, matching=0.75, busiest=2.0)
+    """
+    spans = sorted((begin, end) for one in told for begin, end in one["spans"])
+    busy, upto = 0.0, float("-inf")
+    for begin, end in spans:
+        busy += max(0.0, end - max(begin, upto))
+        upto = max(upto, end)
+    work = sum(end - begin for begin, end in spans)
+    busy = min(busy, seconds)
+    matching = busy * min(1.0, sum(one["matching"] for one in told) / work) if work else 0.0
+    partitions: dict[int, float] = {}
+    for one in told:
+        taken = sum(end - begin for begin, end in one["spans"])
+        partitions[one["partition"]] = partitions.get(one["partition"], 0.0) + taken
+    return Spent(seconds - busy, busy - matching, matching, max(partitions.values(), default=0.0))
