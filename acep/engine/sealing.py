@@ -67,7 +67,10 @@ def unseal(data: bytes, fingerprint: str) -> Any:
     _, version, _, query, checksum, length = HEADER.unpack_from(data)
     body = data[HEADER.size :]
     if version not in (2, VERSION):
-        raise SnapshotError(f"the snapshot has format version {version}, this acep reads versions 2 and {VERSION}")
+        raise SnapshotError(
+            f"the snapshot has format version {version}, this acep reads versions 2 and {VERSION}",
+            hint="restore it with the acep that took it, or start without it",
+        )
     if length != len(body) or _digest(body) != checksum:
         raise SnapshotError("the snapshot is damaged: its checksum does not fit", hint="use an older copy")
     if query != _digest(fingerprint.encode(errors="surrogatepass")):

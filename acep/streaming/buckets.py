@@ -32,7 +32,15 @@ from acep.streaming.totals import MOST, Totals
 
 __all__ = ["Bucket"]
 
-HEAD = struct.Struct("<16sQQQ")  # checksum of all that follows it, and the lengths of the three parts
+MAGIC = b"ACEPBUCK"
+FORMAT = 1
+"""Version of the form that the state of a bucket has. Where the form is changed it is raised, and states of it
+go to tests/golden/state, where those of earlier forms stay (tests/spark/test_golden_states.py)."""
+HEAD = struct.Struct("<8sH16sQQQ")
+"""Magic, version of the format, checksum of all that follows it, and the lengths of the three parts."""
+SUMMED = struct.calcsize("<8sH16s")  # from here on
+
+ANEW = "go on with the acep that wrote it, or begin anew, with a new checkpointLocation"
 
 
 class Bucket:
@@ -200,19 +208,33 @@ class Bucket:
             self.job.fingerprint,
         )
         parts = (head, engine, rows)
-        packed = HEAD.pack(bytes(16), *map(len, parts)) + b"".join(parts)
-        return _checksum(packed) + packed[16:]
+        summed = HEAD.pack(b"", 0, b"", *map(len, parts))[SUMMED:] + b"".join(parts)
+        return HEAD.pack(MAGIC, FORMAT, _checksum(summed), 0, 0, 0)[:SUMMED] + summed
 
     @classmethod
     def loads(cls, job: Job, part: Pass, data: bytes) -> Bucket:
         """The bucket that :meth:`dumps` was called on.
 
-        Raises :class:`SnapshotError` if the bytes are damaged, or were made by another query, for a stream with other
-        columns, with other column names, another output or another number of buckets, or by another engine.
+        Raises :class:`SnapshotError` if the bytes are damaged, have another format, or were made by another query, for
+        a stream with other columns, with other column names, another output or another number of buckets, or by
+        another engine.
         """
-        if len(data) < HEAD.size or data[:16] != _checksum(data):
-            raise SnapshotError("the state of a bucket is damaged: its checksum does not fit")
-        sizes = HEAD.unpack_from(data)[1:]
+        if len(data) < HEAD.size or not data.startswith(MAGIC):
+            raise SnapshotError(
+                "these bytes are no state of a bucket: they are damaged, or an earlier development version of acep made"
+                " them",
+                hint=ANEW,
+            )
+        _, form, checksum, *sizes = HEAD.unpack_from(data)
+        if form != FORMAT:
+            raise SnapshotError(
+                f"the state of a bucket has format version {form}, which this acep does not read", hint=ANEW
+            )
+        if checksum != _checksum(data[SUMMED:]):
+            raise SnapshotError(
+                "the state of a bucket is damaged: its checksum does not fit",
+                hint="go back to an earlier micro-batch (docs/spark_state.md), or begin a new checkpoint",
+            )
         ends = [HEAD.size + sum(sizes[: i + 1]) for i in range(3)]
         head, engine, rows = (data[end - size : end] for end, size in zip(ends, sizes, strict=True))
         payload = _payload(head, job.fingerprint)
@@ -229,7 +251,7 @@ class Bucket:
         except (KeyError, TypeError, ValueError):
             raise SnapshotError(
                 "the state of a bucket does not hold what it should: an earlier development version of acep made it",
-                hint="go on with that version, or give a new checkpointLocation",
+                hint=ANEW,
             ) from None
         bucket.held.loads(rows)
         bucket.stream = Stream.restore(bucket.plans, engine, job.engine, job.output, job.limits)
@@ -249,7 +271,7 @@ def _payload(head: bytes, fingerprint: str) -> Any:
 
 
 def _checksum(data: bytes) -> bytes:
-    return hashlib.blake2b(data[16:], digest_size=16).digest()
+    return hashlib.blake2b(data, digest_size=16).digest()
 
 
 def _count_row(job: Job, number: int, count: int) -> pa.Table:
