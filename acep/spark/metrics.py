@@ -114,7 +114,7 @@ def progress_of(progress: Any) -> Progress | None:
         state=_sum(sums, "state"),
         watermark=str(progress["eventTime"].get("watermark") or _reached(max(one["watermark"] for one in sums))),
         reference=_sum(sums, "reference"),
-        rows=int(progress["numInputRows"] or 0),
+        rows=_rows_read(progress),
         seconds=seconds,
         made=report.made,
         shed=report.shed,
@@ -128,6 +128,12 @@ def progress_of(progress: Any) -> Progress | None:
         spent=spent_of([one for some in told for one in some], seconds),
         fullest=max((_fullest(one) for one in told), default=0.0),
     )
+
+
+def _rows_read(progress: Any) -> int:
+    """How many rows all sources gave; Spark Connect says it of each."""
+    rows = progress["numInputRows"]
+    return int(sum(source["numInputRows"] for source in progress["sources"]) if rows is None else rows)
 
 
 def _behind(told: Sequence[Mapping[str, Any]]) -> int | None:

@@ -128,6 +128,13 @@ def test_a_line_for_each_micro_batch() -> None:
     assert apart.fullest == 1, "of the rows of its own query"
 
 
+def test_connect_counts_the_rows_of_each_source() -> None:
+    sources = {"numInputRows": None, "sources": [{"numInputRows": 4}, {"numInputRows": 3}]}
+    one = progress_of(told(acep_1=CONNECT) | sources)
+    assert one is not None
+    assert one.rows == 7
+
+
 def test_nothing_to_tell() -> None:
     assert progress_of(None) is None
     assert progress_of(told()) is None
