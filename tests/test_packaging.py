@@ -200,7 +200,7 @@ def installed(wheel: ZipFile, site: Path) -> Path:
 
 
 def from_the_root(site: Path, script: str = TRY, root: Path = ROOT) -> list[str]:
-    """What a script prints that an environment's Python runs in the root of the repository."""
+    """Run a script by an environment's Python in the root of the repository, and return its output."""
     python = site.parents[2] / "bin" / "python"
     bare = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONSAFEPATH")}
     done = subprocess.run(

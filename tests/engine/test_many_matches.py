@@ -54,7 +54,7 @@ MANY = {
 
 
 def run(script: str, memory: int) -> str:
-    """What a script prints in a process that may take so many megabytes more than acep itself does."""
+    """Run a script in a process that may take so many megabytes more than acep itself does, and return its output."""
     begin = BEGIN.replace("MEMORY", str(memory << 20))
     done = subprocess.run([sys.executable, "-c", begin + script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

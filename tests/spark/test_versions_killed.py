@@ -173,7 +173,7 @@ print(*seen[0], *seen[1])
 
 
 def printed(script: str, folder: Path, *given: int) -> list[str]:
-    """What a script prints that works in a folder which is not there yet."""
+    """Run a script that works in a folder which is not there yet, and return its output."""
     command = [sys.executable, "-c", COMMON + script, str(folder / "state"), *map(str, given)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=3600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
