@@ -20,38 +20,68 @@ from tests.corpus import Case
 from tests.random_cases import random_case
 from tests.spark.by_hand import as_rows, numbered, rows_of, same, stream, the_job
 from tests.spark.by_hand_files import FileStream, coded
-from tests.spark.test_workers import GOOD, query_of, shuffled_within, split
+from tests.spark.cases import GOOD, of_corpus, of_random
 
 
 @pytest.mark.parametrize("case", GOOD, ids=lambda case: case.id)
 def test_a_stream_is_one_process(case: Case, tmp_path: Path) -> None:
-    query, options = query_of(case), dict(case.stream_options)
-    exact = as_rows(acep.match(case.table(), query, **options))
-    table = numbered(case.table(), **options)
-    job = the_job(table, query, **{k: v for k, v in options.items() if k != "seq"})
-    rng = random.Random(case.id)
-    order = sorted(range(table.num_rows), key=table.column("__order").to_pylist().__getitem__)
-    batches = rows_of(table, order, split(len(order), rng))
-    found, totals = FileStream(job, tmp_path, 0, rng=rng).stream(batches)
+    one = of_corpus(case)
+    found, totals = FileStream(one.job, tmp_path, one.delay_ms, rng=one.rng).stream(one.batches)
     assert totals["late"] == 0
-    assert same(found, exact)
+    assert same(found, one.exact)
 
 
 def test_random_streams_in_disorder_are_one_process(cases: Callable[[int], int], tmp_path: Path) -> None:
     for seed in range(cases(100)):
         case = random_case(seed)
-        exact = as_rows(acep.match(case.table(), case.query(), **case.stream))
-        table = numbered(case.table(), **{k: v for k, v in case.stream.items() if k != "unit"})
-        job = the_job(table, case.query(), **{k: v for k, v in case.stream.items() if k != "seq"})
-        rng = random.Random(seed)
-        delay = rng.randint(1, 12)
-        batches = rows_of(table, shuffled_within(table, job.schema.ts, delay, rng), split(table.num_rows, rng))
-        ms = -(-delay * job.tick_ms[0] // job.tick_ms[1])
-        run = FileStream(job, tmp_path / str(seed), ms, partitions=rng.randint(1, 4), rng=rng)
-        found, totals = run.stream(batches)
+        one = of_random(case, seed)
+        partitions = one.rng.randint(1, 4)
+        run = FileStream(one.job, tmp_path / str(seed), one.delay_ms, partitions=partitions, rng=one.rng)
+        found, totals = run.stream(one.batches)
         assert totals["late"] == 0, case.paste()
-        assert totals["matches"] == len(exact)
-        assert same(found, exact), case.paste()
+        assert totals["matches"] == len(one.exact)
+        assert same(found, one.exact), case.paste()
+
+
+# Outputs and budgets ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("output", ["points", "bundles", "count"])
+def test_what_is_counted_is_what_one_process_counts(output: str, cases: Callable[[int], int], tmp_path: Path) -> None:
+    for seed in range(cases(40)):
+        case = random_case(seed)
+        one = of_random(case, seed, output)
+        found, totals = FileStream(one.job, tmp_path / str(seed), one.delay_ms, rng=one.rng).stream(one.batches)
+        assert totals["late"] == 0, case.paste()
+        if output == "count":
+            assert sum(row["count"] for row in found) == one.exact[0]["count"], case.paste()
+        else:
+            assert same(found, one.exact), case.paste()
+
+
+SWING = "PATTERN SEQ(a p, b q, c r) WHERE skip_till_any_match(p, q, r) { [k] AND q.x > p.x AND r.x < q.x } WITHIN 90"
+
+
+@pytest.mark.parametrize("policy", ["random", "newest", "history"])
+def test_a_budget_of_work_keeps_what_the_other_route_keeps(policy: str, tmp_path: Path) -> None:
+    rng = random.Random(8)
+    rows = [(t, rng.choice("abc"), rng.randrange(4), rng.random()) for t in range(400)]
+    table = numbered(pa.table(dict(zip(("ts", "type", "k", "x"), map(list, zip(*rows, strict=True)), strict=True))))
+    exact = as_rows(acep.match(table.drop_columns(["__order", "__row"]), acep.parse(SWING)))
+    for work, sheds in ((1.5, True), (10_000.0, False)):
+        job = the_job(table, acep.parse(SWING), buckets=3, budget=acep.Budget(work=work), policy=policy)
+        batches = rows_of(table, range(400), [90, 150])
+        files = FileStream(job, tmp_path / str(work), 2, rng=rng)
+        found, totals = files.stream(batches)
+        by_state, _, _ = stream(job, batches, delay=2, rng=rng)
+        assert same(found, by_state)
+        shed = sum(query["shed"] for one in files.told.values() for query in one["queries"])
+        assert (shed > 0) == sheds
+        assert (len(found) < len(exact)) == sheds
+        assert totals["matches"] == len(found)
+        assert all(row["exact"] for row in found) != sheds
+        if not sheds:
+            assert same(found, exact)
 
 
 # The rule of release, on both routes -------------------------------------------------------------

@@ -13,68 +13,34 @@ import acep
 from acep.errors import DataError, SnapshotError
 from acep.streaming.buckets import Bucket
 from acep.streaming.job import passes_of
-from tests.corpus import Case, load_all
+from tests.corpus import Case
 from tests.random_cases import random_case
 from tests.spark.by_hand import as_rows, batch, numbered, rows_of, same, stream, the_job
-
-GOOD = [case for case in load_all() if case.raises is None]
-
-
-def query_of(case: Case) -> Any:
-    return (acep.regex if case.letters else acep.parse)(case.text, **case.query_options)
-
-
-def shuffled_within(table: pa.Table, ts: str, delay: int, rng: random.Random) -> list[int]:
-    """Rows in an order in which none comes ``delay`` ticks or more after a later one."""
-    ticks = [int(t) for t in table.column(ts).cast(pa.int64()).to_pylist()]
-    return sorted(range(len(ticks)), key=lambda row: ticks[row] + rng.uniform(0, delay))
-
-
-def split(size: int, rng: random.Random) -> list[int]:
-    sizes: list[int] = []
-    while sum(sizes) < size:
-        sizes.append(rng.randint(0, 1 + size // 3))
-    return sizes[:-1]
+from tests.spark.cases import GOOD, of_corpus, of_random, split
 
 
 @pytest.mark.parametrize("case", GOOD, ids=lambda case: case.id)
 def test_a_batch_is_one_process(case: Case) -> None:
-    query, options = query_of(case), dict(case.stream_options)
-    exact = acep.match(case.table(), query, **options)
-    table = numbered(case.table(), **options)
-    job = the_job(table, query, **{k: v for k, v in options.items() if k != "seq"})
-    assert same(batch(job, table), as_rows(exact))
+    one = of_corpus(case)
+    assert same(batch(one.job, one.table), one.exact)
 
 
 @pytest.mark.parametrize("case", GOOD, ids=lambda case: case.id)
 def test_a_stream_is_one_process(case: Case) -> None:
-    query, options = query_of(case), dict(case.stream_options)
-    exact = as_rows(acep.match(case.table(), query, **options))
-    table = numbered(case.table(), **options)
-    job = the_job(table, query, **{k: v for k, v in options.items() if k != "seq"})
-    rng = random.Random(case.id)
-    order = sorted(range(table.num_rows), key=table.column("__order").to_pylist().__getitem__)
-    batches = rows_of(table, order, split(len(order), rng))
-    # One tick of patience is enough for events in order: late is what is not later than the watermark.
-    found, _, totals = stream(job, batches, delay=1, rng=rng)
+    one = of_corpus(case)
+    found, _, totals = stream(one.job, one.batches, rng=one.rng)
     assert totals["late"] == 0
-    assert same(found, exact)
+    assert same(found, one.exact)
 
 
 def test_random_streams_in_disorder_are_one_process(cases: Callable[[int], int]) -> None:
     for seed in range(cases(150)):
         case = random_case(seed)
-        query = case.query()
-        exact = as_rows(acep.match(case.table(), query, **case.stream))
-        table = numbered(case.table(), **{k: v for k, v in case.stream.items() if k != "unit"})
-        job = the_job(table, query, **{k: v for k, v in case.stream.items() if k != "seq"})
-        rng = random.Random(seed)
-        delay = rng.randint(1, 12)
-        batches = rows_of(table, shuffled_within(table, job.schema.ts, delay, rng), split(table.num_rows, rng))
-        found, _, totals = stream(job, batches, delay=delay, rng=rng)
+        one = of_random(case, seed)
+        found, _, totals = stream(one.job, one.batches, delay=one.delay, rng=one.rng)
         assert totals["late"] == 0, case.paste()
-        assert totals["matches"] == len(exact)
-        assert same(found, exact), case.paste()
+        assert totals["matches"] == len(one.exact)
+        assert same(found, one.exact), case.paste()
 
 
 # Outputs ----------------------------------------------------------------------------------------
@@ -84,16 +50,10 @@ def test_random_streams_in_disorder_are_one_process(cases: Callable[[int], int])
 def test_groups_are_those_of_one_process(output: str, cases: Callable[[int], int]) -> None:
     for seed in range(cases(100)):
         case = random_case(seed)
-        query = case.query()
-        exact = [vars(one) for one in acep.match(case.table(), query, output=output, **case.stream)]
-        exact = [{name: value for name, value in row.items() if value or name != "key"} for row in exact]
-        table = numbered(case.table(), **{k: v for k, v in case.stream.items() if k != "unit"})
-        job = the_job(table, query, output=output, **{k: v for k, v in case.stream.items() if k != "seq"})
-        assert same(batch(job, table), exact), case.paste()
-        rng = random.Random(seed)
-        batches = rows_of(table, shuffled_within(table, job.schema.ts, 5, rng), split(table.num_rows, rng))
-        found, _, _ = stream(job, batches, delay=5, rng=rng)
-        assert same(found, exact), case.paste()
+        one = of_random(case, seed, output)
+        assert same(batch(one.job, one.table), one.exact), case.paste()
+        found, _, _ = stream(one.job, one.batches, delay=one.delay, rng=one.rng)
+        assert same(found, one.exact), case.paste()
 
 
 def test_counts_add_up() -> None:
