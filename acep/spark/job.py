@@ -55,6 +55,6 @@ def job_of(
     top, columns = columns.names, all_columns(columns)
     schema = input_schema(columns, ts=ts, type=type, seq=seq, id=id, unit=unit)
     end = first_end_tick(columns[schema.ts].dataType, schema)
-    job = plain.job_of(query, schema, end=end, ties=top, **options)
+    job = plain.job_of(query, schema, end=end, ties=() if seq else top, **options)
     result = result_type(job, plans_of(job.queries, schema), columns)
     return SentJob(**vars(job) | {"result": arrow_schema(result)}), result

@@ -6,7 +6,6 @@ rows, writes its next version, and only then gives its results.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -18,12 +17,9 @@ from acep.engine.columns import ticks_of
 from acep.errors import DataError, EngineError
 from acep.spark.job import SentJob
 from acep.spark.workers import received
-from acep.streaming.buckets import Bucket
-from acep.streaming.live import keep_live, take_live
 from acep.streaming.spent import Stopwatch
-from acep.streaming.step import BUCKET, decided, plain, telling, told
-from acep.streaming.times import before, passed
-from acep.streaming.versions import Version, Versions
+from acep.streaming.step import BUCKET, NOTHING, BucketRows, MicroBatch, plain, step_bucket, telling
+from acep.streaming.versions import Versions
 
 __all__ = ["HASH", "NOW", "Place", "step_in_files"]
 
@@ -59,7 +55,7 @@ def step_in_files(job: SentJob, place: Place, batches: Iterable[pa.RecordBatch])
     # Without rows the number of the partition must be believed. It is right if a micro-batch with rows was stepped in
     # this run, as a wrong number is refused there. Until then nothing is given that another task may give too.
     sure = bool(filled) or any(one.fed and versions.of_this_run(one) for one in there.values())
-    parts, now = dict[int, _Part](), None
+    parts, now = dict[int, BucketRows](), None
     if filled:
         rows = plain(received(job, filled))
         now = rows.column(NOW)[0].as_py() if NOW in rows.column_names else None
@@ -77,9 +73,13 @@ def step_in_files(job: SentJob, place: Place, batches: Iterable[pa.RecordBatch])
         for number in np.flatnonzero(np.diff(cuts)).tolist():
             own = slice(cuts[number], cuts[number + 1])
             parts[number] = _part(job, rows.slice(own.start, own.stop - own.start), codes[own], ticks[own])
+    micro_batch = MicroBatch(job, versions, batch, there, place.delay_ms, now)
     for number in range(partition, job.buckets, place.partitions):
-        part = parts.pop(number, None) or _Part(None, None, "", ended=False)
-        yield from _stepped(job, place, versions, batch, number, there, part, now, watch, sure=sure)
+        part = parts.pop(number, None) or NOTHING
+        found, done = step_bucket(micro_batch, number, part, watch, sure=sure)
+        for table in found:
+            yield from telling(job, table, []).to_batches(ROWS)
+        yield from telling(job, job.result.empty_table(), [done]).to_batches()
         watch = Stopwatch(partition)
 
 
@@ -91,75 +91,17 @@ def _moved(place: Place) -> EngineError:
     )
 
 
-def _part(job: SentJob, rows: pa.Table, codes: NDArray[np.int32], ticks: NDArray[np.int64]) -> _Part:
+def _part(job: SentJob, rows: pa.Table, codes: NDArray[np.int32], ticks: NDArray[np.int64]) -> BucketRows:
     ends = ticks >= job.end
     events = (codes >= 0) & ~ends
     seen = ticks if not ends.any() else ticks[~ends]
     taken = rows.select(job.columns)
-    return _Part(
+    return BucketRows(
         taken if events.all() else taken.filter(pa.array(events)),
         int(seen.max()) if len(seen) else None,
         f"{len(rows)} {int(rows.column(HASH).to_numpy().sum()) % 2**64}",
         ended=bool(ends.any()),
     )
-
-
-@dataclass(frozen=True)
-class _Part:
-    """The rows of a micro-batch for one bucket. The same rows have the same ``digest``, in whatever order."""
-
-    rows: pa.Table | None
-    greatest: int | None
-    digest: str
-    ended: bool
-
-
-def _stepped(
-    job: SentJob,
-    place: Place,
-    versions: Versions,
-    batch: int,
-    number: int,
-    there: dict[int, Version],
-    part: _Part,
-    now: int | None,
-    watch: Stopwatch,
-    *,
-    sure: bool,
-) -> Iterator[pa.RecordBatch]:
-    old = there.get(number)
-    bucket = None if old is None else take_live(_name(job, versions, old))
-    if bucket is None:
-        whole = job.pass_of(number)
-        bucket = Bucket(job, whole) if old is None else Bucket.loads(job, whole, versions.read(old))
-    if now is not None:
-        bucket.begin(now)
-    greatest = max((one.greatest for one in there.values() if one.greatest is not None), default=None)
-    watermark = passed(greatest, place.delay_ms, job.tick_ms)
-    watch.rows = 0 if part.rows is None else part.rows.num_rows
-    with watch.matching():
-        if part.rows is not None and part.rows.num_rows:
-            bucket.add(part.rows, before(watermark, job.tick_ms))
-        if part.greatest is not None:
-            bucket.held.see(part.greatest)
-        out = decided(bucket, watermark, place.delay_ms, ended=part.ended) if sure else []
-    data = bucket.dumps()
-    digest = hashlib.blake2b(f"{old and old.digest} {part.digest} {part.ended}".encode(), digest_size=16).hexdigest()
-    fed = part.rows is not None or (old is not None and old.fed and versions.of_this_run(old))
-    new = versions.write(batch, number, bucket.held.greatest, digest, data, fed=fed)
-    if number == 0:
-        versions.clean(batch)
-    if bucket.pace is None:  # else an attempt that was first may have measured something else
-        keep_live(_name(job, versions, new), bucket)
-    reached = max(watermark, passed(bucket.held.greatest, place.delay_ms, job.tick_ms))
-    done = told(bucket, len(data), reached, watch)
-    for rows in out:
-        yield from telling(job, rows, []).to_batches(ROWS)
-    yield from telling(job, job.result.empty_table(), [done]).to_batches()
-
-
-def _name(job: SentJob, versions: Versions, version: Version) -> str:
-    return f"{job.engine} {versions.named(version)}"
 
 
 def _context(job: SentJob, place: Place) -> tuple[int, int, Versions]:

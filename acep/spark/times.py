@@ -7,14 +7,13 @@ integer of known unit counts from 1970; an integer of unknown unit counts millis
 from __future__ import annotations
 
 import datetime as dt
-import re
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from acep.engine.tables import InputSchema
 from acep.errors import DataError
 from acep.spark.fields import quoted
-from acep.streaming.times import tick_ms_of
+from acep.streaming.times import END_MS, check_delay_text, delay_ms_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -33,7 +32,6 @@ __all__ = [
 DELAY_KEY = "spark.watermarkDelayMs"
 
 END = dt.datetime(9999, 12, 31)
-END_MS = 253402214400000
 # Event times of integers of unknown unit: Spark's timestamps reach to 9.2e15 ms.
 FAR_MS = 9 * 10**15
 WIDEST = 4 * 10**15
@@ -108,24 +106,7 @@ def event_time(name: str, held: DataType, schema: InputSchema) -> Column:
 
 def delay_of(watermark: Any, schema: InputSchema) -> str:
     """The delay as Spark reads it: a text such as "10 minutes", a timedelta, or ticks of an integer ``ts``."""
-    if isinstance(watermark, dt.timedelta):
-        return f"{watermark // dt.timedelta(milliseconds=1)} milliseconds"
-    if isinstance(watermark, bool) or not isinstance(watermark, int | str):
-        raise DataError(f"watermark= takes a text or a number of ticks, not {type(watermark).__name__}")
     if isinstance(watermark, str):
-        if not re.search(r"[a-zA-Z]", watermark):
-            raise DataError(f"watermark={watermark!r} has no unit of time", hint='write watermark="10 minutes"')
-        if schema.instants or schema.tick_ns is not None:
-            return watermark
-        raise DataError(
-            f"watermark={watermark!r} needs to know how long a tick of the integer `{schema.ts}` is",
-            hint='name the unit (unit="s"), or give the delay in ticks: watermark=600',
-        )
-    if schema.instants:
-        raise DataError(
-            f"watermark={watermark} needs a unit of time, as `{schema.ts}` is a timestamp", hint='write "10 minutes"'
-        )
-    if watermark < 0:
-        raise DataError(f"watermark={watermark} is negative")
-    length = Fraction(*tick_ms_of(schema))
-    return f"{-int(-watermark * length // 1)} milliseconds"
+        check_delay_text(watermark, schema)
+        return watermark
+    return f"{delay_ms_of(watermark, schema)} milliseconds"

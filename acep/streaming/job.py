@@ -198,14 +198,15 @@ def job_of(
     output: str = "matches",
     engine: str = "auto",
     buckets: int | None = None,
+    spread: bool = True,
     policy: Any = "history",
     seed: int = 0,
     history: Any = None,
 ) -> Job:
     """Give the job of queries over events of a schema, but for ``result``, the columns of what it gives.
 
-    ``end`` is the first tick that is no event, ``ties`` names the columns that order events of equal ``ts`` where
-    there is no ``seq``. The other options are those of :func:`acep.spark.match`.
+    ``end`` is the first tick that is no event, ``ties`` names the columns that order events of equal ``ts`` and
+    ``seq``. Without ``spread`` all queries share one bucket. The other options are those of :func:`acep.spark.match`.
 
     Raises :class:`QueryError` or :class:`DataError`, and :class:`EngineError` where ``engine`` cannot run a query.
     """
@@ -227,7 +228,7 @@ def job_of(
     histories = () if history is None else tuple(map(read_history, history if many else [history]))
     if bound is None:
         want_a_bound(policy, history)
-    passes = passes_of(plans, buckets or BUCKETS)
+    passes = passes_of(plans, buckets or BUCKETS) if spread else (Pass(tuple(range(len(plans))), (), 0, 1),)
     bound = None if bound is None else _shared(bound, sum(each.size for each in passes))
     limits = None if bound is None else _limits(bound, policy, seed, histories)
     BatchPace.of(bound, 1, schema.tick_ns)  # says what it cannot keep to
@@ -237,7 +238,7 @@ def job_of(
         names=asked.names,
         queries=queries,
         schema=schema,
-        columns=tuple(sorted(columns_read(plans, schema) | (set() if schema.seq else set(ties)))),
+        columns=tuple(sorted(columns_read(plans, schema) | set(ties))),
         passes=passes,
         output=output,
         result=pa.schema([]),

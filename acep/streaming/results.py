@@ -17,14 +17,14 @@ from acep.engine.found import Found
 from acep.engine.found_columns import FoundColumns
 from acep.engine.grouping import grouped, groups_of_counts
 from acep.engine.matches import Matches
-from acep.errors import DataError
+from acep.errors import DataError, QueryError
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan
 from acep.plan.schema import Schema
 from acep.streaming.job import EXACT, Job
 
-__all__ = ["Groups", "group_rows", "match_rows", "number_of"]
+__all__ = ["Groups", "group_rows", "match_rows", "number_of", "result_schema"]
 
 
 # Rows -------------------------------------------------------------------------------------------
@@ -46,6 +46,43 @@ def group_rows(job: Job, plans: Sequence[Plan], query: int, groups: Sequence[Gro
         table = table.append_column("matches", pa.array([g.matches for g in groups], pa.int64()))
         return _fitted(job, query, table.rename_columns({"error": "best"}))
     return _fitted(job, query, table.select(["key", "end", "error"]).rename_columns(["key", "point", "best"]))
+
+
+def result_schema(job: Job, plans: Sequence[Plan]) -> pa.Schema:
+    """Give the columns of the result of a job; where a budget binds it, :data:`EXACT` is the last one.
+
+    Raises :class:`QueryError` where two queries give one name to values of different types.
+    """
+    given = [_table(job, plan, []).schema for plan in plans]
+    fields = {"query": pa.string()} if job.several else {}
+    if job.output == "count":
+        fields["count"] = pa.int64()
+    else:
+        fields |= _all_of(given, "key")
+        time, error = given[0].field("end").type, pa.float64()
+        if all(plan.automaton.costs.scale == 1 for plan in plans):
+            error = pa.int64()
+        if job.output == "points":
+            fields |= {"point": time, "best": error}
+        elif job.output == "bundles":
+            fields |= {"start": time, "end": time, "matches": pa.int64(), "best": error}
+        else:
+            fields |= {"start": time, "end": time, "error": error, "bindings": given[0].field("bindings").type}
+            fields |= {"bundle": time} | _all_of(given, "values")
+    return pa.schema(list((fields | ({EXACT: pa.bool_()} if job.budget is not None else {})).items()))
+
+
+def _all_of(given: Sequence[pa.Schema], name: str) -> dict[str, pa.DataType]:
+    """A column of structs with the fields of all queries, none where there are no fields."""
+    types: dict[str, pa.DataType] = {}
+    for schema in given:
+        for field in schema.field(name).type if name in schema.names else ():
+            if types.setdefault(field.name, field.type) != field.type:
+                raise QueryError(
+                    f"two queries give `{field.name}`, as {types[field.name]} and as {field.type}",
+                    hint="rename it in one RETURN",
+                )
+    return {name: pa.struct(list(types.items()))} if types else {}
 
 
 def _table(job: Job, plan: Plan, found: Sequence[Found]) -> pa.Table:

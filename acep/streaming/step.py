@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -12,11 +14,25 @@ from acep.engine.compiled import why_not
 from acep.errors import DataError
 from acep.streaming.buckets import Bucket
 from acep.streaming.job import Job
+from acep.streaming.live import keep_live, take_live
 from acep.streaming.spent import Stopwatch
 from acep.streaming.times import before, passed
 from acep.streaming.totals import TOLD
+from acep.streaming.versions import Version, Versions
 
-__all__ = ["BUCKET", "by_bucket", "decided", "events_only", "plain", "telling", "told"]
+__all__ = [
+    "BUCKET",
+    "NOTHING",
+    "BucketRows",
+    "MicroBatch",
+    "by_bucket",
+    "decided",
+    "events_only",
+    "plain",
+    "step_bucket",
+    "telling",
+    "told",
+]
 
 BUCKET = "__bucket"  # the column with the number of the bucket of a row
 
@@ -77,6 +93,81 @@ def told(bucket: Bucket, state: int, watermark: int, watch: Stopwatch) -> str:
         "pass": bucket.part.first,
     }
     return bucket.totals.told(now | watch.shown())
+
+
+@dataclass(frozen=True)
+class BucketRows:
+    """The rows of a micro-batch for one bucket, the ``greatest`` time that they show, in ticks, and whether they end
+    the stream. The same rows have the same ``digest``, in whatever order."""
+
+    rows: pa.Table | None
+    greatest: int | None
+    digest: str
+    ended: bool
+
+
+NOTHING = BucketRows(None, None, "", ended=False)
+"""Of a bucket to which no rows came."""
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """A micro-batch of a job whose state is in files: its number, the versions that it begins with (``there``), how far
+    the watermark stays behind, and when it began, in milliseconds, where a budget sets a time."""
+
+    job: Job
+    versions: Versions
+    batch: int
+    there: Mapping[int, Version]
+    delay_ms: int
+    now: int | None
+
+    @property
+    def watermark(self) -> int:
+        """The watermark of all buckets up to the micro-batch before, in milliseconds."""
+        greatest = max((one.greatest for one in self.there.values() if one.greatest is not None), default=None)
+        return passed(greatest, self.delay_ms, self.job.tick_ms)
+
+
+def step_bucket(
+    micro_batch: MicroBatch, number: int, given: BucketRows, watch: Stopwatch, *, sure: bool = True
+) -> tuple[list[pa.Table], str]:
+    """Step a bucket whose state is in files: its rows of a micro-batch in, rows of the result and what it tells out.
+
+    The bucket's next version is durable when this returns. ``sure``: whether the bucket's number is known to be right;
+    else nothing is decided.
+
+    Raises :class:`DataError` or :class:`SnapshotError`.
+    """
+    job, versions, watermark = micro_batch.job, micro_batch.versions, micro_batch.watermark
+    old = micro_batch.there.get(number)
+    bucket = None if old is None else take_live(_name(job, versions, old))
+    if bucket is None:
+        whole = job.pass_of(number)
+        bucket = Bucket(job, whole) if old is None else Bucket.loads(job, whole, versions.read(old))
+    if micro_batch.now is not None:
+        bucket.begin(micro_batch.now)
+    watch.rows = 0 if given.rows is None else given.rows.num_rows
+    with watch.matching():
+        if given.rows is not None and given.rows.num_rows:
+            bucket.add(given.rows, before(watermark, job.tick_ms))
+        if given.greatest is not None:
+            bucket.held.see(given.greatest)
+        out = decided(bucket, watermark, micro_batch.delay_ms, ended=given.ended) if sure else []
+    data = bucket.dumps()
+    digest = hashlib.blake2b(f"{old and old.digest} {given.digest} {given.ended}".encode(), digest_size=16).hexdigest()
+    fed = given.rows is not None or (old is not None and old.fed and versions.of_this_run(old))
+    new = versions.write(micro_batch.batch, number, bucket.held.greatest, digest, data, fed=fed)
+    if number == 0:
+        versions.clean(micro_batch.batch)
+    if bucket.pace is None:  # else an attempt that was first may have measured something else
+        keep_live(_name(job, versions, new), bucket)
+    reached = max(watermark, passed(bucket.held.greatest, micro_batch.delay_ms, job.tick_ms))
+    return out, told(bucket, len(data), reached, watch)
+
+
+def _name(job: Job, versions: Versions, version: Version) -> str:
+    return f"{job.engine} {versions.named(version)}"
 
 
 def telling(job: Job, rows: pa.Table, texts: list[str]) -> pa.Table:

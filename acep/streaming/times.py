@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import re
 from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
 
 from acep.engine.tables import InputSchema
+from acep.errors import DataError, QueryError
+from acep.pattern.times import exact_number, unit_ns
 
-__all__ = ["before", "passed", "tick_ms_of"]
+__all__ = ["END_MS", "before", "check_delay_text", "delay_ms_of", "first_end_tick", "passed", "tick_ms_of"]
+
+END_MS = 253402214400000
+"""The end of the year 9999's last day but one, in milliseconds: the end of a stream, and no event."""
+_DELAY = re.compile(r"\s*([\d.]+)\s*([^\W\d]+)\s*")
 
 
 def tick_ms_of(schema: InputSchema) -> tuple[int, int]:
@@ -33,3 +45,55 @@ def passed(greatest: int | None, delay_ms: int, tick_ms: tuple[int, int]) -> int
     1499
     """
     return 0 if greatest is None else greatest * tick_ms[0] // tick_ms[1] - delay_ms
+
+
+def first_end_tick(held: pa.DataType, schema: InputSchema) -> int:
+    """Give the first tick that is the end of a stream and no event, for a time column of this Arrow type.
+
+    >>> first_end_tick(pa.int8(), InputSchema((), tick_ns=None))
+    127
+    """
+    if pa.types.is_integer(held):
+        return int(np.iinfo(held.to_pandas_dtype()).max)
+    assert schema.tick_ns is not None
+    return min(int(END_MS * 10**6 / schema.tick_ns), 2**63 - 1)
+
+
+def delay_ms_of(watermark: Any, schema: InputSchema) -> int:
+    """Give a delay in milliseconds: of a text such as "10 minutes", a timedelta, or ticks of an integer ``ts``.
+
+    Raises :class:`DataError` for what is none, or where the length of a tick is not known.
+
+    >>> delay_ms_of("1.5 s", InputSchema((), tick_ns=Fraction(1000), instants=True))
+    1500
+    """
+    if isinstance(watermark, dt.timedelta):
+        return -int(-watermark // dt.timedelta(milliseconds=1))
+    if isinstance(watermark, bool) or not isinstance(watermark, int | str):
+        raise DataError(f"watermark= takes a text or a number of ticks, not {type(watermark).__name__}")
+    if isinstance(watermark, str):
+        check_delay_text(watermark, schema)
+        if (found := _DELAY.fullmatch(watermark)) is None:
+            raise DataError(f"watermark={watermark!r} is no span of time", hint='write watermark="10 minutes"')
+        try:
+            return -int(-exact_number(found[1]) * unit_ns(found[2]) // 10**6)
+        except QueryError as wrong:
+            raise DataError(f"watermark={watermark!r}: {wrong.message}", hint=wrong.hint) from None
+    if watermark < 0:
+        raise DataError(f"watermark={watermark} is negative")
+    if watermark and schema.instants:
+        raise DataError(
+            f"watermark={watermark} needs a unit of time, as `{schema.ts}` is a timestamp", hint='write "10 minutes"'
+        )
+    return -int(-watermark * Fraction(*tick_ms_of(schema)) // 1)
+
+
+def check_delay_text(watermark: str, schema: InputSchema) -> None:
+    """Raise :class:`DataError` for a delay without a unit, or where the length of a tick is not known."""
+    if not re.search(r"[a-zA-Z]", watermark):
+        raise DataError(f"watermark={watermark!r} has no unit of time", hint='write watermark="10 minutes"')
+    if not schema.instants and schema.tick_ns is None:
+        raise DataError(
+            f"watermark={watermark!r} needs to know how long a tick of the integer `{schema.ts}` is",
+            hint='name the unit (unit="s"), or give the delay in ticks: watermark=600',
+        )

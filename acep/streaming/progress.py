@@ -1,0 +1,183 @@
+"""What a stream has done, from what its buckets told: its progress after a micro-batch, and reports."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from acep.engine.found import Counts
+from acep.engine.report import Report
+from acep.engine.stream import SEVERAL
+from acep.streaming.spent import Spent, spent_of
+from acep.streaming.totals import COUNTS, counts_in, summed, told_in
+
+__all__ = ["Progress", "progress_in", "reports_in"]
+
+SKEWED = 0.5  # of the rows of a micro-batch, beyond which one bucket does most of the work
+FEW = 1_000  # rows, of which such a share may be chance
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Hold what a stream tells after micro-batch ``batch``, over all its buckets; ``str`` of it is one line.
+
+    Since the stream began, restarts included: ``events`` taken in, ``late`` ones refused, ``matches`` found, match
+    nodes ``made``, nodes and events ``shed`` for want of budget, ``work`` in touches, and the ``allowance`` of touches
+    that a budget gave for the events that were matched (0: there is none). ``report`` is what
+    :attr:`acep.Matches.report` is in one process, without seconds, with the estimated recall; ``reports`` has one for
+    each query, by its name ("" if it is the only one).
+
+    Now: rows ``held`` back, ``live`` partial matches (those that the engine holds as one count as one), ``state`` in
+    bytes, the ``watermark`` (ISO 8601, "" if there is none), and how many buckets the ``reference`` engine ran, as
+    their worker has no native core. ``lag``: seconds of event time from the bucket that is furthest behind to the
+    newest event (0 once the stream has ended, ``None`` while there is no watermark; a tick of unknown length counts as
+    a millisecond). ``age``: seconds from the watermark of that bucket to the beginning of the micro-batch, by its
+    clock, where ``ts`` is a timestamp or date, and ``None`` elsewhere.
+
+    Of this micro-batch alone: ``rows``, ``seconds``, where those were ``spent``, and the share of its rows in the
+    ``fullest`` bucket (0: it had none)."""
+
+    batch: int
+    events: int
+    late: int
+    matches: int
+    held: int
+    state: int
+    watermark: str
+    reference: int
+    rows: int
+    seconds: float
+    made: int = 0
+    shed: int = 0
+    work: int = 0
+    allowance: int = 0
+    report: Report = field(default_factory=Report)
+    reports: Mapping[str, Report] = field(default_factory=dict)
+    live: int = 0
+    lag: float | None = None
+    age: float | None = None
+    spent: Spent = field(default_factory=Spent)
+    fullest: float = 0.0
+
+    def __str__(self) -> str:
+        return f"{self.line}; {self.spent}"
+
+    @property
+    def line(self) -> str:
+        """The line without where the time was spent."""
+        speed = f" ({self.rows / self.seconds:,.0f}/s)" if self.rows and self.seconds else ""
+        parts = [
+            f"{self.events:,} events{speed}",
+            f"{self.held:,} held",
+            f"{self.live:,} live",
+            f"{self.matches:,} matches",
+            *([f"{self.late:,} late"] if self.late else []),
+            *([] if self.lag is None else [f"lag {self.lag:,.6g} s"]),
+            f"state {self.state / 1e6:,.2f} MB",
+        ]
+        if self.allowance:
+            parts += [f"{self.shed:,} shed", f"{self.work / self.allowance:.0%} of the allowance"]
+        if self.skewed:
+            parts.append(f"one bucket has {self.fullest:.0%} of the rows")
+        return ", ".join(parts)
+
+    @property
+    def skewed(self) -> bool:
+        """Whether one bucket has more than half of the rows of the micro-batch, and these are no few."""
+        return self.fullest > SKEWED and self.rows >= FEW
+
+
+def progress_in(
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    batch: int,
+    events: int,
+    seconds: float,
+    watermark: str | None = None,
+    began: float | None = None,
+) -> Progress | None:
+    """Give the progress after a micro-batch of so many ``events`` and ``seconds``, ``None`` where no bucket told.
+
+    Each row holds what the buckets of one call of match ``told``, a line each, and the ``names`` of its queries as
+    JSON. ``watermark`` is that of the stream where it is known, else the greatest of the buckets; ``began`` is when the
+    micro-batch began, in seconds since 1970.
+    """
+    sums = [summed(row) for row in rows]
+    if not any(one["buckets"] for one in sums):
+        return None
+    report, reports = reports_in(rows)
+    told = [told_in(row) for row in rows]
+    lags, watermarks = [_lag(one) for one in told], [one for some in told if (one := _behind(some)) is not None]
+    known = all(one["instants"] for some in told for one in some)
+    return Progress(
+        batch=batch,
+        events=report.events,
+        late=report.late,
+        matches=report.matches or 0,
+        held=_sum(sums, "held"),
+        state=_sum(sums, "state"),
+        watermark=str(watermark or _reached(max(one["watermark"] for one in sums))),
+        reference=_sum(sums, "reference"),
+        rows=events,
+        seconds=seconds,
+        made=report.made,
+        shed=report.shed,
+        work=report.work,
+        allowance=_sum(sums, "allowance"),
+        report=report,
+        reports=reports,
+        live=_sum(sums, "live"),
+        lag=max((lag for lag in lags if lag is not None), default=None),
+        age=began - min(watermarks) / 1000 if known and watermarks and began is not None else None,
+        spent=spent_of([one for some in told for one in some], seconds),
+        fullest=max((_fullest(one) for one in told), default=0.0),
+    )
+
+
+def _behind(told: Sequence[Mapping[str, Any]]) -> int | None:
+    """The watermark, in milliseconds, of the bucket that is furthest behind, of those that have one and go on."""
+    return min((one["watermark"] for one in told if one["watermark"] > 0 and not one["ended"]), default=None)
+
+
+def _lag(told: Sequence[Mapping[str, Any]]) -> float | None:
+    if all(one["ended"] for one in told):
+        return 0.0
+    behind = _behind(told)
+    newest = max((one["newest"] for one in told if one["newest"] is not None), default=None)
+    return None if behind is None or newest is None else max(0, newest - behind) / 1000
+
+
+def _fullest(told: Sequence[Mapping[str, Any]]) -> float:
+    """The greatest share of one bucket of the rows of a pass."""
+    rows: dict[int, list[int]] = {}
+    for one in told:
+        rows.setdefault(one["pass"], []).append(one["rows"])
+    return max((max(some) / sum(some) for some in rows.values() if any(some)), default=0.0)
+
+
+def reports_in(rows: Sequence[Mapping[str, Any]]) -> tuple[Report, dict[str, Report]]:
+    """Give the report of all queries together, and of each by its name."""
+    sums = [summed(row) for row in rows]
+    each = [pair for row in rows for pair in counts_in(row)]
+    every = each[0][1] if len(each) == 1 else Counts(unknown=SEVERAL)
+    for name in ("events", "late", "memory"):
+        setattr(every, name, _sum(sums, name))
+    if len(each) > 1:
+        for name in COUNTS:
+            setattr(every, name, sum(getattr(one, name) for _, one in each))
+    return Report.of(every), {name: Report.of(one) for name, one in each}
+
+
+def _reached(watermark: int) -> str:
+    """The watermark of a stream whose state is in files, as Spark writes one."""
+    try:
+        moment = dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=max(watermark, 0))
+    except OverflowError:
+        return ""
+    return f"{moment.isoformat(timespec='milliseconds')}Z"
+
+
+def _sum(sums: Sequence[Mapping[str, int]], name: str) -> int:
+    return sum(one[name] for one in sums)
