@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from acep.pattern.letters import regex
     from acep.pattern.sase import parse
     from acep.pattern.tree import Query
+    from acep.runner.follower import Followed
+    from acep.runner.following import follow
 
 __all__ = [
     "AcepError",
@@ -36,6 +38,7 @@ __all__ = [
     "DataError",
     "DataWarning",
     "EngineError",
+    "Followed",
     "Match",
     "Matcher",
     "Matches",
@@ -47,6 +50,7 @@ __all__ = [
     "Report",
     "SnapshotError",
     "__version__",
+    "follow",
     "learn",
     "match",
     "parse",
@@ -64,6 +68,7 @@ _WHERE = {
     "DataError": "acep.errors",
     "DataWarning": "acep.errors",
     "EngineError": "acep.errors",
+    "Followed": "acep.runner.follower",
     "Match": "acep.engine.matches",
     "Matcher": "acep.engine.api",
     "Matches": "acep.engine.matches",
@@ -74,6 +79,7 @@ _WHERE = {
     "QueryError": "acep.errors",
     "Report": "acep.engine.matches",
     "SnapshotError": "acep.errors",
+    "follow": "acep.runner.following",
     "learn": "acep.engine.learn",
     "match": "acep.engine.api",
     "parse": "acep.pattern.sase",

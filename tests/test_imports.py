@@ -27,6 +27,7 @@ BELOW = {
     "events": set(),
     "engine": {"checkout", "events", "budget", "plan", "automaton", "pattern", "learning", "sketches"},
     "streaming": {"engine", "budget", "plan", "automaton", "pattern", "learning", "sketches"},
+    "runner": {"streaming", "engine", "events", "budget", "plan", "automaton", "pattern", "learning", "sketches"},
     "spark": {"streaming", "engine", "events", "budget", "plan", "automaton", "pattern", "learning", "sketches"},
 }
 TOP = {"__init__", "__main__", "checks", "cli", "demo"}  # these stand on everything else, and nothing stands on them

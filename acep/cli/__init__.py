@@ -1,4 +1,5 @@
-"""The command line: ``acep match``, ``explain``, ``why``, ``replay``, ``learn`` and ``history`` (docs/command_line.md).
+"""The command line: ``acep match``, ``follow``, ``explain``, ``why``, ``replay``, ``learn`` and ``history``
+(docs/command_line.md).
 
 Only argparse is loaded here; a command loads what it needs when it runs.
 """
@@ -94,6 +95,14 @@ def _parser() -> argparse.ArgumentParser:
     _add_engine_option(match)
     _add_budget_options(match)
 
+    follow = _subcommand(commands, "follow", "match the files that come into a folder, as they come")
+    follow.add_argument("folder", metavar="FOLDER", help="where files of events (.csv, .jsonl, .parquet) are moved to")
+    _add_query_options(follow)
+    _add_column_options(follow)
+    _add_follow_options(follow)
+    _add_budget_options(follow)
+    _add_engine_option(follow)
+
     replay = _subcommand(commands, "replay", "the same through Spark Structured Streaming, ending in a summary")
     replay.add_argument("events", metavar="EVENTS", nargs="+", help=EVENTS_HELP)
     _add_query_options(replay)
@@ -180,6 +189,26 @@ def _add_stream_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--chunk", type=_number, metavar="N", help="events a micro-batch (default a twentieth of all)")
     group.add_argument("--watermark", metavar="D", help="replay in the order of the file, with events late by up to D")
     group.add_argument("--checkpoint", metavar="FOLDER", help="where the run can be taken up from after a crash")
+
+
+def _add_follow_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("the stream")
+    group.add_argument("--state", metavar="FOLDER", required=True, help="where the state is kept, for a later start")
+    group.add_argument("--watermark", metavar="D", default="0", help="how late events may come: 600, '10 minutes'")
+    group.add_argument("--max-files", type=_number, metavar="N", help="files a micro-batch (default 100)")
+    group.add_argument("--poll", type=float, metavar="S", help="seconds between two looks at the folder (default 1)")
+    group.add_argument("--once", action="store_true", help="stop when all files are done")
+    group.add_argument("--end", action="store_true", help="the same, and decide what waits for the end of the stream")
+    group = parser.add_argument_group("the output")
+    group.add_argument("--output", metavar="FOLDER", required=True, help="write a file for each micro-batch here")
+    group.add_argument("--output-format", metavar="F", default="jsonl", help="jsonl (default), parquet or csv")
+    kind = group.add_mutually_exclusive_group()
+    for name, text in (
+        ("bundles", "matches that end within a window of each other, as one"),
+        ("points", "the times at which matches end"),
+        ("count", "how many matches each micro-batch has"),
+    ):
+        kind.add_argument(f"--{name}", dest="kind", action="store_const", const=name, default="matches", help=text)
 
 
 def _add_output_options(parser: argparse.ArgumentParser, *, kinds: bool = True) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "budget_options",
+    "casts_of",
     "column_names",
     "load_events",
     "load_query",
@@ -165,7 +166,7 @@ def column_names(args: argparse.Namespace) -> dict[str, Any]:
     names = {name: getattr(args, name) for name in ("ts", "type", "seq", "id", "unit")}
     if names["type"] == "none":
         names["type"] = None
-    if _casts(args).get(args.ts, "").lower().startswith(("timestamp", "date")):
+    if casts_of(args).get(args.ts, "").lower().startswith(("timestamp", "date")):
         names["unit"] = None  # it said what the numbers count
     return names
 
@@ -183,7 +184,7 @@ def reading_options(args: argparse.Namespace, query: Query) -> Options:
     return options_of(
         columns=[*dict.fromkeys([*roles, *columns_read(query)])],
         **{role: names[role] for role in ("ts", "type", "seq", "id")},
-        cast=_casts(args),
+        cast=casts_of(args),
         unit=args.unit,
         format=args.format,
         skip_bad_lines=args.skip_bad_lines,
@@ -212,7 +213,8 @@ def shown(paths: list[str]) -> str:
     return paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
 
 
-def _casts(args: argparse.Namespace) -> dict[str, str]:
+def casts_of(args: argparse.Namespace) -> dict[str, str]:
+    """The types that columns are to be cast to. Raises :class:`DataError` for what is no cast."""
     casts: dict[str, str] = {}
     for text in args.cast or ():
         name, equals, held = text.rpartition("=")

@@ -8,7 +8,7 @@ __all__ = ["as_typed"]
 
 OPTIONS = (
     "ts|type|seq|id|unit|cast|format|errors|weights|within|by|strategy|engine|work|cpu|speed|latency|memory|recover|"
-    "history|policy|seed|limit|chunk|watermark|checkpoint"
+    "history|policy|seed|limit|chunk|watermark|checkpoint|state|poll|max-files|output-format"
 )
 # What is not an option of the same name with the same value.
 OTHERS = (
@@ -18,6 +18,9 @@ OTHERS = (
     (re.compile(r"(?<![\w.])recover=True\b"), "--recover"),
     (re.compile(r"""(?<![\w.])output=["'](count|points|bundles|exists)["']"""), r"--\1"),
     (re.compile(rf"\bleave ({OPTIONS}) out\b"), r"leave --\1 out"),
+    (re.compile(r"(?<![\w.])into_format="), "output-format="),
+    (re.compile(r"(?<![\w.])into="), "--output"),
+    (re.compile(r"(?<![\w.])max_files="), "max-files="),
     (re.compile(r" out of the Budget\b"), " out"),
     (re.compile(r"\bacep\.(learn|match)\b"), r"`acep \1`"),
 )

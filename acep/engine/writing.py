@@ -249,7 +249,7 @@ def _row_record(row: dict[str, Any]) -> dict[str, Any]:
     for name, value in row.items():
         if name == "bindings":
             record[name] = {var: list(ids) for var, ids in value}
-        elif name == "error":
+        elif name in ("error", "best"):
             record[name] = int(value) if value == int(value) else value
         elif isinstance(value, dict):
             record[name] = {inner: plain(v) for inner, v in value.items()}

@@ -1,0 +1,69 @@
+"""``acep follow``: the files that come into a folder, matched as they come, with results in a folder and progress on
+stderr."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from acep.cli.inputs import budget_options, casts_of, load_query
+
+if TYPE_CHECKING:
+    from acep.streaming.progress import Progress
+
+
+def run(args: argparse.Namespace) -> None:
+    """Follow the folder, and sum up on stderr when it is done."""
+    query, options = load_query(args), budget_options(args)
+    from acep.runner.following import MAX_FILES, POLL, follow
+
+    tell, finish = _teller()
+    watermark = args.watermark
+    try:
+        done = follow(
+            args.folder,
+            query,
+            state=args.state,
+            into=args.output,
+            into_format=args.output_format,
+            **{name: getattr(args, name) for name in ("ts", "seq", "id", "unit", "format", "skip_bad_lines", "engine")},
+            type=None if args.type == "none" else args.type,
+            cast=casts_of(args),
+            output=args.kind,
+            watermark=int(watermark) if watermark.isdecimal() and watermark.isascii() else watermark,
+            max_files=MAX_FILES if args.max_files is None else args.max_files,
+            poll=POLL if args.poll is None else args.poll,
+            once=args.once,
+            end=args.end,
+            tell=tell,
+            **options,
+        )
+    finally:
+        finish()
+    sys.stderr.write(f"{done}\n")
+    if done.bad.count:
+        sys.stderr.write(f"{done.bad}\n")
+
+
+def _teller() -> tuple[Callable[[Progress], None], Callable[[], None]]:
+    """Show one line a micro-batch, over the one before if stderr is a terminal; and what ends the last line."""
+    terminal = sys.stderr.isatty()
+    open_line = False
+
+    def tell(done: Progress) -> None:
+        nonlocal open_line
+        line = f"micro-batch {done.batch}: {done.line}"
+        if terminal:
+            line = f"\r\x1b[K{line[: shutil.get_terminal_size().columns - 1]}"  # what is written over must be one line
+        sys.stderr.write(line if terminal else f"{line}\n")
+        sys.stderr.flush()
+        open_line = terminal
+
+    def finish() -> None:
+        if open_line:
+            sys.stderr.write("\n")
+
+    return tell, finish

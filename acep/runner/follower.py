@@ -1,0 +1,235 @@
+"""A follower: it takes the new files of a folder as a micro-batch, steps it, and leaves results and state durable.
+
+The order of what it writes is what makes results exact, whenever it is killed: the plan of a micro-batch, the state
+after it, its results, and that it is done. A micro-batch that was planned and not done is stepped again, from the state
+before it, and gives the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import NAMESPACE_OID, uuid4, uuid5
+
+import numpy as np
+import pyarrow as pa
+
+from acep.engine.columns import ticks_of
+from acep.engine.report import Report
+from acep.errors import SnapshotError
+from acep.events.options import BadLines
+from acep.pattern.printing import canonical
+from acep.runner.arrivals import Arrival, check_same
+from acep.runner.inbox import Inbox
+from acep.runner.journal import KEEP, Journal, Planned
+from acep.runner.outbox import Outbox
+from acep.streaming.folders import LocalFolder
+from acep.streaming.job import Job
+from acep.streaming.progress import Progress, progress_in, reports_in
+from acep.streaming.spent import Stopwatch
+from acep.streaming.step import BucketRows, MicroBatch, step_bucket
+from acep.streaming.versions import Versions
+
+__all__ = ["Followed", "Follower"]
+
+QUERY = str(uuid5(NAMESPACE_OID, "acep.follow"))  # a state folder holds one stream
+FORMAT = 1  # of the settings
+
+
+@dataclass(frozen=True)
+class Followed:
+    """What a follower did.
+
+    ``batches`` micro-batches and ``seconds`` are of this run. The ``report`` is of all that was done since the state
+    was new, as :attr:`acep.Matches.report` is of one process; ``reports`` has one for each query, by its name ("" if it
+    is the only one). ``ended``: what waited for the end of the stream was decided. ``bad`` counts the lines that were
+    left out in this run. ``folder`` holds the results.
+    """
+
+    batches: int
+    seconds: float
+    report: Report
+    reports: Mapping[str, Report]
+    ended: bool
+    bad: BadLines
+    folder: Path
+
+    def __str__(self) -> str:
+        batches = "1 micro-batch" if self.batches == 1 else f"{self.batches:,} micro-batches"
+        end = "the stream has ended" if self.ended else "the stream goes on"
+        return f"{batches} in {self.seconds:.1f} s; {end}\nin all {self.report}"
+
+
+class Follower:
+    """The state of a stream that is followed in this process."""
+
+    def __init__(
+        self, inbox: Inbox, job_of: Callable[[pa.Schema], tuple[Job, int]], folder: LocalFolder, outbox: Outbox
+    ) -> None:
+        """Take up the state in ``folder``. ``job_of`` gives the job for columns, and the delay of its watermark in
+        milliseconds.
+
+        Raises :class:`SnapshotError` where the state is damaged, or of another query.
+        """
+        self.inbox, self.outbox = inbox, outbox
+        self.bad = BadLines()
+        self.journal = Journal(folder)
+        self._job_of = job_of
+        self._state = folder.root
+        self._run = str(uuid4())
+        self._versions: Versions | None = None
+        if (settings := self.journal.settings()) is not None:
+            self._settle(settings)
+        elif self.journal.next or self.journal.pending is not None:
+            raise SnapshotError(
+                f"the state in `{self.journal.shown}` has lost its settings",
+                hint="put a copy of the whole folder back, or begin a new state and output",
+            )
+        begins = self.journal.next + (self.journal.pending is not None)
+        outbox.refuse_from(begins, self.journal.shown)
+        self._done = self.journal.done(self.journal.next - 1) or {"rows": 0, "told": "", "names": "[]"}
+
+    def step(self, *, end: bool) -> Progress | None:
+        """Step the next micro-batch, ``None`` if there are no new files. ``end``: it is the last one if it takes all.
+
+        Raises :class:`DataError` or :class:`SnapshotError`.
+        """
+        began = time.time()
+        pending = self.journal.pending
+        files = pending.files if pending is not None else self._new(end=end)
+        if files is None:
+            return None
+        try:
+            return self._stepped(files, pending, began, end=end)
+        except SnapshotError as bad:
+            raise _for_files(bad, self.journal.next) from None
+
+    def _stepped(
+        self, files: tuple[Arrival, ...], pending: Planned | None, began: float, *, end: bool
+    ) -> Progress | None:
+        assert self._versions is not None
+        batch, first = self.journal.next, int(self._done["rows"])
+        way_out = self.journal.way_out(batch, f"{self._state}/versions/{QUERY}/{self._job.fingerprint[:32]}")
+        for one in files:
+            check_same(self.inbox.folder, one, way_out)
+        there = self._versions.before(batch)  # a newer follower has not begun
+        rows = self.inbox.read(files, self._schema, first, self.bad)
+        for one in files:
+            check_same(self.inbox.folder, one, way_out)
+        if pending is None:
+            last = end and self.inbox.new(self._taken(files)) == []
+            wanted = Planned(batch, files, last, round(began * 1000))
+            pending = self.journal.plan(wanted)
+            if pending.files != files:
+                raise SnapshotError(
+                    f"another follower works with the state in `{self.journal.shown}`", hint="let one of them run"
+                )
+        timed = self._job.budget is not None and (self._job.budget.latency, self._job.budget.cpu) != (None, None)
+        now = pending.began if timed else None
+        micro_batch = MicroBatch(self._job, self._versions, batch, there, self._delay_ms, now)
+        found, told = step_bucket(micro_batch, 0, _part(self._job, rows, pending), Stopwatch())
+        if found:
+            self.outbox.write(batch, pa.concat_tables(found))
+        self._done = {"rows": first + rows.num_rows, "told": told, "names": json.dumps(self._job.names)}
+        self.journal.finish(self._done)
+        seconds = time.time() - began
+        return progress_in([self._done], batch=batch, events=rows.num_rows, seconds=seconds, began=began)
+
+    def sum_up(self, batches: int, seconds: float) -> Followed:
+        """Sum up after so many micro-batches and seconds."""
+        report, reports = reports_in([self._done]) if self._done["told"] else (Report(), {})
+        return Followed(batches, seconds, report, reports, self.journal.ended, self.bad, self.outbox.folder)
+
+    def _taken(self, more: tuple[Arrival, ...] = ()) -> dict[str, Arrival]:
+        return {name: one for name, (one, _) in self.journal.taken.items()} | {one.name: one for one in more}
+
+    def _new(self, *, end: bool) -> tuple[Arrival, ...] | None:
+        """The files of a new micro-batch, ``None`` where there is none to be."""
+        files = self.inbox.new(self._taken())
+        if self.journal.ended:
+            if files:
+                raise SnapshotError(
+                    f"the stream in `{self.journal.shown}` has ended, and `{files[0].name}` is new",
+                    hint="begin a new state and output for it",
+                )
+            return None
+        self.journal.forget({one.name for one in self.inbox.there()})
+        if self._versions is None:
+            found = self.inbox.settle(files)
+            if found is None:
+                return None
+            files, schema = found
+            self._settle(self.journal.settle(self._settings(schema, self._job_of(schema)[0])))
+        return tuple(files[: self.inbox.max_files]) if files or end else None
+
+    def _settings(self, schema: pa.Schema, job: Job) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "query": [canonical(query) for query in job.queries],
+            "reading": self.inbox.about,
+            "fingerprint": job.fingerprint,
+            "columns": schema.serialize().to_pybytes().hex(),
+        }
+
+    def _settle(self, settings: Any) -> None:
+        """Take the columns of the settings. Raises :class:`SnapshotError` where they are of something else."""
+        try:
+            if settings["format"] != FORMAT:
+                raise SnapshotError(
+                    f"the state in `{self.journal.shown}` has format {settings['format']!r}, which this acep does not"
+                    " read",
+                    hint="go on with the acep that wrote it, or begin a new state and output",
+                )
+            schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(settings["columns"])))
+        except (KeyError, TypeError, ValueError, pa.ArrowException):
+            raise SnapshotError(
+                f"the state is damaged: `{self.journal.shown}/settings`",
+                hint="put a copy of the whole folder back, or begin a new state and output",
+            ) from None
+        job, delay_ms = self._job_of(schema)
+        own = self._settings(schema, job)
+        other = {"query": "another query", "reading": "other options of reading", "fingerprint": "other options"}
+        for name, what in other.items():
+            if settings.get(name) != own[name]:
+                raise SnapshotError(
+                    f"the state in `{self.journal.shown}` was made with {what}",
+                    hint="go on with what it was made with, or begin a new state and output; nothing was lost",
+                )
+        self._schema, self._job, self._delay_ms = schema, job, delay_ms
+        call, buckets = job.fingerprint[:32], job.buckets
+        folder = str(self._state / "versions")
+        self._versions = Versions(folder, query=QUERY, call=call, run=self._run, buckets=buckets, keep=KEEP)
+
+
+def _for_files(bad: SnapshotError, batch: int) -> SnapshotError:
+    """The same error, with the way back of a follower."""
+    if "taken over" in bad.message:
+        return SnapshotError(bad.message, hint="let one follower run for each state; then start it again")
+    back = max(batch - 1, 0)
+    return SnapshotError(
+        bad.message,
+        hint=f"put a copy of the state back; or go back to the beginning of micro-batch {back}, as docs/follow.md says",
+    )
+
+
+def _part(job: Job, rows: pa.Table, planned: Planned) -> BucketRows:
+    """The rows of a micro-batch, in the order of time, for the one bucket that there is."""
+    ticks, _ = ticks_of(job.schema.ts, rows.column(job.schema.ts), job.schema.tick_ns or 1)
+    if len(ticks) and (np.diff(ticks) < 0).any():
+        order = np.argsort(ticks, kind="stable")
+        rows, ticks = rows.take(pa.array(order)), ticks[order]
+    events = ticks < job.end
+    if not events.all():
+        rows, ticks = rows.filter(pa.array(events)), ticks[events]
+    files = json.dumps([[one.name, one.size, one.mtime_ns] for one in planned.files])
+    return BucketRows(
+        rows.select(job.columns),
+        int(ticks[-1]) if len(ticks) else None,
+        f"{len(events)} {hashlib.blake2b(files.encode(), digest_size=16).hexdigest()}",
+        ended=planned.end or not events.all(),
+    )

@@ -1,0 +1,154 @@
+"""``acep.follow``: match the files of a growing folder, and go on after whatever kills it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from acep.budget import Budget
+from acep.engine.compiled import warn_if_missing
+from acep.engine.tables import schema_of
+from acep.errors import DataError
+from acep.events.options import options_of
+from acep.pattern.asked import asked_for, columns_read
+from acep.runner.follower import Followed, Follower
+from acep.runner.inbox import ROW, Inbox
+from acep.runner.outbox import Outbox
+from acep.streaming.folders import LocalFolder, state_folder
+from acep.streaming.job import Job, job_of, plans_of
+from acep.streaming.progress import Progress
+from acep.streaming.results import result_schema
+from acep.streaming.times import delay_ms_of, first_end_tick
+
+__all__ = ["MAX_FILES", "POLL", "follow"]
+
+POLL = 1.0
+MAX_FILES = 100
+
+
+def follow(
+    folder: str | os.PathLike[str],
+    query: Any,
+    *,
+    state: str | os.PathLike[str],
+    into: str | os.PathLike[str],
+    into_format: str = "jsonl",
+    budget: Budget | None = None,
+    ts: str = "ts",
+    type: str | None = "type",
+    seq: str | None = None,
+    id: str | None = None,
+    unit: str | None = None,
+    cast: Mapping[str, str] | None = None,
+    format: str | None = None,
+    skip_bad_lines: bool = False,
+    output: str = "matches",
+    engine: str = "auto",
+    watermark: Any = 0,
+    max_files: int = MAX_FILES,
+    poll: float = POLL,
+    once: bool = False,
+    end: bool = False,
+    policy: str = "history",
+    seed: int = 0,
+    history: Any = None,
+    tell: Callable[[Progress], None] | None = None,
+) -> Followed:
+    r"""Match the events of the files that come into a folder, until interrupted; go on where an earlier call stopped.
+
+    New files (CSV, Parquet, JSON Lines, as :func:`acep.read_events` reads them) are taken in the order of their times
+    of modification and names, up to ``max_files`` in a micro-batch; the folder is looked at every ``poll`` seconds.
+    Files must appear whole: those whose names begin with ``.`` or ``_`` or end in ``.tmp`` are not looked at. With
+    ``once`` the call returns when all files are done; with ``end`` it also decides what waits for the end of the
+    stream, after which no more files are taken.
+
+    ``query``: one query, a list, or a dict of name to query. ``watermark`` is how far an event may be behind the newest
+    one: "10 minutes", a timedelta, or ticks of an integer ``ts``; what comes later is counted, not used. ``output`` is
+    ``"matches"``, ``"points"``, ``"bundles"`` or ``"count"`` (rows that have to be added up). The other options are
+    those of :func:`acep.match` and :func:`acep.read_events`; without ``id`` events are numbered, from 0, in the order
+    in which they are taken.
+
+    ``state`` is a folder on a disk, for this query and these files alone. The results are in the folder ``into``, a
+    file for each micro-batch that has some, named by its number, in ``into_format`` (``"jsonl"``, ``"parquet"`` or
+    ``"csv"``). Whenever this is killed, the next call goes on, and the results are the same. ``tell`` is called after
+    each micro-batch.
+
+    The first files settle the types of the columns; later ones are read with these types, exactly or not at all.
+
+    Raises :class:`QueryError`, :class:`DataError` or :class:`EngineError`; :class:`SnapshotError` where the state is of
+    another query, damaged, or taken over by a newer call.
+
+    >>> import acep, json, tempfile, pathlib
+    >>> there = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (there / "1.csv").write_text("ts,type\n1,a\n2,x\n")
+    >>> query = acep.regex("ab", within=5)
+    >>> folders = {"state": there / "_state", "into": there / "_found"}
+    >>> acep.follow(there, query, **folders, once=True).report.matches
+    0
+    >>> _ = (there / "2.csv").write_text("ts,type\n4,b\n")
+    >>> acep.follow(there, query, **folders, end=True).report.matches
+    1
+    >>> [file.read_text() for file in sorted((there / "_found").iterdir())]
+    ['{"key": {}, "start": 1, "end": 4, "error": 0, "bindings": {"a": [0], "b": [2]}, "bundle": 4}\n']
+    """
+    _check(folder, state, into, max_files, poll)
+    queries = asked_for(query).queries
+    roles: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id}
+    used = [name for name in roles.values() if name is not None] + [name for q in queries for name in columns_read(q)]
+    reading: dict[str, Any] = {"cast": cast, "unit": unit, "format": format, "skip_bad_lines": skip_bad_lines}
+    options = options_of(columns=list(dict.fromkeys(used)), **roles, **reading)
+    if cast and cast.get(ts, "").lower().startswith(("timestamp", "date")):
+        unit = None  # it said what the numbers count
+    limits: dict[str, Any] = {"budget": budget, "policy": policy, "seed": seed, "history": history}
+
+    def job(schema: pa.Schema) -> tuple[Job, int]:
+        numbered = schema.append(pa.field(ROW, pa.int64()))
+        known = schema_of(numbered, ts=ts, type=type, seq=seq or ROW, id=id or ROW, unit=unit)
+        last = first_end_tick(schema.field(ts).type, known)
+        made = job_of(query, known, end=last, ties=(ROW,), output=output, engine=engine, spread=False, **limits)
+        result = result_schema(made, plans_of(made.queries, known))
+        return replace(made, result=result), delay_ms_of(watermark, known)
+
+    warn_if_missing(engine)
+    inbox = Inbox(Path(folder).resolve(), options, max_files)
+    outbox = Outbox(Path(into).resolve(), into_format)
+    follower = Follower(inbox, job, LocalFolder(Path(state_folder(state))), outbox)
+    began, batches = time.monotonic(), 0
+    while True:
+        progress = follower.step(end=end)
+        if progress is not None:
+            batches += 1
+            if tell is not None:
+                tell(progress)
+        elif once or end:
+            return follower.sum_up(batches, time.monotonic() - began)
+        else:
+            time.sleep(poll)
+
+
+def _check(folder: Any, state: Any, into: Any, max_files: Any, poll: Any) -> None:
+    for role, path in (("folder", folder), ("state", state), ("into", into)):
+        if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
+            raise DataError(f"{role}= takes the path of a folder, not {path.__class__.__name__}")
+    if "://" in os.fspath(state):
+        raise DataError(f"state= takes a folder on a disk, not `{state}`")
+    there = Path(folder).resolve()
+    if not there.is_dir():
+        raise DataError(f"there is no folder `{folder}`", hint="make it, and move files of events into it")
+    for role, path in (("state", state), ("into", into)):
+        inside = Path(path).resolve()
+        if inside.is_relative_to(there) and all(part[0] not in "._" for part in inside.relative_to(there).parts):
+            raise DataError(
+                f"{role}= is a folder whose files would be taken for events: `{path}`",
+                hint=f"name one outside of `{folder}`, or one whose name begins with `_`",
+            )
+    if isinstance(max_files, bool) or not isinstance(max_files, int) or max_files < 1:
+        raise DataError(f"max_files={max_files!r} is not a positive number of files")
+    if isinstance(poll, bool) or not isinstance(poll, int | float) or not 0 < poll < float("inf"):
+        raise DataError(f"poll={poll!r} is not a positive number of seconds")

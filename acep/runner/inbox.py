@@ -1,0 +1,176 @@
+"""Read the files of a stream with the types that its first micro-batch settled: other values are exact, or refused."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from acep.engine.buffers import decoded, plain_type
+from acep.engine.fields import column_at, fields_of
+from acep.errors import DataError
+from acep.events.casts import Cast, as_cast, bad_rows, cast_column, cast_of
+from acep.events.formats import NAMES, split_format
+from acep.events.options import BadLines, Options
+from acep.events.stream import open_events
+from acep.runner.arrivals import Arrival, arrivals, fresh
+
+__all__ = ["ROW", "Inbox"]
+
+# A column with the number of the row in the whole stream. Ties of time are broken by columns in the order of their
+# names, and a blank comes before all that names usually begin with.
+ROW = " row"
+
+
+class Inbox:
+    """The files of a folder: how they are read, and how many a micro-batch takes."""
+
+    def __init__(self, folder: Path, options: Options, max_files: int) -> None:
+        self.folder, self.options, self.max_files = folder, options, max_files
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """How the files are read, as JSON: what decides which rows they have."""
+        options = self.options
+        casts = {name: [one.text, one.counts] for name, one in sorted(options.casts.items())}
+        return {"cast": casts, "format": options.format, "skip_bad_lines": options.skip_bad_lines}
+
+    def new(self, taken: Mapping[str, Arrival]) -> list[Arrival]:
+        """Give the files that were not taken, in their order."""
+        return fresh(self.there(), taken)
+
+    def there(self) -> list[Arrival]:
+        """Give all files."""
+        return arrivals(self.folder, self.options.format)
+
+    def settle(self, files: list[Arrival]) -> tuple[list[Arrival], pa.Schema] | None:
+        """Settle the columns from the first files that have rows; which files the first micro-batch takes.
+
+        Files without rows settle nothing, so that they are taken with the first one that has some.
+        """
+        size = self.max_files
+        while True:
+            schema = _settled([self.folder / one.name for one in files[:size]], self.options) if files else None
+            if schema is not None:
+                return files[:size], schema
+            if size >= len(files):
+                return None
+            size *= 2
+
+    def read(self, files: tuple[Arrival, ...], schema: pa.Schema, first: int, bad: BadLines) -> pa.Table:
+        """Read files, with the rows numbered from ``first``."""
+        tables = [_read_rows(self.folder / one.name, self.options, schema, bad) for one in files]
+        rows = pa.concat_tables(tables) if tables else schema.empty_table()
+        return rows.append_column(ROW, pa.array(np.arange(first, first + rows.num_rows)))
+
+
+def _settled(paths: Sequence[Path], options: Options) -> pa.Schema | None:
+    """Settle the types of the columns that are used, from some files; ``None`` while these have no rows.
+
+    Raises :class:`DataError` for files that cannot be read, or do not fit together.
+    """
+    with open_events(list(paths), options) as events:
+        if not events.rows:
+            return None
+        there = fields_of(events.schema)
+    found = [(name, there[name]) for name in options.columns or () if name in there]
+    if ROW in dict(found):
+        raise DataError(f"a column is called `{ROW}`", hint="rename it")
+    # Texts of whole seconds may be followed by others.
+    whole, finer = pa.timestamp("s"), pa.timestamp("us")
+    types = [(name, plain_type(held)) for name, held in found]
+    return pa.schema([(name, finer if held == whole else held) for name, held in types])
+
+
+def _read_rows(path: Path, options: Options, schema: pa.Schema, bad: BadLines) -> pa.Table:
+    """Read a file with the columns of the stream; lines that are left out are counted in ``bad``.
+
+    Raises :class:`DataError` for a file that cannot be read, a column that it lacks, a value that does not fit, or a
+    time that is null.
+    """
+    form = split_format(path)[0] or NAMES[options.format or ""]
+    texts = {f.name: cast_of(f.name, "string") for f in schema if pa.types.is_string(f.type) and form == "csv"}
+    with open_events(path, dataclasses.replace(options, casts=texts | options.casts)) as events:
+        table = events.whole()
+        if events.bad.count:
+            bad.add(events.bad.first, events.bad.count)
+    columns = {}
+    for field in schema:
+        column = column_at(table, field.name)
+        if column is None:
+            if form != "jsonl" and table.num_rows:
+                raise DataError(f"`{path}` has no column `{field.name}`, and the files before it have")
+            column = pa.chunked_array([pa.nulls(table.num_rows, field.type)])
+        columns[field.name] = _fitted(column, field, path)
+    rows = pa.table(columns, schema=schema)
+    for name in (options.ts, options.seq, options.id):
+        if name is not None and rows.column(name).null_count:
+            row = rows.column(name).is_null().index(True).as_py()
+            where = f"`{path}`, row {row} (rows count from 0)"
+            raise DataError(f"{where}: column `{name}` is null", hint="fill it in, or drop the row")
+    return rows
+
+
+def _fitted(column: pa.ChunkedArray, field: pa.Field, path: Path) -> pa.ChunkedArray:
+    """The column in the type of the stream. Raises :class:`DataError`, with the first row that does not fit."""
+    column = decoded(column)
+    held = column.type
+    if held == field.type:
+        return column
+    if pa.types.is_null(held):
+        return pa.chunked_array([pa.nulls(len(column), field.type)])
+    if _widens(held, field.type):
+        try:
+            return _cast(column, field.type)
+        except (pa.ArrowException, ValueError):
+            pass
+    wrong = bad_rows(column, lambda part: _cast(part, field.type)) if _may_hold(held, field.type) else [0]
+    row = wrong[0] if wrong else 0
+    raise DataError(
+        f"`{path}`, row {row} (rows count from 0): column `{field.name}` is {held}, as {column[row].as_py()!r} is, and"
+        f" the files before it made it {field.type}",
+        hint="mend the file, or begin a new state and output with a type that holds all values:"
+        f" {as_cast(field.name, _for_both(held, field.type))}",
+    )
+
+
+def _for_both(held: pa.DataType, wanted: pa.DataType) -> str:
+    """The cast to a type that has the values of two."""
+    if _number(held) and _number(wanted):
+        return "float"
+    return "timestamp" if all(pa.types.is_temporal(one) for one in (held, wanted)) else "string"
+
+
+def _cast(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    """Raises :class:`pyarrow.ArrowException` or :class:`ValueError` for a value that the type does not hold exactly."""
+    return cast_column(column, Cast(wanted, str(wanted)))
+
+
+def _number(held: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(held) or pa.types.is_floating(held))
+
+
+def _widens(held: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values of one type mean the same in another, where that holds them."""
+    is_ = pa.types
+    if is_.is_timestamp(wanted):
+        return bool(is_.is_date(held) and wanted.tz is None) or bool(is_.is_timestamp(held) and held.tz == wanted.tz)
+    if is_.is_floating(wanted):
+        return bool(is_.is_integer(held) or (is_.is_floating(held) and held.bit_width <= wanted.bit_width))
+    return bool(
+        (is_.is_integer(held) and (is_.is_integer(wanted) or is_.is_decimal(wanted)))
+        or (is_.is_decimal(held) and is_.is_decimal(wanted))
+        or (is_.is_duration(held) and is_.is_duration(wanted))
+        or (is_.is_date(held) and is_.is_date(wanted))
+    )
+
+
+def _may_hold(held: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether some values of one type can be cast to another, so that the first other one can be found."""
+    is_ = pa.types
+    simple = is_.is_string(held) or _number(held) or is_.is_decimal(held) or is_.is_timestamp(held) or is_.is_date(held)
+    return bool(simple and not is_.is_null(wanted) and not is_.is_string(wanted))

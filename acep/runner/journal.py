@@ -1,0 +1,161 @@
+"""The journal of a follower: which files each micro-batch takes, and what had been done after it, durable on a disk.
+
+    plans/<batch>    the files of a micro-batch, written before it is stepped
+    done/<batch>     rows and totals, written after its results
+    taken/<batch>    all files that micro-batches up to this one have taken and that were still in the folder
+    settings         what the state was made with, and the columns of the events
+
+All are JSON. Plans up to the newest ``taken`` are removed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from acep.errors import SnapshotError
+from acep.runner.arrivals import Arrival
+from acep.streaming.folders import LocalFolder
+from acep.streaming.version_files import NUMBER
+
+__all__ = ["EVERY", "KEEP", "Journal", "Planned"]
+
+KEEP = 10
+"""How many micro-batches can be begun again."""
+EVERY = 100
+"""After how many micro-batches plans are removed."""
+_BATCH = re.compile(NUMBER)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A micro-batch: its files, whether the stream ends with it, and when it began, in milliseconds since 1970."""
+
+    batch: int
+    files: tuple[Arrival, ...]
+    end: bool
+    began: int
+
+
+class Journal:
+    """The journal in a folder. ``taken``: by name, the files that were taken, and by which micro-batch."""
+
+    def __init__(self, folder: LocalFolder) -> None:
+        """Read the journal. Raises :class:`SnapshotError` if it is damaged, :class:`DataError` if it cannot be read."""
+        self._folder = folder
+        self.taken: dict[str, tuple[Arrival, int]] = {}
+        self._base = max(self._numbers("taken"), default=-1)
+        if self._base >= 0:
+            for batch, *one in self._read(f"taken/{self._base}"):
+                self.taken[one[0]] = Arrival(*one), batch
+        plans = [number for number in self._numbers("plans") if number > self._base]
+        self._last = plans[-1] if plans else self._base
+        if plans != list(range(self._base + 1, self._last + 1)):
+            raise self._damaged("plans")
+        self.pending: Planned | None = None
+        self.ended = False
+        for number in plans:
+            self._note(self._plan(number))
+        done = self._numbers("done")
+        if self._last >= 0 and (not done or done[-1] < self._last):
+            self.pending = self._plan(self._last)
+        if (done and done[-1] > self._last) or (self.pending and self._last and self._last - 1 not in done):
+            raise self._damaged("done")
+
+    @property
+    def next(self) -> int:
+        """The number of the micro-batch that comes now: the one that was planned and not done, or a new one."""
+        return self._last if self.pending is not None else self._last + 1
+
+    @property
+    def shown(self) -> str:
+        """The folder, as a user knows it."""
+        return self._folder.shown
+
+    def settings(self) -> Any:
+        """Return what the state was made with, ``None`` for a new one."""
+        return None if self._folder.read("settings") is None else self._read("settings")
+
+    def settle(self, settings: Any) -> Any:
+        """Write the settings, unless somebody else has done so at the same time, and return those that count."""
+        self._folder.write("settings", json.dumps(settings).encode(), parents=100)
+        return self._read("settings")
+
+    def plan(self, planned: Planned) -> Planned:
+        """Write what a micro-batch takes, and return it; if another follower has done so first, what that one wrote."""
+        data = asdict(planned) | {"files": [[one.name, one.size, one.mtime_ns] for one in planned.files]}
+        self._folder.write(f"plans/{planned.batch}", json.dumps(data).encode(), parents=1)
+        self._last, self.pending = planned.batch, self._plan(planned.batch)
+        self._note(self.pending)
+        return self.pending
+
+    def finish(self, told: dict[str, Any]) -> None:
+        """Write what has been done once the results of the pending micro-batch are durable, and tidy up."""
+        self._folder.write(f"done/{self._last}", json.dumps(told).encode(), replace=True, parents=1)
+        self.pending = None
+        if (self._last + 1) % EVERY == 0:
+            self._tidy()
+
+    def done(self, batch: int) -> dict[str, Any] | None:
+        """Return what had been done after a micro-batch, ``None`` where that is not kept."""
+        if self._folder.read(f"done/{batch}") is None:
+            return None
+        told = self._read(f"done/{batch}")
+        if not isinstance(told, dict):
+            raise self._damaged(f"done/{batch}")
+        return told
+
+    def way_out(self, batch: int, versions: str) -> str:
+        """Say how to go on without the files that a micro-batch cannot have."""
+        return (
+            f"put it back as it was; or, to go on without it, remove `{self.shown}/plans/{batch}` and, if it is there,"
+            f" `{versions}/{batch}`"
+        )
+
+    def _note(self, planned: Planned) -> None:
+        self.taken |= {one.name: (one, planned.batch) for one in planned.files}
+        self.ended = self.ended or planned.end
+
+    def _plan(self, batch: int) -> Planned:
+        data = self._read(f"plans/{batch}")
+        try:
+            files = tuple(Arrival(str(name), int(size), int(mtime)) for name, size, mtime in data["files"])
+            return Planned(int(data["batch"]), files, data["end"] is True, int(data["began"]))
+        except (KeyError, TypeError, ValueError):
+            raise self._damaged(f"plans/{batch}") from None
+
+    def forget(self, there: set[str]) -> None:
+        """Forget files that were taken long ago and are no longer in the folder."""
+        base = self._last - KEEP
+        gone = [name for name, (_, batch) in self.taken.items() if batch <= base and name not in there]
+        for name in gone:
+            del self.taken[name]
+
+    def _tidy(self) -> None:
+        base = self._last - KEEP
+        if base <= self._base:
+            return
+        kept = [[batch, one.name, one.size, one.mtime_ns] for one, batch in self.taken.values() if batch <= base]
+        self._folder.write(f"taken/{base}", json.dumps(kept).encode(), replace=True, parents=1)
+        for kind in ("taken", "plans", "done"):
+            for number in self._numbers(kind):
+                if number < base or (number == base and kind == "plans"):
+                    self._folder.remove_file(f"{kind}/{number}")
+        self._base = base
+
+    def _numbers(self, kind: str) -> list[int]:
+        return sorted(int(name) for name in self._folder.names(kind) if _BATCH.fullmatch(name))
+
+    def _read(self, path: str) -> Any:
+        try:
+            return json.loads(self._folder.read(path) or b"")
+        except ValueError:
+            raise self._damaged(path) from None
+
+    def _damaged(self, path: str) -> SnapshotError:
+        return SnapshotError(
+            f"the state is damaged, or a part of it is missing: `{self.shown}/{path}`",
+            hint="put a copy of the whole folder back, or begin a new state and output",
+        )

@@ -1,0 +1,76 @@
+"""A follower that is killed at any moment: the next one goes on, and the results are those of one that was not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+COMMON = """
+import json, os, random, signal, sys
+from pathlib import Path
+
+import pandas, pyarrow.compute, pyarrow.csv, pyarrow.parquet  # what a child imports counts as calls, too
+
+import acep
+from acep.engine import arrow, lines, native_session
+from acep.events import stream
+from acep.runner import following
+from acep.streaming import step
+from tests.runner.streams import Stream, lines_of, results, the_same
+
+os.fsync = os.fstat  # a kill loses nothing that was written, and this is a call that touches a file, too
+ROOT, SEED, FORM = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+QUERY = acep.parse("PATTERN SEQ(a x, b y, ~c z) WHERE [k] WITHIN 6", errors=1)
+
+def child(number, work):
+    # Fork a child that does the work, and kills itself before a call that touches a file, counted from 1.
+    pid = os.fork()
+    if pid == 0:
+        left = number
+        def count(frame, event, arg):
+            nonlocal left
+            if event == "c_call" and (arg.__module__ == "posix" or type(arg.__self__).__module__ == "_io"):
+                left -= 1
+                if left == 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+        sys.setprofile(count)
+        try:
+            work()
+        except BaseException as error:
+            sys.setprofile(None)
+            print("child", number, repr(error), flush=True)
+            os._exit(1)
+        os._exit(0)
+    _, status = os.waitpid(pid, 0)
+    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, status
+    return os.WIFSIGNALED(status)
+
+rng = random.Random(SEED)
+stream = Stream(ROOT, QUERY, max_files=rng.randint(1, 3), into_format=FORM, end=True, tell=None)
+lines = [f"{ts},{rng.choice('abcx')},{rng.randrange(3)}" for ts in range(60)]
+for number in range(12):
+    stream.put(f"{number:02}.csv", "\\n".join(["ts,type,k", *lines[5 * number : 5 * number + 5], ""]))
+kills = 0
+while child(rng.randrange(1, 300 + 20 * kills), stream.follow):
+    kills += 1
+# A process that has used Arrow has threads, and is not forked any more.
+exact = lines_of(acep.match(acep.read_events(stream.events), QUERY))
+done = stream.follow()
+assert exact and the_same(stream.lines(), exact)
+assert done.report.events == 60 and done.report.matches == len(exact), done
+print(kills)
+"""
+
+
+def test_results_are_exact_whenever_a_follower_is_killed(tmp_path: Path, cases: Callable[[int], int]) -> None:
+    """With ACEP_CASES=50 several hundred kills."""
+    kills = 0
+    for seed in range(cases(2)):
+        form = ("jsonl", "parquet")[seed % 2]
+        command = [sys.executable, "-c", COMMON, str(tmp_path / str(seed)), str(seed), form]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        kills += int(done.stdout)
+    assert kills > 3
