@@ -102,6 +102,7 @@ def composed(looked: Looked) -> Iterator[Finding]:
     if looked.query.sources:
         yield Finding(
             "composed",
-            "the matches of the inner queries are held back until no earlier one can come, and only then looked at",
+            "the matches of the inner queries are held back until no earlier one can come, and only then looked at; on "
+            "Spark all of it is in one bucket",
             "keep the windows of inner queries short; if one query can say it, write one",
         )

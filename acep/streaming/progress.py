@@ -15,7 +15,9 @@ from acep.streaming.totals import COUNTS, counts_in, summed, told_in
 
 __all__ = ["Progress", "progress_in", "reports_in"]
 
-SKEWED = 0.5  # of the rows of a micro-batch, beyond which one bucket does most of the work
+SKEWED = (
+    0.75  # of the rows of a micro-batch, beyond which one bucket does most of the work; of two even ones each has .5
+)
 FEW = 1_000  # rows, of which such a share may be chance
 
 
@@ -85,7 +87,7 @@ class Progress:
 
     @property
     def skewed(self) -> bool:
-        """Whether one bucket has more than half of the rows of the micro-batch, and these are no few."""
+        """Whether one bucket has more than three quarters of the rows of the micro-batch, and these are no few."""
         return self.fullest > SKEWED and self.rows >= FEW
 
 

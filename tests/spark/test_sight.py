@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import pyarrow as pa
 import pytest
+from pyspark.sql import Row
 
 import acep
 import acep.spark
-from acep.spark.metrics import Progress
+from acep.spark.metrics import Progress, progress_of
+from acep.streaming.job import Job
 from acep.streaming.spent import Spent
-from tests.spark.by_hand import the_job
+from tests.spark.by_hand import numbered, the_job
 from tests.spark.by_hand_files import FileStream
 from tests.spark.streams import Folder, events_table, quiet_match
 
@@ -55,6 +59,33 @@ def test_a_stream_tells_where_it_is_and_where_the_time_goes(spark: Any, tmp_path
         assert one.age > 365 * 24 * 3600, "the events are of 2024"
         assert 1 / 3 <= one.fullest < 1
     assert (told[-1].lag, told[-1].live, told[-1].held) == (0, 0, 0)
+
+
+def test_a_key_with_most_of_the_events_is_told(tmp_path: Path) -> None:
+    size = 2_000
+    keys = {"uneven": [0 if i % 10 else i for i in range(size)], "even": list(range(size))}
+    for name, own in keys.items():
+        columns = {"ts": range(size), "type": ["ab"[i % 2] for i in range(size)], "k": own}
+        stream = FileStream(job_of(pa.table(columns)), tmp_path / name, 0)
+        stream.push(numbered(pa.table(columns)))
+        told = "\n".join(map(json.dumps, stream.told.values()))
+        one = progress_of(
+            {
+                "observedMetrics": {"acep_": Row(told=told, names='[""]')},
+                "batchId": 0,
+                "eventTime": {},
+                "numInputRows": size,
+                "durationMs": {"triggerExecution": 1000},
+            }
+        )
+        assert one is not None
+        assert one.skewed == (name == "uneven")
+        assert 0.9 <= one.fullest < 1 if name == "uneven" else one.fullest < 0.2
+        assert one.fullest == max(bucket["rows"] for bucket in stream.told.values()) / size
+
+
+def job_of(table: pa.Table) -> Job:
+    return the_job(numbered(table), acep.regex("ab", within=5, by="k"), buckets=8)
 
 
 def test_no_time_is_part_of_a_state(tmp_path: Path) -> None:
