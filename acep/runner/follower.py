@@ -24,7 +24,7 @@ from acep.engine.report import Report
 from acep.errors import SnapshotError
 from acep.events.options import BadLines
 from acep.pattern.printing import canonical
-from acep.runner.arrivals import Arrival, check_same
+from acep.runner.arrivals import Arrival, check_same, fresh
 from acep.runner.inbox import Inbox
 from acep.runner.journal import KEEP, Journal, Planned
 from acep.runner.outbox import Outbox
@@ -122,7 +122,7 @@ class Follower:
         for one in files:
             check_same(self.inbox.folder, one, way_out)
         if pending is None:
-            last = end and self.inbox.new(self._taken(files)) == []
+            last = end and not fresh(self.inbox.there(), self._taken(files))
             wanted = Planned(batch, files, last, round(began * 1000))
             pending = self.journal.plan(wanted)
             if pending.files != files:
@@ -150,7 +150,8 @@ class Follower:
 
     def _new(self, *, end: bool) -> tuple[Arrival, ...] | None:
         """The files of a new micro-batch, ``None`` where there is none to be."""
-        files = self.inbox.new(self._taken())
+        there = self.inbox.there()
+        files = fresh(there, self._taken())
         if self.journal.ended:
             if files:
                 raise SnapshotError(
@@ -158,7 +159,7 @@ class Follower:
                     hint="begin a new state and output for it",
                 )
             return None
-        self.journal.forget({one.name for one in self.inbox.there()})
+        self.journal.forget({one.name for one in there})
         if self._versions is None:
             found = self.inbox.settle(files)
             if found is None:

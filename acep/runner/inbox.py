@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from acep.events.casts import Cast, as_cast, bad_rows, cast_column, cast_of
 from acep.events.formats import NAMES, split_format
 from acep.events.options import BadLines, Options
 from acep.events.stream import open_events
-from acep.runner.arrivals import Arrival, arrivals, fresh
+from acep.runner.arrivals import Arrival, arrivals
 
 __all__ = ["ROW", "Inbox"]
 
@@ -39,12 +39,8 @@ class Inbox:
         casts = {name: [one.text, one.counts] for name, one in sorted(options.casts.items())}
         return {"cast": casts, "format": options.format, "skip_bad_lines": options.skip_bad_lines}
 
-    def new(self, taken: Mapping[str, Arrival]) -> list[Arrival]:
-        """Give the files that were not taken, in their order."""
-        return fresh(self.there(), taken)
-
     def there(self) -> list[Arrival]:
-        """Give all files."""
+        """Give the files of the folder, in their order."""
         return arrivals(self.folder, self.options.format)
 
     def settle(self, files: list[Arrival]) -> tuple[list[Arrival], pa.Schema] | None:

@@ -48,8 +48,7 @@ class Journal:
         self.taken: dict[str, tuple[Arrival, int]] = {}
         self._base = max(self._numbers("taken"), default=-1)
         if self._base >= 0:
-            for batch, *one in self._read(f"taken/{self._base}"):
-                self.taken[one[0]] = Arrival(*one), batch
+            self.taken = self._taken(self._base)
         plans = [number for number in self._numbers("plans") if number > self._base]
         self._last = plans[-1] if plans else self._base
         if plans != list(range(self._base + 1, self._last + 1)):
@@ -103,9 +102,16 @@ class Journal:
         if self._folder.read(f"done/{batch}") is None:
             return None
         told = self._read(f"done/{batch}")
-        if not isinstance(told, dict):
-            raise self._damaged(f"done/{batch}")
-        return told
+        if isinstance(told, dict) and [type(told.get(name)) for name in ("rows", "told", "names")] == [int, str, str]:
+            return told
+        raise self._damaged(f"done/{batch}")
+
+    def forget(self, there: set[str]) -> None:
+        """Forget files that were taken long ago and are no longer in the folder."""
+        base = self._last - KEEP
+        gone = [name for name, (_, batch) in self.taken.items() if batch <= base and name not in there]
+        for name in gone:
+            del self.taken[name]
 
     def way_out(self, batch: int, versions: str) -> str:
         """Say how to go on without the files that a micro-batch cannot have."""
@@ -118,6 +124,13 @@ class Journal:
         self.taken |= {one.name: (one, planned.batch) for one in planned.files}
         self.ended = self.ended or planned.end
 
+    def _taken(self, base: int) -> dict[str, tuple[Arrival, int]]:
+        try:
+            found = [(Arrival(str(n), int(size), int(at)), int(b)) for b, n, size, at in self._read(f"taken/{base}")]
+        except (TypeError, ValueError):
+            raise self._damaged(f"taken/{base}") from None
+        return {one.name: (one, batch) for one, batch in found}
+
     def _plan(self, batch: int) -> Planned:
         data = self._read(f"plans/{batch}")
         try:
@@ -125,13 +138,6 @@ class Journal:
             return Planned(int(data["batch"]), files, data["end"] is True, int(data["began"]))
         except (KeyError, TypeError, ValueError):
             raise self._damaged(f"plans/{batch}") from None
-
-    def forget(self, there: set[str]) -> None:
-        """Forget files that were taken long ago and are no longer in the folder."""
-        base = self._last - KEEP
-        gone = [name for name, (_, batch) in self.taken.items() if batch <= base and name not in there]
-        for name in gone:
-            del self.taken[name]
 
     def _tidy(self) -> None:
         base = self._last - KEEP

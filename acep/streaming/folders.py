@@ -68,7 +68,7 @@ def _usable(shown: str) -> Iterator[None]:
         reason = (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
         raise DataError(
             f"the state folder `{shown}` cannot be used: {reason.splitlines()[0]}",
-            hint="state= names a folder that the driver and all workers may read and write, with space left",
+            hint="state= names a folder that can be read and written, on Spark by all workers, with space left",
         ) from error
 
 

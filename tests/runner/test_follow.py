@@ -402,7 +402,7 @@ def test_every_damage_is_one_line(tmp_path: Path) -> None:
     read = [stream.state / name for name in ("settings", "plans/0", "plans/1", "done/2")]
     for path in [*read, *(stream.state / "versions").glob("*/*/2/*"), stream.state / "plans" / "2"]:
         kept = path.read_bytes()
-        for data in (b"", kept[: len(kept) // 2], *([] if path.parent.name == "done" else [None])):
+        for data in (b"", b"[1]", b"{}", kept[: len(kept) // 2], *([] if path.parent.name == "done" else [None])):
             path.unlink()
             if data is not None:
                 path.write_bytes(data)
@@ -470,6 +470,10 @@ def test_what_was_taken_is_known_after_plans_are_removed(tmp_path: Path, monkeyp
     assert len(list((stream.state / "plans").iterdir())) < 20
     done = stream.follow(end=True)
     assert (done.report.events, done.report.matches) == (40, 20 + 19 + 18)
+    (taken,) = (stream.state / "taken").iterdir()
+    taken.write_text("[1]")
+    with pytest.raises(SnapshotError, match="damaged"):
+        stream.follow()
 
 
 # Mistakes ----------------------------------------------------------------------------------------
