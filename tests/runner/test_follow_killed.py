@@ -65,7 +65,7 @@ print(kills)
 
 
 def test_results_are_exact_whenever_a_follower_is_killed(tmp_path: Path, cases: Callable[[int], int]) -> None:
-    """With ACEP_CASES=50 several hundred kills."""
+    """500 kills with ACEP_CASES=10."""
     kills = 0
     for seed in range(cases(2)):
         form = ("jsonl", "parquet")[seed % 2]
