@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from acep.spark.failures import error_in
+from acep.spark.for_each import for_each_batch
 from acep.spark.matching import match, punctuation
 from acep.spark.metrics import listener
 from acep.spark.session import get_session
 
-__all__ = ["error_in", "get_session", "listener", "match", "punctuation"]
+__all__ = ["error_in", "for_each_batch", "get_session", "listener", "match", "punctuation"]

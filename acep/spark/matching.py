@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation
     from pyspark.sql.types import StructField
 
-__all__ = ["match", "punctuation"]
+__all__ = ["match", "punctuation", "state_in", "warn_of"]
 
 
 def match(
@@ -95,7 +95,7 @@ def match(
     names: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
     options: dict[str, Any] = {"budget": budget, "policy": policy, "seed": seed, "history": history, "buckets": buckets}
     job, result = job_of(frame.schema, query, output=output, engine=engine, **options, **names)
-    _warn(job)
+    warn_of(job)
     if not frame.isStreaming and budget is not None and budget.latency is not None:
         raise QueryError("latency= is the time of a micro-batch, and this is no stream", hint="work= or cpu=")
     check_workers(frame.sparkSession, engine)
@@ -104,7 +104,7 @@ def match(
             raise QueryError("observation= is of a batch", hint="a stream tells by its progress (acep.spark.metrics)")
         if state is None:
             return over_stream(frame, job, result, watermark)
-        return over_files(frame, job, result, watermark, _folder(frame, state))
+        return over_files(frame, job, result, watermark, state_in(frame, state))
     if state is not None:
         raise QueryError("state= is of a stream, and this is no stream", hint="leave it out")
     return over_batch(frame, job, result, observation)
@@ -145,13 +145,14 @@ def _frame(df: Any) -> DataFrame:
     return get_session().createDataFrame(table, spark_schema(table.schema))
 
 
-def _folder(frame: DataFrame, state: Any) -> str:
+def state_in(frame: DataFrame, state: Any) -> str:
     """The folder for state. Raises :class:`DataError` if it cannot be used; on Spark Connect only workers can tell."""
     remote = type(frame).__module__.startswith("pyspark.sql.connect")
     return os.fspath(state) if remote and isinstance(state, str | os.PathLike) else state_folder(state)
 
 
-def _warn(job: Job) -> None:
+def warn_of(job: Job) -> None:
+    """Warn of what makes a job slow, or its answer depend on more than it seems."""
     warn_if_missing(job.engine)
     if job.schema.seq is None:
         warnings.warn(

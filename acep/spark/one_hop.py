@@ -6,6 +6,7 @@ rows, writes its next version, and only then gives its results.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -31,12 +32,16 @@ NOW = "__now"  # a column with the time at which the micro-batch began, in milli
 @dataclass(frozen=True)
 class Place:
     """Where a job runs: its state is in ``folder``, where the last ``keep`` micro-batches can be begun again.
-    ``delay_ms`` is how far the watermark stays behind. Bucket ``n`` is in partition ``n % partitions``."""
+    ``delay_ms`` is how far the watermark stays behind. Bucket ``n`` is in partition ``n % partitions``. ``seen`` is the
+    greatest time of rows that did not travel in earlier micro-batches, in ticks; ``sampled``: some may not
+    travel for want of time, so that the match points of each key are counted."""
 
     folder: str
     keep: int
     delay_ms: int
     partitions: int
+    seen: int | None = None
+    sampled: bool = False
 
 
 def step_in_files(job: SentJob, place: Place, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -73,12 +78,14 @@ def step_in_files(job: SentJob, place: Place, batches: Iterable[pa.RecordBatch])
         for number in np.flatnonzero(np.diff(cuts)).tolist():
             own = slice(cuts[number], cuts[number + 1])
             parts[number] = _part(job, rows.slice(own.start, own.stop - own.start), codes[own], ticks[own])
-    micro_batch = MicroBatch(job, versions, batch, there, place.delay_ms, now)
+    micro_batch = MicroBatch(job, versions, batch, there, place.delay_ms, now, place.seen)
     for number in range(partition, job.buckets, place.partitions):
         part = parts.pop(number, None) or NOTHING
         found, done = step_bucket(micro_batch, number, part, watch, sure=sure)
         for table in found:
             yield from telling(job, table, []).to_batches(ROWS)
+        if place.sampled:
+            done = json.dumps(json.loads(done) | {"points": _points_by_key(found)})
         yield from telling(job, job.result.empty_table(), [done]).to_batches()
         watch = Stopwatch(partition)
 
@@ -102,6 +109,26 @@ def _part(job: SentJob, rows: pa.Table, codes: NDArray[np.int32], ticks: NDArray
         f"{len(rows)} {int(rows.column(HASH).to_numpy().sum()) % 2**64}",
         ended=bool(ends.any()),
     )
+
+
+def _points_by_key(out: list[pa.Table]) -> list[int] | None:
+    """Count the match points of each key in rows of the result: keys that have some, points, and their squares by key.
+
+    ``None`` where the rows do not tell.
+    """
+    sums = np.zeros(3, np.int64)
+    for rows in out:
+        if "key" not in rows.column_names:
+            return None
+        key = rows.column("key").combine_chunks()
+        names = [f"k{i}" for i in range(key.type.num_fields)]
+        when = rows.column(next(name for name in ("end", "point") if name in rows.column_names))
+        query = rows.column("query") if "query" in rows.column_names else pa.nulls(len(rows), pa.string())
+        table = pa.table([*key.flatten(), query, when], [*names, "query", "when"])
+        points = table.group_by([*names, "query", "when"]).aggregate([]).group_by(names).aggregate([([], "count_all")])
+        each = points.column("count_all").to_numpy()
+        sums += (len(each), each.sum(), (each**2).sum())
+    return [int(one) for one in sums]
 
 
 def _context(job: SentJob, place: Place) -> tuple[int, int, Versions]:

@@ -22,10 +22,10 @@ from acep.streaming.step import BUCKET
 from acep.streaming.totals import TOLD
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, Observation
+    from pyspark.sql import Column, DataFrame, Observation, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["over_batch", "over_files", "over_stream"]
+__all__ = ["bucket_numbers", "codes_of", "in_files", "over_batch", "over_files", "over_stream", "place_of"]
 
 TIME = "__time"
 # Of how many micro-batches Spark keeps what it needs to begin again, by its setting and usually.
@@ -202,26 +202,55 @@ def over_files(frame: DataFrame, job: SentJob, result: StructType, watermark: An
     """
     from pyspark.sql import functions as sf
 
-    spark = frame.sparkSession
     frame = with_fields(frame, job.columns)
     _, delay_ms = _watermarked(frame, job, watermark)  # only its delay: these rows take another way
     ts = sf.col(quoted(job.schema.ts))
-    numbers = [_bucket(frame, part) for part in job.passes]
     times = [sf.pmod(sf.xxhash64(ts), sf.lit(part.size)) + sf.lit(part.first) for part in job.passes]
-    # A row without a time goes along, to be complained about.
-    numbers = [sf.when(ts.isNull(), part.first).otherwise(n) for n, part in zip(numbers, job.passes, strict=True)]
-    ends = ts >= end_column(frame.schema[job.schema.ts].dataType)
-    own = [sf.coalesce(n, (sf.lit(-1) - time).cast("int")) for n, time in zip(numbers, times, strict=True)]
+    own = [
+        sf.coalesce(number, (sf.lit(-1) - time).cast("int"))
+        for number, time in zip(bucket_numbers(frame, job), times, strict=True)
+    ]
+    place = place_of(frame.sparkSession, job, folder, delay_ms)
+    both = in_files(frame, job, result, place, codes_of(frame, job, own))
+    told = both.observe(f"acep_{job.fingerprint[:8]}", *_observed(job.names))
+    return told.where(sf.col(TOLD).isNull()).select(*result.names)
+
+
+def place_of(spark: SparkSession, job: SentJob, folder: str, delay_ms: int) -> Place:
+    """Say where a job runs by the settings of a session."""
+    partitions = min(job.buckets, int(spark.conf.get("spark.sql.shuffle.partitions") or job.buckets))
+    return Place(folder, int(spark.conf.get(RETAINED) or KEPT), delay_ms, partitions)
+
+
+def bucket_numbers(frame: DataFrame, job: SentJob) -> list[Column]:
+    """Give the number of a row's bucket in each pass; a row without a time goes along, to be complained about."""
+    from pyspark.sql import functions as sf
+
+    ts = sf.col(quoted(job.schema.ts))
+    return [sf.when(ts.isNull(), part.first).otherwise(_bucket(frame, part)) for part in job.passes]
+
+
+def codes_of(frame: DataFrame, job: SentJob, numbers: Sequence[Column]) -> Column:
+    """Give the array of codes of a row, from those in each pass; one that ends the stream goes everywhere."""
+    from pyspark.sql import functions as sf
+
+    ends = sf.col(quoted(job.schema.ts)) >= end_column(frame.schema[job.schema.ts].dataType)
     every = [sf.lit(-1 - bucket) for bucket in range(job.buckets)]
-    codes = sf.when(ends, sf.array(*every)).otherwise(sf.array(*own))
+    return sf.when(ends, sf.array(*every)).otherwise(sf.array(*numbers))
+
+
+def in_files(frame: DataFrame, job: SentJob, result: StructType, place: Place, codes: Column) -> DataFrame:
+    """Step the buckets of a micro-batch, whose state is in files: the result, with one more column, :data:`TOLD`.
+
+    ``codes``: an array of a row's codes, each the number ``n`` of a bucket, or ``-1 - n`` for a row that only tells it
+    of time.
+    """
+    from pyspark.sql import functions as sf
+
     now = [sf.unix_millis(sf.current_timestamp()).alias(NOW)] if _timed(job) else []
     sent = _travelling(frame, job)
     rows = frame.select(*sent, sf.xxhash64(*sent).alias(HASH), *now, sf.explode(codes).alias(BUCKET))
     code = sf.col(BUCKET)
-    partitions = min(job.buckets, int(spark.conf.get("spark.sql.shuffle.partitions") or job.buckets))
     number = sf.when(code >= 0, code).otherwise(sf.lit(-1) - code)
-    rows = _spread(rows, partitions, sf.pmod(number, sf.lit(partitions)))
-    place = Place(folder, int(spark.conf.get(RETAINED) or KEPT), delay_ms, partitions)
-    both = rows.mapInArrow(partial(step_in_files, job, place), _telling(result))
-    told = both.observe(f"acep_{job.fingerprint[:8]}", *_observed(job.names))
-    return told.where(sf.col(TOLD).isNull()).select(*result.names)
+    rows = _spread(rows, place.partitions, sf.pmod(number, sf.lit(place.partitions)))
+    return rows.mapInArrow(partial(step_in_files, job, place), _telling(result))

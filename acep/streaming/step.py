@@ -113,7 +113,8 @@ NOTHING = BucketRows(None, None, "", ended=False)
 @dataclass(frozen=True)
 class MicroBatch:
     """A micro-batch of a job whose state is in files: its number, the versions that it begins with (``there``), how far
-    the watermark stays behind, and when it began, in milliseconds, where a budget sets a time."""
+    the watermark stays behind, when it began, in milliseconds, where a budget sets a time, and the greatest time
+    ``seen`` in earlier ones of rows that no bucket has, in ticks."""
 
     job: Job
     versions: Versions
@@ -121,11 +122,13 @@ class MicroBatch:
     there: Mapping[int, Version]
     delay_ms: int
     now: int | None
+    seen: int | None = None
 
     @property
     def watermark(self) -> int:
         """The watermark of all buckets up to the micro-batch before, in milliseconds."""
-        greatest = max((one.greatest for one in self.there.values() if one.greatest is not None), default=None)
+        every = (self.seen, *(one.greatest for one in self.there.values()))
+        greatest = max((one for one in every if one is not None), default=None)
         return passed(greatest, self.delay_ms, self.job.tick_ms)
 
 

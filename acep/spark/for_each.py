@@ -1,0 +1,420 @@
+"""``acep.spark.for_each_batch``: match a stream in foreachBatch, and shed before events travel where time is short."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from acep.budget import Budget
+from acep.engine.found import Counts
+from acep.engine.report import Report
+from acep.errors import DataError, EngineError, QueryError
+from acep.learning.recall import Tally
+from acep.pattern.tree import Strategy
+from acep.plan.compile import Plan
+from acep.plan.schema import Kind
+from acep.spark.fields import quoted, with_fields
+from acep.spark.interpreter import check_workers
+from acep.spark.job import SentJob, job_of
+from acep.spark.matching import state_in, warn_of
+from acep.spark.metrics import Progress, progress_of
+from acep.spark.one_hop import Place
+from acep.spark.running import bucket_numbers, codes_of, in_files, place_of
+from acep.spark.times import DELAY_KEY, delay_of, end_column, event_time
+from acep.streaming.admission import ALL, Admission, span_of, why_not_before
+from acep.streaming.batch_log import BatchLog, Carried, Decision
+from acep.streaming.folders import folder_of
+from acep.streaming.job import EXACT, plans_of
+from acep.streaming.load import Measured
+from acep.streaming.totals import TOLD
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, Observation, SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["ForEachBatch", "for_each_batch"]
+
+GAPS = 8  # between micro-batches, the least of which is what Spark itself takes
+PROPERTIES = ("sql.streaming.queryId", "spark.jobGroup.id")
+
+
+def for_each_batch(
+    query: Any,
+    sink: Callable[[DataFrame, int], None],
+    *,
+    state: str | os.PathLike[str],
+    watermark: Any = None,
+    budget: Budget | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    **options: Any,
+) -> ForEachBatch:
+    """Match a stream for ``writeStream.foreachBatch``, and hand each micro-batch of matches to a sink.
+
+    ``sink(found, batch)`` is called once for each micro-batch, with a DataFrame of its matches (the columns are those
+    of :func:`acep.spark.match`) and its number. After a failure it is called again with the same matches and the same
+    number; so a sink that replaces what it has of that number stores each match exactly once. The matches are kept
+    while the sink runs: it may use them several times.
+
+    ``query``, ``watermark``, ``state``, ``budget`` and the ``options`` are those of :func:`acep.spark.match`. Only
+    rows travel whose type some query names, where that leaves the answer as it is.
+
+    ``Budget(latency=)`` is the time of a micro-batch in seconds, the sink included. Where it does not suffice,
+    events are shed before they travel to the workers, by whole sampling units (docs/spark_overload.md). Where the
+    query does not allow that, they are shed where they are matched, as by :func:`acep.spark.match`, with a warning.
+
+    ``progress`` is called after each micro-batch, with what was done so far.
+
+    Raises :class:`QueryError`, :class:`DataError` or :class:`EngineError`.
+    """
+    if not callable(sink):
+        raise DataError("sink= is called with the matches of each micro-batch", hint="give a function (found, batch)")
+    if progress is not None and not callable(progress):
+        raise DataError("progress= is called after each micro-batch", hint="give a function of one argument")
+    if state is None:
+        raise DataError("for_each_batch keeps its state in files", hint="state= names a folder for it")
+    known = {"ts", "type", "seq", "id", "unit", "output", "engine", "buckets", "policy", "seed", "history"}
+    if unknown := sorted(set(options) - known):
+        raise QueryError(f"for_each_batch has no option {unknown[0]}=", hint=f"there are {', '.join(sorted(known))}")
+    return ForEachBatch(query, sink, state, watermark, budget, progress, options)
+
+
+class ForEachBatch:
+    """What :func:`for_each_batch` gives: call it with each micro-batch, as foreachBatch does."""
+
+    def __init__(
+        self,
+        query: Any,
+        sink: Callable[[DataFrame, int], None],
+        state: str | os.PathLike[str],
+        watermark: Any,
+        budget: Budget | None,
+        progress: Callable[[Progress], None] | None,
+        options: Mapping[str, Any],
+    ) -> None:
+        self._asked = (query, state, watermark, budget, dict(options))
+        self._sink, self._progress = sink, progress
+        self._call: _Call | None = None
+        self._ended: float | None = None
+        self._gaps: list[float] = []
+        self._behind = False
+
+    def __call__(self, frame: DataFrame, batch: int) -> None:
+        """Match one micro-batch, and hand what was found to the sink."""
+        began = time.monotonic()
+        if self._ended is not None:
+            self._gaps = [*self._gaps, began - self._ended][-GAPS:]
+        query, run = _streaming(frame.sparkSession)
+        if self._call is None or self._call.ids != (query, run):
+            self._call = _call_of(frame, (query, run), *self._asked)
+            self._gaps, fresh = [], True
+        else:
+            fresh = False
+        call = self._call
+        decision = call.log.begun(batch)
+        if decision is None:
+            decision = (call.log.done(batch - 1) if batch else None) or Decision(admission=call.admission)
+            if fresh:
+                decision = dataclasses.replace(decision, load=decision.load.restarted())
+            decision = call.log.begin(batch, call.decided(decision))
+        both, observed = call.matched(frame, decision)
+        both.persist()
+        try:
+            told = [row[0] for row in both.where(f"{TOLD} is not null").select(TOLD).collect()]
+            seen = observed.get
+            self._sink(call.given(both, decision), batch)
+        finally:
+            both.unpersist()
+        self._ended = time.monotonic()
+        seconds = self._ended - began + min(self._gaps, default=0.0)
+        done = call.log.end(batch, call.after(decision, seen, told, seconds))
+        if call.target is not None:
+            self._say(call, done)
+        if self._progress is not None:
+            self._progress(call.progress(batch, done.carried, told, seen, seconds))
+
+    def _say(self, call: _Call, done: Decision) -> None:
+        """Warn when micro-batches begin to take too long though what can be shed is shed."""
+        assert call.target is not None
+        behind = call.admission is not None and done.load.behind(call.target)
+        if behind and not self._behind:
+            fixed, read, _ = done.load.costs()
+            least = fixed + read * done.load.last[-1].rows
+            warnings.warn(
+                f"the stream falls behind latency={call.target:g}: a micro-batch takes {least:.2g} s though nothing is"
+                " matched (fewer events a micro-batch, or more cores)",
+                stacklevel=3,
+            )
+        self._behind = behind
+
+
+@dataclasses.dataclass(frozen=True)
+class _Call:
+    """One call in one run of a streaming query: ``ids`` are those of the query and the run. ``target`` seconds are for
+    a micro-batch, where ``admission`` can shed."""
+
+    ids: tuple[str, str]
+    job: SentJob
+    result: StructType
+    place: Place
+    log: BatchLog
+    admission: Admission | None
+    target: float | None
+    types: frozenset[str] | None
+
+    def decided(self, decision: Decision) -> Decision:
+        """Decide what is admitted from now on."""
+        if self.admission is None or self.target is None or decision.admission is None:
+            return decision
+        before = decision.admission
+        share = decision.load.share(self.target, before.now / ALL)
+        delay = -(-self.place.delay_ms * self.job.tick_ms[1] // self.job.tick_ms[0])
+        after = before.after(decision.carried.seen, ALL if share >= 1 else int(share * ALL), delay)
+        return dataclasses.replace(decision, admission=after)
+
+    def matched(self, frame: DataFrame, decision: Decision) -> tuple[DataFrame, Observation]:
+        """Give the result of a micro-batch with what buckets tell, and what is observed of its rows."""
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as sf
+
+        job = self.job
+        frame = with_fields(frame, job.columns)
+        ts, held = sf.col(quoted(job.schema.ts)), frame.schema[job.schema.ts].dataType
+        ticks = _ticks(job, frame)
+        event = ts.isNotNull() & ~(ts >= end_column(held))
+        needed = sf.lit(True)
+        if self.types is not None:
+            needed = sf.col(quoted(job.schema.type or "")).isin(sorted(self.types)) | ts.isNull()
+        numbers = bucket_numbers(frame, job)
+        admitted = [needed] * len(numbers)
+        if decision.admission is not None and not decision.admission.whole:
+            some = [_admitted(job, decision, part.keys, ticks, self.place.delay_ms) for part in job.passes]
+            admitted = [needed & (one | ts.isNull()) for one in some]
+        going = [sf.when(a, n) for a, n in zip(admitted, numbers, strict=True)]
+        count = [sf.count(sf.when(event, number)) for number in numbers]
+        wanted = [sf.count(sf.when(event & needed, number)) for number in numbers]
+        went = [sf.count(sf.when(event, number)) for number in going]
+        observed = Observation()
+        seen = frame.observe(
+            observed,
+            sf.count(sf.lit(1)).alias("rows"),
+            sum(count[1:], count[0]).alias("events"),
+            sum(wanted[1:], wanted[0]).alias("needed"),
+            sum(went[1:], went[0]).alias("carried"),
+            sf.max(sf.when(event, ticks)).alias("seen"),
+        )
+        place = dataclasses.replace(self.place, seen=decision.carried.seen, sampled=decision.admission is not None)
+        return in_files(seen, job, self.result, place, sf.array_compact(codes_of(frame, job, going))), observed
+
+    def given(self, both: DataFrame, decision: Decision) -> DataFrame:
+        """Give what the sink is given."""
+        from pyspark.sql import functions as sf
+
+        found = both.where(sf.col(TOLD).isNull()).drop(TOLD)
+        if self.admission is None:
+            return found
+        whole = decision.carried.shed == 0 and decision.admission is not None and decision.admission.whole
+        exact = sf.lit(whole) & sf.col(EXACT) if EXACT in found.columns else sf.lit(whole)
+        return found.withColumn(EXACT, exact)
+
+    def after(self, decision: Decision, seen: Mapping[str, Any], told: Sequence[str], seconds: float) -> Decision:
+        """Give what the next micro-batch begins with."""
+        before, went = decision.carried, int(seen["carried"])
+        shed, greatest = int(seen["needed"]) - went, seen["seen"]
+        points, known = _points(told)
+        chance = went / int(seen["needed"]) if seen["needed"] else 1.0
+        carried = Carried(
+            rows=before.rows + int(seen["rows"]),
+            events=before.events + int(seen["events"]),
+            idle=before.idle + int(seen["events"]) - int(seen["needed"]),
+            shed=before.shed + shed,
+            seen=max((one for one in (before.seen, greatest) if one is not None), default=None),
+            points=before.points + _tally(*points, chance),
+            known=before.known and known,
+        )
+        load = decision.load.after(Measured(int(seen["rows"]), went, seconds))
+        return Decision(decision.admission, load, carried)
+
+    def progress(
+        self, batch: int, carried: Carried, told: Sequence[str], seen: Mapping[str, Any], seconds: float
+    ) -> Progress:
+        """Tell what was done so far, with what was shed before events travelled."""
+        row = {"told": "\n".join(told), "names": json.dumps(self.job.names)}
+        done = progress_of(
+            {
+                "observedMetrics": {"acep_": _Row(row)},
+                "batchId": batch,
+                "eventTime": {},
+                "numInputRows": seen["rows"],
+                "durationMs": {"triggerExecution": seconds * 1000},
+            }
+        )
+        assert done is not None
+        more = carried.idle + carried.shed
+        if not more:
+            return done
+        report = _with_shed(done.report, carried)
+        reports = {name: _with_shed(one, carried) for name, one in done.reports.items()}
+        return dataclasses.replace(
+            done, events=done.events + more, shed=done.shed + carried.shed, report=report, reports=reports
+        )
+
+
+class _Row(dict[str, Any]):
+    """A row as :func:`progress_of` reads it."""
+
+    def asDict(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        """As a dict."""
+        return dict(self)
+
+
+def _with_shed(report: Report, carried: Carried) -> Report:
+    report = dataclasses.replace(report, events=report.events + carried.idle + carried.shed)
+    if not carried.shed:
+        return report
+    counts = Counts(known=(carried.points, None))
+    unknown = "counts do not tell of which keys they are"
+    if not carried.known or report.shed:
+        counts = Counts(unknown=unknown if not carried.known else "events were shed before and behind the shuffle")
+    counts.shed = report.shed + carried.shed
+    estimated = Report.of(counts)
+    return dataclasses.replace(
+        report,
+        shed=counts.shed,
+        recall=estimated.recall,
+        interval=estimated.interval,
+        bundle_recall=estimated.bundle_recall,
+        bundle_interval=estimated.bundle_interval,
+        unknown=estimated.unknown,
+    )
+
+
+def _points(told: Sequence[str]) -> tuple[tuple[int, int, int], bool]:
+    """Keys with match points, points, and their squares by key, of a micro-batch; and whether all buckets knew them."""
+    every = [json.loads(text).get("points") for text in told]
+    sums = [sum(one[i] for one in every if one is not None) for i in range(3)]
+    return (sums[0], sums[1], sums[2]), None not in every
+
+
+def _tally(keys: int, points: int, squares: int, chance: float) -> Tally:
+    """Sums for the recall of match points of which so many were found where units had this chance."""
+    per = 1 / chance if chance > 0 else 1.0
+    return Tally(
+        units=float(keys),
+        x=per * points,
+        y=float(points),
+        xx=per**2 * (1 - chance) * squares,
+        whole=per**2 * squares,
+    )
+
+
+def _streaming(spark: SparkSession) -> tuple[str, str]:
+    """Tell the ids of the streaming query and of its run. Raises :class:`EngineError` outside of foreachBatch."""
+    context = getattr(spark, "sparkContext", None)
+    query, run = (None if context is None else context.getLocalProperty(name) for name in PROPERTIES)
+    if query is None or run is None:
+        raise EngineError(
+            "for_each_batch was called outside of a streaming query",
+            hint="frame.writeStream.foreachBatch(acep.spark.for_each_batch(query, sink, state=...))",
+        )
+    return query, run
+
+
+def _call_of(
+    frame: DataFrame,
+    ids: tuple[str, str],
+    query: Any,
+    state: Any,
+    watermark: Any,
+    budget: Budget | None,
+    options: Mapping[str, Any],
+) -> _Call:
+    job, result = job_of(frame.schema, query, budget=budget, **options)
+    plans = plans_of(job.queries, job.schema)
+    admission = target = None
+    if budget is not None and budget.latency is not None:
+        target = budget.latency
+        if why := why_not_before(plans, ids=job.schema.id is not None):
+            warnings.warn(f"events are shed behind the shuffle, which saves less time: {why}", stacklevel=4)
+        else:
+            # Time is kept by what travels; the workers have only the other bounds.
+            job, result = job_of(frame.schema, query, budget=dataclasses.replace(budget, latency=None), **options)
+            admission = Admission(span_of(plans))
+    warn_of(job)
+    spark = frame.sparkSession
+    check_workers(spark, job.engine)
+    delay = _delay_ms(frame, job, watermark)
+    folder = state_in(frame, state)
+    place = place_of(spark, job, folder, delay)
+    log = BatchLog(folder_of(folder), ids[0], job.fingerprint[:32])
+    return _Call(ids, job, result, place, log, admission, target, _types_needed(plans, job))
+
+
+def _types_needed(plans: Sequence[Plan], job: SentJob) -> frozenset[str] | None:
+    """Give the types that some query names; ``None`` where other events bear on the answer too."""
+    if job.schema.id is None or job.schema.type is None or job.schema.kind(job.schema.type) is not Kind.STRING:
+        return None
+    types: set[str] = set()
+    for plan in plans:
+        counts = plan.window.counted or plan.sources or plan.strict
+        if counts or plan.query.strategy is Strategy.PARTITION_CONTIGUITY:
+            return None
+        named = [one.types for one in plan.automaton.letters] + [one.types for one in plan.automaton.negations]
+        if not all(named):
+            return None
+        types.update(*named)
+    return frozenset(types)
+
+
+def _delay_ms(frame: DataFrame, job: SentJob, watermark: Any) -> int:
+    """The delay of the watermark. Raises :class:`DataError` if there is none, or two."""
+    known = (frame.schema[job.schema.ts].metadata or {}).get(DELAY_KEY) if "." not in job.schema.ts else None
+    if watermark is None:
+        if known is None:
+            raise DataError("a stream needs a watermark", hint='say how late events may come: watermark="10 minutes"')
+        return int(known)
+    if known is not None:
+        raise DataError(f"`{job.schema.ts}` has a watermark already", hint="leave watermark= out")
+    clock = frame.sparkSession.readStream.format("rate").load()
+    marked = clock.withWatermark("timestamp", delay_of(watermark, job.schema))
+    return int(marked.schema["timestamp"].metadata[DELAY_KEY])
+
+
+def _ticks(job: SentJob, frame: DataFrame) -> Column:
+    """The time of a row in ticks."""
+    from pyspark.sql import functions as sf
+
+    name, held = job.schema.ts, frame.schema[job.schema.ts].dataType
+    kind = held.typeName()
+    if kind == "date":
+        return sf.unix_date(sf.col(quoted(name))).cast("long")
+    if kind in ("timestamp", "timestamp_ntz"):
+        return sf.unix_micros(event_time(name, held, job.schema))
+    return sf.col(quoted(name)).cast("long")
+
+
+def _admitted(job: SentJob, decision: Decision, keys: Sequence[str], ticks: Column, delay_ms: int) -> Column:
+    """Whether a row is admitted: what :meth:`Admission.admits` says, as a column."""
+    from pyspark.sql import functions as sf
+
+    admission = decision.admission
+    assert admission is not None
+    length, seed = admission.length, sf.lit(job.seed)
+    columns = [sf.col(quoted(key)) for key in keys]
+    offset = sf.pmod(sf.xxhash64(*columns, seed), sf.lit(length))
+    begin = ticks - sf.pmod(ticks - offset, sf.lit(length))
+    hashed = sf.pmod(sf.xxhash64(*columns, begin, seed), sf.lit(ALL))
+    last = sf.least(ticks, begin + sf.lit(length - admission.span - 1))
+    delay = -(-delay_ms * job.tick_ms[1] // job.tick_ms[0])
+    threshold: Column | None = None
+    for bound, steps in reversed(admission.pieces(decision.carried.seen, delay)):
+        inner = sf.lit(steps[-1][1])
+        for since, value in reversed(steps[:-1]):
+            inner = sf.when(begin > sf.lit(since), sf.lit(value)).otherwise(inner)
+        threshold = inner if threshold is None else sf.when(last > sf.lit(bound), inner).otherwise(threshold)
+    assert threshold is not None
+    return hashed < threshold

@@ -1,0 +1,149 @@
+"""Decide which sampling units of a stream travel to the workers, where there is no time for all: plain data, no Spark.
+
+A *unit* is eight windows of one partition key. Units of different keys begin at different times. A hash of the key, the
+unit and the seed is compared with a threshold, which is a function of event time: where it falls a unit is cut short,
+where it rises units that begin later come in. A row is admitted if the hash is below every threshold from the beginning
+of its unit to its own time, but for the last window of the unit, in which nothing is cut. So what is missing of a key
+is always a whole window long or longer, no partial match can wait through it, and no match is invented
+(docs/spark_overload.md). Whether a row is admitted does not depend on the micro-batch that brings it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from acep.pattern.tree import Strategy
+from acep.plan.compile import Plan
+
+__all__ = ["ALL", "UNIT", "Admission", "span_of", "why_not_before"]
+
+ALL = 1 << 32
+"""The threshold below which every hash is."""
+UNIT = 8  # windows
+MOST = 48  # thresholds that are kept; where there are more only falls are allowed, which make them fewer
+
+
+@dataclass(frozen=True)
+class Admission:
+    """Thresholds by event time, in ticks: ``thresholds[i]`` holds for times after ``since[i]``, up to ``since[i + 1]``;
+    the first also holds for all times before. ``span`` is the longest window, in ticks.
+
+    >>> Admission(10).admits(hashed=5, begin=0, tick=3)
+    True
+    """
+
+    span: int
+    since: tuple[int, ...] = (-(2**62),)
+    thresholds: tuple[int, ...] = (ALL,)
+
+    @property
+    def length(self) -> int:
+        """How many ticks a unit is long."""
+        return UNIT * (self.span + 1)
+
+    @property
+    def now(self) -> int:
+        """The threshold of the newest units."""
+        return self.thresholds[-1]
+
+    @property
+    def whole(self) -> bool:
+        """Whether every row is admitted."""
+        return min(self.thresholds) == ALL
+
+    def admits(self, *, hashed: int, begin: int, tick: int) -> bool:
+        """Tell whether a row is admitted, whose unit has this hash (below :data:`ALL`) and begins at ``begin``."""
+        return hashed < min(self.thresholds[self._at(begin) : self._at(self.last_cut(begin, tick)) + 1])
+
+    def last_cut(self, begin: int, tick: int) -> int:
+        """Give the time up to which thresholds bear on a row."""
+        return min(tick, begin + self.length - self.span - 1)
+
+    def after(self, seen: int | None, threshold: int, delay: int) -> Admission:
+        """Give the thresholds with a new one for times after ``seen``, the greatest time of all rows so far.
+
+        Rows that are older than ``seen - delay``, in ticks, are late: what bears on no other row is left out.
+        """
+        if seen is None:  # no row has come
+            return replace(self, since=self.since[:1], thresholds=(threshold,))
+        if threshold > self.now and len(self.since) >= MOST:
+            threshold = self.now
+        since, thresholds = list(self.since), list(self.thresholds)
+        if since[-1] >= seen and len(since) > 1:  # no row has come since
+            since.pop()
+            thresholds.pop()
+        since.append(max(seen, since[-1] + 1))
+        thresholds.append(threshold)
+        first, last = self._oldest(since, seen - self.length, delay), self._oldest(since, seen, delay)
+        # For rows that may come, a threshold that is followed by a lower one has the effect of that.
+        for i in reversed(range(first, last)):
+            thresholds[i] = min(thresholds[i], thresholds[i + 1])
+        kept = [i for i in range(first, len(since)) if i == first or thresholds[i] != thresholds[i - 1]]
+        return Admission(self.span, tuple(since[i] for i in kept), tuple(thresholds[i] for i in kept))
+
+    def _oldest(self, since: Sequence[int], seen: int, delay: int) -> int:
+        """Give the number of the oldest threshold that may be the last to bear on a row that is not late."""
+        return max(0, bisect_left(since, seen - delay - self.span - 1) - 1)
+
+    def _at(self, tick: int) -> int:
+        return max(0, bisect_left(self.since, tick) - 1)
+
+    def pieces(self, seen: int | None, delay: int) -> list[tuple[int, list[tuple[int, int]]]]:
+        """Give the thresholds by :meth:`last_cut` and by the beginning of a unit, for rows that are not late.
+
+        Pairs of a bound on the former and of what holds beyond it: pairs of a bound on the latter and of the threshold
+        beyond it. The greatest bounds come first. Where none of them is passed, the last pair holds.
+        """
+        oldest = 0 if seen is None else self._oldest(self.since, seen, delay)
+        found: list[tuple[int, list[tuple[int, int]]]] = []
+        for last in range(len(self.since) - 1, oldest - 1, -1):
+            least, steps = ALL, list[tuple[int, int]]()
+            for first in range(last, -1, -1):
+                least = min(least, self.thresholds[first])
+                if steps and steps[-1][1] == least:
+                    steps.pop()
+                steps.append((self.since[first], least))
+            found.append((self.since[last], steps))
+        return found
+
+    def dump(self) -> dict[str, Any]:
+        """As JSON-like data."""
+        return {"span": self.span, "since": list(self.since), "thresholds": list(self.thresholds)}
+
+    @classmethod
+    def load(cls, data: Mapping[str, Any]) -> Admission:
+        """Raises :class:`KeyError`, :class:`TypeError` or :class:`ValueError` for what is none."""
+        since, thresholds = (tuple(int(one) for one in data[name]) for name in ("since", "thresholds"))
+        fits = len(since) == len(thresholds) > 0 and list(since) == sorted(set(since))
+        if not fits or not all(0 <= one <= ALL for one in thresholds) or int(data["span"]) < 0:
+            raise ValueError("thresholds")
+        return cls(int(data["span"]), since, thresholds)
+
+
+def why_not_before(plans: Sequence[Plan], *, ids: bool) -> str:
+    """Say why events of these plans cannot be shed before they travel; "" if they can be. ``ids``: a column has ids.
+
+    What is shed must leave the matches in the rest as they are, so that none is invented.
+    """
+    for plan in plans:
+        if not ids:
+            return "without id= events are numbered, and all must be counted"
+        if plan.sources:
+            return "a composed query numbers the matches of its parts"
+        if not plan.keys or plan.query.strategy is Strategy.STRICT_CONTIGUITY:
+            return "a query without partition attributes sees the whole stream in one place"
+        if plan.window.span is None or plan.window.counted:
+            return "there is no window in time"
+        if plan.chooses:
+            return "matches are chosen among others"
+        if any(one.leading or one.trailing for one in plan.automaton.negations):
+            return "a negation stands at the beginning or the end of a pattern"
+    return ""
+
+
+def span_of(plans: Sequence[Plan]) -> int:
+    """Give the longest window of plans, in ticks."""
+    return max(plan.window.span or 0 for plan in plans)

@@ -1,0 +1,116 @@
+"""Keep what the driver decides of a micro-batch and what it counted in it, beside the versions of the buckets."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from acep.errors import SnapshotError
+from acep.learning.recall import Tally
+from acep.streaming.admission import Admission
+from acep.streaming.folders import Folder
+from acep.streaming.load import Load
+
+__all__ = ["BatchLog", "Carried", "Decision"]
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Carried:
+    """Since the stream began: ``rows`` read, events in all passes, those of them that no query can need (``idle``), and
+    those that were ``shed``; the greatest time ``seen`` in ticks; and what is known of the recall of match ``points``,
+    if it is ``known``."""
+
+    rows: int = 0
+    events: int = 0
+    idle: int = 0
+    shed: int = 0
+    seen: int | None = None
+    points: Tally = field(default_factory=Tally)
+    known: bool = True
+
+    def dump(self) -> dict[str, Any]:
+        """As JSON-like data."""
+        names = ("rows", "events", "idle", "shed", "seen", "known")
+        return {name: getattr(self, name) for name in names} | {"points": self.points.to_arrays()}
+
+    @classmethod
+    def load(cls, data: Any) -> Carried:
+        """Raises :class:`KeyError`, :class:`TypeError` or :class:`ValueError` for what is none."""
+        rows, events, idle, shed = (int(data[name]) for name in ("rows", "events", "idle", "shed"))
+        if min(rows, events, idle, shed) < 0:
+            raise ValueError("counts")
+        seen = None if data["seen"] is None else int(data["seen"])
+        points, known = Tally.from_arrays(data["points"]), data["known"] is True
+        return cls(rows, events, idle, shed, seen, points, known)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a micro-batch begins with: what is admitted, if something can be shed, what earlier ones took, and what they
+    carried."""
+
+    admission: Admission | None = None
+    load: Load = field(default_factory=Load)
+    carried: Carried = field(default_factory=Carried)
+
+    def dump(self) -> dict[str, Any]:
+        """As JSON-like data."""
+        admission = None if self.admission is None else self.admission.dump()
+        return {"admission": admission, "load": self.load.dump(), "carried": self.carried.dump()}
+
+    @classmethod
+    def load_from(cls, data: Any) -> Decision:
+        """Raises :class:`KeyError`, :class:`TypeError` or :class:`ValueError` for what is none."""
+        admission = None if data["admission"] is None else Admission.load(data["admission"])
+        return cls(admission, Load.load(data["load"]), Carried.load(data["carried"]))
+
+
+class BatchLog:
+    """Two files for each micro-batch: ``begun``, what was decided, and ``done``, what the next one begins with.
+    The first one that is written stays, so that a retry does the same."""
+
+    def __init__(self, folder: Folder, query: str, call: str) -> None:
+        """Name the log of a call in a streaming query."""
+        self._folder = folder
+        self._path = f"{query}/{call}"
+
+    def begun(self, batch: int) -> Decision | None:
+        """Return what a micro-batch began with, ``None`` if it has not begun. Raises :class:`SnapshotError`."""
+        return self._read(f"{self._path}/{batch}/begun")
+
+    def done(self, batch: int) -> Decision | None:
+        """Return what the micro-batch after this one begins with, ``None`` if it is not done."""
+        return self._read(f"{self._path}/{batch}/done")
+
+    def begin(self, batch: int, decision: Decision) -> Decision:
+        """Write what a micro-batch begins with, and return what it has begun with."""
+        return self._first(f"{self._path}/{batch}/begun", decision)
+
+    def end(self, batch: int, decision: Decision) -> Decision:
+        """Write what the next micro-batch begins with, and return what was written first."""
+        return self._first(f"{self._path}/{batch}/done", decision)
+
+    def _first(self, path: str, decision: Decision) -> Decision:
+        data = json.dumps({"format": FORMAT} | decision.dump()).encode()
+        self._folder.write(path, data, parents=1)
+        return self._read(path) or decision
+
+    def _read(self, path: str) -> Decision | None:
+        data = self._folder.read(path)
+        if data is None:
+            return None
+        shown = f"{self._folder.shown}/{path}"
+        try:
+            told = json.loads(data)
+            if told["format"] != FORMAT:
+                raise SnapshotError(
+                    f"state has format version {told['format']}, which this acep does not read: {shown}",
+                    hint="go on with the acep that wrote it, or begin a new checkpoint",
+                )
+            return Decision.load_from(told)
+        except (KeyError, TypeError, ValueError):
+            hint = "go back to the beginning of the micro-batch that wrote it (docs/spark_state.md)"
+            raise SnapshotError(f"state is damaged: {shown}", hint=hint) from None

@@ -1,0 +1,135 @@
+"""Choose the share of the events that a micro-batch carries, from what earlier ones took: plain data, no Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Load", "Measured"]
+
+MOST = 24  # micro-batches that are remembered
+FORGET = 0.9  # the weight of one beside the next
+COLD = 2  # micro-batches of a run that tell nothing: Spark and its workers are just starting
+# What is believed before anything else is measured: parts of the time that are fixed, for reading, for carrying.
+PRIOR = (0.1, 0.15, 0.75)
+BELIEF = 0.05  # weight of that beside one micro-batch
+LEAST = 1 / 64  # of the events that are carried, where there is any time
+WORTH = 0.1  # of the time, what shedding all must save to be done at all
+NEAR = 0.03  # a share that differs by less is not changed
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A micro-batch: ``rows`` read, of which ``carried`` went to the workers, in ``seconds``, Spark's own work
+    included."""
+
+    rows: int
+    carried: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Load:
+    """The last micro-batches, oldest first, and how many of this ``run`` there were.
+
+    The time of a micro-batch is taken for ``fixed + read * rows + carry * carried``: least squares with forgetting,
+    none of the three negative.
+
+    >>> load = Load()
+    >>> for share in (1, 1, 1, 0.25, 0.3, 0.28):
+    ...     load = load.after(Measured(1000, int(1000 * share), 0.2 + 0.8 * share))
+    >>> load.share(target=0.6, now=0.28)
+    0.5055
+    """
+
+    run: int = 0
+    last: tuple[Measured, ...] = ()
+
+    def after(self, one: Measured) -> Load:
+        """Remember a micro-batch."""
+        if self.run < COLD or one.rows == 0:
+            return replace(self, run=self.run + 1)
+        return Load(self.run + 1, (*self.last, one)[-MOST:])
+
+    def restarted(self) -> Load:
+        """Begin a run: its first micro-batches tell nothing."""
+        return replace(self, run=0)
+
+    def costs(self) -> tuple[float, float, float]:
+        """Give the seconds that are fixed, and those for each row that is read, and that is carried."""
+        if not self.last:
+            return (0.0, 0.0, 0.0)
+        rows, carried, seconds = (
+            np.array([float(getattr(one, name)) for one in self.last]) for name in ("rows", "carried", "seconds")
+        )
+        weights = np.sqrt(FORGET ** np.arange(len(seconds))[::-1])
+        # In units of what is believed, so that all three count alike.
+        scale = seconds.mean() * np.array([PRIOR[0], PRIOR[1] / rows.mean(), PRIOR[2] / rows.mean()])
+        known = np.stack([np.ones_like(rows), rows, carried], axis=1) * scale * weights[:, None]
+        belief = np.sqrt(BELIEF) * seconds.mean() * np.diag(PRIOR)
+        left = np.vstack([known, belief])
+        right = np.concatenate([seconds * weights, belief.sum(axis=1)])
+        found = _not_negative(left, right)
+        fixed, read, carry = (found * scale).tolist()
+        return fixed, read, carry
+
+    def share(self, target: float, now: float) -> float:
+        """Give the share of the events to carry so that a micro-batch takes ``target`` seconds.
+
+        ``now`` is the last share.
+        """
+        if not self.last:
+            return now
+        fixed, read, carry = self.costs()
+        rows = self.last[-1].rows
+        every = carry * rows
+        floor = fixed + read * rows
+        if floor + every <= target or every < WORTH * (floor + every):
+            return 1.0
+        wanted = max((target - floor) / every, LEAST)
+        return now if abs(wanted - now) <= NEAR * now else round(wanted, 4)
+
+    def behind(self, target: float) -> bool:
+        """Tell whether a micro-batch takes longer than ``target`` seconds though next to nothing is carried, or though
+        shedding saves next to nothing."""
+        if not self.last:
+            return False
+        fixed, read, carry = self.costs()
+        rows = self.last[-1].rows
+        floor, every = fixed + read * rows, carry * rows
+        return floor + every > target and (floor + LEAST * every > target or every < WORTH * (floor + every))
+
+    def dump(self) -> dict[str, Any]:
+        """As JSON-like data."""
+        return {"run": self.run, "last": [[one.rows, one.carried, one.seconds] for one in self.last]}
+
+    @classmethod
+    def load(cls, data: Mapping[str, Any]) -> Load:
+        """Raises :class:`KeyError`, :class:`TypeError` or :class:`ValueError` for what is none."""
+        last = tuple(Measured(int(rows), int(carried), float(took)) for rows, carried, took in data["last"])
+        if not all(one.rows > 0 and one.carried >= 0 and 0 <= one.seconds < 1e9 for one in last):
+            raise ValueError("measurements")
+        return cls(int(data["run"]), last)
+
+
+def _not_negative(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Solve least squares with no negative unknown: of all choices of unknowns that are 0, the best that is allowed.
+
+    >>> _not_negative(np.array([[1.0, 1.0], [1.0, 2.0]]), np.array([2.0, 1.0])).round(2)
+    array([1.5, 0. ])
+    """
+    width = left.shape[1]
+    best, least = np.zeros(width), float(right @ right)
+    for size in range(1, width + 1):
+        for some in map(list, combinations(range(width), size)):
+            found = np.linalg.lstsq(left[:, some], right, rcond=None)[0]
+            rest = left[:, some] @ found - right
+            if (found >= 0).all() and float(rest @ rest) < least:
+                best, least = np.zeros(width), float(rest @ rest)
+                best[some] = found
+    return best

@@ -1,0 +1,251 @@
+"""``acep.spark.for_each_batch``: exact into a database whatever fails, and what it sheds before events travel."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import random
+import sqlite3
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import acep
+from acep.errors import AcepError, DataError, EngineError, QueryError
+from acep.spark import error_in, for_each, for_each_batch
+from acep.spark.chunks import ORDER, ROW
+from acep.spark.for_each import ForEachBatch
+from acep.spark.metrics import Progress
+from tests.spark.by_hand import as_rows, same
+from tests.spark.streams import Folder, as_dicts, events_table, quiet_match, shuffled
+
+QUERY = acep.parse("PATTERN SEQ(a p, b q) WHERE skip_till_next_match(p, q) { [k] } WITHIN 20 seconds RETURN p.x AS x")
+OPTIONS: dict[str, Any] = {"seq": ORDER, "id": ROW, "watermark": "3 seconds", "buckets": 4}
+
+
+def many_keys(size: int = 2_000, keys: int = 80, disorder: float = 0.0) -> pa.Table:
+    """Events of two types, ten a second."""
+    rng = random.Random(5)
+    start = dt.datetime(2024, 3, 31, tzinfo=dt.UTC)
+    table = pa.table(
+        {
+            "ts": pa.array([start + dt.timedelta(seconds=i // 10) for i in range(size)], pa.timestamp("us", "UTC")),
+            "type": pa.array(rng.choices("ab", k=size)),
+            "k": pa.array(rng.choices(range(keys), k=size), pa.int64()),
+            "x": pa.array(rng.choices(range(9), k=size), pa.int64()),
+            ORDER: pa.array(range(size), pa.int64()),
+            ROW: pa.array(range(size), pa.int64()),
+        }
+    )
+    return table.take(shuffled([i / 10 for i in range(size)], disorder, rng)) if disorder else table
+
+
+def run(stream: Folder, step: Any) -> None:
+    """Run a stream to the end of what is there, with a checkpoint of its own."""
+    writer = stream.frame().writeStream.foreachBatch(step).trigger(availableNow=True)
+    writer.option("checkpointLocation", str(stream.path / "each-checkpoint")).start().awaitTermination()
+
+
+def quiet(stream: Folder, sink: Callable[[Any, int], None], query: Any = QUERY, **options: Any) -> ForEachBatch:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return for_each_batch(query, sink, **OPTIONS | {"state": stream.path / "state"} | options)
+
+
+def exact(table: pa.Table, query: Any = QUERY) -> list[dict[str, Any]]:
+    return as_rows(acep.match(table.sort_by(ORDER), query, seq=ORDER, id=ROW))
+
+
+class Database:
+    """A sink that stores each match once: it replaces what it has of a micro-batch. It fails when it is told to."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.fails, self.seen = path, set[tuple[int, str]](), dict[int, list[list[str]]]()
+        with sqlite3.connect(path) as opened:
+            opened.execute("CREATE TABLE IF NOT EXISTS matches (batch INTEGER, row TEXT)")
+
+    def __call__(self, found: Any, batch: int) -> None:
+        rows = sorted(json.dumps(row, default=str) for row in as_dicts(found))
+        assert found.count() == len(rows)
+        self.seen.setdefault(batch, []).append(rows)
+        self._fail(batch, "before")
+        with sqlite3.connect(self.path) as opened:
+            opened.execute("DELETE FROM matches WHERE batch = ?", (batch,))
+            opened.executemany("INSERT INTO matches VALUES (?, ?)", [(batch, row) for row in rows])
+        self._fail(batch, "after")
+
+    def _fail(self, batch: int, when: str) -> None:
+        if (batch, when) in self.fails:
+            self.fails.remove((batch, when))
+            raise RuntimeError("the sink fails")
+
+    def rows(self) -> list[str]:
+        """All that is stored."""
+        with sqlite3.connect(self.path) as opened:
+            return sorted(row for (row,) in opened.execute("SELECT row FROM matches"))
+
+
+def test_each_match_reaches_a_database_once_whatever_fails(spark: Any, tmp_path: Path) -> None:
+    table = many_keys(600, disorder=2)
+    stream, sink, told = Folder(spark, table, 100), Database(tmp_path / "matches.db"), list[Progress]()
+    sink.fails = {(1, "after"), (3, "before"), (5, "after")}
+    step = quiet(stream, sink, progress=told.append)
+    for fails in reversed(range(4)):
+        if fails:
+            with pytest.raises(Exception, match="the sink fails"):
+                run(stream, step)
+            step = quiet(stream, sink, progress=told.append)  # as a driver that was started again
+        else:
+            run(stream, step)
+    wanted = exact(table)
+    assert sink.rows() == sorted(json.dumps(row, default=str) for row in wanted)
+    assert len(wanted) > 50
+    assert [len(tries) for tries in sink.seen.values()] == [1, 2, 1, 2, 1, 2, 1]
+    assert all(one == tries[0] for tries in sink.seen.values() for one in tries)
+    assert (told[-1].events, told[-1].late, told[-1].matches) == (600, 0, len(wanted))
+    assert told[-1].report.exact
+    assert told[-1].report.recall == 1
+
+
+def test_types_that_no_query_names_stay_where_they_are_but_count(spark: Any) -> None:
+    table = events_table(400, types="abcdef")
+    stream, told, out = Folder(spark, table, 80), list[Progress](), list[dict[str, Any]]()
+    step = quiet(stream, lambda found, _: out.extend(as_dicts(found)), progress=told.append)
+    run(stream, step)
+    assert same(out, exact(table))
+    _, other = stream.run(quiet_match(stream.frame(), QUERY, **OPTIONS, state=stream.path / "whole"))
+    assert (told[-1].events, told[-1].late) == (other[-1].events, other[-1].late)
+    idle = [json.loads(path.read_text())["carried"]["idle"] for path in (stream.path / "state").rglob("done")]
+    assert max(idle) > 50, "all rows travelled"
+
+
+def pretend(monkeypatch: pytest.MonkeyPatch, fixed: float, carry: float) -> list[float]:
+    """Let micro-batches seem to take ``fixed`` seconds and ``carry`` more by the share that travels."""
+    after, shares = for_each._Call.after, list[float]()
+
+    def pretended(call: Any, decision: Any, seen: Any, told: Any, _: float) -> Any:
+        shares.append(seen["carried"] / (seen["needed"] or 1))
+        return after(call, decision, seen, told, fixed + carry * shares[-1])
+
+    monkeypatch.setattr(for_each._Call, "after", pretended)
+    return shares
+
+
+@pytest.mark.parametrize("output", ["matches", "points", "count"])
+def test_what_is_shed_before_the_shuffle_loses_matches_and_invents_none(
+    spark: Any, monkeypatch: pytest.MonkeyPatch, output: str
+) -> None:
+    table = many_keys(24_000)
+    stream, told, out = Folder(spark, table, table.num_rows // 12), list[Progress](), list[dict[str, Any]]()
+    shares = pretend(monkeypatch, 0.2, 0.8)
+    step = quiet(
+        stream,
+        lambda found, _: out.extend(as_dicts(found)),
+        budget=acep.Budget(latency=0.6),
+        output=output,
+        progress=told.append,
+    )
+    run(stream, step)
+    last, report = told[-1], told[-1].report
+    assert (last.events, last.late) == (table.num_rows, 0)
+    assert last.shed == report.shed > table.num_rows / 10
+    assert not report.exact
+    # Half of what can be saved must be: the share settles at (0.6 - 0.2) / 0.8.
+    assert all(abs(share - 0.5) < 0.12 for share in shares[6:-1]), shares
+    whole = exact(table)
+    flags = [row["exact"] for row in out]
+    assert flags[0]
+    assert not flags[-1]
+    if output == "count":
+        assert 0.3 * len(whole) < sum(row["count"] for row in out) < len(whole)
+        assert report.recall is None
+        assert "counts" in report.unknown
+        return
+    assert report.interval[0] < report.interval[1] < 1
+    if output == "matches":
+        found = [{name: value for name, value in row.items() if name not in ("exact", "bundle")} for row in out]
+        every = [{name: value for name, value in row.items() if name != "bundle"} for row in whole]
+        kept = [row for row in every if row in found]
+        assert same(found, kept), "a match was invented"
+        points = [len({(str(row["key"]), row["end"]) for row in rows}) for rows in (found, every)]
+        assert report.interval[0] <= points[0] / points[1] <= report.interval[1]
+        assert report.recall == pytest.approx(points[0] / points[1], abs=0.1)
+
+
+def test_where_nothing_can_be_saved_nothing_is_shed(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream, told = Folder(spark, many_keys(24_000), 2_000), list[Progress]()
+    shares = pretend(monkeypatch, 2.0, 0.0)
+    step = quiet(stream, lambda *_: None, budget=acep.Budget(latency=0.5), progress=told.append)
+    with pytest.warns(UserWarning, match="falls behind latency=0.5"):
+        run(stream, step)
+    assert shares[6:-1].count(1.0) >= 3, shares
+    assert told[-1].events == 24_000
+
+
+def test_where_a_query_does_not_allow_it_events_are_shed_behind_the_shuffle(spark: Any) -> None:
+    table = many_keys(200)
+    stream = Folder(spark, table, 100)
+    query = acep.parse("PATTERN SEQ(a p, ~b q) WHERE skip_till_next_match(p) { [k] } WITHIN 20 seconds")
+    out: list[dict[str, Any]] = []
+    step = for_each_batch(
+        query,
+        lambda found, _: out.extend(as_dicts(found)),
+        **OPTIONS | {"state": stream.path / "state", "budget": acep.Budget(latency=60)},
+    )
+    with pytest.warns(UserWarning, match="shed behind the shuffle, which saves less time: a negation stands"):
+        run(stream, step)
+    assert same([{n: v for n, v in row.items() if n != "exact"} for row in out], exact(table, query))
+
+
+def test_a_query_of_counted_events_gets_all_of_them(spark: Any) -> None:
+    table = many_keys(300, keys=3).drop_columns([ROW])
+    stream, out = Folder(spark, table, 60), list[dict[str, Any]]()
+    query = acep.parse("PATTERN SEQ(a p, a q) WHERE partition_contiguity(p, q) { [k] } WITHIN 5 EVENTS")
+    run(stream, quiet(stream, lambda found, _: out.extend(as_dicts(found)), query=query, id=None))
+    wanted = as_rows(acep.match(table, query, seq=ORDER))
+    # Without ids events are numbered within their partition, so that only the places are the same.
+    places = [sorted((row["key"]["k"], row["start"], row["end"]) for row in rows) for rows in (out, wanted)]
+    assert places[0] == places[1] != []
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ({"sink": None}, DataError, "sink= is called"),
+        ({"progress": 3}, DataError, "progress= is called"),
+        ({"state": None}, DataError, "keeps its state in files"),
+        ({"observation": 1}, QueryError, "no option observation="),
+    ],
+)
+def test_wrong_arguments(options: dict[str, Any], kind: type[AcepError], message: str) -> None:
+    told: dict[str, Any] = {"sink": print, "state": "/nowhere"} | options
+    with pytest.raises(kind, match=message):
+        for_each_batch(QUERY, **told)
+
+
+def test_outside_of_a_stream_it_is_refused(spark: Any, tmp_path: Path) -> None:
+    with pytest.raises(EngineError, match="outside of a streaming query"):
+        for_each_batch(QUERY, print, state=tmp_path, **OPTIONS)(spark.range(3), 0)
+
+
+def test_a_stream_without_a_watermark_is_refused_in_one_line(spark: Any) -> None:
+    stream = Folder(spark, many_keys(40), 40)
+    with pytest.raises(Exception, match="needs a watermark") as failed:
+        run(stream, quiet(stream, lambda *_: None, watermark=None))
+    error = error_in(failed.value)
+    assert isinstance(error, DataError)
+    assert error.hint
+
+
+def test_a_damaged_log_is_refused(spark: Any) -> None:
+    stream = Folder(spark, many_keys(80), 40, end=False)
+    run(stream, quiet(stream, lambda *_: None))
+    for path in (stream.path / "state").rglob("done"):
+        path.write_text('{"format": 1, "carried": 3}')
+    stream.end()
+    with pytest.raises(Exception, match="state is damaged"):
+        run(stream, quiet(stream, lambda *_: None))

@@ -1,0 +1,129 @@
+"""Thresholds of units: what is admitted does not depend on batches, and what is left out invents no match."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+
+import mmh3
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import acep
+from acep.engine.tables import schema_of
+from acep.plan.compile import compile_query
+from acep.streaming.admission import ALL, Admission, why_not_before
+
+SPAN = 5
+DELAY = 4
+Batches = list[list[tuple[int, int]]]
+thresholds = st.sampled_from((0, ALL // 4, ALL // 2, 3 * ALL // 4, ALL))
+
+
+def unit_of(key: int, tick: int, length: int) -> tuple[int, int]:
+    """The hash of a unit, and its beginning."""
+    offset = mmh3.hash(f"{key}", signed=False) % length
+    number = (tick - offset) // length
+    return mmh3.hash(f"{key} {number}", signed=False), number * length + offset
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> Batches:
+    """Micro-batches of (key, time), in disorder within the delay."""
+    times = sorted(draw(st.lists(st.integers(0, 200), min_size=1, max_size=60)))
+    late = draw(st.lists(st.integers(0, DELAY), min_size=len(times), max_size=len(times)))
+    rows = [
+        (draw(st.integers(0, 2)), time)
+        for time, _ in sorted(zip(times, late, strict=True), key=lambda both: both[0] + both[1])
+    ]
+    cuts = sorted(draw(st.lists(st.integers(0, len(rows)), max_size=12)))
+    return [rows[a:b] for a, b in zip([0, *cuts], [*cuts, len(rows)], strict=True)]
+
+
+@given(streams(), st.data())
+def test_a_row_is_admitted_by_the_thresholds_of_event_time(batches: Batches, data: st.DataObject) -> None:
+    """The thresholds that are kept say the same as all thresholds there were; the pieces say it too."""
+    now, seen, steps = Admission(SPAN), None, [(-(2**62), ALL)]
+    for batch in batches:
+        threshold = data.draw(thresholds)
+        now = now.after(seen, threshold, DELAY)
+        steps = [(-(2**62), threshold)] if seen is None else [*(s for s in steps if s[0] < seen), (seen, threshold)]
+        now = Admission.load(json.loads(json.dumps(now.dump())))
+        for key, tick in batch:
+            if seen is not None and tick < seen - DELAY:
+                continue
+            hashed, begin = unit_of(key, tick, now.length)
+            last = now.last_cut(begin, tick)
+            starts = [since for since, _ in steps]
+            bear = steps[max(0, bisect_left(starts, begin) - 1) : max(0, bisect_left(starts, last) - 1) + 1]
+            expected = hashed < min(value for _, value in bear)
+            assert now.admits(hashed=hashed, begin=begin, tick=tick) == expected
+            held = next(inner for since, inner in now.pieces(seen, DELAY) if last > since)
+            assert (hashed < next(value for since, value in held if begin > since)) == expected
+        seen = max([seen, *(tick for _, tick in batch)], key=lambda one: -1 if one is None else one)
+
+
+QUERIES = (
+    "PATTERN SEQ(A a, B b) WHERE skip_till_any_match(a, b) { [k] } WITHIN 5",
+    "PATTERN SEQ(A a, B b, C c) WHERE skip_till_next_match(a, b, c) { [k] } WITHIN 5",
+    "PATTERN SEQ(A+ a[], B b) WHERE skip_till_next_match(a[], b) { [k] } WITHIN 5",
+    "PATTERN SEQ(A a, B b) WHERE partition_contiguity(a, b) { [k] } WITHIN 5",
+    "PATTERN SEQ(A a, ~(C c), B b) WHERE skip_till_next_match(a, b) { [k] } WITHIN 5",
+    "PATTERN SEQ(A a, C c, B b) WHERE partition_contiguity(a, c, b) { [k] } WITHIN 5",
+)
+
+
+@pytest.mark.parametrize("errors", [0, 1])
+@pytest.mark.parametrize("query", QUERIES)
+@given(streams(), st.data())
+def test_no_match_is_invented(query: str, errors: int, batches: Batches, data: st.DataObject) -> None:
+    rows, kept, seen, now = [], [], None, Admission(SPAN)
+    for batch in batches:
+        now = now.after(seen, data.draw(thresholds), DELAY)
+        for key, tick in batch:
+            hashed, begin = unit_of(key, tick, now.length)
+            row = {"ts": tick, "type": data.draw(st.sampled_from("ABC")), "k": key, "n": len(rows)}
+            if seen is None or tick >= seen - DELAY:
+                rows.append(row)
+                if now.admits(hashed=hashed, begin=begin, tick=tick):
+                    kept.append(row)
+        seen = max([seen, *(tick for _, tick in batch)], key=lambda one: -1 if one is None else one)
+    schema = pa.schema({"ts": pa.int64(), "type": pa.string(), "k": pa.int64(), "n": pa.int64()})
+    parts = [sorted(part, key=lambda row: row["ts"]) for part in (rows, kept)]
+    every, some = (pa.Table.from_pylist(part, schema=schema) for part in parts)
+    budget = acep.Budget(errors=errors)
+    found = [str(match) for match in acep.match(some, query, seq="n", id="n", budget=budget)] if kept else []
+    exact = {str(match) for match in acep.match(every, query, seq="n", id="n", budget=budget)}
+    assert set(found) <= exact
+    assert not why_not_before([compile_query(acep.parse(query), schema_of(schema, seq="n", id="n"))], ids=True)
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("PATTERN SEQ(A a, B b) WITHIN 5", "without partition"),
+        ("PATTERN SEQ(A a, B b) WHERE skip_till_any_match(a, b) { [k] }", "no window"),
+        ("PATTERN SEQ(A a, B b) WHERE skip_till_any_match(a, b) { [k] } WITHIN 5 EVENTS", "no window"),
+        ("PATTERN SEQ(A a, ~(B b)) WHERE skip_till_any_match(a) { [k] } WITHIN 5", "negation"),
+        ("PATTERN SEQ(A a, B b) WHERE strict_contiguity(a, b) { [k] } WITHIN 5", "without partition"),
+        ("PATTERN SEQ(A a, B b) WHERE skip_till_any_match(a, b) { [k] } WITHIN 5 OUTPUT NON OVERLAP", "chosen"),
+    ],
+)
+def test_what_must_be_carried_whole(query: str, reason: str) -> None:
+    schema = schema_of(pa.schema({"ts": pa.int64(), "type": pa.string(), "k": pa.int64(), "n": pa.int64()}), id="n")
+    assert reason in why_not_before([compile_query(acep.parse(query), schema)], ids=True)
+
+
+def test_events_that_are_numbered_are_carried() -> None:
+    schema = schema_of(pa.schema({"ts": pa.int64(), "type": pa.string(), "k": pa.int64()}))
+    plan = compile_query(acep.parse(QUERIES[0]), schema)
+    assert "numbered" in why_not_before([plan], ids=False)
+
+
+def test_thresholds_that_fall_and_rise_for_long_stay_few() -> None:
+    now = Admission(1000)
+    for i in range(5000):
+        now = now.after(10 * i, (i * 7919) % ALL, 10)
+        assert len(now.since) <= 60
