@@ -38,6 +38,7 @@ from acep.spark.session import get_session, needs_pyspark
 from acep.spark.types import spark_schema
 from acep.spark.workers import to_bytes
 from acep.streaming.job import columns_read
+from acep.streaming.progress import length_text
 from acep.streaming.spent import Spent
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class Replay:
         if self.batches:
             told += (
                 f"\nat most {self.state / 1e6:,.2f} MB of state, {self.live:,} live partial matches and a lag of"
-                f" {self.lag:,.6g} s\ntime of micro-batches: {self.spent}"
+                f" {length_text(self.lag)}\ntime of micro-batches: {self.spent}"
             )
         return f"{told}\n{self.report.effort}" if self.allowance else told
 

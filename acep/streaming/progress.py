@@ -13,7 +13,7 @@ from acep.engine.stream import SEVERAL
 from acep.streaming.spent import Spent, spent_of
 from acep.streaming.totals import COUNTS, counts_in, summed, told_in
 
-__all__ = ["Progress", "progress_in", "reports_in"]
+__all__ = ["Progress", "length_text", "progress_in", "reports_in"]
 
 SKEWED = (
     0.75  # of the rows of a micro-batch, beyond which one bucket does most of the work; of two even ones each has .5
@@ -76,7 +76,7 @@ class Progress:
             f"{self.live:,} live",
             f"{self.matches:,} matches",
             *([f"{self.late:,} late"] if self.late else []),
-            *([] if self.lag is None else [f"lag {self.lag:,.6g} s"]),
+            *([] if self.lag is None else [f"lag {length_text(self.lag)}"]),
             f"state {self.state / 1e6:,.2f} MB",
         ]
         if self.allowance:
@@ -89,6 +89,15 @@ class Progress:
     def skewed(self) -> bool:
         """Whether one bucket has more than three quarters of the rows of the micro-batch, and these are no few."""
         return self.fullest > SKEWED and self.rows >= FEW
+
+
+def length_text(seconds: float) -> str:
+    """Show a length of time.
+
+    >>> length_text(2.5), length_text(508_620)
+    ('2.5 s', '5 days, 21:17:00')
+    """
+    return f"{seconds:.6g} s" if seconds < 60 else str(dt.timedelta(seconds=round(seconds)))
 
 
 def progress_in(
