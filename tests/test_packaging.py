@@ -41,8 +41,14 @@ def built(folder: Path, *options: str, **environment: str) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZipFile]:
-    # What it holds does not depend on how well it is compiled, and this is much the faster build.
-    file = built(tmp_path_factory.mktemp("wheel"), "-C", "cmake.build-type=Debug", ACEP_REQUIRE_NATIVE="1")
+    # The objects of this environment, where they are there; else the build that is much the faster one, as what a wheel
+    # holds does not depend on how well it is compiled.
+    objects = ROOT / "build" / {".venv": "native", ".venv-lowest": "lowest"}.get(Path(sys.prefix).name, "none")
+    if (objects / "build.ninja").exists():
+        options = ("-C", f"build-dir={objects}", "-C", "cmake.define.ACEP_WERROR=ON")
+    else:
+        options = ("-C", "cmake.build-type=Debug")
+    file = built(tmp_path_factory.mktemp("wheel"), *options, ACEP_REQUIRE_NATIVE="1")
     python = f"cp{sys.version_info.major}{sys.version_info.minor}"
     platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
     assert file.name == f"acep-{acep.__version__}-{python}-{python}-{platform}.whl"

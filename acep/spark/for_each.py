@@ -225,7 +225,7 @@ class _Call:
         """Give what the next micro-batch begins with."""
         before, went = decision.carried, int(seen["carried"])
         shed, greatest = int(seen["needed"]) - went, seen["seen"]
-        points, known = _points(told)
+        (keys, points, squares, length), known = _points(told)
         chance = went / int(seen["needed"]) if seen["needed"] else 1.0
         carried = Carried(
             rows=before.rows + int(seen["rows"]),
@@ -233,11 +233,18 @@ class _Call:
             idle=before.idle + int(seen["events"]) - int(seen["needed"]),
             shed=before.shed + shed,
             seen=max((one for one in (before.seen, greatest) if one is not None), default=None),
-            points=before.points + _tally(*points, chance),
+            points=before.points + _tally(keys, points, squares, chance, self._crossing(points, length)),
             known=before.known and known,
         )
         load = decision.load.after(Measured(int(seen["rows"]), went, seconds))
         return Decision(decision.admission, load, carried)
+
+    def _crossing(self, points: int, length: int) -> float:
+        """Give the chance that a match reaches from one unit into the next, from the sum of the lengths of matches."""
+        if self.admission is None or not points:
+            return 0.0
+        usual = self.admission.span / 2 if length < 0 else length / points
+        return min(usual / self.admission.length, 1.0)
 
     def progress(
         self, batch: int, carried: Carried, told: Sequence[str], seen: Mapping[str, Any], seconds: float
@@ -293,16 +300,20 @@ def _with_shed(report: Report, carried: Carried) -> Report:
     )
 
 
-def _points(told: Sequence[str]) -> tuple[tuple[int, int, int], bool]:
-    """Keys with match points, points, and their squares by key, of a micro-batch; and whether all buckets knew them."""
+def _points(told: Sequence[str]) -> tuple[tuple[int, int, int, int], bool]:
+    """Keys with match points, points, their squares by key, and lengths of a micro-batch; whether they are known."""
     every = [json.loads(text).get("points") for text in told]
-    sums = [sum(one[i] for one in every if one is not None) for i in range(3)]
-    return (sums[0], sums[1], sums[2]), None not in every
+    sums = [sum(one[i] for one in every if one is not None) for i in range(4)]
+    return (sums[0], sums[1], sums[2], sums[3]), None not in every
 
 
-def _tally(keys: int, points: int, squares: int, chance: float) -> Tally:
-    """Sums for the recall of match points of which so many were found where units had this chance."""
-    per = 1 / chance if chance > 0 else 1.0
+def _tally(keys: int, points: int, squares: int, chance: float, crossing: float) -> Tally:
+    """Sums for the recall of match points of which so many were found where units had this ``chance``.
+
+    A match that is ``crossing`` into the next unit needs both.
+    """
+    found = chance * (1 - (1 - chance) * crossing)
+    per = 1 / found if found > 0 else 1.0
     return Tally(
         units=float(keys),
         x=per * points,

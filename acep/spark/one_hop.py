@@ -85,7 +85,7 @@ def step_in_files(job: SentJob, place: Place, batches: Iterable[pa.RecordBatch])
         for table in found:
             yield from telling(job, table, []).to_batches(ROWS)
         if place.sampled:
-            done = json.dumps(json.loads(done) | {"points": _points_by_key(found)})
+            done = json.dumps(json.loads(done) | {"points": _points_by_key(job, found)})
         yield from telling(job, job.result.empty_table(), [done]).to_batches()
         watch = Stopwatch(partition)
 
@@ -111,12 +111,13 @@ def _part(job: SentJob, rows: pa.Table, codes: NDArray[np.int32], ticks: NDArray
     )
 
 
-def _points_by_key(out: list[pa.Table]) -> list[int] | None:
-    """Count the match points of each key in rows of the result: keys that have some, points, and their squares by key.
+def _points_by_key(job: SentJob, out: list[pa.Table]) -> list[int] | None:
+    """Count the match points of each key in rows of the result: keys that have some, points, their squares by key, and
+    over all points the mean length of matches, in ticks (-1: the rows do not tell).
 
-    ``None`` where the rows do not tell.
+    ``None`` where the rows do not tell of keys.
     """
-    sums = np.zeros(3, np.int64)
+    sums = np.zeros(4, np.int64)
     for rows in out:
         if "key" not in rows.column_names:
             return None
@@ -127,7 +128,11 @@ def _points_by_key(out: list[pa.Table]) -> list[int] | None:
         table = pa.table([*key.flatten(), query, when], [*names, "query", "when"])
         points = table.group_by([*names, "query", "when"]).aggregate([]).group_by(names).aggregate([([], "count_all")])
         each = points.column("count_all").to_numpy()
-        sums += (len(each), each.sum(), (each**2).sum())
+        length = -1.0
+        if "start" in rows.column_names:
+            last, first = (ticks_of(name, rows.column(name), job.schema.tick_ns or 1)[0] for name in ("end", "start"))
+            length = float((last - first).mean())
+        sums += (len(each), each.sum(), (each**2).sum(), round(length * each.sum()))
     return [int(one) for one in sums]
 
 

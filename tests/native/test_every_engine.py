@@ -25,8 +25,8 @@ pytest.importorskip("acep.engine._native")
 from acep.engine.native_session import NativeSession
 
 CHUNKS = 20
-SEEDS = 24_000
-LEAST = {"nodes": 20_000, "dominance": 9_000, "merged": 4_000, "windows+nodes": 1_500, "windows+merged": 800}
+SEEDS = 12_000
+LEAST = {"nodes": 10_000, "dominance": 4_500, "merged": 2_000, "windows+nodes": 750, "windows+merged": 400}
 """How many cases each engine must have run, of so many seeds."""
 
 MERGED = ("merged", "count", "ends", "points", "bundles", "compressed")
