@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from acep.budget import Budget
 from acep.engine.found import Counts
 from acep.engine.report import Report
-from acep.errors import DataError, EngineError, QueryError
+from acep.errors import DataError, EngineError, QueryError, SnapshotError
 from acep.learning.recall import Tally
 from acep.pattern.tree import Strategy
 from acep.plan.compile import Plan
@@ -121,6 +121,11 @@ class ForEachBatch:
             if fresh:
                 decision = dataclasses.replace(decision, load=decision.load.restarted())
             decision = call.log.begin(batch, call.decided(decision))
+        elif call.admission is None and decision.admission is not None and not decision.admission.whole:
+            raise SnapshotError(
+                f"micro-batch {batch} was begun under Budget(latency=), and ends as it was begun",
+                hint="start the stream with that budget once more; change it after the micro-batch",
+            )
         both, observed = call.matched(frame, decision)
         both.persist()
         try:
@@ -168,9 +173,9 @@ class _Call:
 
     def decided(self, decision: Decision) -> Decision:
         """Decide what is admitted from now on."""
-        if self.admission is None or self.target is None or decision.admission is None:
-            return decision
-        before = decision.admission
+        if self.admission is None or self.target is None:
+            return dataclasses.replace(decision, admission=None)
+        before = decision.admission or self.admission
         share = decision.load.share(self.target, before.now / ALL)
         delay = -(-self.place.delay_ms * self.job.tick_ms[1] // self.job.tick_ms[0])
         after = before.after(decision.carried.seen, ALL if share >= 1 else int(share * ALL), delay)
@@ -183,6 +188,10 @@ class _Call:
 
         job = self.job
         frame = with_fields(frame, job.columns)
+        read = {*job.columns, *(key for part in job.passes for key in part.keys)}
+        frame = frame.select(
+            *(quoted(name) for name in sorted(read))
+        )  # else all columns would be observed, and so read
         ts, held = sf.col(quoted(job.schema.ts)), frame.schema[job.schema.ts].dataType
         ticks = _ticks(job, frame)
         event = ts.isNotNull() & ~(ts >= end_column(held))

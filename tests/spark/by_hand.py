@@ -9,8 +9,10 @@ import datetime as dt
 import json
 import random
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from typing import Any
 
+import mmh3
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -93,9 +95,14 @@ def spread(job: SentJob, table: pa.Table) -> pa.Table:
         for row in range(table.num_rows):
             key = tuple(column[row] for column in keys)
             missing = any(v is None or v != v for v in key)
-            numbers.append(None if missing else part.first + hash(key) % part.size)
+            numbers.append(None if missing else part.first + hash(tuple(map(_steady, key))) % part.size)
         out = out.append_column(f"{BUCKET}{i}", pa.array(numbers, pa.int32()))
     return out
+
+
+def _steady(value: Any) -> Any:
+    """The same for equal values, with a hash that is the same in every process."""
+    return value if isinstance(value, int | float | Decimal) else mmh3.hash(repr(value))
 
 
 def batch(job: SentJob, table: pa.Table) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import acep
-from acep.errors import AcepError, DataError, EngineError, QueryError
+from acep.errors import AcepError, DataError, EngineError, QueryError, SnapshotError
 from acep.spark import error_in, for_each, for_each_batch
 from acep.spark.chunks import ORDER, ROW
 from acep.spark.for_each import ForEachBatch
@@ -184,6 +184,34 @@ def test_where_nothing_can_be_saved_nothing_is_shed(spark: Any, monkeypatch: pyt
         run(stream, step)
     assert shares[6:-1].count(1.0) >= 3, shares
     assert told[-1].events == 24_000
+
+
+def test_a_micro_batch_ends_under_the_budget_that_it_began_with(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = many_keys(12_000)
+    stream, told, out = Folder(spark, table, 1_000), list[Progress](), list[dict[str, Any]]()
+    pretend(monkeypatch, 0.2, 0.8)
+    stop, budget = [7], acep.Budget(latency=0.4)
+
+    def sink(found: Any, batch: int) -> None:
+        out.extend(as_dicts(found))
+        if batch in stop:
+            stop.remove(batch)
+            raise RuntimeError("the sink fails")
+
+    with pytest.raises(Exception, match="the sink fails"):
+        run(stream, quiet(stream, sink, budget=budget, progress=told.append))
+    assert told[-1].shed > 0
+    with pytest.raises(Exception, match=r"micro-batch 7 was begun under Budget\(latency=\)") as failed:
+        run(stream, quiet(stream, sink))
+    assert isinstance(error_in(failed.value), SnapshotError)
+    stop.append(8)
+    with pytest.raises(Exception, match="the sink fails"):
+        run(stream, quiet(stream, sink, budget=budget, progress=told.append))
+    run(stream, quiet(stream, sink, budget=acep.Budget(latency=30), progress=told.append))
+    assert told[-1].events == 12_000
+    assert not out[-1]["exact"]  # of what the stream has given up by then
 
 
 def test_where_a_query_does_not_allow_it_events_are_shed_behind_the_shuffle(spark: Any) -> None:
