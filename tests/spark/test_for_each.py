@@ -186,9 +186,7 @@ def test_where_nothing_can_be_saved_nothing_is_shed(spark: Any, monkeypatch: pyt
     assert told[-1].events == 24_000
 
 
-def test_a_micro_batch_ends_under_the_budget_that_it_began_with(
-    spark: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_micro_batch_ends_under_the_budget_that_it_began_with(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     table = many_keys(12_000)
     stream, told, out = Folder(spark, table, 1_000), list[Progress](), list[dict[str, Any]]()
     pretend(monkeypatch, 0.2, 0.8)

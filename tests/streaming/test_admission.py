@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import acep
+from acep.engine.matches import Match
 from acep.engine.tables import schema_of
 from acep.plan.compile import compile_query
 from acep.streaming.admission import ALL, Admission, why_not_before
@@ -75,6 +76,11 @@ QUERIES = (
 )
 
 
+def plain(match: Match) -> str:
+    """A match without its bundle, which begins later where its first match point was shed."""
+    return f"{match.key} {match.start} {match.end} {match.error} {match.bindings}"
+
+
 @pytest.mark.parametrize("errors", [0, 1])
 @pytest.mark.parametrize("query", QUERIES)
 @given(streams(), st.data())
@@ -94,8 +100,8 @@ def test_no_match_is_invented(query: str, errors: int, batches: Batches, data: s
     parts = [sorted(part, key=lambda row: row["ts"]) for part in (rows, kept)]
     every, some = (pa.Table.from_pylist(part, schema=schema) for part in parts)
     budget = acep.Budget(errors=errors)
-    found = [str(match) for match in acep.match(some, query, seq="n", id="n", budget=budget)] if kept else []
-    exact = {str(match) for match in acep.match(every, query, seq="n", id="n", budget=budget)}
+    found = [plain(match) for match in acep.match(some, query, seq="n", id="n", budget=budget)] if kept else []
+    exact = {plain(match) for match in acep.match(every, query, seq="n", id="n", budget=budget)}
     assert set(found) <= exact
     assert not why_not_before([compile_query(acep.parse(query), schema_of(schema, seq="n", id="n"))], ids=True)
 
