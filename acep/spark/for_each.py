@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ForEachBatch", "for_each_batch"]
 
+# Columns that are made of a row: whether it is an event, and of a type that some query names; its time in ticks; and in
+# each pass the number of its bucket, and that number if it travels.
+EVENT, NEEDED, TICKS, NUMBER, GOING = "__event", "__needed", "__ticks", "__number", "__going"
 GAPS = 8  # between micro-batches, the least of which is what Spark itself takes
 PROPERTIES = ("sql.streaming.queryId", "spark.jobGroup.id")
 
@@ -203,21 +206,27 @@ class _Call:
         if decision.admission is not None and not decision.admission.whole:
             some = [_admitted(job, decision, part.keys, ticks, self.place.delay_ms) for part in job.passes]
             admitted = [needed & (one | ts.isNull()) for one in some]
-        going = [sf.when(a, n) for a, n in zip(admitted, numbers, strict=True)]
-        count = [sf.count(sf.when(event, number)) for number in numbers]
-        wanted = [sf.count(sf.when(event & needed, number)) for number in numbers]
-        went = [sf.count(sf.when(event, number)) for number in going]
+        # All of it once, in columns that are then counted.
+        made = {EVENT: event, NEEDED: event & needed, TICKS: sf.when(event, ticks)}
+        made |= {f"{NUMBER}{i}": number for i, number in enumerate(numbers)}
+        made |= {f"{GOING}{i}": sf.when(a, n) for i, (a, n) in enumerate(zip(admitted, numbers, strict=True))}
+        wide = frame.select("*", *(column.alias(name) for name, column in made.items()))
+        number, going = ([sf.col(f"{name}{i}") for i in range(len(numbers))] for name in (NUMBER, GOING))
+        count = [sf.count(sf.when(sf.col(EVENT), one)) for one in number]
+        wanted = [sf.count(sf.when(sf.col(NEEDED), one)) for one in number]
+        went = [sf.count(sf.when(sf.col(EVENT), one)) for one in going]
         observed = Observation()
-        seen = frame.observe(
+        seen = wide.observe(
             observed,
             sf.count(sf.lit(1)).alias("rows"),
             sum(count[1:], count[0]).alias("events"),
             sum(wanted[1:], wanted[0]).alias("needed"),
             sum(went[1:], went[0]).alias("carried"),
-            sf.max(sf.when(event, ticks)).alias("seen"),
+            sf.max(TICKS).alias("seen"),
         )
+        seen = seen.where(~sf.coalesce(sf.col(EVENT), sf.lit(False)) | sf.coalesce(*going).isNotNull())
         place = dataclasses.replace(self.place, seen=decision.carried.seen, sampled=decision.admission is not None)
-        return in_files(seen, job, self.result, place, sf.array_compact(codes_of(frame, job, going))), observed
+        return in_files(seen, job, self.result, place, codes_of(frame, job, going)), observed
 
     def given(self, both: DataFrame, decision: Decision) -> DataFrame:
         """Give what the sink is given."""

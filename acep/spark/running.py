@@ -243,7 +243,7 @@ def in_files(frame: DataFrame, job: SentJob, result: StructType, place: Place, c
     """Step the buckets of a micro-batch, whose state is in files: the result, with one more column, :data:`TOLD`.
 
     ``codes``: an array of a row's codes, each the number ``n`` of a bucket, or ``-1 - n`` for a row that only tells it
-    of time.
+    of time, or null where it does not travel.
     """
     from pyspark.sql import functions as sf
 
@@ -252,5 +252,5 @@ def in_files(frame: DataFrame, job: SentJob, result: StructType, place: Place, c
     rows = frame.select(*sent, sf.xxhash64(*sent).alias(HASH), *now, sf.explode(codes).alias(BUCKET))
     code = sf.col(BUCKET)
     number = sf.when(code >= 0, code).otherwise(sf.lit(-1) - code)
-    rows = _spread(rows, place.partitions, sf.pmod(number, sf.lit(place.partitions)))
+    rows = _spread(rows.where(code.isNotNull()), place.partitions, sf.pmod(number, sf.lit(place.partitions)))
     return rows.mapInArrow(partial(step_in_files, job, place), _telling(result))
