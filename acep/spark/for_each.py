@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from acep.budget import Budget
 from acep.engine.found import Counts
 from acep.engine.report import Report
-from acep.errors import DataError, EngineError, QueryError, SnapshotError
+from acep.engine.stream import SEVERAL
+from acep.errors import DataError, EngineError, QueryError
 from acep.learning.recall import Tally
 from acep.pattern.tree import Strategy
 from acep.plan.compile import Plan
@@ -27,7 +28,7 @@ from acep.spark.one_hop import Place
 from acep.spark.running import bucket_numbers, codes_of, in_files, place_of
 from acep.spark.times import DELAY_KEY, delay_of, end_column, event_time
 from acep.streaming.admission import ALL, Admission, span_of, why_not_before
-from acep.streaming.batch_log import BatchLog, Carried, Decision
+from acep.streaming.batch_log import BatchLog, Carried, Decision, decide
 from acep.streaming.folders import folder_of
 from acep.streaming.job import EXACT, plans_of
 from acep.streaming.load import Measured
@@ -87,7 +88,7 @@ def for_each_batch(
 
 
 class ForEachBatch:
-    """What :func:`for_each_batch` gives: call it with each micro-batch, as foreachBatch does."""
+    """Match the micro-batches that foreachBatch hands over; :func:`for_each_batch` makes one."""
 
     def __init__(
         self,
@@ -124,11 +125,6 @@ class ForEachBatch:
             if fresh:
                 decision = dataclasses.replace(decision, load=decision.load.restarted())
             decision = call.log.begin(batch, call.decided(decision))
-        elif call.admission is None and decision.admission is not None and not decision.admission.whole:
-            raise SnapshotError(
-                f"micro-batch {batch} was begun under Budget(latency=), and ends as it was begun",
-                hint="start the stream with that budget once more; change it after the micro-batch",
-            )
         both, observed = call.matched(frame, decision)
         both.persist()
         try:
@@ -176,13 +172,10 @@ class _Call:
 
     def decided(self, decision: Decision) -> Decision:
         """Decide what is admitted from now on."""
-        if self.admission is None or self.target is None:
-            return dataclasses.replace(decision, admission=None)
-        before = decision.admission or self.admission
-        share = decision.load.share(self.target, before.now / ALL)
-        delay = -(-self.place.delay_ms * self.job.tick_ms[1] // self.job.tick_ms[0])
-        after = before.after(decision.carried.seen, ALL if share >= 1 else int(share * ALL), delay)
-        return dataclasses.replace(decision, admission=after)
+        share = 1.0
+        if self.admission is not None and self.target is not None:
+            share = decision.load.share(self.target, (decision.admission or self.admission).now / ALL)
+        return decide(decision, self.admission, share, _delay_ticks(self.job, self.place.delay_ms))
 
     def matched(self, frame: DataFrame, decision: Decision) -> tuple[DataFrame, Observation]:
         """Give the result of a micro-batch with what buckets tell, and what is observed of its rows."""
@@ -192,9 +185,8 @@ class _Call:
         job = self.job
         frame = with_fields(frame, job.columns)
         read = {*job.columns, *(key for part in job.passes for key in part.keys)}
-        frame = frame.select(
-            *(quoted(name) for name in sorted(read))
-        )  # else all columns would be observed, and so read
+        # Else all columns would be observed, and so read.
+        frame = frame.select(*(quoted(name) for name in sorted(read)))
         ts, held = sf.col(quoted(job.schema.ts)), frame.schema[job.schema.ts].dataType
         ticks = _ticks(job, frame)
         event = ts.isNotNull() & ~(ts >= end_column(held))
@@ -204,7 +196,7 @@ class _Call:
         numbers = bucket_numbers(frame, job)
         admitted = [needed] * len(numbers)
         if decision.admission is not None and not decision.admission.whole:
-            some = [_admitted(job, decision, part.keys, ticks, self.place.delay_ms) for part in job.passes]
+            some = [_admitted(decision, part.keys, sf.when(event, ticks)) for part in job.passes]
             admitted = [needed & (one | ts.isNull()) for one in some]
         # All of it once, in columns that are then counted.
         made = {EVENT: event, NEEDED: event & needed, TICKS: sf.when(event, ticks)}
@@ -282,8 +274,9 @@ class _Call:
         more = carried.idle + carried.shed
         if not more:
             return done
-        report = _with_shed(done.report, carried)
-        reports = {name: _with_shed(one, carried) for name, one in done.reports.items()}
+        several = self.job.several
+        report = _with_shed(done.report, carried, several=several)
+        reports = {name: _with_shed(one, carried, several=several) for name, one in done.reports.items()}
         return dataclasses.replace(
             done, events=done.events + more, shed=done.shed + carried.shed, report=report, reports=reports
         )
@@ -297,14 +290,17 @@ class _Row(dict[str, Any]):
         return dict(self)
 
 
-def _with_shed(report: Report, carried: Carried) -> Report:
+def _with_shed(report: Report, carried: Carried, *, several: bool) -> Report:
     report = dataclasses.replace(report, events=report.events + carried.idle + carried.shed)
     if not carried.shed:
         return report
     counts = Counts(known=(carried.points, None))
-    unknown = "counts do not tell of which keys they are"
-    if not carried.known or report.shed:
-        counts = Counts(unknown=unknown if not carried.known else "events were shed before and behind the shuffle")
+    if several:
+        counts = Counts(unknown=SEVERAL)
+    elif report.shed:
+        counts = Counts(unknown="events were shed before and behind the shuffle")
+    elif not carried.known:
+        counts = Counts(unknown="match points were not counted by key")
     counts.shed = report.shed + carried.shed
     estimated = Report.of(counts)
     return dataclasses.replace(
@@ -372,11 +368,13 @@ def _call_of(
         else:
             # Time is kept by what travels; the workers have only the other bounds.
             job, result = job_of(frame.schema, query, budget=dataclasses.replace(budget, latency=None), **options)
-            admission = Admission(span_of(plans))
+            admission = Admission(span_of(plans), seed=job.seed)
     warn_of(job)
     spark = frame.sparkSession
     check_workers(spark, job.engine)
     delay = _delay_ms(frame, job, watermark)
+    if admission is not None:
+        admission = dataclasses.replace(admission, delay=_delay_ticks(job, delay))
     folder = state_in(frame, state)
     place = place_of(spark, job, folder, delay)
     log = BatchLog(folder_of(folder), ids[0], job.fingerprint[:32])
@@ -426,21 +424,25 @@ def _ticks(job: SentJob, frame: DataFrame) -> Column:
     return sf.col(quoted(name)).cast("long")
 
 
-def _admitted(job: SentJob, decision: Decision, keys: Sequence[str], ticks: Column, delay_ms: int) -> Column:
-    """Whether a row is admitted: what :meth:`Admission.admits` says, as a column."""
+def _delay_ticks(job: SentJob, delay_ms: int) -> int:
+    return -(-delay_ms * job.tick_ms[1] // job.tick_ms[0])
+
+
+def _admitted(decision: Decision, keys: Sequence[str], ticks: Column) -> Column:
+    """Whether an event is admitted: what :meth:`Admission.admits` says, as a column. ``ticks``: null for other rows."""
     from pyspark.sql import functions as sf
 
     admission = decision.admission
     assert admission is not None
-    length, seed = admission.length, sf.lit(job.seed)
+    length, seed = admission.length, sf.lit(admission.seed)
     columns = [sf.col(quoted(key)) for key in keys]
     offset = sf.pmod(sf.xxhash64(*columns, seed), sf.lit(length))
     begin = ticks - sf.pmod(ticks - offset, sf.lit(length))
     hashed = sf.pmod(sf.xxhash64(*columns, begin, seed), sf.lit(ALL))
-    last = sf.least(ticks, begin + sf.lit(length - admission.span - 1))
-    delay = -(-delay_ms * job.tick_ms[1] // job.tick_ms[0])
+    # The end of a unit may lie beyond 64 bits; the least of two is then the other one.
+    last = sf.least(ticks, sf.try_add(begin, sf.lit(length - admission.span - 1)))
     threshold: Column | None = None
-    for bound, steps in reversed(admission.pieces(decision.carried.seen, delay)):
+    for bound, steps in reversed(admission.pieces(decision.carried.seen)):
         inner = sf.lit(steps[-1][1])
         for since, value in reversed(steps[:-1]):
             inner = sf.when(begin > sf.lit(since), sf.lit(value)).otherwise(inner)

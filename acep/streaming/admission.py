@@ -29,7 +29,8 @@ MOST = 48  # thresholds that are kept; where there are more only falls are allow
 @dataclass(frozen=True)
 class Admission:
     """Thresholds by event time, in ticks: ``thresholds[i]`` holds for times after ``since[i]``, up to ``since[i + 1]``;
-    the first also holds for all times before. ``span`` is the longest window, in ticks.
+    the first also holds for all times before. ``span`` is the longest window, and ``delay`` that of the watermark, in
+    ticks; ``seed`` goes into the hash.
 
     >>> Admission(10).admits(hashed=5, begin=0, tick=3)
     True
@@ -38,6 +39,8 @@ class Admission:
     span: int
     since: tuple[int, ...] = (-(2**62),)
     thresholds: tuple[int, ...] = (ALL,)
+    seed: int = 0
+    delay: int = 0
 
     @property
     def length(self) -> int:
@@ -62,10 +65,10 @@ class Admission:
         """Give the time up to which thresholds bear on a row."""
         return min(tick, begin + self.length - self.span - 1)
 
-    def after(self, seen: int | None, threshold: int, delay: int) -> Admission:
+    def after(self, seen: int | None, threshold: int) -> Admission:
         """Give the thresholds with a new one for times after ``seen``, the greatest time of all rows so far.
 
-        Rows that are older than ``seen - delay``, in ticks, are late: what bears on no other row is left out.
+        Rows that are older than ``seen - delay`` are late: what bears on no other row is left out.
         """
         if seen is None:  # no row has come
             return replace(self, since=self.since[:1], thresholds=(threshold,))
@@ -77,27 +80,27 @@ class Admission:
             thresholds.pop()
         since.append(max(seen, since[-1] + 1))
         thresholds.append(threshold)
-        first, last = self._oldest(since, seen - self.length, delay), self._oldest(since, seen, delay)
+        first, last = self._oldest(since, seen - self.length), self._oldest(since, seen)
         # For rows that may come, a threshold that is followed by a lower one has the effect of that.
         for i in reversed(range(first, last)):
             thresholds[i] = min(thresholds[i], thresholds[i + 1])
         kept = [i for i in range(first, len(since)) if i == first or thresholds[i] != thresholds[i - 1]]
-        return Admission(self.span, tuple(since[i] for i in kept), tuple(thresholds[i] for i in kept))
+        return replace(self, since=tuple(since[i] for i in kept), thresholds=tuple(thresholds[i] for i in kept))
 
-    def _oldest(self, since: Sequence[int], seen: int, delay: int) -> int:
+    def _oldest(self, since: Sequence[int], seen: int) -> int:
         """Give the number of the oldest threshold that may be the last to bear on a row that is not late."""
-        return max(0, bisect_left(since, seen - delay - self.span - 1) - 1)
+        return max(0, bisect_left(since, seen - self.delay - self.span - 1) - 1)
 
     def _at(self, tick: int) -> int:
         return max(0, bisect_left(self.since, tick) - 1)
 
-    def pieces(self, seen: int | None, delay: int) -> list[tuple[int, list[tuple[int, int]]]]:
+    def pieces(self, seen: int | None) -> list[tuple[int, list[tuple[int, int]]]]:
         """Give the thresholds by :meth:`last_cut` and by the beginning of a unit, for rows that are not late.
 
         Pairs of a bound on the former and of what holds beyond it: pairs of a bound on the latter and of the threshold
         beyond it. The greatest bounds come first. Where none of them is passed, the last pair holds.
         """
-        oldest = 0 if seen is None else self._oldest(self.since, seen, delay)
+        oldest = 0 if seen is None else self._oldest(self.since, seen)
         found: list[tuple[int, list[tuple[int, int]]]] = []
         for last in range(len(self.since) - 1, oldest - 1, -1):
             least, steps = ALL, list[tuple[int, int]]()
@@ -111,7 +114,8 @@ class Admission:
 
     def dump(self) -> dict[str, Any]:
         """As JSON-like data."""
-        return {"span": self.span, "since": list(self.since), "thresholds": list(self.thresholds)}
+        names = ("span", "since", "thresholds", "seed", "delay")
+        return {name: getattr(self, name) for name in names}
 
     @classmethod
     def load(cls, data: Mapping[str, Any]) -> Admission:
@@ -120,7 +124,7 @@ class Admission:
         fits = len(since) == len(thresholds) > 0 and list(since) == sorted(set(since))
         if not fits or not all(0 <= one <= ALL for one in thresholds) or int(data["span"]) < 0:
             raise ValueError("thresholds")
-        return cls(int(data["span"]), since, thresholds)
+        return cls(int(data["span"]), since, thresholds, int(data["seed"]), int(data["delay"]))
 
 
 def why_not_before(plans: Sequence[Plan], *, ids: bool) -> str:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from acep.errors import SnapshotError
 from acep.learning.recall import Tally
-from acep.streaming.admission import Admission
+from acep.streaming.admission import ALL, Admission
 from acep.streaming.folders import Folder
 from acep.streaming.load import Load
 
-__all__ = ["BatchLog", "Carried", "Decision"]
+__all__ = ["BatchLog", "Carried", "Decision", "decide"]
 
 FORMAT = 1
 
@@ -66,6 +66,30 @@ class Decision:
         """Raises :class:`KeyError`, :class:`TypeError` or :class:`ValueError` for what is none."""
         admission = None if data["admission"] is None else Admission.load(data["admission"])
         return cls(admission, Load.load(data["load"]), Carried.load(data["carried"]))
+
+
+def decide(decision: Decision, own: Admission | None, share: float, delay: int) -> Decision:
+    """Decide what a micro-batch admits: from now on this ``share`` of the units.
+
+    ``own``: what a call that can shed begins with, ``None`` for one that has no budget for it. Units that were cut
+    short stay so, whatever the budget is by now: a gap that ends before its time could make a match of events that are
+    none. ``delay`` is that of the watermark, in ticks.
+
+    Raises :class:`SnapshotError` if the seed or the delay are not those by which units are being shed.
+    """
+    before = decision.admission
+    if before is None or before.whole:
+        before = own
+    elif before.delay != delay or (own is not None and before.seed != own.seed):
+        raise SnapshotError(
+            "events are being shed by whole units, under another seed= or watermark=",
+            hint="go on with those; they may be changed when nothing has been shed for eight windows",
+        )
+    if before is None:
+        return replace(decision, admission=None)
+    threshold = ALL if own is None or share >= 1 else int(share * ALL)
+    after = before.after(decision.carried.seen, threshold)
+    return replace(decision, admission=None if own is None and after.whole else after)
 
 
 class BatchLog:

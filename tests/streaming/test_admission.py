@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
+from dataclasses import replace
 
 import mmh3
 import pyarrow as pa
@@ -14,8 +15,10 @@ from hypothesis import strategies as st
 import acep
 from acep.engine.matches import Match
 from acep.engine.tables import schema_of
+from acep.errors import SnapshotError
 from acep.plan.compile import compile_query
 from acep.streaming.admission import ALL, Admission, why_not_before
+from acep.streaming.batch_log import Carried, Decision, decide
 
 SPAN = 5
 DELAY = 4
@@ -46,10 +49,10 @@ def streams(draw: st.DrawFn) -> Batches:
 @given(streams(), st.data())
 def test_a_row_is_admitted_by_the_thresholds_of_event_time(batches: Batches, data: st.DataObject) -> None:
     """The thresholds that are kept say the same as all thresholds there were; the pieces say it too."""
-    now, seen, steps = Admission(SPAN), None, [(-(2**62), ALL)]
+    now, seen, steps = Admission(SPAN, delay=DELAY), None, [(-(2**62), ALL)]
     for batch in batches:
         threshold = data.draw(thresholds)
-        now = now.after(seen, threshold, DELAY)
+        now = now.after(seen, threshold)
         steps = [(-(2**62), threshold)] if seen is None else [*(s for s in steps if s[0] < seen), (seen, threshold)]
         now = Admission.load(json.loads(json.dumps(now.dump())))
         for key, tick in batch:
@@ -61,7 +64,7 @@ def test_a_row_is_admitted_by_the_thresholds_of_event_time(batches: Batches, dat
             bear = steps[max(0, bisect_left(starts, begin) - 1) : max(0, bisect_left(starts, last) - 1) + 1]
             expected = hashed < min(value for _, value in bear)
             assert now.admits(hashed=hashed, begin=begin, tick=tick) == expected
-            held = next(inner for since, inner in now.pieces(seen, DELAY) if last > since)
+            held = next(inner for since, inner in now.pieces(seen) if last > since)
             assert (hashed < next(value for since, value in held if begin > since)) == expected
         seen = max([seen, *(tick for _, tick in batch)], key=lambda one: -1 if one is None else one)
 
@@ -70,6 +73,8 @@ QUERIES = (
     "PATTERN SEQ(A a, B b) WHERE skip_till_any_match(a, b) { [k] } WITHIN 5",
     "PATTERN SEQ(A a, B b, C c) WHERE skip_till_next_match(a, b, c) { [k] } WITHIN 5",
     "PATTERN SEQ(A+ a[], B b) WHERE skip_till_next_match(a[], b) { [k] } WITHIN 5",
+    "PATTERN SEQ(A a, B+ b[]) WHERE skip_till_any_match(a, b[]) { [k] } WITHIN 5",
+    "PATTERN SEQ(A a, B+ b[]) WHERE skip_till_next_match(a, b[]) { [k] } WITHIN 5",
     "PATTERN SEQ(A a, B b) WHERE partition_contiguity(a, b) { [k] } WITHIN 5",
     "PATTERN SEQ(A a, ~(C c), B b) WHERE skip_till_next_match(a, b) { [k] } WITHIN 5",
     "PATTERN SEQ(A a, C c, B b) WHERE partition_contiguity(a, c, b) { [k] } WITHIN 5",
@@ -85,9 +90,13 @@ def plain(match: Match) -> str:
 @pytest.mark.parametrize("query", QUERIES)
 @given(streams(), st.data())
 def test_no_match_is_invented(query: str, errors: int, batches: Batches, data: st.DataObject) -> None:
-    rows, kept, seen, now = [], [], None, Admission(SPAN)
+    rows, kept, seen = [], [], None
+    own, decision = Admission(SPAN, delay=DELAY), Decision()
     for batch in batches:
-        now = now.after(seen, data.draw(thresholds), DELAY)
+        # A budget may be taken away and given again between micro-batches.
+        bounded, decision = data.draw(st.booleans()), replace(decision, carried=Carried(seen=seen))
+        decision = decide(decision, own if bounded else None, data.draw(thresholds) / ALL, DELAY)
+        now = decision.admission or own
         for key, tick in batch:
             hashed, begin = unit_of(key, tick, now.length)
             row = {"ts": tick, "type": data.draw(st.sampled_from("ABC")), "k": key, "n": len(rows)}
@@ -129,7 +138,20 @@ def test_events_that_are_numbered_are_carried() -> None:
 
 
 def test_thresholds_that_fall_and_rise_for_long_stay_few() -> None:
-    now = Admission(1000)
+    now = Admission(1000, delay=10)
     for i in range(5000):
-        now = now.after(10 * i, (i * 7919) % ALL, 10)
+        now = now.after(10 * i, (i * 7919) % ALL)
         assert len(now.since) <= 60
+
+
+@pytest.mark.parametrize("own", [Admission(SPAN, seed=1, delay=DELAY), None])
+def test_units_that_are_cut_short_stay_so_under_the_seed_and_delay_they_were_cut_by(own: Admission | None) -> None:
+    decision = Decision(Admission(SPAN, since=(0, 9), thresholds=(ALL, 7), delay=DELAY), carried=Carried(seen=9))
+    with pytest.raises(SnapshotError, match="another seed= or watermark="):
+        decide(decision, own, 1.0, DELAY if own else DELAY + 1)
+    later = replace(decision, carried=Carried(seen=1000))
+    (rising,) = (decide(later, None, 1.0, DELAY).admission,)
+    assert rising is not None
+    assert rising.thresholds == (7, ALL)
+    ended = decide(Decision(rising, carried=Carried(seen=2000)), None, 1.0, DELAY)
+    assert ended.admission is None
