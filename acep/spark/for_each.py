@@ -19,30 +19,30 @@ from acep.learning.recall import Tally
 from acep.pattern.tree import Strategy
 from acep.plan.compile import Plan
 from acep.plan.schema import Kind
-from acep.spark.fields import quoted, with_fields
+from acep.spark.fields import with_fields
 from acep.spark.interpreter import check_workers
 from acep.spark.job import SentJob, job_of
 from acep.spark.matching import state_in, warn_of
 from acep.spark.metrics import Progress, progress_of
-from acep.spark.one_hop import Place
-from acep.spark.running import bucket_numbers, codes_of, in_files, place_of
-from acep.spark.times import DELAY_KEY, delay_of, end_column, event_time
+from acep.spark.observed import PATIENCE, Observed, run_whole
+from acep.spark.one_hop import Place, call_name, versions_of
+from acep.spark.row_columns import RowColumns, row_columns
+from acep.spark.running import in_files, marks_of, place_of, timed
+from acep.spark.times import DELAY_KEY, delay_of
 from acep.streaming.admission import ALL, Admission, span_of, why_not_before
 from acep.streaming.batch_log import BatchLog, Carried, Decision, decide
 from acep.streaming.folders import folder_of
 from acep.streaming.job import EXACT, plans_of
 from acep.streaming.load import Measured
 from acep.streaming.totals import TOLD
+from acep.streaming.versions import Versions
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, Observation, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 __all__ = ["ForEachBatch", "for_each_batch"]
 
-# Columns that are made of a row: whether it is an event, and of a type that some query names; its time in ticks; and in
-# each pass the number of its bucket, and that number if it travels.
-EVENT, NEEDED, TICKS, NUMBER, GOING = "__event", "__needed", "__ticks", "__number", "__going"
 GAPS = 8  # between micro-batches, the least of which is what Spark itself takes
 PROPERTIES = ("sql.streaming.queryId", "spark.jobGroup.id")
 
@@ -61,8 +61,9 @@ def for_each_batch(
 
     ``sink(found, batch)`` is called once for each micro-batch, with a DataFrame of its matches (the columns are those
     of :func:`acep.spark.match`) and its number. After a failure it is called again with the same matches and the same
-    number; so a sink that replaces what it has of that number stores each match exactly once. The matches are kept
-    while the sink runs: it may use them several times.
+    number; so a sink that replaces what it has of that number stores each match exactly once. As in every
+    ``foreachBatch``, each use of the DataFrame computes it anew: a sink that needs the matches twice calls
+    ``found.persist()`` first.
 
     ``query``, ``watermark``, ``state``, ``budget`` and the ``options`` are those of :func:`acep.spark.match`. Only
     rows travel whose type some query names, where that leaves the answer as it is.
@@ -126,13 +127,15 @@ class ForEachBatch:
                 decision = dataclasses.replace(decision, load=decision.load.restarted())
             decision = call.log.begin(batch, call.decided(decision))
         both, observed = call.matched(frame, decision)
-        both.persist()
+        if call.once:
+            both.persist()
+            run_whole(both)
         try:
-            told = [row[0] for row in both.where(f"{TOLD} is not null").select(TOLD).collect()]
-            seen = observed.get
             self._sink(call.given(both, decision), batch)
         finally:
-            both.unpersist()
+            if call.once:
+                both.unpersist()
+        seen, told = call.told(frame, batch, decision, observed)
         self._ended = time.monotonic()
         seconds = self._ended - began + min(self._gaps, default=0.0)
         done = call.log.end(batch, call.after(decision, seen, told, seconds))
@@ -165,10 +168,12 @@ class _Call:
     job: SentJob
     result: StructType
     place: Place
+    versions: Versions
     log: BatchLog
     admission: Admission | None
     target: float | None
-    types: frozenset[str] | None
+    columns: RowColumns
+    marks: DataFrame
 
     def decided(self, decision: Decision) -> Decision:
         """Decide what is admitted from now on."""
@@ -177,48 +182,38 @@ class _Call:
             share = decision.load.share(self.target, (decision.admission or self.admission).now / ALL)
         return decide(decision, self.admission, share, _delay_ticks(self.job, self.place.delay_ms))
 
-    def matched(self, frame: DataFrame, decision: Decision) -> tuple[DataFrame, Observation]:
-        """Give the result of a micro-batch with what buckets tell, and what is observed of its rows."""
-        from pyspark.sql import Observation
-        from pyspark.sql import functions as sf
+    @property
+    def once(self) -> bool:
+        """Whether a micro-batch must be matched only once: if it is matched again other events may be shed."""
+        return timed(self.job)
 
-        job = self.job
-        frame = with_fields(frame, job.columns)
-        read = {*job.columns, *(key for part in job.passes for key in part.keys)}
-        # Else all columns would be observed, and so read.
-        frame = frame.select(*(quoted(name) for name in sorted(read)))
-        ts, held = sf.col(quoted(job.schema.ts)), frame.schema[job.schema.ts].dataType
-        ticks = _ticks(job, frame)
-        event = ts.isNotNull() & ~(ts >= end_column(held))
-        needed = sf.lit(True)
-        if self.types is not None:
-            needed = sf.col(quoted(job.schema.type or "")).isin(sorted(self.types)) | ts.isNull()
-        numbers = bucket_numbers(frame, job)
-        admitted = [needed] * len(numbers)
-        if decision.admission is not None and not decision.admission.whole:
-            some = [_admitted(decision, part.keys, sf.when(event, ticks)) for part in job.passes]
-            admitted = [needed & (one | ts.isNull()) for one in some]
-        # All of it once, in columns that are then counted.
-        made = {EVENT: event, NEEDED: event & needed, TICKS: sf.when(event, ticks)}
-        made |= {f"{NUMBER}{i}": number for i, number in enumerate(numbers)}
-        made |= {f"{GOING}{i}": sf.when(a, n) for i, (a, n) in enumerate(zip(admitted, numbers, strict=True))}
-        wide = frame.select("*", *(column.alias(name) for name, column in made.items()))
-        number, going = ([sf.col(f"{name}{i}") for i in range(len(numbers))] for name in (NUMBER, GOING))
-        count = [sf.count(sf.when(sf.col(EVENT), one)) for one in number]
-        wanted = [sf.count(sf.when(sf.col(NEEDED), one)) for one in number]
-        went = [sf.count(sf.when(sf.col(EVENT), one)) for one in going]
-        observed = Observation()
-        seen = wide.observe(
-            observed,
-            sf.count(sf.lit(1)).alias("rows"),
-            sum(count[1:], count[0]).alias("events"),
-            sum(wanted[1:], wanted[0]).alias("needed"),
-            sum(went[1:], went[0]).alias("carried"),
-            sf.max(TICKS).alias("seen"),
-        )
-        seen = seen.where(~sf.coalesce(sf.col(EVENT), sf.lit(False)) | sf.coalesce(*going).isNotNull())
-        place = dataclasses.replace(self.place, seen=decision.carried.seen, sampled=decision.admission is not None)
-        return in_files(seen, job, self.result, place, codes_of(frame, job, going)), observed
+    def matched(self, frame: DataFrame, decision: Decision) -> tuple[DataFrame, Observed]:
+        """Give the result of a micro-batch with the texts that buckets tell, and observations of both."""
+        from pyspark.sql import Observation
+
+        made, observed = self.columns, Observed(Observation(), Observation())
+        sampled, seen = decision.admission is not None, decision.carried.seen
+        wide = with_fields(frame, self.job.columns).select(*made.read, *made.going(self.job, decision))
+        rows = wide.observe(observed.rows, *made.observed).where(made.kept)
+        place = dataclasses.replace(self.place, seen=seen, sampled=sampled)
+        both = in_files(rows, self.job, self.result, place, made.sent, self.marks)
+        return both.observe(observed.buckets, *made.told), observed
+
+    def told(
+        self, frame: DataFrame, batch: int, decision: Decision, observed: Observed
+    ) -> tuple[Mapping[str, Any], Sequence[str]]:
+        """Give the counts of rows and the texts of buckets. A sink that did not read all matches leaves buckets that
+        have not been stepped; the micro-batch is then run again, as a whole."""
+        told = observed.told(self.job.buckets, PATIENCE if self.versions.written(batch) else 0.0)
+        if told is None:
+            both, observed = self.matched(frame, decision)
+            run_whole(both)
+            told = observed.told(self.job.buckets, PATIENCE)
+        if told is None:
+            raise EngineError(
+                f"Spark did not tell what was counted in micro-batch {batch}", hint="start the stream again"
+            )
+        return told
 
     def given(self, both: DataFrame, decision: Decision) -> DataFrame:
         """Give what the sink is given."""
@@ -376,9 +371,13 @@ def _call_of(
     if admission is not None:
         admission = dataclasses.replace(admission, delay=_delay_ticks(job, delay))
     folder = state_in(frame, state)
-    place = place_of(spark, job, folder, delay)
-    log = BatchLog(folder_of(folder), ids[0], job.fingerprint[:32])
-    return _Call(ids, job, result, place, log, admission, target, _types_needed(plans, job))
+    place = dataclasses.replace(place_of(spark, job, folder, delay), marked=True)
+    log = BatchLog(folder_of(folder), ids[0], call_name(job))
+    versions = versions_of(job, place, *ids)
+    wide = with_fields(frame, job.columns)
+    columns = row_columns(wide, job, _types_needed(plans, job))
+    marks = marks_of(wide.select(*columns.read, *columns.going(job, Decision())), place, columns.sent)
+    return _Call(ids, job, result, place, versions, log, admission, target, columns, marks)
 
 
 def _types_needed(plans: Sequence[Plan], job: SentJob) -> frozenset[str] | None:
@@ -411,41 +410,5 @@ def _delay_ms(frame: DataFrame, job: SentJob, watermark: Any) -> int:
     return int(marked.schema["timestamp"].metadata[DELAY_KEY])
 
 
-def _ticks(job: SentJob, frame: DataFrame) -> Column:
-    """The time of a row in ticks."""
-    from pyspark.sql import functions as sf
-
-    name, held = job.schema.ts, frame.schema[job.schema.ts].dataType
-    kind = held.typeName()
-    if kind == "date":
-        return sf.unix_date(sf.col(quoted(name))).cast("long")
-    if kind in ("timestamp", "timestamp_ntz"):
-        return sf.unix_micros(event_time(name, held, job.schema))
-    return sf.col(quoted(name)).cast("long")
-
-
 def _delay_ticks(job: SentJob, delay_ms: int) -> int:
     return -(-delay_ms * job.tick_ms[1] // job.tick_ms[0])
-
-
-def _admitted(decision: Decision, keys: Sequence[str], ticks: Column) -> Column:
-    """Whether an event is admitted: what :meth:`Admission.admits` says, as a column. ``ticks``: null for other rows."""
-    from pyspark.sql import functions as sf
-
-    admission = decision.admission
-    assert admission is not None
-    length, seed = admission.length, sf.lit(admission.seed)
-    columns = [sf.col(quoted(key)) for key in keys]
-    offset = sf.pmod(sf.xxhash64(*columns, seed), sf.lit(length))
-    begin = ticks - sf.pmod(ticks - offset, sf.lit(length))
-    hashed = sf.pmod(sf.xxhash64(*columns, begin, seed), sf.lit(ALL))
-    # The end of a unit may lie beyond 64 bits; the least of two is then the other one.
-    last = sf.least(ticks, sf.try_add(begin, sf.lit(length - admission.span - 1)))
-    threshold: Column | None = None
-    for bound, steps in reversed(admission.pieces(decision.carried.seen)):
-        inner = sf.lit(steps[-1][1])
-        for since, value in reversed(steps[:-1]):
-            inner = sf.when(begin > sf.lit(since), sf.lit(value)).otherwise(inner)
-        threshold = inner if threshold is None else sf.when(last > sf.lit(bound), inner).otherwise(threshold)
-    assert threshold is not None
-    return hashed < threshold

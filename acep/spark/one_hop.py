@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from acep.engine.columns import ticks_of
@@ -22,7 +23,7 @@ from acep.streaming.spent import Stopwatch
 from acep.streaming.step import BUCKET, NOTHING, BucketRows, MicroBatch, plain, step_bucket, telling
 from acep.streaming.versions import Versions
 
-__all__ = ["HASH", "NOW", "Place", "step_in_files"]
+__all__ = ["HASH", "NOW", "Place", "call_name", "step_in_files", "versions_of"]
 
 ROWS = 1 << 14  # of the result that travel at a time
 HASH = "__hash"  # a column with a hash of each row
@@ -34,7 +35,8 @@ class Place:
     """Where a job runs: its state is in ``folder``, where the last ``keep`` micro-batches can be begun again.
     ``delay_ms`` is how far the watermark stays behind. Bucket ``n`` is in partition ``n % partitions``. ``seen`` is the
     greatest time of rows that did not travel in earlier micro-batches, in ticks; ``sampled``: some may not
-    travel for want of time, so that the match points of each key are counted."""
+    travel for want of time, so that the match points of each key are counted. ``marked``: each partition has a row
+    without a hash, which only says which partition it is; the task's own number is another one behind a union."""
 
     folder: str
     keep: int
@@ -42,6 +44,7 @@ class Place:
     partitions: int
     seen: int | None = None
     sampled: bool = False
+    marked: bool = False
 
 
 def step_in_files(job: SentJob, place: Place, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -52,14 +55,16 @@ def step_in_files(job: SentJob, place: Place, batches: Iterable[pa.RecordBatch])
     Raises :class:`DataError`, :class:`SnapshotError` or :class:`EngineError`.
     """
     batch, partition, versions = _context(job, place)
-    if partition >= place.partitions:
+    if partition >= place.partitions and not place.marked:
         raise _moved(place)
     filled = [batch for batch in batches if batch.num_rows]
+    if place.marked:
+        partition, filled = _unmarked(filled, place)
     watch = Stopwatch(partition)
     there = versions.before(batch)
     # Without rows the number of the partition must be believed. It is right if a micro-batch with rows was stepped in
     # this run, as a wrong number is refused there. Until then nothing is given that another task may give too.
-    sure = bool(filled) or any(one.fed and versions.of_this_run(one) for one in there.values())
+    sure = place.marked or bool(filled) or any(one.fed and versions.of_this_run(one) for one in there.values())
     parts, now = dict[int, BucketRows](), None
     if filled:
         rows = plain(received(job, filled))
@@ -88,6 +93,17 @@ def step_in_files(job: SentJob, place: Place, batches: Iterable[pa.RecordBatch])
             done = json.dumps(json.loads(done) | {"points": _points_by_key(job, found)})
         yield from telling(job, job.result.empty_table(), [done]).to_batches()
         watch = Stopwatch(partition)
+
+
+def _unmarked(batches: list[pa.RecordBatch], place: Place) -> tuple[int, list[pa.RecordBatch]]:
+    """Read the number of the partition from the row that marks it, and leave that row out."""
+    for i, batch in enumerate(batches):
+        if batch.column(HASH).null_count:
+            mark = batch.column(HASH).is_null()
+            code = batch.column(BUCKET).filter(mark)[0].as_py()
+            batches[i] = batch.filter(pc.invert(mark))
+            return (-1 - code) % place.partitions, [batch for batch in batches if batch.num_rows]
+    raise _moved(place)
 
 
 def _moved(place: Place) -> EngineError:
@@ -139,9 +155,17 @@ def _points_by_key(job: SentJob, out: list[pa.Table]) -> list[int] | None:
 def _context(job: SentJob, place: Place) -> tuple[int, int, Versions]:
     """The micro-batch, the partition, and the versions of the run."""
     batch, query, run, partition = _says()
-    call = job.fingerprint[:32]
-    versions = Versions(place.folder, query=query, call=call, run=run, buckets=job.buckets, keep=place.keep)
-    return batch, partition, versions
+    return batch, partition, versions_of(job, place, query, run)
+
+
+def versions_of(job: SentJob, place: Place, query: str, run: str) -> Versions:
+    """Name the versions of a job in a run of a streaming query, both by Spark's ids."""
+    return Versions(place.folder, query=query, call=call_name(job), run=run, buckets=job.buckets, keep=place.keep)
+
+
+def call_name(job: SentJob) -> str:
+    """Name a call among those of a streaming query."""
+    return job.fingerprint[:32]
 
 
 def _says() -> tuple[int, str, str, int]:

@@ -25,7 +25,19 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["bucket_numbers", "codes_of", "in_files", "over_batch", "over_files", "over_stream", "place_of"]
+__all__ = [
+    "bucket_numbers",
+    "codes_of",
+    "in_files",
+    "marks_of",
+    "observed_columns",
+    "over_batch",
+    "over_files",
+    "over_stream",
+    "place_of",
+    "sent_columns",
+    "timed",
+]
 
 TIME = "__time"
 # Of how many micro-batches Spark keeps what it needs to begin again, by its setting and usually.
@@ -93,7 +105,7 @@ def spreading(buckets: int) -> list[int]:
     return [found[bucket] for bucket in range(buckets)]
 
 
-def _observed(names: Sequence[str]) -> list[Column]:
+def observed_columns(names: Sequence[str]) -> list[Column]:
     """Give what Spark collects of the buckets of a job whose queries have these ``names``."""
     from pyspark.sql import functions as sf
 
@@ -121,7 +133,7 @@ def over_batch(frame: DataFrame, job: SentJob, result: StructType, observation: 
         found = rows.mapInArrow(partial(match_partition, job), result)
     else:
         both = rows.mapInArrow(partial(match_partition, job, tells=True), _telling(result))
-        told = both.observe(observation, *_observed(job.names))
+        told = both.observe(observation, *observed_columns(job.names))
         found = told.where(sf.col(TOLD).isNull()).select(*result.names)
     if job.output != "count":
         return found
@@ -159,11 +171,11 @@ def over_stream(frame: DataFrame, job: SentJob, result: StructType, watermark: A
         "append",
         GroupStateTimeout.EventTimeTimeout,
     )
-    told = stepped.observe(f"acep_{job.fingerprint[:8]}", *_observed(job.names))
+    told = stepped.observe(f"acep_{job.fingerprint[:8]}", *observed_columns(job.names))
     return told.select("rows").mapInArrow(unpack, result)
 
 
-def _timed(job: SentJob) -> bool:
+def timed(job: SentJob) -> bool:
     """Whether a budget sets a time, for which buckets must know when a micro-batch began."""
     return job.budget is not None and (job.budget.latency is not None or job.budget.cpu is not None)
 
@@ -211,8 +223,8 @@ def over_files(frame: DataFrame, job: SentJob, result: StructType, watermark: An
         for number, time in zip(bucket_numbers(frame, job), times, strict=True)
     ]
     place = place_of(frame.sparkSession, job, folder, delay_ms)
-    both = in_files(frame, job, result, place, codes_of(frame, job, own))
-    told = both.observe(f"acep_{job.fingerprint[:8]}", *_observed(job.names))
+    both = in_files(frame, job, result, place, sent_columns(frame, job, codes_of(frame, job, own)))
+    told = both.observe(f"acep_{job.fingerprint[:8]}", *observed_columns(job.names))
     return told.where(sf.col(TOLD).isNull()).select(*result.names)
 
 
@@ -239,18 +251,47 @@ def codes_of(frame: DataFrame, job: SentJob, numbers: Sequence[Column]) -> Colum
     return sf.when(ends, sf.array(*every)).otherwise(sf.array(*numbers))
 
 
-def in_files(frame: DataFrame, job: SentJob, result: StructType, place: Place, codes: Column) -> DataFrame:
-    """Step the buckets of a micro-batch, whose state is in files: the result, with one more column, :data:`TOLD`.
+def sent_columns(frame: DataFrame, job: SentJob, codes: Column) -> list[Column]:
+    """Give the columns of the rows that go to the workers, from those of ``frame``.
 
     ``codes``: an array of a row's codes, each the number ``n`` of a bucket, or ``-1 - n`` for a row that only tells it
     of time, or null where it does not travel.
     """
     from pyspark.sql import functions as sf
 
-    now = [sf.unix_millis(sf.current_timestamp()).alias(NOW)] if _timed(job) else []
     sent = _travelling(frame, job)
-    rows = frame.select(*sent, sf.xxhash64(*sent).alias(HASH), *now, sf.explode(codes).alias(BUCKET))
+    now = [sf.unix_millis(sf.current_timestamp()).alias(NOW)] if timed(job) else []
+    return [*sent, sf.xxhash64(*sent).alias(HASH), *now, sf.explode(codes).alias(BUCKET)]
+
+
+def marks_of(frame: DataFrame, place: Place, sent: Sequence[Column]) -> DataFrame:
+    """Make a row for each partition, which says which one it is."""
+    from pyspark.sql import functions as sf
+
+    rows = frame.sparkSession.range(0, place.partitions, 1, 1)
+    own = {BUCKET: (sf.lit(-1) - sf.col("id")).cast("int")}
+    return rows.select(*(own.get(name, sf.lit(None)).alias(name) for name in frame.select(*sent).columns))
+
+
+def in_files(
+    frame: DataFrame,
+    job: SentJob,
+    result: StructType,
+    place: Place,
+    sent: Sequence[Column],
+    marks: DataFrame | None = None,
+) -> DataFrame:
+    """Step the buckets of a micro-batch, whose state is in files: the result, with one more column, :data:`TOLD`.
+
+    ``sent``: the :func:`sent_columns` of its rows; ``marks``: the :func:`marks_of` its partitions (``place.marked``),
+    which a stream cannot have.
+    """
+    from pyspark.sql import functions as sf
+
     code = sf.col(BUCKET)
     number = sf.when(code >= 0, code).otherwise(sf.lit(-1) - code)
-    rows = _spread(rows.where(code.isNotNull()), place.partitions, sf.pmod(number, sf.lit(place.partitions)))
+    rows = frame.select(*sent).where(code.isNotNull())
+    if marks is not None:
+        rows = rows.unionAll(marks)
+    rows = _spread(rows, place.partitions, sf.pmod(number, sf.lit(place.partitions)))
     return rows.mapInArrow(partial(step_in_files, job, place), _telling(result))

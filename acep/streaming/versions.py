@@ -118,6 +118,11 @@ class Versions:
         self._folder.write(path, packed(path, data), replace=damaged, parents=0 if there else 1)
         return version
 
+    def written(self, batch: int) -> bool:
+        """Tell whether this run has written the versions of all buckets after a micro-batch."""
+        order = self._runs.order()
+        return {each.bucket for each in self._found(batch) if each.run == order} == set(range(self.buckets))
+
     def clean(self, batch: int) -> None:
         """Remove the versions that none of the last ``keep`` micro-batches before ``batch`` begins with.
 

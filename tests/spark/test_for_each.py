@@ -8,6 +8,7 @@ import random
 import sqlite3
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,63 @@ def same_bindings(found: list[dict[str, Any]], every: list[dict[str, Any]]) -> b
     """Whether all that was found is among all that there is to find."""
     known = {str(sorted(row["bindings"].items())) for row in every}
     return {str(sorted(row["bindings"].items())) for row in found} <= known
+
+
+def nothing(found: Any) -> None:
+    """Use nothing of what was found."""
+
+
+def some(found: Any) -> None:
+    """Use a part of it."""
+    found.limit(1).collect()
+
+
+def twice(found: Any) -> None:
+    """Use it again and again, beside itself too."""
+    rows = sorted(map(str, as_dicts(found)))
+    assert sorted(map(str, as_dicts(found.coalesce(1)))) == rows
+    assert sorted(map(str, as_dicts(found.unionAll(found)))) == sorted(2 * rows)
+    assert found.alias("a").join(found.alias("b"), ["key", "start", "end"]).count() >= len(rows)
+
+
+def kept(found: Any) -> None:
+    """Look whether there is any, then use it."""
+    found = found.persist()
+    found.isEmpty()
+    found.collect()
+    found.unpersist()
+
+
+def failing(found: Any) -> None:
+    """Fail once, and go on."""
+
+    def fails(batches: Any) -> Any:
+        yield from batches
+        raise ValueError("a part of the sink")
+
+    with suppress(Exception):
+        found.mapInArrow(fails, found.schema).collect()
+
+
+@pytest.mark.parametrize("use", [nothing, some, twice, kept, failing])
+def test_a_micro_batch_is_done_however_much_of_it_a_sink_uses(
+    spark: Any, monkeypatch: pytest.MonkeyPatch, use: Callable[[Any], None]
+) -> None:
+    monkeypatch.setattr(for_each, "PATIENCE", 1.0)
+    table = many_keys(600)
+    stream, told, out = Folder(spark, table, 300), list[Progress](), list[dict[str, Any]]()
+
+    def sink(found: Any, batch: int) -> None:
+        if batch == 1:
+            out.extend(as_dicts(found))
+        else:
+            use(found)
+
+    run(stream, quiet(stream, sink, progress=told.append))
+    wanted = exact(table)
+    assert (told[-1].events, told[-1].matches) == (600, len(wanted))
+    assert 0 < len(out) < len(wanted)
+    assert same_bindings(out, wanted)
 
 
 def pretend(monkeypatch: pytest.MonkeyPatch, fixed: float, carry: float) -> list[float]:

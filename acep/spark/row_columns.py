@@ -1,0 +1,123 @@
+"""Expressions of Spark over the rows of a micro-batch: which are events, which may travel, what is counted of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from acep.spark.fields import quoted
+from acep.spark.job import SentJob
+from acep.spark.running import bucket_numbers, codes_of, observed_columns, sent_columns
+from acep.spark.times import end_column, event_time
+from acep.streaming.admission import ALL
+from acep.streaming.batch_log import Decision
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["RowColumns", "row_columns"]
+
+# Columns that are made of a row: whether it is an event, and of a type that some query names; its time in ticks; and in
+# each pass the number of its bucket, and that number if it travels.
+EVENT, NEEDED, TICKS, NUMBER, GOING = "__event", "__needed", "__ticks", "__number", "__going"
+
+
+@dataclass(frozen=True)
+class RowColumns:
+    """Expressions that are the same in every micro-batch, as Spark takes a while to build them.
+
+    ``read`` of a row, ``observed`` of all rows, ``sent`` of those for which ``kept`` holds, ``told`` of the texts of
+    buckets. A row ``may`` travel to the buckets of these numbers; ``ticks`` is its time.
+    """
+
+    read: tuple[Column, ...]
+    observed: tuple[Column, ...]
+    kept: Column
+    sent: tuple[Column, ...]
+    told: tuple[Column, ...]
+    may: tuple[Column, ...]
+    ticks: Column
+
+    def going(self, job: SentJob, decision: Decision) -> list[Column]:
+        """Give the columns with the numbers of the buckets that a row travels to; null where it does not."""
+        from pyspark.sql import functions as sf
+
+        columns = list(self.may)
+        if decision.admission is not None and not decision.admission.whole:
+            no_time = sf.col(quoted(job.schema.ts)).isNull()
+            for i, part in enumerate(job.passes):
+                columns[i] = sf.when(_admitted(decision, part.keys, self.ticks) | no_time, columns[i])
+        return [column.alias(f"{GOING}{i}") for i, column in enumerate(columns)]
+
+
+def row_columns(frame: DataFrame, job: SentJob, types: frozenset[str] | None) -> RowColumns:
+    """Make the expressions over rows with the columns of ``frame``, fields of structs among them.
+
+    ``types`` are those that some query names, ``None`` where events of every type are needed.
+    """
+    from pyspark.sql import functions as sf
+
+    ts, held = sf.col(quoted(job.schema.ts)), frame.schema[job.schema.ts].dataType
+    event = ts.isNotNull() & ~(ts >= end_column(held))
+    needed = sf.lit(True)
+    if types is not None:
+        needed = sf.col(quoted(job.schema.type or "")).isin(sorted(types)) | ts.isNull()
+    ticks = sf.when(event, _ticks(job, frame))
+    numbers = bucket_numbers(frame, job)
+    names = sorted({*job.columns, *(key for part in job.passes for key in part.keys)})
+    # Columns that nobody reads would be observed, and so read.
+    read = [sf.col(quoted(name)) for name in names]
+    read += [event.alias(EVENT), (event & needed).alias(NEEDED), ticks.alias(TICKS)]
+    read += [number.alias(f"{NUMBER}{i}") for i, number in enumerate(numbers)]
+    number, going = ([sf.col(f"{name}{i}") for i in range(len(numbers))] for name in (NUMBER, GOING))
+    count = [sf.count(sf.when(sf.col(EVENT), one)) for one in number]
+    wanted = [sf.count(sf.when(sf.col(NEEDED), one)) for one in number]
+    went = [sf.count(sf.when(sf.col(EVENT), one)) for one in going]
+    observed = (
+        sf.count(sf.lit(1)).alias("rows"),
+        sum(count[1:], count[0]).alias("events"),
+        sum(wanted[1:], wanted[0]).alias("needed"),
+        sum(went[1:], went[0]).alias("carried"),
+        sf.max(TICKS).alias("seen"),
+    )
+    kept = ~sf.coalesce(sf.col(EVENT), sf.lit(False)) | sf.coalesce(*going).isNotNull()
+    sent = sent_columns(frame, job, codes_of(frame, job, going))
+    may = tuple(sf.when(needed, one) for one in numbers)
+    return RowColumns(tuple(read), observed, kept, tuple(sent), tuple(observed_columns(job.names)), may, ticks)
+
+
+def _ticks(job: SentJob, frame: DataFrame) -> Column:
+    """The time of a row in ticks."""
+    from pyspark.sql import functions as sf
+
+    name, held = job.schema.ts, frame.schema[job.schema.ts].dataType
+    kind = held.typeName()
+    if kind == "date":
+        return sf.unix_date(sf.col(quoted(name))).cast("long")
+    if kind in ("timestamp", "timestamp_ntz"):
+        return sf.unix_micros(event_time(name, held, job.schema))
+    return sf.col(quoted(name)).cast("long")
+
+
+def _admitted(decision: Decision, keys: Sequence[str], ticks: Column) -> Column:
+    """Whether an event is admitted: what :meth:`Admission.admits` says, as a column. ``ticks``: null for other rows."""
+    from pyspark.sql import functions as sf
+
+    admission = decision.admission
+    assert admission is not None
+    length, seed = admission.length, sf.lit(admission.seed)
+    columns = [sf.col(quoted(key)) for key in keys]
+    offset = sf.pmod(sf.xxhash64(*columns, seed), sf.lit(length))
+    begin = ticks - sf.pmod(ticks - offset, sf.lit(length))
+    hashed = sf.pmod(sf.xxhash64(*columns, begin, seed), sf.lit(ALL))
+    # The end of a unit may lie beyond 64 bits; the least of two is then the other one.
+    last = sf.least(ticks, sf.try_add(begin, sf.lit(length - admission.span - 1)))
+    threshold: Column | None = None
+    for bound, steps in reversed(admission.pieces(decision.carried.seen)):
+        inner = sf.lit(steps[-1][1])
+        for since, value in reversed(steps[:-1]):
+            inner = sf.when(begin > sf.lit(since), sf.lit(value)).otherwise(inner)
+        threshold = inner if threshold is None else sf.when(last > sf.lit(bound), inner).otherwise(threshold)
+    assert threshold is not None
+    return hashed < threshold
