@@ -50,8 +50,8 @@ PYTEST_ARGS ?=
 # How many processes test at once; Spark tests stay in one of them, since they share a session.
 WORKERS ?= 2
 
-# How many cases the random tests try, as a multiple of their usual number (tests/conftest.py).
-export ACEP_CASES
+# How many cases the random tests try, as a multiple of their whole number (tests/conftest.py): make test ACEP_CASES=1
+test test-shipped: export ACEP_CASES := $(or $(ACEP_CASES),0.3)
 
 .DEFAULT_GOAL := help
 
