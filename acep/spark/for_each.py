@@ -191,13 +191,13 @@ class _Call:
         """Give the result of a micro-batch with the texts that buckets tell, and observations of both."""
         from pyspark.sql import Observation
 
-        made, observed = self.columns, Observed(Observation(), Observation())
+        columns, observed = self.columns, Observed(Observation(), Observation())
         sampled, seen = decision.admission is not None, decision.carried.seen
-        wide = with_fields(frame, self.job.columns).select(*made.read, *made.going(self.job, decision))
-        rows = wide.observe(observed.rows, *made.observed).where(made.kept)
+        wide = columns.made(with_fields(frame, self.job.columns), self.job, decision)
+        rows = wide.observe(observed.rows, *columns.observed).where(columns.kept)
         place = dataclasses.replace(self.place, seen=seen, sampled=sampled)
-        both = in_files(rows, self.job, self.result, place, made.sent, self.marks)
-        return both.observe(observed.buckets, *made.told), observed
+        both = in_files(rows, self.job, self.result, place, columns.sent, self.marks)
+        return both.observe(observed.buckets, *columns.told), observed
 
     def told(
         self, frame: DataFrame, batch: int, decision: Decision, observed: Observed
@@ -376,7 +376,7 @@ def _call_of(
     versions = versions_of(job, place, *ids)
     wide = with_fields(frame, job.columns)
     columns = row_columns(wide, job, _types_needed(plans, job))
-    marks = marks_of(wide.select(*columns.read, *columns.going(job, Decision())), place, columns.sent)
+    marks = marks_of(columns.made(wide, job, Decision()), place, columns.sent)
     return _Call(ids, job, result, place, versions, log, admission, target, columns, marks)
 
 

@@ -10,7 +10,7 @@ from acep.spark.fields import quoted
 from acep.spark.job import SentJob
 from acep.spark.running import bucket_numbers, codes_of, observed_columns, sent_columns
 from acep.spark.times import end_column, event_time
-from acep.streaming.admission import ALL
+from acep.streaming.admission import ALL, Admission
 from acep.streaming.batch_log import Decision
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["RowColumns", "row_columns"]
 
 # Columns that are made of a row: whether it is an event, and of a type that some query names; its time in ticks; and in
-# each pass the number of its bucket, and that number if it travels.
-EVENT, NEEDED, TICKS, NUMBER, GOING = "__event", "__needed", "__ticks", "__number", "__going"
+# each pass the number of its bucket, the beginning of its sampling unit, and that number if it travels.
+EVENT, NEEDED, TICKS, NUMBER, BEGIN, GOING = "__event", "__needed", "__ticks", "__number", "__begin", "__going"
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class RowColumns:
     """Expressions that are the same in every micro-batch, as Spark takes a while to build them.
 
     ``read`` of a row, ``observed`` of all rows, ``sent`` of those for which ``kept`` holds, ``told`` of the texts of
-    buckets. A row ``may`` travel to the buckets of these numbers; ``ticks`` is its time.
+    buckets.
     """
 
     read: tuple[Column, ...]
@@ -36,19 +36,25 @@ class RowColumns:
     kept: Column
     sent: tuple[Column, ...]
     told: tuple[Column, ...]
-    may: tuple[Column, ...]
-    ticks: Column
 
-    def going(self, job: SentJob, decision: Decision) -> list[Column]:
-        """Give the columns with the numbers of the buckets that a row travels to; null where it does not."""
+    def made(self, frame: DataFrame, job: SentJob, decision: Decision) -> DataFrame:
+        """Give what is read of the rows of ``frame``, with the numbers of the buckets that each travels to."""
         from pyspark.sql import functions as sf
 
-        columns = list(self.may)
-        if decision.admission is not None and not decision.admission.whole:
-            no_time = sf.col(quoted(job.schema.ts)).isNull()
-            for i, part in enumerate(job.passes):
-                columns[i] = sf.when(_admitted(decision, part.keys, self.ticks) | no_time, columns[i])
-        return [column.alias(f"{GOING}{i}") for i, column in enumerate(columns)]
+        # In steps, so that Spark computes once what is used several times.
+        rows, admission = frame.select(*self.read), decision.admission
+        admitted: list[Column] = []
+        no_time = sf.col(quoted(job.schema.ts)).isNull()
+        if admission is not None and not admission.whole:
+            begins = [_begin(admission, part.keys).alias(f"{BEGIN}{i}") for i, part in enumerate(job.passes)]
+            rows = rows.select("*", *begins)
+            seen = decision.carried.seen
+            admitted = [_admitted(admission, seen, part.keys, i) | no_time for i, part in enumerate(job.passes)]
+        going = []
+        for i in range(len(job.passes)):
+            number = sf.when(sf.col(NEEDED) | no_time, sf.col(f"{NUMBER}{i}"))
+            going.append((sf.when(admitted[i], number) if admitted else number).alias(f"{GOING}{i}"))
+        return rows.select("*", *going)
 
 
 def row_columns(frame: DataFrame, job: SentJob, types: frozenset[str] | None) -> RowColumns:
@@ -83,8 +89,7 @@ def row_columns(frame: DataFrame, job: SentJob, types: frozenset[str] | None) ->
     )
     kept = ~sf.coalesce(sf.col(EVENT), sf.lit(False)) | sf.coalesce(*going).isNotNull()
     sent = sent_columns(frame, job, codes_of(frame, job, going))
-    may = tuple(sf.when(needed, one) for one in numbers)
-    return RowColumns(tuple(read), observed, kept, tuple(sent), tuple(observed_columns(job.names)), may, ticks)
+    return RowColumns(tuple(read), observed, kept, tuple(sent), tuple(observed_columns(job.names)))
 
 
 def _ticks(job: SentJob, frame: DataFrame) -> Column:
@@ -100,24 +105,28 @@ def _ticks(job: SentJob, frame: DataFrame) -> Column:
     return sf.col(quoted(name)).cast("long")
 
 
-def _admitted(decision: Decision, keys: Sequence[str], ticks: Column) -> Column:
-    """Whether an event is admitted: what :meth:`Admission.admits` says, as a column. ``ticks``: null for other rows."""
+def _begin(admission: Admission, keys: Sequence[str]) -> Column:
+    """The beginning of an event's sampling unit, in ticks."""
     from pyspark.sql import functions as sf
 
-    admission = decision.admission
-    assert admission is not None
-    length, seed = admission.length, sf.lit(admission.seed)
-    columns = [sf.col(quoted(key)) for key in keys]
-    offset = sf.pmod(sf.xxhash64(*columns, seed), sf.lit(length))
-    begin = ticks - sf.pmod(ticks - offset, sf.lit(length))
-    hashed = sf.pmod(sf.xxhash64(*columns, begin, seed), sf.lit(ALL))
+    length, ticks = sf.lit(admission.length), sf.col(TICKS)
+    offset = sf.pmod(sf.xxhash64(*(sf.col(quoted(key)) for key in keys), sf.lit(admission.seed)), length)
+    return ticks - sf.pmod(ticks - offset, length)
+
+
+def _admitted(admission: Admission, seen: int | None, keys: Sequence[str], number: int) -> Column:
+    """Whether an event is admitted in a pass: what :meth:`Admission.admits` says, as a column."""
+    from pyspark.sql import functions as sf
+
+    begin, ticks = sf.col(f"{BEGIN}{number}"), sf.col(TICKS)
+    hashed = sf.xxhash64(*(sf.col(quoted(key)) for key in keys), begin, sf.lit(admission.seed))
     # The end of a unit may lie beyond 64 bits; the least of two is then the other one.
-    last = sf.least(ticks, sf.try_add(begin, sf.lit(length - admission.span - 1)))
+    last = sf.least(ticks, sf.try_add(begin, sf.lit(admission.length - admission.span - 1)))
     threshold: Column | None = None
-    for bound, steps in reversed(admission.pieces(decision.carried.seen)):
+    for bound, steps in reversed(admission.pieces(seen)):
         inner = sf.lit(steps[-1][1])
         for since, value in reversed(steps[:-1]):
             inner = sf.when(begin > sf.lit(since), sf.lit(value)).otherwise(inner)
         threshold = inner if threshold is None else sf.when(last > sf.lit(bound), inner).otherwise(threshold)
     assert threshold is not None
-    return hashed < threshold
+    return sf.pmod(hashed, sf.lit(ALL)) < threshold

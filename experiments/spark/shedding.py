@@ -1,0 +1,237 @@
+"""Overload: ``python -m experiments.spark.shedding [--queries NAME,..] [--batches N] [--scale S] [--output FOLDER]``.
+
+How near micro-batches of ``for_each_batch`` come to ``Budget(latency=)``, and what is then found of the match points;
+beside it what a user of Spark can do without acep: drop random events, or the events of random keys, before the match.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import shutil
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+import acep
+from acep.spark import for_each_batch, get_session
+from acep.streaming.load import Load
+from experiments.machine import described
+from experiments.results import RESULTS, table, write_page
+from experiments.spark.routes import DELAY, QUERIES
+from experiments.spark.running import KEPT, SCHEMA, WHOLE, events, write_events
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Trial", "main", "trials"]
+
+HEAVY = (
+    "PATTERN SEQ(A a, B+ b[], C c) WHERE skip_till_any_match(a, b[], c) "
+    "{ [k] AND b[i].x > b[i-1].x AND c.x > a.x } WITHIN 200 seconds"
+)
+LOADS = {"seq": (QUERIES["seq"], 500_000), "rise": (QUERIES["rise"], 500_000), "heavy": (HEAVY, 40_000)}
+"""Queries by name, and the rows of a micro-batch."""
+BETWEEN = (0.25, 0.5, 0.75)
+"""Targets, as parts of the way from the floor to what is needed."""
+PARTS = {"seq": (1 / 2,), "rise": (1 / 2,), "heavy": (1 / 10,)}
+"""Targets as parts of the time that is needed: the input is twice, or ten times, what fits in."""
+WARM = 10
+"""Micro-batches that do not count."""
+CORES = 2
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run: the ``query``, the ``way`` (exact, floor, budget, random events, random keys), the ``target`` in seconds
+    (0: none), medians over the micro-batches that count of their ``seconds`` and of the share of the events that was
+    ``carried``, how many match ``points`` were found in these, and what part that is of the exact ones (``recall``).
+    ``told``: the recall that the report estimates (-1: it tells none)."""
+
+    query: str
+    way: str
+    target: float
+    seconds: float
+    carried: float
+    points: int
+    recall: float
+    told: float
+
+
+def trials(spark: SparkSession, name: str, batches: int, work: Path, scale: float = 1.0) -> Iterator[Trial]:
+    """Run a query without a budget, with everything shed, and under budgets between the two and of a part of it."""
+    query, rows = LOADS[name][0], max(1, round(LOADS[name][1] * scale))
+    source = work / name
+    write_events(events(rows * batches), source, rows, end=True)
+
+    def trial(way: str, target: float = 0.0, share: float | None = None, **options: Any) -> Trial:
+        return _run(spark, Trial(name, way, target, 0, 0, 0, 0, -1), query, source, work, share, **options)
+
+    trial("exact")  # Spark and its workers are just starting
+    exact = trial("exact")
+    floor = trial("floor", share=0.0)
+    yield _with(exact, exact)
+    yield _with(floor, exact)
+    span = exact.seconds - floor.seconds
+    targets = [floor.seconds + part * span for part in BETWEEN]
+    targets += [part * exact.seconds for part in PARTS[name]]
+    for target in targets:
+        kept = trial("budget", target)
+        yield _with(kept, exact)
+        if floor.seconds < target:
+            # As many events as the budget carried, and so the same latency.
+            for way, column in (("random events", "n"), ("random keys", "k")):
+                yield _with(replace(trial(way, drop=_dropping(column, kept.carried)), carried=kept.carried), exact)
+
+
+def _dropping(column: str, share: float) -> Callable[[DataFrame], DataFrame]:
+    from pyspark.sql import functions as sf
+
+    some = sf.pmod(sf.xxhash64(sf.col(column), sf.lit(7)), sf.lit(1 << 30)) < round(share * (1 << 30))
+    # The row that ends the stream has neither a number nor a key.
+    return lambda frame: frame.where(some | sf.col(column).isNull())
+
+
+def _with(one: Trial, exact: Trial) -> Trial:
+    return replace(one, recall=round(one.points / exact.points, 4) if exact.points else 1.0)
+
+
+def _run(
+    spark: SparkSession,
+    trial: Trial,
+    query: str,
+    source: Path,
+    work: Path,
+    share: float | None,
+    drop: Callable[[DataFrame], DataFrame] | None = None,
+) -> Trial:
+    folder = Path(tempfile.mkdtemp(prefix="run-", dir=work))
+    points, done = dict[int, int](), list[Any]()
+
+    def sink(found: DataFrame, batch: int) -> None:
+        points[batch] = found.count()
+
+    latency = 3600.0 if share is not None else trial.target
+    budget = acep.Budget(latency=latency) if latency else None
+    step = for_each_batch(
+        acep.parse(query),
+        sink,
+        state=folder / "state",
+        watermark=DELAY,
+        budget=budget,
+        progress=done.append,
+        seq="n",
+        id="n",
+        output="points",
+    )
+    frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(source))
+    number = len(list(source.glob("*.parquet")))
+    spark.conf.set(KEPT, str(number + 10))
+    forced = mock.patch.object(Load, "share", return_value=share) if share is not None else mock.MagicMock()
+    with forced, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        writer = (drop(frame) if drop else frame).writeStream.foreachBatch(step).trigger(availableNow=True)
+        running = writer.option("checkpointLocation", str(folder / "checkpoint")).start()
+        running.awaitTermination()
+    counted = range(max(1, min(WARM, number - 3)), number - 1)  # the last one only ends the stream
+    took = {one["batchId"]: one["durationMs"][WHOLE] / 1000 for one in running.recentProgress}
+    before, after = (_carried(folder / "state", batch) for batch in (counted[0] - 1, counted[-1]))
+    events, idle, shed = (after[name] - before[name] for name in ("events", "idle", "shed"))
+    shutil.rmtree(folder, ignore_errors=True)
+    told = done[-1].report.recall
+    return Trial(
+        trial.query,
+        trial.way,
+        round(trial.target, 3),
+        round(median(took[number] for number in counted), 3),
+        round(1 - shed / (events - idle), 4),
+        sum(points[number] for number in counted),
+        0.0,
+        -1.0 if told is None else round(told, 4),
+    )
+
+
+def _carried(state: Path, batch: int) -> dict[str, int]:
+    """Give what the driver has counted up to the end of a micro-batch."""
+    (path,) = state.rglob(f"{batch}/done")
+    return dict(json.loads(path.read_text())["carried"])
+
+
+WORDS = """Written by `python -m experiments.spark.shedding`; [how to read it](../benchmarks.md#overload-on-spark).
+One session of Spark with two cores. `exact` has no budget, `floor` sheds every event before it travels. `budget` is
+`Budget(latency=target)` without a history. `random events` and `random keys` drop events by a hash before acep sees
+them, as many as the budget did, and so at the same latency. The recall is that of match points, against the exact
+run; `told` is what the report estimates. A budget should find at least .8 of its share of the time between the floor
+and the exact run."""
+
+
+def body(found: Sequence[Trial]) -> str:
+    """The tables of the page."""
+    parts = []
+    for name in dict.fromkeys(one.query for one in found):
+        own = [one for one in found if one.query == name]
+        exact, floor = (next(one for one in own if one.way == way) for way in ("exact", "floor"))
+        lines = []
+        for one in own:
+            part = (one.target - floor.seconds) / (exact.seconds - floor.seconds)
+            lines.append(
+                (
+                    one.way,
+                    f"{one.target:.2f}" if one.target else "",
+                    f"{one.seconds:.2f}",
+                    f"{one.seconds / one.target:.2f}" if one.target else "",
+                    f"{one.carried:.2f}",
+                    f"{one.recall:.3f}",
+                    f"{one.told:.3f}" if one.told >= 0 else "",
+                    f"{0.8 * part:.3f}" if one.target and part > 0 else "",
+                )
+            )
+        head = ("", "target, s", "median, s", "of the target", "carried", "recall", "told", "at least")
+        query, rows = LOADS[name]
+        parts.append(f"## {name}\n\n`{query}`, {rows:,} rows a micro-batch.\n\n{table(head, lines)}")
+    return "\n\n".join(parts)
+
+
+def main(arguments: Sequence[str] | None = None, session: SparkSession | None = None) -> int:
+    """Run the command, in ``session`` if one is given."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.spark.shedding", description=(__doc__ or "")[:9])
+    parser.add_argument("--queries", default=",".join(LOADS), help=f"names, with commas ({','.join(LOADS)})")
+    parser.add_argument("--batches", type=int, default=60, help="micro-batches (60)")
+    parser.add_argument("--scale", type=float, default=1.0, help="rows of a micro-batch, as a multiple (1)")
+    parser.add_argument("--output", type=Path, help="folder for shedding.csv and shedding.md")
+    given = parser.parse_args(arguments)
+    usual = not given.output and given.queries == ",".join(LOADS) and given.batches == 60 and given.scale == 1
+    folder = given.output or (RESULTS if usual else None)
+    spark = session or get_session(
+        **{"spark.master": f"local[{CORES}]", "spark.sql.shuffle.partitions": str(CORES), "spark.driver.memory": "4g"}
+    )
+    work, found = Path(tempfile.mkdtemp(prefix="acep-bench-")), []
+    try:
+        for name in given.queries.split(","):
+            for one in trials(spark, name, given.batches, work, given.scale):
+                print(one, flush=True)
+                found.append(one)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+        if session is None:
+            spark.stop()
+    if folder:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "shedding.csv").open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, [one.name for one in fields(Trial)], lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(asdict(one) for one in found)
+        words, title = WORDS, "Overload on Spark"
+        print(write_page(folder, "shedding", title=title, words=words, machine=described(), body=body(found)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
