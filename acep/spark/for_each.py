@@ -126,7 +126,7 @@ class ForEachBatch:
             if fresh:
                 decision = dataclasses.replace(decision, load=decision.load.restarted())
             decision = call.log.begin(batch, call.decided(decision))
-        both, observed = call.matched(frame, decision)
+        both, observed = call.matched(frame, batch, decision)
         if call.once:
             both.persist()
             run_whole(both)
@@ -187,7 +187,7 @@ class _Call:
         """Whether a micro-batch must be matched only once: if it is matched again other events may be shed."""
         return timed(self.job)
 
-    def matched(self, frame: DataFrame, decision: Decision) -> tuple[DataFrame, Observed]:
+    def matched(self, frame: DataFrame, batch: int, decision: Decision) -> tuple[DataFrame, Observed]:
         """Give the result of a micro-batch with the texts that buckets tell, and observations of both."""
         from pyspark.sql import Observation
 
@@ -195,7 +195,7 @@ class _Call:
         sampled, seen = decision.admission is not None, decision.carried.seen
         wide = columns.made(with_fields(frame, self.job.columns), self.job, decision)
         rows = wide.observe(observed.rows, *columns.observed).where(columns.kept)
-        place = dataclasses.replace(self.place, seen=seen, sampled=sampled)
+        place = dataclasses.replace(self.place, seen=seen, sampled=sampled, known=(batch, *self.ids))
         both = in_files(rows, self.job, self.result, place, columns.sent, self.marks)
         return both.observe(observed.buckets, *columns.told), observed
 
@@ -206,7 +206,7 @@ class _Call:
         have not been stepped; the micro-batch is then run again, as a whole."""
         told = observed.told(self.job.buckets, PATIENCE if self.versions.written(batch) else 0.0)
         if told is None:
-            both, observed = self.matched(frame, decision)
+            both, observed = self.matched(frame, batch, decision)
             run_whole(both)
             told = observed.told(self.job.buckets, PATIENCE)
         if told is None:
@@ -371,7 +371,7 @@ def _call_of(
     if admission is not None:
         admission = dataclasses.replace(admission, delay=_delay_ticks(job, delay))
     folder = state_in(frame, state)
-    place = dataclasses.replace(place_of(spark, job, folder, delay), marked=True)
+    place = place_of(spark, job, folder, delay)
     log = BatchLog(folder_of(folder), ids[0], call_name(job))
     versions = versions_of(job, place, *ids)
     wide = with_fields(frame, job.columns)

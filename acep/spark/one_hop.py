@@ -35,8 +35,11 @@ class Place:
     """Where a job runs: its state is in ``folder``, where the last ``keep`` micro-batches can be begun again.
     ``delay_ms`` is how far the watermark stays behind. Bucket ``n`` is in partition ``n % partitions``. ``seen`` is the
     greatest time of rows that did not travel in earlier micro-batches, in ticks; ``sampled``: some may not
-    travel for want of time, so that the match points of each key are counted. ``marked``: each partition has a row
-    without a hash, which only says which partition it is; the task's own number is another one behind a union."""
+    travel for want of time, so that the match points of each key are counted.
+
+    In foreachBatch the driver knows the micro-batch, the query and its run (``known``), and a sink may do anything with
+    the result. Each partition then has a row without a hash, which only says which partition it is: behind a union the
+    task's own number is another one."""
 
     folder: str
     keep: int
@@ -44,7 +47,7 @@ class Place:
     partitions: int
     seen: int | None = None
     sampled: bool = False
-    marked: bool = False
+    known: tuple[int, str, str] | None = None
 
 
 def step_in_files(job: SentJob, place: Place, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -55,16 +58,18 @@ def step_in_files(job: SentJob, place: Place, batches: Iterable[pa.RecordBatch])
     Raises :class:`DataError`, :class:`SnapshotError` or :class:`EngineError`.
     """
     batch, partition, versions = _context(job, place)
-    if partition >= place.partitions and not place.marked:
+    if place.known is None and partition >= place.partitions:
         raise _moved(place)
     filled = [batch for batch in batches if batch.num_rows]
-    if place.marked:
+    if place.known is not None:
         partition, filled = _unmarked(filled, place)
     watch = Stopwatch(partition)
     there = versions.before(batch)
     # Without rows the number of the partition must be believed. It is right if a micro-batch with rows was stepped in
     # this run, as a wrong number is refused there. Until then nothing is given that another task may give too.
-    sure = place.marked or bool(filled) or any(one.fed and versions.of_this_run(one) for one in there.values())
+    sure = (
+        place.known is not None or bool(filled) or any(one.fed and versions.of_this_run(one) for one in there.values())
+    )
     parts, now = dict[int, BucketRows](), None
     if filled:
         rows = plain(received(job, filled))
@@ -153,8 +158,8 @@ def _points_by_key(job: SentJob, out: list[pa.Table]) -> list[int] | None:
 
 
 def _context(job: SentJob, place: Place) -> tuple[int, int, Versions]:
-    """The micro-batch, the partition, and the versions of the run."""
-    batch, query, run, partition = _says()
+    """The micro-batch, the task's number of the partition, and the versions of the run."""
+    batch, query, run, partition = _says() if place.known is None else (*place.known, 0)
     return batch, partition, versions_of(job, place, query, run)
 
 

@@ -283,8 +283,8 @@ def in_files(
 ) -> DataFrame:
     """Step the buckets of a micro-batch, whose state is in files: the result, with one more column, :data:`TOLD`.
 
-    ``sent``: the :func:`sent_columns` of its rows; ``marks``: the :func:`marks_of` its partitions (``place.marked``),
-    which a stream cannot have.
+    ``sent``: the :func:`sent_columns` of its rows; ``marks``: the :func:`marks_of` its partitions, which a stream
+    cannot have.
     """
     from pyspark.sql import functions as sf
 

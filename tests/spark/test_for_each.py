@@ -8,6 +8,7 @@ import random
 import sqlite3
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -148,6 +149,13 @@ def twice(found: Any) -> None:
     assert found.alias("a").join(found.alias("b"), ["key", "start", "end"]).count() >= len(rows)
 
 
+def beside(found: Any) -> None:
+    """Use it in threads of the sink's own."""
+    with ThreadPoolExecutor(2) as pool:
+        one, other = pool.map(as_dicts, [found, found.filter("true")])
+    assert same(one, other)
+
+
 def kept(found: Any) -> None:
     """Look whether there is any, then use it."""
     found = found.persist()
@@ -167,7 +175,7 @@ def failing(found: Any) -> None:
         found.mapInArrow(fails, found.schema).collect()
 
 
-@pytest.mark.parametrize("use", [nothing, some, twice, kept, failing])
+@pytest.mark.parametrize("use", [nothing, some, twice, beside, kept, failing])
 def test_a_micro_batch_is_done_however_much_of_it_a_sink_uses(
     spark: Any, monkeypatch: pytest.MonkeyPatch, use: Callable[[Any], None]
 ) -> None:
