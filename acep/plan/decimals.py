@@ -18,6 +18,9 @@ from acep.pattern.expressions import Binary, Call, Expr, Literal, Span, Unary
 
 __all__ = [
     "DECIMAL",
+    "EXCHANGED",
+    "HIGHEST",
+    "LOWEST",
     "MOST_SCALE",
     "Typed",
     "alike",
@@ -94,18 +97,18 @@ def compare(op: str, x: Typed, y: Typed, span: Span | None = None) -> Expr:
     if x.whole and y.exact is not None and _rounds(x, y):
         return _bounded(op, x, y.exact, span)
     if y.whole and x.exact is not None and _rounds(y, x):
-        return _bounded(_EXCHANGED[op], y, x.exact, span)
+        return _bounded(EXCHANGED[op], y, x.exact, span)
     if DECIMAL not in (x.kind, y.kind) or "null" in (x.kind, y.kind):
         return Binary(op, x.expr, y.expr, span)
     if x.kind in ("int", DECIMAL) and y.kind in ("int", DECIMAL) and x.scale == y.scale:
         return Binary(op, x.expr, y.expr, span)
     if x.kind not in ("int", DECIMAL):  # the function takes a float, or a time, second
-        op, x, y = _EXCHANGED[op], y, x
+        op, x, y = EXCHANGED[op], y, x
     order = Call("decimal order", (x.expr, y.expr, Literal(x.scale), Literal(y.scale)), span)
     return Binary(op, order, Literal(0), span)
 
 
-_EXCHANGED: Final = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+EXCHANGED: Final = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def _rounds(x: Typed, y: Typed) -> bool:

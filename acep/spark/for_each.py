@@ -16,9 +16,6 @@ from acep.engine.report import Report
 from acep.engine.stream import SEVERAL
 from acep.errors import DataError, EngineError, QueryError
 from acep.learning.recall import Tally
-from acep.pattern.tree import Strategy
-from acep.plan.compile import Plan
-from acep.plan.schema import Kind
 from acep.spark.fields import with_fields
 from acep.spark.interpreter import check_workers
 from acep.spark.job import SentJob, job_of
@@ -34,6 +31,8 @@ from acep.streaming.batch_log import BatchLog, Carried, Decision, decide
 from acep.streaming.folders import folder_of
 from acep.streaming.job import EXACT, plans_of
 from acep.streaming.load import Measured
+from acep.streaming.needed import uses_of
+from acep.streaming.times import before, passed
 from acep.streaming.totals import TOLD
 from acep.streaming.versions import Versions
 
@@ -66,7 +65,8 @@ def for_each_batch(
     ``found.persist()`` first.
 
     ``query``, ``watermark``, ``state``, ``budget`` and the ``options`` are those of :func:`acep.spark.match`. Only
-    rows travel whose type some query names, where that leaves the answer as it is.
+    events travel that some query can use, by their types and by conditions on one event alone, where that leaves the
+    answer as it is (docs/spark.md).
 
     ``Budget(latency=)`` is the time of a micro-batch in seconds, the sink included. Where it does not suffice,
     events are shed before they travel to the workers, by whole sampling units (docs/spark_overload.md). Where the
@@ -194,7 +194,8 @@ class _Call:
         columns, observed = self.columns, Observed(Observation(), Observation())
         sampled, seen = decision.admission is not None, decision.carried.seen
         wide = columns.made(with_fields(frame, self.job.columns), self.job, decision)
-        rows = wide.observe(observed.rows, *columns.observed).where(columns.kept)
+        late = before(passed(seen, self.place.delay_ms, self.job.tick_ms), self.job.tick_ms)
+        rows = wide.observe(observed.rows, *columns.counted(late)).where(columns.kept)
         place = dataclasses.replace(self.place, seen=seen, sampled=sampled, known=(batch, *self.ids))
         both = in_files(rows, self.job, self.result, place, columns.sent, self.marks)
         return both.observe(observed.buckets, *columns.told), observed
@@ -228,18 +229,19 @@ class _Call:
 
     def after(self, decision: Decision, seen: Mapping[str, Any], told: Sequence[str], seconds: float) -> Decision:
         """Give what the next micro-batch begins with."""
-        before, went = decision.carried, int(seen["carried"])
-        shed, greatest = int(seen["needed"]) - went, seen["seen"]
+        so_far, went = decision.carried, int(seen["carried"])
+        shed, greatest, late = int(seen["needed"]) - went, seen["seen"], int(seen.get("late", 0))
         (keys, points, squares, length), known = _points(told)
         chance = went / int(seen["needed"]) if seen["needed"] else 1.0
         carried = Carried(
-            rows=before.rows + int(seen["rows"]),
-            events=before.events + int(seen["events"]),
-            idle=before.idle + int(seen["events"]) - int(seen["needed"]),
-            shed=before.shed + shed,
-            seen=max((one for one in (before.seen, greatest) if one is not None), default=None),
-            points=before.points + _tally(keys, points, squares, chance, self._crossing(points, length)),
-            known=before.known and known,
+            rows=so_far.rows + int(seen["rows"]),
+            events=so_far.events + int(seen["events"]),
+            idle=so_far.idle + int(seen["events"]) - int(seen["needed"]) - late,
+            shed=so_far.shed + shed,
+            seen=max((one for one in (so_far.seen, greatest) if one is not None), default=None),
+            points=so_far.points + _tally(keys, points, squares, chance, self._crossing(points, length)),
+            known=so_far.known and known,
+            late=so_far.late + late,
         )
         load = decision.load.after(Measured(int(seen["rows"]), went, seconds))
         return Decision(decision.admission, load, carried)
@@ -267,13 +269,18 @@ class _Call:
         )
         assert done is not None
         more = carried.idle + carried.shed
-        if not more:
+        if not more + carried.late:
             return done
         several = self.job.several
         report = _with_shed(done.report, carried, several=several)
         reports = {name: _with_shed(one, carried, several=several) for name, one in done.reports.items()}
         return dataclasses.replace(
-            done, events=done.events + more, shed=done.shed + carried.shed, report=report, reports=reports
+            done,
+            events=done.events + more,
+            late=done.late + carried.late,
+            shed=done.shed + carried.shed,
+            report=report,
+            reports=reports,
         )
 
 
@@ -286,7 +293,8 @@ class _Row(dict[str, Any]):
 
 
 def _with_shed(report: Report, carried: Carried, *, several: bool) -> Report:
-    report = dataclasses.replace(report, events=report.events + carried.idle + carried.shed)
+    events, late = report.events + carried.idle + carried.shed, report.late + carried.late
+    report = dataclasses.replace(report, events=events, late=late)
     if not carried.shed:
         return report
     counts = Counts(known=(carried.points, None))
@@ -375,25 +383,10 @@ def _call_of(
     log = BatchLog(folder_of(folder), ids[0], call_name(job))
     versions = versions_of(job, place, *ids)
     wide = with_fields(frame, job.columns)
-    columns = row_columns(wide, job, _types_needed(plans, job))
+    uses = uses_of(plans, ids=job.schema.id is not None, budget=job.budget)
+    columns = row_columns(wide, job, uses)
     marks = marks_of(columns.made(wide, job, Decision()), place, columns.sent)
     return _Call(ids, job, result, place, versions, log, admission, target, columns, marks)
-
-
-def _types_needed(plans: Sequence[Plan], job: SentJob) -> frozenset[str] | None:
-    """Give the types that some query names; ``None`` where other events bear on the answer too."""
-    if job.schema.id is None or job.schema.type is None or job.schema.kind(job.schema.type) is not Kind.STRING:
-        return None
-    types: set[str] = set()
-    for plan in plans:
-        counts = plan.window.counted or plan.sources or plan.strict
-        if counts or plan.query.strategy is Strategy.PARTITION_CONTIGUITY:
-            return None
-        named = [one.types for one in plan.automaton.letters] + [one.types for one in plan.automaton.negations]
-        if not all(named):
-            return None
-        types.update(*named)
-    return frozenset(types)
 
 
 def _delay_ms(frame: DataFrame, job: SentJob, watermark: Any) -> int:

@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING
 
 from acep.spark.fields import quoted
 from acep.spark.job import SentJob
+from acep.spark.needed import needed_events
 from acep.spark.running import bucket_numbers, codes_of, observed_columns, sent_columns
 from acep.spark.times import end_column, event_time
 from acep.streaming.admission import ALL, Admission
 from acep.streaming.batch_log import Decision
+from acep.streaming.needed import Use
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 __all__ = ["RowColumns", "row_columns"]
 
-# Columns that are made of a row: whether it is an event, and of a type that some query names; its time in ticks; and in
+# Columns that are made of a row: whether it is an event, and one that some query can use; its time in ticks; and in
 # each pass the number of its bucket, the beginning of its sampling unit, and that number if it travels.
 EVENT, NEEDED, TICKS, NUMBER, BEGIN, GOING = "__event", "__needed", "__ticks", "__number", "__begin", "__going"
 
@@ -28,14 +30,24 @@ class RowColumns:
     """Expressions that are the same in every micro-batch, as Spark takes a while to build them.
 
     ``read`` of a row, ``observed`` of all rows, ``sent`` of those for which ``kept`` holds, ``told`` of the texts of
-    buckets.
+    buckets. An ``idle`` row, for which no query has a use, would have gone to these buckets.
     """
 
     read: tuple[Column, ...]
     observed: tuple[Column, ...]
+    idle: tuple[Column, ...]
     kept: Column
     sent: tuple[Column, ...]
     told: tuple[Column, ...]
+
+    def counted(self, before: int | None) -> list[Column]:
+        """Give what is observed of all rows; idle ones with a time less than ``before`` (ticks) are late."""
+        from pyspark.sql import functions as sf
+
+        if before is None:
+            return list(self.observed)
+        late = [sf.count(sf.when(sf.col(TICKS) < sf.lit(before), one)) for one in self.idle]
+        return [*self.observed, sum(late[1:], late[0]).alias("late")]
 
     def made(self, frame: DataFrame, job: SentJob, decision: Decision) -> DataFrame:
         """Give what is read of the rows of ``frame``, with the numbers of the buckets that each travels to."""
@@ -57,24 +69,23 @@ class RowColumns:
         return rows.select("*", *going)
 
 
-def row_columns(frame: DataFrame, job: SentJob, types: frozenset[str] | None) -> RowColumns:
+def row_columns(frame: DataFrame, job: SentJob, uses: Sequence[Use] | None) -> RowColumns:
     """Make the expressions over rows with the columns of ``frame``, fields of structs among them.
 
-    ``types`` are those that some query names, ``None`` where events of every type are needed.
+    ``uses`` are those that some query has for an event, ``None`` where every event is needed.
     """
     from pyspark.sql import functions as sf
 
     ts, held = sf.col(quoted(job.schema.ts)), frame.schema[job.schema.ts].dataType
     event = ts.isNotNull() & ~(ts >= end_column(held))
-    needed = sf.lit(True)
-    if types is not None:
-        needed = sf.col(quoted(job.schema.type or "")).isin(sorted(types)) | ts.isNull()
+    usable = needed_events(frame.schema, uses, job.schema.type)
+    needed = event if usable is None else event & usable
     ticks = sf.when(event, _ticks(job, frame))
     numbers = bucket_numbers(frame, job)
     names = sorted({*job.columns, *(key for part in job.passes for key in part.keys)})
     # Columns that nobody reads would be observed, and so read.
     read = [sf.col(quoted(name)) for name in names]
-    read += [event.alias(EVENT), (event & needed).alias(NEEDED), ticks.alias(TICKS)]
+    read += [event.alias(EVENT), needed.alias(NEEDED), ticks.alias(TICKS)]
     read += [number.alias(f"{NUMBER}{i}") for i, number in enumerate(numbers)]
     number, going = ([sf.col(f"{name}{i}") for i in range(len(numbers))] for name in (NUMBER, GOING))
     count = [sf.count(sf.when(sf.col(EVENT), one)) for one in number]
@@ -87,9 +98,10 @@ def row_columns(frame: DataFrame, job: SentJob, types: frozenset[str] | None) ->
         sum(went[1:], went[0]).alias("carried"),
         sf.max(TICKS).alias("seen"),
     )
+    idle = tuple(sf.when(sf.col(EVENT) & ~sf.col(NEEDED), one) for one in number)
     kept = ~sf.coalesce(sf.col(EVENT), sf.lit(False)) | sf.coalesce(*going).isNotNull()
     sent = sent_columns(frame, job, codes_of(frame, job, going))
-    return RowColumns(tuple(read), observed, kept, tuple(sent), tuple(observed_columns(job.names)))
+    return RowColumns(tuple(read), observed, idle, kept, tuple(sent), tuple(observed_columns(job.names)))
 
 
 def _ticks(job: SentJob, frame: DataFrame) -> Column:

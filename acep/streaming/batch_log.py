@@ -19,9 +19,9 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Carried:
-    """Since the stream began: ``rows`` read, events in all passes, those of them that no query can need (``idle``), and
-    those that were ``shed``; the greatest time ``seen`` in ticks; and what is known of the recall of match ``points``,
-    if it is ``known``."""
+    """Since the stream began: ``rows`` read, events in all passes, those of them that no query can need (``idle``; the
+    ``late`` ones of these, which are no events any more, are counted apart), and those that were ``shed``; the greatest
+    time ``seen`` in ticks; and what is known of the recall of match ``points``, if it is ``known``."""
 
     rows: int = 0
     events: int = 0
@@ -30,21 +30,23 @@ class Carried:
     seen: int | None = None
     points: Tally = field(default_factory=Tally)
     known: bool = True
+    late: int = 0
 
     def dump(self) -> dict[str, Any]:
         """As JSON-like data."""
-        names = ("rows", "events", "idle", "shed", "seen", "known")
+        names = ("rows", "events", "idle", "shed", "seen", "known", "late")
         return {name: getattr(self, name) for name in names} | {"points": self.points.to_arrays()}
 
     @classmethod
     def load(cls, data: Any) -> Carried:
         """Raises :class:`KeyError`, :class:`TypeError` or :class:`ValueError` for what is none."""
         rows, events, idle, shed = (int(data[name]) for name in ("rows", "events", "idle", "shed"))
-        if min(rows, events, idle, shed) < 0:
+        late = int(data.get("late", 0))  # was not counted by the first versions
+        if min(rows, events, idle, shed, late) < 0:
             raise ValueError("counts")
         seen = None if data["seen"] is None else int(data["seen"])
         points, known = Tally.from_arrays(data["points"]), data["known"] is True
-        return cls(rows, events, idle, shed, seen, points, known)
+        return cls(rows, events, idle, shed, seen, points, known, late)
 
 
 @dataclass(frozen=True)

@@ -115,15 +115,73 @@ def test_each_match_reaches_a_database_once_whatever_fails(spark: Any, tmp_path:
 
 
 def test_types_that_no_query_names_stay_where_they_are_but_count(spark: Any) -> None:
-    table = events_table(400, types="abcdef")
-    stream, told, out = Folder(spark, table, 80), list[Progress](), list[dict[str, Any]]()
+    table = events_table(480, types="abcdef", disorder=60)
+    stream, told, out = Folder(spark, table, 96), list[Progress](), list[dict[str, Any]]()
     step = quiet(stream, lambda found, _: out.extend(as_dicts(found)), progress=told.append)
     run(stream, step)
-    assert same(out, exact(table))
-    _, other = stream.run(quiet_match(stream.frame(), QUERY, **OPTIONS, state=stream.path / "whole"))
+    wanted, other = stream.run(quiet_match(stream.frame(), QUERY, **OPTIONS, state=stream.path / "whole"))
+    assert same(out, wanted)
+    assert len(out) > 9
     assert (told[-1].events, told[-1].late) == (other[-1].events, other[-1].late)
-    idle = [json.loads(path.read_text())["carried"]["idle"] for path in (stream.path / "state").rglob("done")]
-    assert max(idle) > 50, "all rows travelled"
+    assert (told[-1].report.events, told[-1].report.late) == (told[-1].events, told[-1].late)
+    assert told[-1].late > 40
+    assert idle_in(stream) > 50, "all rows travelled"
+
+
+def idle_in(stream: Folder) -> int:
+    """How many events stayed where they were, as no query can use them."""
+    logs = (stream.path / "state").rglob("done")
+    return max(json.loads(path.read_text())["carried"]["idle"] for path in logs)
+
+
+OWN = {
+    "a negation": acep.parse(
+        "PATTERN SEQ(a p, ~c n, b q) WHERE skip_till_next_match(p, q) { [k] AND p.x > 1 AND n.l = 1.5 AND n.x >= p.x }"
+        " WITHIN 30 seconds RETURN p.x AS x"
+    ),
+    "an error": acep.parse(
+        "PATTERN SEQ(a p, b q, c r) WHERE [k] AND p.x > 2 AND q.l IS NOT NULL AND r.x IN (2, 1152921504606846977)"
+        " WITHIN 20 seconds OUTPUT NON OVERLAP",
+        errors=1,
+    ),
+}
+OWN["alternatives and a repetition, of several"] = {
+    "one": acep.parse(
+        "PATTERN SEQ(a p, (b q | c r)) WHERE skip_till_next_match(p, q, r) { [k] AND q.x = 1 AND r.x > 2 AND p.l > 1 }"
+        " WITHIN 60 seconds"
+    ),
+    "other": acep.parse(
+        "PATTERN SEQ(c+ p[], c q) WHERE skip_till_next_match(p[], q)"
+        " { [k] AND p[i].x >= 2 AND NOT (q.l > 1 OR q.x = 1) } WITHIN 60 seconds"
+    ),
+}
+
+
+@pytest.mark.parametrize("query", OWN.values(), ids=OWN)
+def test_events_that_no_query_can_use_stay_where_they_are(spark: Any, query: Any) -> None:
+    table = events_table(400)
+    stream, told, out = Folder(spark, table, 200), list[Progress](), list[dict[str, Any]]()
+    run(stream, quiet(stream, lambda found, _: out.extend(as_dicts(found)), query=query, progress=told.append))
+    wanted = acep.match(table.sort_by(ORDER), query, seq=ORDER, id=ROW)
+    for name, matches in wanted.items() if isinstance(query, dict) else [(None, wanted)]:
+        rows = [row for row in out if row.get("query") == name]
+        found = [{key: value for key, value in row.items() if key != "query"} for row in rows]
+        assert same(found, as_rows(matches))
+        assert len(matches) > 9
+    keyed = [kind for kind, key in zip(*(table.column(n).to_pylist() for n in ("type", "k")), strict=True) if key]
+    assert (told[-1].events, told[-1].late) == (len(keyed), 0)
+    assert idle_in(stream) > keyed.count("d") + 40, "only types were left behind"
+
+
+def test_under_a_budget_of_work_the_answer_is_that_of_every_route(spark: Any) -> None:
+    table, budget = events_table(400, types="abcdef"), acep.Budget(work=0.2)
+    stream, told, out = Folder(spark, table, 200), list[Progress](), list[dict[str, Any]]()
+    run(stream, quiet(stream, lambda found, _: out.extend(as_dicts(found)), budget=budget, progress=told.append))
+    whole = quiet_match(stream.frame(), QUERY, **OPTIONS, state=stream.path / "whole", budget=budget)
+    wanted, other = stream.run(whole)
+    assert same(out, wanted)
+    assert told[-1].shed == other[-1].shed > 0
+    assert idle_in(stream) == 0
 
 
 def same_bindings(found: list[dict[str, Any]], every: list[dict[str, Any]]) -> bool:
