@@ -17,7 +17,7 @@ def test_a_query_runs_exactly_under_a_budget_and_with_events_dropped(
 ) -> None:
     monkeypatch.setattr(shedding, "BETWEEN", (0.5,))
     monkeypatch.setattr(shedding, "PARTS", {"rise": ()})
-    arguments = ["--queries", "rise", "--batches", "3", "--scale", "0.02", "--output", str(tmp_path)]
+    arguments = ["--queries", "rise", "--batches", "2", "--scale", "0.02", "--output", str(tmp_path)]
     assert main(arguments, spark) == 0
     with (tmp_path / "shedding.csv").open(encoding="utf-8") as file:
         rows = {row["way"]: row for row in csv.DictReader(file)}
