@@ -233,23 +233,24 @@ def failing(found: Any) -> None:
         found.mapInArrow(fails, found.schema).collect()
 
 
-@pytest.mark.parametrize("use", [nothing, some, twice, beside, kept, failing])
-def test_a_micro_batch_is_done_however_much_of_it_a_sink_uses(
-    spark: Any, monkeypatch: pytest.MonkeyPatch, use: Callable[[Any], None]
-) -> None:
+USES = (nothing, some, twice, beside, kept, failing)
+
+
+def test_a_micro_batch_is_done_however_much_of_it_a_sink_uses(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(for_each, "PATIENCE", 1.0)
-    table = many_keys(600)
-    stream, told, out = Folder(spark, table, 300), list[Progress](), list[dict[str, Any]]()
+    table = many_keys(1_000)
+    stream, told, out = Folder(spark, table, 125), list[Progress](), list[dict[str, Any]]()
 
     def sink(found: Any, batch: int) -> None:
-        if batch == 1:
-            out.extend(as_dicts(found))
+        if batch < len(USES):
+            USES[batch](found)
         else:
-            use(found)
+            out.extend(as_dicts(found))
 
     run(stream, quiet(stream, sink, progress=told.append))
     wanted = exact(table)
-    assert (told[-1].events, told[-1].matches) == (600, len(wanted))
+    assert [one.events for one in told] == [*range(125, 1_001, 125), 1_000]
+    assert told[-1].matches == len(wanted)
     assert 0 < len(out) < len(wanted)
     assert same_bindings(out, wanted)
 
