@@ -15,8 +15,8 @@ __all__ = ["Use", "uses_of"]
 
 @dataclass(frozen=True)
 class Use:
-    """What an event must be for a variable to bind it, or for it to break a negation: of one of ``types`` (empty: of
-    any type), with all of ``conditions`` true. These look at nothing but the event."""
+    """One use of events: a variable binds, or a negation is broken by, events of ``types`` (empty: of any type) for
+    which all ``conditions`` are true. These look at nothing but the event."""
 
     types: tuple[str, ...]
     conditions: tuple[Compiled, ...]

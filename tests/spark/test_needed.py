@@ -1,4 +1,4 @@
-"""What Spark leaves out no query can use: random conditions over values at the edges, in one pass of Spark."""
+"""No query can use the events that Spark leaves out: random conditions over extreme values, in one pass of Spark."""
 
 from __future__ import annotations
 

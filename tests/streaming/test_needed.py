@@ -41,7 +41,7 @@ def left(table: pa.Table, query: Query, **names: Any) -> pa.Table | None:
 
 
 def forms(query: Query) -> set[str]:
-    """What a query has that could make a difference."""
+    """Name the features of a query that could make a difference."""
     parts = list(nodes(query.pattern))
     found = {type(part).__name__ for part in parts if isinstance(part, Negation | Choice | EventSet | Repeat)}
     found |= {"any type" for part in parts if getattr(part, "types", 1) == ()}
@@ -145,14 +145,14 @@ def test_a_budget_that_goes_by_the_events_needs_all_of_them(budget: acep.Budget,
 @pytest.mark.parametrize(
     ("text", "kept"),
     [
-        # What speaks of one event of a repetition, of the one before it or of the whole is asked of no single event.
+        # A condition on one event of a repetition, on the one before it or on the whole is asked of no single event.
         ("PATTERN SEQ(A+ a[], B b) WHERE a[1].x > 5 WITHIN 9", "AAABAB"),
         ("PATTERN SEQ(A+ a[], B b) WHERE a[i].x > a[i-1].x WITHIN 9", "AAABAB"),
         ("PATTERN SEQ(A+ a[], B b) WHERE sum(a[].x) > 5 WITHIN 9", "AAABAB"),
         ("PATTERN SEQ(A+ a[], B b) WHERE a[i].x > 5 WITHIN 9", "ABAB"),
         # Another variable may be missing, and then nothing is asked.
         ("PATTERN SEQ(A a, B b) WHERE (a.x > 5 OR b.x > 5) WITHIN 9", "AAABAB"),
-        # What follows from equalities is asked.
+        # Conditions that follow from equalities are asked.
         ("PATTERN SEQ(A a, B b) WHERE a.x = b.x AND b.x = 9 WITHIN 9", "AA"),
         # A negation has conditions of its own, and those with other variables may be true.
         ("PATTERN SEQ(A a, ~C c, B b) WHERE a.x > 5 AND c.x < a.x WITHIN 9", "ABAB"),
