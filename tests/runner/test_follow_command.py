@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -107,9 +108,10 @@ def test_another_query_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_it_follows_until_it_is_interrupted(folder: Path) -> None:
     command = [sys.executable, "-m", "acep", "follow", "re:ab", "in", "--within", "5", "--state", "state"]
-    run = subprocess.Popen(
-        [*command, "--output", "out", "--poll", "0.02"], cwd=folder, stderr=subprocess.PIPE, text=True
-    )
+    # A background process of a shell ignores interrupts, and so do all that it starts.
+    hears = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    command += ["--output", "out", "--poll", "0.02"]
+    run = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True, preexec_fn=hears)  # noqa: PLW1509
     try:
         for name, rows, many in (("", "", 1), ("2.csv", "ts,type,k\n10,b,u\n20,x,u\n", 2)):
             if name:
@@ -123,6 +125,7 @@ def test_it_follows_until_it_is_interrupted(folder: Path) -> None:
         _, err = run.communicate(timeout=60)
     finally:
         run.kill()
+        run.communicate()
     assert run.returncode == 130
     assert err.splitlines()[-1] == "acep: interrupted"
     assert "Traceback" not in err
