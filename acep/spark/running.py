@@ -13,11 +13,13 @@ import mmh3
 from acep.errors import DataError
 from acep.spark.fields import quoted, with_fields
 from acep.spark.job import SentJob
+from acep.spark.needed import needed_events
 from acep.spark.one_hop import HASH, NOW, Place, step_in_files
 from acep.spark.times import DELAY_KEY, delay_of, end_column, event_time
 from acep.spark.types import spark_schema
 from acep.spark.workers import PACKED, STEPPED, match_partition, pack, step, unpack
 from acep.streaming.job import EXACT, Pass, columns_read, plans_of
+from acep.streaming.needed import uses_of
 from acep.streaming.step import BUCKET
 from acep.streaming.totals import TOLD
 
@@ -121,6 +123,9 @@ def over_batch(frame: DataFrame, job: SentJob, result: StructType, observation: 
     from pyspark.sql import functions as sf
 
     frame = with_fields(frame, job.columns)
+    # Where a report counts the events, all of them travel.
+    if observation is None and (usable := _usable(frame, job)) is not None:
+        frame = frame.where(usable | sf.col(quoted(job.schema.ts)).isNull())
     ts = sf.col(quoted(job.sent_as(job.schema.ts)))
     numbers = [_bucket(frame, part) for part in job.passes]
     number = numbers[0] if len(numbers) == 1 else sf.explode(sf.array(*numbers))
@@ -143,6 +148,12 @@ def over_batch(frame: DataFrame, job: SentJob, result: StructType, observation: 
         return found.agg(count, *exact)
     none = frame.sparkSession.createDataFrame([(name, 0, True)[: len(result)] for name in job.names], result)
     return found.unionAll(none).groupBy("query").agg(count, *exact)
+
+
+def _usable(frame: DataFrame, job: SentJob) -> Column | None:
+    """Whether some query can use an event; ``None`` if all are needed."""
+    uses = uses_of(plans_of(job.queries, job.schema), ids=job.schema.id is not None, budget=job.budget)
+    return needed_events(frame.schema, uses, job.schema.type)
 
 
 def over_stream(frame: DataFrame, job: SentJob, result: StructType, watermark: Any) -> DataFrame:

@@ -11,9 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import acep
+import acep.spark
 from acep.engine.tables import InputSchema
 from acep.spark.fields import CHAR_KEY, with_fields
 from acep.spark.job import job_of
+from acep.spark.metrics import report_of
 from acep.spark.needed import MOST, needed_events
 from acep.streaming.job import plans_of
 from acep.streaming.needed import uses_of
@@ -207,3 +209,28 @@ def test_fields_of_structs_and_texts_of_fixed_length(spark: Any) -> None:
     texts = ["a.dev.n > 1 AND a.code = 'ab'", "a.dev.n > 1 AND a.code = 'ab  '", "a.dev.n = 5 AND a.dev.n IS NOT NULL"]
     columns = [column_of(wide, schema, f"PATTERN A a WHERE {text}") for text in texts]
     assert asked(wide, columns) == [{2, 3}, set(), {5}]
+
+
+def test_a_batch_leaves_behind_what_no_query_can_use_unless_it_is_counted(spark: Any) -> None:
+    from pyspark.sql import Observation
+
+    size = 3_000
+    frame = spark.range(size).selectExpr(
+        "id", "id AS ts", "substring('ABCDE', 1 + id % 5, 1) AS type", "id % 7 AS k", "id % 11 AS x"
+    )
+    query = "PATTERN SEQ(A a, B b) WHERE skip_till_next_match(a, b) { [k] AND a.x > 3 AND b.x > a.x } WITHIN 100"
+    observation = Observation()
+    quiet = {"seq": "id", "id": "id"}
+    left, counted = (acep.spark.match(frame, query, **quiet, **more) for more in ({}, {"observation": observation}))
+    exact = acep.match(frame.toArrow(), query, **quiet)
+    for found in (left, counted):
+        assert same_rows(found) == sorted((one.key["k"], one.start, one.end) for one in exact)
+    assert len(exact) > 20
+    plans = [found._jdf.queryExecution().optimizedPlan().toString() for found in (left, counted)]
+    assert ["> 3)" in plan for plan in plans] == [True, False]
+    assert report_of(observation).events == size
+
+
+def same_rows(found: Any) -> list[tuple[int, int, int]]:
+    """Matches by their key and times."""
+    return sorted((row["key"]["k"], row["start"], row["end"]) for row in found.collect())
