@@ -10,12 +10,10 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from acep.budget import Budget
-from acep.engine.found import Counts
-from acep.engine.report import Report
-from acep.engine.stream import SEVERAL
 from acep.errors import DataError, EngineError, QueryError
-from acep.learning.recall import Tally
 from acep.spark.fields import with_fields
 from acep.spark.interpreter import check_workers
 from acep.spark.job import SentJob, job_of
@@ -23,17 +21,19 @@ from acep.spark.matching import state_in, warn_of
 from acep.spark.metrics import Progress, progress_of
 from acep.spark.observed import PATIENCE, Observed, run_whole
 from acep.spark.one_hop import Place, call_name, versions_of
-from acep.spark.row_columns import RowColumns, row_columns
+from acep.spark.row_columns import RowColumns, cell_keys, row_columns
 from acep.spark.running import in_files, marks_of, place_of, timed
 from acep.spark.times import DELAY_KEY, delay_of
-from acep.streaming.admission import ALL, Admission, span_of, why_not_before
+from acep.streaming.admission import CELLS, Admission, span_of, why_not_before
 from acep.streaming.batch_log import BatchLog, Carried, Decision, decide
 from acep.streaming.folders import folder_of
 from acep.streaming.job import EXACT, plans_of
 from acep.streaming.load import Measured
 from acep.streaming.needed import uses_of
+from acep.streaming.sampled import points_in, tally_of, with_shed
 from acep.streaming.times import before, passed
 from acep.streaming.totals import TOLD
+from acep.streaming.utility import share_of
 from acep.streaming.versions import Versions
 
 if TYPE_CHECKING:
@@ -179,7 +179,8 @@ class _Call:
         """Decide what is admitted from now on."""
         share = 1.0
         if self.admission is not None and self.target is not None:
-            share = decision.load.share(self.target, (decision.admission or self.admission).now / ALL)
+            last = decision.admission or self.admission
+            share = decision.load.share(self.target, share_of(last.now, last.favoured[-1], decision.utility.events))
         return decide(decision, self.admission, share, _delay_ticks(self.job, self.place.delay_ms))
 
     @property
@@ -231,20 +232,26 @@ class _Call:
         """Give what the next micro-batch begins with."""
         so_far, went = decision.carried, int(seen["carried"])
         shed, greatest, late = int(seen["needed"]) - went, seen["seen"], int(seen.get("late", 0))
-        (keys, points, squares, length), known = _points(told)
-        chance = went / int(seen["needed"]) if seen["needed"] else 1.0
+        counts, length, known = points_in(told)
+        events, _, points, _ = counts
+        chances = np.ones(CELLS)
+        if decision.admission is not None and greatest is not None:
+            middle = greatest if so_far.seen is None else (so_far.seen + greatest) // 2
+            chances = decision.admission.chances(middle)
+        tally = tally_of(counts, chances, int(seen["needed"]), self._crossing(int(points.sum()), length))
         carried = Carried(
             rows=so_far.rows + int(seen["rows"]),
             events=so_far.events + int(seen["events"]),
             idle=so_far.idle + int(seen["events"]) - int(seen["needed"]) - late,
             shed=so_far.shed + shed,
             seen=max((one for one in (so_far.seen, greatest) if one is not None), default=None),
-            points=so_far.points + _tally(keys, points, squares, chance, self._crossing(points, length)),
+            points=so_far.points + tally,
             known=so_far.known and known,
             late=so_far.late + late,
         )
         load = decision.load.after(Measured(int(seen["rows"]), went, seconds))
-        return Decision(decision.admission, load, carried)
+        utility = decision.utility.after(events, points, chances) if self.place.cells else decision.utility
+        return Decision(decision.admission, load, carried, utility)
 
     def _crossing(self, points: int, length: int) -> float:
         """Give the chance that a match reaches from one unit into the next, from the sum of the lengths of matches."""
@@ -272,8 +279,8 @@ class _Call:
         if not more + carried.late:
             return done
         several = self.job.several
-        report = _with_shed(done.report, carried, several=several)
-        reports = {name: _with_shed(one, carried, several=several) for name, one in done.reports.items()}
+        report = with_shed(done.report, carried, several=several)
+        reports = {name: with_shed(one, carried, several=several) for name, one in done.reports.items()}
         return dataclasses.replace(
             done,
             events=done.events + more,
@@ -290,54 +297,6 @@ class _Row(dict[str, Any]):
     def asDict(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """As a dict."""
         return dict(self)
-
-
-def _with_shed(report: Report, carried: Carried, *, several: bool) -> Report:
-    events, late = report.events + carried.idle + carried.shed, report.late + carried.late
-    report = dataclasses.replace(report, events=events, late=late)
-    if not carried.shed:
-        return report
-    counts = Counts(known=(carried.points, None))
-    if several:
-        counts = Counts(unknown=SEVERAL)
-    elif report.shed:
-        counts = Counts(unknown="events were shed before and behind the shuffle")
-    elif not carried.known:
-        counts = Counts(unknown="match points were not counted by key")
-    counts.shed = report.shed + carried.shed
-    estimated = Report.of(counts)
-    return dataclasses.replace(
-        report,
-        shed=counts.shed,
-        recall=estimated.recall,
-        interval=estimated.interval,
-        bundle_recall=estimated.bundle_recall,
-        bundle_interval=estimated.bundle_interval,
-        unknown=estimated.unknown,
-    )
-
-
-def _points(told: Sequence[str]) -> tuple[tuple[int, int, int, int], bool]:
-    """Keys with match points, points, their squares by key, and lengths of a micro-batch; whether they are known."""
-    every = [json.loads(text).get("points") for text in told]
-    sums = [sum(one[i] for one in every if one is not None) for i in range(4)]
-    return (sums[0], sums[1], sums[2], sums[3]), None not in every
-
-
-def _tally(keys: int, points: int, squares: int, chance: float, crossing: float) -> Tally:
-    """Sums for the recall of match points of which so many were found where units had this ``chance``.
-
-    A match that is ``crossing`` into the next unit needs both.
-    """
-    found = chance * (1 - (1 - chance) * crossing)
-    per = 1 / found if found > 0 else 1.0
-    return Tally(
-        units=float(keys),
-        x=per * points,
-        y=float(points),
-        xx=per**2 * (1 - chance) * squares,
-        whole=per**2 * squares,
-    )
 
 
 def _streaming(spark: SparkSession) -> tuple[str, str]:
@@ -379,10 +338,10 @@ def _call_of(
     if admission is not None:
         admission = dataclasses.replace(admission, delay=_delay_ticks(job, delay))
     folder = state_in(frame, state)
-    place = place_of(spark, job, folder, delay)
+    wide = with_fields(frame, job.columns)
+    place = dataclasses.replace(place_of(spark, job, folder, delay), cells=cell_keys(wide, job))
     log = BatchLog(folder_of(folder), ids[0], call_name(job))
     versions = versions_of(job, place, *ids)
-    wide = with_fields(frame, job.columns)
     uses = uses_of(plans, ids=job.schema.id is not None, budget=job.budget)
     columns = row_columns(wide, job, uses)
     marks = marks_of(columns.made(wide, job, Decision()), place, columns.sent)

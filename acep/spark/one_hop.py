@@ -7,8 +7,9 @@ rows, writes its next version, and only then gives its results.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +20,10 @@ from acep.engine.columns import ticks_of
 from acep.errors import DataError, EngineError
 from acep.spark.job import SentJob
 from acep.spark.workers import received
+from acep.streaming.admission import CELLS
 from acep.streaming.spent import Stopwatch
 from acep.streaming.step import BUCKET, NOTHING, BucketRows, MicroBatch, plain, step_bucket, telling
+from acep.streaming.utility import cell_of
 from acep.streaming.versions import Versions
 
 __all__ = ["HASH", "NOW", "Place", "call_name", "step_in_files", "versions_of"]
@@ -35,7 +38,8 @@ class Place:
     """Where a job runs: its state is in ``folder``, where the last ``keep`` micro-batches can be begun again.
     ``delay_ms`` is how far the watermark stays behind. Bucket ``n`` is in partition ``n % partitions``. ``seen`` is the
     greatest time of rows that did not travel in earlier micro-batches, in ticks; ``sampled``: some may not
-    travel for want of time, so that the match points of each key are counted.
+    travel for want of time, so that the match points of each key are counted, by the cells of the keys if these are
+    ``cells``, attributes that have them.
 
     In foreachBatch the driver knows the micro-batch, the query and its run (``known``), and a sink may do anything with
     the result. Each partition then has a row without a hash, which only says which partition it is: behind a union the
@@ -47,6 +51,7 @@ class Place:
     partitions: int
     seen: int | None = None
     sampled: bool = False
+    cells: tuple[str, ...] = ()
     known: tuple[int, str, str] | None = None
 
 
@@ -95,7 +100,7 @@ def step_in_files(job: SentJob, place: Place, batches: Iterable[pa.RecordBatch])
         for table in found:
             yield from telling(job, table, []).to_batches(ROWS)
         if place.sampled:
-            done = json.dumps(json.loads(done) | {"points": _points_by_key(job, found)})
+            done = json.dumps(json.loads(done) | {"points": _points_by_cell(job, place, part, found)})
         yield from telling(job, job.result.empty_table(), [done]).to_batches()
         watch = Stopwatch(partition)
 
@@ -132,13 +137,19 @@ def _part(job: SentJob, rows: pa.Table, codes: NDArray[np.int32], ticks: NDArray
     )
 
 
-def _points_by_key(job: SentJob, out: list[pa.Table]) -> list[int] | None:
-    """Count the match points of each key in rows of the result: keys that have some, points, their squares by key, and
-    over all points the mean length of matches, in ticks (-1: the rows do not tell).
+def _points_by_cell(job: SentJob, place: Place, part: BucketRows, out: list[pa.Table]) -> dict[str, Any] | None:
+    """Count events and the match points of each key in rows of the result, by cell: what was carried, keys that have
+    points, points, their squares by key; and the sum over all points of the mean ``length`` of matches, in ticks
+    (negative: the rows do not tell). All is of one cell where keys have none.
 
     ``None`` where the rows do not tell of keys.
     """
-    sums = np.zeros(4, np.int64)
+    cells, lengths = np.zeros((CELLS, 4), np.int64), 0
+    if part.rows is not None:
+        events = [part.rows.group_by(list(place.cells)).aggregate([([], "count_all")])] if place.cells else []
+        for table in events:
+            np.add.at(cells[:, 0], _cells_of(table, place.cells), table.column("count_all").to_numpy())
+        cells[0, 0] += 0 if events else len(part.rows)
     for rows in out:
         if "key" not in rows.column_names:
             return None
@@ -153,8 +164,19 @@ def _points_by_key(job: SentJob, out: list[pa.Table]) -> list[int] | None:
         if "start" in rows.column_names:
             last, first = (ticks_of(name, rows.column(name), job.schema.tick_ns or 1)[0] for name in ("end", "start"))
             length = float((last - first).mean())
-        sums += (len(each), each.sum(), (each**2).sum(), round(length * each.sum()))
-    return [int(one) for one in sums]
+        own = [f"k{key.type.get_field_index(name)}" for name in place.cells]
+        np.add.at(cells, _cells_of(points, own), np.stack([0 * each, each**0, each, each**2], axis=1))
+        lengths += round(length * each.sum())
+    told = np.flatnonzero(cells.any(axis=1)).tolist()
+    return {"cells": [[cell, *cells[cell].tolist()] for cell in told], "length": lengths}
+
+
+def _cells_of(keys: pa.Table, names: Sequence[str]) -> NDArray[np.int64]:
+    """Give the cell of each row, which has a key in these columns; 0 without columns."""
+    if not names:
+        return np.zeros(len(keys), np.int64)
+    every = zip(*(keys.column(name).to_pylist() for name in names), strict=True)
+    return np.fromiter(map(cell_of, every), np.int64, len(keys))
 
 
 def _context(job: SentJob, place: Place) -> tuple[int, int, Versions]:

@@ -11,18 +11,21 @@ from acep.spark.job import SentJob
 from acep.spark.needed import needed_events
 from acep.spark.running import bucket_numbers, codes_of, observed_columns, sent_columns
 from acep.spark.times import end_column, event_time
-from acep.streaming.admission import ALL, Admission
+from acep.streaming.admission import ALL, CELLS, SHIFT, Admission
 from acep.streaming.batch_log import Decision
 from acep.streaming.needed import Use
+from acep.streaming.utility import SEPARATOR
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["RowColumns", "row_columns"]
+__all__ = ["RowColumns", "cell_keys", "row_columns"]
 
 # Columns that are made of a row: whether it is an event, and one that some query can use; its time in ticks; and in
-# each pass the number of its bucket, the beginning of its sampling unit, and that number if it travels.
+# each pass the number of its bucket, the beginning of its sampling unit, and that number if it travels. Then the cell
+# of its key.
 EVENT, NEEDED, TICKS, NUMBER, BEGIN, GOING = "__event", "__needed", "__ticks", "__number", "__begin", "__going"
+CELL = "__cell"
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,8 @@ class RowColumns:
         no_time = sf.col(quoted(job.schema.ts)).isNull()
         if admission is not None and not admission.whole:
             begins = [_begin(admission, part.keys).alias(f"{BEGIN}{i}") for i, part in enumerate(job.passes)]
-            rows = rows.select("*", *begins)
+            cells = [_cell(job.passes[0].keys).alias(CELL)] if any(admission.favoured) else []
+            rows = rows.select("*", *begins, *cells)
             seen = decision.carried.seen
             admitted = [_admitted(admission, seen, part.keys, i) | no_time for i, part in enumerate(job.passes)]
         going = []
@@ -134,11 +138,38 @@ def _admitted(admission: Admission, seen: int | None, keys: Sequence[str], numbe
     hashed = sf.xxhash64(*(sf.col(quoted(key)) for key in keys), begin, sf.lit(admission.seed))
     # The end of a unit may lie beyond 64 bits; the least of two is then the other one.
     last = sf.least(ticks, sf.try_add(begin, sf.lit(admission.length - admission.span - 1)))
-    threshold: Column | None = None
-    for bound, steps in reversed(admission.pieces(seen)):
-        inner = sf.lit(steps[-1][1])
-        for since, value in reversed(steps[:-1]):
-            inner = sf.when(begin > sf.lit(since), sf.lit(value)).otherwise(inner)
-        threshold = inner if threshold is None else sf.when(last > sf.lit(bound), inner).otherwise(threshold)
-    assert threshold is not None
-    return sf.pmod(hashed, sf.lit(ALL)) < threshold
+    pieces = admission.pieces(seen)
+    admitted = sf.lit(True)
+    for table, favoured in enumerate(admission.favoured):
+        threshold: Column | None = None
+        for bound, steps in reversed(pieces):
+            inner = sf.lit(steps[-1][1][table])
+            for since, values in reversed(steps[:-1]):
+                inner = sf.when(begin > sf.lit(since), sf.lit(values[table])).otherwise(inner)
+            threshold = inner if threshold is None else sf.when(last > sf.lit(bound), inner).otherwise(threshold)
+        assert threshold is not None
+        if favoured:
+            threshold = sf.when(sf.col(CELL).isin(*favoured), sf.shiftleft(threshold.cast("long"), SHIFT)).otherwise(
+                threshold
+            )
+        admitted = admitted & (sf.pmod(hashed, sf.lit(ALL)) < threshold)
+    return admitted
+
+
+def cell_keys(frame: DataFrame, job: SentJob) -> tuple[str, ...]:
+    """Name the partition attributes that have a cell as :func:`acep.streaming.utility.cell_of` gives it, () where there
+    are other ones, or several queries."""
+    from pyspark.sql.types import ByteType, IntegerType, LongType, ShortType, StringType
+
+    if job.several or len(job.passes) != 1:
+        return ()
+    keys = job.passes[0].keys
+    known = (ByteType(), ShortType(), IntegerType(), LongType(), StringType())
+    return tuple(keys) if all(frame.schema[key].dataType in known for key in keys) else ()
+
+
+def _cell(keys: Sequence[str]) -> Column:
+    from pyspark.sql import functions as sf
+
+    text = sf.concat_ws(SEPARATOR, *(sf.col(quoted(key)).cast("string") for key in keys))
+    return sf.pmod(sf.crc32(text), sf.lit(CELLS))

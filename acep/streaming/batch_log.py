@@ -11,6 +11,7 @@ from acep.learning.recall import Tally
 from acep.streaming.admission import ALL, Admission
 from acep.streaming.folders import Folder
 from acep.streaming.load import Load
+from acep.streaming.utility import CellUtility, threshold_of
 
 __all__ = ["BatchLog", "Carried", "Decision", "decide"]
 
@@ -51,27 +52,29 @@ class Carried:
 
 @dataclass(frozen=True)
 class Decision:
-    """What a micro-batch begins with: what is admitted, if something can be shed, what earlier ones took, and what they
-    carried."""
+    """What a micro-batch begins with: what is admitted, if something can be shed, what earlier ones took and carried,
+    and the utility that keys had in them."""
 
     admission: Admission | None = None
     load: Load = field(default_factory=Load)
     carried: Carried = field(default_factory=Carried)
+    utility: CellUtility = field(default_factory=CellUtility.none)
 
     def dump(self) -> dict[str, Any]:
         """As JSON-like data."""
         admission = None if self.admission is None else self.admission.dump()
-        return {"admission": admission, "load": self.load.dump(), "carried": self.carried.dump()}
+        parts = {name: getattr(self, name).dump() for name in ("load", "carried", "utility")}
+        return {"admission": admission} | parts
 
     @classmethod
     def load_from(cls, data: Any) -> Decision:
         """Raises :class:`KeyError`, :class:`TypeError` or :class:`ValueError` for what is none."""
         admission = None if data["admission"] is None else Admission.load(data["admission"])
-        return cls(admission, Load.load(data["load"]), Carried.load(data["carried"]))
+        return cls(admission, Load.load(data["load"]), Carried.load(data["carried"]), CellUtility.load(data["utility"]))
 
 
 def decide(decision: Decision, own: Admission | None, share: float, delay: int) -> Decision:
-    """Decide what a micro-batch admits: from now on this ``share`` of the units.
+    """Decide what a micro-batch admits: from now on this ``share`` of the events, first of keys of most utility.
 
     ``own``: what a call that can shed begins with, ``None`` for one that has no budget for it. Units that were cut
     short stay so, whatever the budget is by now: a gap that ends before its time could make a match of events that are
@@ -89,9 +92,14 @@ def decide(decision: Decision, own: Admission | None, share: float, delay: int) 
         )
     if before is None:
         return replace(decision, admission=None)
-    threshold = ALL if own is None or share >= 1 else int(share * ALL)
-    after = before.after(decision.carried.seen, threshold)
-    return replace(decision, admission=None if own is None and after.whole else after)
+    seen, utility, favoured, threshold = decision.carried.seen, decision.utility, None, ALL
+    if own is not None and share < 1:
+        if not before.changing:
+            utility, favoured = utility.choose(share, before.favoured[-1], seen, before.length)
+        cells = before.favoured[-1] if favoured is None else favoured
+        threshold = threshold_of(share, cells, utility.events)
+    after = before.after(seen, threshold, favoured)
+    return replace(decision, admission=None if own is None and after.whole else after, utility=utility)
 
 
 class BatchLog:

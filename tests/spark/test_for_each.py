@@ -18,11 +18,14 @@ import pytest
 
 import acep
 from acep.errors import AcepError, DataError, EngineError, QueryError
-from acep.spark import error_in, for_each, for_each_batch
+from acep.spark import error_in, for_each, for_each_batch, row_columns
 from acep.spark.chunks import ORDER, ROW
 from acep.spark.for_each import ForEachBatch
+from acep.spark.job import job_of
 from acep.spark.metrics import Progress
-from acep.streaming.admission import ALL
+from acep.streaming.admission import ALL, Admission
+from acep.streaming.batch_log import Carried, Decision
+from acep.streaming.utility import cell_of
 from tests.spark.by_hand import as_rows, same
 from tests.spark.streams import Folder, as_dicts, events_table, quiet_match, shuffled
 
@@ -330,6 +333,35 @@ def test_of_several_queries_the_recall_is_not_told(spark: Any, monkeypatch: pyte
     run(stream, quiet(stream, lambda *_: None, queries, budget=acep.Budget(latency=0.4), progress=told.append))
     assert told[-1].shed > 500
     assert all(one.recall is None and one.unknown for one in (told[-1].report, *told[-1].reports.values()))
+
+
+@pytest.mark.parametrize("keys", [("k",), ("name", "k"), ("x",)])
+def test_spark_admits_the_rows_that_the_thresholds_admit(spark: Any, keys: tuple[str, ...]) -> None:
+    from pyspark.sql import functions as sf
+
+    frame = spark.range(3_000).selectExpr(
+        "id", "id AS ts", "'a' AS type", "id % 37 - 5 AS k", "concat('\u00e9', id % 5) AS name", "id % 7 / 2.0D AS x"
+    )
+    query = f"PATTERN SEQ(a p, a q) WHERE skip_till_next_match(p, q) {{ [{', '.join(keys)}] }} WITHIN 9"
+    job, _ = job_of(frame.schema, query, seq="id", id="id", buckets=4)
+    admission, known = Admission(9, seed=3, delay=2), row_columns.cell_keys(frame, job)
+    assert known == (() if keys == ("x",) else tuple(sorted(keys)))
+    cells = [cell_of(key) for key in {tuple(row) for row in frame.select(*known).collect()}] if known else []
+    favoured = (None, None, tuple(sorted(cells[::3])), None)
+    for seen, share, some in zip((1_380, 1_400, 1_430, 1_460), (0.4, 0.5, 0.1, 0.3), favoured, strict=True):
+        admission = admission.after(seen, int(share * ALL), some if known else None)
+    assert admission.changing == bool(known)
+    columns = row_columns.row_columns(frame, job, None)
+    rows = columns.made(frame, job, Decision(admission, carried=Carried(seen=1_460))).where("ts > 1458 AND ts < 1600")
+    hashed = sf.pmod(sf.xxhash64(*sorted(keys), sf.col("__begin0"), sf.lit(3)), sf.lit(ALL)).alias("hashed")
+    going, went = sf.col("__going0").isNotNull(), []
+    for row in rows.select("*", hashed, going.alias("went")).collect():
+        cell = cell_of([row[key] for key in known])
+        told = admission.admits(hashed=row["hashed"], begin=row["__begin0"], tick=row["ts"], cell=cell)
+        assert row["went"] == told
+        assert not known or row["__cell"] == cell
+        went.append(told)
+    assert 0.05 < sum(went) / len(went) < 0.6
 
 
 def test_where_nothing_can_be_saved_nothing_is_shed(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:

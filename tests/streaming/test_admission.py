@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from dataclasses import replace
+from unittest import mock
 
 import mmh3
 import pyarrow as pa
@@ -17,13 +18,16 @@ from acep.engine.matches import Match
 from acep.engine.tables import schema_of
 from acep.errors import SnapshotError
 from acep.plan.compile import compile_query
-from acep.streaming.admission import ALL, Admission, why_not_before
+from acep.streaming.admission import ALL, CELLS, SHIFT, Admission, why_not_before
 from acep.streaming.batch_log import Carried, Decision, decide
+from acep.streaming.utility import CellUtility
 
 SPAN = 5
 DELAY = 4
 Batches = list[list[tuple[int, int]]]
-thresholds = st.sampled_from((0, ALL // 4, ALL // 2, 3 * ALL // 4, ALL))
+thresholds = st.sampled_from((0, ALL // 256, ALL // 4, ALL // 2, 3 * ALL // 4, ALL))
+cells = st.sampled_from((None, (), (0,), (1,), (0, 2)))
+"""Which of three keys are favoured from now on, ``None``: as before. A key's cell is its own number."""
 
 
 def unit_of(key: int, tick: int, length: int) -> tuple[int, int]:
@@ -49,11 +53,12 @@ def streams(draw: st.DrawFn) -> Batches:
 @given(streams(), st.data())
 def test_a_row_is_admitted_by_the_thresholds_of_event_time(batches: Batches, data: st.DataObject) -> None:
     """The thresholds that are kept say the same as all thresholds there were; the pieces say it too."""
-    now, seen, steps = Admission(SPAN, delay=DELAY), None, [(-(2**62), ALL)]
+    now, seen, steps = Admission(SPAN, delay=DELAY), None, [(-(2**62), (ALL, ()))]
     for batch in batches:
-        threshold = data.draw(thresholds)
-        now = now.after(seen, threshold)
-        steps = [(-(2**62), threshold)] if seen is None else [*(s for s in steps if s[0] < seen), (seen, threshold)]
+        threshold, favoured = data.draw(thresholds), None if now.changing or seen is None else data.draw(cells)
+        now = now.after(seen, threshold, favoured)
+        new = threshold, steps[-1][1][1] if favoured is None else favoured
+        steps = [(-(2**62), new)] if seen is None else [*(s for s in steps if s[0] < seen), (seen, new)]
         now = Admission.load(json.loads(json.dumps(now.dump())))
         for key, tick in batch:
             if seen is not None and tick < seen - DELAY:
@@ -62,11 +67,29 @@ def test_a_row_is_admitted_by_the_thresholds_of_event_time(batches: Batches, dat
             last = now.last_cut(begin, tick)
             starts = [since for since, _ in steps]
             bear = steps[max(0, bisect_left(starts, begin) - 1) : max(0, bisect_left(starts, last) - 1) + 1]
-            expected = hashed < min(value for _, value in bear)
-            assert now.admits(hashed=hashed, begin=begin, tick=tick) == expected
+            expected = all(hashed < value * (64 if key in favoured else 1) for _, (value, favoured) in bear)
+            assert now.admits(hashed=hashed, begin=begin, tick=tick, cell=key) == expected
             held = next(inner for since, inner in now.pieces(seen) if last > since)
-            assert (hashed < next(value for since, value in held if begin > since)) == expected
+            values = next(values for since, values in held if begin > since)
+            shifted = [v << (SHIFT if key in f else 0) for v, f in zip(values, now.favoured, strict=True)]
+            assert (hashed < min(shifted)) == expected
         seen = max([seen, *(tick for _, tick in batch)], key=lambda one: -1 if one is None else one)
+
+
+@given(streams(), st.data())
+def test_the_chance_of_a_row_is_the_mean_over_where_its_unit_may_begin(batches: Batches, data: st.DataObject) -> None:
+    now, seen = Admission(SPAN, delay=DELAY), None
+    for batch in batches:
+        favoured = None if now.changing or seen is None else data.draw(cells)
+        now = now.after(seen, data.draw(thresholds), favoured)
+        seen = max([seen, *(tick for _, tick in batch)], key=lambda one: -1 if one is None else one)
+    tick = data.draw(st.integers(seen - DELAY, seen + 2 * now.length)) if seen is not None else 0
+    for cell in range(3):
+        each = []
+        for begin in range(tick - now.length + 1, tick + 1):
+            below = [n for n in range(257) if now.admits(hashed=n * ALL // 256 - 1, begin=begin, tick=tick, cell=cell)]
+            each.append(max(below) / 256)
+        assert now.chances(tick)[cell] == pytest.approx(sum(each) / len(each))
 
 
 QUERIES = (
@@ -95,14 +118,16 @@ def test_no_match_is_invented(query: str, errors: int, batches: Batches, data: s
     for batch in batches:
         # A budget may be taken away and given again between micro-batches.
         bounded, decision = data.draw(st.booleans()), replace(decision, carried=Carried(seen=seen))
-        decision = decide(decision, own if bounded else None, data.draw(thresholds) / ALL, DELAY)
+        chosen = CellUtility.none(), data.draw(cells)
+        with mock.patch.object(CellUtility, "choose", return_value=chosen):
+            decision = decide(decision, own if bounded else None, data.draw(thresholds) / ALL, DELAY)
         now = decision.admission or own
         for key, tick in batch:
             hashed, begin = unit_of(key, tick, now.length)
             row = {"ts": tick, "type": data.draw(st.sampled_from("ABC")), "k": key, "n": len(rows)}
             if seen is None or tick >= seen - DELAY:
                 rows.append(row)
-                if now.admits(hashed=hashed, begin=begin, tick=tick):
+                if now.admits(hashed=hashed, begin=begin, tick=tick, cell=key):
                     kept.append(row)
         seen = max([seen, *(tick for _, tick in batch)], key=lambda one: -1 if one is None else one)
     schema = pa.schema({"ts": pa.int64(), "type": pa.string(), "k": pa.int64(), "n": pa.int64()})
@@ -155,3 +180,21 @@ def test_units_that_are_cut_short_stay_so_under_the_seed_and_delay_they_were_cut
     assert rising.thresholds == (7, ALL)
     ended = decide(Decision(rising, carried=Carried(seen=2000)), None, 1.0, DELAY)
     assert ended.admission is None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"favoured": [[CELLS]]},
+        {"favoured": [[], []]},
+        {"favoured": [[], []], "begins": [0, 9]},
+        {"favoured": [["a"]]},
+        {"begins": [1]},
+        {"thresholds": [ALL + 1]},
+        {"since": [1, 0], "thresholds": [0, 0]},
+    ],
+)
+def test_what_is_no_admission_is_refused(wrong: dict[str, object]) -> None:
+    assert Admission.load(Admission(SPAN).dump()) == Admission(SPAN)
+    with pytest.raises((KeyError, TypeError, ValueError)):
+        Admission.load(Admission(SPAN).dump() | wrong)
