@@ -6,10 +6,27 @@ import csv
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
+from experiments import streams
+from experiments.overload import units
+from experiments.overload.workload import Overload
 from experiments.spark import shedding
 from experiments.spark.shedding import Trial, body, main
+
+TIED = "PATTERN SEQ(A a, B b, C c) WHERE skip_till_any_match(a, b, c) { [key] AND b.value > a.value } WITHIN 300"
+
+
+class Skewed(Overload):
+    """Letters of a hundred keys, a fifth of which have matches."""
+
+    def events(self) -> pa.Table:
+        """In order of time."""
+        table = streams.letters(keys=100).slice(0, 30_000)
+        dull = pc.greater_equal(table["key"], 20)
+        return table.set_column(1, "type", pc.if_else(dull, "D", table["type"].cast(pa.string())))
 
 
 def test_a_query_runs_exactly_under_a_budget_and_with_events_dropped(
@@ -35,3 +52,20 @@ def test_the_page_says_how_near_a_budget_came() -> None:
         Trial("rise", "budget", 1.5, 1.65, 0.55, 500, 0.5, 0.52),
     ]
     assert "| budget | 1.50 | 1.65 | 1.10 | 0.55 | 0.500 | 0.520 | 0.400 |" in body(found)
+
+
+def test_what_travels_is_compared_with_random_events_and_keys(tmp_path: Path) -> None:
+    workloads = {one.name: one for one in (Skewed("skewed", "a test", "none", TIED),)}
+    assert units.main(["skewed", "--seeds", "2", "--output", str(tmp_path)], workloads) == 0
+    with (tmp_path / "units.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 2 * len(units.SHARES) * len(units.WAYS)
+    recall = {way: [float(row["recall"]) for row in rows if row["way"] == way] for way in units.WAYS}
+    carried = {way: [float(row["carried"]) for row in rows if row["way"] == way] for way in units.WAYS}
+    assert carried["utility"] == carried["events"]
+    assert all(0.05 < one < 0.8 for one in carried["utility"])
+    assert sum(recall["utility"]) > 1.2 * sum(recall["equal"])
+    assert all(one > other for one, other in zip(recall["equal"], recall["events"], strict=True))
+    page = (tmp_path / "units.md").read_text(encoding="utf-8")
+    assert "| skewed | none |" in page
+    assert "| events | +" in page

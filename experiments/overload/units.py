@@ -1,0 +1,230 @@
+"""Which events to carry to the workers: ``python -m experiments.overload.units [NAME ...] [--seeds N] [--output DIR]``.
+
+What ``for_each_batch`` decides before events travel, on real streams and without Spark: whole sampling units by what
+their keys brought; beside it units of equal chance, random events and random keys, as many events of each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+import acep
+from acep.streaming.admission import ALL, CELLS, SHIFT, Admission
+from acep.streaming.batch_log import Carried, Decision, decide
+from acep.streaming.utility import CellUtility, cell_of
+from experiments.machine import described
+from experiments.overload.paired import gain
+from experiments.overload.workload import Overload
+from experiments.overload.workloads import OVERLOADS, chosen
+from experiments.results import RESULTS, table, write_page
+
+__all__ = ["Kept", "main", "measured"]
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+WORKLOADS = (
+    "bars-k0-30min", "users-k0-30h", "tweets-k0-3d", "jobs-k0-1h", "har-k0-2s", "labs-k1-28d", "again-k0-4d",
+)  # fmt: skip
+SHARES = (0.25, 0.5)
+BATCHES = 100
+WAYS = ("utility", "equal", "events", "keys")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One run: the ``share`` that was asked for, the share of the events that was ``carried``, and the ``recall`` of
+    match points of the whole stream."""
+
+    workload: str
+    stream: str
+    way: str
+    share: float
+    seed: int
+    carried: float
+    recall: float
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """A stream by its keys: of each event the ``ticks`` and the number of its ``key``; of each key its ``cell``."""
+
+    workload: Overload
+    events: pa.Table
+    ticks: Ints
+    key: Ints
+    numbers: Mapping[tuple[Any, ...], int]
+    cell: Ints
+
+    @classmethod
+    def of(cls, workload: Overload) -> Keyed:
+        """Read the stream of a workload."""
+        events = workload.events()
+        keys = list(zip(*(events[name].to_pylist() for name in workload.plan.keys), strict=True))
+        numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+        cell = np.array([cell_of(key) for key in numbers], np.int64)
+        ticks = events["ts"].cast(pa.int64()).to_numpy()
+        return cls(workload, events, ticks, np.array([numbers[key] for key in keys]), numbers, cell)
+
+    def points(self, found: Any) -> set[tuple[int, int]]:
+        """Give the match points of matches: keys and times."""
+        rows = found.to_arrow()
+        if not len(rows):
+            return set()
+        parts = [part.to_pylist() for part in rows["key"].combine_chunks().flatten()]
+        ends = rows["end"].cast(pa.int64()).to_pylist()
+        return {(self.numbers[key], end) for *key_, end in zip(*parts, ends, strict=True) for key in [tuple(key_)]}
+
+
+def measured(stream: Keyed, every: set[tuple[int, int]], share: float, seed: int) -> list[Kept]:
+    """Carry about a ``share`` of a stream in each way, the same number of events in all but the second.
+
+    ``every``: the match points of the whole stream.
+    """
+    workload = stream.workload
+    rng = np.random.default_rng(seed)
+    utility, equal = (_by_units(stream, share, seed, favours=favours) for favours in (True, False))
+    many = int(utility.sum())
+    events = np.zeros(len(stream.ticks), bool)
+    events[rng.choice(len(events), many, replace=False)] = True
+    sizes = np.bincount(stream.key)
+    order = rng.permutation(len(sizes))
+    some = np.zeros(len(sizes), bool)
+    left = many
+    for key in order:  # keys as long as they fit in
+        if sizes[key] <= left:
+            some[key], left = True, left - sizes[key]
+    found = []
+    for way, kept in zip(WAYS, (utility, equal, events, some[stream.key]), strict=True):
+        points = stream.points(acep.match(stream.events.filter(pa.array(kept)), workload.query))
+        recall = len(points & every) / len(every)
+        found.append(Kept(workload.name, workload.file, way, share, seed, float(kept.mean()), recall))
+    return found
+
+
+def _by_units(stream: Keyed, share: float, seed: int, *, favours: bool) -> Bools:
+    """Admit events in micro-batches, each by what the ones before it found."""
+    workload, size = stream.workload, len(stream.ticks)
+    own = Admission(workload.span, seed=seed)
+    hashes = _mixed(np.arange(len(stream.cell)) + (seed + 1) * 1_000_003)
+    begins = stream.ticks - (stream.ticks - hashes[stream.key] % own.length) % own.length
+    hashed = _mixed(hashes[stream.key] ^ _mixed(begins)) % ALL
+    matcher, decision = acep.Matcher(workload.query), Decision()
+    admitted = np.zeros(size, bool)
+    for begin, end in pairwise(np.linspace(0, size, BATCHES + 1).astype(int).tolist()):
+        rows, before = slice(begin, end), decision.carried.seen
+        with mock.patch.object(
+            CellUtility, "choose", CellUtility.choose if favours else lambda utility, *_: (utility, None)
+        ):
+            decision = decide(decision, own, share, 0)
+        now = decision.admission or own
+        cells = stream.cell[stream.key[rows]]
+        admitted[rows] = _admitted(now, before, begins[rows], stream.ticks[rows], hashed[rows], cells)
+        kept = np.flatnonzero(admitted[rows]) + begin
+        points = stream.points(matcher.push(stream.events.take(pa.array(kept)))) if len(kept) else set()
+        seen = int(stream.ticks[end - 1])
+        chances = now.chances(seen if before is None else (before + seen) // 2)
+        counts = [stream.cell[stream.key[kept]], stream.cell[[key for key, _ in points]]]
+        utility = decision.utility.after(*(np.bincount(one, minlength=CELLS) for one in counts), chances)
+        decision = Decision(now, carried=Carried(seen=seen), utility=utility)
+    return admitted
+
+
+def _admitted(now: Admission, seen: int | None, begins: Ints, ticks: Ints, hashed: Ints, cells: Ints) -> Bools:
+    """Tell which rows are admitted: :meth:`Admission.admits` of many."""
+    last = np.minimum(ticks, begins + now.length - now.span - 1)
+    pieces = now.pieces(seen)
+    found = np.ones(len(ticks), bool)
+    for table_, favoured in enumerate(now.favoured):
+        limits = np.empty(len(ticks), np.int64)
+        for bound, steps in reversed(pieces):
+            inner = np.full(len(ticks), steps[-1][1][table_])
+            for since, values in reversed(steps[:-1]):
+                inner = np.where(begins > since, values[table_], inner)
+            limits = inner if (bound, steps) == pieces[-1] else np.where(last > bound, inner, limits)
+        found &= hashed < np.where(np.isin(cells, favoured), limits << SHIFT, limits)
+    return found
+
+
+def _mixed(numbers: Ints) -> Ints:
+    """Hash integers, to 62 bits."""
+    mixed = numbers.astype(np.uint64)
+    for shift, factor in ((33, 0xFF51AFD7ED558CCD), (33, 0xC4CEB9FE1A85EC53)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return (mixed >> np.uint64(2)).astype(np.int64)
+
+
+WORDS = """Written by `python -m experiments.overload.units`; [how to read it](../benchmarks.md#overload-on-spark).
+Of each stream a share of the events travels. `utility`: what `for_each_batch` decides, whole sampling units by what
+their keys brought so far, from nothing known. `equal`: whole units, each with the same chance. `events` and `keys`:
+random events and random keys, as many events as `utility` carried. The recall is that of match points."""
+
+
+def body(found: Sequence[Kept]) -> str:
+    """The tables of the page."""
+    parts = []
+    for share in sorted({one.share for one in found}):
+        own = [one for one in found if one.share == share]
+        names = list(dict.fromkeys(one.workload for one in own))
+        lines = []
+        figures: dict[str, dict[str, list[float]]] = {way: {} for way in WAYS}
+        for name in names:
+            for way in WAYS:
+                figures[way][name] = [one.recall for one in own if (one.workload, one.way) == (name, way)]
+            carried = np.mean([one.carried for one in own if (one.workload, one.way) == (name, "utility")])
+            stream = next(one.stream for one in own if one.workload == name)
+            lines.append((name, stream, f"{carried:.3f}", *(f"{np.mean(figures[way][name]):.3f}" for way in WAYS)))
+        told = []
+        for other in WAYS[1:]:
+            one = gain({way: figures[way] for way in ("utility", other)}, "utility")
+            low, high = one.interval95
+            interval = f"{low:+.3f} to {high:+.3f}"
+            told.append((other, f"{one.mean - one.other:+.3f}", interval, f"{one.worst:+.3f}", one.where))
+        parts.append(
+            f"## A share of {share:g}\n\n{table(('', 'stream', 'carried', *WAYS), lines)}\n\n"
+            f"{table(('`utility` above', 'mean', '95 % interval', 'least', 'on'), told)}"
+        )
+    return "\n\n".join(parts)
+
+
+def main(arguments: Sequence[str] | None = None, workloads: Mapping[str, Overload] = OVERLOADS) -> int:
+    """Run the command."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.overload.units", description=(__doc__ or "")[:36])
+    parser.add_argument("names", nargs="*", help="of workloads, or patterns of names (those of the page)")
+    parser.add_argument("--seeds", type=int, default=8, help="runs of each (8)")
+    parser.add_argument("--output", type=Path, default=RESULTS, help="folder for units.csv and units.md")
+    given = parser.parse_args(arguments)
+    names = given.names or WORKLOADS
+    asked = [one for name in names for one in chosen([name])] if workloads is OVERLOADS else [*workloads.values()]
+    found = []
+    for workload in asked:
+        stream = Keyed.of(workload)
+        every = stream.points(acep.match(stream.events, workload.query))
+        for share in SHARES:
+            for seed in range(given.seeds):
+                found += measured(stream, every, share, seed)
+            print(*(f"{one.way} {one.carried:.3f} {one.recall:.3f}" for one in found[-len(WAYS) :]), workload.name)
+    given.output.mkdir(parents=True, exist_ok=True)
+    with (given.output / "units.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, [one.name for one in fields(Kept)], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({k: round(v, 4) if isinstance(v, float) else v for k, v in asdict(o).items()} for o in found)
+    told: dict[str, Any] = {"title": "Which events travel", "words": WORDS, "machine": described(), "body": body(found)}
+    print(write_page(given.output, "units", **told))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
