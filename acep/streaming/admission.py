@@ -178,10 +178,10 @@ class Admission:
     @classmethod
     def load(cls, data: Mapping[str, Any]) -> Admission:
         """Raises :class:`KeyError`, :class:`TypeError` or :class:`ValueError` for what is none."""
-        since, thresholds, begins = (
-            tuple(int(one) for one in data[name]) for name in ("since", "thresholds", "begins")
-        )
-        favoured = tuple(tuple(int(cell) for cell in cells) for cells in data["favoured"])
+        since, thresholds = (tuple(int(one) for one in data[name]) for name in ("since", "thresholds"))
+        # Earlier development versions favoured none.
+        begins = tuple(int(one) for one in data.get("begins", [0]))
+        favoured = tuple(tuple(int(cell) for cell in cells) for cells in data.get("favoured", [[]]))
         fits = len(since) == len(thresholds) > 0 and list(since) == sorted(set(since))
         fits = fits and len(favoured) == len(begins) <= 2 and begins[:1] == (0,) and begins[-1] < len(since)
         fits = fits and all(0 <= cell < CELLS for cells in favoured for cell in cells)

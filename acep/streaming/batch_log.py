@@ -70,7 +70,9 @@ class Decision:
     def load_from(cls, data: Any) -> Decision:
         """Raises :class:`KeyError`, :class:`TypeError` or :class:`ValueError` for what is none."""
         admission = None if data["admission"] is None else Admission.load(data["admission"])
-        return cls(admission, Load.load(data["load"]), Carried.load(data["carried"]), CellUtility.load(data["utility"]))
+        return cls(
+            admission, Load.load(data["load"]), Carried.load(data["carried"]), CellUtility.load(data.get("utility"))
+        )
 
 
 def decide(decision: Decision, own: Admission | None, share: float, delay: int) -> Decision:

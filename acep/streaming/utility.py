@@ -25,7 +25,7 @@ SEPARATOR = "\x1f"
 """Between the values of a key, of which the hash is made."""
 FORGET = 0.97  # what is left of what was seen, after a choice
 WIDE = 0.85  # of the events that travel, those of favoured cells
-LATE = 0.9  # what is left of the events of a micro-batch after the next one, where it matters how many there are now
+RECENT = 0.9  # what is left of the events of a micro-batch after the next one, where it matters how many there are now
 PRIOR = 0.02  # of all events, as many of the usual utility are added to each cell
 CHANGE = 1.2  # times as many match points that others must promise before they are favoured instead
 GAIN = 1.05  # times as many match points that favoured cells must have brought
@@ -66,13 +66,13 @@ def threshold_of(share: float, favoured: Sequence[int], events: Figures) -> int:
 @dataclass(frozen=True)
 class CellUtility:
     """Events and match points by cell, as many as there were if nothing was shed: those ``before`` the last choice, and
-    those ``since``, both of shape ``(2, CELLS)``; of ``late`` micro-batches the events alone. ``chosen`` is the time of
-    that choice, in ticks. ``tried``: match points that each choice would have found until the next one, and those that
-    equal chances would have found."""
+    those ``since``, both of shape ``(2, CELLS)``; of ``recent`` micro-batches the events alone. ``chosen`` is the time
+    of that choice, in ticks. ``tried``: match points that each choice would have found until the next one, and those
+    that equal chances would have found."""
 
     before: Figures
     since: Figures
-    late: Figures
+    recent: Figures
     chosen: int | None = None
     tried: tuple[float, float] = (0.0, 0.0)
 
@@ -84,12 +84,12 @@ class CellUtility:
     @property
     def events(self) -> Figures:
         """Events by cell of late, a few of them in each."""
-        return _some(self.late)
+        return _some(self.recent)
 
     def after(self, events: NDArray[Any], points: NDArray[Any], chances: Figures) -> CellUtility:
         """Remember a micro-batch: what was carried of each cell and found in it, and the chance that it had."""
         seen = np.divide([events, points], chances, out=np.zeros((2, CELLS)), where=chances > 0)
-        return replace(self, since=self.since + seen, late=LATE * self.late + seen[0])
+        return replace(self, since=self.since + seen, recent=RECENT * self.recent + seen[0])
 
     def choose(
         self, share: float, current: tuple[int, ...], seen: int | None, length: int
@@ -113,13 +113,13 @@ class CellUtility:
         favoured: tuple[int, ...] | None = _best(every, share) if ours > GAIN * equal else ()
         if favoured and current and _found(favoured, share, every) < CHANGE * _found(current, share, every):
             favoured = None
-        return CellUtility(FORGET * every, np.zeros((2, CELLS)), self.late, seen, (ours, equal)), favoured
+        return CellUtility(FORGET * every, np.zeros((2, CELLS)), self.recent, seen, (ours, equal)), favoured
 
     def dump(self) -> dict[str, Any] | None:
         """As JSON-like data."""
         if not (self.before.any() or self.since.any()):
             return None
-        figures = {name: getattr(self, name).round(3).tolist() for name in ("before", "since", "late")}
+        figures = {name: getattr(self, name).round(3).tolist() for name in ("before", "since", "recent")}
         return figures | {"chosen": self.chosen, "tried": list(self.tried)}
 
     @classmethod
@@ -127,14 +127,14 @@ class CellUtility:
         """Raises :class:`KeyError`, :class:`TypeError` or :class:`ValueError` for what is none."""
         if data is None:
             return cls.none()
-        before, since, late = (np.array(data[name], np.float64) for name in ("before", "since", "late"))
+        before, since, recent = (np.array(data[name], np.float64) for name in ("before", "since", "recent"))
         ours, equal = (float(one) for one in data["tried"])
-        for one in (before, since, late, np.array([ours, equal])):
+        for one in (before, since, recent, np.array([ours, equal])):
             if not np.isfinite(one).all() or (one < 0).any():
                 raise ValueError("utility")
-        if not before.shape == since.shape == (2, CELLS) or late.shape != (CELLS,):
+        if not before.shape == since.shape == (2, CELLS) or recent.shape != (CELLS,):
             raise ValueError("utility")
-        return cls(before, since, late, None if data["chosen"] is None else int(data["chosen"]), (ours, equal))
+        return cls(before, since, recent, None if data["chosen"] is None else int(data["chosen"]), (ours, equal))
 
 
 def _best(seen: Figures, share: float) -> tuple[int, ...]:
