@@ -181,7 +181,7 @@ recall-more: native  ## by errors, window, rate and memory; ablation, drift, gen
 	for what in sketched ablation generalise drift proxy; do \
 		$(BIN)/python -m experiments.overload.$$what $(RECALL_ARGS) || exit 1; done
 	$(BIN)/python -m experiments.overload.overhead
-	$(BIN)/python -m experiments.overload.units
+	$(BIN)/python -m experiments.spark.units
 
 RECALL_ARGS ?= --seeds 3
 

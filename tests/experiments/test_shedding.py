@@ -11,9 +11,8 @@ import pyarrow.compute as pc
 import pytest
 
 from experiments import streams
-from experiments.overload import units
 from experiments.overload.workload import Overload
-from experiments.spark import shedding
+from experiments.spark import shedding, units
 from experiments.spark.shedding import Trial, body, main
 
 TIED = "PATTERN SEQ(A a, B b, C c) WHERE skip_till_any_match(a, b, c) { [key] AND b.value > a.value } WITHIN 300"

@@ -1,4 +1,4 @@
-"""Which events to carry to the workers: ``python -m experiments.overload.units [NAME ...] [--seeds N] [--output DIR]``.
+"""Which events to carry to the workers: ``python -m experiments.spark.units [NAME ...] [--seeds N] [--output DIR]``.
 
 What ``for_each_batch`` decides before events travel, on real streams and without Spark: whole sampling units by what
 their keys brought; beside it units of equal chance, random events and random keys, as many events of each.
@@ -166,7 +166,7 @@ def _mixed(numbers: Ints) -> Ints:
     return (mixed >> np.uint64(2)).astype(np.int64)
 
 
-WORDS = """Written by `python -m experiments.overload.units`; [how to read it](../benchmarks.md#overload-on-spark).
+WORDS = """Written by `python -m experiments.spark.units`; [how to read it](../benchmarks.md#overload-on-spark).
 Of each stream a share of the events travels. `utility`: what `for_each_batch` decides, whole sampling units by what
 their keys brought so far, from nothing known. `equal`: whole units, each with the same chance. `events` and `keys`:
 random events and random keys, as many events as `utility` carried. The recall is that of match points."""
@@ -201,7 +201,7 @@ def body(found: Sequence[Kept]) -> str:
 
 def main(arguments: Sequence[str] | None = None, workloads: Mapping[str, Overload] = OVERLOADS) -> int:
     """Run the command."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.overload.units", description=(__doc__ or "")[:36])
+    parser = argparse.ArgumentParser(prog="python -m experiments.spark.units", description=(__doc__ or "")[:36])
     parser.add_argument("names", nargs="*", help="of workloads, or patterns of names (those of the page)")
     parser.add_argument("--seeds", type=int, default=8, help="runs of each (8)")
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder for units.csv and units.md")
