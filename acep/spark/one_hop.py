@@ -7,9 +7,8 @@ rows, writes its next version, and only then gives its results.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,10 +19,9 @@ from acep.engine.columns import ticks_of
 from acep.errors import DataError, EngineError
 from acep.spark.job import SentJob
 from acep.spark.workers import received
-from acep.streaming.admission import CELLS
+from acep.streaming.sampled import points_by_cell
 from acep.streaming.spent import Stopwatch
 from acep.streaming.step import BUCKET, NOTHING, BucketRows, MicroBatch, plain, step_bucket, telling
-from acep.streaming.utility import cell_of
 from acep.streaming.versions import Versions
 
 __all__ = ["HASH", "NOW", "Place", "call_name", "step_in_files", "versions_of"]
@@ -100,7 +98,7 @@ def step_in_files(job: SentJob, place: Place, batches: Iterable[pa.RecordBatch])
         for table in found:
             yield from telling(job, table, []).to_batches(ROWS)
         if place.sampled:
-            done = json.dumps(json.loads(done) | {"points": _points_by_cell(job, place, part, found)})
+            done = json.dumps(json.loads(done) | {"points": points_by_cell(job, place.cells, part.rows, found)})
         yield from telling(job, job.result.empty_table(), [done]).to_batches()
         watch = Stopwatch(partition)
 
@@ -135,48 +133,6 @@ def _part(job: SentJob, rows: pa.Table, codes: NDArray[np.int32], ticks: NDArray
         f"{len(rows)} {int(rows.column(HASH).to_numpy().sum()) % 2**64}",
         ended=bool(ends.any()),
     )
-
-
-def _points_by_cell(job: SentJob, place: Place, part: BucketRows, out: list[pa.Table]) -> dict[str, Any] | None:
-    """Count events and the match points of each key in rows of the result, by cell: what was carried, keys that have
-    points, points, their squares by key; and the sum over all points of the mean ``length`` of matches, in ticks
-    (negative: the rows do not tell). All is of one cell where keys have none.
-
-    ``None`` where the rows do not tell of keys.
-    """
-    cells, lengths = np.zeros((CELLS, 4), np.int64), 0
-    if part.rows is not None:
-        events = [part.rows.group_by(list(place.cells)).aggregate([([], "count_all")])] if place.cells else []
-        for table in events:
-            np.add.at(cells[:, 0], _cells_of(table, place.cells), table.column("count_all").to_numpy())
-        cells[0, 0] += 0 if events else len(part.rows)
-    for rows in out:
-        if "key" not in rows.column_names:
-            return None
-        key = rows.column("key").combine_chunks()
-        names = [f"k{i}" for i in range(key.type.num_fields)]
-        when = rows.column(next(name for name in ("end", "point") if name in rows.column_names))
-        query = rows.column("query") if "query" in rows.column_names else pa.nulls(len(rows), pa.string())
-        table = pa.table([*key.flatten(), query, when], [*names, "query", "when"])
-        points = table.group_by([*names, "query", "when"]).aggregate([]).group_by(names).aggregate([([], "count_all")])
-        each = points.column("count_all").to_numpy()
-        length = -1.0
-        if "start" in rows.column_names:
-            last, first = (ticks_of(name, rows.column(name), job.schema.tick_ns or 1)[0] for name in ("end", "start"))
-            length = float((last - first).mean())
-        own = [f"k{key.type.get_field_index(name)}" for name in place.cells]
-        np.add.at(cells, _cells_of(points, own), np.stack([0 * each, each**0, each, each**2], axis=1))
-        lengths += round(length * each.sum())
-    told = np.flatnonzero(cells.any(axis=1)).tolist()
-    return {"cells": [[cell, *cells[cell].tolist()] for cell in told], "length": lengths}
-
-
-def _cells_of(keys: pa.Table, names: Sequence[str]) -> NDArray[np.int64]:
-    """Give the cell of each row, which has a key in these columns; 0 without columns."""
-    if not names:
-        return np.zeros(len(keys), np.int64)
-    every = zip(*(keys.column(name).to_pylist() for name in names), strict=True)
-    return np.fromiter(map(cell_of, every), np.int64, len(keys))
 
 
 def _context(job: SentJob, place: Place) -> tuple[int, int, Versions]:

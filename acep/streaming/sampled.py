@@ -5,18 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from acep.engine.columns import ticks_of
 from acep.engine.found import Counts
 from acep.engine.report import Report
 from acep.engine.stream import SEVERAL
 from acep.learning.recall import Tally
 from acep.streaming.admission import CELLS
 from acep.streaming.batch_log import Carried
+from acep.streaming.job import Job
+from acep.streaming.utility import cell_of
 
-__all__ = ["points_in", "tally_of", "with_shed"]
+__all__ = ["points_by_cell", "points_in", "tally_of", "with_shed"]
 
 
 def with_shed(report: Report, carried: Carried, *, several: bool) -> Report:
@@ -43,6 +48,52 @@ def with_shed(report: Report, carried: Carried, *, several: bool) -> Report:
         bundle_interval=estimated.bundle_interval,
         unknown=estimated.unknown,
     )
+
+
+def points_by_cell(
+    job: Job, keys: Sequence[str], carried: pa.Table | None, found: Sequence[pa.Table]
+) -> dict[str, Any] | None:
+    """Count by cell what a bucket was given and what it found in a micro-batch, as :func:`points_in` reads it.
+
+    ``cells`` are rows of a cell, events, keys that have match points, points, and the sum over keys of the squares of
+    their points. ``length`` is the sum over all points of the mean length of matches, in ticks; it is negative where
+    the result does not tell it. ``keys`` are the partition attributes; without them all is in the first cell.
+
+    Returns ``None`` where the rows that were ``found`` do not tell of which keys the match points are.
+    """
+    if job.output in ("count", "bundles"):
+        return None
+    cells, lengths = np.zeros((CELLS, 4), np.int64), 0
+    if carried is not None and not keys:
+        cells[0, 0] = len(carried)
+    elif carried is not None:
+        events = carried.group_by(list(keys)).aggregate([([], "count_all")])
+        np.add.at(cells[:, 0], _cells_of(events, keys), events.column("count_all").to_numpy())
+    for rows in found:
+        key = rows.column("key").combine_chunks()
+        names = [f"k{i}" for i in range(key.type.num_fields)]
+        when = rows.column("point" if job.output == "points" else "end")
+        query = rows.column("query") if job.several else pa.nulls(len(rows), pa.string())
+        table = pa.table([*key.flatten(), query, when], [*names, "query", "when"])
+        points = table.group_by([*names, "query", "when"]).aggregate([]).group_by(names).aggregate([([], "count_all")])
+        each = points.column("count_all").to_numpy()
+        length = -1.0
+        if job.output == "matches":
+            last, first = (ticks_of(name, rows.column(name), job.schema.tick_ns or 1)[0] for name in ("end", "start"))
+            length = float((last - first).mean())
+        own = [f"k{key.type.get_field_index(name)}" for name in keys]
+        np.add.at(cells, _cells_of(points, own), np.stack([0 * each, each**0, each, each**2], axis=1))
+        lengths += round(length * each.sum())
+    told = np.flatnonzero(cells.any(axis=1)).tolist()
+    return {"cells": [[cell, *cells[cell].tolist()] for cell in told], "length": lengths}
+
+
+def _cells_of(rows: pa.Table, keys: Sequence[str]) -> NDArray[np.int64]:
+    """Give the cell of each row; the first one without keys."""
+    if not keys:
+        return np.zeros(len(rows), np.int64)
+    every = zip(*(rows.column(name).to_pylist() for name in keys), strict=True)
+    return np.fromiter(map(cell_of, every), np.int64, len(rows))
 
 
 def points_in(told: Sequence[str]) -> tuple[NDArray[np.int64], int, bool]:
