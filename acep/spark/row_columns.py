@@ -149,9 +149,9 @@ def _admitted(admission: Admission, seen: int | None, keys: Sequence[str], numbe
             threshold = inner if threshold is None else sf.when(last > sf.lit(bound), inner).otherwise(threshold)
         assert threshold is not None
         if favoured:
-            threshold = sf.when(sf.col(CELL).isin(*favoured), sf.shiftleft(threshold.cast("long"), SHIFT)).otherwise(
-                threshold
-            )
+            # A literal that fits in 32 bits would be shifted as such.
+            higher = sf.shiftleft(threshold.cast("long"), SHIFT)
+            threshold = sf.when(sf.col(CELL).isin(*favoured), higher).otherwise(threshold)
         admitted = admitted & (sf.pmod(hashed, sf.lit(ALL)) < threshold)
     return admitted
 
