@@ -52,8 +52,8 @@ class Carried:
 
 @dataclass(frozen=True)
 class Decision:
-    """What a micro-batch begins with: what is admitted, if something can be shed, what earlier ones took and carried,
-    and the utility that keys had in them."""
+    """The beginning of a micro-batch: the admission, if something can be shed, and of earlier micro-batches their load,
+    their counts and the utility of keys."""
 
     admission: Admission | None = None
     load: Load = field(default_factory=Load)

@@ -71,7 +71,7 @@ def test_an_overloaded_query_comes_to_its_latency_and_does_not_fall_behind(
     record_property("batches", [(round(one.seconds, 2), one.rows, one.work) for one in told])
     assert late[-1].shed > 1000, "no overload"
     assert late[-1].work > alone[-1].work
-    # How near it comes is measured (docs/results/shedding.md); beside other tests it must not run away. What came while
-    # a batch ran is the next one: were it behind, each would have more rows than the last.
+    # How near it comes is measured (docs/results/shedding.md); beside other tests it must not run away. Rows that
+    # come while a batch runs are the next one: were it behind, each would have more rows than the last.
     assert ratio <= 1.5
     assert median(one.rows for one in late[-3:]) <= 2 * RATE * target
