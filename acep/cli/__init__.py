@@ -188,6 +188,7 @@ def _add_stream_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("the stream")
     group.add_argument("--chunk", type=_number, metavar="N", help="events a micro-batch (default a twentieth of all)")
     group.add_argument("--watermark", metavar="D", help="replay in the order of the file, with events late by up to D")
+    group.add_argument("--latest", metavar="T", help="refuse events beyond: 9000, '2030-01-01', or '1 hour' from now")
     group.add_argument("--checkpoint", metavar="FOLDER", help="where the run can be taken up from after a crash")
 
 
@@ -195,6 +196,7 @@ def _add_follow_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("the stream")
     group.add_argument("--state", metavar="FOLDER", required=True, help="where the state is kept, for a later start")
     group.add_argument("--watermark", metavar="D", default="0", help="how late events may come: 600, '10 minutes'")
+    group.add_argument("--latest", metavar="T", help="refuse events beyond: 9000, '2030-01-01', or '1 hour' from now")
     group.add_argument("--max-files", type=_number, metavar="N", help="files a micro-batch (default 100)")
     group.add_argument("--poll", type=float, metavar="S", help="seconds between two looks at the folder (default 1)")
     group.add_argument("--once", action="store_true", help="stop when all files are done")

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from acep.cli.inputs import budget_options, casts_of, load_query
+from acep.cli.inputs import budget_options, casts_of, load_query, ticks_or_text
 
 if TYPE_CHECKING:
     from acep.streaming.progress import Progress
@@ -21,7 +21,6 @@ def run(args: argparse.Namespace) -> None:
     from acep.runner.following import MAX_FILES, POLL, follow
 
     tell, finish = _teller()
-    watermark = args.watermark
     try:
         done = follow(
             args.folder,
@@ -33,7 +32,8 @@ def run(args: argparse.Namespace) -> None:
             type=None if args.type == "none" else args.type,
             cast=casts_of(args),
             output=args.kind,
-            watermark=int(watermark) if watermark.isdecimal() and watermark.isascii() else watermark,
+            watermark=ticks_or_text(args.watermark),
+            latest=ticks_or_text(args.latest),
             max_files=MAX_FILES if args.max_files is None else args.max_files,
             poll=POLL if args.poll is None else args.poll,
             once=args.once,

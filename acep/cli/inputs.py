@@ -213,6 +213,15 @@ def shown(paths: list[str]) -> str:
     return paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
 
 
+def ticks_or_text(text: str | None) -> int | str | None:
+    """Read a time or a span: a number is one of ticks.
+
+    >>> ticks_or_text("600"), ticks_or_text("10 minutes")
+    (600, '10 minutes')
+    """
+    return int(text) if text is not None and text.isdecimal() and text.isascii() else text
+
+
 def casts_of(args: argparse.Namespace) -> dict[str, str]:
     """The types that columns are to be cast to. Raises :class:`DataError` for what is no cast."""
     casts: dict[str, str] = {}

@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from acep.cli.inputs import budget_options, column_names, load_events, load_query
+from acep.cli.inputs import budget_options, column_names, load_events, load_query, ticks_or_text
 
 
 def run(args: argparse.Namespace) -> None:
@@ -19,7 +19,6 @@ def run(args: argparse.Namespace) -> None:
         output_format(args.output)  # a wrong name is said before the work is done
     from acep.spark.replay import replay
 
-    watermark = args.watermark
     plain = len(args.events) == 1 and Path(args.events[0]).is_file()
     plain = plain and not (args.cast or args.format or args.skip_bad_lines)
     events = args.events[0] if plain else load_events(args.events, query, args)
@@ -28,7 +27,8 @@ def run(args: argparse.Namespace) -> None:
             query,
             events,
             chunk=args.chunk,
-            watermark=int(watermark) if watermark is not None and watermark.isdecimal() else watermark,
+            watermark=ticks_or_text(args.watermark),
+            latest=ticks_or_text(args.latest),
             checkpoint=args.checkpoint or folder,
             engine=args.engine,
             **column_names(args),

@@ -8,7 +8,7 @@ __all__ = ["as_typed"]
 
 OPTIONS = (
     "ts|type|seq|id|unit|cast|format|errors|weights|within|by|strategy|engine|work|cpu|speed|latency|memory|recover|"
-    "history|policy|seed|limit|chunk|watermark|checkpoint|state|poll|max-files|output-format"
+    "history|policy|seed|limit|chunk|watermark|latest|checkpoint|state|poll|max-files|output-format"
 )
 # What is not an option of the same name with the same value.
 OTHERS = (

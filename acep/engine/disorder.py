@@ -27,8 +27,8 @@ class HoldBack:
     the order does not depend on how the rows arrived.
 
     ``released`` is the time before which rows have been released (ticks, ``None`` before the first release);
-    ``greatest`` is the greatest time that was seen (ticks, ``None`` before the first row), and ``late`` counts the rows
-    that were refused.
+    ``greatest`` is the greatest time that was seen (ticks, ``None`` before the first row), and ``late`` and ``ahead``
+    count the rows that were refused.
 
     >>> held = HoldBack("ts", ["seq"])
     >>> held.add(pa.table({"ts": [3, 1, 2, 2], "seq": [1, 2, 4, 3]}))
@@ -45,21 +45,27 @@ class HoldBack:
         self.tick_ns = tick_ns
         self.released: int | None = None
         self.greatest: int | None = None
-        self.late = 0
+        self.late = self.ahead = 0
         self._held: list[tuple[pa.Table, Ticks]] = []
 
     def __len__(self) -> int:
         return sum(table.num_rows for table, _ in self._held)
 
-    def add(self, rows: pa.Table, before: int | None = None) -> int:
-        """Hold ``rows``, except the late ones; how many were late.
+    def add(self, rows: pa.Table, before: int | None = None, latest: int | None = None) -> int:
+        """Hold ``rows``, except those that are late or ahead; how many were late.
 
-        A row is late if its time is less than ``before``, or than what was released. Raises :class:`DataError`, with
-        nothing held, if a time is null.
+        A row is late if its time is less than ``before``, or than what was released, and ahead if it is greater than
+        ``latest``; that time does not count as seen. Raises :class:`DataError`, with nothing held, if a time is null.
         """
         if not rows.num_rows:
             return 0
         ticks = self._ticks(rows)
+        if latest is not None and ticks.max() > latest:
+            near = ticks <= latest
+            self.ahead += rows.num_rows - int(np.count_nonzero(near))
+            rows, ticks = rows.filter(pa.array(near)), ticks[near]
+            if not rows.num_rows:
+                return 0
         self.see(int(ticks.max()))
         bounds = [bound for bound in (before, self.released) if bound is not None]
         late = 0

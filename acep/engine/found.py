@@ -62,15 +62,16 @@ def output_order(found: Found) -> tuple[int, tuple[Id, ...], tuple[str, ...]]:
 
 @dataclass
 class Counts:
-    """Work and losses since a stream began: events seen, late ones refused, match nodes made, arcs tried
-    (touches, those that ``deciding`` is charged with among them), matches given (not ``counted``: only match points
-    were asked for), nodes and events ``shed`` for want of budget, and the most bytes that were held where ``memory``
-    has a bound; what is ``known`` of the recall of match points and bundles (``None``: ``unknown`` says why not), or
-    what tells it, which is asked once it is wanted and not compared; touches that went into ``recovering`` bundles, and
-    how many were recovered, and how many were not for want of allowance."""
+    """Work and losses since a stream began: events seen, late ones and those too far ``ahead`` refused, match nodes
+    made, arcs tried (touches, those that ``deciding`` is charged with among them), matches given (not ``counted``: only
+    match points were asked for), nodes and events ``shed`` for want of budget, and the most bytes that were held where
+    ``memory`` has a bound; what is ``known`` of the recall of match points and bundles (``None``: ``unknown`` says why
+    not), or what tells it, which is asked once it is wanted and not compared; touches that went into ``recovering``
+    bundles, and how many were recovered, and how many were not for want of allowance."""
 
     events: int = 0
     late: int = 0
+    ahead: int = 0
     nodes: int = 0
     touches: int = 0
     matches: int = 0

@@ -20,7 +20,20 @@ FINE = 0.05  # narrower intervals are printed with a decimal
 TINY = 1e-9  # of a percent
 # What the report of several runs together adds up.
 SUMS = (
-    *("events", "late", "made", "kept", "shed", "work", "deciding", "matches", "seconds", "recovering", "recovered"),
+    *(
+        "events",
+        "late",
+        "ahead",
+        "made",
+        "kept",
+        "shed",
+        "work",
+        "deciding",
+        "matches",
+        "seconds",
+        "recovering",
+        "recovered",
+    ),
     *("unrecovered", "points", "bundles"),
 )
 
@@ -29,11 +42,12 @@ SUMS = (
 class Report:
     """What a run did.
 
-    ``events`` seen, ``late`` ones refused; match nodes ``made``, ``kept`` as long as they could matter, and ``shed``
-    for want of budget (events that were not let in count too); ``work`` in touches: arcs tried, and what ``deciding``
-    is charged with; ``matches`` found (``None`` where they were not counted, as only match points were asked for), and
-    the match ``points`` or ``bundles`` that were given, where these were asked for; ``seconds`` of wall time; the most
-    bytes of ``memory`` that were held, where the budget bounds them (0: it does not).
+    ``events`` seen, ``late`` ones refused, and those too far ``ahead``; match nodes ``made``, ``kept`` as long as they
+    could matter, and ``shed`` for want of budget (events that were not let in count too); ``work`` in touches: arcs
+    tried, and what ``deciding`` is charged with; ``matches`` found (``None`` where they were not counted, as only match
+    points were asked for), and the match ``points`` or ``bundles`` that were given, where these were asked for;
+    ``seconds`` of wall time; the most bytes of ``memory`` that were held, where the budget bounds them (0: it does
+    not).
 
     ``recall`` is the share of all match points that were found, of the events that were let in; ``bundle_recall`` that
     of match bundles of which one match was, each with an interval that has it with a confidence of 90 %
@@ -51,6 +65,7 @@ class Report:
 
     events: int = 0
     late: int = 0
+    ahead: int = 0
     made: int = 0
     kept: int = 0
     shed: int = 0
@@ -84,6 +99,7 @@ class Report:
         return cls(
             events=counts.events,
             late=counts.late,
+            ahead=counts.ahead,
             made=counts.nodes,
             kept=max(0, counts.nodes - counts.shed),
             shed=counts.shed,
@@ -122,14 +138,15 @@ class Report:
 
     @property
     def exact(self) -> bool:
-        """Whether nothing was given up for want of budget, no event came too late, and all matches were asked for."""
-        return self.shed == 0 and self.late == 0 and not self.limited
+        """Whether nothing was given up for want of budget, no event came too late or had a time too far ahead, and all
+        matches were asked for."""
+        return self.shed == 0 and not self.refused and not self.limited
 
     @property
     def at_least(self) -> bool:
         """Whether all matches that were given are in the exact answer too. A budget loses matches and invents none; but
-        another match may be ``chosen`` where one was lost, or where an event came too late."""
-        return not self.late and not (self.shed and self.chosen)
+        another match may be ``chosen`` where one was lost, or where an event was refused."""
+        return not self.refused and not (self.shed and self.chosen)
 
     def missing(self, of: str = "match points") -> str:
         """Say in a few words what may be missing, of ``"match points"`` or of ``"match bundles"``.
@@ -139,7 +156,7 @@ class Report:
         """
         if self.exact:
             return "nothing is missing"
-        told = [f"{_count(self.late, 'event')} came too late"] if self.late else []
+        told = [self.refused] if self.refused else []
         if self.shed:
             interval = self.bundle_interval
             if of != "match bundles" or interval == UNKNOWN:  # more is known of match points
@@ -153,9 +170,21 @@ class Report:
         first = f"{_count(self.events, 'event')}, {self.given}"
         if self.seconds > 0:
             first += f" in {self.seconds:.2f} s ({self.events / self.seconds:,.0f} events/s)"
-        if self.late:
-            first += f"; {_count(self.late, 'event')} came too late"
+        if self.refused:
+            first += f"; {self.refused}"
         return f"{first}\n{self.effort}"
+
+    @property
+    def refused(self) -> str:
+        """The events that were refused for their time, in words; "" if there are none.
+
+        >>> Report(late=1, ahead=20).refused
+        '1 event came too late, 20 events were too far ahead'
+        """
+        told = [f"{_count(self.late, 'event')} came too late"] if self.late else []
+        if self.ahead:
+            told.append(f"{_count(self.ahead, 'event')} {'was' if self.ahead == 1 else 'were'} too far ahead")
+        return ", ".join(told)
 
     @property
     def given(self) -> str:

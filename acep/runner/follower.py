@@ -129,10 +129,9 @@ class Follower:
                 raise SnapshotError(
                     f"another follower works with the state in `{self.journal.shown}`", hint="let one of them run"
                 )
-        timed = self._job.budget is not None and (self._job.budget.latency, self._job.budget.cpu) != (None, None)
-        now = pending.began if timed else None
+        now = pending.began if self._job.clocked else None
         micro_batch = MicroBatch(self._job, self._versions, batch, there, self._delay_ms, now)
-        found, told = step_bucket(micro_batch, 0, _part(self._job, rows, pending), Stopwatch())
+        found, told = step_bucket(micro_batch, 0, _part(self._job, rows, pending, now), Stopwatch())
         if found:
             self.outbox.write(batch, pa.concat_tables(found))
         self._done = {"rows": first + rows.num_rows, "told": told, "names": json.dumps(self._job.names)}
@@ -218,7 +217,7 @@ def _for_files(bad: SnapshotError, batch: int) -> SnapshotError:
     )
 
 
-def _part(job: Job, rows: pa.Table, planned: Planned) -> BucketRows:
+def _part(job: Job, rows: pa.Table, planned: Planned, now: int | None) -> BucketRows:
     """The rows of a micro-batch, in the order of time, for the one bucket that there is."""
     ticks, _ = ticks_of(job.schema.ts, rows.column(job.schema.ts), job.schema.tick_ns or 1)
     if len(ticks) and (np.diff(ticks) < 0).any():
@@ -227,10 +226,12 @@ def _part(job: Job, rows: pa.Table, planned: Planned) -> BucketRows:
     events = ticks < job.end
     if not events.all():
         rows, ticks = rows.filter(pa.array(events)), ticks[events]
+    latest = job.bound(now)
+    seen = ticks if latest is None else ticks[ticks <= latest]
     files = json.dumps([[one.name, one.size, one.mtime_ns] for one in planned.files])
     return BucketRows(
         rows.select(job.columns),
-        int(ticks[-1]) if len(ticks) else None,
+        int(seen[-1]) if len(seen) else None,
         f"{len(events)} {hashlib.blake2b(files.encode(), digest_size=16).hexdigest()}",
         ended=planned.end or not events.all(),
     )

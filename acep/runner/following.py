@@ -51,6 +51,7 @@ def follow(
     output: str = "matches",
     engine: str = "auto",
     watermark: Any = 0,
+    latest: Any = None,
     max_files: int = MAX_FILES,
     poll: float = POLL,
     once: bool = False,
@@ -69,10 +70,10 @@ def follow(
     stream, after which no more files are taken.
 
     ``query``: one query, a list, or a dict of name to query. ``watermark`` is how far an event may be behind the newest
-    one: "10 minutes", a timedelta, or ticks of an integer ``ts``; what comes later is counted, not used. ``output`` is
-    ``"matches"``, ``"points"``, ``"bundles"`` or ``"count"`` (rows that have to be added up). The other options are
-    those of :func:`acep.match` and :func:`acep.read_events`; without ``id`` events are numbered, from 0, in the order
-    in which they are taken.
+    one: "10 minutes", a timedelta, or ticks of an integer ``ts``; what comes later is counted, not used. So is an event
+    beyond the ``latest`` time, as :func:`acep.spark.match` takes it. ``output`` is ``"matches"``, ``"points"``,
+    ``"bundles"`` or ``"count"`` (rows that have to be added up). The other options are those of :func:`acep.match` and
+    :func:`acep.read_events`; without ``id`` events are numbered, from 0, in the order in which they are taken.
 
     ``state`` is a folder on a disk, for this query and these files alone. The results are in the folder ``into``, a
     file for each micro-batch that has some, named by its number, in ``into_format`` (``"jsonl"``, ``"parquet"`` or
@@ -105,7 +106,7 @@ def follow(
     options = options_of(columns=list(dict.fromkeys(used)), **roles, **reading)
     if cast and cast.get(ts, "").lower().startswith(("timestamp", "date")):
         unit = None  # it said what the numbers count
-    limits: dict[str, Any] = {"budget": budget, "policy": policy, "seed": seed, "history": history}
+    limits: dict[str, Any] = {"budget": budget, "policy": policy, "seed": seed, "history": history, "latest": latest}
 
     def job(schema: pa.Schema) -> tuple[Job, int]:
         numbered = schema.append(pa.field(ROW, pa.int64()))

@@ -22,12 +22,13 @@ from acep.spark.metrics import Progress, progress_of
 from acep.spark.observed import PATIENCE, Observed, run_whole
 from acep.spark.one_hop import Place, call_name, versions_of
 from acep.spark.row_columns import RowColumns, cell_keys, row_columns
-from acep.spark.running import in_files, marks_of, place_of, timed
+from acep.spark.running import in_files, marks_of, place_of
 from acep.spark.times import DELAY_KEY, delay_of
 from acep.streaming.admission import CELLS, Admission, span_of, why_not_before
 from acep.streaming.batch_log import BatchLog, Carried, Decision, decide
 from acep.streaming.folders import folder_of
 from acep.streaming.job import EXACT, plans_of
+from acep.streaming.latest import Latest
 from acep.streaming.load import Measured
 from acep.streaming.needed import uses_of
 from acep.streaming.sampled import points_in, tally_of, with_shed
@@ -82,7 +83,7 @@ def for_each_batch(
         raise DataError("progress= is called after each micro-batch", hint="give a function of one argument")
     if state is None:
         raise DataError("for_each_batch keeps its state in files", hint="state= names a folder for it")
-    known = {"ts", "type", "seq", "id", "unit", "output", "engine", "buckets", "policy", "seed", "history"}
+    known = {"ts", "type", "seq", "id", "unit", "output", "engine", "buckets", "policy", "seed", "history", "latest"}
     if unknown := sorted(set(options) - known):
         raise QueryError(f"for_each_batch has no option {unknown[0]}=", hint=f"there are {', '.join(sorted(known))}")
     return ForEachBatch(query, sink, state, watermark, budget, progress, options)
@@ -162,7 +163,7 @@ class ForEachBatch:
 @dataclasses.dataclass(frozen=True)
 class _Call:
     """One call in one run of a streaming query: ``ids`` are those of the query and the run. ``target`` seconds are for
-    a micro-batch, where ``admission`` can shed."""
+    a micro-batch, where ``admission`` can shed. ``latest`` bounds the times of events."""
 
     ids: tuple[str, str]
     job: SentJob
@@ -174,6 +175,7 @@ class _Call:
     target: float | None
     columns: RowColumns
     marks: DataFrame
+    latest: Latest | None
 
     def decided(self, decision: Decision) -> Decision:
         """Decide what is admitted from now on."""
@@ -181,12 +183,14 @@ class _Call:
         if self.admission is not None and self.target is not None:
             last = decision.admission or self.admission
             share = decision.load.share(self.target, share_of(last.now, last.favoured[-1], decision.utility.events))
-        return decide(decision, self.admission, share, _delay_ticks(self.job, self.place.delay_ms))
+        decided = decide(decision, self.admission, share, _delay_ticks(self.job, self.place.delay_ms))
+        bound = None if self.latest is None else self.latest.bound(round(time.time() * 1000), self.job.tick_ms)
+        return dataclasses.replace(decided, latest=bound)
 
     @property
     def once(self) -> bool:
         """Whether a micro-batch must be matched only once: if it is matched again other events may be shed."""
-        return timed(self.job)
+        return self.job.timed
 
     def matched(self, frame: DataFrame, batch: int, decision: Decision) -> tuple[DataFrame, Observed]:
         """Give the result of a micro-batch with the texts that buckets tell, and observations of both."""
@@ -196,7 +200,7 @@ class _Call:
         sampled, seen = decision.admission is not None, decision.carried.seen
         wide = columns.made(with_fields(frame, self.job.columns), self.job, decision)
         late = before(passed(seen, self.place.delay_ms, self.job.tick_ms), self.job.tick_ms)
-        rows = wide.observe(observed.rows, *columns.counted(late)).where(columns.kept)
+        rows = wide.observe(observed.rows, *columns.counted(late, decision.latest)).where(columns.kept)
         place = dataclasses.replace(self.place, seen=seen, sampled=sampled, known=(batch, *self.ids))
         both = in_files(rows, self.job, self.result, place, columns.sent, self.marks)
         return both.observe(observed.buckets, *columns.told), observed
@@ -248,6 +252,7 @@ class _Call:
             points=so_far.points + tally,
             known=so_far.known and known,
             late=so_far.late + late,
+            ahead=so_far.ahead + int(seen.get("ahead", 0)),
         )
         load = decision.load.after(Measured(int(seen["rows"]), went, seconds))
         utility = decision.utility.after(events, points, chances) if self.place.cells else decision.utility
@@ -276,7 +281,7 @@ class _Call:
         )
         assert done is not None
         more = carried.idle + carried.shed
-        if not more + carried.late:
+        if not more + carried.late + carried.ahead:
             return done
         several = self.job.several
         report = with_shed(done.report, carried, several=several)
@@ -285,6 +290,8 @@ class _Call:
             done,
             events=done.events + more,
             late=done.late + carried.late,
+            ahead=done.ahead + carried.ahead,
+            late_now=done.late_now + int(seen.get("late", 0)),
             shed=done.shed + carried.shed,
             report=report,
             reports=reports,
@@ -332,6 +339,7 @@ def _call_of(
             job, result = job_of(frame.schema, query, budget=dataclasses.replace(budget, latency=None), **options)
             admission = Admission(span_of(plans), seed=job.seed)
     warn_of(job)
+    latest, job = job.latest, dataclasses.replace(job, latest=None)  # the driver keeps to it
     spark = frame.sparkSession
     check_workers(spark, job.engine)
     delay = _delay_ms(frame, job, watermark)
@@ -345,7 +353,7 @@ def _call_of(
     uses = uses_of(plans, ids=job.schema.id is not None, budget=job.budget)
     columns = row_columns(wide, job, uses)
     marks = marks_of(columns.made(wide, job, Decision()), place, columns.sent)
-    return _Call(ids, job, result, place, versions, log, admission, target, columns, marks)
+    return _Call(ids, job, result, place, versions, log, admission, target, columns, marks, latest)
 
 
 def _delay_ms(frame: DataFrame, job: SentJob, watermark: Any) -> int:

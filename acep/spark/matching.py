@@ -46,6 +46,7 @@ def match(
     policy: str = "history",
     seed: int = 0,
     history: Any = None,
+    latest: Any = None,
     observation: Observation | None = None,
 ) -> DataFrame:
     """Find patterns in a DataFrame of events, batch or streaming.
@@ -59,6 +60,10 @@ def match(
     On a stream, events are held until the watermark has passed them, then matched in order; those that come later
     are counted. ``watermark`` is how far it stays behind the newest event: "10 minutes", a timedelta, or ticks
     of an integer ``ts`` (needed unless ``df.withWatermark`` has been called on ``ts``).
+
+    ``latest``, of a stream: the greatest time that an event may have. A span ("1 hour", a timedelta) is counted from
+    the beginning of the micro-batch; a date, a datetime, a text of one ("2030-01-01", in UTC) or ticks of an integer
+    ``ts`` are fixed. Events beyond it are counted, not used, and do not move the watermark.
 
     ``state``, of a stream: a folder, or a URI such as ``"s3://bucket/folder"``, that all workers and every later run
     can reach. The state is kept there in files, which is faster than Spark's own state (docs/spark.md).
@@ -94,8 +99,11 @@ def match(
         buckets = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or BUCKETS)
     names: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
     options: dict[str, Any] = {"budget": budget, "policy": policy, "seed": seed, "history": history, "buckets": buckets}
+    options["latest"] = latest
     job, result = job_of(frame.schema, query, output=output, engine=engine, **options, **names)
     warn_of(job)
+    if not frame.isStreaming and latest is not None:
+        raise QueryError("latest= is of a stream, and this is no stream", hint="leave it out")
     if not frame.isStreaming and budget is not None and budget.latency is not None:
         raise QueryError("latency= is the time of a micro-batch, and this is no stream", hint="work= or cpu=")
     check_workers(frame.sparkSession, engine)

@@ -28,7 +28,7 @@ __all__ = ["HASH", "NOW", "Place", "call_name", "step_in_files", "versions_of"]
 
 ROWS = 1 << 14  # of the result that travel at a time
 HASH = "__hash"  # a column with a hash of each row
-NOW = "__now"  # a column with the time at which the micro-batch began, in milliseconds, where a budget sets a time
+NOW = "__now"  # a column with the time at which the micro-batch began, in milliseconds, where the job needs a clock
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def step_in_files(job: SentJob, place: Place, batches: Iterable[pa.RecordBatch])
         cuts = np.searchsorted(numbers, np.arange(job.buckets + 1))
         for number in np.flatnonzero(np.diff(cuts)).tolist():
             own = slice(cuts[number], cuts[number + 1])
-            parts[number] = _part(job, rows.slice(own.start, own.stop - own.start), codes[own], ticks[own])
+            parts[number] = _part(job, rows.slice(own.start, own.stop - own.start), codes[own], ticks[own], now)
     micro_batch = MicroBatch(job, versions, batch, there, place.delay_ms, now, place.seen)
     for number in range(partition, job.buckets, place.partitions):
         part = parts.pop(number, None) or NOTHING
@@ -122,10 +122,14 @@ def _moved(place: Place) -> EngineError:
     )
 
 
-def _part(job: SentJob, rows: pa.Table, codes: NDArray[np.int32], ticks: NDArray[np.int64]) -> BucketRows:
+def _part(
+    job: SentJob, rows: pa.Table, codes: NDArray[np.int32], ticks: NDArray[np.int64], now: int | None
+) -> BucketRows:
     ends = ticks >= job.end
     events = (codes >= 0) & ~ends
+    latest = job.bound(now)
     seen = ticks if not ends.any() else ticks[~ends]
+    seen = seen if latest is None else seen[seen <= latest]
     taken = rows.select(job.columns)
     return BucketRows(
         taken if events.all() else taken.filter(pa.array(events)),

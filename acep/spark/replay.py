@@ -93,7 +93,7 @@ class Replay:
 
     def __str__(self) -> str:
         speed = f" ({self.events / self.seconds:,.0f} events/s)" if self.seconds > 0 and self.batches else ""
-        late = f"; {self.late:,} came too late" if self.late else ""
+        late = f"; {self.report.refused}" if self.report.refused else ""
         told = (
             f"{self.events:,} events in {self.batches} micro-batches, {self.seconds:.1f} s{speed}{late}\n"
             f"{self.matches:,} matches in {self.bundles:,} bundles"
@@ -118,6 +118,7 @@ def replay(
     unit: str | None = None,
     chunk: int | None = None,
     watermark: Any = None,
+    latest: Any = None,
     checkpoint: str | os.PathLike[str] | None = None,
     engine: str = "auto",
     buckets: int | None = None,
@@ -131,7 +132,8 @@ def replay(
 
     ``events``: a file (CSV, Parquet, JSON Lines) or a table, as :func:`acep.match` takes. It is cut into micro-batches
     of ``chunk`` events (a twentieth of them, at least 2,000), in order of time; with ``watermark`` (such as
-    "10 minutes") in the order of the rows instead, and what comes later than that is counted as late. Ties, and ids
+    "10 minutes") in the order of the rows instead, and what comes later than that is counted as late. An event
+    beyond the ``latest`` time, as :func:`acep.spark.match` takes it, is counted too, and not used. Ties, and ids
     where no ``id`` is named, are by row, so the matches are those of :func:`acep.match`. A last row that is no event
     ends the stream.
 
@@ -145,7 +147,7 @@ def replay(
     """
     needs_pyspark()
     query = tolerant(query_of(query), budget)
-    limits: dict[str, Any] = {"budget": budget, "policy": policy, "seed": seed, "history": history}
+    limits: dict[str, Any] = {"budget": budget, "policy": policy, "seed": seed, "history": history, "latest": latest}
     source = str(Path(events).resolve()) if isinstance(events, str | os.PathLike) else ""
     table = read_events(events, ts=ts, type=type) if source else to_table(events)
     if chunk is not None and chunk < 1:
@@ -165,6 +167,8 @@ def replay(
         "buckets": buckets,
         "state": "in files",
     }
+    if latest is not None:
+        about["latest"] = str(latest)
     if budget is not None and budget.limited:
         about["budget"] = repr((budget.work, budget.memory, policy, seed))
     table = with_order(for_spark(table), schema, sort=watermark is None)

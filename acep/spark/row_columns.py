@@ -10,7 +10,7 @@ from acep.spark.fields import quoted
 from acep.spark.job import SentJob
 from acep.spark.needed import needed_events
 from acep.spark.running import bucket_numbers, codes_of, observed_columns, sent_columns
-from acep.spark.times import end_column, event_time
+from acep.spark.times import end_column, ticks_of_row
 from acep.streaming.admission import ALL, CELLS, SHIFT, Admission
 from acep.streaming.batch_log import Decision
 from acep.streaming.needed import Use
@@ -26,6 +26,7 @@ __all__ = ["RowColumns", "cell_keys", "row_columns"]
 # of its key.
 EVENT, NEEDED, TICKS, NUMBER, BEGIN, GOING = "__event", "__needed", "__ticks", "__number", "__begin", "__going"
 CELL = "__cell"
+AHEAD = "__ahead"  # whether its time is too far ahead, so that it is no event
 
 
 @dataclass(frozen=True)
@@ -43,14 +44,19 @@ class RowColumns:
     sent: tuple[Column, ...]
     told: tuple[Column, ...]
 
-    def counted(self, before: int | None) -> list[Column]:
-        """Give what is observed of all rows; idle ones with a time less than ``before`` (ticks) are late."""
+    def counted(self, before: int | None, latest: int | None) -> list[Column]:
+        """Give what is observed of all rows; idle ones with a time less than ``before`` (ticks) are late, and those
+        with one greater than ``latest`` are ahead."""
         from pyspark.sql import functions as sf
 
-        if before is None:
-            return list(self.observed)
-        late = [sf.count(sf.when(sf.col(TICKS) < sf.lit(before), one)) for one in self.idle]
-        return [*self.observed, sum(late[1:], late[0]).alias("late")]
+        observed = list(self.observed)
+        if before is not None:
+            late = [sf.count(sf.when(sf.col(TICKS) < sf.lit(before), one)) for one in self.idle]
+            observed.append(sum(late[1:], late[0]).alias("late"))
+        if latest is not None:
+            ahead = [sf.count(sf.when(sf.col(AHEAD), sf.col(f"{NUMBER}{i}"))) for i in range(len(self.idle))]
+            observed.append(sum(ahead[1:], ahead[0]).alias("ahead"))
+        return observed
 
     def made(self, frame: DataFrame, job: SentJob, decision: Decision) -> DataFrame:
         """Give what is read of the rows of ``frame``, with the numbers of the buckets that each travels to."""
@@ -58,6 +64,10 @@ class RowColumns:
 
         # In steps, so that Spark computes once what is used several times.
         rows, admission = frame.select(*self.read), decision.admission
+        if decision.latest is not None:
+            near = sf.coalesce(sf.col(TICKS) <= sf.lit(decision.latest), sf.lit(True))
+            own = {name: sf.col(name) & near for name in (EVENT, NEEDED)}
+            rows = rows.withColumns(own | {TICKS: sf.when(near, sf.col(TICKS)), AHEAD: ~near})
         admitted: list[Column] = []
         no_time = sf.col(quoted(job.schema.ts)).isNull()
         if admission is not None and not admission.whole:
@@ -84,7 +94,7 @@ def row_columns(frame: DataFrame, job: SentJob, uses: Sequence[Use] | None) -> R
     event = ts.isNotNull() & ~(ts >= end_column(held))
     usable = needed_events(frame.schema, uses, job.schema.type)
     needed = event if usable is None else event & usable
-    ticks = sf.when(event, _ticks(job, frame))
+    ticks = sf.when(event, ticks_of_row(job.schema.ts, held, job.schema))
     numbers = bucket_numbers(frame, job)
     names = sorted({*job.columns, *(key for part in job.passes for key in part.keys)})
     # Columns that nobody reads would be observed, and so read.
@@ -106,19 +116,6 @@ def row_columns(frame: DataFrame, job: SentJob, uses: Sequence[Use] | None) -> R
     kept = ~sf.coalesce(sf.col(EVENT), sf.lit(False)) | sf.coalesce(*going).isNotNull()
     sent = sent_columns(frame, job, codes_of(frame, job, going))
     return RowColumns(tuple(read), observed, idle, kept, tuple(sent), tuple(observed_columns(job.names)))
-
-
-def _ticks(job: SentJob, frame: DataFrame) -> Column:
-    """The time of a row in ticks."""
-    from pyspark.sql import functions as sf
-
-    name, held = job.schema.ts, frame.schema[job.schema.ts].dataType
-    kind = held.typeName()
-    if kind == "date":
-        return sf.unix_date(sf.col(quoted(name))).cast("long")
-    if kind in ("timestamp", "timestamp_ntz"):
-        return sf.unix_micros(event_time(name, held, job.schema))
-    return sf.col(quoted(name)).cast("long")
 
 
 def _begin(admission: Admission, keys: Sequence[str]) -> Column:

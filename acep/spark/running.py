@@ -15,7 +15,7 @@ from acep.spark.fields import quoted, with_fields
 from acep.spark.job import SentJob
 from acep.spark.needed import needed_events
 from acep.spark.one_hop import HASH, NOW, Place, step_in_files
-from acep.spark.times import DELAY_KEY, delay_of, end_column, event_time
+from acep.spark.times import DELAY_KEY, delay_of, end_column, event_time, latest_tick, ticks_of_row
 from acep.spark.types import spark_schema
 from acep.spark.workers import PACKED, STEPPED, match_partition, pack, step, unpack
 from acep.streaming.job import EXACT, Pass, columns_read, plans_of
@@ -38,7 +38,6 @@ __all__ = [
     "over_stream",
     "place_of",
     "sent_columns",
-    "timed",
 ]
 
 TIME = "__time"
@@ -186,11 +185,6 @@ def over_stream(frame: DataFrame, job: SentJob, result: StructType, watermark: A
     return told.select("rows").mapInArrow(unpack, result)
 
 
-def timed(job: SentJob) -> bool:
-    """Whether a budget sets a time, for which buckets must know when a micro-batch began."""
-    return job.budget is not None and (job.budget.latency is not None or job.budget.cpu is not None)
-
-
 def _telling(result: StructType) -> StructType:
     """The columns of the result and what buckets tell."""
     from pyspark.sql.types import StringType, StructField, StructType
@@ -200,6 +194,8 @@ def _telling(result: StructType) -> StructType:
 
 def _watermarked(frame: DataFrame, job: SentJob, watermark: Any) -> tuple[DataFrame, int]:
     """The frame with a watermark, and its delay in milliseconds. Raises :class:`DataError` if there is none, or two."""
+    from pyspark.sql import functions as sf
+
     ts = job.schema.ts
     has = DELAY_KEY in (frame.schema[ts].metadata or {})
     if watermark is None and not has:
@@ -209,11 +205,15 @@ def _watermarked(frame: DataFrame, job: SentJob, watermark: Any) -> tuple[DataFr
         if has:
             raise DataError(f"`{ts}` has a watermark already", hint="leave watermark= out")
         delay = delay_of(watermark, job.schema)
-        if frame.schema[ts].dataType.typeName() == "timestamp":
+        held = frame.schema[ts].dataType
+        if held.typeName() == "timestamp" and job.latest is None:
             frame = frame.withWatermark(quoted(ts), delay)
         else:
             name = TIME
-            time = event_time(ts, frame.schema[ts].dataType, job.schema)
+            time = event_time(ts, held, job.schema)
+            if (bound := latest_tick(job)) is not None:  # what is beyond it does not move the watermark
+                near = (ticks_of_row(ts, held, job.schema) <= bound) | (sf.col(quoted(ts)) >= end_column(held))
+                time = sf.when(near, time).otherwise(sf.timestamp_micros(sf.lit(0)))
             frame = frame.withColumn(TIME, time).withWatermark(TIME, delay)
     return frame, int(frame.schema[name].metadata[DELAY_KEY])
 
@@ -271,7 +271,7 @@ def sent_columns(frame: DataFrame, job: SentJob, codes: Column) -> list[Column]:
     from pyspark.sql import functions as sf
 
     sent = _travelling(frame, job)
-    now = [sf.unix_millis(sf.current_timestamp()).alias(NOW)] if timed(job) else []
+    now = [sf.unix_millis(sf.current_timestamp()).alias(NOW)] if job.clocked else []
     return [*sent, sf.xxhash64(*sent).alias(HASH), *now, sf.explode(codes).alias(BUCKET)]
 
 

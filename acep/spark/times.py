@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from acep.engine.tables import InputSchema
 from acep.errors import DataError
 from acep.spark.fields import quoted
+from acep.streaming.job import Job
 from acep.streaming.times import END_MS, check_delay_text, delay_ms_of
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ __all__ = [
     "end_of_stream",
     "event_time",
     "first_end_tick",
+    "latest_tick",
+    "ticks_of_row",
 ]
 
 # Spark marks an event time column by this key in the column's metadata.
@@ -102,6 +105,28 @@ def event_time(name: str, held: DataType, schema: InputSchema) -> Column:
         inside = sf.timestamp_micros(whole)
         end = END_MS
     return sf.when(ticks == sf.lit(_last_integer(held)), sf.timestamp_millis(sf.lit(end))).otherwise(inside)
+
+
+def ticks_of_row(name: str, held: DataType, schema: InputSchema) -> Column:
+    """The time of a row in ticks, from the time column of this name."""
+    from pyspark.sql import functions as sf
+
+    kind = held.typeName()
+    if kind == "date":
+        return sf.unix_date(sf.col(quoted(name))).cast("long")
+    if kind in ("timestamp", "timestamp_ntz"):
+        return sf.unix_micros(event_time(name, held, schema))
+    return sf.col(quoted(name)).cast("long")
+
+
+def latest_tick(job: Job) -> Column | None:
+    """The greatest tick of an event in the micro-batch of a stream, as the workers have it; ``None``: no bound."""
+    from pyspark.sql import functions as sf
+
+    if job.latest is None or job.latest.ahead is None:
+        return None if job.latest is None else sf.lit(job.latest.tick)
+    last = f"(unix_millis(current_timestamp()) + {job.latest.ahead}L) * {job.tick_ms[1]}L"
+    return sf.expr(f"({last}) div {job.tick_ms[0]}L")
 
 
 def delay_of(watermark: Any, schema: InputSchema) -> str:

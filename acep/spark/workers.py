@@ -18,8 +18,8 @@ from acep.spark.job import SentJob
 from acep.streaming.buckets import Bucket
 from acep.streaming.live import keep_live, take_live
 from acep.streaming.spent import Stopwatch
-from acep.streaming.step import BUCKET, by_bucket, decided, events_only, plain, telling, told
-from acep.streaming.times import before, passed
+from acep.streaming.step import BUCKET, by_bucket, decided, events_only, plain, take_in, telling, told
+from acep.streaming.times import passed
 from acep.streaming.totals import TOLD
 
 if TYPE_CHECKING:
@@ -143,7 +143,8 @@ def step(
     watch = Stopwatch(0 if context is None else context.partitionId())
     number = int(key[0])
     bucket = _restored(job, number, bytes(state.get[0])) if state.exists else Bucket(job, job.pass_of(number))
-    bucket.begin(state.getCurrentProcessingTimeMs())
+    began = state.getCurrentProcessingTimeMs()
+    bucket.begin(began)
     watermark, ended = state.getCurrentWatermarkMs(), False
     for frame in frames:
         ended = ended or bool(frame["ended"].any())
@@ -152,9 +153,8 @@ def step(
                 watch.packed.append([packed - packing, packed])
             if blob:
                 rows = from_bytes(blob)
-                watch.rows += rows.num_rows
                 with watch.matching():
-                    bucket.add(rows, before(watermark, job.tick_ms))
+                    take_in(bucket, rows, watermark, began, watch)
     with watch.matching():
         out = decided(bucket, watermark, delay_ms, ended=ended)
     data = bucket.dumps()

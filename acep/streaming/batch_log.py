@@ -21,8 +21,9 @@ FORMAT = 1
 @dataclass(frozen=True)
 class Carried:
     """Since the stream began: ``rows`` read, events in all passes, those of them that no query can need (``idle``; the
-    ``late`` ones of these, which are no events any more, are counted apart), and those that were ``shed``; the greatest
-    time ``seen`` in ticks; and what is known of the recall of match ``points``, if it is ``known``."""
+    ``late`` ones of these, which are no events any more, are counted apart), those too far ``ahead``, and those that
+    were ``shed``; the greatest time ``seen`` in ticks; and what is known of the recall of match ``points``, if it is
+    ``known``."""
 
     rows: int = 0
     events: int = 0
@@ -32,47 +33,49 @@ class Carried:
     points: Tally = field(default_factory=Tally)
     known: bool = True
     late: int = 0
+    ahead: int = 0
 
     def dump(self) -> dict[str, Any]:
         """As JSON-like data."""
-        names = ("rows", "events", "idle", "shed", "seen", "known", "late")
+        names = ("rows", "events", "idle", "shed", "seen", "known", "late", "ahead")
         return {name: getattr(self, name) for name in names} | {"points": self.points.to_arrays()}
 
     @classmethod
     def load(cls, data: Any) -> Carried:
         """Raises :class:`KeyError`, :class:`TypeError` or :class:`ValueError` for what is none."""
         rows, events, idle, shed = (int(data[name]) for name in ("rows", "events", "idle", "shed"))
-        late = int(data.get("late", 0))  # was not counted by the first versions
-        if min(rows, events, idle, shed, late) < 0:
+        late, ahead = (int(data.get(name, 0)) for name in ("late", "ahead"))  # were not counted by the first versions
+        if min(rows, events, idle, shed, late, ahead) < 0:
             raise ValueError("counts")
         seen = None if data["seen"] is None else int(data["seen"])
         points, known = Tally.from_arrays(data["points"]), data["known"] is True
-        return cls(rows, events, idle, shed, seen, points, known, late)
+        return cls(rows, events, idle, shed, seen, points, known, late, ahead)
 
 
 @dataclass(frozen=True)
 class Decision:
-    """The beginning of a micro-batch: the admission, if something can be shed, and of earlier micro-batches their load,
-    their counts and the utility of keys."""
+    """The beginning of a micro-batch: the admission, if something can be shed, the ``latest`` time that an event may
+    have, in ticks, and of earlier micro-batches their load, their counts and the utility of keys."""
 
     admission: Admission | None = None
     load: Load = field(default_factory=Load)
     carried: Carried = field(default_factory=Carried)
     utility: CellUtility = field(default_factory=CellUtility.none)
+    latest: int | None = None
 
     def dump(self) -> dict[str, Any]:
         """As JSON-like data."""
         admission = None if self.admission is None else self.admission.dump()
         parts = {name: getattr(self, name).dump() for name in ("load", "carried", "utility")}
-        return {"admission": admission} | parts
+        return {"admission": admission, "latest": self.latest} | parts
 
     @classmethod
     def load_from(cls, data: Any) -> Decision:
         """Raises :class:`KeyError`, :class:`TypeError` or :class:`ValueError` for what is none."""
         admission = None if data["admission"] is None else Admission.load(data["admission"])
-        return cls(
-            admission, Load.load(data["load"]), Carried.load(data["carried"]), CellUtility.load(data.get("utility"))
-        )
+        load, carried = Load.load(data["load"]), Carried.load(data["carried"])
+        latest = None if data.get("latest") is None else int(data["latest"])
+        return cls(admission, load, carried, CellUtility.load(data.get("utility")), latest)
 
 
 def decide(decision: Decision, own: Admission | None, share: float, delay: int) -> Decision:

@@ -86,14 +86,18 @@ class Bucket:
             learned, matches = max(0.0, self.stream.learning - learning), max(0, self.stream.walked - walked)
             self.pace.end(touches, lost, self.epochs, learned, matches=matches)
 
-    def add(self, rows: pa.Table, before: int | None = None) -> None:
-        """Take rows in; those with ``ts < before`` (ticks), and any that come after the end, are counted, not used."""
+    def add(self, rows: pa.Table, before: int | None = None, latest: int | None = None) -> None:
+        """Take rows in; those with ``ts < before`` or ``ts > latest`` (ticks), and any that come after the end, are
+        counted, not used."""
         if self.ended:
             self.totals.late += rows.num_rows
             return
-        late = self.held.add(rows, before)
+        already = self.held.ahead
+        late = self.held.add(rows, before, latest)
+        ahead = self.held.ahead - already
         self.totals.late += late
-        self.totals.events += rows.num_rows - late
+        self.totals.ahead += ahead
+        self.totals.events += rows.num_rows - late - ahead
 
     def advance(self, before: int) -> list[pa.Table]:
         """Give the rows of the result that are certain when no event with ``ts < before`` (ticks) will come."""

@@ -20,6 +20,7 @@ from acep.errors import DataError, EngineError, QueryError, suggest
 from acep.pattern.asked import asked_for
 from acep.pattern.tree import Query, Strategy
 from acep.plan.compile import Plan, compile_query
+from acep.streaming.latest import Latest, latest_of
 from acep.streaming.pace import BatchPace
 from acep.streaming.times import tick_ms_of
 
@@ -75,6 +76,7 @@ class Job:
     seed: int = 0
     histories: tuple[bytes, ...] = ()
     fingerprint: str = ""
+    latest: Latest | None = None
 
     @property
     def limits(self) -> Limits | None:
@@ -87,6 +89,21 @@ class Job:
     def buckets(self) -> int:
         """How many buckets there are in all."""
         return sum(part.size for part in self.passes)
+
+    @property
+    def timed(self) -> bool:
+        """Whether a budget sets a time, for which buckets must know when a micro-batch began."""
+        return self.budget is not None and (self.budget.latency is not None or self.budget.cpu is not None)
+
+    @property
+    def clocked(self) -> bool:
+        """Whether buckets must know when a micro-batch began, for whatever reason."""
+        return self.timed or (self.latest is not None and self.latest.ahead is not None)
+
+    def bound(self, now: int | None) -> int | None:
+        """Give the greatest time of an event, in ticks, in a micro-batch that began at ``now``, in milliseconds;
+        ``None``: there is no bound."""
+        return None if self.latest is None else self.latest.bound(now, self.tick_ms)
 
     def pass_of(self, bucket: int) -> Pass:
         """The pass that a bucket belongs to."""
@@ -202,6 +219,7 @@ def job_of(
     policy: Any = "history",
     seed: int = 0,
     history: Any = None,
+    latest: Any = None,
 ) -> Job:
     """Give the job of queries over events of a schema, but for ``result``, the columns of what it gives.
 
@@ -250,5 +268,6 @@ def job_of(
         policy=policy,
         seed=seed,
         histories=histories,
+        latest=latest_of(latest, schema),
     )
     return job.sealed()

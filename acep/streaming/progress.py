@@ -13,21 +13,22 @@ from acep.engine.stream import SEVERAL
 from acep.streaming.spent import Spent, spent_of
 from acep.streaming.totals import COUNTS, counts_in, summed, told_in
 
-__all__ = ["Progress", "length_text", "progress_in", "reports_in"]
+__all__ = ["Progress", "length_text", "moment_text", "mostly_late", "progress_in", "reports_in"]
 
 SKEWED = (
     0.75  # of the rows of a micro-batch, beyond which one bucket does most of the work; of two even ones each has .5
 )
 FEW = 1_000  # rows, of which such a share may be chance
+FEWEST = 10  # rows, of which most may be late by chance
 
 
 @dataclass(frozen=True)
 class Progress:
     """Hold what a stream tells after micro-batch ``batch``, over all its buckets; ``str`` of it is one line.
 
-    Since the stream began, restarts included: ``events`` taken in, ``late`` ones refused, ``matches`` found, match
-    nodes ``made``, nodes and events ``shed`` for want of budget, ``work`` in touches, and the ``allowance`` of touches
-    that a budget gave for the events that were matched (0: there is none). ``report`` is what
+    Since the stream began, restarts included: ``events`` taken in, ``late`` ones and those too far ``ahead`` refused,
+    ``matches`` found, match nodes ``made``, nodes and events ``shed`` for want of budget, ``work`` in touches, and the
+    ``allowance`` of touches that a budget gave for the events that were matched (0: there is none). ``report`` is what
     :attr:`acep.Matches.report` is in one process, without seconds, with the estimated recall; ``reports`` has one for
     each query, by its name ("" if it is the only one).
 
@@ -38,8 +39,8 @@ class Progress:
     a millisecond). ``age``: seconds from the watermark of that bucket to the beginning of the micro-batch, by its
     clock, where ``ts`` is a timestamp or date, and ``None`` elsewhere.
 
-    Of this micro-batch alone: ``rows``, ``seconds``, where those were ``spent``, and the share of its rows in the
-    ``fullest`` bucket (0: it had none)."""
+    Of this micro-batch alone: ``rows``, ``seconds``, where those were ``spent``, the share of its rows in the
+    ``fullest`` bucket (0: it had none), and how many came late (``late_now``)."""
 
     batch: int
     events: int
@@ -62,6 +63,8 @@ class Progress:
     age: float | None = None
     spent: Spent = field(default_factory=Spent)
     fullest: float = 0.0
+    ahead: int = 0
+    late_now: int = 0
 
     def __str__(self) -> str:
         return f"{self.line}; {self.spent}"
@@ -74,8 +77,9 @@ class Progress:
             f"{self.events:,} events{speed}",
             f"{self.held:,} held",
             f"{self.live:,} live",
-            f"{self.matches:,} matches",
+            f"{self.matches:,} {'match' if self.matches == 1 else 'matches'}",
             *([f"{self.late:,} late"] if self.late else []),
+            *([f"{self.ahead:,} too far ahead"] if self.ahead else []),
             *([] if self.lag is None else [f"lag {length_text(self.lag)}"]),
             f"state {self.state / 1e6:,.2f} MB",
         ]
@@ -83,12 +87,23 @@ class Progress:
             parts += [f"{self.shed:,} shed", f"{self.work / self.allowance:.0%} of the allowance"]
         if self.skewed:
             parts.append(f"one bucket has {self.fullest:.0%} of the rows")
+        if mostly_late(self.late_now, self.rows):
+            parts.append("most rows are late: did one come from far ahead? (latest=)")
         return ", ".join(parts)
 
     @property
     def skewed(self) -> bool:
         """Whether one bucket has more than three quarters of the rows of the micro-batch, and these are no few."""
         return self.fullest > SKEWED and self.rows >= FEW
+
+
+def mostly_late(late: int, rows: int) -> bool:
+    """Whether most rows of a micro-batch came late, and these are no few.
+
+    >>> mostly_late(6, 11), mostly_late(5, 5)
+    (True, False)
+    """
+    return late > rows / 2 and rows >= FEWEST
 
 
 def length_text(seconds: float) -> str:
@@ -126,10 +141,12 @@ def progress_in(
         batch=batch,
         events=report.events,
         late=report.late,
+        ahead=report.ahead,
+        late_now=sum(one.get("late_now", 0) for some in told for one in some),
         matches=report.matches or 0,
         held=_sum(sums, "held"),
         state=_sum(sums, "state"),
-        watermark=str(watermark or _reached(max(one["watermark"] for one in sums))),
+        watermark=str(watermark or moment_text(max(one["watermark"] for one in sums))),
         reference=_sum(sums, "reference"),
         rows=events,
         seconds=seconds,
@@ -173,7 +190,7 @@ def reports_in(rows: Sequence[Mapping[str, Any]]) -> tuple[Report, dict[str, Rep
     sums = [summed(row) for row in rows]
     each = [pair for row in rows for pair in counts_in(row)]
     every = each[0][1] if len(each) == 1 else Counts(unknown=SEVERAL)
-    for name in ("events", "late", "memory"):
+    for name in ("events", "late", "ahead", "memory"):
         setattr(every, name, _sum(sums, name))
     if len(each) > 1:
         for name in COUNTS:
@@ -181,8 +198,8 @@ def reports_in(rows: Sequence[Mapping[str, Any]]) -> tuple[Report, dict[str, Rep
     return Report.of(every), {name: Report.of(one) for name, one in each}
 
 
-def _reached(watermark: int) -> str:
-    """The watermark of a stream whose state is in files, as Spark writes one."""
+def moment_text(watermark: int) -> str:
+    """Write a moment in milliseconds since 1970 as Spark writes a watermark; "" for one beyond the year 9999."""
     try:
         moment = dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=max(watermark, 0))
     except OverflowError:

@@ -27,7 +27,7 @@ __all__ = ["points_by_cell", "points_in", "tally_of", "with_shed"]
 def with_shed(report: Report, carried: Carried, *, several: bool) -> Report:
     """Add to a report of the workers what did not travel, and what it may have held."""
     events, late = report.events + carried.idle + carried.shed, report.late + carried.late
-    report = replace(report, events=events, late=late)
+    report = replace(report, events=events, late=late, ahead=report.ahead + carried.ahead)
     if not carried.shed:
         return report
     counts = Counts(known=(carried.points, None))

@@ -13,12 +13,13 @@ __all__ = ["Spent", "Stopwatch", "spent_of"]
 
 class Stopwatch:
     """Measure one step of a bucket of a ``partition``, from now on. What it shows is told, and never part of a state: a
-    retry takes other times. ``rows`` is how many rows the micro-batch brought, and ``packed`` are spans before."""
+    retry takes other times. ``rows`` is how many rows the micro-batch brought, ``late`` how many of them came late, and
+    ``packed`` are spans before."""
 
     def __init__(self, partition: int = 0) -> None:
         """Start now."""
         self.partition = partition
-        self.rows = 0
+        self.rows = self.late = 0
         self.packed: list[list[float]] = []
         self._matching = 0.0
         self._began, self._clock = time.time(), time.perf_counter()
@@ -34,12 +35,13 @@ class Stopwatch:
 
     def shown(self) -> dict[str, Any]:
         """Show ``spans``, pairs of a beginning and an end in seconds since 1970, the seconds of ``matching`` in them,
-        the ``rows`` and the ``partition``."""
+        the ``rows``, the late ones of them and the ``partition``."""
         own = [self._began, self._began + time.perf_counter() - self._clock]
         return {
             "spans": [*self.packed, own],
             "matching": self._matching,
             "rows": self.rows,
+            "late_now": self.late,
             "partition": self.partition,
         }
 

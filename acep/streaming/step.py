@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -11,10 +12,11 @@ import pyarrow as pa
 
 from acep.engine.columns import ticks_of
 from acep.engine.compiled import why_not
-from acep.errors import DataError
+from acep.errors import DataError, DataWarning
 from acep.streaming.buckets import Bucket
 from acep.streaming.job import Job
 from acep.streaming.live import keep_live, take_live
+from acep.streaming.progress import moment_text, mostly_late
 from acep.streaming.spent import Stopwatch
 from acep.streaming.times import before, passed
 from acep.streaming.totals import TOLD
@@ -30,6 +32,7 @@ __all__ = [
     "events_only",
     "plain",
     "step_bucket",
+    "take_in",
     "telling",
     "told",
 ]
@@ -65,6 +68,16 @@ def by_bucket(rows: pa.Table, column: str) -> Iterator[tuple[int, pa.Table]]:
         yield int(codes[start]), rows.take(pa.array(order[start:end]))
 
 
+def take_in(bucket: Bucket, rows: pa.Table, watermark: int, now: int | None, watch: Stopwatch) -> None:
+    """Let a bucket take in rows of a micro-batch that began at ``now`` under this watermark of all buckets, both in
+    milliseconds."""
+    job, already, ended = bucket.job, bucket.totals.late, bucket.ended
+    watch.rows += rows.num_rows
+    bucket.add(rows, before(watermark, job.tick_ms), job.bound(now))
+    if not ended:  # else all is late
+        watch.late += bucket.totals.late - already
+
+
 def decided(bucket: Bucket, watermark: int, delay_ms: int, *, ended: bool) -> list[pa.Table]:
     """Give the rows of the result that are certain once a bucket has taken in all rows of a micro-batch.
 
@@ -79,8 +92,16 @@ def decided(bucket: Bucket, watermark: int, delay_ms: int, *, ended: bool) -> li
 
 def told(bucket: Bucket, state: int, watermark: int, watch: Stopwatch) -> str:
     """Tell what a bucket has done so far: ``state`` is its size in bytes, ``watermark`` in milliseconds. ``watch`` was
-    started with the micro-batch."""
+    started with the micro-batch. Warn if most of its rows came late."""
     job, newest = bucket.job, bucket.held.greatest
+    if mostly_late(watch.late, watch.rows):
+        reached = moment_text(watermark) if job.schema.instants else watermark * job.tick_ms[1] // job.tick_ms[0]
+        warnings.warn(
+            f"most events come too late, as time has come to {reached}: has an event come from far ahead? latest= says"
+            " which times are too far",
+            DataWarning,
+            stacklevel=2,
+        )
     now = {
         "held": len(bucket.held),
         "state": state,
@@ -97,8 +118,8 @@ def told(bucket: Bucket, state: int, watermark: int, watch: Stopwatch) -> str:
 
 @dataclass(frozen=True)
 class BucketRows:
-    """The rows of a micro-batch for one bucket, the ``greatest`` time that they show, in ticks, and whether they end
-    the stream. The same rows have the same ``digest``, in whatever order."""
+    """The rows of a micro-batch for one bucket, the ``greatest`` time that they show, in ticks, but for those too
+    far ahead, and whether they end the stream. The same rows have the same ``digest``, in whatever order."""
 
     rows: pa.Table | None
     greatest: int | None
@@ -113,7 +134,7 @@ NOTHING = BucketRows(None, None, "", ended=False)
 @dataclass(frozen=True)
 class MicroBatch:
     """A micro-batch of a job whose state is in files: its number, the versions that it begins with (``there``), how far
-    the watermark stays behind, when it began, in milliseconds, where a budget sets a time, and the greatest time
+    the watermark stays behind, when it began, in milliseconds, where the job needs a clock, and the greatest time
     ``seen`` in earlier ones of rows that no bucket has, in ticks."""
 
     job: Job
@@ -150,10 +171,9 @@ def step_bucket(
         bucket = Bucket(job, whole) if old is None else Bucket.loads(job, whole, versions.read(old))
     if micro_batch.now is not None:
         bucket.begin(micro_batch.now)
-    watch.rows = 0 if given.rows is None else given.rows.num_rows
     with watch.matching():
         if given.rows is not None and given.rows.num_rows:
-            bucket.add(given.rows, before(watermark, job.tick_ms))
+            take_in(bucket, given.rows, watermark, micro_batch.now, watch)
         if given.greatest is not None:
             bucket.held.see(given.greatest)
         out = decided(bucket, watermark, micro_batch.delay_ms, ended=given.ended) if sure else []

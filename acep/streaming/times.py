@@ -59,8 +59,9 @@ def first_end_tick(held: pa.DataType, schema: InputSchema) -> int:
     return min(int(END_MS * 10**6 / schema.tick_ns), 2**63 - 1)
 
 
-def delay_ms_of(watermark: Any, schema: InputSchema) -> int:
-    """Give a delay in milliseconds: of a text such as "10 minutes", a timedelta, or ticks of an integer ``ts``.
+def delay_ms_of(watermark: Any, schema: InputSchema, named: str = "watermark") -> int:
+    """Give a delay in milliseconds: of a text such as "10 minutes", a timedelta, or ticks of an integer ``ts``. Errors
+    call it as it is ``named``.
 
     Raises :class:`DataError` for what is none, or where the length of a tick is not known.
 
@@ -70,15 +71,15 @@ def delay_ms_of(watermark: Any, schema: InputSchema) -> int:
     if isinstance(watermark, dt.timedelta):
         return -int(-watermark // dt.timedelta(milliseconds=1))
     if isinstance(watermark, bool) or not isinstance(watermark, int | str):
-        raise DataError(f"watermark= takes a text or a number of ticks, not {type(watermark).__name__}")
+        raise DataError(f"{named}= takes a text or a number of ticks, not {type(watermark).__name__}")
     if isinstance(watermark, str):
-        check_delay_text(watermark, schema)
+        check_delay_text(watermark, schema, named)
         if (found := _DELAY.fullmatch(watermark)) is None:
-            raise DataError(f"watermark={watermark!r} is no span of time", hint='write watermark="10 minutes"')
+            raise DataError(f"{named}={watermark!r} is no span of time", hint=f'write {named}="10 minutes"')
         try:
             return -int(-exact_number(found[1]) * unit_ns(found[2]) // 10**6)
         except QueryError as wrong:
-            raise DataError(f"watermark={watermark!r}: {wrong.message}", hint=wrong.hint) from None
+            raise DataError(f"{named}={watermark!r}: {wrong.message}", hint=wrong.hint) from None
     if watermark < 0:
         raise DataError(f"watermark={watermark} is negative")
     if watermark and schema.instants:
@@ -88,12 +89,12 @@ def delay_ms_of(watermark: Any, schema: InputSchema) -> int:
     return -int(-watermark * Fraction(*tick_ms_of(schema)) // 1)
 
 
-def check_delay_text(watermark: str, schema: InputSchema) -> None:
+def check_delay_text(watermark: str, schema: InputSchema, named: str = "watermark") -> None:
     """Raise :class:`DataError` for a delay without a unit, or where the length of a tick is not known."""
     if not re.search(r"[a-zA-Z]", watermark):
-        raise DataError(f"watermark={watermark!r} has no unit of time", hint='write watermark="10 minutes"')
+        raise DataError(f"{named}={watermark!r} has no unit of time", hint=f'write {named}="10 minutes"')
     if not schema.instants and schema.tick_ns is None:
         raise DataError(
-            f"watermark={watermark!r} needs to know how long a tick of the integer `{schema.ts}` is",
-            hint='name the unit (unit="s"), or give the delay in ticks: watermark=600',
+            f"{named}={watermark!r} needs to know how long a tick of the integer `{schema.ts}` is",
+            hint=f'name the unit (unit="s"), or give it in ticks: {named}=600',
         )

@@ -18,20 +18,21 @@ COUNTS = ("matches", "nodes", "deciding", "shed", "touches")  # of a query
 TALLIES = ("points", "bundles")
 SUMS = tuple(one.name for one in fields(Tally))
 
-SINCE = ("events", "late", "memory", "allowance")  # the stream began
+SINCE = ("events", "late", "ahead", "memory", "allowance")  # the stream began
 NOW = ("held", "state", "live", "reference")  # after a micro-batch
 TOLD = "__told"  # the column in which buckets tell, as JSON
 
 
 @dataclass
 class Totals:
-    """Since the stream began: events taken in, late ones refused, the most bytes of ``memory`` that were held where it
-    is bounded, and the ``allowance`` of touches, 0 without a budget; of each of the job's ``queries`` its work, what
-    was shed, what is known of its recall, and its matches (at most :data:`MOST`; where match points are asked for and
-    no match is made, these)."""
+    """Since the stream began: events taken in, late ones and those too far ``ahead`` refused, the most bytes of
+    ``memory`` that were held where it is bounded, and the ``allowance`` of touches, 0 without a budget; of each of the
+    job's ``queries`` its work, what was shed, what is known of its recall, and its matches (at most :data:`MOST`; where
+    match points are asked for and no match is made, these)."""
 
     events: int = 0
     late: int = 0
+    ahead: int = 0
     memory: int = 0
     allowance: float = 0.0
     queries: list[Counts] = field(default_factory=list)
@@ -43,7 +44,7 @@ class Totals:
     def told(self, now: Mapping[str, Any]) -> str:
         """Tell these totals as JSON, with what holds of the bucket ``now``: rows ``held``, the ``state`` in bytes,
         ``live`` partial matches, whether the ``reference`` engine runs, its ``watermark`` in milliseconds, and more."""
-        since = (self.events, self.late, self.memory, round(min(self.allowance, MOST / 2)))
+        since = (self.events, self.late, self.ahead, self.memory, round(min(self.allowance, MOST / 2)))
         queries = [
             {name: getattr(one, name) for name in COUNTS}
             | {tally: [getattr(_tally(one, tally), name) for name in SUMS] for tally in TALLIES}
@@ -71,7 +72,9 @@ class Totals:
             _counts({n: int(one[n]) for n in COUNTS}, [Tally.from_arrays(one[n]) for n in TALLIES], str(one["unknown"]))
             for one in data["queries"]
         ]
-        return cls(int(data["events"]), int(data["late"]), int(data["memory"]), float(data["allowance"]), counts)
+        events, late, memory = (int(data[name]) for name in ("events", "late", "memory"))
+        ahead = int(data.get("ahead", 0))  # was not counted by the first versions
+        return cls(events, late, ahead, memory, float(data["allowance"]), counts)
 
 
 def _tally(counts: Counts, name: str) -> Tally:
@@ -89,7 +92,7 @@ def summed(row: Mapping[str, Any]) -> dict[str, int]:
     """Give the sums over all buckets in a row of what they ``told``, a line each, the number of ``buckets`` that told,
     and the greatest ``watermark``."""
     told = told_in(row)
-    sums = {name: sum(one[name] for one in told) for name in (*SINCE, *NOW)}
+    sums = {name: sum(one.get(name, 0) for one in told) for name in (*SINCE, *NOW)}
     return sums | {"buckets": len(told), "watermark": max((one["watermark"] for one in told), default=0)}
 
 
@@ -100,7 +103,7 @@ def counts_in(row: Mapping[str, Any]) -> list[tuple[str, Counts]]:
     for i, name in enumerate(json.loads(row["names"])):
         each = [one["queries"][i] for one in told]
         numbers = {count: sum(one[count] for one in each) for count in COUNTS}
-        numbers |= {count: sums[count] for count in ("events", "late", "memory")}
+        numbers |= {count: sums[count] for count in ("events", "late", "ahead", "memory")}
         tallies = [Tally(*(math.fsum(one[tally][k] for one in each) for k in range(len(SUMS)))) for tally in TALLIES]
         found.append((name, _counts(numbers, tallies, max((one["unknown"] for one in each), default=""))))
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -160,6 +161,34 @@ def test_late_events_are_counted_and_not_used(tmp_path: Path) -> None:
     done = stream.follow(end=True, max_files=1)
     assert (done.report.events, done.report.late, done.report.matches) == (4, 1, 0)
     assert "1 event came too late" in str(done)
+
+
+def test_an_event_beyond_the_latest_time_does_not_move_time(tmp_path: Path) -> None:
+    stream = Stream(tmp_path, AB, watermark=2, unit="s", latest="1 day")
+    begins = int(time.time())
+    stream.put("1.csv", f"ts,type\n{begins},a\n{begins + 200_000},x\n")
+    stream.put("2.csv", f"ts,type\n{begins + 1},b\n")
+    done = stream.follow(end=True, max_files=1)
+    assert (done.report.events, done.report.late, done.report.ahead, done.report.matches) == (2, 0, 1, 1)
+    assert "1 event was too far ahead" in str(done)
+    later = Stream(tmp_path / "later", AB, watermark=2, latest=begins)
+    later.put("1.csv", f"ts,type\n{begins},a\n{begins + 1},b\n")
+    assert later.follow(end=True).report.ahead == 1
+    # The bound is no part of the state.
+    later = Stream(tmp_path / "more", AB, watermark=2, latest=begins)
+    later.put("1.csv", f"ts,type\n{begins},a\n{begins + 1},b\n")
+    later.follow()
+    later.put("2.csv", f"ts,type\n{begins + 1},b\n")
+    assert later.follow(end=True, latest=begins + 1).report.matches == 1
+
+
+def test_it_warns_when_most_events_are_late(tmp_path: Path) -> None:
+    stream = Stream(tmp_path, AB, watermark=2)
+    stream.put("1.csv", "ts,type\n1,a\n1000000,x\n")
+    stream.put("2.csv", "ts,type\n" + "2,b\n" * 10)
+    with pytest.warns(acep.DataWarning, match="most events come too late, as time has come to 999998"):
+        stream.follow(end=True, max_files=1)
+    assert "most rows are late" in stream.told[1].line
 
 
 def test_only_the_end_decides_what_waits(tmp_path: Path) -> None:
@@ -489,6 +518,7 @@ def test_what_was_taken_is_known_after_plans_are_removed(tmp_path: Path, monkeyp
         ({"watermark": "10 minutes"}, DataError, "how long a tick"),
         ({"watermark": -1}, DataError, "negative"),
         ({"watermark": None}, DataError, "watermark= takes"),
+        ({"latest": "1 hour"}, DataError, "needs to know how long a tick"),
         ({"output": "exists"}, QueryError, "no output='exists'"),
         ({"ts": "when"}, DataError, "no column `when`"),
         ({"cast": {"ts": "int7"}}, DataError, "cannot be cast"),

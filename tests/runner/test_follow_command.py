@@ -45,7 +45,7 @@ def test_lines_of_json_and_a_line_for_each_micro_batch(capsys: pytest.CaptureFix
     assert out == ""
     assert lines[0].startswith("micro-batch 0: 3 events (")
     assert "1 held" in lines[0]
-    assert "1 matches" in lines[0]
+    assert "1 match," in lines[0]
     assert "lag 0 s" in lines[0]
     assert "1 micro-batch in" in lines[1]
     assert lines[1].endswith("the stream goes on")

@@ -32,9 +32,22 @@ from acep.streaming.step import BUCKET
 from acep.streaming.times import passed
 from acep.streaming.totals import TOLD
 
-__all__ = ["FRAME", "State", "as_rows", "batch", "numbered", "rows_of", "same", "spread", "stream", "the_job"]
+__all__ = [
+    "COUNTED",
+    "FRAME",
+    "State",
+    "as_rows",
+    "batch",
+    "numbered",
+    "rows_of",
+    "same",
+    "spread",
+    "stream",
+    "the_job",
+]
 
 
+COUNTED = ("events", "late", "ahead")  # of what buckets tell
 FRAME = ("rows", "ended", "packed", "packing")  # columns of what is packed
 
 
@@ -149,7 +162,7 @@ def stream(
         else:
             frames = {b: [] for b, s in states.items() if s.timeout is not None and s.timeout < watermark}
         if frames:
-            totals.update(dict.fromkeys(("events", "late", "matches"), 0))
+            totals.update(dict.fromkeys((*COUNTED, "matches"), 0))
         for bucket, blobs in frames.items():
             state = states.setdefault(bucket, State())
             state.watermark, state.timeout = watermark, None
@@ -164,7 +177,7 @@ def stream(
                 if rng.random() < 0.5:  # one state is as good as the other
                     state.data = after
             said = json.loads(stepped[TOLD][0])
-            told = {name: said[name] for name in ("events", "late")}
+            told = {name: said[name] for name in COUNTED}
             told["matches"] = sum(query["matches"] for query in said["queries"])
             totals.update({name: totals[name] + number for name, number in told.items()})
             for found in unpack([pa.RecordBatch.from_pydict({"rows": pa.array([stepped["rows"][0]], pa.binary())})]):
@@ -174,6 +187,8 @@ def stream(
         packed = list(pack(job, spread(job, table).to_batches(max_chunksize=5)))
         run(pa.Table.from_batches(packed).combine_chunks().to_batches()[0])
         ticks, _ = ticks_of(job.schema.ts, table.column(job.schema.ts), job.schema.tick_ns or 1)
+        bound = job.bound(0)
+        ticks = ticks if bound is None else ticks[ticks <= bound]
         if len(ticks):
             highest = max(int(ticks.max()), highest if highest is not None else int(ticks.max()))
             watermark = max(watermark, passed(highest, late_ms, job.tick_ms), 0)

@@ -20,7 +20,7 @@ from acep.streaming import live
 from acep.streaming.job import Job
 from acep.streaming.step import BUCKET
 from acep.streaming.totals import TOLD
-from tests.spark.by_hand import spread
+from tests.spark.by_hand import COUNTED, spread
 
 __all__ = ["FileStream"]
 
@@ -69,7 +69,7 @@ class FileStream:
         found = [row for table in batches for row in self.push(table)]
         if end:
             found += self.end()
-        totals = {name: sum(one[name] for one in self.told.values()) for name in ("events", "late")}
+        totals = {name: sum(one[name] for one in self.told.values()) for name in COUNTED}
         totals["matches"] = sum(query["matches"] for one in self.told.values() for query in one["queries"])
         return found, totals
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import uuid
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -121,7 +122,7 @@ def job_for(table: pa.Table, query: Any = None, **options: Any) -> Job:
 
 def test_a_bucket_releases_what_its_own_events_make_certain(run: Run) -> None:
     table = events((100, "a", "x"), (102, "b", "x"), (105, "c", "x"))
-    assert run(job_for(table, buckets=1), [table], 2) == ([[1]], {"events": 3, "late": 0, "matches": 1})
+    assert run(job_for(table, buckets=1), [table], 2) == ([[1]], {"events": 3, "late": 0, "ahead": 0, "matches": 1})
 
 
 def test_an_event_at_the_bound_waits_and_one_of_its_time_may_still_come(run: Run) -> None:
@@ -133,7 +134,7 @@ def test_an_event_at_the_bound_waits_and_one_of_its_time_may_still_come(run: Run
 
 def test_a_bucket_takes_in_all_rows_before_it_releases_any(run: Run) -> None:
     table = events((100, "a", "x"), (199, "c", "x"), (101, "b", "x"))
-    assert run(job_for(table, buckets=1), [table], 2) == ([[2]], {"events": 3, "late": 0, "matches": 1})
+    assert run(job_for(table, buckets=1), [table], 2) == ([[2]], {"events": 3, "late": 0, "ahead": 0, "matches": 1})
 
 
 def test_the_events_of_other_buckets_count_from_the_next_micro_batch(run: Run) -> None:
@@ -170,6 +171,33 @@ def test_times_are_cut_to_milliseconds(run: Run) -> None:
     job = job_for(table, acep.parse("PATTERN SEQ(a a, b b) WHERE skip_till_any_match(a, b) WITHIN 1 s"), unit="us")
     delay = 2000 if run is by_store else 2
     assert run(job, [table], delay)[0] == [[1]]
+
+
+def test_an_event_beyond_the_latest_time_is_counted_and_does_not_move_time(run: Run) -> None:
+    table = events(
+        (100, "a", "x"),
+        (900, "b", "x"),
+        (901, "b", None),  # counts nowhere
+        (900, "c", "y"),
+        (101, "b", "x"),
+        (800, "c", "x"),  # at the bound
+        (801, "b", "x"),
+    )
+    for buckets in (1, 64):
+        job = job_for(table, buckets=buckets, latest=800)
+        given, totals = run(job, [table.slice(0, 4), table.slice(4)], 2)
+        assert given == [[], [4]]
+        assert totals == {"events": 3, "late": 0, "ahead": 3, "matches": 1}
+
+
+def test_a_stream_that_most_events_are_late_for_says_so(run: Run) -> None:
+    table = events((100, "a", "x"), (10**6, "c", "x"), *((101 + i, "b", "x") for i in range(10)))
+    job = job_for(table, buckets=1)
+    with pytest.warns(acep.DataWarning, match=r"time has come to 999998: has an event come from far ahead\?"):
+        assert run(job, [table.slice(0, 2), table.slice(2)], 2)[1]["late"] == 10
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert run(job_for(table, buckets=2), [table.slice(0, 2), table.slice(2, 9)], 2)[1]["late"] == 9
 
 
 def test_negations_of_idle_buckets_are_decided_when_time_has_passed(tmp_path: Path) -> None:

@@ -1,0 +1,91 @@
+"""Bound the times of events, so that one from far in the future does not move time for all others."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from acep.engine.tables import InputSchema
+from acep.errors import DataError
+from acep.streaming.times import delay_ms_of
+
+__all__ = ["Latest", "latest_of"]
+
+_MOMENT = re.compile(r"\s*\d{4}-")
+_MOST_MS = 100 * 366 * 86_400_000  # a hundred years: a bound in nanoseconds still fits in 64 bits
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_MICROSECOND = dt.timedelta(microseconds=1)
+
+
+@dataclass(frozen=True)
+class Latest:
+    """The greatest time that an event may have: a ``tick``, or so many milliseconds ``ahead`` of the clock."""
+
+    tick: int | None = None
+    ahead: int | None = None
+
+    def bound(self, now: int | None, tick_ms: tuple[int, int]) -> int | None:
+        """Give the greatest tick of an event in a micro-batch that began at ``now``, in milliseconds since 1970 (not
+        used where the tick is fixed).
+
+        >>> Latest(ahead=500).bound(1000, (1000, 1)), Latest(tick=7).bound(None, (1, 1))
+        (1, 7)
+        """
+        if self.ahead is None:
+            return self.tick
+        assert now is not None, "a bound by the clock"
+        return (now + self.ahead) * tick_ms[1] // tick_ms[0]
+
+
+def latest_of(latest: Any, schema: InputSchema) -> Latest | None:
+    """Read ``latest=``: a span of time (a text or a timedelta) after the beginning of each micro-batch; or a fixed
+    time, ticks of an integer ``ts`` or else a date, a datetime or a text of one, in UTC unless it says otherwise.
+
+    Raises :class:`DataError` for what is neither.
+
+    >>> latest_of("1 hour", InputSchema((), tick_ns=Fraction(1000), instants=True))
+    Latest(tick=None, ahead=3600000)
+    >>> latest_of("2030-01-01", InputSchema((), tick_ns=Fraction(10**9), instants=True))
+    Latest(tick=1893456000, ahead=None)
+    """
+    if latest is None:
+        return None
+    if isinstance(latest, int) and not isinstance(latest, bool):
+        if schema.instants:
+            raise DataError(
+                f"latest={latest} is a number, and `{schema.ts}` is a timestamp", hint='write latest="1 hour"'
+            )
+        return Latest(tick=latest)
+    moment = latest
+    if isinstance(latest, str) and _MOMENT.match(latest):
+        try:
+            moment = dt.datetime.fromisoformat(latest.strip())
+        except ValueError:
+            raise DataError(f"latest={latest!r} is no time", hint='write latest="2030-01-01 12:00:00"') from None
+    if isinstance(moment, dt.date):
+        return Latest(tick=_tick_at(moment, schema))
+    if not isinstance(latest, str | dt.timedelta):
+        raise DataError(f"latest= takes a span, a time or a number of ticks, not {type(latest).__name__}")
+    if schema.tick_ns is None:
+        raise DataError(
+            f"latest={latest!r} needs to know how long a tick of the integer `{schema.ts}` is",
+            hint='name the unit (unit="s"), or give a time in ticks: latest=1000000',
+        )
+    ahead = delay_ms_of(latest, schema, "latest")
+    if not 0 <= ahead <= _MOST_MS:
+        raise DataError(f"latest={latest!r} is not between 0 and 100 years")
+    return Latest(ahead=ahead)
+
+
+def _tick_at(moment: dt.date, schema: InputSchema) -> int:
+    """The last tick that is not after a moment."""
+    if schema.tick_ns is None:
+        raise DataError(f"latest={moment} is a time, and the ticks of `{schema.ts}` have no unit", hint="unit=")
+    if not isinstance(moment, dt.datetime):
+        moment = dt.datetime(moment.year, moment.month, moment.day)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=dt.UTC)
+    return int((moment - _EPOCH) // _MICROSECOND * 1000 // Fraction(schema.tick_ns))
