@@ -254,7 +254,7 @@ class _Call:
             late=so_far.late + late,
             ahead=so_far.ahead + int(seen.get("ahead", 0)),
         )
-        load = decision.load.after(Measured(int(seen["rows"]), went, seconds))
+        load = decision.load.after(Measured(int(seen["rows"]), int(seen["needed"]), went, seconds))
         utility = decision.utility.after(events, points, chances) if self.place.cells else decision.utility
         return Decision(decision.admission, load, carried, utility)
 

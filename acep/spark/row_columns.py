@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from acep.spark.fields import quoted
@@ -11,7 +11,7 @@ from acep.spark.job import SentJob
 from acep.spark.needed import needed_events
 from acep.spark.running import bucket_numbers, codes_of, observed_columns, sent_columns
 from acep.spark.times import end_column, ticks_of_row
-from acep.streaming.admission import ALL, CELLS, SHIFT, Admission
+from acep.streaming.admission import ALL, CELLS, SHIFT, Admission, Pieces
 from acep.streaming.batch_log import Decision
 from acep.streaming.needed import Use
 from acep.streaming.utility import SEPARATOR
@@ -34,7 +34,8 @@ class RowColumns:
     """Expressions that are the same in every micro-batch, as Spark takes a while to build them.
 
     ``read`` of a row, ``observed`` of all rows, ``sent`` of those for which ``kept`` holds, ``told`` of the texts of
-    buckets. An ``idle`` row, for which no query has a use, would have gone to these buckets.
+    buckets. An ``idle`` row, for which no query has a use, would have gone to these buckets. ``chosen`` holds the
+    expressions of the last micro-batch by which some rows stay behind.
     """
 
     read: tuple[Column, ...]
@@ -43,6 +44,7 @@ class RowColumns:
     kept: Column
     sent: tuple[Column, ...]
     told: tuple[Column, ...]
+    chosen: dict[str, tuple[list[Column], list[Column]]] = field(default_factory=dict, compare=False)
 
     def counted(self, before: int | None, latest: int | None) -> list[Column]:
         """Give what is observed of all rows; idle ones with a time less than ``before`` (ticks) are late, and those
@@ -51,7 +53,8 @@ class RowColumns:
 
         observed = list(self.observed)
         if before is not None:
-            late = [sf.count(sf.when(sf.col(TICKS) < sf.lit(before), one)) for one in self.idle]
+            bound = _varying([before])(before)
+            late = [sf.count(sf.when(sf.col(TICKS) < bound, one)) for one in self.idle]
             observed.append(sum(late[1:], late[0]).alias("late"))
         if latest is not None:
             ahead = [sf.count(sf.when(sf.col(AHEAD), sf.col(f"{NUMBER}{i}"))) for i in range(len(self.idle))]
@@ -65,22 +68,18 @@ class RowColumns:
         # In steps, so that Spark computes once what is used several times.
         rows, admission = frame.select(*self.read), decision.admission
         if decision.latest is not None:
-            near = sf.coalesce(sf.col(TICKS) <= sf.lit(decision.latest), sf.lit(True))
+            near = sf.coalesce(sf.col(TICKS) <= _varying([decision.latest])(decision.latest), sf.lit(True))
             own = {name: sf.col(name) & near for name in (EVENT, NEEDED)}
             rows = rows.withColumns(own | {TICKS: sf.when(near, sf.col(TICKS)), AHEAD: ~near})
-        admitted: list[Column] = []
-        no_time = sf.col(quoted(job.schema.ts)).isNull()
-        if admission is not None and not admission.whole:
-            begins = [_begin(admission, part.keys).alias(f"{BEGIN}{i}") for i, part in enumerate(job.passes)]
-            cells = [_cell(job.passes[0].keys).alias(CELL)] if any(admission.favoured) else []
-            rows = rows.select("*", *begins, *cells)
-            seen = decision.carried.seen
-            admitted = [_admitted(admission, seen, part.keys, i) | no_time for i, part in enumerate(job.passes)]
-        going = []
-        for i in range(len(job.passes)):
-            number = sf.when(sf.col(NEEDED) | no_time, sf.col(f"{NUMBER}{i}"))
-            going.append((sf.when(admitted[i], number) if admitted else number).alias(f"{GOING}{i}"))
-        return rows.select("*", *going)
+        pieces = [] if admission is None or admission.whole else admission.pieces(decision.carried.seen)
+        same = repr(pieces)
+        if admission is not None and pieces:
+            same += repr((admission.span, admission.seed, admission.favoured))
+        if same not in self.chosen:
+            self.chosen.clear()
+            self.chosen[same] = _chosen(job, admission if pieces else None, pieces)
+        first, going = self.chosen[same]
+        return (rows.select("*", *first) if first else rows).select("*", *going)
 
 
 def row_columns(frame: DataFrame, job: SentJob, uses: Sequence[Use] | None) -> RowColumns:
@@ -118,6 +117,25 @@ def row_columns(frame: DataFrame, job: SentJob, uses: Sequence[Use] | None) -> R
     return RowColumns(tuple(read), observed, idle, kept, tuple(sent), tuple(observed_columns(job.names)))
 
 
+def _chosen(job: SentJob, admission: Admission | None, pieces: Pieces) -> tuple[list[Column], list[Column]]:
+    """Make the columns that choose the rows that travel: those to be computed first, and the numbers of their
+    buckets."""
+    from pyspark.sql import functions as sf
+
+    first: list[Column] = []
+    admitted: list[Column] = []
+    no_time = sf.col(quoted(job.schema.ts)).isNull()
+    if admission is not None:
+        first = [_begin(admission, part.keys).alias(f"{BEGIN}{i}") for i, part in enumerate(job.passes)]
+        first += [_cell(job.passes[0].keys).alias(CELL)] if any(admission.favoured) else []
+        admitted = [_admitted(admission, pieces, part.keys, i) | no_time for i, part in enumerate(job.passes)]
+    going = []
+    for i in range(len(job.passes)):
+        number = sf.when(sf.col(NEEDED) | no_time, sf.col(f"{NUMBER}{i}"))
+        going.append((sf.when(admitted[i], number) if admitted else number).alias(f"{GOING}{i}"))
+    return first, going
+
+
 def _begin(admission: Admission, keys: Sequence[str]) -> Column:
     """The beginning of an event's sampling unit, in ticks."""
     from pyspark.sql import functions as sf
@@ -127,7 +145,26 @@ def _begin(admission: Admission, keys: Sequence[str]) -> Column:
     return ticks - sf.pmod(ticks - offset, length)
 
 
-def _admitted(admission: Admission, seen: int | None, keys: Sequence[str], number: int) -> Column:
+def _varying(numbers: Sequence[int]) -> Callable[[int], Column]:
+    """Give a function from each of these numbers, which are others in the next micro-batch, to its column.
+
+    A number becomes part of the code that Spark makes, so another one would be compiled again, and run slowly at first.
+    An element of an array at a place that depends on the row does not.
+    """
+    from pyspark.sql import functions as sf
+
+    known = sorted(set(numbers))
+    every = sf.array(*(sf.lit(one).cast("long") for one in known))
+    nought = sf.pmod(sf.col(TICKS), sf.lit(1))
+    return lambda one: sf.get(every, nought + sf.lit(known.index(one)))
+
+
+def _numbers(steps: Sequence[tuple[int, Sequence[int]]]) -> Iterator[int]:
+    for since, values in steps:
+        yield from (since, *values)
+
+
+def _admitted(admission: Admission, pieces: Pieces, keys: Sequence[str], number: int) -> Column:
     """Whether an event is admitted in a pass: what :meth:`Admission.admits` says, as a column."""
     from pyspark.sql import functions as sf
 
@@ -135,15 +172,15 @@ def _admitted(admission: Admission, seen: int | None, keys: Sequence[str], numbe
     hashed = sf.xxhash64(*(sf.col(quoted(key)) for key in keys), begin, sf.lit(admission.seed))
     # The end of a unit may lie beyond 64 bits; the least of two is then the other one.
     last = sf.least(ticks, sf.try_add(begin, sf.lit(admission.length - admission.span - 1)))
-    pieces = admission.pieces(seen)
+    number_of = _varying([bound for bound, _ in pieces] + [one for _, steps in pieces for one in _numbers(steps)])
     admitted = sf.lit(True)
     for table, favoured in enumerate(admission.favoured):
         threshold: Column | None = None
         for bound, steps in reversed(pieces):
-            inner = sf.lit(steps[-1][1][table])
+            inner = number_of(steps[-1][1][table])
             for since, values in reversed(steps[:-1]):
-                inner = sf.when(begin > sf.lit(since), sf.lit(values[table])).otherwise(inner)
-            threshold = inner if threshold is None else sf.when(last > sf.lit(bound), inner).otherwise(threshold)
+                inner = sf.when(begin > number_of(since), number_of(values[table])).otherwise(inner)
+            threshold = inner if threshold is None else sf.when(last > number_of(bound), inner).otherwise(threshold)
         assert threshold is not None
         if favoured:
             # A literal that fits in 32 bits would be shifted as such.

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from acep.pattern.tree import Strategy
 from acep.plan.compile import Plan
 
-__all__ = ["ALL", "CELLS", "SHIFT", "UNIT", "Admission", "chances_of", "span_of", "why_not_before"]
+__all__ = ["ALL", "CELLS", "SHIFT", "UNIT", "Admission", "Pieces", "chances_of", "span_of", "why_not_before"]
 
 ALL = 1 << 32
 """The threshold below which every hash is."""
@@ -35,6 +35,9 @@ CELLS = 256
 """Cells that keys fall into."""
 SHIFT = 6
 """By so many bits the threshold of favoured cells is shifted to the left."""
+
+Pieces = list[tuple[int, list[tuple[int, tuple[int, ...]]]]]
+"""What :meth:`Admission.pieces` gives."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +154,7 @@ class Admission:
     def _at(self, tick: int) -> int:
         return max(0, bisect_left(self.since, tick) - 1)
 
-    def pieces(self, seen: int | None) -> list[tuple[int, list[tuple[int, tuple[int, ...]]]]]:
+    def pieces(self, seen: int | None) -> Pieces:
         """Give the thresholds by :meth:`last_cut` and by the beginning of a unit, for rows that are not late.
 
         Pairs of a bound on the former and of what holds beyond it: pairs of a bound on the latter and of the thresholds
@@ -159,7 +162,7 @@ class Admission:
         last pair holds.
         """
         oldest = 0 if seen is None else self._oldest(self.since, seen)
-        found: list[tuple[int, list[tuple[int, tuple[int, ...]]]]] = []
+        found: Pieces = []
         for last in range(len(self.since) - 1, oldest - 1, -1):
             least, steps = [ALL] * len(self.favoured), list[tuple[int, tuple[int, ...]]]()
             for first in range(last, -1, -1):

@@ -20,15 +20,16 @@ PRIOR = (0.1, 0.15, 0.75)
 BELIEF = 0.05  # weight of that beside one micro-batch
 LEAST = 1 / 64  # of the events that are carried, where there is any time
 WORTH = 0.1  # of the time, what shedding all must save to be done at all
-NEAR = 0.03  # a share that differs by less is not changed
+NEAR = 0.05  # of the target, by which it may be missed before the share is changed: Spark then compiles anew
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A micro-batch: ``rows`` read, of which ``carried`` went to the workers, in ``seconds``, Spark's own work
-    included."""
+    """A micro-batch: ``rows`` read, of which the queries can use ``needed`` and ``carried`` went to the workers, in
+    ``seconds``, Spark's own work included."""
 
     rows: int
+    needed: int
     carried: int
     seconds: float
 
@@ -42,7 +43,7 @@ class Load:
 
     >>> load = Load()
     >>> for share in (1, 1, 1, 0.25, 0.3, 0.28):
-    ...     load = load.after(Measured(1000, int(1000 * share), 0.2 + 0.8 * share))
+    ...     load = load.after(Measured(2000, 1000, int(1000 * share), 0.2 + 0.8 * share))
     >>> load.share(target=0.6, now=0.28)
     0.5055
     """
@@ -64,12 +65,11 @@ class Load:
         """Give the seconds that are fixed, and those for each row that is read, and that is carried."""
         if not self.last:
             return (0.0, 0.0, 0.0)
-        rows, carried, seconds = (
-            np.array([float(getattr(one, name)) for one in self.last]) for name in ("rows", "carried", "seconds")
-        )
+        names = ("rows", "needed", "carried", "seconds")
+        rows, needed, carried, seconds = (np.array([float(getattr(one, name)) for one in self.last]) for name in names)
         weights = np.sqrt(FORGET ** np.arange(len(seconds))[::-1])
         # In units of what is believed, so that all three count alike.
-        scale = seconds.mean() * np.array([PRIOR[0], PRIOR[1] / rows.mean(), PRIOR[2] / rows.mean()])
+        scale = seconds.mean() * np.array([PRIOR[0], PRIOR[1] / rows.mean(), PRIOR[2] / max(needed.mean(), 1)])
         known = np.stack([np.ones_like(rows), rows, carried], axis=1) * scale * weights[:, None]
         belief = np.sqrt(BELIEF) * seconds.mean() * np.diag(PRIOR)
         left = np.vstack([known, belief])
@@ -79,20 +79,20 @@ class Load:
         return fixed, read, carry
 
     def share(self, target: float, now: float) -> float:
-        """Give the share of the events to carry so that a micro-batch takes ``target`` seconds.
+        """Give the share of the needed events to carry so that a micro-batch takes ``target`` seconds.
 
         ``now`` is the last share.
         """
         if not self.last:
             return now
         fixed, read, carry = self.costs()
-        rows = self.last[-1].rows
-        every = carry * rows
-        floor = fixed + read * rows
+        last = self.last[-1]
+        floor, every = fixed + read * last.rows, carry * last.needed
         if floor + every <= target or every < WORTH * (floor + every):
             return 1.0
-        wanted = max((target - floor) / every, LEAST)
-        return now if abs(wanted - now) <= NEAR * now else round(wanted, 4)
+        if now < 1 and abs(floor + every * now - target) <= NEAR * target:
+            return now
+        return round(max((target - floor) / every, LEAST), 4)
 
     def behind(self, target: float) -> bool:
         """Tell whether a micro-batch takes longer than ``target`` seconds though next to nothing is carried, or though
@@ -100,19 +100,21 @@ class Load:
         if not self.last:
             return False
         fixed, read, carry = self.costs()
-        rows = self.last[-1].rows
-        floor, every = fixed + read * rows, carry * rows
+        last = self.last[-1]
+        floor, every = fixed + read * last.rows, carry * last.needed
         return floor + every > target and (floor + LEAST * every > target or every < WORTH * (floor + every))
 
     def dump(self) -> dict[str, Any]:
         """As JSON-like data."""
-        return {"run": self.run, "last": [[one.rows, one.carried, one.seconds] for one in self.last]}
+        return {"run": self.run, "last": [[one.rows, one.needed, one.carried, one.seconds] for one in self.last]}
 
     @classmethod
     def load(cls, data: Mapping[str, Any]) -> Load:
         """Raises :class:`KeyError`, :class:`TypeError` or :class:`ValueError` for what is none."""
-        last = tuple(Measured(int(rows), int(carried), float(took)) for rows, carried, took in data["last"])
-        if not all(one.rows > 0 and one.carried >= 0 and 0 <= one.seconds < 1e9 for one in last):
+        # The first versions did not tell what was needed.
+        every = (one if len(one) == 4 else [one[0], *one] for one in data["last"])
+        last = tuple(Measured(int(rows), int(needed), int(went), float(took)) for rows, needed, went, took in every)
+        if not all(one.rows > 0 and min(one.needed, one.carried) >= 0 and 0 <= one.seconds < 1e9 for one in last):
             raise ValueError("measurements")
         return cls(int(data["run"]), last)
 
