@@ -24,6 +24,15 @@ class Observed:
     rows: Observation
     buckets: Observation
 
+    def counted(self, patience: float) -> Mapping[str, Any] | None:
+        """Give what was observed of the rows alone, as :meth:`told` does."""
+        until = time.monotonic() + patience
+        while not _succeeded(self.rows):
+            if time.monotonic() >= until:
+                return None
+            time.sleep(PAUSE)
+        return self.rows.get
+
     def told(self, size: int, patience: float) -> tuple[Mapping[str, Any], Sequence[str]] | None:
         """Give both, if the first action over the DataFrame has succeeded and went over all buckets (``size`` of them).
 

@@ -19,9 +19,10 @@ from acep.engine.columns import ticks_of
 from acep.errors import DataError, EngineError
 from acep.spark.job import SentJob
 from acep.spark.workers import received
-from acep.streaming.sampled import points_by_cell
+from acep.streaming.sampled import points_by_cell, points_told
 from acep.streaming.spent import Stopwatch
 from acep.streaming.step import BUCKET, NOTHING, BucketRows, MicroBatch, plain, step_bucket, telling
+from acep.streaming.totals import COMPACT
 from acep.streaming.versions import Versions
 
 __all__ = ["HASH", "NOW", "Place", "call_name", "step_in_files", "versions_of"]
@@ -40,8 +41,8 @@ class Place:
     ``cells``, attributes that have them.
 
     In foreachBatch the driver knows the micro-batch, the query and its run (``known``), and a sink may do anything with
-    the result. Each partition then has a row without a hash, which only says which partition it is: behind a union the
-    task's own number is another one."""
+    the result. Of several partitions each then has a row without a hash, which only says which partition it is: behind
+    a union the task's own number is another one."""
 
     folder: str
     keep: int
@@ -65,7 +66,7 @@ def step_in_files(job: SentJob, place: Place, batches: Iterable[pa.RecordBatch])
         raise _moved(place)
     filled = [batch for batch in batches if batch.num_rows]
     if place.known is not None:
-        partition, filled = _unmarked(filled, place)
+        partition, filled = _unmarked(filled, place) if place.partitions > 1 else (0, filled)
     watch = Stopwatch(partition)
     there = versions.before(batch)
     # Without rows the number of the partition must be believed. It is right if a micro-batch with rows was stepped in
@@ -92,13 +93,17 @@ def step_in_files(job: SentJob, place: Place, batches: Iterable[pa.RecordBatch])
             own = slice(cuts[number], cuts[number + 1])
             parts[number] = _part(job, rows.slice(own.start, own.stop - own.start), codes[own], ticks[own], now)
     micro_batch = MicroBatch(job, versions, batch, there, place.delay_ms, now, place.seen)
-    for number in range(partition, job.buckets, place.partitions):
+    counted = []
+    mine = range(partition, job.buckets, place.partitions)
+    for number in mine:
         part = parts.pop(number, None) or NOTHING
         found, done = step_bucket(micro_batch, number, part, watch, sure=sure)
         for table in found:
             yield from telling(job, table, []).to_batches(ROWS)
         if place.sampled:
-            done = json.dumps(json.loads(done) | {"points": points_by_cell(job, place.cells, part.rows, found)})
+            counted.append(points_by_cell(job, place.cells, part.rows, found))
+            if number == mine[-1]:
+                done = json.dumps(json.loads(done) | {"points": points_told(counted)}, separators=COMPACT)
         yield from telling(job, job.result.empty_table(), [done]).to_batches()
         watch = Stopwatch(partition)
 

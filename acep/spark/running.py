@@ -38,6 +38,7 @@ __all__ = [
     "over_stream",
     "place_of",
     "sent_columns",
+    "sent_rows",
 ]
 
 TIME = "__time"
@@ -284,6 +285,13 @@ def marks_of(frame: DataFrame, place: Place, sent: Sequence[Column]) -> DataFram
     return rows.select(*(own.get(name, sf.lit(None)).alias(name) for name in frame.select(*sent).columns))
 
 
+def sent_rows(frame: DataFrame, sent: Sequence[Column]) -> DataFrame:
+    """Give the rows that go to the workers, by the :func:`sent_columns`."""
+    from pyspark.sql import functions as sf
+
+    return frame.select(*sent).where(sf.col(BUCKET).isNotNull())
+
+
 def in_files(
     frame: DataFrame,
     job: SentJob,
@@ -295,13 +303,13 @@ def in_files(
     """Step the buckets of a micro-batch, whose state is in files: the result, with one more column, :data:`TOLD`.
 
     ``sent``: the :func:`sent_columns` of its rows; ``marks``: the :func:`marks_of` its partitions, which a stream
-    cannot have.
+    cannot have, and one partition does not need.
     """
     from pyspark.sql import functions as sf
 
     code = sf.col(BUCKET)
     number = sf.when(code >= 0, code).otherwise(sf.lit(-1) - code)
-    rows = frame.select(*sent).where(code.isNotNull())
+    rows = sent_rows(frame, sent)
     if marks is not None:
         rows = rows.unionAll(marks)
     rows = _spread(rows, place.partitions, sf.pmod(number, sf.lit(place.partitions)))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import zlib
+from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -21,7 +23,7 @@ from acep.streaming.batch_log import Carried
 from acep.streaming.job import Job
 from acep.streaming.utility import cell_of
 
-__all__ = ["points_by_cell", "points_in", "tally_of", "with_shed"]
+__all__ = ["points_by_cell", "points_in", "points_told", "tally_of", "with_shed"]
 
 
 def with_shed(report: Report, carried: Carried, *, several: bool) -> Report:
@@ -52,13 +54,12 @@ def with_shed(report: Report, carried: Carried, *, several: bool) -> Report:
 
 def points_by_cell(
     job: Job, keys: Sequence[str], carried: pa.Table | None, found: Sequence[pa.Table]
-) -> dict[str, Any] | None:
-    """Count by cell what a bucket was given and what it found in a micro-batch, as :func:`points_in` reads it.
+) -> tuple[NDArray[np.int64], int] | None:
+    """Count by cell what a bucket was given and what it found in a micro-batch.
 
-    ``cells`` are rows of a cell, events, keys that have match points, points, and the sum over keys of the squares of
-    their points. ``length`` is the sum over all points of the mean length of matches, in ticks; it is negative where
-    the result does not tell it. ``keys`` are the partition attributes; without them all is in the first cell.
-
+    Returns an array of shape ``(4, CELLS)``: events, keys that have match points, points, and the sum over keys of the
+    squares of their points; and the sum over all points of the mean length of matches, in ticks, which is negative
+    where the result does not tell it. ``keys`` are the partition attributes; without them all is in the first cell.
     Returns ``None`` where the rows that were ``found`` do not tell of which keys the match points are.
     """
     if job.output in ("count", "bundles"):
@@ -84,8 +85,7 @@ def points_by_cell(
         own = [f"k{key.type.get_field_index(name)}" for name in keys]
         np.add.at(cells, _cells_of(points, own), np.stack([0 * each, each**0, each, each**2], axis=1))
         lengths += round(length * each.sum())
-    told = np.flatnonzero(cells.any(axis=1)).tolist()
-    return {"cells": [[cell, *cells[cell].tolist()] for cell in told], "length": lengths}
+    return cells.T, lengths
 
 
 def _cells_of(rows: pa.Table, keys: Sequence[str]) -> NDArray[np.int64]:
@@ -96,13 +96,24 @@ def _cells_of(rows: pa.Table, keys: Sequence[str]) -> NDArray[np.int64]:
     return np.fromiter(map(cell_of, every), np.int64, len(rows))
 
 
+def points_told(every: Sequence[tuple[NDArray[np.int64], int] | None]) -> dict[str, Any] | None:
+    """Tell the sums over some buckets of :func:`points_by_cell`, in few bytes, as :func:`points_in` reads them."""
+    known = [one for one in every if one is not None]
+    if len(known) < len(every) or not known:
+        return None
+    counts = np.sum([counts for counts, _ in known], axis=0).astype("<i8")
+    return {"counts": b64encode(zlib.compress(counts.tobytes())).decode(), "length": sum(one for _, one in known)}
+
+
 def points_in(told: Sequence[str]) -> tuple[NDArray[np.int64], int, bool]:
-    """Give what buckets counted in a micro-batch: by cell the events that were carried, keys with match points, points,
-    and their squares by key, of shape ``(4, CELLS)``; the lengths of matches; and whether they are known."""
-    every = [json.loads(text).get("points") for text in told]
+    """Give the sums over all buckets of :func:`points_by_cell` in a micro-batch, of which some tell for others too; and
+    whether they are known."""
+    lines = [json.loads(text) for text in told]
+    every = [line["points"] for line in lines if "points" in line]
     counts = np.zeros((4, CELLS), np.int64)
-    for cell, *numbers in (row for one in every if one is not None for row in one["cells"]):
-        counts[:, cell] += numbers
+    for one in every:
+        if one is not None:
+            counts += np.frombuffer(zlib.decompress(b64decode(one["counts"])), "<i8").reshape(counts.shape)
     return counts, sum(one["length"] for one in every if one is not None), None not in every
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from acep.engine.found import Counts
 from acep.learning.recall import Tally
 
-__all__ = ["MOST", "TOLD", "Totals", "counts_in", "summed", "told_in"]
+__all__ = ["COMPACT", "MOST", "TOLD", "Totals", "counts_in", "summed", "told_in"]
 
 MOST = 2**63 - 1
 COUNTS = ("matches", "nodes", "deciding", "shed", "touches")  # of a query
@@ -20,6 +20,7 @@ SUMS = tuple(one.name for one in fields(Tally))
 
 SINCE = ("events", "late", "ahead", "memory", "allowance")  # the stream began
 NOW = ("held", "state", "live", "reference")  # after a micro-batch
+COMPACT = (",", ":")  # of JSON: the driver gets more than 8 KB some 40 ms later
 TOLD = "__told"  # the column in which buckets tell, as JSON
 
 
@@ -47,11 +48,11 @@ class Totals:
         since = (self.events, self.late, self.ahead, self.memory, round(min(self.allowance, MOST / 2)))
         queries = [
             {name: getattr(one, name) for name in COUNTS}
-            | {tally: [getattr(_tally(one, tally), name) for name in SUMS] for tally in TALLIES}
+            | {tally: _sums(_tally(one, tally)) for tally in TALLIES}
             | {"unknown": one.unknown}
             for one in self.queries
         ]
-        return json.dumps(dict(zip(SINCE, since, strict=True)) | dict(now) | {"queries": queries})
+        return json.dumps(dict(zip(SINCE, since, strict=True)) | dict(now) | {"queries": queries}, separators=COMPACT)
 
     def dump(self) -> dict[str, Any]:
         """As JSON-like data."""
@@ -75,6 +76,12 @@ class Totals:
         events, late, memory = (int(data[name]) for name in ("events", "late", "memory"))
         ahead = int(data.get("ahead", 0))  # was not counted by the first versions
         return cls(events, late, ahead, memory, float(data["allowance"]), counts)
+
+
+def _sums(tally: Tally) -> list[float]:
+    """The sums of a tally, none if they are all 0."""
+    sums = [getattr(tally, name) for name in SUMS]
+    return sums if any(sums) else []
 
 
 def _tally(counts: Counts, name: str) -> Tally:
@@ -104,7 +111,8 @@ def counts_in(row: Mapping[str, Any]) -> list[tuple[str, Counts]]:
         each = [one["queries"][i] for one in told]
         numbers = {count: sum(one[count] for one in each) for count in COUNTS}
         numbers |= {count: sums[count] for count in ("events", "late", "ahead", "memory")}
-        tallies = [Tally(*(math.fsum(one[tally][k] for one in each) for k in range(len(SUMS)))) for tally in TALLIES]
+        every = [[one[tally] for one in each if one[tally]] for tally in TALLIES]
+        tallies = [Tally(*map(math.fsum, zip(*some, strict=True))) for some in every]
         found.append((name, _counts(numbers, tallies, max((one["unknown"] for one in each), default=""))))
     return found
 

@@ -18,7 +18,7 @@ import pytest
 
 import acep
 from acep.errors import AcepError, DataError, EngineError, QueryError
-from acep.spark import error_in, for_each, for_each_batch, row_columns
+from acep.spark import each_call, error_in, for_each_batch, row_columns
 from acep.spark.chunks import ORDER, ROW
 from acep.spark.for_each import ForEachBatch
 from acep.spark.job import job_of
@@ -240,7 +240,7 @@ USES = (nothing, some, twice, beside, kept, failing)
 
 
 def test_a_micro_batch_is_done_however_much_of_it_a_sink_uses(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(for_each, "PATIENCE", 1.0)
+    monkeypatch.setattr(each_call, "PATIENCE", 1.0)
     table = many_keys(1_000)
     stream, told, out = Folder(spark, table, 125), list[Progress](), list[dict[str, Any]]()
 
@@ -260,13 +260,13 @@ def test_a_micro_batch_is_done_however_much_of_it_a_sink_uses(spark: Any, monkey
 
 def pretend(monkeypatch: pytest.MonkeyPatch, fixed: float, carry: float) -> list[float]:
     """Let micro-batches seem to take ``fixed`` seconds and ``carry`` more by the share that travels."""
-    after, shares = for_each._Call.after, list[float]()
+    after, shares = each_call.Call.after, list[float]()
 
     def pretended(call: Any, decision: Any, seen: Any, told: Any, _: float) -> Any:
         shares.append(seen["carried"] / (seen["needed"] or 1))
         return after(call, decision, seen, told, fixed + carry * shares[-1])
 
-    monkeypatch.setattr(for_each._Call, "after", pretended)
+    monkeypatch.setattr(each_call.Call, "after", pretended)
     return shares
 
 

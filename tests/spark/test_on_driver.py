@@ -1,0 +1,101 @@
+"""``for_each_batch(on_driver=True)``: a micro-batch matched in the driver's process is the one that workers match."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import acep
+from acep.errors import DataError
+from acep.spark import error_in, for_each_batch
+from acep.spark.chunks import ORDER
+from acep.spark.metrics import Progress
+from tests.spark.streams import Folder, as_dicts
+from tests.spark.test_for_each import OPTIONS, QUERY, exact, idle_in, many_keys, pretend, run, same_bindings
+
+
+def quiet(stream: Folder, sink: Any, query: Any = QUERY, *, here: bool = True, **options: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return for_each_batch(query, sink, on_driver=here, **OPTIONS | {"state": stream.path / "state"} | options)
+
+
+def test_it_gives_what_workers_give_and_either_goes_on_where_the_other_stopped(spark: Any) -> None:
+    table = many_keys(600, disorder=2)
+    stream, told, seen = Folder(spark, table, 100), list[Progress](), dict[int, list[list[str]]]()
+    fails = [(1, True), (3, False)]
+    schemas = []
+
+    def sink(found: Any, batch: int) -> None:
+        assert isinstance(found, pa.Table) == here
+        rows = found.to_pylist(maps_as_pydicts="strict") if here else as_dicts(found)
+        schemas.append(found.schema if here else found.toArrow().schema)
+        seen.setdefault(batch, []).append(sorted(json.dumps(row, default=str) for row in rows))
+        if (batch, here) in fails:
+            raise RuntimeError("the sink fails")
+
+    for here in (True, False):
+        with pytest.raises(Exception, match="the sink fails"):
+            run(stream, quiet(stream, sink, here=here, progress=told.append))
+    here = True
+    run(stream, quiet(stream, sink, here=here, progress=told.append))
+    assert [len(tries) for _, tries in sorted(seen.items())] == [1, 2, 1, 2, 1, 1, 1]
+    assert all(one == tries[0] for tries in seen.values() for one in tries)
+    wanted = exact(table)
+    rows = [row for tries in seen.values() for row in tries[0]]
+    assert sorted(rows) == sorted(json.dumps(row, default=str) for row in wanted)
+    assert (told[-1].events, told[-1].late, told[-1].matches) == (600, 0, len(wanted))
+    assert all(one.equals(schemas[0]) for one in schemas)
+
+
+def test_several_queries_have_a_column_that_says_whose_a_match_is(spark: Any) -> None:
+    table = many_keys(400)
+    queries = {"one": QUERY, "other": acep.parse("PATTERN SEQ(b p, a q) WHERE [k] WITHIN 9 seconds")}
+    stream, out = Folder(spark, table, 200), list[dict[str, Any]]()
+    run(stream, quiet(stream, lambda found, _: out.extend(found.to_pylist(maps_as_pydicts="strict")), queries))
+    wanted = acep.match(table.sort_by(ORDER), queries, seq=ORDER, id="__row")
+    assert all(sum(row["query"] == name for row in out) == len(matches) for name, matches in wanted.items())
+    assert len(out) == sum(map(len, wanted.values())) > 9
+
+
+def test_events_that_no_query_can_use_are_not_collected(spark: Any) -> None:
+    table = many_keys(400)
+    stream, out = Folder(spark, table, 200), list[dict[str, Any]]()
+    query = acep.parse("PATTERN SEQ(a p, a q) WHERE [k] AND p.x > 6 AND q.x > 6 WITHIN 90 seconds")
+    run(stream, quiet(stream, lambda found, _: out.extend(found.to_pylist(maps_as_pydicts="strict")), query))
+    assert len(out) == len(exact(table, query)) > 0
+    assert idle_in(stream) > 300
+
+
+def test_what_it_sheds_loses_matches_and_invents_none(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = many_keys(12_000)
+    stream, told, out = Folder(spark, table, 1_000), list[Progress](), list[dict[str, Any]]()
+    shares = pretend(monkeypatch, 0.2, 0.8)
+    sink = lambda found, _: out.extend(found.to_pylist(maps_as_pydicts="strict"))  # noqa: E731
+    run(stream, quiet(stream, sink, budget=acep.Budget(latency=0.6), progress=told.append))
+    assert told[-1].shed > 1_000
+    assert not told[-1].report.exact
+    assert shares[-2] < 0.7
+    wanted = exact(table)
+    assert 0 < len(out) < len(wanted)
+    assert same_bindings(out, wanted)
+    assert [row["exact"] for row in (out[0], out[-1])] == [True, False]
+    assert told[-1].report.interval[0] < told[-1].report.interval[1] < 1
+
+
+def test_a_mistake_in_the_events_is_one_line(spark: Any) -> None:
+    table = many_keys(40)
+    rows = table.to_pylist()
+    rows[7]["ts"] = None
+    stream = Folder(spark, table, 40, end=False)
+    pq.write_table(pa.Table.from_pylist(rows, table.schema), stream.path / "events" / "000001.parquet")
+    with pytest.raises(Exception, match="null in some event") as failed:
+        run(stream, quiet(stream, lambda *_: None))
+    error = error_in(failed.value)
+    assert isinstance(error, DataError)
+    assert "\n" not in error.message
