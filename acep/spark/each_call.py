@@ -69,7 +69,10 @@ class Call:
         share = 1.0
         if self.admission is not None and self.target is not None:
             last = decision.admission or self.admission
-            share = decision.load.share(self.target, share_of(last.now, last.favoured[-1], decision.utility.events))
+            now = share_of(last.now, last.favoured[-1], decision.utility.events)
+            share = decision.load.share(self.target, now)
+            if share != now:
+                decision = dataclasses.replace(decision, load=decision.load.changed())
         decided = decide(decision, self.admission, share, _delay_ticks(self.job, self.place.delay_ms))
         bound = None if self.latest is None else self.latest.bound(round(time.time() * 1000), self.job.tick_ms)
         return dataclasses.replace(decided, latest=bound)

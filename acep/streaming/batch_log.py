@@ -11,7 +11,7 @@ from acep.learning.recall import Tally
 from acep.streaming.admission import ALL, Admission
 from acep.streaming.folders import Folder
 from acep.streaming.load import Load
-from acep.streaming.utility import CellUtility, threshold_of
+from acep.streaming.utility import CellUtility, share_of, threshold_of
 
 __all__ = ["BatchLog", "Carried", "Decision", "decide"]
 
@@ -102,7 +102,8 @@ def decide(decision: Decision, own: Admission | None, share: float, delay: int) 
         if not before.changing:
             utility, favoured = utility.choose(share, before.favoured[-1], seen, before.length)
         cells = before.favoured[-1] if favoured is None else favoured
-        threshold = threshold_of(share, cells, utility.events)
+        same = favoured is None and share == share_of(before.now, cells, decision.utility.events)
+        threshold = before.now if same else threshold_of(share, cells, utility.events)
     after = before.after(seen, threshold, favoured)
     return replace(decision, admission=None if own is None and after.whole else after, utility=utility)
 

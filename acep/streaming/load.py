@@ -61,6 +61,14 @@ class Load:
         """Begin a run: its first micro-batches tell nothing."""
         return replace(self, run=0)
 
+    def changed(self) -> Load:
+        """Carry another share from now on: the next micro-batch tells nothing, as Spark compiles anew.
+
+        >>> Load(run=9).changed().after(Measured(10, 10, 5, 1.0)).last
+        ()
+        """
+        return replace(self, run=min(self.run, COLD - 1))
+
     def costs(self) -> tuple[float, float, float]:
         """Give the seconds that are fixed, and those for each row that is read, and that is carried."""
         if not self.last:
