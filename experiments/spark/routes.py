@@ -9,9 +9,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import acep.spark
+from acep.spark.metrics import Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+Tell = Callable[[Progress], None]
+Each = Callable[[Any, int], None]
 
 __all__ = ["QUERIES", "ROUTES", "Route", "Setting", "chosen", "missing"]
 
@@ -37,7 +41,8 @@ class Route:
     """``build`` makes the result from a DataFrame with the columns of the stream. ``query`` is a key of
     :data:`QUERIES`, or "" where nothing is matched. ``against`` names the route that this one is compared with; of a
     ``static`` DataFrame the whole is timed, of a stream its micro-batches. ``keywords``: arguments that
-    :func:`acep.spark.match` must know for this route."""
+    :func:`acep.spark.match` must know for this route. ``each``: what foreachBatch calls with the micro-batches of that
+    result, made with a function that is told of each."""
 
     name: str
     about: str
@@ -45,6 +50,7 @@ class Route:
     query: str = ""
     against: str = ""
     static: bool = False
+    each: Callable[[Setting, Tell], Each] | None = None
     keywords: frozenset[str] = field(default_factory=frozenset)
 
 
@@ -104,6 +110,24 @@ def _matched(query: str, **options: Any) -> Callable[[DataFrame, Setting], DataF
     return build
 
 
+def _each(query: str, *, on_driver: bool) -> Callable[[Setting, Tell], Each]:
+    def build(setting: Setting, tell: Tell) -> Each:
+        told: dict[str, Any] = {} if setting.buckets is None else {"buckets": setting.buckets}
+        told |= {"seq": "n", "id": "n", "watermark": DELAY, "state": setting.folder, "progress": tell}
+        sink = _nothing if on_driver else _noop
+        return acep.spark.for_each_batch(acep.parse(QUERIES[query]), sink, on_driver=on_driver, **told)
+
+    return build
+
+
+def _nothing(_: Any, __: int) -> None:
+    """Drop a table."""
+
+
+def _noop(found: Any, _: int) -> None:
+    found.write.format("noop").mode("overwrite").save()
+
+
 YARDSTICK, STATIC = "yardstick", "batch-yardstick"
 LISTED = (
     Route("pass", "pass-through, no Python", lambda rows, _: rows, against=YARDSTICK),
@@ -128,6 +152,18 @@ LISTED = (
             against=YARDSTICK,
             keywords=frozenset({"state"}),
         )
+        for name in QUERIES
+    ),
+    *(
+        Route(
+            f"{place}-{name}",
+            f"acep in foreachBatch, {about}",
+            lambda rows, _: rows,
+            query=name,
+            against=YARDSTICK,
+            each=_each(name, on_driver=place == "driver"),
+        )
+        for place, about in (("each", "on the workers"), ("driver", "on the driver (`on_driver=`)"))
         for name in QUERIES
     ),
     Route(STATIC, "shuffle by key, sort by time, `mapInArrow` identity", _sorted, against=STATIC, static=True),

@@ -17,7 +17,7 @@ import pyarrow as pa
 import acep
 from acep.engine.tables import schema_of
 from acep.spark.chunks import end_row, write_chunks
-from acep.spark.metrics import progress_of
+from acep.spark.metrics import Progress, progress_of
 from experiments.spark.routes import QUERIES, Route, Setting
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SCHEMA",
+    "START",
+    "STEP",
     "Run",
     "WrongMatchesError",
     "events",
@@ -124,15 +126,19 @@ def run_stream(
 ) -> Run:
     """Run a route over a stream of ``batches`` files of ``rows`` rows, one a micro-batch, into a sink that drops them.
 
-    Raises :class:`WrongMatchesError` if the number of matches is not that of one process, by what acep tells or by the
-    rows that reached the sink.
+    Raises :class:`WrongMatchesError` if the number of matches is not that of one process, by what acep tells or, but
+    for foreachBatch, by the rows that reached the sink.
     """
-    work = Path(tempfile.mkdtemp(prefix="acep-bench-"))
+    work, done = Path(tempfile.mkdtemp(prefix="acep-bench-")), list[Progress]()
+    setting = Setting(partitions, buckets, str(work / "state"))
     try:
         spark.conf.set(KEPT, str(batches + 10))
         frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(source))
-        found = route.build(frame, Setting(partitions, buckets, str(work / "state")))
-        writer = found.writeStream.format("noop").option("checkpointLocation", str(work / "checkpoint"))
+        found = route.build(frame, setting)
+        writer = found.writeStream.format("noop")
+        if route.each is not None:
+            writer = found.writeStream.foreachBatch(route.each(setting, done.append))
+        writer = writer.option("checkpointLocation", str(work / "checkpoint"))
         running = writer.trigger(availableNow=True).start()
         try:
             running.awaitTermination()
@@ -147,10 +153,11 @@ def run_stream(
     took = tuple({name: float(value) for name, value in one["durationMs"].items()} for one in counted)
     matches, state = 0, None
     if route.query:
-        told = [done for one in recent if (done := progress_of(one)) is not None]
-        last = progress_of(counted[-1])
+        told = done or [some for one in recent if (some := progress_of(one)) is not None]
+        last = next((one for one in told if one.batch == counted[-1]["batchId"]), None)
         matches, state = told[-1].matches if told else 0, None if last is None else last.state
         _check(route, rows * batches, matches, "told")
+    if route.query and route.each is None:
         _check(route, rows * batches, sum(max(one["sink"]["numOutputRows"], 0) for one in recent), "in the sink")
     return Run(route.name, rows, repetition, took, rows * batches, matches, state)
 

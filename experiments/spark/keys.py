@@ -1,0 +1,167 @@
+"""Growth by keys: ``python -m experiments.spark.keys [--keys N,..] [--batches N] [--rows N] [--output FOLDER]``.
+
+How long a micro-batch takes and how much state there is by the number of live keys, with state in files, and what is
+left of both when all these keys are idle.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+import acep
+from acep.spark import get_session
+from acep.spark.metrics import Progress, progress_of
+from experiments.machine import described
+from experiments.results import RESULTS, short, table, write_page
+from experiments.spark.routes import DELAY, QUERIES
+from experiments.spark.running import KEPT, SCHEMA, START, STEP, events, steady, write_events
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Growth", "main", "measured"]
+
+KEYS = (1, 100, 10_000, 1_000_000)
+FEWEST = {"seq": 1, "rise": 10_000}
+"""Keys of a query; with fewer ones it is matching that takes the time."""
+WINDOWS = 600_000_000  # microseconds, longer than the windows of the queries
+IDLE = 3
+"""Micro-batches of another key alone, after all windows of the others have passed."""
+CORES = 2
+
+
+@dataclass(frozen=True)
+class Growth:
+    """One run: so many ``keys`` and ``rows`` a micro-batch; the median of its ``seconds`` in the steady part; the
+    ``live`` partial matches and the ``state`` in bytes at its end, and the same when all keys are idle."""
+
+    query: str
+    keys: int
+    rows: int
+    seconds: float
+    matches: int
+    live: int
+    state: int
+    idle_live: int
+    idle_state: int
+
+
+def measured(spark: SparkSession, name: str, keys: int, rows: int, batches: int, work: Path) -> Growth:
+    """Run a query over so many keys, then over one other key alone.
+
+    Raises :class:`AssertionError` if it finds other matches than one process does.
+    """
+    table = _of_keys(events(rows * batches), keys)
+    later = _later(table, rows // 100, keys)
+    query, folder = acep.parse(QUERIES[name]), Path(tempfile.mkdtemp(prefix="keys-", dir=work))
+    exact = int(acep.match(pa.concat_tables([table, later]), query, seq="n", id="n", output="count"))
+    write_events(table, folder / "events", rows, end=False)
+    write_events(later, folder / "later", later.num_rows // IDLE, end=True)
+    at = max(file.stat().st_mtime for file in (folder / "events").iterdir())
+    for file in sorted((folder / "later").glob("*.parquet")):  # Spark takes files by their times
+        at += 1
+        os.utime(file, (at, at))
+        file.rename(folder / "events" / f"later-{file.name}")
+    spark.conf.set(KEPT, str(batches + IDLE + 10))
+    frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "events"))
+    found = acep.spark.match(frame, query, seq="n", id="n", watermark=DELAY, state=folder / "state")
+    writer = found.writeStream.format("noop").option("checkpointLocation", str(folder / "checkpoint"))
+    running = writer.trigger(availableNow=True).start()
+    running.awaitTermination()
+    told: list[Progress] = [one for p in running.recentProgress if (one := progress_of(p)) is not None]
+    shutil.rmtree(folder)
+    last, idle = told[batches - 1], told[batches + IDLE - 1]
+    assert told[-1].matches == exact, f"{told[-1].matches:,} matches, but one process finds {exact:,}"
+    seconds = median(told[batch].seconds for batch in steady(batches))
+    sizes = (last.matches, last.live, last.state, idle.live, idle.state)
+    return Growth(name, keys, rows, round(seconds, 3), *sizes)
+
+
+def _of_keys(table: pa.Table, keys: int) -> pa.Table:
+    """The same events with so many keys."""
+    drawn = np.random.default_rng([13, keys]).integers(0, keys, table.num_rows)
+    return table.set_column(table.schema.get_field_index("k"), "k", pa.array(drawn))
+
+
+def _later(table: pa.Table, rows: int, key: int) -> pa.Table:
+    """Events of one other key, after all windows of those in ``table``."""
+    rows = max(rows, IDLE) // IDLE * IDLE
+    begins = START + STEP * table.num_rows + WINDOWS
+    times = pa.array(begins + STEP * np.arange(rows)).cast(pa.timestamp("us", tz="UTC"))
+    own = {"ts": times, "k": pa.array(np.full(rows, key)), "n": pa.array(table.num_rows + np.arange(rows))}
+    return pa.table({name: own.get(name, table.column(name).slice(0, rows)) for name in table.column_names})
+
+
+WORDS = """Written by `python -m experiments.spark.keys`. Micro-batches of a stream with its state in files
+(`state=`), on two cores, into a sink that drops the matches. All events fall on so many keys, alike. The time is the
+median of the micro-batches but for the first quarter. Then only one other key has events, later than every window:
+what is left is in the last two columns. Each run found as many matches as one process."""
+
+
+def body(found: Sequence[Growth]) -> str:
+    """The tables of the page."""
+    head = ("keys", "seconds", "matches", "live partial matches", "state", "live when idle", "state when idle")
+    parts = []
+    for name in dict.fromkeys(one.query for one in found):
+        own = [one for one in found if one.query == name]
+        lines = [
+            (
+                f"{one.keys:,}",
+                f"{one.seconds:.2f}",
+                *map(short, (one.matches, one.live)),
+                short(one.state, "B"),
+                short(one.idle_live),
+                short(one.idle_state, "B"),
+            )
+            for one in own
+        ]
+        parts.append(f"## {name}\n\n`{QUERIES[name]}`, {own[0].rows:,} rows a micro-batch.\n\n{table(head, lines)}")
+    return "\n\n".join(parts)
+
+
+def main(arguments: Sequence[str] | None = None, session: SparkSession | None = None) -> int:
+    """Run the command, in ``session`` if one is given."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.spark.keys", description=(__doc__ or "")[:14])
+    parser.add_argument("--keys", default=",".join(map(str, KEYS)), help="numbers of keys, with commas")
+    parser.add_argument("--batches", type=int, default=12, help="micro-batches (12)")
+    parser.add_argument("--rows", type=int, default=200_000, help="rows of each (200000)")
+    parser.add_argument("--output", type=Path, default=RESULTS, help="folder for keys.csv and keys.md")
+    given = parser.parse_args(arguments)
+    spark = session or get_session(
+        **{"spark.master": f"local[{CORES}]", "spark.sql.shuffle.partitions": str(CORES), "spark.driver.memory": "4g"}
+    )
+    work, found = Path(tempfile.mkdtemp(prefix="acep-bench-")), list[Growth]()
+    try:
+        for name, keys in ((name, int(keys)) for name in QUERIES for keys in given.keys.split(",")):
+            if keys >= FEWEST[name]:
+                found.append(measured(spark, name, keys, given.rows, given.batches, work))
+                print(found[-1], flush=True)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+        if session is None:
+            spark.stop()
+    given.output.mkdir(parents=True, exist_ok=True)
+    with (given.output / "keys.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, [one.name for one in fields(Growth)], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(map(asdict, found))
+    title = "Growth by keys on Spark"
+    print(write_page(given.output, "keys", title=title, words=WORDS, machine=described(), body=body(found)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
