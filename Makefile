@@ -172,6 +172,7 @@ bench-more: native  ## what match windows gain, memory over 50 million events
 bench-spark: native  ## measure streams and DataFrames on Spark against routes that match nothing
 	$(BIN)/python -m experiments.spark $(BENCH_ARGS)
 	$(if $(BENCH_ARGS),,$(BIN)/python -m experiments.spark.shedding)
+	$(if $(BENCH_ARGS),,$(BIN)/python -m experiments.spark.keys)
 
 recall: native  ## measure what best effort finds with how much work; needs ACEP_DATA
 	$(BIN)/python -m experiments.overload.recall $(RECALL_ARGS)

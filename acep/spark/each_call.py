@@ -32,7 +32,7 @@ from acep.streaming.job import EXACT, plans_of
 from acep.streaming.latest import Latest
 from acep.streaming.load import Measured
 from acep.streaming.needed import uses_of
-from acep.streaming.sampled import points_in, tally_of, with_shed
+from acep.streaming.sampled import POINTS, points_in, tally_of, with_shed
 from acep.streaming.times import before, passed
 from acep.streaming.totals import TOLD
 from acep.streaming.utility import share_of
@@ -126,7 +126,7 @@ class Call:
         """Give the rows that travel, and observations."""
         from pyspark.sql import Observation
 
-        columns, observed = self.columns, Observed(Observation(), Observation())
+        columns, observed = self.columns, Observed(Observation(), Observation(), Observation())
         wide = columns.made(with_fields(frame, self.job.columns), self.job, decision)
         late = before(passed(decision.carried.seen, self.place.delay_ms, self.job.tick_ms), self.job.tick_ms)
         return wide.observe(observed.rows, *columns.counted(late, decision.latest)).where(columns.kept), observed
@@ -139,7 +139,8 @@ class Call:
         """Give the result of a micro-batch with the texts that buckets tell, and observations of both."""
         rows, observed = self._going(frame, decision)
         both = in_files(rows, self.job, self.result, self._place(batch, decision), self.columns.sent, self.marks)
-        return both.observe(observed.buckets, *self.columns.told), observed
+        both = both.observe(observed.buckets, *self.columns.told)
+        return both.observe(observed.points, *self.columns.points), observed
 
     def _told(
         self, frame: DataFrame, batch: int, decision: Decision, observed: Observed
@@ -207,7 +208,8 @@ class Call:
         self, batch: int, carried: Carried, told: Sequence[str], seen: Mapping[str, Any], seconds: float
     ) -> Progress:
         """Tell what was done so far, with what was shed before events travelled."""
-        row = {"told": "\n".join(told), "names": json.dumps(self.job.names)}
+        lines = [text for text in told if not text.startswith(POINTS)]
+        row = {"told": "\n".join(lines), "names": json.dumps(self.job.names)}
         done = progress_of(
             {
                 "observedMetrics": {"acep_": _Row(row)},

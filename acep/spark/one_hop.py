@@ -6,7 +6,6 @@ rows, writes its next version, and only then gives its results.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -22,7 +21,6 @@ from acep.spark.workers import received
 from acep.streaming.sampled import points_by_cell, points_told
 from acep.streaming.spent import Stopwatch
 from acep.streaming.step import BUCKET, NOTHING, BucketRows, MicroBatch, plain, step_bucket, telling
-from acep.streaming.totals import COMPACT
 from acep.streaming.versions import Versions
 
 __all__ = ["HASH", "NOW", "Place", "call_name", "step_in_files", "versions_of"]
@@ -94,18 +92,17 @@ def step_in_files(job: SentJob, place: Place, batches: Iterable[pa.RecordBatch])
             parts[number] = _part(job, rows.slice(own.start, own.stop - own.start), codes[own], ticks[own], now)
     micro_batch = MicroBatch(job, versions, batch, there, place.delay_ms, now, place.seen)
     counted = []
-    mine = range(partition, job.buckets, place.partitions)
-    for number in mine:
+    for number in range(partition, job.buckets, place.partitions):
         part = parts.pop(number, None) or NOTHING
         found, done = step_bucket(micro_batch, number, part, watch, sure=sure)
         for table in found:
             yield from telling(job, table, []).to_batches(ROWS)
         if place.sampled:
             counted.append(points_by_cell(job, place.cells, part.rows, found))
-            if number == mine[-1]:
-                done = json.dumps(json.loads(done) | {"points": points_told(counted)}, separators=COMPACT)
         yield from telling(job, job.result.empty_table(), [done]).to_batches()
         watch = Stopwatch(partition)
+    if counted:
+        yield from telling(job, job.result.empty_table(), [points_told(counted)]).to_batches()
 
 
 def _unmarked(batches: list[pa.RecordBatch], place: Place) -> tuple[int, list[pa.RecordBatch]]:

@@ -14,6 +14,8 @@ from acep.spark.times import end_column, ticks_of_row
 from acep.streaming.admission import ALL, CELLS, SHIFT, Admission, Pieces
 from acep.streaming.batch_log import Decision
 from acep.streaming.needed import Use
+from acep.streaming.sampled import POINTS
+from acep.streaming.totals import TOLD
 from acep.streaming.utility import SEPARATOR
 
 if TYPE_CHECKING:
@@ -34,8 +36,8 @@ class RowColumns:
     """Expressions that are the same in every micro-batch, as Spark takes a while to build them.
 
     ``read`` of a row, ``observed`` of all rows, ``sent`` of those for which ``kept`` holds, ``told`` of the texts of
-    buckets. An ``idle`` row, for which no query has a use, would have gone to these buckets. ``chosen`` holds the
-    expressions of the last micro-batch by which some rows stay behind.
+    buckets, and ``points`` of those on match points. An ``idle`` row, for which no query has a use, would have gone to
+    these buckets. ``chosen`` holds the expressions of the last micro-batch by which some rows stay behind.
     """
 
     read: tuple[Column, ...]
@@ -44,6 +46,7 @@ class RowColumns:
     kept: Column
     sent: tuple[Column, ...]
     told: tuple[Column, ...]
+    points: tuple[Column, ...]
     chosen: dict[str, tuple[list[Column], list[Column]]] = field(default_factory=dict, compare=False)
 
     def counted(self, before: int | None, latest: int | None) -> list[Column]:
@@ -114,7 +117,10 @@ def row_columns(frame: DataFrame, job: SentJob, uses: Sequence[Use] | None) -> R
     idle = tuple(sf.when(sf.col(EVENT) & ~sf.col(NEEDED), one) for one in number)
     kept = ~sf.coalesce(sf.col(EVENT), sf.lit(False)) | sf.coalesce(*going).isNotNull()
     sent = sent_columns(frame, job, codes_of(frame, job, going))
-    return RowColumns(tuple(read), observed, idle, kept, tuple(sent), tuple(observed_columns(job.names)))
+    points = sf.col(TOLD).startswith(POINTS)
+    told = observed_columns(job.names, sf.when(~points, sf.col(TOLD)))
+    counted = observed_columns(job.names, sf.when(points, sf.col(TOLD)))
+    return RowColumns(tuple(read), observed, idle, kept, tuple(sent), tuple(told), tuple(counted))
 
 
 def _chosen(job: SentJob, admission: Admission | None, pieces: Pieces) -> tuple[list[Column], list[Column]]:
@@ -183,9 +189,9 @@ def _admitted(admission: Admission, pieces: Pieces, keys: Sequence[str], number:
             threshold = inner if threshold is None else sf.when(last > number_of(bound), inner).otherwise(threshold)
         assert threshold is not None
         if favoured:
-            # A literal that fits in 32 bits would be shifted as such.
-            higher = sf.shiftleft(threshold.cast("long"), SHIFT)
-            threshold = sf.when(sf.col(CELL).isin(*favoured), higher).otherwise(threshold)
+            chosen = set(favoured)
+            times = sf.array(*(sf.lit(1 << SHIFT if cell in chosen else 1) for cell in range(CELLS)))
+            threshold = threshold.cast("long") * sf.get(times, sf.col(CELL))
         admitted = admitted & (sf.pmod(hashed, sf.lit(ALL)) < threshold)
     return admitted
 

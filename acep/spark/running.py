@@ -107,12 +107,15 @@ def spreading(buckets: int) -> list[int]:
     return [found[bucket] for bucket in range(buckets)]
 
 
-def observed_columns(names: Sequence[str]) -> list[Column]:
-    """Give what Spark collects of the buckets of a job whose queries have these ``names``."""
+def observed_columns(names: Sequence[str], told: Column | None = None) -> list[Column]:
+    """Give what Spark collects of the texts that buckets ``told``, of a job whose queries have these ``names``."""
     from pyspark.sql import functions as sf
 
     # One text of lines: Spark 4.0 shows an observation a list as an object of Java.
-    return [sf.concat_ws("\n", sf.collect_list(TOLD)).alias("told"), sf.lit(json.dumps(names)).alias("names")]
+    return [
+        sf.concat_ws("\n", sf.collect_list(sf.col(TOLD) if told is None else told)).alias("told"),
+        sf.lit(json.dumps(names)).alias("names"),
+    ]
 
 
 # Batch and stream -------------------------------------------------------------------------------
@@ -159,11 +162,16 @@ def _usable(frame: DataFrame, job: SentJob) -> Column | None:
 def over_stream(frame: DataFrame, job: SentJob, result: StructType, watermark: Any) -> DataFrame:
     """The result of a job over a streaming DataFrame.
 
-    Raises :class:`DataError` where there is no watermark, or two.
+    Raises :class:`DataError` where there is no watermark, or two, or one that moves beyond the latest time.
     """
     from pyspark.sql.streaming.state import GroupStateTimeout
     from pyspark.sql.types import BinaryType, BooleanType, DoubleType, IntegerType, LongType, StructField, StructType
 
+    if watermark is None and job.latest is not None:
+        raise DataError(
+            f"latest= cannot bound the watermark that `{job.schema.ts}` has already, which every row moves",
+            hint="leave withWatermark out and give watermark=, or give state=",
+        )
     frame = with_fields(frame, job.columns)
     rows, delay_ms = _watermarked(frame, job, watermark)
     numbers = [_bucket(frame, part).alias(f"{BUCKET}{i}") for i, part in enumerate(job.passes)]

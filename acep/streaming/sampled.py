@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from acep.engine.columns import ticks_of
@@ -21,9 +20,12 @@ from acep.learning.recall import Tally
 from acep.streaming.admission import CELLS
 from acep.streaming.batch_log import Carried
 from acep.streaming.job import Job
-from acep.streaming.utility import cell_of
+from acep.streaming.utility import SEPARATOR
 
-__all__ = ["points_by_cell", "points_in", "points_told", "tally_of", "with_shed"]
+__all__ = ["POINTS", "points_by_cell", "points_in", "points_told", "tally_of", "with_shed"]
+
+POINTS = "points "
+"""How a text begins that :func:`points_told` gives."""
 
 
 def with_shed(report: Report, carried: Carried, *, several: bool) -> Report:
@@ -92,29 +94,28 @@ def _cells_of(rows: pa.Table, keys: Sequence[str]) -> NDArray[np.int64]:
     """Give the cell of each row; the first one without keys."""
     if not keys:
         return np.zeros(len(rows), np.int64)
-    every = zip(*(rows.column(name).to_pylist() for name in keys), strict=True)
-    return np.fromiter(map(cell_of, every), np.int64, len(rows))
+    columns = (rows.column(name).cast(pa.string()) for name in keys)
+    texts = pc.binary_join_element_wise(*columns, SEPARATOR).cast(pa.binary()).to_pylist()
+    return np.fromiter(map(zlib.crc32, texts), np.int64, len(rows)) % CELLS
 
 
-def points_told(every: Sequence[tuple[NDArray[np.int64], int] | None]) -> dict[str, Any] | None:
+def points_told(every: Sequence[tuple[NDArray[np.int64], int] | None]) -> str:
     """Tell the sums over some buckets of :func:`points_by_cell`, in few bytes, as :func:`points_in` reads them."""
     known = [one for one in every if one is not None]
-    if len(known) < len(every) or not known:
-        return None
+    if len(known) < len(every):
+        return POINTS
     counts = np.sum([counts for counts, _ in known], axis=0).astype("<i8")
-    return {"counts": b64encode(zlib.compress(counts.tobytes())).decode(), "length": sum(one for _, one in known)}
+    return f"{POINTS}{sum(length for _, length in known)} {b64encode(zlib.compress(counts.tobytes())).decode()}"
 
 
 def points_in(told: Sequence[str]) -> tuple[NDArray[np.int64], int, bool]:
-    """Give the sums over all buckets of :func:`points_by_cell` in a micro-batch, of which some tell for others too; and
-    whether they are known."""
-    lines = [json.loads(text) for text in told]
-    every = [line["points"] for line in lines if "points" in line]
-    counts = np.zeros((4, CELLS), np.int64)
-    for one in every:
-        if one is not None:
-            counts += np.frombuffer(zlib.decompress(b64decode(one["counts"])), "<i8").reshape(counts.shape)
-    return counts, sum(one["length"] for one in every if one is not None), None not in every
+    """Give the sums over all buckets of :func:`points_by_cell` in a micro-batch, and whether they are known."""
+    counts, lengths = np.zeros((4, CELLS), np.int64), 0
+    every = [text.removeprefix(POINTS) for text in told if text.startswith(POINTS)]
+    for length, data in (text.split() for text in every if text):
+        counts += np.frombuffer(zlib.decompress(b64decode(data)), "<i8").reshape(counts.shape)
+        lengths += int(length)
+    return counts, lengths, bool(every) and all(every)
 
 
 def tally_of(counts: NDArray[np.int64], chances: NDArray[np.float64], needed: int, crossing: float) -> Tally:

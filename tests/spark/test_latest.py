@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import time
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import acep
-from acep.errors import QueryError
+from acep.errors import DataError, QueryError
 from acep.spark import for_each_batch
 from acep.spark.chunks import ORDER, ROW
 from acep.spark.metrics import Progress
@@ -104,6 +105,13 @@ def test_a_micro_batch_that_is_tried_again_has_the_bound_that_it_had(
     go()
     assert told[-1].ahead == 2
     assert same(found, as_rows(acep.match(events_table(SIZE), QUERY, seq=ORDER, id=ROW)))
+
+
+def test_a_watermark_that_the_frame_has_cannot_be_bounded_in_sparks_own_state(spark: Any, tmp_path: Path) -> None:
+    frame = Folder(spark, events_table(9), 9).frame().withWatermark("ts", "3 seconds")
+    with pytest.raises(DataError, match="which every row moves"):
+        quiet_match(frame, QUERY, latest="1 hour")
+    assert quiet_match(frame, QUERY, latest="1 hour", state=tmp_path).isStreaming
 
 
 def test_a_batch_takes_no_bound(spark: Any) -> None:
