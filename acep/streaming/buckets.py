@@ -63,6 +63,7 @@ class Bucket:
         self.groups = [Groups(plan, job.output == "bundles") for plan in self.plans] if grouped else []
         self.totals = Totals(queries=[Counts() for _ in job.queries])
         self.ended = False
+        self.mostly_late = False  # of the last micro-batch with rows; not part of the state
         self.pace = BatchPace.of(job.budget, job.buckets, job.schema.tick_ns)
         self.begun = (0, 0, 0.0, 0)  # touches, what was shed, seconds of learning and matches before this micro-batch
         self.epochs = 0  # that end in it

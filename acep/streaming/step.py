@@ -92,9 +92,11 @@ def decided(bucket: Bucket, watermark: int, delay_ms: int, *, ended: bool) -> li
 
 def told(bucket: Bucket, state: int, watermark: int, watch: Stopwatch) -> str:
     """Tell what a bucket has done so far: ``state`` is its size in bytes, ``watermark`` in milliseconds. ``watch`` was
-    started with the micro-batch. Warn if most of its rows came late."""
+    started with the micro-batch. Warn if most of its rows came late, unless those of the one before did too."""
     job, newest = bucket.job, bucket.held.greatest
-    if mostly_late(watch.late, watch.rows):
+    late, already = mostly_late(watch.late, watch.rows), bucket.mostly_late
+    bucket.mostly_late = late or (already and not watch.rows)
+    if late and not already:
         reached = moment_text(watermark) if job.schema.instants else watermark * job.tick_ms[1] // job.tick_ms[0]
         warnings.warn(
             f"most events come too late, as time has come to {reached}: has an event come from far ahead? latest= says"
