@@ -19,7 +19,7 @@ from acep.pattern.tree import Output, Query, Strategy
 from acep.pattern.walk import variables
 from acep.plan.decimals import DECIMAL, Typed
 from acep.plan.kinds import column, resolve
-from acep.plan.schema import Kind, Schema
+from acep.plan.schema import Kind, Schema, kinds_text
 
 __all__ = ["Plan", "TimeOf", "Window", "compile_query"]
 
@@ -95,7 +95,7 @@ class Plan:
             (
                 canonical(self.query),
                 repr(schema.tick_ns),
-                repr([(n, schema.kind(n)) for n in (*self.row, *self.keys)]),
+                kinds_text((n, schema.kind(n)) for n in (*self.row, *self.keys)),
                 schema.ts,
                 str(schema.type),
                 *(f"{n} {schema.scale(n)}" for n in sorted({*self.row, *self.keys}) if schema.scale(n) is not None),

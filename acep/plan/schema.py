@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
-__all__ = ["Kind", "Schema"]
+__all__ = ["Kind", "Schema", "kinds_text"]
 
 
 class Kind(Enum):
@@ -19,6 +20,18 @@ class Kind(Enum):
     STRING = "string"
     TIMESTAMP = "timestamp"
     NULL = "null"
+
+
+def kinds_text(kinds: Iterable[tuple[str, Kind | None]]) -> str:
+    """Write columns with their kinds as fingerprints have them.
+
+    States hold these fingerprints. So the text stays as it is, whatever the classes here are called.
+
+    >>> kinds_text([("k", Kind.INT), ("other", None)])
+    "[('k', <Kind.INT: 'int'>), ('other', None)]"
+    """
+    held = [(name, None if kind is None else f"<Kind.{kind.value.upper()}: {kind.value!r}>") for name, kind in kinds]
+    return f"[{', '.join(f'({name!r}, {text})' for name, text in held)}]"
 
 
 @dataclass(frozen=True)

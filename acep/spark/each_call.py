@@ -14,7 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep.budget import Budget
+from acep.budget.pace import pace_of
 from acep.errors import DataError, EngineError
+from acep.pattern.tree import Strategy
 from acep.spark.fields import with_fields
 from acep.spark.interpreter import check_workers
 from acep.spark.job import SentJob, job_of
@@ -33,6 +35,8 @@ from acep.streaming.latest import Latest
 from acep.streaming.load import Measured
 from acep.streaming.needed import uses_of
 from acep.streaming.sampled import POINTS, points_in, tally_of, with_shed
+from acep.streaming.spent import spent_of
+from acep.streaming.time_bound import TimeBound
 from acep.streaming.times import before, passed
 from acep.streaming.totals import TOLD
 from acep.streaming.utility import share_of
@@ -47,9 +51,9 @@ __all__ = ["Call", "call_of"]
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-    """One call in one run of a streaming query: ``ids`` are those of the query and the run. ``target`` seconds are for
-    a micro-batch, where ``admission`` can shed. ``latest`` bounds the times of events. ``on_driver``: no worker is
-    asked."""
+    """One call in one run of a streaming query: ``ids`` are those of the query and the run. ``bound`` is that of the
+    time of a micro-batch, where ``admission`` can shed, and the workers too if they are ``paced``. ``latest`` bounds
+    the times of events. ``on_driver``: no worker is asked."""
 
     ids: tuple[str, str]
     job: SentJob
@@ -58,7 +62,8 @@ class Call:
     versions: Versions
     log: BatchLog
     admission: Admission | None
-    target: float | None
+    bound: TimeBound | None
+    paced: bool
     columns: RowColumns
     marks: DataFrame | None
     latest: Latest | None
@@ -67,10 +72,10 @@ class Call:
     def decided(self, decision: Decision) -> Decision:
         """Decide what is admitted from now on."""
         share = 1.0
-        if self.admission is not None and self.target is not None:
+        if self.admission is not None and self.bound is not None:
             last = decision.admission or self.admission
             now = share_of(last.now, last.favoured[-1], decision.utility.events)
-            share = decision.load.share(self.target, now)
+            share = decision.load.share(self.bound.target(decision.left), now)
             if share != now:
                 decision = dataclasses.replace(decision, load=decision.load.changed())
         decided = decide(decision, self.admission, share, _delay_ticks(self.job, self.place.delay_ms))
@@ -193,9 +198,18 @@ class Call:
             late=so_far.late + late,
             ahead=so_far.ahead + int(seen.get("ahead", 0)),
         )
-        load = decision.load.after(Measured(int(seen["rows"]), int(seen["needed"]), went, seconds))
+        carrying = seconds
+        if self.paced:  # the workers keep to what Spark leaves of the time
+            lines = [json.loads(text) for text in told if not text.startswith(POINTS)]
+            carrying = spent_of(lines, seconds).spark
+        load = decision.load.paced(seconds) if self.paced else decision.load
+        load = load.after(Measured(int(seen["rows"]), int(seen["needed"]), went, carrying))
         utility = decision.utility.after(events, points, chances) if self.place.cells else decision.utility
-        return Decision(decision.admission, load, carried, utility)
+        left = decision.left
+        if self.bound is not None and greatest is not None:
+            ticks = 0 if so_far.seen is None else max(0, greatest - so_far.seen)
+            left = self.bound.paid(left, ticks=ticks, seconds=seconds)
+        return Decision(decision.admission, load, carried, utility, left=left)
 
     def _crossing(self, points: int, length: int) -> float:
         """Give the chance that a match reaches from one unit into the next, from the sum of the lengths of matches."""
@@ -262,15 +276,19 @@ def call_of(
     """
     job, result = job_of(frame.schema, query, budget=budget, **options)
     plans = plans_of(job.queries, job.schema)
-    admission = target = None
-    if budget is not None and budget.latency is not None:
-        target = budget.latency
+    admission, bound, paced = None, None, False
+    if budget is not None and (pace := pace_of(budget, job.schema.tick_ns)) is not None:
+        cores = frame.sparkSession.sparkContext.defaultParallelism
+        bound = TimeBound(pace.latency, pace.cpu, cores, pace.tick)
         if why := why_not_before(plans, ids=job.schema.id is not None):
             warnings.warn(f"events are shed behind the shuffle, which saves less time: {why}", stacklevel=4)
         else:
-            # Time is kept by what travels; the workers have only the other bounds.
-            job, result = job_of(frame.schema, query, budget=dataclasses.replace(budget, latency=None), **options)
             admission = Admission(span_of(plans), seed=job.seed)
+            # Where partial matches multiply, matching is the cost. Fewer of them cost less recall than fewer keys.
+            paced = bound.cpu is None and all(plan.query.strategy is Strategy.SKIP_TILL_ANY_MATCH for plan in plans)
+            if not paced:  # time is kept by what travels; the workers have only the other bounds
+                rest = dataclasses.replace(budget, latency=None, cpu=None)
+                job, result = job_of(frame.schema, query, budget=rest, **options)
     warn_of(job)
     latest, job = job.latest, dataclasses.replace(job, latest=None)  # the driver keeps to it
     spark = frame.sparkSession
@@ -289,7 +307,7 @@ def call_of(
     uses = uses_of(plans, ids=job.schema.id is not None, budget=job.budget)
     columns = row_columns(wide, job, uses)
     marks = marks_of(columns.made(wide, job, Decision()), place, columns.sent) if place.partitions > 1 else None
-    return Call(ids, job, result, place, versions, log, admission, target, columns, marks, latest, on_driver)
+    return Call(ids, job, result, place, versions, log, admission, bound, paced, columns, marks, latest, on_driver)
 
 
 def _untold(batch: int) -> EngineError:

@@ -47,9 +47,11 @@ def for_each_batch(
     events travel that some query can use, by their types and by conditions on one event alone, where that leaves the
     answer as it is (docs/spark.md).
 
-    ``Budget(latency=)`` is the time of a micro-batch in seconds, the sink included. Where it does not suffice,
-    events are shed before they travel to the workers, by whole sampling units (docs/spark_overload.md). Where the
-    query does not allow that, they are shed where they are matched, as by :func:`acep.spark.match`, with a warning.
+    ``Budget(latency=)`` is the time of a micro-batch in seconds, the sink included. ``Budget(cpu=)`` is a share of a
+    core against the clock of the events; a micro-batch counts as holding all cores of the session while it runs. Where
+    these do not suffice, events are shed before they travel to the workers, by whole sampling units
+    (docs/spark_overload.md). Where the query does not allow that, they are shed where they are matched, as by
+    :func:`acep.spark.match`, with a warning. Under ``latency`` both places shed if the query skips till any match.
 
     With ``on_driver`` the events of a micro-batch are collected as Arrow and matched in the driver's process, on one
     core, without a shuffle or a Python worker. That is for one machine and micro-batches that fit in memory. ``sink``
@@ -115,21 +117,20 @@ class ForEachBatch:
         self._ended = time.monotonic()
         seconds = self._ended - began + min(self._gaps, default=0.0)
         done = call.log.end(batch, call.after(decision, seen, told, seconds))
-        if call.target is not None:
-            self._say(call, done)
+        if call.bound is not None:
+            self._say(call, done, seconds)
         if self._progress is not None:
             self._progress(call.progress(batch, done.carried, told, seen, seconds))
 
-    def _say(self, call: Call, done: Decision) -> None:
-        """Warn when micro-batches begin to take too long though what can be shed is shed."""
-        assert call.target is not None
-        behind = call.admission is not None and done.load.behind(call.target)
+    def _say(self, call: Call, done: Decision, seconds: float) -> None:
+        """Warn when micro-batches begin to take too long though what can be shed is shed. This one took ``seconds``."""
+        assert call.bound is not None
+        target = call.bound.target(done.left)
+        behind = call.admission is not None and done.load.behind(target)
         if behind and not self._behind:
-            fixed, read, _ = done.load.costs()
-            least = fixed + read * done.load.last[-1].rows
             warnings.warn(
-                f"the stream falls behind latency={call.target:g}: a micro-batch takes {least:.2g} s though nothing is"
-                " matched (fewer events a micro-batch, or more cores)",
+                f"the stream falls behind {call.bound.named(done.left)}: a micro-batch took {seconds:.2g} s though"
+                " next to nothing could be shed any more (fewer events a micro-batch, or more cores)",
                 stacklevel=3,
             )
         self._behind = behind

@@ -7,27 +7,22 @@ rows, writes its next version, and only then gives its results.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from acep.engine.columns import ticks_of
-from acep.errors import DataError, EngineError
+from acep.errors import EngineError
+from acep.spark.bucket_rows import HASH, PartitionRows, SortedRows, rows_of_partition
 from acep.spark.job import SentJob
-from acep.spark.workers import received
 from acep.streaming.sampled import points_by_cell, points_told
 from acep.streaming.spent import Stopwatch
-from acep.streaming.step import BUCKET, NOTHING, BucketRows, MicroBatch, plain, step_bucket, telling
+from acep.streaming.step import NOTHING, BucketRows, MicroBatch, step_bucket, telling
 from acep.streaming.versions import Versions
 
-__all__ = ["HASH", "NOW", "Place", "call_name", "step_in_files", "versions_of"]
+__all__ = ["Place", "call_name", "step_in_files", "versions_of"]
 
 ROWS = 1 << 14  # of the result that travel at a time
-HASH = "__hash"  # a column with a hash of each row
-NOW = "__now"  # a column with the time at which the micro-batch began, in milliseconds, where the job needs a clock
 
 
 @dataclass(frozen=True)
@@ -62,38 +57,33 @@ def step_in_files(job: SentJob, place: Place, batches: Iterable[pa.RecordBatch])
     batch, partition, versions = _context(job, place)
     if place.known is None and partition >= place.partitions:
         raise _moved(place)
-    filled = [batch for batch in batches if batch.num_rows]
+    marked = place.known is not None and place.partitions > 1
+    with closing(rows_of_partition(job, batches, marked=marked)) as rows:
+        yield from _stepped(job, place, batch, partition, versions, rows)
+
+
+def _stepped(
+    job: SentJob, place: Place, batch: int, partition: int, versions: Versions, rows: PartitionRows
+) -> Iterator[pa.RecordBatch]:
     if place.known is not None:
-        partition, filled = _unmarked(filled, place) if place.partitions > 1 else (0, filled)
+        partition = 0 if place.partitions == 1 else _marked(rows, place)
+    if any(number % place.partitions != partition for number in rows.numbers):
+        raise _moved(place)
     watch = Stopwatch(partition)
+    watch.packed = rows.spans
     there = versions.before(batch)
     # Without rows the number of the partition must be believed. It is right if a micro-batch with rows was stepped in
     # this run, as a wrong number is refused there. Until then nothing is given that another task may give too.
     sure = (
-        place.known is not None or bool(filled) or any(one.fed and versions.of_this_run(one) for one in there.values())
+        place.known is not None
+        or bool(rows.numbers)
+        or any(one.fed and versions.of_this_run(one) for one in there.values())
     )
-    parts, now = dict[int, BucketRows](), None
-    if filled:
-        rows = plain(received(job, filled))
-        now = rows.column(NOW)[0].as_py() if NOW in rows.column_names else None
-        codes = rows.column(BUCKET).to_numpy()
-        numbers = np.where(codes >= 0, codes, -1 - codes)
-        if (numbers % place.partitions != partition).any():
-            raise _moved(place)
-        ticks, null = ticks_of(job.schema.ts, rows.column(job.schema.ts), job.schema.tick_ns or 1)
-        if null is not None and null.any():
-            raise DataError(f"column `{job.schema.ts}` is null in some event", hint="fill it in, or drop the row")
-        order = np.argsort(ticks, kind="stable")  # by bucket, then by time: what is in order need not be copied again
-        order = order[np.argsort(numbers[order].astype(np.int16 if job.buckets < 1 << 15 else np.int32), kind="stable")]
-        rows, codes, numbers, ticks = rows.take(pa.array(order)), codes[order], numbers[order], ticks[order]
-        cuts = np.searchsorted(numbers, np.arange(job.buckets + 1))
-        for number in np.flatnonzero(np.diff(cuts)).tolist():
-            own = slice(cuts[number], cuts[number + 1])
-            parts[number] = _part(job, rows.slice(own.start, own.stop - own.start), codes[own], ticks[own], now)
-    micro_batch = MicroBatch(job, versions, batch, there, place.delay_ms, now, place.seen)
+    micro_batch = MicroBatch(job, versions, batch, there, place.delay_ms, rows.now, place.seen)
     counted = []
     for number in range(partition, job.buckets, place.partitions):
-        part = parts.pop(number, None) or NOTHING
+        own = rows.of(number)
+        part = NOTHING if own is None else _part(job, own, rows.now)
         found, done = step_bucket(micro_batch, number, part, watch, sure=sure)
         for table in found:
             yield from telling(job, table, []).to_batches(ROWS)
@@ -105,15 +95,11 @@ def step_in_files(job: SentJob, place: Place, batches: Iterable[pa.RecordBatch])
         yield from telling(job, job.result.empty_table(), [points_told(counted)]).to_batches()
 
 
-def _unmarked(batches: list[pa.RecordBatch], place: Place) -> tuple[int, list[pa.RecordBatch]]:
-    """Read the number of the partition from the row that marks it, and leave that row out."""
-    for i, batch in enumerate(batches):
-        if batch.column(HASH).null_count:
-            mark = batch.column(HASH).is_null()
-            code = batch.column(BUCKET).filter(mark)[0].as_py()
-            batches[i] = batch.filter(pc.invert(mark))
-            return (-1 - code) % place.partitions, [batch for batch in batches if batch.num_rows]
-    raise _moved(place)
+def _marked(rows: PartitionRows, place: Place) -> int:
+    """The number of the partition, by the row that says so."""
+    if rows.mark is None:
+        raise _moved(place)
+    return rows.mark % place.partitions
 
 
 def _moved(place: Place) -> EngineError:
@@ -124,19 +110,17 @@ def _moved(place: Place) -> EngineError:
     )
 
 
-def _part(
-    job: SentJob, rows: pa.Table, codes: NDArray[np.int32], ticks: NDArray[np.int64], now: int | None
-) -> BucketRows:
-    ends = ticks >= job.end
-    events = (codes >= 0) & ~ends
+def _part(job: SentJob, found: SortedRows, now: int | None) -> BucketRows:
+    ticks, ends = found.ticks, found.ticks >= job.end
+    events = (found.codes >= 0) & ~ends
     latest = job.bound(now)
     seen = ticks if not ends.any() else ticks[~ends]
     seen = seen if latest is None else seen[seen <= latest]
-    taken = rows.select(job.columns)
+    taken = found.rows.select(job.columns)
     return BucketRows(
         taken if events.all() else taken.filter(pa.array(events)),
         int(seen.max()) if len(seen) else None,
-        f"{len(rows)} {int(rows.column(HASH).to_numpy().sum()) % 2**64}",
+        f"{len(ticks)} {int(found.rows.column(HASH).to_numpy().sum()) % 2**64}",
         ended=bool(ends.any()),
     )
 

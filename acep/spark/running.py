@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import mmh3
 
 from acep.errors import DataError
+from acep.spark.bucket_rows import HASH, NOW
 from acep.spark.fields import quoted, with_fields
 from acep.spark.job import SentJob
 from acep.spark.needed import needed_events
-from acep.spark.one_hop import HASH, NOW, Place, step_in_files
+from acep.spark.one_hop import Place, step_in_files
 from acep.spark.times import DELAY_KEY, delay_of, end_column, event_time, latest_tick, ticks_of_row
 from acep.spark.types import spark_schema
 from acep.spark.workers import PACKED, STEPPED, match_partition, pack, step, unpack

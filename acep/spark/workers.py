@@ -16,7 +16,7 @@ import pyarrow as pa
 from acep.engine.columns import ticks_of
 from acep.spark.job import SentJob
 from acep.streaming.buckets import Bucket
-from acep.streaming.live import keep_live, take_live
+from acep.streaming.live import keep_live, live_name, take_live
 from acep.streaming.spent import Stopwatch
 from acep.streaming.step import BUCKET, by_bucket, decided, events_only, plain, take_in, telling, told
 from acep.streaming.times import passed
@@ -123,13 +123,12 @@ def _blobs(waiting: dict[int, list[pa.Table]], packing: float, *, ended: bool) -
 
 
 def _restored(job: SentJob, number: int, data: bytes) -> Bucket:
-    bucket = take_live(_digest(job, number, data))
+    bucket = take_live(_named(job, number, data))
     return bucket if bucket is not None else Bucket.loads(job, job.pass_of(number), data)
 
 
-def _digest(job: SentJob, number: int, data: bytes) -> str:
-    key = f"{number} {job.engine} {job.fingerprint}".encode()[:64]
-    return hashlib.blake2b(data, digest_size=32, key=key).hexdigest()
+def _named(job: SentJob, number: int, data: bytes) -> str:
+    return live_name(job, f"{number} {hashlib.blake2b(data, digest_size=32).hexdigest()}")
 
 
 def step(
@@ -161,7 +160,7 @@ def step(
     state.update((data,))
     # So that the bucket is called again when the watermark moves, though no row of its comes.
     state.setTimeoutTimestamp(max(watermark, 0) + 1)
-    keep_live(_digest(job, number, data), bucket)
+    keep_live(_named(job, number, data), bucket)
     reached = max(watermark, passed(bucket.held.greatest, delay_ms, job.tick_ms))
     blob = to_bytes(pa.concat_tables(out)) if out else b""
     yield pd.DataFrame({"rows": [blob], TOLD: [told(bucket, len(data), reached, watch)]})

@@ -11,6 +11,7 @@ from acep.learning.recall import Tally
 from acep.streaming.admission import ALL, Admission
 from acep.streaming.folders import Folder
 from acep.streaming.load import Load
+from acep.streaming.time_bound import CoreTime
 from acep.streaming.utility import CellUtility, share_of, threshold_of
 
 __all__ = ["BatchLog", "Carried", "Decision", "decide"]
@@ -55,18 +56,20 @@ class Carried:
 @dataclass(frozen=True)
 class Decision:
     """The beginning of a micro-batch: the admission, if something can be shed, the ``latest`` time that an event may
-    have, in ticks, and of earlier micro-batches their load, their counts and the utility of keys."""
+    have, in ticks, and of earlier micro-batches their load, their counts, the utility of keys and what is left of the
+    time of the cores."""
 
     admission: Admission | None = None
     load: Load = field(default_factory=Load)
     carried: Carried = field(default_factory=Carried)
     utility: CellUtility = field(default_factory=CellUtility.none)
     latest: int | None = None
+    left: CoreTime = field(default_factory=CoreTime)
 
     def dump(self) -> dict[str, Any]:
         """As JSON-like data."""
         admission = None if self.admission is None else self.admission.dump()
-        parts = {name: getattr(self, name).dump() for name in ("load", "carried", "utility")}
+        parts = {name: getattr(self, name).dump() for name in ("load", "carried", "utility", "left")}
         return {"admission": admission, "latest": self.latest} | parts
 
     @classmethod
@@ -75,7 +78,8 @@ class Decision:
         admission = None if data["admission"] is None else Admission.load(data["admission"])
         load, carried = Load.load(data["load"]), Carried.load(data["carried"])
         latest = None if data.get("latest") is None else int(data["latest"])
-        return cls(admission, load, carried, CellUtility.load(data.get("utility")), latest)
+        left = CoreTime.load(data.get("left"))
+        return cls(admission, load, carried, CellUtility.load(data.get("utility")), latest, left)
 
 
 def decide(decision: Decision, own: Admission | None, share: float, delay: int) -> Decision:

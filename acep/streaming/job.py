@@ -20,6 +20,7 @@ from acep.errors import DataError, EngineError, QueryError, suggest
 from acep.pattern.asked import asked_for
 from acep.pattern.tree import Query, Strategy
 from acep.plan.compile import Plan, compile_query
+from acep.plan.schema import kinds_text
 from acep.streaming.latest import Latest, latest_of
 from acep.streaming.pace import BatchPace
 from acep.streaming.times import tick_ms_of
@@ -112,17 +113,19 @@ class Job:
     def sealed(self) -> Self:
         """The job with the fingerprint that its state must have been made with."""
         plans = plans_of(self.queries, self.schema)
+        roles = (self.schema.ts, self.schema.type, self.schema.seq, self.schema.id, self.schema.tick_ns)
+        # Bounds of time may change when a stream is taken up again; what decides who is kept may not.
+        bounds = () if self.budget is None else (self.budget.work, self.budget.memory, self.policy, self.seed)
         parts = (
-            self.names,
-            [plan.fingerprint for plan in plans],
-            (self.schema.ts, self.schema.type, self.schema.seq, self.schema.id, self.schema.tick_ns),
-            [(name, self.schema.kind(name)) for name in self.columns],
-            [(part.queries, part.keys, part.first, part.size) for part in self.passes],
-            self.output,
-            # Bounds of time may change when a stream is taken up again; what decides who is kept may not.
-            *(() if self.budget is None else (self.budget.work, self.budget.memory, self.policy, self.seed)),
+            repr(self.names),
+            repr([plan.fingerprint for plan in plans]),
+            repr(roles),
+            kinds_text((name, self.schema.kind(name)) for name in self.columns),
+            repr([(part.queries, part.keys, part.first, part.size) for part in self.passes]),
+            repr(self.output),
+            *map(repr, bounds),
         )
-        text = repr(parts)
+        text = f"({', '.join(parts)})"
         return replace(self, fingerprint=hashlib.sha256(text.encode()).hexdigest())
 
 

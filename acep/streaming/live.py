@@ -7,11 +7,18 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from acep.streaming.buckets import Bucket
+    from acep.streaming.job import Job
 
-__all__ = ["forget_live", "keep_live", "take_live"]
+__all__ = ["forget_live", "keep_live", "live_name", "take_live"]
 
 MOST = 64
 _LIVE: OrderedDict[str, Bucket] = OrderedDict()
+
+
+def live_name(job: Job, state: str) -> str:
+    """Give the name of a bucket whose state has the name ``state``. A bucket keeps the budget and the bounds of its
+    job, so a job with others must not find it."""
+    return f"{state} {job.fingerprint} {job.engine} {job.budget} {job.latest}"
 
 
 def take_live(name: str) -> Bucket | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,10 @@ PRIOR = (0.1, 0.15, 0.75)
 BELIEF = 0.05  # weight of that beside one micro-batch
 LEAST = 1 / 64  # of the events that are carried, where there is any time
 WORTH = 0.1  # of the time, what shedding all must save to be done at all
+SAME = 0.01  # a share that differs by less is the same
 NEAR = 0.05  # of the target, by which it may be missed before the share is changed: Spark then compiles anew
+FEW = 8  # micro-batches whose median tells whether the workers keep their time
+WIDE = 0.2  # of the target, by which that median misses it if they do not
 
 
 @dataclass(frozen=True)
@@ -50,12 +54,13 @@ class Load:
 
     run: int = 0
     last: tuple[Measured, ...] = ()
+    took: tuple[float, ...] = ()  # seconds of the last few micro-batches, where the workers keep the time of matching
 
     def after(self, one: Measured) -> Load:
         """Remember a micro-batch."""
         if self.run < COLD or one.rows == 0:
             return replace(self, run=self.run + 1)
-        return Load(self.run + 1, (*self.last, one)[-MOST:])
+        return replace(self, run=self.run + 1, last=(*self.last, one)[-MOST:])
 
     def restarted(self) -> Load:
         """Begin a run: its first micro-batches tell nothing."""
@@ -64,10 +69,13 @@ class Load:
     def changed(self) -> Load:
         """Carry another share from now on: the next micro-batch tells nothing, as Spark compiles anew.
 
-        >>> Load(run=9).changed().after(Measured(10, 10, 5, 1.0)).last
-        ()
+        The one after that does, whatever happens.
+
+        >>> once = Load(run=9).changed().after(Measured(10, 10, 5, 1.0))
+        >>> once.last, len(once.changed().after(Measured(10, 10, 5, 1.0)).last)
+        ((), 1)
         """
-        return replace(self, run=min(self.run, COLD - 1))
+        return replace(self, run=COLD - 1) if self.run > COLD else self
 
     def costs(self) -> tuple[float, float, float]:
         """Give the seconds that are fixed, and those for each row that is read, and that is carried."""
@@ -100,11 +108,25 @@ class Load:
             return 1.0
         if now < 1 and abs(floor + every * now - target) <= NEAR * target:
             return now
-        return round(max((target - floor) / every, LEAST), 4)
+        wanted = max((target - floor) / every, LEAST)
+        return now if abs(wanted - now) <= SAME * now else round(wanted, 4)
+
+    def paced(self, seconds: float) -> Load:
+        """Remember how long a micro-batch took, where the workers keep the time of matching.
+
+        >>> load = Load(run=COLD)
+        >>> for _ in range(FEW):
+        ...     load = load.paced(seconds=1.5)
+        >>> load.behind(1.0), load.behind(1.4)
+        (True, False)
+        """
+        return self if self.run < COLD else replace(self, took=(*self.took, seconds)[-FEW:])
 
     def behind(self, target: float) -> bool:
-        """Tell whether a micro-batch takes longer than ``target`` seconds though next to nothing is carried, or though
-        shedding saves next to nothing."""
+        """Tell whether a micro-batch takes longer than ``target`` seconds though next to nothing is carried, though
+        shedding saves next to nothing, or though the workers shed, too."""
+        if len(self.took) == FEW and median(self.took) > (1 + WIDE) * target:
+            return True
         if not self.last:
             return False
         fixed, read, carry = self.costs()
@@ -114,7 +136,8 @@ class Load:
 
     def dump(self) -> dict[str, Any]:
         """As JSON-like data."""
-        return {"run": self.run, "last": [[one.rows, one.needed, one.carried, one.seconds] for one in self.last]}
+        last = [[one.rows, one.needed, one.carried, one.seconds] for one in self.last]
+        return {"run": self.run, "last": last, "took": list(self.took)}
 
     @classmethod
     def load(cls, data: Mapping[str, Any]) -> Load:
@@ -124,7 +147,10 @@ class Load:
         last = tuple(Measured(int(rows), int(needed), int(went), float(took)) for rows, needed, went, took in every)
         if not all(one.rows > 0 and min(one.needed, one.carried) >= 0 and 0 <= one.seconds < 1e9 for one in last):
             raise ValueError("measurements")
-        return cls(int(data["run"]), last)
+        took = tuple(map(float, data.get("took", ())))  # the first versions had none
+        if len(took) > FEW or not all(0 <= one < 1e9 for one in took):
+            raise ValueError("measurements")
+        return cls(int(data["run"]), last, took)
 
 
 def _not_negative(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:

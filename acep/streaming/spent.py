@@ -14,7 +14,7 @@ __all__ = ["Spent", "Stopwatch", "spent_of"]
 class Stopwatch:
     """Measure one step of a bucket of a ``partition``, from now on. What it shows is told, and never part of a state: a
     retry takes other times. ``rows`` is how many rows the micro-batch brought, ``late`` how many of them came late, and
-    ``packed`` are spans before."""
+    ``packed`` are spans before, of sorting or packing rows."""
 
     def __init__(self, partition: int = 0) -> None:
         """Start now."""

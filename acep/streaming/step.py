@@ -15,7 +15,7 @@ from acep.engine.compiled import why_not
 from acep.errors import DataError, DataWarning
 from acep.streaming.buckets import Bucket
 from acep.streaming.job import Job
-from acep.streaming.live import keep_live, take_live
+from acep.streaming.live import keep_live, live_name, take_live
 from acep.streaming.progress import moment_text, mostly_late
 from acep.streaming.spent import Stopwatch
 from acep.streaming.times import before, passed
@@ -167,7 +167,7 @@ def step_bucket(
     """
     job, versions, watermark = micro_batch.job, micro_batch.versions, micro_batch.watermark
     old = micro_batch.there.get(number)
-    bucket = None if old is None else take_live(_name(job, versions, old))
+    bucket = None if old is None else take_live(live_name(job, versions.named(old)))
     if bucket is None:
         whole = job.pass_of(number)
         bucket = Bucket(job, whole) if old is None else Bucket.loads(job, whole, versions.read(old))
@@ -186,13 +186,9 @@ def step_bucket(
     if number == 0:
         versions.clean(micro_batch.batch)
     if bucket.pace is None:  # else an attempt that was first may have measured something else
-        keep_live(_name(job, versions, new), bucket)
+        keep_live(live_name(job, versions.named(new)), bucket)
     reached = max(watermark, passed(bucket.held.greatest, micro_batch.delay_ms, job.tick_ms))
     return out, told(bucket, len(data), reached, watch)
-
-
-def _name(job: Job, versions: Versions, version: Version) -> str:
-    return f"{job.engine} {versions.named(version)}"
 
 
 def telling(job: Job, rows: pa.Table, texts: list[str]) -> pa.Table:

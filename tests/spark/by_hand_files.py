@@ -13,8 +13,9 @@ from unittest import mock
 
 import pyarrow as pa
 
-from acep.spark import one_hop
-from acep.spark.one_hop import HASH, Place, step_in_files
+from acep.spark import bucket_rows, one_hop
+from acep.spark.bucket_rows import HASH
+from acep.spark.one_hop import Place, step_in_files
 from acep.spark.times import end_of_stream
 from acep.streaming import live
 from acep.streaming.job import Job
@@ -97,7 +98,8 @@ class FileStream:
         found: list[dict[str, Any]] = []
         told = {}
         buckets = iter(range(partition, self.job.buckets, self.place.partitions))
-        with self._on(partition):
+        held = 200 if self._chance(0.3) else bucket_rows.HELD  # many rows go to files
+        with self._on(partition), mock.patch.object(bucket_rows, "HELD", held):
             part = rows.take(pa.array(mine, pa.int64()))
             for batch in step_in_files(self.job, self.place, part.to_batches(max_chunksize=5)):
                 for row in batch.to_pylist(maps_as_pydicts="strict"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import uuid
 import warnings
@@ -16,6 +17,7 @@ import acep
 from acep.errors import DataError, EngineError, SnapshotError
 from acep.spark import one_hop
 from acep.streaming.job import Job
+from acep.streaming.latest import Latest
 from acep.streaming.step import BUCKET
 from tests.corpus import Case
 from tests.random_cases import random_case
@@ -324,6 +326,16 @@ def test_buckets_of_an_idle_partition_are_decided(tmp_path: Path) -> None:
     first = files.push(table)
     assert len(first) + len(files.push(table.slice(0, 0))) == 40
     assert len(first) < 40
+
+
+def test_a_bucket_that_is_kept_goes_on_with_the_bounds_of_now(tmp_path: Path) -> None:
+    first, second = events((100, "a", "x"), (101, "b", "x")), events((200, "a", "x"), (201, "b", "x"))
+    files = FileStream(dataclasses.replace(job_for(first), latest=Latest(tick=150)), tmp_path, 3)
+    files.push(first)
+    files.job, files.run = dataclasses.replace(files.job, latest=None), uuid.UUID(int=files.run.int + 1)
+    files.push(second)
+    assert sum(one["ahead"] for one in files.told.values()) == 0
+    assert len(files.end()) == 1
 
 
 def test_the_second_of_united_results_is_refused_without_rows_too(tmp_path: Path) -> None:

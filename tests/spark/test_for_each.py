@@ -312,6 +312,67 @@ def test_what_is_shed_before_the_shuffle_loses_matches_and_invents_none(
         assert report.recall == pytest.approx(points[0] / points[1], abs=0.1)
 
 
+ANY = acep.parse(
+    "PATTERN SEQ(a p, b q, a r) WHERE skip_till_any_match(p, q, r) { [k] AND p.x + q.x <= 2 * r.x } WITHIN 100 seconds"
+    " RETURN p.x AS x"
+)
+"""Many partial matches: matching is the cost."""
+
+
+def test_where_partial_matches_multiply_the_workers_shed_and_all_events_travel(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = many_keys(6_000)
+    stream, told, out = Folder(spark, table, 600), list[Progress](), list[dict[str, Any]]()
+    shares = pretend(monkeypatch, 0.01, 0.0)
+    budget = acep.Budget(latency=0.06)
+    run(stream, quiet(stream, lambda found, _: out.extend(as_dicts(found)), ANY, budget=budget, progress=told.append))
+    assert shares[:10] == [1.0] * 10
+    whole = exact(table, ANY)
+    assert 0 < len(out) < len(whole)
+    assert same_bindings(out, whole), "a match was invented"
+    assert told[-1].report.shed > 0
+    assert not told[-1].report.exact
+    assert told[-1].report.unknown == "too little was watched to say how many"
+    assert not all(row["exact"] for row in out)
+
+
+def test_where_spark_takes_the_time_too_units_are_shed_before_the_workers_shed(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = many_keys(6_000)
+    stream, told, out = Folder(spark, table, 500), list[Progress](), list[dict[str, Any]]()
+    shares = pretend(monkeypatch, 2.0, 8.0)
+    step = quiet(
+        stream,
+        lambda found, _: out.extend(as_dicts(found)),
+        ANY,
+        budget=acep.Budget(latency=6.0),
+        progress=told.append,
+    )
+    run(stream, step)
+    # What Spark alone seems to take is 2 + 8 * share, less the little time of the workers.
+    assert all(abs(share - 0.5) < 0.12 for share in shares[6:-1]), shares
+    assert told[-1].shed > 1_000
+    assert same_bindings(out, exact(table, ANY)), "a match was invented"
+    # Without the budget it goes on: what was shed stays shed.
+    run(stream, quiet(stream, lambda found, _: out.extend(as_dicts(found)), ANY, progress=told.append))
+    assert not told[-1].report.exact
+
+
+def test_a_share_of_the_cores_is_kept_by_what_travels(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = many_keys(24_000)
+    stream, told = Folder(spark, table, 2_000), list[Progress]()
+    shares = pretend(monkeypatch, 0.2, 0.8)
+    # While 2,000 events come, 0.6 seconds of all cores.
+    clock = (table["ts"][2_000].as_py() - table["ts"][0].as_py()).total_seconds()
+    budget = acep.Budget(cpu=0.6 * spark.sparkContext.defaultParallelism / clock)
+    run(stream, quiet(stream, lambda *_: None, budget=budget, progress=told.append))
+    assert all(abs(share - 0.5) < 0.12 for share in shares[6:-1]), shares
+    assert told[-1].events == 24_000
+    assert told[-1].shed == told[-1].report.shed > 2_400
+
+
 def test_integers_are_shed_too_and_the_row_that_ends_their_stream_is_none_of_them(
     spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,145 @@
+"""Sort the rows of a partition by bucket and time, in temporary files where they are many."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import IO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from acep.engine.columns import ticks_of
+from acep.errors import DataError
+from acep.spark.job import SentJob
+from acep.spark.workers import received
+from acep.streaming.step import BUCKET, plain
+
+__all__ = ["HASH", "NOW", "PartitionRows", "SortedRows", "rows_of_partition"]
+
+HASH = "__hash"  # a column with a hash of each row
+NOW = "__now"  # a column with the time at which the micro-batch began, in milliseconds, where the job needs a clock
+HELD = 128 << 20
+"""Bytes of rows that a partition holds in memory; beyond it they go to temporary files, one for each bucket."""
+
+
+@dataclass(frozen=True)
+class SortedRows:
+    """Rows of a bucket in the order of time, with their ``codes`` and their times in ``ticks``, both int. A code is the
+    number of the bucket, or ``-1 - number`` for a row that only tells it of time."""
+
+    rows: pa.Table
+    codes: NDArray[np.int32]
+    ticks: NDArray[np.int64]
+
+
+@dataclass
+class PartitionRows:
+    """Hold the rows of a partition by bucket: ``there`` in memory, and ``files`` of others, which need no name and so
+    are gone with the process. ``mark`` is the number that the row without a hash gave (``None``: there was none), and
+    ``now`` when the micro-batch began. ``spans``: the beginnings and ends of sorting and writing, in seconds since
+    1970."""
+
+    job: SentJob
+    there: Mapping[int, SortedRows] = field(default_factory=dict)
+    files: dict[int, IO[bytes]] = field(default_factory=dict)
+    mark: int | None = None
+    now: int | None = None
+    spans: list[list[float]] = field(default_factory=list)
+
+    @property
+    def numbers(self) -> set[int]:
+        """The numbers of the buckets that have rows."""
+        return {*self.there, *self.files}
+
+    def of(self, number: int) -> SortedRows | None:
+        """Give the rows of a bucket, once."""
+        held, file = self.there.get(number), self.files.pop(number, None)
+        if file is None:
+            return held
+        with file:
+            file.seek(0)
+            pieces = []
+            while file.tell() < os.fstat(file.fileno()).st_size:
+                pieces.append(pa.ipc.open_stream(file).read_all())
+        return _sorted(self.job, pa.concat_tables(pieces if held is None else [*pieces, held.rows]))[number]
+
+    def close(self) -> None:
+        """Remove the files that were not read."""
+        for file in self.files.values():
+            file.close()
+
+    def sort(self, batches: Sequence[pa.RecordBatch]) -> None:
+        """Hold the rows of batches in memory, in place of others."""
+        began = time.time()
+        rows = plain(received(self.job, batches))
+        self.there = _sorted(self.job, rows.drop_columns([NOW]) if NOW in rows.column_names else rows)
+        self.spans.append([began, time.time()])
+
+    def write(self) -> None:
+        """Move what is in memory into the files of the buckets."""
+        began = time.time()
+        for number, one in self.there.items():
+            if number not in self.files:
+                self.files[number] = tempfile.TemporaryFile(dir=_folder())  # noqa: SIM115 - closed where it is read
+            with pa.ipc.new_stream(self.files[number], one.rows.schema) as writer:
+                writer.write_table(one.rows)
+        self.there = {}
+        self.spans.append([began, time.time()])
+
+
+def rows_of_partition(job: SentJob, batches: Iterable[pa.RecordBatch], *, marked: bool) -> PartitionRows:
+    """Read the rows of a partition.
+
+    ``marked``: there may be a row without a hash, which says what partition it is, and is none of the rows.
+
+    Raises :class:`DataError` if a time is null.
+    """
+    found, waiting, size = PartitionRows(job), list[pa.RecordBatch](), 0
+    for batch in batches:
+        rows = batch
+        if marked and rows.num_rows and rows.column(HASH).null_count:
+            mark = rows.column(HASH).is_null()
+            found.mark = -1 - rows.column(BUCKET).filter(mark)[0].as_py()
+            rows = rows.filter(pc.invert(mark))
+        if not rows.num_rows:
+            continue
+        if found.now is None and NOW in rows.schema.names:
+            found.now = rows.column(NOW)[0].as_py()
+        waiting.append(rows)
+        size += rows.nbytes
+        if size > HELD:
+            found.sort(waiting)
+            found.write()
+            waiting, size = [], 0
+    if waiting:
+        found.sort(waiting)
+    return found
+
+
+def _sorted(job: SentJob, rows: pa.Table) -> dict[int, SortedRows]:
+    """Sort rows by bucket, then by time: what is in order need not be copied again."""
+    codes = rows.column(BUCKET).to_numpy()
+    numbers = np.where(codes >= 0, codes, -1 - codes)
+    ticks, null = ticks_of(job.schema.ts, rows.column(job.schema.ts), job.schema.tick_ns or 1)
+    if null is not None and null.any():
+        raise DataError(f"column `{job.schema.ts}` is null in some event", hint="fill it in, or drop the row")
+    order = np.argsort(ticks, kind="stable")
+    order = order[np.argsort(numbers[order].astype(np.int16 if job.buckets < 1 << 15 else np.int32), kind="stable")]
+    rows, codes, numbers, ticks = rows.take(pa.array(order)), codes[order], numbers[order], ticks[order]
+    cuts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
+    return {
+        int(numbers[first]): SortedRows(rows.slice(first, end - first), codes[first:end], ticks[first:end])
+        for first, end in pairwise(cuts)
+    }
+
+
+def _folder() -> str | None:
+    """The folder of temporary files that Spark gives to an executor, ``None``: the usual one."""
+    return os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None

@@ -1,0 +1,67 @@
+"""A budget of time over many micro-batches: the share goes where the target is met, and comes back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from acep.streaming.load import LEAST, Load, Measured
+
+
+def run(load: Load, share: float, batches: list[tuple[int, float]], target: float) -> tuple[Load, list[float]]:
+    """Step micro-batches of (rows, seconds for each row that is carried), and give the shares that they carried."""
+    shares = []
+    for rows, carry in batches:
+        # As a call does it, with a threshold that is coarser than the share.
+        if (wanted := load.share(target, share)) != share:
+            load = load.changed()
+            share = round(wanted * 2**10) / 2**10 if wanted < 1 else 1.0
+        shares.append(share)
+        carried = int(rows * share)
+        load = load.after(Measured(rows, rows, carried, 0.1 + 1e-7 * rows + carry * carried))
+    return load, shares
+
+
+def test_the_least_share_is_left_when_there_is_time_again() -> None:
+    """At the least share each micro-batch was taken for one after a change, which tells nothing, and nothing was
+    learned any more."""
+    load, shares = run(Load(), 1.0, [(200_000, 1e-4)] * 12, target=0.3)
+    assert shares[-1] == pytest.approx(LEAST, rel=0.02)
+    _, shares = run(load, shares[-1], [(200_000, 2e-6)] * 30, target=0.3)
+    assert shares[-1] == pytest.approx(0.18 / 0.4, rel=0.15)
+
+
+@pytest.mark.parametrize("target", [0.2, 0.3, 0.4, 0.5])
+def test_the_target_is_met_within_ten_of_a_hundred(target: float) -> None:
+    _, shares = run(Load(), 1.0, [(200_000, 2e-6)] * 40, target)
+    taken = [0.12 + 0.4 * share for share in shares[10:]]
+    assert taken == pytest.approx([target] * 30, rel=0.1)
+
+
+def test_a_share_that_meets_the_target_is_left_alone() -> None:
+    _, shares = run(Load(), 1.0, [(200_000, 2e-6)] * 40, target=0.3)
+    assert len(set(shares[10:])) == 1
+
+
+def test_what_cannot_be_met_is_told() -> None:
+    load, _ = run(Load(), 1.0, [(200_000, 2e-6)] * 10, target=0.05)
+    assert load.behind(0.05)
+    assert not replace(load, last=()).behind(0.05)
+
+
+def test_workers_that_cannot_keep_their_time_are_told() -> None:
+    load = Load(run=9)
+    for _ in range(20):
+        load = load.paced(0.31)
+    assert load.behind(0.25)
+    assert not load.behind(0.26)
+    assert Load.load(json.loads(json.dumps(load.dump()))) == load
+
+
+@pytest.mark.parametrize("damage", [{"took": [-1.0]}, {"took": [1.0] * 99}, {"took": 3}, {"last": [[0, 0, 0, 1.0]]}])
+def test_a_damaged_record_is_refused(damage: dict[str, Any]) -> None:
+    with pytest.raises((KeyError, TypeError, ValueError)):
+        Load.load(Load(run=3).dump() | damage)
