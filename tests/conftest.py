@@ -40,11 +40,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keeps the tests that use Spark in one process, where tests are spread over several; marks those of streams."""
+    """Keep the tests that share the Spark session in one process, and those that start a JVM of their own one after
+    the other in another, if tests are spread over several; mark the tests that read streams."""
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()) or item.get_closest_marker("spark"):
+        if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
             item.add_marker(pytest.mark.xdist_group("spark"))
+        elif item.get_closest_marker("spark") and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group("spark sessions"))
         if "data" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.streams)
 

@@ -1,4 +1,4 @@
-"""A driver that is killed again and again, without warning: what was written is the exact result, each row once."""
+"""Drivers and workers that are killed again and again, without warning: the exact result is written, each row once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,10 @@ KILLS = {"files": 2, "store": 1}
 """How often a driver is killed on each route; ``ACEP_CASES`` multiplies it, and below 1 only the first route is tried:
 each kill takes a driver that starts anew."""
 ROUTES = [*KILLS][: None if CASES >= 1 else 1]
+WORKERS = 10
+"""How many workers are killed on each route, times ``ACEP_CASES``."""
+PAUSE = 0.5
+"""Seconds between two of these, at most."""
 CHUNK = 190
 QUERY = (
     "PATTERN SEQ(a+ p[], b q, ~d r) WHERE skip_till_next_match(p[], q) { [k] AND p[i].x > p[i-1].x } "
@@ -42,7 +47,7 @@ events, checkpoint, query, chunk, route = sys.argv[1:]
 in_files = acep.spark.replay.match
 if route == "store":
     acep.spark.replay.match = lambda *args, state, **options: in_files(*args, **options)
-get_session(**{"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2", "spark.driver.memory": "512m"})
+get_session(**{"spark.master": "local[2, 1000]", "spark.sql.shuffle.partitions": "2", "spark.driver.memory": "512m"})
 done = replay(acep.parse(query, errors=1), events, id="id", chunk=int(chunk), checkpoint=checkpoint, buckets=4)
 print(done.events, done.late, done.matches)
 """
@@ -84,25 +89,10 @@ def test_killed_drivers_lose_nothing_and_repeat_nothing(
     table = events_file(tmp_path / "events.parquet", chunks)
     checkpoint = tmp_path / "replay"
     rng = random.Random()
-    command = [
-        sys.executable,
-        "-c",
-        DRIVER,
-        str(tmp_path / "events.parquet"),
-        str(checkpoint),
-        QUERY,
-        str(CHUNK),
-        route,
-    ]
     interrupted = 0
     story = []
     for life in range(kills + 3):
-        errors = (tmp_path / f"stderr-{life}").open("w")
-        # A session of its own, so that its JVM can be killed with it and nothing else is.
-        driver = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True, env=dict(os.environ)
-        )
-        try:
+        with driving(tmp_path, checkpoint, route, f"stderr-{life}") as driver:
             if len(story) < kills:
                 wait_for(checkpoint, done_batches(checkpoint) + rng.randint(1, 2), driver)
                 time.sleep(rng.uniform(0, 1.5))
@@ -114,27 +104,87 @@ def test_killed_drivers_lose_nothing_and_repeat_nothing(
                     interrupted += begun > done
                     continue
             said, _ = driver.communicate(timeout=300)
+        assert driver.returncode == 0, (tmp_path / f"stderr-{life}").read_text()[-3000:]
+        break
+    assert len(story) == kills, f"the stream was over too soon: {story}"
+    assert all(done <= chunks for _, done in story)
+    assert (checkpoint / "state").exists() == (route == "files")
+    check_written(spark, table, checkpoint, said, f"killed at (begun, committed) {story}")
+    record_property("killed at (begun, committed)", str(story))
+    record_property("within a micro-batch", interrupted)
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_killed_workers_lose_nothing_and_repeat_nothing(
+    spark: Any, tmp_path: Path, cases: Callable[[int], int], route: str
+) -> None:
+    kills = cases(WORKERS)
+    table = events_file(tmp_path / "events.parquet", 12 + 2 * kills)
+    checkpoint, rng, killed = tmp_path / "replay", random.Random(), set[int]()
+    with driving(tmp_path, checkpoint, route, "stderr") as driver:
+        wait_for(checkpoint, 1, driver)
+        # A worker that waits for work is not missed by anyone: go on until one was killed at work.
+        while (len(killed) < kills or not at_work(tmp_path / "stderr")) and driver.poll() is None:
+            time.sleep(rng.uniform(0, PAUSE))
+            workers = [one for one in workers_of(driver.pid) if one not in killed]
+            if workers:
+                one = rng.choice(workers)
+                killed.add(one)
+                with suppress(ProcessLookupError):
+                    os.kill(one, signal.SIGKILL)
+        said, _ = driver.communicate(timeout=600)
+    story = (tmp_path / "stderr").read_text()
+    assert driver.returncode == 0, story[-3000:]
+    assert len(killed) >= kills, f"the stream was over after {len(killed)} kills"
+    assert at_work(tmp_path / "stderr"), "no worker was killed at work"
+    check_written(spark, table, checkpoint, said, f"{len(killed)} workers killed")
+
+
+def at_work(stderr: Path) -> bool:
+    """Whether Spark has told of a task that failed."""
+    return "Exception in task" in stderr.read_text()
+
+
+def workers_of(session: int) -> list[int]:
+    """The Python workers of a driver, which leads a session of processes. They are children of a daemon."""
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if b"pyspark.daemon" in (path / "cmdline").read_bytes():
+                parent, _, own = (path / "stat").read_text().rpartition(")")[2].split()[1:4]
+                if int(own) == session:
+                    parents[int(path.name)] = int(parent)
+    return [pid for pid, parent in parents.items() if parent in parents]
+
+
+@contextmanager
+def driving(folder: Path, checkpoint: Path, route: str, errors: str) -> Iterator[subprocess.Popen[str]]:
+    """A driver in a session of its own, so that its JVM can be killed with it and nothing else is."""
+    events = str(folder / "events.parquet")
+    command = [sys.executable, "-c", DRIVER, events, str(checkpoint), QUERY, str(CHUNK), route]
+    with (folder / errors).open("w") as file:
+        driver = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=file, text=True, start_new_session=True, env=dict(os.environ)
+        )
+        try:
+            yield driver
         finally:
-            errors.close()
             if driver.poll() is None:
                 os.killpg(driver.pid, signal.SIGKILL)
                 driver.wait()
             assert driver.stdout is not None
             driver.stdout.close()
-        assert driver.returncode == 0, (tmp_path / f"stderr-{life}").read_text()[-3000:]
-        break
-    assert len(story) == kills, f"the stream was over too soon: {story}"
-    assert all(done <= chunks for _, done in story)
+
+
+def check_written(spark: Any, table: pa.Table, checkpoint: Path, said: str, story: str) -> None:
+    """Compare what was written with the result of one process."""
     exact = as_rows(acep.match(table, acep.parse(QUERY, errors=1), id="id"))
     rows = as_dicts(spark.read.parquet(str(checkpoint / "matches")))
     written = Counter(repr(sorted(row["bindings"].items())) + repr(row["key"]) for row in rows)
-    assert max(written.values()) == 1, f"written twice; killed at (begun, committed) {story}"
-    assert same(rows, exact), f"killed at (begun, committed) {story}"
+    assert max(written.values()) == 1, f"written twice; {story}"
+    assert same(rows, exact), story
     assert said.split() == [str(table.num_rows), "0", str(len(exact))]
     assert len(exact) > 100
-    assert (checkpoint / "state").exists() == (route == "files")
-    record_property("killed at (begun, committed)", str(story))
-    record_property("within a micro-batch", interrupted)
 
 
 def wait_for(checkpoint: Path, batches: int, driver: subprocess.Popen[str]) -> None:
