@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from traceback import clear_frames
 
 __all__ = [
     "AcepError",
@@ -14,6 +16,8 @@ __all__ = [
     "PolicyError",
     "QueryError",
     "SnapshotError",
+    "memory_error",
+    "memory_errors",
     "slip",
     "suggest",
     "warn_caller",
@@ -26,6 +30,11 @@ LONGEST = 400
 """How many characters of a message are shown."""
 
 UNSHOWN = "\ufffd"
+
+MEMORY_HINT = (
+    'output="count", "points" or "bundles" makes no matches, limit= makes a few, blocks of matches come some at a time;'
+    " a shorter window or a Budget keeps fewer partial matches"
+)
 
 
 class AcepError(Exception):
@@ -173,3 +182,28 @@ def slip(name: str, known: Iterable[str]) -> str | None:
     close = [one for one in names if one.casefold() == name.casefold()][:2]
     close = close or difflib.get_close_matches(name, names, n=2, cutoff=0.6)
     return "did you mean " + " or ".join(f"`{c}`" for c in close) + "?" if close else None
+
+
+@contextmanager
+def memory_errors() -> Iterator[None]:
+    """Raise :class:`EngineError` in place of a :class:`MemoryError`, also of NumPy and of Arrow.
+
+    >>> with memory_errors():
+    ...     raise MemoryError("std::bad_alloc")
+    Traceback (most recent call last):
+    acep.errors.EngineError: memory is too small for the matches and partial matches of this query...
+    """
+    try:
+        yield
+    except MemoryError as error:
+        clear_frames(error.__traceback__)  # so that there is some again
+        raise memory_error() from None
+
+
+def memory_error() -> EngineError:
+    """Return the error that says so.
+
+    >>> str(memory_error()).splitlines()[0]
+    'memory is too small for the matches and partial matches of this query'
+    """
+    return EngineError("memory is too small for the matches and partial matches of this query", hint=MEMORY_HINT)

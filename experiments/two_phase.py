@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from acep.engine.found import Events
+from acep.events.records import Events
 from experiments.zstream import Bindings, Joined, SetPattern, join_tree
 
 __all__ = ["ALGORITHMS", "Algorithm", "TwoPhase", "automaton", "two_phase"]

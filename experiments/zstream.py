@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Literal
 
-from acep.engine.found import Events
+from acep.events.records import Events
 from acep.pattern.evaluation import Compiled
 from acep.pattern.expressions import Attribute
 from acep.pattern.tree import Component, EventSet, Node, Output, Repeat

@@ -14,7 +14,7 @@ from acep.cli.inputs import column_names, load_events, load_query
 from acep.errors import DataError, suggest
 
 if TYPE_CHECKING:
-    from acep.engine.found import Events
+    from acep.events.records import Events
     from acep.plan.compile import Plan
     from acep.plan.schema import Schema
 

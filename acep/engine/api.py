@@ -18,6 +18,7 @@ from acep.budget.policies import policy_of
 from acep.engine.absent import Absent
 from acep.engine.answers import Bundles, Count, Points
 from acep.engine.batch import Batch
+from acep.engine.batches import ROWS
 from acep.engine.compiled import chosen, warn_if_missing
 from acep.engine.compressed import Compressed
 from acep.engine.counted import Counted
@@ -30,10 +31,9 @@ from acep.engine.matches import Matches, Report, bundles_of, points_of
 from acep.engine.no_rows import told
 from acep.engine.options import MatchOptions
 from acep.engine.sealing import seal, unseal
-from acep.engine.short import told_if_short
-from acep.engine.stream import ROWS, Stream, together
+from acep.engine.stream import Stream, together
 from acep.engine.tables import batch_of, schema_of, to_table
-from acep.errors import DataError, EngineError, QueryError, SnapshotError, suggest
+from acep.errors import DataError, EngineError, QueryError, SnapshotError, memory_errors, suggest
 from acep.pattern.asked import Queries, asked_for
 from acep.pattern.printing import canonical
 from acep.pattern.tree import Query
@@ -141,7 +141,7 @@ def match(
     if limit is not None and output != "matches":
         raise QueryError("limit= is for matches", hint='output="matches"')
     most = None if limit is None else _number(limit)
-    with told_if_short():
+    with memory_errors():
         table = given_table(events, matcher._asked, **matcher._names)
         return matcher._whole(table, output, counts) if most is None else matcher._some(table, most)
 
@@ -487,7 +487,8 @@ class Matcher:
         return Compressed(graph, self._matches(number, []), lambda given: session.columns(0, given))
 
     def _batches(self, number: int, table: pa.Table, empty: bool) -> Batches:
-        from acep.engine.batches import Batches, blocks_of
+        from acep.engine.batches import Batches
+        from acep.engine.blocks import blocks_of
 
         if empty:
             return Batches(iter(()), self._matches(number, []), fractional=False)

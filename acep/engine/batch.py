@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from acep.engine.found import Events, Id
+from acep.events.records import Events, Id
 from acep.pattern.expressions import Value
 from acep.plan.schema import Kind, Schema
 

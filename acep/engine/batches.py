@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
 from acep.engine.arrow import parts, record_batch
-from acep.engine.batch import Batch
-from acep.engine.compiled import chosen
 from acep.engine.found import Counts, Found
 from acep.engine.matches import Matches, Report
-from acep.engine.short import told_if_short
-from acep.engine.stream import ROWS, Stream, together
-from acep.plan.choice import decides_at_once
-from acep.plan.compile import Plan
+from acep.errors import memory_errors
 
-__all__ = ["Batches", "blocks_of"]
+__all__ = ["ROWS", "Batches", "Blocks"]
+
+ROWS = 1 << 14  # about how many matches are given at a time
 
 Blocks = Iterator[tuple[Sequence[Found], Counts]]
 
@@ -50,7 +46,7 @@ class Batches(Iterator[pa.RecordBatch]):
     def __next__(self) -> pa.RecordBatch:
         started = time.perf_counter()
         try:
-            with told_if_short():
+            with memory_errors():
                 return next(self._batches)
         finally:
             self._seconds += time.perf_counter() - started
@@ -69,23 +65,3 @@ class Batches(Iterator[pa.RecordBatch]):
                 for part in parts(found[start : start + 2 * ROWS], 1 << 22):
                     batch = record_batch(part, self._like, self._fractional)
                     yield batch if batch.schema == self.schema else batch.cast(self.schema)
-
-
-def blocks_of(plan: Plan, engine: str, batch: Batch) -> Blocks:
-    """The matches of a plan over one batch of events, some at a time, with the work done so far."""
-    if chosen(plan, engine).alone == "merged":  # behind match windows events would come late
-        from acep.engine.native_session import NativeSession
-
-        session = NativeSession([plan], ["merged"])
-        for found in session.blocks(batch, ROWS):
-            yield found, session.counts(0)
-        session.finish()
-        yield [], session.counts(0)
-        return
-    stream = Stream([plan], engine)
-    if not decides_at_once(plan):
-        yield together([stream.push(batch)[0], stream.finish()[0]]), stream.counts
-        return
-    for block in chain(stream.blocks(batch, ROWS), stream.finish_blocks(ROWS)):
-        yield block[0], stream.counts
-    yield [], stream.counts

@@ -22,7 +22,7 @@ from acep.learning.setting import Setting
 from acep.learning.yields import Yield
 
 if TYPE_CHECKING:
-    from acep.engine._native import Session
+    from acep.engine.native_protocol import NativeCore
 
 __all__ = ["BestEffort", "allowance"]
 
@@ -88,7 +88,7 @@ class BestEffort:
     settling: Settling | None = None  # where match bundles are recovered
     noted: Rows = field(default_factory=Rows)  # of units that are spared, in this epoch, as far as they were asked for
 
-    def start(self, core: Session, number: int, setting: Setting) -> None:
+    def start(self, core: NativeCore, number: int, setting: Setting) -> None:
         """The session knows its plans; no event has come."""
         self.number, self.setting = number, setting
         self.seen = Seen(setting.span, setting.counted)
@@ -106,7 +106,7 @@ class BestEffort:
         except NONSENSE:
             raise SnapshotError("the history is damaged: the state of its policy makes no sense") from None
 
-    def bound(self, core: Session, memory: int) -> None:
+    def bound(self, core: NativeCore, memory: int) -> None:
         """At most ``memory`` bytes may be held: up to half of it by the policy, the rest by the core.
 
         Raises :class:`QueryError` for fewer than there must be, and for a query of which more than nodes waits."""
@@ -121,13 +121,13 @@ class BestEffort:
         self.seen = replace(self.seen, most=min(self.seen.most, memory >> 10))
         self._bound(core)
 
-    def set_beside(self, core: Session, size: int) -> None:
+    def set_beside(self, core: NativeCore, size: int) -> None:
         """So many bytes of its memory are taken by texts."""
         if size != self.beside:
             self.beside = size
             self._bound(core)
 
-    def _bound(self, core: Session) -> None:
+    def _bound(self, core: NativeCore) -> None:
         if self.memory is None:
             return
         self.held = held_by(self.policy.state()) + self.seen.rows.nbytes
@@ -142,7 +142,7 @@ class BestEffort:
                 hint="leave memory out of the Budget, and bound the work",
             ) from None
 
-    def allow(self, core: Session, rate: float, events: int) -> None:
+    def allow(self, core: NativeCore, rate: float, events: int) -> None:
         """The next ``events`` may take ``rate`` touches each, and no more than ``work`` permits."""
         rate, carried = allowance(self.rate, rate, events)
         if self.events == self.granted == 0 and self.orders.prices:
@@ -151,12 +151,12 @@ class BestEffort:
         self.granted += rate * events
         core.allow(self.number, rate, carried)
 
-    def lend(self, core: Session, more: float) -> None:
+    def lend(self, core: NativeCore, more: float) -> None:
         """So many touches an event more than :attr:`rate` are allowed from now on."""
         assert self.rate is not None
         core.allow(self.number, self.rate + more, (self.rate + more) * CARRIED)
 
-    def touches(self, core: Session) -> int:
+    def touches(self, core: NativeCore) -> int:
         """Touches so far, deciding included."""
         return int(core.shedding_counts(self.number)["spent"])
 
@@ -175,7 +175,7 @@ class BestEffort:
         """Whether an epoch ends with event number ``events``."""
         return events == self.events + self.length
 
-    def look(self, core: Session, events: int) -> None:
+    def look(self, core: NativeCore, events: int) -> None:
         """``events`` have come in all: learns if the epoch has ended, or ends here, as what is found has fallen."""
         counts = core.shedding_counts(self.number)
         self.fell = (self.ends(events) or (events - self.events) % LOOK == 0) and self._fell(counts)
@@ -201,7 +201,7 @@ class BestEffort:
             found, end = found + 1, end + length
         return found
 
-    def learn(self, core: Session, events: int) -> None:
+    def learn(self, core: NativeCore, events: int) -> None:
         """An epoch has ended: ``events`` have come in all."""
         began = time.process_time()
         if self.settling is not None:
@@ -248,7 +248,7 @@ class BestEffort:
         allowed = None if counts["price"] <= 0 else self._allowance(events)
         self.sparing = self.sparing.after(events, int(counts["watching"]), self.share, allowed, self.estimate)
 
-    def recall(self, core: Session, away: float) -> Callable[[], tuple[Tally, Tally]]:
+    def recall(self, core: NativeCore, away: float) -> Callable[[], tuple[Tally, Tally]]:
         """What tells the recall so far, of match points and of match bundles, whatever comes after; a share ``away`` of
         the events was not let in."""
         clock = int(core.shedding_counts(self.number)["clock"])
@@ -267,7 +267,7 @@ class BestEffort:
         state, seen = to_plain(dict(self.policy.state())), to_plain(self.seen.to_arrays())
         return {"policy": self.policy.name, "state": state, "seen": seen, **numbers}
 
-    def load(self, core: Session, data: Any) -> None:
+    def load(self, core: NativeCore, data: Any) -> None:
         """Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for what is no state of this policy."""
         if data["policy"] != self.policy.name:
             raise ValueError("another policy")
@@ -292,7 +292,7 @@ class BestEffort:
         """Of units, those that are spared, for the policy or for the estimate."""
         return max(self.orders.spared, self.sparing.share) if self.estimate > 0 else self.orders.spared
 
-    def _order(self, core: Session, orders: Orders, rate: float | None = None) -> None:
+    def _order(self, core: NativeCore, orders: Orders, rate: float | None = None) -> None:
         if not isinstance(orders, Orders):
             raise PolicyError(
                 f"the policy `{self.policy.name}` gives a {type(orders).__name__}, not Orders",

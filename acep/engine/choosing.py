@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from acep.engine.found import Id
+from acep.events.records import Id
 from acep.pattern.expressions import Value
 
 __all__ = ["Complete", "earliest_maximal", "non_overlap"]

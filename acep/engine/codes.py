@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from acep.engine import _native
 from acep.engine.batch import Column, column_of_values
-from acep.engine.recent import Words
+from acep.events.pushed_rows import Words
 from acep.pattern.expressions import Value
 from acep.plan.derive import Derived
 from acep.plan.schema import Kind

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from types import ModuleType
+from typing import cast
 
 from acep import __version__, checkout
+from acep.engine.found_columns import Sort
 from acep.errors import EngineError, warn_caller
 from acep.plan.choice import Choice, choose
 from acep.plan.compile import Plan
 
-__all__ = ["REFERENCE", "chosen", "native", "warn_if_missing", "why_not"]
+__all__ = ["REFERENCE", "chosen", "native", "native_sort", "warn_if_missing", "why_not"]
 
 REFERENCE = "the reference engine runs the queries, slowly"
 """What a warning begins with where there is no native core."""
@@ -46,6 +48,11 @@ _SAID: set[str] = set()  # of the reasons, those that a warning has told
 def native() -> ModuleType | None:
     """The module `acep.engine._native`, or None where it is missing or of another version of acep."""
     return _MODULE
+
+
+def native_sort() -> Sort | None:
+    """Return the native core's way to put matches in order, or None where there is no native core."""
+    return None if _MODULE is None else cast("Sort", _MODULE.output_order)
 
 
 def why_not() -> str | None:

@@ -1,4 +1,4 @@
-"""Plain records between the engine and its callers: events in, matches out."""
+"""Matches as plain records, and the counters of a run."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from acep.events.records import Id
 from acep.pattern.expressions import Value
 
 if TYPE_CHECKING:
@@ -14,28 +15,7 @@ if TYPE_CHECKING:
 
     Known = tuple[Tally | None, Tally | None]
 
-__all__ = ["Counts", "Events", "Found", "Id", "output_order"]
-
-Id = int | str
-
-
-@dataclass(frozen=True)
-class Events:
-    """Events of one stream, in stream order, as columns of equal length n.
-
-    ``ts``: n ticks. ``types``: n event types. ``ids``: n event ids. ``columns``: for each attribute
-    that a plan reads (``Plan.columns``), n values; timestamps as ticks, NaN as ``None``.
-    ``order``: n tie breakers within a timestamp (``seq``), used only to tell a batch out of order.
-    """
-
-    ts: list[int]
-    types: list[str | None]
-    ids: list[Id] | None
-    columns: dict[str, list[Value]]
-    order: list[int] | None = None
-
-    def __len__(self) -> int:
-        return len(self.ts)
+__all__ = ["Counts", "Found", "output_order"]
 
 
 @dataclass(frozen=True, slots=True)

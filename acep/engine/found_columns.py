@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, overload
@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from acep.engine.batch import Column
-from acep.engine.compiled import native
 from acep.engine.found import Found
 from acep.pattern.expressions import Value
 from acep.plan.schema import Kind
@@ -20,6 +19,8 @@ from acep.plan.schema import Kind
 __all__ = ["FoundColumns", "concatenate", "ordered"]
 
 Ints = npt.NDArray[np.int64]
+
+Sort = Callable[[Ints, Ints, Any, npt.NDArray[np.uint16], npt.NDArray[np.uint16]], Ints | None]
 
 BLOCK = 4096
 
@@ -233,13 +234,14 @@ def _joined(columns: Sequence[Column]) -> Column:
 # Order ------------------------------------------------------------------------------------------
 
 
-def ordered(found: FoundColumns) -> FoundColumns:
-    """The matches in the order of the output: as :func:`acep.engine.found.output_order`, equal ones as they come."""
-    places = None if found.in_order else _places(found)
+def ordered(found: FoundColumns, sort: Sort | None = None) -> FoundColumns:
+    """The matches in the order of the output: as :func:`acep.engine.found.output_order`, equal ones as they come.
+    ``sort`` does what :func:`order_in_python` does, in native code."""
+    places = None if found.in_order else _places(found, sort or order_in_python)
     return found if places is None else found.take(places)
 
 
-def _places(found: FoundColumns) -> Ints | None:
+def _places(found: FoundColumns, sort: Sort) -> Ints | None:
     """Where the matches come from when they are in order; ``None`` where they are."""
     names = {name: rank for rank, name in enumerate(sorted(found.variables))}
     ranks = np.array([names[name] for name in found.variables], np.uint16)
@@ -248,10 +250,7 @@ def _places(found: FoundColumns) -> Ints | None:
         texts = ids.tolist()
         rank_of = {text: rank for rank, text in enumerate(sorted(set(texts)))}
         ids = np.fromiter((rank_of[text] for text in texts), np.int64, len(texts))
-    core = native()
-    order = order_in_python if core is None else core.output_order
-    places: Ints | None = order(found.end, found.offsets, ids, found.vars, ranks)
-    return places
+    return sort(found.end, found.offsets, ids, found.vars, ranks)
 
 
 def order_in_python(

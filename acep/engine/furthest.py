@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from acep.engine.found import Events, Id
 from acep.engine.reference import MatchNode, bound_events
 from acep.engine.telling import Failure, Told, nothing_begun, refused, unfinished
 from acep.engine.times import value_text
 from acep.engine.tracing import Watching
 from acep.errors import QueryError
+from acep.events.records import Events, Id
 from acep.pattern.expressions import Value
 from acep.plan.compile import Plan
 

@@ -15,7 +15,7 @@ from acep.learning.recall import Tally
 from acep.learning.setting import Setting
 
 if TYPE_CHECKING:
-    from acep.engine._native import Session
+    from acep.engine.native_protocol import NativeCore
 
 __all__ = ["InUnits"]
 
@@ -34,18 +34,18 @@ class InUnits:
     seconds: float = 0.0  # learning: none
     held: int = 0  # bytes of what was learned
 
-    def start(self, core: Session, number: int, setting: Setting) -> None:
+    def start(self, core: NativeCore, number: int, setting: Setting) -> None:
         """The session knows its plans; no event has come."""
         self.number = number
         texts = sum(1 << k for k, text in enumerate(setting.key_texts[:32]) if text)
         core.start_units(number, self.seed % 2**64, texts)
         core.allow(number, -1.0 if self.rate is None else self.rate, (self.rate or 0.0) * CARRIED)
 
-    def allow(self, core: Session, rate: float, events: int) -> None:
+    def allow(self, core: NativeCore, rate: float, events: int) -> None:
         """The next ``events`` may take ``rate`` touches each, and no more than ``work`` permits."""
         core.allow(self.number, *allowance(self.rate, rate, events))
 
-    def touches(self, core: Session) -> int:
+    def touches(self, core: NativeCore) -> int:
         """Touches so far."""
         return int(core.units_counts(self.number)["spent"])
 
@@ -65,12 +65,12 @@ class InUnits:
         """Whether an epoch of a policy ends: never."""
         return False
 
-    def look(self, core: Session, events: int) -> None:
+    def look(self, core: NativeCore, events: int) -> None:
         """Idle partitions are forgotten: at numbers of events, so that batches make no difference."""
         core.rest()
         self.events = events
 
-    def tell(self, core: Session, counts: Counts) -> None:
+    def tell(self, core: NativeCore, counts: Counts) -> None:
         """What was given up, and what is known of the recall of match points.
 
         From units that were let in, each with a chance p, follows how many points there are an event, and with the
@@ -102,7 +102,7 @@ class InUnits:
         """Its state as JSON-like data; the core has the rest."""
         return {"events": self.events}
 
-    def load(self, core: Session, data: Any) -> None:  # noqa: ARG002
+    def load(self, core: NativeCore, data: Any) -> None:  # noqa: ARG002
         """Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for what is no such state."""
         self.events = int(data["events"])
         if self.events < 0:

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, overload
 
 from acep.engine.answers import Bundle, Bundles, Count, Point, Points
 from acep.engine.fixed import decimal_of
-from acep.engine.found import Found, Id
+from acep.engine.found import Found
 from acep.engine.grouping import Group, group_number, grouped
 from acep.engine.report import Report
 from acep.engine.tables import attribute_tick, decimal_like, key_to_input, ticks_to_input, time_of
 from acep.engine.times import from_ticks, value_text
+from acep.events.records import Id
 from acep.plan.compile import TimeOf
 from acep.plan.schema import Kind, Schema
 

@@ -18,10 +18,10 @@ from acep.engine.found import Counts
 from acep.engine.found_columns import FoundColumns, ordered
 from acep.engine.in_units import InUnits
 from acep.engine.named import Names
-from acep.engine.recent import Pushed, Words, rows_of
 from acep.engine.recovery import KEPT, Recovery
 from acep.engine.recovery_again import SHED
 from acep.engine.setting import no_recall, setting_of
+from acep.events.pushed_rows import Pushed, Words, rows_of
 from acep.pattern.tree import Output
 from acep.plan.choice import WINDOWS, alone
 from acep.plan.compile import Plan
@@ -276,7 +276,7 @@ class NativeSession:
             while self._session.block(
                 0, most, together, isinstance(batch.ids, list)
             ):  # texts have an order of their own
-                yield ordered(self.take(0))
+                yield ordered(self.take(0), _native.output_order)
         self._session.set_lazy(0, False)
 
     def _flow(self, words: Pushed, most: int, together: int) -> Iterator[FoundColumns]:
@@ -287,7 +287,7 @@ class NativeSession:
             at = self._session.push(*words, at, most)
             found = self.take(0)
             if len(found):
-                yield ordered(found)
+                yield ordered(found, _native.output_order)
         self._session.flow(0, 0)
 
     def _words(self, batch: Batch) -> Pushed:

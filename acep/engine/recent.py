@@ -10,13 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Pushed", "Recent", "rows_of"]
+from acep.events.pushed_rows import Pushed, rows_of, together
 
-Ints = npt.NDArray[np.int64]
-Valid = npt.NDArray[np.uint8] | None
-Words = tuple[Ints, Valid]
-Types = Ints | tuple[npt.NDArray[np.signedinteger[Any]], Ints] | None
-Pushed = tuple[Ints, Types, Valid, Ints | int | None, list[Words]]  # as the core takes a batch
+__all__ = ["Recent"]
 
 
 @dataclass
@@ -93,48 +89,6 @@ class Recent:
         self.floor = None if data["floor"] is None else int(data["floor"])
         self.pieces = deque(_piece(one, columns) for one in data["pieces"])
         self.open = [_piece(one, columns) for one in data["open"]]
-
-
-def rows_of(words: Pushed, rows: slice | npt.NDArray[np.intp]) -> Pushed:
-    """A part of a batch; of ids that are counted only a slice."""
-    ts, types, valid, ids, columns = words
-    if isinstance(types, tuple):
-        types = types[0][rows], types[1]
-    elif types is not None:
-        types = types[rows]
-    if isinstance(ids, int):
-        assert isinstance(rows, slice)
-        ids += int(rows.start)
-    elif ids is not None:
-        ids = ids[rows]
-    known = None if valid is None else valid[rows]
-    return ts[rows], types, known, ids, [(v[rows], None if n is None else n[rows]) for v, n in columns]
-
-
-def together(parts: Sequence[Pushed]) -> Pushed:
-    """Pieces one after the other; there is at least one."""
-    if len(parts) == 1:
-        return parts[0]
-    sizes = [len(part[0]) for part in parts]
-    columns = [
-        (np.concatenate([part[4][k][0] for part in parts]), _all_valid([part[4][k][1] for part in parts], sizes))
-        for k in range(len(parts[0][4]))
-    ]
-    types = None if parts[0][1] is None else np.concatenate([_ints(part[1]) for part in parts])
-    valid = _all_valid([part[2] for part in parts], sizes)
-    return np.concatenate([p[0] for p in parts]), types, valid, np.concatenate([_ints(p[3]) for p in parts]), columns
-
-
-def _all_valid(given: Sequence[Valid], sizes: Sequence[int]) -> Valid:
-    if all(one is None for one in given):
-        return None
-    filled = [np.ones(size, np.uint8) if one is None else one for one, size in zip(given, sizes, strict=True)]
-    return np.concatenate(filled)
-
-
-def _ints(values: Any) -> Ints:
-    assert isinstance(values, np.ndarray)
-    return values
 
 
 def _plain(piece: Pushed) -> list[Any]:

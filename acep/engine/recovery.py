@@ -18,16 +18,17 @@ import numpy.typing as npt
 
 from acep.engine.found_columns import FoundColumns, concatenate
 from acep.engine.plain_data import from_json, to_plain
-from acep.engine.recent import Pushed, Recent
+from acep.engine.recent import Recent
 from acep.engine.recovery_again import Again, again
 from acep.engine.recovery_area import ALWAYS, NEVER, Area, where
 from acep.engine.recovery_recall import Settling
 from acep.engine.recovery_worth import Worth
+from acep.events.pushed_rows import Pushed
 from acep.learning.orders import Orders
 from acep.learning.setting import Setting
 
 if TYPE_CHECKING:
-    from acep.engine.native_session import NativeSession
+    from acep.engine.native_protocol import PlanSession
 
 __all__ = ["CUT", "Recovery"]
 
@@ -65,14 +66,14 @@ class Recovery:
     due: list[tuple[int, str, Key]] = field(default_factory=list)
     marks: deque[tuple[int, int]] = field(default_factory=lambda: deque([(NEVER, 0)]))  # time, what was shed before
     out: list[FoundColumns] = field(default_factory=list)
-    session: NativeSession = field(init=False)
+    session: PlanSession = field(init=False)
     number: int = field(init=False)
     span: int = field(init=False)
     orders: dict[str, Any] = field(init=False)
     recent: Recent = field(init=False)
     settling: Settling = field(init=False)
 
-    def start(self, session: NativeSession, number: int, keys: Sequence[int], span: int, setting: Setting) -> None:
+    def start(self, session: PlanSession, number: int, keys: Sequence[int], span: int, setting: Setting) -> None:
         """No event has come. ``keys``: places of the partition attributes among the columns of the session; ``span``:
         the window in ticks."""
         self.session, self.number, self.span = session, number, span

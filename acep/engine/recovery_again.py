@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from acep.engine.found_columns import FoundColumns, concatenate
-from acep.engine.recent import Pushed, rows_of
 from acep.engine.recovery_area import ALWAYS, NEVER, where
+from acep.events.pushed_rows import Pushed, rows_of
 
 if TYPE_CHECKING:
-    from acep.engine.native_session import NativeSession
+    from acep.engine.native_protocol import PlanSession
 
 __all__ = ["SHED", "Again", "again"]
 
@@ -34,7 +34,7 @@ class Again:
 
 
 def again(
-    session: NativeSession,
+    session: PlanSession,
     plan: int,
     orders: dict[str, Any],
     events: Pushed | None,

@@ -13,7 +13,7 @@ from acep.engine.plain_data import from_json, to_plain
 from acep.learning.recall import COLUMNS, KEPT, WHOLE
 
 if TYPE_CHECKING:
-    from acep.engine._native import Session
+    from acep.engine.native_protocol import NativeCore
 
 __all__ = ["Settling"]
 
@@ -38,7 +38,7 @@ class Settling:
     keys: list[Key] = field(default_factory=list)
     recovered: deque[tuple[Key, Ints]] = field(default_factory=deque)
 
-    def note(self, core: Session, points: Ints) -> None:
+    def note(self, core: NativeCore, points: Ints) -> None:
         """More rows, in a flat array, before the core forgets partitions."""
         rows = points.reshape(-1, len(COLUMNS))
         if len(rows):
@@ -60,13 +60,13 @@ class Settling:
         self.recovered = deque((key, points) for key, points in self.recovered if int(points[-1]) > until)
         return rows.ravel(), until
 
-    def so_far(self, core: Session, points: Ints, clock: int) -> tuple[Ints, int]:
+    def so_far(self, core: NativeCore, points: Ints, clock: int) -> tuple[Ints, int]:
         """As :meth:`note` and :meth:`release`, but nothing changes."""
         other = Settling(self.table, self.width, self.lag, self.ended, self.rows, list(self.keys), self.recovered)
         other.note(core, points)
         return other.release(clock)
 
-    def _keys(self, core: Session, rows: Ints) -> list[Key]:
+    def _keys(self, core: NativeCore, rows: Ints) -> list[Key]:
         if self.width == 0:
             return [()] * len(rows)
         numbers, words = core.numbers(self.table), core.keys(self.table).reshape(-1, self.width)

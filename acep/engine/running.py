@@ -13,12 +13,13 @@ from acep.engine.best_effort import BestEffort
 from acep.engine.compiled import chosen
 from acep.engine.core import Core
 from acep.engine.counted import Counted
-from acep.engine.found import Counts, Events, Found, output_order
+from acep.engine.found import Counts, Found, output_order
 from acep.engine.in_units import InUnits
 from acep.engine.limits import Limits
 from acep.engine.recovery import Recovery
 from acep.engine.state import dump_core, load_core
 from acep.errors import EngineError
+from acep.events.records import Events
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 from acep.plan.choice import COUNTED, UNITS, WINDOWS, Choice, alone, decides_at_once, with_allowance

@@ -10,19 +10,19 @@ from traceback import clear_frames
 import numpy as np
 
 from acep.engine.batch import Batch
+from acep.engine.batches import ROWS
+from acep.engine.compiled import native_sort
 from acep.engine.counted import Counted
 from acep.engine.found import Counts, Found, output_order
 from acep.engine.found_columns import FoundColumns, concatenate, ordered
 from acep.engine.limits import Limits
 from acep.engine.running import Native, Natives, Running
 from acep.engine.sealing import seal, unseal
-from acep.engine.short import short_of_memory
-from acep.errors import DataError, EngineError, SnapshotError
+from acep.errors import DataError, EngineError, SnapshotError, memory_error
 from acep.plan.compile import Plan
 
-__all__ = ["EVENTS", "ROWS", "SEVERAL", "Stream", "together"]
+__all__ = ["EVENTS", "SEVERAL", "Stream", "together"]
 
-ROWS = 1 << 14  # about how many matches are given at a time
 FIRST = 256  # events of a batch are taken first, and then as many as their matches permit
 EVENTS = 4096  # events that are taken at a time, where their matches are
 
@@ -102,7 +102,7 @@ class Stream:
             self._natives.session = None  # so that there is some again
             self._cores.clear()
             clear_frames(error.__traceback__)
-            raise short_of_memory() from None
+            raise memory_error() from None
 
     def blocks(self, batch: Batch, most: int = ROWS, together: int | None = None) -> Iterator[list[Sequence[Found]]]:
         """As :meth:`push`, with about ``most`` matches at a time, and ``together`` of one match point at most
@@ -290,7 +290,7 @@ def _listed(engines: Sequence[str]) -> str:
 
 def in_order(found: Sequence[Found]) -> Sequence[Found]:
     """Matches in the order of the output."""
-    return ordered(found) if isinstance(found, FoundColumns) else sorted(found, key=output_order)
+    return ordered(found, native_sort()) if isinstance(found, FoundColumns) else sorted(found, key=output_order)
 
 
 def _cut(found: list[Sequence[Found]], most: int) -> Iterator[list[Sequence[Found]]]:
@@ -306,5 +306,5 @@ def together(parts: Sequence[Sequence[Found]]) -> Sequence[Found]:
         return filled[0]
     columns = [part for part in parts if isinstance(part, FoundColumns)]
     if columns and all(isinstance(part, FoundColumns) or not len(part) for part in parts):
-        return ordered(concatenate(columns))
+        return ordered(concatenate(columns), native_sort())
     return sorted((found for part in parts for found in part), key=output_order)

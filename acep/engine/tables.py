@@ -15,10 +15,10 @@ from acep.engine.batch import Batch, Column
 from acep.engine.columns import UNIT_NS, column_of, kind_of, plain_type, refusal, tick_of, ticks_of
 from acep.engine.fields import column_at, fields_of, twice
 from acep.engine.fixed import DIGITS, decimal_of, decimal_type, scale_of
-from acep.engine.found import Events, Id
 from acep.engine.frames import to_table
 from acep.engine.times import from_ticks, time_type
 from acep.errors import DataError, suggest
+from acep.events.records import Events, Id
 from acep.plan.compile import TimeOf
 from acep.plan.schema import Kind, Schema
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from acep.engine import _native
 from acep.engine.core import Core
-from acep.engine.found import Events
+from acep.events.records import Events
 from acep.pattern.expressions import Value
 from acep.plan.compile import Plan
 from acep.plan.derive import Derived

@@ -15,10 +15,10 @@ import pytest
 import acep
 from acep.engine import _native
 from acep.engine.batch import Batch, batch_of_events
-from acep.engine.found import Events
 from acep.engine.in_units import InUnits
 from acep.engine.native_session import NativeSession
 from acep.engine.sealing import seal, unseal
+from acep.events.records import Events
 from acep.plan.choice import alone
 from acep.plan.compile import Plan, compile_query
 from acep.plan.schema import Kind, Schema

@@ -1,0 +1,33 @@
+"""Run a plan over one table and give its matches block by block, in bounded memory."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+from acep.engine.batch import Batch
+from acep.engine.batches import ROWS, Blocks
+from acep.engine.compiled import chosen
+from acep.engine.native_session import NativeSession
+from acep.engine.stream import Stream, together
+from acep.plan.choice import decides_at_once
+from acep.plan.compile import Plan
+
+__all__ = ["blocks_of"]
+
+
+def blocks_of(plan: Plan, engine: str, batch: Batch) -> Blocks:
+    """The matches of a plan over one batch of events, some at a time, with the work done so far."""
+    if chosen(plan, engine).alone == "merged":  # behind match windows events would come late
+        session = NativeSession([plan], ["merged"])
+        for found in session.blocks(batch, ROWS):
+            yield found, session.counts(0)
+        session.finish()
+        yield [], session.counts(0)
+        return
+    stream = Stream([plan], engine)
+    if not decides_at_once(plan):
+        yield together([stream.push(batch)[0], stream.finish()[0]]), stream.counts
+        return
+    for block in chain(stream.blocks(batch, ROWS), stream.finish_blocks(ROWS)):
+        yield block[0], stream.counts
+    yield [], stream.counts

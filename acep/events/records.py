@@ -1,0 +1,30 @@
+"""Events as columns of Python values, which the reference runtime takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from acep.pattern.expressions import Value
+
+__all__ = ["Events", "Id"]
+
+Id = int | str
+
+
+@dataclass(frozen=True)
+class Events:
+    """Events of one stream, in stream order, as columns of equal length n.
+
+    ``ts``: n ticks. ``types``: n event types. ``ids``: n event ids. ``columns``: for each attribute
+    that a plan reads (``Plan.columns``), n values; timestamps as ticks, NaN as ``None``.
+    ``order``: n tie breakers within a timestamp (``seq``), used only to tell a batch out of order.
+    """
+
+    ts: list[int]
+    types: list[str | None]
+    ids: list[Id] | None
+    columns: dict[str, list[Value]]
+    order: list[int] | None = None
+
+    def __len__(self) -> int:
+        return len(self.ts)
