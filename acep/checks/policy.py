@@ -21,12 +21,12 @@ from acep.engine.best_effort import BestEffort
 from acep.engine.learned import learned_by
 from acep.engine.limits import checked_seed
 from acep.engine.native_session import NativeSession
-from acep.engine.plain_data import from_json
 from acep.errors import PolicyError
 from acep.learning.lives import EXPIRED, Ended, Lives
 from acep.learning.log import Extra, Log
 from acep.learning.orders import Orders
 from acep.learning.policy import Epoch, Policy
+from acep.storage.plain_data import from_json
 
 __all__ = ["Checked", "check_policy"]
 

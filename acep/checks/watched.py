@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from acep.checks.orders import mistakes
-from acep.engine.plain_data import from_bytes, to_bytes, to_json
 from acep.errors import AcepError, PolicyError
 from acep.learning.orders import Orders
 from acep.learning.policy import Epoch, Policy
 from acep.learning.setting import Setting
+from acep.storage.plain_data import from_bytes, to_bytes, to_json
 
 __all__ = ["Refused", "Watched", "digest"]
 

@@ -30,7 +30,6 @@ from acep.engine.limits import Limits, want_a_bound
 from acep.engine.matches import Matches, Report, bundles_of, points_of
 from acep.engine.no_rows import told
 from acep.engine.options import MatchOptions
-from acep.engine.sealing import seal, unseal
 from acep.engine.stream import Stream, together
 from acep.engine.tables import batch_of, schema_of, to_table
 from acep.errors import DataError, EngineError, QueryError, SnapshotError, memory_errors, suggest
@@ -39,6 +38,7 @@ from acep.pattern.printing import canonical
 from acep.pattern.tree import Query
 from acep.plan.compile import Plan, compile_query
 from acep.plan.schema import Schema
+from acep.storage.sealing import seal, unseal
 
 if TYPE_CHECKING:
     from acep.engine.batches import Batches

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from acep.engine.plain_data import from_json, to_plain
 from acep.engine.recovery_recall import Settling
 from acep.engine.sparing import Sparing
 from acep.errors import PolicyError, QueryError, SnapshotError
@@ -20,6 +19,7 @@ from acep.learning.policy import Epoch, Policy
 from acep.learning.recall import ALL, COLUMNS, Rows, Seen, Tally
 from acep.learning.setting import Setting
 from acep.learning.yields import Yield
+from acep.storage.plain_data import from_json, to_plain
 
 if TYPE_CHECKING:
     from acep.engine.native_protocol import NativeCore

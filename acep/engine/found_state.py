@@ -16,7 +16,7 @@ WORDS = ("start", "end", "bundle", "error", "offsets")
 
 
 def plain_of(found: FoundColumns) -> dict[str, Any]:
-    """Matches as plain data (:mod:`acep.engine.plain_data`)."""
+    """Matches as plain data (:mod:`acep.storage.plain_data`)."""
     columns = {
         name: [[c.kind.value, c.values, c.valid, None if c.texts is None else list(c.texts)] for c in held]
         for name, held in (("keys", found.keys), ("values", found.values))

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from acep.engine.plain_data import from_bytes, to_bytes
 from acep.errors import DataError, QueryError, SnapshotError
 from acep.learning.container import read_sections
 from acep.learning.policy import Policy
+from acep.storage.plain_data import from_bytes, to_bytes
 
 __all__ = ["SECTION", "Learned", "learned_by", "read_history", "read_learned"]
 

@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from acep.engine.found_columns import FoundColumns, concatenate
-from acep.engine.plain_data import from_json, to_plain
 from acep.engine.recent import Recent
 from acep.engine.recovery_again import Again, again
 from acep.engine.recovery_area import ALWAYS, NEVER, Area, where
@@ -26,6 +25,7 @@ from acep.engine.recovery_worth import Worth
 from acep.events.pushed_rows import Pushed
 from acep.learning.orders import Orders
 from acep.learning.setting import Setting
+from acep.storage.plain_data import from_json, to_plain
 
 if TYPE_CHECKING:
     from acep.engine.native_protocol import PlanSession

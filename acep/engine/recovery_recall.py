@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from acep.engine.plain_data import from_json, to_plain
 from acep.learning.recall import COLUMNS, KEPT, WHOLE
+from acep.storage.plain_data import from_json, to_plain
 
 if TYPE_CHECKING:
     from acep.engine.native_protocol import NativeCore

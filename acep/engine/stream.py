@@ -17,9 +17,9 @@ from acep.engine.found import Counts, Found, output_order
 from acep.engine.found_columns import FoundColumns, concatenate, ordered
 from acep.engine.limits import Limits
 from acep.engine.running import Native, Natives, Running
-from acep.engine.sealing import seal, unseal
 from acep.errors import DataError, EngineError, SnapshotError, memory_error
 from acep.plan.compile import Plan
+from acep.storage.sealing import seal, unseal
 
 __all__ = ["EVENTS", "SEVERAL", "Stream", "together"]
 

@@ -19,12 +19,12 @@ from acep.engine.columns import column_of
 from acep.engine.counted import Counted
 from acep.engine.disorder import HoldBack
 from acep.engine.found import Counts, Found
-from acep.engine.sealing import seal, unseal
 from acep.engine.stream import Stream
 from acep.engine.tables import batch_of
 from acep.errors import DataError, SnapshotError
 from acep.plan.compile import Plan
 from acep.plan.schema import Kind
+from acep.storage.sealing import seal, unseal
 from acep.streaming.job import EXACT, Job, Pass, plans_of
 from acep.streaming.pace import BatchPace
 from acep.streaming.results import Group, Groups, group_rows, match_rows, number_of

@@ -14,7 +14,6 @@ import acep
 import acep.engine.study as module
 from acep.engine.compiled import why_not
 from acep.engine.learned import SECTION, Learned
-from acep.engine.plain_data import from_bytes, to_bytes
 from acep.engine.study import Trial, weighted
 from acep.errors import AcepError, DataError, EngineError, QueryError, SnapshotError
 from acep.learning.container import read_sections, write_sections
@@ -22,6 +21,7 @@ from acep.learning.history import History
 from acep.learning.lives import Lives, Made
 from acep.learning.remembering import Remembering, Way
 from acep.learning.sums import SUMS
+from acep.storage.plain_data import from_bytes, to_bytes
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
 

@@ -17,12 +17,12 @@ from acep.engine import _native
 from acep.engine.batch import Batch, batch_of_events
 from acep.engine.in_units import InUnits
 from acep.engine.native_session import NativeSession
-from acep.engine.sealing import seal, unseal
 from acep.events.records import Events
 from acep.plan.choice import alone
 from acep.plan.compile import Plan, compile_query
 from acep.plan.schema import Kind, Schema
 from acep.plan.tables import PlanTables
+from acep.storage.sealing import seal, unseal
 from tests.native.spoilt import ODD, REFUSED, spoilt
 
 SCHEMA = Schema((("k", Kind.INT), ("x", Kind.INT), ("y", Kind.FLOAT), ("s", Kind.STRING)))

@@ -24,8 +24,8 @@ import pytest
 
 import acep
 from acep.engine.compiled import why_not
-from acep.engine.sealing import VERSION
 from acep.errors import SnapshotError
+from acep.storage.sealing import VERSION
 from acep.streaming import buckets, live, version_files
 from acep.streaming.job import Job
 from acep.streaming.times import before

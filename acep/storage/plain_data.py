@@ -31,7 +31,7 @@ def to_json(value: Any) -> Any:
 
 
 def to_plain(value: Any) -> Any:
-    r"""The same with the data of arrays as bytes, as :func:`acep.engine.sealing.seal` takes them.
+    r"""The same with the data of arrays as bytes, as :func:`acep.storage.sealing.seal` takes them.
 
     >>> to_plain(np.zeros(1, np.uint8))
     {'array': '|u1', 'shape': [1], 'data': b'\x00'}
