@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from acep.engine.learn import learn
     from acep.engine.matches import Match, Matches, Report
     from acep.errors import AcepError, DataError, DataWarning, EngineError, PolicyError, QueryError, SnapshotError
-    from acep.events.reading import read_events
+    from acep.events.files.reading import read_events
     from acep.pattern.letters import regex
     from acep.pattern.sase import parse
     from acep.pattern.tree import Query
@@ -83,7 +83,7 @@ _WHERE = {
     "learn": "acep.engine.learn",
     "match": "acep.engine.api",
     "parse": "acep.pattern.sase",
-    "read_events": "acep.events.reading",
+    "read_events": "acep.events.files.reading",
     "regex": "acep.pattern.letters",
 }
 

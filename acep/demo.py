@@ -109,7 +109,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
 
 def _stream(args: argparse.Namespace) -> tuple[pa.Table, str, str, Any, str]:
     """The events, what they are, the query's text, its weights, and what it means."""
-    from acep.events.reading import read_events
+    from acep.events.files.reading import read_events
 
     found = next((p for p in _places() if p.is_file()), None)
     if args.events is not None:

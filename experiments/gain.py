@@ -18,7 +18,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import acep
-from acep.engine.tables import batch_of, schema_of
+from acep.events.tables import batch_of, schema_of
 from acep.plan.compile import compile_query
 from experiments.machine import described, pin
 from experiments.native import Run, runs_natively

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 import acep
 from acep.engine.stream import Stream
-from acep.engine.tables import batch_of, schema_of
+from acep.events.tables import batch_of, schema_of
 from acep.plan.compile import compile_query
 from experiments.machine import described, memory
 from experiments.results import RESULTS, short, table, write

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 import acep
 from acep.engine.native_session import NativeSession
-from acep.engine.tables import batch_of, schema_of
+from acep.events.tables import batch_of, schema_of
 from acep.plan.choice import choose
 from acep.plan.compile import compile_query
 from acep.plan.necessary import necessary

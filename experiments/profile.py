@@ -107,7 +107,7 @@ class Profile:
 def layer(file: str, function: str) -> str | None:
     """The layer of a function as :mod:`pstats` names it; ``None``: that of its caller.
 
-    >>> layer("/x/acep/engine/tables.py", "batch_of"), layer("~", "<built-in method numpy.array>")
+    >>> layer("/x/acep/events/tables.py", "batch_of"), layer("~", "<built-in method numpy.array>")
     ('loading', None)
     >>> layer("/x/acep/engine/native_session.py", "push"), layer("/x/acep/plan/json.py", "loads")
     ('core', 'query')

@@ -15,7 +15,7 @@ import pytest
 import acep
 from acep.cli import main
 from acep.engine.compiled import why_not
-from acep.events import survey
+from acep.events.files import survey
 
 LETTERS = "ts,type\n1,a\n2,x\n4,d\n5,b\n"
 core = pytest.mark.skipif(why_not() is not None, reason="the native core is not installed")

@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from acep.engine.batch import Batch
 from acep.engine.compiled import chosen
 from acep.engine.running import bounded_engine
-from acep.engine.tables import batch_of, schema_of
+from acep.events.batch import Batch
+from acep.events.tables import batch_of, schema_of
 from acep.pattern.letters import regex
 from acep.pattern.sase import parse
 from acep.pattern.tree import Query

@@ -19,7 +19,7 @@ def run(args: argparse.Namespace) -> None:
 
     schema = None
     if args.events is not None:
-        from acep.engine.tables import schema_of
+        from acep.events.tables import schema_of
 
         schema = schema_of(load_events(args.events, query, args).schema, **column_names(args))
     text = explain(query, schema, missing=why_not())

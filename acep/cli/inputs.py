@@ -14,8 +14,8 @@ from acep.errors import DataError, QueryError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from acep.events.options import Options
-    from acep.events.stream import EventStream
+    from acep.events.files.options import Options
+    from acep.events.files.stream import EventStream
     from acep.pattern.tree import Query
 
 __all__ = [
@@ -176,7 +176,7 @@ def reading_options(args: argparse.Namespace, query: Query) -> Options:
 
     Raises :class:`DataError` for a cast or a format that there is not.
     """
-    from acep.events.options import options_of
+    from acep.events.files.options import options_of
     from acep.pattern.asked import columns_read
 
     names = column_names(args)
@@ -193,8 +193,8 @@ def reading_options(args: argparse.Namespace, query: Query) -> Options:
 
 def load_events(paths: str | list[str], query: Query, args: argparse.Namespace) -> pa.Table:
     """The events of some files, with the columns that a query reads (or all, if one is missing)."""
-    from acep.engine.no_rows import told
-    from acep.events.stream import open_events
+    from acep.events.empty_schema import told
+    from acep.events.files.stream import open_events
 
     with open_events(paths, reading_options(args, query)) as events:
         table = events.whole()

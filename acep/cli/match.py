@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from acep.engine.passing import Passing
-    from acep.events.stream import EventStream
+    from acep.events.files.stream import EventStream
 
 HEADS = {"bundles": ("start", "end", "matches", "best"), "points": ("point", "best")}
 
@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> None:
     query = load_query(args)
     options, who = reading_options(args, query), budget_options(args)
     from acep.engine.passing import Passing
-    from acep.events.stream import ROW, open_events
+    from acep.events.files.stream import ROW, open_events
 
     with contextlib.ExitStack() as stack:
         with progress(f"reading {shown(args.events)}"):

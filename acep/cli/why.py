@@ -23,7 +23,7 @@ def run(args: argparse.Namespace) -> None:
     """Look at the events of the key, and tell."""
     query = load_query(args)
     from acep.engine.furthest import furthest
-    from acep.engine.tables import events_of, key_to_input, schema_of
+    from acep.events.tables import events_of, key_to_input, schema_of
     from acep.plan.compile import compile_query
 
     table = load_events(args.events, query, args)
@@ -44,8 +44,8 @@ def _key(text: str | None, plan: Plan, events: Events, schema: Schema) -> tuple[
         if text is not None:
             raise DataError("the query has no partition attribute", hint="leave out --key")
         return ()
-    from acep.engine.tables import key_to_input
-    from acep.engine.times import value_text
+    from acep.events.tables import key_to_input
+    from acep.events.times import value_text
 
     columns = [_column(name, events, schema) for name in plan.keys]
     there: dict[tuple[Any, ...], None] = dict.fromkeys(key for key in zip(*columns, strict=True) if None not in key)
@@ -87,7 +87,7 @@ def _parts(text: str, keys: tuple[str, ...]) -> list[str]:
 
 
 def _value(text: str, kind: Any, schema: Schema, scale: int | None) -> Any:
-    from acep.engine.tables import attribute_tick
+    from acep.events.tables import attribute_tick
     from acep.plan.schema import Kind
 
     try:

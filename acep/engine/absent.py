@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from acep.engine.batch import Batch, Column
 from acep.errors import DataWarning, slip, suggest, warn_caller
+from acep.events.batch import Batch, Column
 from acep.pattern.tree import Choice, Component, Negation, Node, Repeat
 from acep.pattern.walk import components, parts
 from acep.plan.compile import Plan

@@ -17,22 +17,22 @@ from acep.budget import Budget, tolerant
 from acep.budget.policies import policy_of
 from acep.engine.absent import Absent
 from acep.engine.answers import Bundles, Count, Points
-from acep.engine.batch import Batch
 from acep.engine.batches import ROWS
 from acep.engine.compiled import chosen, warn_if_missing
 from acep.engine.compressed import Compressed
 from acep.engine.counted import Counted
 from acep.engine.found import Counts, Found
-from acep.engine.given import given_table
 from acep.engine.grouping import groups_of_counts
 from acep.engine.learned import read_learned
 from acep.engine.limits import Limits, want_a_bound
 from acep.engine.matches import Matches, Report, bundles_of, points_of
-from acep.engine.no_rows import told
 from acep.engine.options import MatchOptions
 from acep.engine.stream import Stream, together
-from acep.engine.tables import batch_of, schema_of, to_table
 from acep.errors import DataError, EngineError, QueryError, SnapshotError, memory_errors, suggest
+from acep.events.batch import Batch
+from acep.events.empty_schema import told
+from acep.events.given import given_table
+from acep.events.tables import batch_of, schema_of, to_table
 from acep.pattern.asked import Queries, asked_for
 from acep.pattern.printing import canonical
 from acep.pattern.tree import Query
@@ -94,7 +94,7 @@ def match(
     also be a list of queries, or a dict of names and queries: they share one pass over the events, and
     a list or a dict is given of what each of them alone would have given.
 
-    ``events``: a pandas or polars DataFrame, a pyarrow Table, or whatever :func:`acep.engine.tables.to_table`
+    ``events``: a pandas or polars DataFrame, a pyarrow Table, or whatever :func:`acep.events.tables.to_table`
     reads, or the paths of files, as :func:`acep.read_events` reads them; it is sorted by (``ts``, ``seq``, row)
     first. ``ts``, ``type``, ``seq`` and ``id`` name its columns; ``unit`` is the length of a tick of an integer ``ts``.
     ``output``: ``"matches"`` (a :class:`Matches`), ``"points"``

@@ -12,14 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acep.engine.batch import Column
-from acep.engine.columns import UNIT_NS
-from acep.engine.fixed import decimal_type, scale_of
 from acep.engine.found import Found
 from acep.engine.found_columns import FoundColumns, longest_text
 from acep.engine.matches import Bundle, Matches, Point, whole
-from acep.engine.tables import attribute_tick, decimals_of, time_types
-from acep.engine.times import time_type
+from acep.events.batch import Column
+from acep.events.columns import UNIT_NS
+from acep.events.fixed import decimal_type, scale_of
+from acep.events.tables import attribute_tick, decimals_of, time_types
+from acep.events.times import time_type
 from acep.pattern.expressions import Value
 from acep.plan.schema import Kind, Schema
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acep.engine import _native
-from acep.engine.batch import Column, column_of_values
+from acep.events.batch import Column, column_of_values
 from acep.events.pushed_rows import Words
 from acep.pattern.expressions import Value
 from acep.plan.derive import Derived

@@ -11,8 +11,8 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from acep.engine.batch import Column
 from acep.engine.found import Found
+from acep.events.batch import Column
 from acep.pattern.expressions import Value
 from acep.plan.schema import Kind
 

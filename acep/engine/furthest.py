@@ -12,10 +12,10 @@ from typing import Any
 
 from acep.engine.reference import MatchNode, bound_events
 from acep.engine.telling import Failure, Told, nothing_begun, refused, unfinished
-from acep.engine.times import value_text
 from acep.engine.tracing import Watching
 from acep.errors import QueryError
 from acep.events.records import Events, Id
+from acep.events.times import value_text
 from acep.pattern.expressions import Value
 from acep.plan.compile import Plan
 
@@ -72,7 +72,7 @@ def furthest(plan: Plan, events: Events, key: tuple[Value, ...] = ()) -> Furthes
 
     Raises :class:`QueryError` for a query over the matches of others.
 
-    >>> from acep.engine.tables import events_of, schema_of, to_table
+    >>> from acep.events.tables import events_of, schema_of, to_table
     >>> from acep.pattern.sase import parse
     >>> from acep.plan.compile import compile_query
     >>> table = to_table({"ts": [1, 2, 3], "type": ["A", "C", "B"], "x": [5, 0, 4]})

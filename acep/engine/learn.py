@@ -7,12 +7,12 @@ from typing import Any
 from acep.budget import Budget, tolerant
 from acep.budget.policies import policy_of
 from acep.engine.compiled import chosen
-from acep.engine.given import given_table
 from acep.engine.learned import Learned, read_history
 from acep.engine.limits import checked_seed
 from acep.engine.running import bounded_engine
-from acep.engine.tables import batch_of, schema_of
 from acep.errors import QueryError
+from acep.events.given import given_table
+from acep.events.tables import batch_of, schema_of
 from acep.learning.container import read_sections
 from acep.learning.history import History
 from acep.pattern.asked import asked_for, query_of

@@ -17,13 +17,13 @@ import pyarrow.compute as pc
 from acep.engine.arrow import parts
 from acep.engine.found_columns import FoundColumns, unscaled
 from acep.engine.matches import whole
-from acep.engine.tables import key_to_input, ticks_to_input
 from acep.engine.writing import plain
+from acep.events.tables import key_to_input, ticks_to_input
 from acep.plan.schema import Kind
 
 if TYPE_CHECKING:
-    from acep.engine.batch import Column
     from acep.engine.matches import Matches
+    from acep.events.batch import Column
     from acep.plan.schema import Schema
 
 __all__ = ["lines_of"]

@@ -10,13 +10,13 @@ from html import escape
 from typing import TYPE_CHECKING, Any, overload
 
 from acep.engine.answers import Bundle, Bundles, Count, Point, Points
-from acep.engine.fixed import decimal_of
 from acep.engine.found import Found
 from acep.engine.grouping import Group, group_number, grouped
 from acep.engine.report import Report
-from acep.engine.tables import attribute_tick, decimal_like, key_to_input, ticks_to_input, time_of
-from acep.engine.times import from_ticks, value_text
+from acep.events.fixed import decimal_of
 from acep.events.records import Id
+from acep.events.tables import attribute_tick, decimal_like, key_to_input, ticks_to_input, time_of
+from acep.events.times import from_ticks, value_text
 from acep.plan.compile import TimeOf
 from acep.plan.schema import Kind, Schema
 

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from acep.budget.pace import Pace
 from acep.engine import _native
-from acep.engine.batch import Batch, Column, column_of_values
 from acep.engine.best_effort import BestEffort
 from acep.engine.codes import LASTING, Codes, derived_of, words_of
 from acep.engine.counted import Counted
@@ -21,6 +20,7 @@ from acep.engine.named import Names
 from acep.engine.recovery import KEPT, Recovery
 from acep.engine.recovery_again import SHED
 from acep.engine.setting import no_recall, setting_of
+from acep.events.batch import Batch, Column, column_of_values
 from acep.events.pushed_rows import Pushed, Words, rows_of
 from acep.pattern.tree import Output
 from acep.plan.choice import WINDOWS, alone

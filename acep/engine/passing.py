@@ -16,10 +16,10 @@ from acep.engine.found import Found
 from acep.engine.found_columns import FoundColumns
 from acep.engine.grouping import Group, grouped, groups_of_counts
 from acep.engine.matches import Bundle, Matches, Point, bundles_of, points_of
-from acep.engine.no_rows import told
 from acep.engine.report import Report
 from acep.engine.stream import together
 from acep.errors import QueryError
+from acep.events.empty_schema import told
 from acep.pattern.tree import Query
 
 __all__ = ["Passing"]

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol
 
-from acep.engine.batch import Batch
 from acep.engine.best_effort import BestEffort
 from acep.engine.compiled import chosen
 from acep.engine.core import Core
@@ -19,6 +18,7 @@ from acep.engine.limits import Limits
 from acep.engine.recovery import Recovery
 from acep.engine.state import dump_core, load_core
 from acep.errors import EngineError
+from acep.events.batch import Batch
 from acep.events.records import Events
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Output

@@ -9,7 +9,6 @@ from traceback import clear_frames
 
 import numpy as np
 
-from acep.engine.batch import Batch
 from acep.engine.batches import ROWS
 from acep.engine.compiled import native_sort
 from acep.engine.counted import Counted
@@ -18,6 +17,7 @@ from acep.engine.found_columns import FoundColumns, concatenate, ordered
 from acep.engine.limits import Limits
 from acep.engine.running import Native, Natives, Running
 from acep.errors import DataError, EngineError, SnapshotError, memory_error
+from acep.events.batch import Batch
 from acep.plan.compile import Plan
 from acep.storage.sealing import seal, unseal
 

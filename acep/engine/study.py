@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from acep.engine.batch import Batch
 from acep.engine.best_effort import BestEffort
 from acep.engine.counted import Counted
 from acep.engine.found_columns import FoundColumns
@@ -16,6 +15,7 @@ from acep.engine.learned import SECTION, Learned, learned_by
 from acep.engine.native_session import NativeSession
 from acep.engine.points import Ints, Partitions, points_of, recall_of
 from acep.errors import SnapshotError
+from acep.events.batch import Batch
 from acep.learning.container import write_sections
 from acep.learning.history import History
 from acep.learning.lives import Lives, Made, roots

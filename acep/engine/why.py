@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from acep.engine.furthest import Furthest, furthest
-from acep.engine.tables import events_of, key_to_input, schema_of, to_table
 from acep.errors import DataError, suggest
 from acep.events.records import Events
+from acep.events.tables import events_of, key_to_input, schema_of, to_table
 from acep.pattern.asked import query_of
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Query

@@ -260,7 +260,7 @@ def _row_record(row: dict[str, Any]) -> dict[str, Any]:
 
 def zoned_names(schema: Schema, keys: Sequence[str], values: Mapping[str, pa.DataType | None]) -> frozenset[str]:
     """Which times have a zone, as :func:`match_record` takes them; ``values`` are the types of those of RETURN."""
-    from acep.engine.tables import time_types
+    from acep.events.tables import time_types
 
     types = time_types(schema)
     named = {"start": types[schema.ts], **{f"key.{key}": types.get(key) for key in keys}}

@@ -1,5 +1,5 @@
 """Events in: files are found, read in blocks, cast, and put in the order of time, in bounded memory.
 
-:func:`acep.events.reading.read_events` reads a whole stream as one Arrow table;
-:func:`acep.events.stream.open_events` gives it in batches.
+:func:`acep.events.files.reading.read_events` reads a whole stream as one Arrow table;
+:func:`acep.events.files.stream.open_events` gives it in batches.
 """

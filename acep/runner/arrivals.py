@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from acep.errors import DataError
-from acep.events.formats import reason_of, split_format
+from acep.events.files.formats import reason_of, split_format
 
 __all__ = ["Arrival", "arrivals", "check_same", "fresh"]
 

@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from acep.budget import Budget
 from acep.engine.compiled import warn_if_missing
-from acep.engine.tables import schema_of
 from acep.errors import DataError
-from acep.events.options import options_of
+from acep.events.files.options import options_of
+from acep.events.tables import schema_of
 from acep.pattern.asked import asked_for, columns_read
 from acep.runner.follower import Followed, Follower
 from acep.runner.inbox import ROW, Inbox

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from acep.engine.buffers import decoded, plain_type
-from acep.engine.fields import column_at, fields_of
 from acep.errors import DataError
-from acep.events.casts import Cast, as_cast, bad_rows, cast_column, cast_of
-from acep.events.formats import NAMES, split_format
-from acep.events.options import BadLines, Options
-from acep.events.stream import open_events
+from acep.events.buffers import decoded, plain_type
+from acep.events.fields import column_at, fields_of
+from acep.events.files.casts import Cast, as_cast, bad_rows, cast_column, cast_of
+from acep.events.files.formats import NAMES, split_format
+from acep.events.files.options import BadLines, Options
+from acep.events.files.stream import open_events
 from acep.runner.arrivals import Arrival, arrivals
 
 __all__ = ["ROW", "Inbox"]

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from acep.engine.writing import write_table
 from acep.errors import DataError, SnapshotError
-from acep.events.formats import reason_of
+from acep.events.files.formats import reason_of
 
 __all__ = ["FORMATS", "Outbox"]
 

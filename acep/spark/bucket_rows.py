@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from acep.engine.columns import ticks_of
 from acep.errors import DataError
+from acep.events.columns import ticks_of
 from acep.spark.job import SentJob
 from acep.spark.workers import received
 from acep.streaming.step import BUCKET, plain

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from acep.engine.columns import UNIT_NS, kind_of, plain_type, tick_of, ticks_of
-from acep.engine.tables import InputSchema
 from acep.errors import DataError, SnapshotError
+from acep.events.columns import UNIT_NS, kind_of, plain_type, tick_of, ticks_of
+from acep.events.tables import InputSchema
 from acep.plan.schema import Kind
 
 __all__ = ["ORDER", "ROW", "for_spark", "with_order", "write_chunks"]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from acep.engine.columns import refusal
-from acep.engine.tables import InputSchema, schema_of
 from acep.errors import DataError, suggest
+from acep.events.columns import refusal
+from acep.events.tables import InputSchema, schema_of
 from acep.spark.types import BINARY_COLLATION, arrow_type
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def refused(held: DataType) -> str | None:
 
 def input_schema(columns: StructType, **names: Any) -> InputSchema:
     """What a plan must know of the columns of :func:`all_columns`; ``names`` are those of
-    :func:`acep.engine.tables.schema_of`.
+    :func:`acep.events.tables.schema_of`.
 
     Raises :class:`DataError` for a column that is missing, or of a type that its role does not allow.
     """

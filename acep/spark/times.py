@@ -10,8 +10,8 @@ import datetime as dt
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from acep.engine.tables import InputSchema
 from acep.errors import DataError
+from acep.events.tables import InputSchema
 from acep.spark.fields import quoted
 from acep.streaming.job import Job
 from acep.streaming.times import END_MS, check_delay_text, delay_ms_of

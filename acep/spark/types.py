@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from acep.engine.fixed import DIGITS
-from acep.engine.tables import decimal_like, time_of
 from acep.errors import DataError, QueryError
+from acep.events.fixed import DIGITS
+from acep.events.tables import decimal_like, time_of
 from acep.plan.compile import Plan
 from acep.plan.schema import Kind
 from acep.streaming.job import EXACT, Job

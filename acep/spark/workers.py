@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from acep.engine.columns import ticks_of
+from acep.events.columns import ticks_of
 from acep.spark.job import SentJob
 from acep.streaming.buckets import Bucket
 from acep.streaming.live import keep_live, live_name, take_live

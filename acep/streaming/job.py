@@ -15,8 +15,8 @@ from acep.engine.api import ENGINES
 from acep.engine.learned import read_history, read_learned
 from acep.engine.limits import Limits, want_a_bound
 from acep.engine.stream import Stream
-from acep.engine.tables import InputSchema
 from acep.errors import DataError, EngineError, QueryError, suggest
+from acep.events.tables import InputSchema
 from acep.pattern.asked import asked_for
 from acep.pattern.tree import Query, Strategy
 from acep.plan.compile import Plan, compile_query

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from acep.engine.tables import InputSchema
 from acep.errors import DataError
+from acep.events.tables import InputSchema
 from acep.streaming.times import delay_ms_of
 
 __all__ = ["Latest", "latest_of"]

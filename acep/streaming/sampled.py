@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from acep.engine.columns import ticks_of
 from acep.engine.found import Counts
 from acep.engine.report import Report
 from acep.engine.stream import SEVERAL
+from acep.events.columns import ticks_of
 from acep.learning.recall import Tally
 from acep.streaming.admission import CELLS
 from acep.streaming.batch_log import Carried

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from acep.engine.tables import InputSchema
 from acep.errors import DataError, QueryError
+from acep.events.tables import InputSchema
 from acep.pattern.times import exact_number, unit_ns
 
 __all__ = ["END_MS", "before", "check_delay_text", "delay_ms_of", "first_end_tick", "passed", "tick_ms_of"]

@@ -22,7 +22,7 @@ from acep.engine.found import Counts
 from acep.engine.found_columns import FoundColumns
 from acep.engine.program import Move, Row
 from acep.engine.reference import Event, MatchNode, Reference, Trail
-from acep.engine.tables import events_of
+from acep.events.tables import events_of
 from acep.plan.compile import Plan
 
 __all__ = ["keep_share", "mixed", "surviving", "touches_by_length", "wanted"]

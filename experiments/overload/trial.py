@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep.budget import Budget
-from acep.engine.batch import Batch
 from acep.engine.best_effort import BestEffort
 from acep.engine.learned import learned_by
 from acep.engine.native_session import NativeSession
 from acep.engine.points import Partitions, points_of, recall_of
 from acep.engine.study import Student, study
-from acep.engine.tables import batch_of
+from acep.events.batch import Batch
+from acep.events.tables import batch_of
 from acep.learning.baselines import RULES
 from acep.learning.policy import Policy
 from acep.learning.setting import Setting

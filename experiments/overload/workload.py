@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import acep
-from acep.engine.tables import schema_of
+from acep.events.tables import schema_of
 from acep.pattern.times import duration_text
 from acep.pattern.tree import Query
 from acep.plan.choice import Choice, choose

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 import acep
-from acep.engine.tables import schema_of
+from acep.events.tables import schema_of
 from acep.spark.chunks import end_row, write_chunks
 from acep.spark.metrics import Progress, progress_of
 from experiments.spark.routes import QUERIES, Route, Setting

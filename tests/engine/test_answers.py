@@ -14,7 +14,7 @@ import pytest
 
 import acep
 from acep import Budget, Bundle, Bundles, Count, DataError, Matches, Point, Points, QueryError, Report
-from acep.engine.tables import to_table
+from acep.events.tables import to_table
 
 pytest.importorskip("acep.engine._native")
 

@@ -16,8 +16,8 @@ from acep.engine import arrow, compiled, writing
 from acep.engine.found import Found, output_order
 from acep.engine.found_columns import FoundColumns, concatenate, ordered
 from acep.engine.matches import Matches
-from acep.engine.tables import attribute_tick, schema_of
 from acep.engine.writing import write_matches
+from acep.events.tables import attribute_tick, schema_of
 from acep.plan.schema import Kind, Schema
 from tests.engine.as_columns import columns_of
 

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from acep.engine.tables import events_of, schema_of, to_table
 from acep.errors import DataError
+from acep.events.tables import events_of, schema_of, to_table
 
 ROWS = [{"ts": 1, "type": "a", "x": 1.5}, {"ts": 2, "type": "b", "x": None}]
 COLUMNS = {"ts": [1, 2], "type": ["a", "b"], "x": [1.5, None]}

@@ -8,8 +8,8 @@ import pytest
 
 import acep
 from acep.engine.furthest import Furthest, furthest
-from acep.engine.tables import events_of, schema_of, to_table
 from acep.errors import QueryError
+from acep.events.tables import events_of, schema_of, to_table
 from acep.plan.compile import compile_query
 from tests.corpus import Case, load_all
 

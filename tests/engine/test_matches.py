@@ -14,7 +14,7 @@ import pytest
 import acep
 from acep.engine.found import Counts, Found
 from acep.engine.matches import Bundle, Match, Matches, Point, Report
-from acep.engine.tables import events_of, schema_of
+from acep.events.tables import events_of, schema_of
 from acep.plan.schema import Kind, Schema
 
 INTEGERS = schema_of(pa.schema({"ts": pa.int32(), "type": pa.string(), "k": pa.string(), "name": pa.string()}))

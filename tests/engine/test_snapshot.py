@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import acep
-from acep.engine.batch import batch_of_events
+from acep.events.batch import batch_of_events
 from acep.events.records import Events
 from acep.storage.sealing import BYTES, HEADER, SIZE, VERSION, seal, unseal
 

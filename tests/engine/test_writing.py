@@ -14,9 +14,9 @@ import pytest
 
 from acep.engine.found import Found
 from acep.engine.matches import Match, Matches
-from acep.engine.tables import schema_of
 from acep.engine.writing import json_line, match_record, write_groups, write_matches, write_table
 from acep.errors import DataError
+from acep.events.tables import schema_of
 
 
 def names_in(folder: Path) -> list[str]:

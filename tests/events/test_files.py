@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from acep.errors import DataError
-from acep.events.formats import format_of
-from acep.events.reading import read_events
+from acep.events.files.formats import format_of
+from acep.events.files.reading import read_events
 
 CSV = "ts,type,price\n1,a,1.5\n2,b,\n"
 JSONL = '{"ts": 1, "type": "a", "price": 1.5}\n{"ts": 2, "type": "b"}\n'

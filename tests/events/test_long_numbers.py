@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from acep.cli import main
 from acep.errors import DataError
-from acep.events.long_numbers import first_long, is_long, long_runs
-from acep.events.reading import read_events
+from acep.events.files.long_numbers import first_long, is_long, long_runs
+from acep.events.files.reading import read_events
 
 NEAR = ("90071992547409930.01", "90071992547409930.02")
 ROWS = 20_000  # several blocks of both formats, which Arrow reads

@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 
 import acep
 from acep.errors import DataError
-from acep.events import csv_files, disk_sort, json_lines, parquet_files, stream, survey
-from acep.events.options import options_of
-from acep.events.stream import ROW, open_events
+from acep.events.files import csv_files, disk_sort, json_lines, parquet_files, stream, survey
+from acep.events.files.options import options_of
+from acep.events.files.stream import ROW, open_events
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import acep
-from acep.engine.tables import batch_of, schema_of
+from acep.events.tables import batch_of, schema_of
 from acep.plan.compile import Plan, compile_query
 from experiments.two_phase import ALGORITHMS, two_phase
 from experiments.zstream import pattern_of

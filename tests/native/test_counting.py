@@ -15,7 +15,7 @@ import pytest
 import acep
 from acep.engine.counted import Row
 from acep.engine.found import Found
-from acep.engine.tables import batch_of
+from acep.events.tables import batch_of
 from acep.plan.compile import Plan
 from tests.native.merged_cases import merged_case, planned, reference, session_of
 from tests.native.spoilt import spoilt

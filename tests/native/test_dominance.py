@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 import acep
-from acep.engine.batch import Batch
-from acep.engine.tables import batch_of, schema_of
+from acep.events.batch import Batch
+from acep.events.tables import batch_of, schema_of
 from acep.plan.compile import Plan, compile_query
 from acep.plan.dominance import demands, reason_against
 from acep.plan.necessary import necessary

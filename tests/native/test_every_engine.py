@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from acep.engine.found import Found
-from acep.engine.tables import batch_of
+from acep.events.tables import batch_of
 from acep.plan.dominance import reason_against
 from acep.plan.necessary import necessary
 from acep.plan.tables import NotNativeError

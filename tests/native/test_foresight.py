@@ -13,7 +13,7 @@ import pytest
 
 import acep
 from acep.engine.best_effort import BestEffort
-from acep.engine.tables import batch_of
+from acep.events.tables import batch_of
 from acep.learning.log import Log
 from acep.learning.orders import STEPS, Orders, Term
 from acep.learning.policy import Epoch

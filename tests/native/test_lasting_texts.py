@@ -7,7 +7,7 @@ import pyarrow as pa
 import acep
 from acep.engine.codes import FEW
 from acep.engine.native_session import NativeSession
-from acep.engine.tables import batch_of, schema_of
+from acep.events.tables import batch_of, schema_of
 from acep.plan.compile import compile_query
 
 WINDOWED = "PATTERN SEQ(A a, B b) WHERE [visit] WITHIN 10"

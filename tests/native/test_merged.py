@@ -11,7 +11,7 @@ import pytest
 
 import acep
 from acep.engine.found import Found, output_order
-from acep.engine.tables import batch_of
+from acep.events.tables import batch_of
 from tests.native.merged_cases import (
     compressed,
     core_of,

@@ -15,11 +15,11 @@ import pytest
 
 import acep
 from acep.budget.policies import policy_of
-from acep.engine.batch import Batch
 from acep.engine.best_effort import BestEffort
 from acep.engine.setting import no_recall
 from acep.engine.sparing import Sparing
-from acep.engine.tables import batch_of, schema_of, to_table
+from acep.events.batch import Batch
+from acep.events.tables import batch_of, schema_of, to_table
 from acep.learning.recall import Estimate, Seen, distinct
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan, compile_query

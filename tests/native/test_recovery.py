@@ -18,11 +18,11 @@ import acep
 from acep.budget import Budget
 from acep.budget.policies import POLICIES, policy_of
 from acep.engine import recovery, recovery_again
-from acep.engine.batch import Batch
 from acep.engine.best_effort import BestEffort
 from acep.engine.limits import Limits
-from acep.engine.tables import batch_of, schema_of, to_table
 from acep.errors import QueryError, SnapshotError
+from acep.events.batch import Batch
+from acep.events.tables import batch_of, schema_of, to_table
 from acep.plan.compile import Plan, compile_query
 from acep.plan.tables import NotNativeError
 from tests.binomial import not_less

@@ -15,9 +15,9 @@ import pytest
 
 import acep
 from acep.budget.policies import POLICIES as BY_NAME
-from acep.engine.batch import Batch
 from acep.engine.best_effort import BestEffort
-from acep.engine.tables import batch_of
+from acep.events.batch import Batch
+from acep.events.tables import batch_of
 from acep.learning.baselines import Rule
 from acep.learning.log import Log
 from acep.learning.orders import Orders

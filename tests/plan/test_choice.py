@@ -10,7 +10,7 @@ import pytest
 
 import acep
 from acep.engine import compiled
-from acep.engine.tables import to_table
+from acep.events.tables import to_table
 from acep.plan import choice
 from acep.plan.assume import assumed_plan
 from acep.plan.choice import COUNTED, WINDOWS, choose

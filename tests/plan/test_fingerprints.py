@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import acep
-from acep.engine.tables import schema_of
+from acep.events.tables import schema_of
 from acep.plan.compile import compile_query
 from acep.streaming.job import job_of
 

@@ -15,7 +15,7 @@ import pandas, pyarrow.compute, pyarrow.csv, pyarrow.parquet  # what a child imp
 
 import acep
 from acep.engine import arrow, lines, native_session
-from acep.events import stream
+from acep.events.files import stream
 from acep.runner import following
 from acep.streaming import step
 from tests.runner.streams import Stream, lines_of, results, the_same

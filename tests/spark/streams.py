@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from acep.engine.tables import schema_of
+from acep.events.tables import schema_of
 from acep.spark import match
 from acep.spark.chunks import ORDER, ROW, end_row, for_spark, with_order, write_chunks
 from acep.spark.metrics import Progress, progress_of

@@ -22,8 +22,8 @@ from acep.engine.found import Counts
 from acep.engine.limits import Limits
 from acep.engine.report import SURE, Report
 from acep.engine.stream import Stream
-from acep.engine.tables import batch_of
 from acep.errors import QueryError, SnapshotError
+from acep.events.tables import batch_of
 from acep.learning.recall import Tally
 from acep.spark.metrics import report_of, reports_of
 from acep.spark.running import _bucket

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 import acep
 import acep.spark
-from acep.engine.tables import InputSchema
+from acep.events.tables import InputSchema
 from acep.spark.fields import CHAR_KEY, with_fields
 from acep.spark.job import job_of
 from acep.spark.metrics import report_of

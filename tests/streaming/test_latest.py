@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from acep.engine.tables import InputSchema
 from acep.errors import DataError
+from acep.events.tables import InputSchema
 from acep.streaming.latest import Latest, latest_of
 
 PLAIN = InputSchema((), tick_ns=None)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import acep
-from acep.engine.tables import schema_of
+from acep.events.tables import schema_of
 from acep.pattern.expressions import Attribute, Binary, Literal
 from acep.pattern.tree import Choice, EventSet, Negation, Output, Query, Repeat, Strategy, Within
 from acep.pattern.walk import nodes, variables

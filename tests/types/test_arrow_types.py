@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import acep
-from acep.engine.frames import to_table
 from acep.errors import AcepError
-from acep.events.reading import read_events
+from acep.events.files.reading import read_events
+from acep.events.frames import to_table
 from tests.types.arrow_types import BEGIN, END, PAGE, ROLES, SAMPLES, outcome, table_lines
 
 QUERY = acep.parse("PATTERN SEQ(a p, b q) WHERE [x] RETURN q.x AS x")

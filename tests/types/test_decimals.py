@@ -300,7 +300,7 @@ def test_a_number_of_a_query_keeps_its_digits() -> None:
 
 
 def test_explain_says_what_was_written() -> None:
-    from acep.engine.tables import schema_of
+    from acep.events.tables import schema_of
     from acep.plan.explain import explain
 
     query = acep.parse("PATTERN SEQ(a x, b y) WHERE y.c > x.c + 0.5 AND x.c * 0.1 < y.c WITHIN 9")

@@ -13,15 +13,15 @@ import numpy as np
 import pyarrow as pa
 
 from acep.errors import DataError
-from acep.events.casts import Cast, as_cast, bad_rows, cast_column, finer
-from acep.events.csv_files import CsvFile, marked
-from acep.events.finding import Source
-from acep.events.json_lines import JsonFile, table_type
-from acep.events.json_shapes import Shape
-from acep.events.long_numbers import first_long, refuse
-from acep.events.options import BadLines, Options
-from acep.events.parquet_files import ParquetFile
-from acep.events.text_types import NUMBERS, TIMES, fits, inferred, looks, resolved, typed
+from acep.events.files.casts import Cast, as_cast, bad_rows, cast_column, finer
+from acep.events.files.csv_files import CsvFile, marked
+from acep.events.files.finding import Source
+from acep.events.files.json_lines import JsonFile, table_type
+from acep.events.files.json_shapes import Shape
+from acep.events.files.long_numbers import first_long, refuse
+from acep.events.files.options import BadLines, Options
+from acep.events.files.parquet_files import ParquetFile
+from acep.events.files.text_types import NUMBERS, TIMES, fits, inferred, looks, resolved, typed
 
 __all__ = ["SMALL", "Part", "Survey", "survey"]
 

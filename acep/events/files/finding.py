@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from acep.errors import DataError, suggest
-from acep.events.formats import COMPRESSED, format_of, open_bytes, reason_of, split_format
+from acep.events.files.formats import COMPRESSED, format_of, open_bytes, reason_of, split_format
 
 __all__ = ["STDIN", "Source", "sources_of"]
 

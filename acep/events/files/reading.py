@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from acep.events.finding import Paths
-from acep.events.options import options_of
-from acep.events.stream import open_events
+from acep.events.files.finding import Paths
+from acep.events.files.options import options_of
+from acep.events.files.stream import open_events
 
 __all__ = ["read_events"]
 

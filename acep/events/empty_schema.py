@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from acep.engine.tables import schema_of
 from acep.errors import DataError, QueryError
+from acep.events.tables import schema_of
 from acep.pattern.tree import Query
 from acep.plan.compile import compile_query
 

@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from acep.engine.batch import Batch, Column
-from acep.engine.columns import UNIT_NS, column_of, kind_of, plain_type, refusal, tick_of, ticks_of
-from acep.engine.fields import column_at, fields_of, twice
-from acep.engine.fixed import DIGITS, decimal_of, decimal_type, scale_of
-from acep.engine.frames import to_table
-from acep.engine.times import from_ticks, time_type
 from acep.errors import DataError, suggest
+from acep.events.batch import Batch, Column
+from acep.events.columns import UNIT_NS, column_of, kind_of, plain_type, refusal, tick_of, ticks_of
+from acep.events.fields import column_at, fields_of, twice
+from acep.events.fixed import DIGITS, decimal_of, decimal_type, scale_of
+from acep.events.frames import to_table
 from acep.events.records import Events, Id
+from acep.events.times import from_ticks, time_type
 from acep.plan.compile import TimeOf
 from acep.plan.schema import Kind, Schema
 
@@ -206,7 +206,7 @@ def key_to_input(key: tuple[Any, ...], names: tuple[str, ...], schema: Schema) -
 
 
 def ticks_to_input(values: Iterable[int | None], schema: Schema) -> list[Any]:
-    """Ticks of ``ts`` as they were in the input: integers, or dates and times (:func:`acep.engine.times.from_ticks`).
+    """Ticks of ``ts`` as they were in the input: integers, or dates and times (:func:`acep.events.times.from_ticks`).
 
     >>> ticks_to_input([5], schema_of(pa.schema({"ts": pa.int64()})))
     [5]

@@ -1,6 +1,6 @@
 """Single Arrow columns as NumPy arrays and Python values.
 
-Buffers are read directly (:mod:`acep.engine.buffers`).
+Buffers are read directly (:mod:`acep.events.buffers`).
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from acep.engine.batch import Column
-from acep.engine.buffers import buffer, decoded, joined, nulls, plain_type
-from acep.engine.fixed import scale_of, units_of
 from acep.errors import DataError
+from acep.events.batch import Column
+from acep.events.buffers import buffer, decoded, joined, nulls, plain_type
+from acep.events.fixed import scale_of, units_of
 from acep.plan.schema import Kind
 
 __all__ = ["UNIT_NS", "column_of", "kind_of", "plain_type", "refusal", "tick_of", "ticks_of"]
@@ -38,7 +38,7 @@ Array = npt.NDArray[Any]
 def kind_of(held: pa.DataType) -> Kind | None:
     """What a column holds, or ``None`` where it cannot be an attribute (:func:`refusal` says why).
 
-    Durations are integers, in ticks; decimals are integers that :func:`acep.engine.fixed.scale_of` tells the unit of.
+    Durations are integers, in ticks; decimals are integers that :func:`acep.events.fixed.scale_of` tells the unit of.
 
     >>> kind_of(pa.dictionary(pa.int8(), pa.large_string())), kind_of(pa.list_(pa.int64()))
     (<Kind.STRING: 'string'>, None)

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from acep.engine.buffers import decoded, joined, plain_type
 from acep.errors import DataError
+from acep.events.buffers import decoded, joined, plain_type
 from acep.plan.decimals import MOST_SCALE
 
 __all__ = ["DIGITS", "decimal_of", "decimal_type", "scale_of", "units_of"]

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from acep.errors import DataError
-from acep.events.finding import Source
-from acep.events.formats import reason_of
-from acep.events.options import BadLines, Options
+from acep.events.files.finding import Source
+from acep.events.files.formats import reason_of
+from acep.events.files.options import BadLines, Options
 
 __all__ = ["CsvFile", "marked"]
 

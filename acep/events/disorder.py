@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acep.engine.columns import ticks_of
 from acep.errors import DataError, SnapshotError
+from acep.events.columns import ticks_of
 
 __all__ = ["HoldBack"]
 

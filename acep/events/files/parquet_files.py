@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from acep.errors import DataError
-from acep.events.finding import Source
-from acep.events.formats import reason_of
-from acep.events.options import Options
+from acep.events.files.finding import Source
+from acep.events.files.formats import reason_of
+from acep.events.files.options import Options
 
 __all__ = ["ParquetFile"]
 

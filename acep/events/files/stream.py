@@ -12,15 +12,15 @@ from typing import Any
 import pyarrow as pa
 
 from acep.errors import DataError
-from acep.events.casts import cast_column
-from acep.events.csv_files import CsvFile
-from acep.events.disk_sort import sorted_on_disk
-from acep.events.finding import Paths, sources_of
-from acep.events.formats import reason_of
-from acep.events.json_lines import JsonFile, table_type
-from acep.events.options import BadLines, Options, check_names
-from acep.events.survey import Part, Survey, survey, values_of, without
-from acep.events.text_types import typed
+from acep.events.files.casts import cast_column
+from acep.events.files.csv_files import CsvFile
+from acep.events.files.disk_sort import sorted_on_disk
+from acep.events.files.finding import Paths, sources_of
+from acep.events.files.formats import reason_of
+from acep.events.files.json_lines import JsonFile, table_type
+from acep.events.files.options import BadLines, Options, check_names
+from acep.events.files.survey import Part, Survey, survey, values_of, without
+from acep.events.files.text_types import typed
 
 __all__ = ["ROW", "EventStream", "open_events"]
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from acep.engine.building import array_of
 from acep.errors import DataError, QueryError
+from acep.events.building import array_of
 from acep.pattern.asked import is_swapped
 
 __all__ = ["to_table"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from acep.engine.tables import to_table
+from acep.events.tables import to_table
 from acep.pattern.asked import Asked, columns_read, is_swapped
 
 __all__ = ["given_table"]
@@ -21,7 +21,7 @@ def given_table(events: Any, asked: Asked, *, ts: Any, type: Any, seq: Any, id: 
     several = isinstance(events, list | tuple) and bool(events) and all(map(_is_path, events))
     if is_swapped(events) or not (several or _is_path(events)):
         return to_table(events)
-    from acep.events.reading import read_events
+    from acep.events.files.reading import read_events
 
     used = dict.fromkeys(name for name in (ts, type, seq, id) if isinstance(name, str))
     for query in asked.queries:

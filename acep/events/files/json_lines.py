@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from acep.errors import DataError
-from acep.events.casts import as_cast
-from acep.events.finding import Source
-from acep.events.formats import reason_of
-from acep.events.json_shapes import EXACT, KindError, Raw, Shape
-from acep.events.long_numbers import long_runs
-from acep.events.options import BadLines, Options
+from acep.events.files.casts import as_cast
+from acep.events.files.finding import Source
+from acep.events.files.formats import reason_of
+from acep.events.files.json_shapes import EXACT, KindError, Raw, Shape
+from acep.events.files.long_numbers import long_runs
+from acep.events.files.options import BadLines, Options
 
 __all__ = ["JsonFile", "table_type"]
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from acep.engine.columns import UNIT_NS, plain_type
+from acep.events.columns import UNIT_NS, plain_type
 
 __all__ = ["from_ticks", "time_type", "value_text"]
 

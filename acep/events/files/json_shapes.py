@@ -9,8 +9,8 @@ from typing import Self
 import pyarrow as pa
 
 from acep.errors import DataError
-from acep.events.casts import as_cast
-from acep.events.long_numbers import is_long, refuse
+from acep.events.files.casts import as_cast
+from acep.events.files.long_numbers import is_long, refuse
 
 __all__ = ["KindError", "Raw", "Shape"]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from acep.errors import DataError, suggest
-from acep.events.casts import Cast, cast_of
-from acep.events.formats import NAMES
+from acep.events.files.casts import Cast, cast_of
+from acep.events.files.formats import NAMES
 
 __all__ = ["BadLines", "Options", "options_of"]
 

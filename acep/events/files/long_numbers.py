@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep.errors import DataError
-from acep.events.casts import as_cast
+from acep.events.files.casts import as_cast
 
 __all__ = ["DIGITS", "first_long", "is_long", "long_runs", "refuse"]
 
