@@ -17,12 +17,12 @@ __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
     from acep.budget import Budget
-    from acep.engine.answers import Bundle, Bundles, Count, Point, Points
     from acep.engine.api import Matcher, match
     from acep.engine.learn import learn
-    from acep.engine.matches import Match, Matches, Report
     from acep.errors import AcepError, DataError, DataWarning, EngineError, PolicyError, QueryError, SnapshotError
     from acep.events.files.reading import read_events
+    from acep.matches.answers import Bundle, Bundles, Count, Point, Points
+    from acep.matches.matches import Match, Matches, Report
     from acep.pattern.letters import regex
     from acep.pattern.sase import parse
     from acep.pattern.tree import Query
@@ -62,22 +62,22 @@ __all__ = [
 _WHERE = {
     "AcepError": "acep.errors",
     "Budget": "acep.budget",
-    "Bundle": "acep.engine.answers",
-    "Bundles": "acep.engine.answers",
-    "Count": "acep.engine.answers",
+    "Bundle": "acep.matches.answers",
+    "Bundles": "acep.matches.answers",
+    "Count": "acep.matches.answers",
     "DataError": "acep.errors",
     "DataWarning": "acep.errors",
     "EngineError": "acep.errors",
     "Followed": "acep.runner.follower",
-    "Match": "acep.engine.matches",
+    "Match": "acep.matches.matches",
     "Matcher": "acep.engine.api",
-    "Matches": "acep.engine.matches",
-    "Point": "acep.engine.answers",
-    "Points": "acep.engine.answers",
+    "Matches": "acep.matches.matches",
+    "Point": "acep.matches.answers",
+    "Points": "acep.matches.answers",
     "PolicyError": "acep.errors",
     "Query": "acep.pattern.tree",
     "QueryError": "acep.errors",
-    "Report": "acep.engine.matches",
+    "Report": "acep.matches.matches",
     "SnapshotError": "acep.errors",
     "follow": "acep.runner.following",
     "learn": "acep.engine.learn",

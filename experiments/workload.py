@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 import acep
-from acep.engine.batches import Batches
+from acep.matches.batches import Batches
 from experiments.backtrack import backtrack
 from experiments.native import ENGINES, runs_natively
 from experiments.stock import StockQuery

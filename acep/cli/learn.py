@@ -16,7 +16,7 @@ def run(args: argparse.Namespace) -> None:
         raise DataError(f"`{args.output}` is a directory, not a file")
     query = load_query(args)
     from acep.engine.learn import learn
-    from acep.engine.writing import opened
+    from acep.matches.writing import opened
 
     with progress(f"reading {shown(args.events)}"):
         table = load_events(args.events, query, args)

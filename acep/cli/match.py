@@ -55,7 +55,7 @@ def _check(args: argparse.Namespace) -> None:
     if args.no_counts and args.kind != "bundles":
         raise QueryError("--no-counts is about the matches of bundles", hint="give it with --bundles")
     if args.output is not None:
-        from acep.engine.writing import output_format
+        from acep.matches.writing import output_format
 
         output_format(args.output)
 
@@ -93,7 +93,7 @@ def _write_all(passing: Passing, batches: Iterator[pa.Table], args: argparse.Nam
 
 @contextlib.contextmanager
 def _writer(passing: Passing, args: argparse.Namespace) -> Iterator[Callable[[Any], None]]:
-    from acep.engine.writing import group_writer, match_writer
+    from acep.matches.writing import group_writer, match_writer
 
     target, form = (sys.stdout, "jsonl") if args.output is None else (args.output, None)
     if args.kind == "matches":

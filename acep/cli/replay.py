@@ -13,7 +13,7 @@ from acep.cli.inputs import budget_options, column_names, load_events, load_quer
 def run(args: argparse.Namespace) -> None:
     """Replay, write the matches as ``acep match`` does, and sum up on stderr."""
     query, options = load_query(args), budget_options(args)
-    from acep.engine.writing import output_format, write_table
+    from acep.matches.writing import output_format, write_table
 
     if args.output is not None:
         output_format(args.output)  # a wrong name is said before the work is done

@@ -16,16 +16,9 @@ import pyarrow as pa
 from acep.budget import Budget, tolerant
 from acep.budget.policies import policy_of
 from acep.engine.absent import Absent
-from acep.engine.answers import Bundles, Count, Points
-from acep.engine.batches import ROWS
 from acep.engine.compiled import chosen, warn_if_missing
-from acep.engine.compressed import Compressed
-from acep.engine.counted import Counted
-from acep.engine.found import Counts, Found
-from acep.engine.grouping import groups_of_counts
 from acep.engine.learned import read_learned
 from acep.engine.limits import Limits, want_a_bound
-from acep.engine.matches import Matches, Report, bundles_of, points_of
 from acep.engine.options import MatchOptions
 from acep.engine.stream import Stream, together
 from acep.errors import DataError, EngineError, QueryError, SnapshotError, memory_errors, suggest
@@ -33,6 +26,13 @@ from acep.events.batch import Batch
 from acep.events.empty_schema import told
 from acep.events.given import given_table
 from acep.events.tables import batch_of, schema_of, to_table
+from acep.matches.answers import Bundles, Count, Points
+from acep.matches.batches import ROWS
+from acep.matches.compressed import Compressed
+from acep.matches.counted import Counted
+from acep.matches.grouping import groups_of_counts
+from acep.matches.matches import Matches, Report, bundles_of, points_of
+from acep.matches.records import Counts, Found
 from acep.pattern.asked import Queries, asked_for
 from acep.pattern.printing import canonical
 from acep.pattern.tree import Query
@@ -41,7 +41,7 @@ from acep.plan.schema import Schema
 from acep.storage.sealing import seal, unseal
 
 if TYPE_CHECKING:
-    from acep.engine.batches import Batches
+    from acep.matches.batches import Batches
 
 __all__ = ["ENGINES", "OUTPUTS", "Matcher", "match"]
 
@@ -107,7 +107,7 @@ def match(
     partial matches (docs/dominance.md).
 
     With ``"batches"`` the matches come as Arrow record batches that are made one by one
-    (:class:`acep.engine.batches.Batches`): the fastest way to read very many of them, in bounded memory where each
+    (:class:`acep.matches.batches.Batches`): the fastest way to read very many of them, in bounded memory where each
     match is decided by its last event. ``engine``: ``"native"`` or ``"reference"``, or ``"auto"``, which takes the
     native core where it is there and can run the query (where it is not there, a warning says so once).
     ``policy`` chooses what is kept where the ``budget`` does not suffice for all: one of
@@ -487,8 +487,8 @@ class Matcher:
         return Compressed(graph, self._matches(number, []), lambda given: session.columns(0, given))
 
     def _batches(self, number: int, table: pa.Table, empty: bool) -> Batches:
-        from acep.engine.batches import Batches
         from acep.engine.blocks import blocks_of
+        from acep.matches.batches import Batches
 
         if empty:
             return Batches(iter(()), self._matches(number, []), fractional=False)

@@ -6,8 +6,8 @@ from types import ModuleType
 from typing import cast
 
 from acep import __version__, checkout
-from acep.engine.found_columns import Sort
 from acep.errors import EngineError, warn_caller
+from acep.matches.found_columns import Sort
 from acep.plan.choice import Choice, choose
 from acep.plan.compile import Plan
 

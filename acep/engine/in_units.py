@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from acep.engine.best_effort import CARRIED, allowance
-from acep.engine.found import Counts
 from acep.learning.recall import Tally
 from acep.learning.setting import Setting
+from acep.matches.records import Counts
 
 if TYPE_CHECKING:
     from acep.engine.native_protocol import NativeCore

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from acep.engine.found_columns import FoundColumns
 from acep.events.pushed_rows import Ints, Types, Valid, Words
+from acep.matches.found_columns import FoundColumns
 from acep.plan.compile import Plan
 
 __all__ = ["NativeCore", "PlanSession"]

@@ -12,9 +12,6 @@ from acep.budget.pace import Pace
 from acep.engine import _native
 from acep.engine.best_effort import BestEffort
 from acep.engine.codes import LASTING, Codes, derived_of, words_of
-from acep.engine.counted import Counted
-from acep.engine.found import Counts
-from acep.engine.found_columns import FoundColumns, ordered
 from acep.engine.in_units import InUnits
 from acep.engine.named import Names
 from acep.engine.recovery import KEPT, Recovery
@@ -22,6 +19,9 @@ from acep.engine.recovery_again import SHED
 from acep.engine.setting import no_recall, setting_of
 from acep.events.batch import Batch, Column, column_of_values
 from acep.events.pushed_rows import Pushed, Words, rows_of
+from acep.matches.counted import Counted
+from acep.matches.found_columns import FoundColumns, ordered
+from acep.matches.records import Counts
 from acep.pattern.tree import Output
 from acep.plan.choice import WINDOWS, alone
 from acep.plan.compile import Plan

@@ -11,15 +11,15 @@ import numpy as np
 import pyarrow as pa
 
 from acep.engine.api import Matcher
-from acep.engine.counted import Counted
-from acep.engine.found import Found
-from acep.engine.found_columns import FoundColumns
-from acep.engine.grouping import Group, grouped, groups_of_counts
-from acep.engine.matches import Bundle, Matches, Point, bundles_of, points_of
-from acep.engine.report import Report
 from acep.engine.stream import together
 from acep.errors import QueryError
 from acep.events.empty_schema import told
+from acep.matches.counted import Counted
+from acep.matches.found_columns import FoundColumns
+from acep.matches.grouping import Group, grouped, groups_of_counts
+from acep.matches.matches import Bundle, Matches, Point, bundles_of, points_of
+from acep.matches.records import Found
+from acep.matches.report import Report
 from acep.pattern.tree import Query
 
 __all__ = ["Passing"]

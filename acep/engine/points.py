@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from acep.engine.counted import Counted
-from acep.engine.found_columns import FoundColumns
 from acep.events.batch import Column
+from acep.matches.counted import Counted
+from acep.matches.found_columns import FoundColumns
 
 __all__ = ["Ints", "Partitions", "points_of", "recall_of"]
 

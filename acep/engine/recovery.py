@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from acep.engine.found_columns import FoundColumns, concatenate
 from acep.engine.recent import Recent
 from acep.engine.recovery_again import Again, again
 from acep.engine.recovery_area import ALWAYS, NEVER, Area, where
@@ -25,6 +24,7 @@ from acep.engine.recovery_worth import Worth
 from acep.events.pushed_rows import Pushed
 from acep.learning.orders import Orders
 from acep.learning.setting import Setting
+from acep.matches.found_columns import FoundColumns, concatenate
 from acep.storage.plain_data import from_json, to_plain
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from acep.engine.found_columns import FoundColumns, concatenate
 from acep.engine.recovery_area import ALWAYS, NEVER, where
 from acep.events.pushed_rows import Pushed, rows_of
+from acep.matches.found_columns import FoundColumns, concatenate
 
 if TYPE_CHECKING:
     from acep.engine.native_protocol import PlanSession

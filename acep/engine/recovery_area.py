@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from acep.engine.found_columns import FoundColumns, concatenate
-from acep.engine.found_state import found_of, plain_of
+from acep.matches.found_columns import FoundColumns, concatenate
+from acep.matches.found_state import found_of, plain_of
 
 __all__ = ["ALWAYS", "NEVER", "Area", "where"]
 

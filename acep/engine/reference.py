@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from acep.automaton.arcs import Accept, Arc, Crossing
-from acep.engine.found import Counts
 from acep.engine.program import Registers, Row, moves_of
 from acep.events.records import Id
+from acep.matches.records import Counts
 from acep.pattern.tree import Strategy
 from acep.plan.compile import Plan
 

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from acep.engine.best_effort import BestEffort
 from acep.engine.compiled import chosen
 from acep.engine.core import Core
-from acep.engine.counted import Counted
-from acep.engine.found import Counts, Found, output_order
 from acep.engine.in_units import InUnits
 from acep.engine.limits import Limits
 from acep.engine.recovery import Recovery
@@ -20,6 +18,8 @@ from acep.engine.state import dump_core, load_core
 from acep.errors import EngineError
 from acep.events.batch import Batch
 from acep.events.records import Events
+from acep.matches.counted import Counted
+from acep.matches.records import Counts, Found, output_order
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 from acep.plan.choice import COUNTED, UNITS, WINDOWS, Choice, alone, decides_at_once, with_allowance

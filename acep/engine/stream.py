@@ -9,15 +9,15 @@ from traceback import clear_frames
 
 import numpy as np
 
-from acep.engine.batches import ROWS
 from acep.engine.compiled import native_sort
-from acep.engine.counted import Counted
-from acep.engine.found import Counts, Found, output_order
-from acep.engine.found_columns import FoundColumns, concatenate, ordered
 from acep.engine.limits import Limits
 from acep.engine.running import Native, Natives, Running
 from acep.errors import DataError, EngineError, SnapshotError, memory_error
 from acep.events.batch import Batch
+from acep.matches.batches import ROWS
+from acep.matches.counted import Counted
+from acep.matches.found_columns import FoundColumns, concatenate, ordered
+from acep.matches.records import Counts, Found, output_order
 from acep.plan.compile import Plan
 from acep.storage.sealing import seal, unseal
 

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 
 from acep.engine.best_effort import BestEffort
-from acep.engine.counted import Counted
-from acep.engine.found_columns import FoundColumns
 from acep.engine.learned import SECTION, Learned, learned_by
 from acep.engine.native_session import NativeSession
 from acep.engine.points import Ints, Partitions, points_of, recall_of
@@ -23,6 +21,8 @@ from acep.learning.orders import Orders, Price
 from acep.learning.policy import Epoch, Policy
 from acep.learning.setting import Setting
 from acep.learning.vectors import Floats
+from acep.matches.counted import Counted
+from acep.matches.found_columns import FoundColumns
 from acep.plan.choice import alone
 from acep.plan.compile import Plan
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from acep.automaton.arcs import Arc
 from acep.engine.bindings import aggregate, breaks, crossings_of, having_holds
-from acep.engine.found import Counts
 from acep.engine.program import Move
 from acep.engine.reference import Event, MatchNode, bound_events
 from acep.engine.tracing import Tracing, Watching
-from acep.engine.writing import plain
 from acep.events.records import Id
 from acep.events.tables import key_to_input, time_types
+from acep.matches.records import Counts
+from acep.matches.writing import plain
 from acep.pattern.evaluation import Compiled, Leaf
 from acep.pattern.expressions import Aggregate, Attribute, Length
 from acep.pattern.printing import expression_text

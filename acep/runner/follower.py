@@ -19,10 +19,10 @@ from uuid import NAMESPACE_OID, uuid4, uuid5
 import numpy as np
 import pyarrow as pa
 
-from acep.engine.report import Report
 from acep.errors import SnapshotError
 from acep.events.columns import ticks_of
 from acep.events.files.options import BadLines
+from acep.matches.report import Report
 from acep.pattern.printing import canonical
 from acep.runner.arrivals import Arrival, check_same, fresh
 from acep.runner.inbox import Inbox

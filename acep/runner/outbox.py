@@ -11,9 +11,9 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from acep.engine.writing import write_table
 from acep.errors import DataError, SnapshotError
 from acep.events.files.formats import reason_of
+from acep.matches.writing import write_table
 
 __all__ = ["FORMATS", "Outbox"]
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from acep.engine.report import Report
+from acep.matches.report import Report
 from acep.streaming.progress import Progress, progress_in, reports_in
 
 if TYPE_CHECKING:

@@ -21,11 +21,11 @@ import pyarrow as pa
 
 from acep.budget import Budget, tolerant
 from acep.engine.compiled import REFERENCE
-from acep.engine.report import Report
 from acep.errors import DataError
 from acep.events.fields import column_at
 from acep.events.files.reading import read_events
 from acep.events.tables import schema_of, to_table
+from acep.matches.report import Report
 from acep.pattern.asked import query_of
 from acep.pattern.printing import canonical
 from acep.pattern.tree import Query

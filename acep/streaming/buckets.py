@@ -15,13 +15,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from acep.engine.counted import Counted
-from acep.engine.found import Counts, Found
 from acep.engine.stream import Stream
 from acep.errors import DataError, SnapshotError
 from acep.events.columns import column_of
 from acep.events.disorder import HoldBack
 from acep.events.tables import batch_of
+from acep.matches.counted import Counted
+from acep.matches.records import Counts, Found
 from acep.plan.compile import Plan
 from acep.plan.schema import Kind
 from acep.storage.sealing import seal, unseal

@@ -10,14 +10,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acep.engine.arrow import matches_table
-from acep.engine.counted import Counted
-from acep.engine.found import Found
-from acep.engine.found_columns import FoundColumns
-from acep.engine.grouping import grouped, groups_of_counts
-from acep.engine.matches import Matches
 from acep.errors import DataError, QueryError
 from acep.events.columns import tick_of
+from acep.matches.arrow import matches_table
+from acep.matches.counted import Counted
+from acep.matches.found_columns import FoundColumns
+from acep.matches.grouping import grouped, groups_of_counts
+from acep.matches.matches import Matches
+from acep.matches.records import Found
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan

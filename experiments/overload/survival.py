@@ -18,11 +18,11 @@ import pyarrow as pa
 from acep.automaton.arcs import Accept
 from acep.automaton.registers import Step
 from acep.engine.core import Core
-from acep.engine.found import Counts
-from acep.engine.found_columns import FoundColumns
 from acep.engine.program import Move, Row
 from acep.engine.reference import Event, MatchNode, Reference, Trail
 from acep.events.tables import events_of
+from acep.matches.found_columns import FoundColumns
+from acep.matches.records import Counts
 from acep.plan.compile import Plan
 
 __all__ = ["keep_share", "mixed", "surviving", "touches_by_length", "wanted"]

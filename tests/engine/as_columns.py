@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from acep.engine.found import Found
-from acep.engine.found_columns import FoundColumns
 from acep.events.batch import column_of_values
+from acep.matches.found_columns import FoundColumns
+from acep.matches.records import Found
 from acep.plan.schema import Kind
 
 __all__ = ["columns_of"]

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 import acep
-from acep.engine.found import Counts, Found
-from acep.engine.matches import Bundle, Match, Matches, Point, Report
 from acep.events.tables import events_of, schema_of
+from acep.matches.matches import Bundle, Match, Matches, Point, Report
+from acep.matches.records import Counts, Found
 from acep.plan.schema import Kind, Schema
 
 INTEGERS = schema_of(pa.schema({"ts": pa.int32(), "type": pa.string(), "k": pa.string(), "name": pa.string()}))

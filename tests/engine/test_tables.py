@@ -294,7 +294,7 @@ def test_batches_must_keep_their_types() -> None:
 
 def test_neither_pandas_nor_polars_is_imported() -> None:
     code = (
-        "import sys, acep.events.tables as t, acep.engine.matches, acep.events.files.reading, pyarrow.csv, io\n"
+        "import sys, acep.events.tables as t, acep.matches.matches, acep.events.files.reading, pyarrow.csv, io\n"
         "table = pyarrow.csv.read_csv(io.BytesIO(b'ts,type,x,y\\n2,a,1.5,u\\n1,b,,\\n'))\n"
         "events = t.events_of(table, t.schema_of(table.schema), ('x', 'y'))\n"
         "assert events.columns == {'x': [None, 1.5], 'y': ['', 'u']}, events\n"

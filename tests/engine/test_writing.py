@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from acep.engine.found import Found
-from acep.engine.matches import Match, Matches
-from acep.engine.writing import json_line, match_record, write_groups, write_matches, write_table
 from acep.errors import DataError
 from acep.events.tables import schema_of
+from acep.matches.matches import Match, Matches
+from acep.matches.records import Found
+from acep.matches.writing import json_line, match_record, write_groups, write_matches, write_table
 
 
 def names_in(folder: Path) -> list[str]:

@@ -12,11 +12,11 @@ import pytest
 import acep
 from acep.automaton.arcs import Accept
 from acep.engine.core import Core
-from acep.engine.found import Counts
-from acep.engine.found_columns import FoundColumns
 from acep.engine.native_session import NativeSession
 from acep.engine.reference import Event, MatchNode, Reference, Trail
 from acep.events.tables import batch_of, events_of, schema_of
+from acep.matches.found_columns import FoundColumns
+from acep.matches.records import Counts
 from acep.plan.compile import compile_query
 from experiments import streams
 from experiments.overload.survey import Half, Surveyed, survey_half, surveyed_table

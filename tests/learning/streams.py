@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from random import Random
 from typing import Any
 
-from acep.engine.found import Counts
 from acep.engine.reference import Event, MatchNode, Reference
 from acep.learning.lives import CLEARED, EXPIRED, MERGED, SHED, TAKEN, Lives, Made
+from acep.matches.records import Counts
 from acep.plan.compile import Plan
 
 COLUMNS = {

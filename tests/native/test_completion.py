@@ -13,9 +13,9 @@ pytest.importorskip("acep.engine._native")
 
 import acep
 from acep.engine.core import Core
-from acep.engine.found import Found
 from acep.events.records import Events
 from acep.events.tables import events_of, schema_of, to_table
+from acep.matches.records import Found
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Output, Query
 from acep.plan.compile import Plan, compile_query

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 import acep
-from acep.engine.counted import Row
-from acep.engine.found import Found
 from acep.events.tables import batch_of
+from acep.matches.counted import Row
+from acep.matches.records import Found
 from acep.plan.compile import Plan
 from tests.native.merged_cases import merged_case, planned, reference, session_of
 from tests.native.spoilt import spoilt

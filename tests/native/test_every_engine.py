@@ -12,8 +12,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from acep.engine.found import Found
 from acep.events.tables import batch_of
+from acep.matches.records import Found
 from acep.plan.dominance import reason_against
 from acep.plan.necessary import necessary
 from acep.plan.tables import NotNativeError

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import acep
-from acep.engine.found import Found, output_order
 from acep.events.tables import batch_of
+from acep.matches.records import Found, output_order
 from tests.native.merged_cases import (
     compressed,
     core_of,

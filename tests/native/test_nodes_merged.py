@@ -11,10 +11,10 @@ import pytest
 
 import acep
 from acep.engine.core import Core
-from acep.engine.found import Found
 from acep.events.batch import batch_of_events
 from acep.events.records import Events
 from acep.events.tables import batch_of, schema_of
+from acep.matches.records import Found
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan, compile_query

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from acep.engine.found_columns import order_in_python
+from acep.matches.found_columns import order_in_python
 
 native = pytest.importorskip("acep.engine._native")
 

@@ -13,9 +13,9 @@ import pytest
 
 import acep
 from acep.engine.in_units import InUnits
-from acep.engine.report import Report
 from acep.events.batch import Batch
 from acep.events.tables import batch_of, to_table
+from acep.matches.report import Report
 from acep.plan.choice import choose, with_allowance
 from acep.plan.compile import Plan
 from acep.plan.necessary import necessary

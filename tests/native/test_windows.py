@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 import acep
-from acep.engine.found import Found, output_order
-from acep.engine.found_columns import ordered
 from acep.events.batch import Batch, batch_of_events
 from acep.events.records import Events
 from acep.events.tables import batch_of
+from acep.matches.found_columns import ordered
+from acep.matches.records import Found, output_order
 from acep.plan.compile import Plan, compile_query
 from acep.plan.necessary import lines, necessary, reason_against, worth
 from acep.plan.schema import Kind, Schema

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import acep
-from acep.engine.writing import match_record, write_table
+from acep.matches.writing import match_record, write_table
 from acep.streaming import live
 
 __all__ = ["Stream", "fast_disk", "lines_of", "put", "results", "the_same"]

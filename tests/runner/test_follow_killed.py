@@ -14,7 +14,9 @@ from pathlib import Path
 import pandas, pyarrow.compute, pyarrow.csv, pyarrow.parquet  # what a child imports counts as calls, too
 
 import acep
-from acep.engine import arrow, lines, native_session
+from acep.matches import arrow
+from acep.matches import lines
+from acep.engine import native_session
 from acep.events.files import stream
 from acep.runner import following
 from acep.streaming import step

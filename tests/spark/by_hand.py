@@ -18,10 +18,10 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from acep.engine.matches import Match
 from acep.events.columns import ticks_of
 from acep.events.fields import column_at
 from acep.events.tables import schema_of
+from acep.matches.matches import Match
 from acep.spark import workers
 from acep.spark.chunks import ORDER, ROW, for_spark, with_order
 from acep.spark.job import SentJob, job_of

@@ -13,9 +13,9 @@ import pytest
 from pyspark.sql import Row
 
 import acep
-from acep.engine.found import Counts
-from acep.engine.report import Report
 from acep.errors import QueryError, SnapshotError
+from acep.matches.records import Counts
+from acep.matches.report import Report
 from acep.spark.metrics import progress_of
 from acep.spark.workers import match_partition, pack, step
 from acep.streaming import live

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import acep
-from acep.engine import arrow
-from acep.engine.found import Found, output_order
-from acep.engine.found_columns import FoundColumns
+from acep.matches import arrow
+from acep.matches.found_columns import FoundColumns
+from acep.matches.records import Found, output_order
 from acep.plan.schema import Kind
 from acep.streaming.job import plans_of
 from acep.streaming.results import Groups, group_rows, match_rows

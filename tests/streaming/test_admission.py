@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import acep
-from acep.engine.matches import Match
 from acep.errors import SnapshotError
 from acep.events.tables import schema_of
+from acep.matches.matches import Match
 from acep.plan.compile import compile_query
 from acep.streaming.admission import ALL, CELLS, SHIFT, Admission, why_not_before
 from acep.streaming.batch_log import Carried, Decision, decide

@@ -14,8 +14,8 @@ import pytest
 
 import acep
 from acep.engine.why import why
-from acep.engine.writing import write_matches
 from acep.errors import AcepError, DataError, QueryError
+from acep.matches.writing import write_matches
 
 Run = Callable[..., Any]
 NEAR = [Decimal("90071992547409930.01"), Decimal("90071992547409930.02")]

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from acep.engine.counted import Counted
-from acep.engine.found import Found
-from acep.engine.found_columns import FoundColumns, unscaled
+from acep.matches.counted import Counted
+from acep.matches.found_columns import FoundColumns, unscaled
+from acep.matches.records import Found
 from acep.pattern.expressions import Value
 from acep.plan.schema import Kind
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from acep.engine.found_columns import FoundColumns
 from acep.events.batch import Column
+from acep.matches.found_columns import FoundColumns
 from acep.plan.schema import Kind
 
 __all__ = ["found_of", "plain_of"]

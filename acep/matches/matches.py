@@ -9,14 +9,14 @@ from fractions import Fraction
 from html import escape
 from typing import TYPE_CHECKING, Any, overload
 
-from acep.engine.answers import Bundle, Bundles, Count, Point, Points
-from acep.engine.found import Found
-from acep.engine.grouping import Group, group_number, grouped
-from acep.engine.report import Report
 from acep.events.fixed import decimal_of
 from acep.events.records import Id
 from acep.events.tables import attribute_tick, decimal_like, key_to_input, ticks_to_input, time_of
 from acep.events.times import from_ticks, value_text
+from acep.matches.answers import Bundle, Bundles, Count, Point, Points
+from acep.matches.grouping import Group, group_number, grouped
+from acep.matches.records import Found
+from acep.matches.report import Report
 from acep.plan.compile import TimeOf
 from acep.plan.schema import Kind, Schema
 
@@ -240,7 +240,7 @@ class Matches(Sequence[Match]):
         event ids), ``bundle`` (as ``start``), and ``values`` (struct) if the query has RETURN. The metadata say under
         ``acep``, in JSON, whether the matches are ``exact``, and the ``report`` in words.
         """
-        from acep.engine.arrow import matches_table
+        from acep.matches.arrow import matches_table
 
         return matches_table(self).replace_schema_metadata({"acep": json.dumps(self._told)})
 
@@ -261,7 +261,7 @@ class Matches(Sequence[Match]):
         ``bindings`` is a list of structs (``key``: the variable, ``value``: its ids)."""
         import polars as pl
 
-        from acep.engine.arrow import without_maps
+        from acep.matches.arrow import without_maps
 
         table = without_maps(self.to_arrow())
         return pl.from_arrow(table if self.keys else table.drop_columns(["key"]))

@@ -14,16 +14,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acep.engine.arrow import parts
-from acep.engine.found_columns import FoundColumns, unscaled
-from acep.engine.matches import whole
-from acep.engine.writing import plain
 from acep.events.tables import key_to_input, ticks_to_input
+from acep.matches.arrow import parts
+from acep.matches.found_columns import FoundColumns, unscaled
+from acep.matches.matches import whole
+from acep.matches.writing import plain
 from acep.plan.schema import Kind
 
 if TYPE_CHECKING:
-    from acep.engine.matches import Matches
     from acep.events.batch import Column
+    from acep.matches.matches import Matches
     from acep.plan.schema import Schema
 
 __all__ = ["lines_of"]
@@ -32,10 +32,10 @@ BLOCK = 1 << 16
 
 
 def lines_of(matches: Matches, form: str, zoned: Collection[str]) -> Iterator[str]:
-    r"""The lines of :func:`acep.engine.writing.write_matches`, some thousands at a time; ``form`` is ``"jsonl"`` or
+    r"""The lines of :func:`acep.matches.writing.write_matches`, some thousands at a time; ``form`` is ``"jsonl"`` or
     ``"csv"`` (the heads are not among them).
 
-    >>> from acep.engine.matches import Matches
+    >>> from acep.matches.matches import Matches
     >>> from acep.plan.schema import Schema
     >>> one, trail = np.array([1]), {"offsets": np.array([0, 2]), "ids": np.array([7, 9])}
     >>> found = FoundColumns(one, one, one, one, 1, (), **trail, vars=np.array([0, 1], np.uint16), variables=("a", "b"))

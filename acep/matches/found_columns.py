@@ -11,8 +11,8 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from acep.engine.found import Found
 from acep.events.batch import Column
+from acep.matches.records import Found
 from acep.pattern.expressions import Value
 from acep.plan.schema import Kind
 
@@ -235,7 +235,7 @@ def _joined(columns: Sequence[Column]) -> Column:
 
 
 def ordered(found: FoundColumns, sort: Sort | None = None) -> FoundColumns:
-    """The matches in the order of the output: as :func:`acep.engine.found.output_order`, equal ones as they come.
+    """The matches in the order of the output: as :func:`acep.matches.records.output_order`, equal ones as they come.
     ``sort`` does what :func:`order_in_python` does, in native code."""
     places = None if found.in_order else _places(found, sort or order_in_python)
     return found if places is None else found.take(places)

@@ -12,14 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acep.engine.found import Found
-from acep.engine.found_columns import FoundColumns, longest_text
-from acep.engine.matches import Bundle, Matches, Point, whole
 from acep.events.batch import Column
 from acep.events.columns import UNIT_NS
 from acep.events.fixed import decimal_type, scale_of
 from acep.events.tables import attribute_tick, decimals_of, time_types
 from acep.events.times import time_type
+from acep.matches.found_columns import FoundColumns, longest_text
+from acep.matches.matches import Bundle, Matches, Point, whole
+from acep.matches.records import Found
 from acep.pattern.expressions import Value
 from acep.plan.schema import Kind, Schema
 
@@ -39,7 +39,7 @@ TYPES = {
 
 
 def matches_table(matches: Matches, *, fractional: bool | None = None) -> pa.Table:
-    """A row a match; see :meth:`acep.engine.matches.Matches.to_arrow`. ``fractional``: with errors as float64, by
+    """A row a match; see :meth:`acep.matches.matches.Matches.to_arrow`. ``fractional``: with errors as float64, by
     default where one of them is no integer.
 
     >>> one = Found(("A",), 1, 9, Fraction(1, 2), (("a", (0, 3)),), 9)

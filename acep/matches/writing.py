@@ -18,13 +18,13 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from acep.engine.found_columns import FoundColumns
 from acep.errors import DataError
+from acep.matches.found_columns import FoundColumns
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from acep.engine.matches import Bundle, Match, Matches, Point
+    from acep.matches.matches import Bundle, Match, Matches, Point
     from acep.plan.schema import Schema
 
 __all__ = [
@@ -84,7 +84,7 @@ def match_record(match: Match, *, query: str | None = None, zoned: Collection[st
     ``zoned`` names the times that have a zone (``start``, ``key.x``, ``values.x``), which those that no datetime holds
     do not show.
 
-    >>> from acep.engine.matches import Match
+    >>> from acep.matches.matches import Match
     >>> print(json_line(match_record(Match({"symbol": "AAPL"}, 1, 9, 0, {"a": (0, 3), "b": (7,)}, 9))))
     {"key": {"symbol": "AAPL"}, "start": 1, "end": 9, "error": 0, "bindings": {"a": [0, 3], "b": [7]}, "bundle": 9}
     """
@@ -103,7 +103,7 @@ def match_record(match: Match, *, query: str | None = None, zoned: Collection[st
 def group_record(group: Bundle | Point, *, zoned: Collection[str] = ()) -> dict[str, Any]:
     """A bundle or a match point as what JSON can hold.
 
-    >>> from acep.engine.matches import Bundle
+    >>> from acep.matches.matches import Bundle
     >>> json_line(group_record(Bundle({}, 5, 9, 3, 0.5)))
     '{"key": {}, "start": 5, "end": 9, "matches": 3, "best": 0.5}'
     """
@@ -150,7 +150,7 @@ def write_matches(matches: Matches, target: Target, form: str | None = None) -> 
     """Write matches to a path (of which the name tells the format) or an open stream.
 
     ``form``: ``"jsonl"``, ``"csv"`` (a column ``key.x`` and ``values.x`` for each key attribute and value of RETURN,
-    the bindings as JSON) or ``"parquet"`` (the table of :meth:`~acep.engine.matches.Matches.to_arrow`, without ``key``
+    the bindings as JSON) or ``"parquet"`` (the table of :meth:`~acep.matches.matches.Matches.to_arrow`, without ``key``
     where there are no key attributes). A stream is of text, for Parquet of bytes.
 
     Raises :class:`DataError` where the file cannot be written; then what was there before is still there.
@@ -174,7 +174,7 @@ def match_writer(
     )
 
     def table(matches: Matches) -> pa.Table:
-        from acep.engine.arrow import matches_table
+        from acep.matches.arrow import matches_table
 
         whole = matches_table(matches, fractional=fractional)
         return whole if like.keys else whole.drop_columns(["key"])
@@ -182,7 +182,7 @@ def match_writer(
     def lines(matches: Matches) -> Callable[[str], Iterable[str]] | None:
         if not isinstance(matches.found, FoundColumns) or len(matches) <= FEW:
             return None
-        from acep.engine.lines import lines_of
+        from acep.matches.lines import lines_of
 
         return partial(lines_of, matches, zoned=zoned)
 
@@ -218,7 +218,7 @@ def group_writer(
     zoned = zoned_names(schema, keys, {})
 
     def table(groups: Sequence[Bundle] | Sequence[Point]) -> pa.Table:
-        from acep.engine.arrow import groups_table
+        from acep.matches.arrow import groups_table
 
         whole = groups_table(groups, schema, keys, heads)
         return whole if keys else whole.drop_columns(["key"])
@@ -233,7 +233,7 @@ def group_writer(
 
 
 def write_table(table: pa.Table, target: Target, form: str | None = None) -> None:
-    """Write matches that are a table with the columns of :meth:`~acep.engine.matches.Matches.to_arrow` (``key`` may be
+    """Write matches that are a table with the columns of :meth:`~acep.matches.matches.Matches.to_arrow` (``key`` may be
     left out), as :func:`write_matches` does."""
     heads = []
     for field in table.schema:

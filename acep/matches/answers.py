@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
-from acep.engine.report import Report
 from acep.errors import DataError
+from acep.matches.report import Report
 
 __all__ = ["Bundle", "Bundles", "Count", "Point", "Points"]
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from acep.engine.found_columns import unscaled
 from acep.events.batch import Column
+from acep.matches.found_columns import unscaled
 from acep.pattern.expressions import Value
 
 __all__ = ["Counted", "Row"]

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from acep.engine.found_columns import FoundColumns
-from acep.engine.matches import Matches
+from acep.matches.found_columns import FoundColumns
+from acep.matches.matches import Matches
 
 __all__ = ["Compressed"]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from math import ceil, floor
 from typing import TYPE_CHECKING, Any
 
-from acep.engine.found import Counts
+from acep.matches.records import Counts
 
 if TYPE_CHECKING:
     from acep.learning.recall import Tally

@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from acep.engine.arrow import parts, record_batch
-from acep.engine.found import Counts, Found
-from acep.engine.matches import Matches, Report
 from acep.errors import memory_errors
+from acep.matches.arrow import parts, record_batch
+from acep.matches.matches import Matches, Report
+from acep.matches.records import Counts, Found
 
 __all__ = ["ROWS", "Batches", "Blocks"]
 

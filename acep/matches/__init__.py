@@ -1,0 +1,1 @@
+"""Give matches to users: records, columns, groups, tables, files and reports."""
