@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from acep.engine.reference import MatchNode, bound_events
 from acep.engine.telling import Failure, Told, nothing_begun, refused, unfinished
 from acep.engine.tracing import Watching
 from acep.errors import QueryError
@@ -18,6 +17,7 @@ from acep.events.records import Events, Id
 from acep.events.times import value_text
 from acep.pattern.expressions import Value
 from acep.plan.compile import Plan
+from acep.reference.engine import MatchNode, bound_events
 
 __all__ = ["Failure", "Furthest", "furthest"]
 

@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from acep.engine.best_effort import BestEffort
 from acep.engine.compiled import chosen
-from acep.engine.core import Core
 from acep.engine.in_units import InUnits
 from acep.engine.limits import Limits
 from acep.engine.recovery import Recovery
-from acep.engine.state import dump_core, load_core
 from acep.errors import EngineError
 from acep.events.batch import Batch
 from acep.events.records import Events
@@ -24,6 +22,8 @@ from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 from acep.plan.choice import COUNTED, UNITS, WINDOWS, Choice, alone, decides_at_once, with_allowance
 from acep.plan.compile import Plan
+from acep.reference.runtime import Core
+from acep.reference.state import dump_core, load_core
 
 if TYPE_CHECKING:
     from acep.engine.native_session import NativeSession

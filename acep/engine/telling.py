@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from acep.automaton.arcs import Arc
-from acep.engine.bindings import aggregate, breaks, crossings_of, having_holds
-from acep.engine.program import Move
-from acep.engine.reference import Event, MatchNode, bound_events
 from acep.engine.tracing import Tracing, Watching
 from acep.events.records import Id
 from acep.events.tables import key_to_input, time_types
@@ -20,6 +17,9 @@ from acep.pattern.expressions import Aggregate, Attribute, Length
 from acep.pattern.printing import expression_text
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan
+from acep.reference.bindings import aggregate, breaks, crossings_of, having_holds
+from acep.reference.engine import Event, MatchNode, bound_events
+from acep.reference.program import Move
 
 __all__ = ["Failure", "Told", "nothing_begun", "refused", "unfinished"]
 

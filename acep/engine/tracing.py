@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from acep.automaton.arcs import Arc
-from acep.engine.core import Core, Key, Partition
-from acep.engine.program import Registers
-from acep.engine.reference import Event, History, MatchNode, Reference, Trail
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan
+from acep.reference.engine import Event, History, MatchNode, Reference, Trail
+from acep.reference.program import Registers
+from acep.reference.runtime import Core, Key, Partition
 
 __all__ = ["Tracing", "Watching"]
 

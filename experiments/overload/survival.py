@@ -17,13 +17,13 @@ import pyarrow as pa
 
 from acep.automaton.arcs import Accept
 from acep.automaton.registers import Step
-from acep.engine.core import Core
-from acep.engine.program import Move, Row
-from acep.engine.reference import Event, MatchNode, Reference, Trail
 from acep.events.tables import events_of
 from acep.matches.found_columns import FoundColumns
 from acep.matches.records import Counts
 from acep.plan.compile import Plan
+from acep.reference.engine import Event, MatchNode, Reference, Trail
+from acep.reference.program import Move, Row
+from acep.reference.runtime import Core
 
 __all__ = ["keep_share", "mixed", "surviving", "touches_by_length", "wanted"]
 

@@ -11,13 +11,13 @@ import pytest
 
 import acep
 from acep.automaton.arcs import Accept
-from acep.engine.core import Core
 from acep.engine.native_session import NativeSession
-from acep.engine.reference import Event, MatchNode, Reference, Trail
 from acep.events.tables import batch_of, events_of, schema_of
 from acep.matches.found_columns import FoundColumns
 from acep.matches.records import Counts
 from acep.plan.compile import compile_query
+from acep.reference.engine import Event, MatchNode, Reference, Trail
+from acep.reference.runtime import Core
 from experiments import streams
 from experiments.overload.survey import Half, Surveyed, survey_half, surveyed_table
 from experiments.overload.survival import keep_share, surviving, touches_by_length, wanted

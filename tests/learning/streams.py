@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from random import Random
 from typing import Any
 
-from acep.engine.reference import Event, MatchNode, Reference
 from acep.learning.lives import CLEARED, EXPIRED, MERGED, SHED, TAKEN, Lives, Made
 from acep.matches.records import Counts
 from acep.plan.compile import Plan
+from acep.reference.engine import Event, MatchNode, Reference
 
 COLUMNS = {
     "made": ("life", "parent", "partition", "state", "error", "start", "made", "feature", "weight"),

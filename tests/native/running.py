@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from acep.engine import _native
-from acep.engine.core import Core
 from acep.events.records import Events
 from acep.pattern.expressions import Value
 from acep.plan.compile import Plan
 from acep.plan.derive import Derived
 from acep.plan.schema import Kind
 from acep.plan.tables import SharedTables, lower
+from acep.reference.runtime import Core
 
 __all__ = ["Running", "by_native", "by_reference"]
 

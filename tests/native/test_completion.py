@@ -12,7 +12,6 @@ import pytest
 pytest.importorskip("acep.engine._native")
 
 import acep
-from acep.engine.core import Core
 from acep.events.records import Events
 from acep.events.tables import events_of, schema_of, to_table
 from acep.matches.records import Found
@@ -21,6 +20,7 @@ from acep.pattern.tree import Output, Query
 from acep.plan.compile import Plan, compile_query
 from acep.plan.schema import Kind, Schema
 from acep.plan.tables_completion import COMPLETION, COMPLETION_LISTS, completes
+from acep.reference.runtime import Core
 from tests import corpus
 from tests.native.running import Running, Told, by_native, by_reference
 from tests.native.spoilt import spoilt

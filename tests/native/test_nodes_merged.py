@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 import acep
-from acep.engine.core import Core
 from acep.events.batch import batch_of_events
 from acep.events.records import Events
 from acep.events.tables import batch_of, schema_of
@@ -19,6 +18,7 @@ from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan, compile_query
 from acep.plan.schema import Kind, Schema
+from acep.reference.runtime import Core
 from experiments import counting, streams
 
 pytest.importorskip("acep.engine._native")

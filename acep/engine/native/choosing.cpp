@@ -1,4 +1,4 @@
-// NON OVERLAP and EARLIEST MAXIMAL over the matches that wait (acep/engine/choosing.py).
+// NON OVERLAP and EARLIEST MAXIMAL over the matches that wait (acep/reference/choosing.py).
 #include "choosing.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Which of the complete matches are given: NON OVERLAP and EARLIEST MAXIMAL (acep/engine/choosing.py).
+// Which of the complete matches are given: NON OVERLAP and EARLIEST MAXIMAL (acep/reference/choosing.py).
 #pragma once
 
 #include <cstdint>

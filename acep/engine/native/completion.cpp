@@ -1,4 +1,4 @@
-// The way of complete runs, as acep/engine/core.py has it, one partition at a time and only where something may have changed.
+// The way of complete runs, as acep/reference/runtime.py has it, one partition at a time and only where something may have changed.
 #include "completion.hpp"
 
 #include <algorithm>

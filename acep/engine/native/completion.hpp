@@ -1,4 +1,4 @@
-// What happens to complete runs where a plan asks for more than to give them (acep/engine/core.py): negations, HAVING, the
+// What happens to complete runs where a plan asks for more than to give them (acep/reference/runtime.py): negations, HAVING, the
 // wait for a trailing negation, the choice of the output, and release in the order of match points.
 #pragma once
 

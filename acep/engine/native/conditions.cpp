@@ -1,4 +1,4 @@
-// Conditions over whole bindings: summaries of variables, and views of a negation (acep/engine/bindings.py).
+// Conditions over whole bindings: summaries of variables, and views of a negation (acep/reference/bindings.py).
 #include "conditions.hpp"
 
 #include <algorithm>

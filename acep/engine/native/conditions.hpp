@@ -1,4 +1,4 @@
-// Conditions over whole bindings: HAVING, RETURN, and what breaks a negation (acep/engine/bindings.py).
+// Conditions over whole bindings: HAVING, RETURN, and what breaks a negation (acep/reference/bindings.py).
 //
 // Predicates on arcs run on registers; these look at the events themselves.
 #pragma once

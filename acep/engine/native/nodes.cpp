@@ -1,4 +1,4 @@
-// The node engine. The order of things within one event is that of acep/engine/reference.py: every way for the nodes there
+// The node engine. The order of things within one event is that of acep/reference/engine.py: every way for the nodes there
 // were before it, then new beginnings; only then are the new nodes put where later events see them. Beside this file:
 // nodes_registers.cpp (predicates, and what new nodes hold), nodes_merging.cpp (nodes alike become one), nodes_dominance.cpp
 // (match points alone), nodes_matches.cpp (complete runs) and nodes_state.cpp.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from acep.automaton.arcs import Crossing
-from acep.engine.choosing import Complete
-from acep.engine.core import Core, Partition, Undecided
-from acep.engine.program import UNBOUND
-from acep.engine.reference import Event, History, MatchNode, Trail
 from acep.errors import SnapshotError
 from acep.plan.schema import Kind
+from acep.reference.choosing import Complete
+from acep.reference.engine import Event, History, MatchNode, Trail
+from acep.reference.program import UNBOUND
+from acep.reference.runtime import Core, Partition, Undecided
 
 __all__ = ["dump_core", "load_core"]
 

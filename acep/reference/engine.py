@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from acep.automaton.arcs import Accept, Arc, Crossing
-from acep.engine.program import Registers, Row, moves_of
 from acep.events.records import Id
 from acep.matches.records import Counts
 from acep.pattern.tree import Strategy
 from acep.plan.compile import Plan
+from acep.reference.program import Registers, Row, moves_of
 
 __all__ = ["Event", "History", "MatchNode", "Reference", "Trail", "bound_events", "path_of"]
 

@@ -10,14 +10,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from acep.automaton.arcs import Accept, Crossing
-from acep.engine.bindings import breaks, crossings_of, having_holds, returned
-from acep.engine.choosing import Complete, earliest_maximal, non_overlap
-from acep.engine.reference import Event, History, MatchNode, Reference, Trail
 from acep.events.records import Events
 from acep.matches.records import Counts, Found
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan
+from acep.reference.bindings import breaks, crossings_of, having_holds, returned
+from acep.reference.choosing import Complete, earliest_maximal, non_overlap
+from acep.reference.engine import Event, History, MatchNode, Reference, Trail
 
 __all__ = ["Core", "Partition", "Undecided"]
 

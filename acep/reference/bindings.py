@@ -10,10 +10,10 @@ from itertools import product
 from typing import Any
 
 from acep.automaton.arcs import Crossing
-from acep.engine.reference import Event, History, bound_events, path_of
 from acep.pattern.evaluation import INT_LIMIT, Compiled, Leaf
 from acep.pattern.expressions import Aggregate, Attribute, Length
 from acep.plan.compile import Plan
+from acep.reference.engine import Event, History, bound_events, path_of
 
 __all__ = ["breaks", "crossings_of", "having_holds", "returned"]
 
