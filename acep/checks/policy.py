@@ -17,15 +17,15 @@ import numpy as np
 from acep.budget.policies import POLICIES, policy_of
 from acep.checks.cases import Case, cases
 from acep.checks.watched import Refused, Watched
-from acep.engine.best_effort import BestEffort
-from acep.engine.learned import learned_by
-from acep.engine.limits import checked_seed
 from acep.engine.native_session import NativeSession
 from acep.errors import PolicyError
 from acep.learning.lives import EXPIRED, Ended, Lives
 from acep.learning.log import Extra, Log
 from acep.learning.orders import Orders
 from acep.learning.policy import Epoch, Policy
+from acep.shedding.controller import BestEffort
+from acep.shedding.history_file import learned_by
+from acep.shedding.limits import checked_seed
 from acep.storage.plain_data import from_json
 
 __all__ = ["Checked", "check_policy"]

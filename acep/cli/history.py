@@ -11,9 +11,9 @@ from acep.errors import DataError
 
 def run(args: argparse.Namespace) -> None:
     """Print the listing, and draw the graph if that is asked for."""
-    from acep.engine.learned import read_history
     from acep.learning.drawing import MOST, history_listing, history_svg
     from acep.learning.history import History
+    from acep.shedding.history_file import read_history
 
     history = History.from_bytes(read_history(args.file))
     most = MOST if args.limit is None else args.limit

@@ -17,8 +17,6 @@ from acep.budget import Budget, tolerant
 from acep.budget.policies import policy_of
 from acep.engine.absent import Absent
 from acep.engine.compiled import chosen, warn_if_missing
-from acep.engine.learned import read_learned
-from acep.engine.limits import Limits, want_a_bound
 from acep.engine.options import MatchOptions
 from acep.engine.stream import Stream, together
 from acep.errors import DataError, EngineError, QueryError, SnapshotError, memory_errors, suggest
@@ -38,6 +36,8 @@ from acep.pattern.printing import canonical
 from acep.pattern.tree import Query
 from acep.plan.compile import Plan, compile_query
 from acep.plan.schema import Schema
+from acep.shedding.history_file import read_learned
+from acep.shedding.limits import Limits, want_a_bound
 from acep.storage.sealing import seal, unseal
 
 if TYPE_CHECKING:

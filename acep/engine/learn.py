@@ -7,8 +7,6 @@ from typing import Any
 from acep.budget import Budget, tolerant
 from acep.budget.policies import policy_of
 from acep.engine.compiled import chosen
-from acep.engine.learned import Learned, read_history
-from acep.engine.limits import checked_seed
 from acep.engine.running import bounded_engine
 from acep.errors import QueryError
 from acep.events.given import given_table
@@ -18,6 +16,8 @@ from acep.learning.history import History
 from acep.pattern.asked import asked_for, query_of
 from acep.pattern.tree import Query
 from acep.plan.compile import compile_query
+from acep.shedding.history_file import Learned, read_history
+from acep.shedding.limits import checked_seed
 
 __all__ = ["learn"]
 

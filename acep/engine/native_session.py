@@ -10,13 +10,8 @@ import numpy.typing as npt
 
 from acep.budget.pace import Pace
 from acep.engine import _native
-from acep.engine.best_effort import BestEffort
 from acep.engine.codes import LASTING, Codes, derived_of, words_of
-from acep.engine.in_units import InUnits
 from acep.engine.named import Names
-from acep.engine.recovery import KEPT, Recovery
-from acep.engine.recovery_again import SHED
-from acep.engine.setting import no_recall, setting_of
 from acep.events.batch import Batch, Column, column_of_values
 from acep.events.pushed_rows import Pushed, Words, rows_of
 from acep.matches.counted import Counted
@@ -29,6 +24,11 @@ from acep.plan.derive import Derived
 from acep.plan.necessary import necessary, reason_against
 from acep.plan.schema import Kind
 from acep.plan.tables import NotNativeError, PlanTables, SharedTables, lower
+from acep.shedding.controller import BestEffort
+from acep.shedding.partition_sampler import InUnits
+from acep.shedding.policy_context import no_recall, setting_of
+from acep.shedding.recovery.bundles import KEPT, Recovery
+from acep.shedding.recovery.rematch import SHED
 
 __all__ = ["NativeSession"]
 

@@ -8,11 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol
 
-from acep.engine.best_effort import BestEffort
 from acep.engine.compiled import chosen
-from acep.engine.in_units import InUnits
-from acep.engine.limits import Limits
-from acep.engine.recovery import Recovery
 from acep.errors import EngineError
 from acep.events.batch import Batch
 from acep.events.records import Events
@@ -24,6 +20,10 @@ from acep.plan.choice import COUNTED, UNITS, WINDOWS, Choice, alone, decides_at_
 from acep.plan.compile import Plan
 from acep.reference.runtime import Core
 from acep.reference.state import dump_core, load_core
+from acep.shedding.controller import BestEffort
+from acep.shedding.limits import Limits
+from acep.shedding.partition_sampler import InUnits
+from acep.shedding.recovery.bundles import Recovery
 
 if TYPE_CHECKING:
     from acep.engine.native_session import NativeSession

@@ -10,7 +10,6 @@ from traceback import clear_frames
 import numpy as np
 
 from acep.engine.compiled import native_sort
-from acep.engine.limits import Limits
 from acep.engine.running import Native, Natives, Running
 from acep.errors import DataError, EngineError, SnapshotError, memory_error
 from acep.events.batch import Batch
@@ -19,6 +18,7 @@ from acep.matches.counted import Counted
 from acep.matches.found_columns import FoundColumns, concatenate, ordered
 from acep.matches.records import Counts, Found, output_order
 from acep.plan.compile import Plan
+from acep.shedding.limits import Limits
 from acep.storage.sealing import seal, unseal
 
 __all__ = ["EVENTS", "SEVERAL", "Stream", "together"]

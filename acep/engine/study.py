@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from acep.engine.best_effort import BestEffort
-from acep.engine.learned import SECTION, Learned, learned_by
 from acep.engine.native_session import NativeSession
 from acep.engine.points import Ints, Partitions, points_of, recall_of
 from acep.errors import SnapshotError
@@ -25,6 +23,8 @@ from acep.matches.counted import Counted
 from acep.matches.found_columns import FoundColumns
 from acep.plan.choice import alone
 from acep.plan.compile import Plan
+from acep.shedding.controller import BestEffort
+from acep.shedding.history_file import SECTION, Learned, learned_by
 
 __all__ = ["Standing", "Student", "study"]
 

@@ -12,8 +12,6 @@ import pyarrow as pa
 from acep.budget.budget import LEAST_MEMORY, Budget, size_in_bytes, tolerant
 from acep.budget.policies import POLICIES, policy_of
 from acep.engine.api import ENGINES
-from acep.engine.learned import read_history, read_learned
-from acep.engine.limits import Limits, want_a_bound
 from acep.engine.stream import Stream
 from acep.errors import DataError, EngineError, QueryError, suggest
 from acep.events.tables import InputSchema
@@ -21,6 +19,8 @@ from acep.pattern.asked import asked_for
 from acep.pattern.tree import Query, Strategy
 from acep.plan.compile import Plan, compile_query
 from acep.plan.schema import kinds_text
+from acep.shedding.history_file import read_history, read_learned
+from acep.shedding.limits import Limits, want_a_bound
 from acep.streaming.latest import Latest, latest_of
 from acep.streaming.pace import BatchPace
 from acep.streaming.times import tick_ms_of

@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 from acep.budget import Budget
 from acep.budget.policies import POLICIES
-from acep.engine.limits import Limits
 from acep.engine.native_session import NativeSession
-from acep.engine.recovery import Recovery
 from acep.matches.found_columns import FoundColumns
+from acep.shedding.limits import Limits
+from acep.shedding.recovery.bundles import Recovery
 from experiments.machine import limit_memory
 from experiments.overload.figure import MEMORY, Found, Spec, command
 from experiments.overload.trial import Maker, Partitions, Stream, Timed, stream, warmed

@@ -14,8 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep.budget import Budget
-from acep.engine.best_effort import BestEffort
-from acep.engine.learned import learned_by
 from acep.engine.native_session import NativeSession
 from acep.engine.points import Partitions, points_of, recall_of
 from acep.engine.study import Student, study
@@ -26,6 +24,8 @@ from acep.learning.policy import Policy
 from acep.learning.setting import Setting
 from acep.plan.choice import choose
 from acep.plan.compile import Plan
+from acep.shedding.controller import BestEffort
+from acep.shedding.history_file import learned_by
 from experiments.overload.workload import Overload
 
 __all__ = [

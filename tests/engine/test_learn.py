@@ -13,7 +13,6 @@ import pytest
 import acep
 import acep.engine.study as module
 from acep.engine.compiled import why_not
-from acep.engine.learned import SECTION, Learned
 from acep.engine.study import Trial, weighted
 from acep.errors import AcepError, DataError, EngineError, QueryError, SnapshotError
 from acep.learning.container import read_sections, write_sections
@@ -21,6 +20,7 @@ from acep.learning.history import History
 from acep.learning.lives import Lives, Made
 from acep.learning.remembering import Remembering, Way
 from acep.learning.sums import SUMS
+from acep.shedding.history_file import SECTION, Learned
 from acep.storage.plain_data import from_bytes, to_bytes
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")

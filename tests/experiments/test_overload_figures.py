@@ -81,7 +81,7 @@ def test_each_variant_is_another_policy_and_all_parts_are_the_usual_ones() -> No
 
 
 def test_a_frozen_policy_keeps_its_orders_and_a_warm_one_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("acep.engine.best_effort.LAST_EPOCH", 4_096)  # there are few events
+    monkeypatch.setattr("acep.shedding.controller.LAST_EPOCH", 4_096)  # there are few events
     held = stream(Letters("letters", "a test", "none", TIED, rows=60_000))
     truth = exact(held, "points", repeats=1)
     before = warmed(held, truth.engine, POLICIES["history"])

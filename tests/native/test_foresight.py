@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 import acep
-from acep.engine.best_effort import BestEffort
 from acep.events.tables import batch_of
 from acep.learning.log import Log
 from acep.learning.orders import STEPS, Orders, Term
@@ -20,6 +19,7 @@ from acep.learning.policy import Epoch
 from acep.learning.setting import Setting
 from acep.learning.terms import candidates
 from acep.plan.compile import Plan
+from acep.shedding.controller import BestEffort
 from tests.native.merged_cases import planned
 
 pytest.importorskip("acep.engine._native")

@@ -14,7 +14,6 @@ import pytest
 
 import acep
 from acep.engine import _native
-from acep.engine.in_units import InUnits
 from acep.engine.native_session import NativeSession
 from acep.events.batch import Batch, batch_of_events
 from acep.events.records import Events
@@ -22,6 +21,7 @@ from acep.plan.choice import alone
 from acep.plan.compile import Plan, compile_query
 from acep.plan.schema import Kind, Schema
 from acep.plan.tables import PlanTables
+from acep.shedding.partition_sampler import InUnits
 from acep.storage.sealing import seal, unseal
 from tests.native.spoilt import ODD, REFUSED, spoilt
 

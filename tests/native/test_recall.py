@@ -15,15 +15,15 @@ import pytest
 
 import acep
 from acep.budget.policies import policy_of
-from acep.engine.best_effort import BestEffort
-from acep.engine.setting import no_recall
-from acep.engine.sparing import Sparing
 from acep.events.batch import Batch
 from acep.events.tables import batch_of, schema_of, to_table
 from acep.learning.recall import Estimate, Seen, distinct
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan, compile_query
 from acep.plan.tables import NotNativeError
+from acep.shedding.controller import BestEffort
+from acep.shedding.policy_context import no_recall
+from acep.shedding.shadow_sampler import Sparing
 from tests.binomial import not_less
 from tests.native.merged_cases import planned
 from tests.native.test_every_engine import in_order

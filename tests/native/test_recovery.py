@@ -17,14 +17,15 @@ import pytest
 import acep
 from acep.budget import Budget
 from acep.budget.policies import POLICIES, policy_of
-from acep.engine import recovery, recovery_again
-from acep.engine.best_effort import BestEffort
-from acep.engine.limits import Limits
 from acep.errors import QueryError, SnapshotError
 from acep.events.batch import Batch
 from acep.events.tables import batch_of, schema_of, to_table
 from acep.plan.compile import Plan, compile_query
 from acep.plan.tables import NotNativeError
+from acep.shedding.controller import BestEffort
+from acep.shedding.limits import Limits
+from acep.shedding.recovery import bundles as recovery
+from acep.shedding.recovery import rematch as recovery_again
 from tests.binomial import not_less
 from tests.native.test_recall import estimates, known, taken
 from tests.native.test_shedding import CHUNKS, given

@@ -15,7 +15,6 @@ import pytest
 
 import acep
 from acep.budget.policies import POLICIES as BY_NAME
-from acep.engine.best_effort import BestEffort
 from acep.events.batch import Batch
 from acep.events.tables import batch_of
 from acep.learning.baselines import Rule
@@ -29,6 +28,7 @@ from acep.plan.dominance import reason_against
 from acep.plan.necessary import necessary
 from acep.plan.schema import Kind, Schema
 from acep.plan.tables import NotNativeError
+from acep.shedding.controller import BestEffort
 from tests.native.merged_cases import planned
 from tests.native.test_every_engine import in_order
 from tests.random_cases import Case

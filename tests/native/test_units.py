@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 import acep
-from acep.engine.in_units import InUnits
 from acep.events.batch import Batch
 from acep.events.tables import batch_of, to_table
 from acep.matches.report import Report
 from acep.plan.choice import choose, with_allowance
 from acep.plan.compile import Plan
 from acep.plan.necessary import necessary
+from acep.shedding.partition_sampler import InUnits
 from tests.native.merged_cases import planned
 from tests.native.test_every_engine import in_order
 

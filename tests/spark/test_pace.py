@@ -39,7 +39,7 @@ class Cluster:
         monkeypatch.setattr("acep.streaming.pace._clocks", lambda: (self.now, self.now))
         monkeypatch.setattr("acep.streaming.pace.time", self)
         monkeypatch.setattr("acep.streaming.pace.os", self)
-        monkeypatch.setattr("acep.engine.best_effort.time", self)
+        monkeypatch.setattr("acep.shedding.controller.time", self)
         push = Stream.push
 
         def timed(stream: Stream, batch: Any) -> Any:

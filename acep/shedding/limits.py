@@ -9,15 +9,15 @@ from numbers import Integral
 from acep.budget import Budget
 from acep.budget.budget import size_in_bytes
 from acep.budget.pace import Pace, pace_of
-from acep.engine.best_effort import BestEffort
-from acep.engine.learned import Learned, learned_by
-from acep.engine.recovery import Recovery
-from acep.engine.setting import no_recall
 from acep.errors import QueryError, SnapshotError
 from acep.learning.policy import Policy
 from acep.pattern.tree import Strategy
 from acep.plan.compile import Plan
 from acep.plan.schema import Schema
+from acep.shedding.controller import BestEffort
+from acep.shedding.history_file import Learned, learned_by
+from acep.shedding.policy_context import no_recall
+from acep.shedding.recovery.bundles import Recovery
 
 __all__ = ["Limits", "checked_seed", "want_a_bound"]
 

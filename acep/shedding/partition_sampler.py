@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from acep.engine.best_effort import CARRIED, allowance
 from acep.learning.recall import Tally
 from acep.learning.setting import Setting
 from acep.matches.records import Counts
+from acep.shedding.controller import CARRIED, allowance
 
 if TYPE_CHECKING:
-    from acep.engine.native_protocol import NativeCore
+    from acep.shedding.native_protocol import NativeCore
 
 __all__ = ["InUnits"]
 

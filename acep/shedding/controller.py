@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from acep.engine.recovery_recall import Settling
-from acep.engine.sparing import Sparing
 from acep.errors import PolicyError, QueryError, SnapshotError
 from acep.learning.log import log_of
 from acep.learning.orders import Orders
@@ -19,10 +17,12 @@ from acep.learning.policy import Epoch, Policy
 from acep.learning.recall import ALL, COLUMNS, Rows, Seen, Tally
 from acep.learning.setting import Setting
 from acep.learning.yields import Yield
+from acep.shedding.recovery.reconcile import Settling
+from acep.shedding.shadow_sampler import Sparing
 from acep.storage.plain_data import from_json, to_plain
 
 if TYPE_CHECKING:
-    from acep.engine.native_protocol import NativeCore
+    from acep.shedding.native_protocol import NativeCore
 
 __all__ = ["BestEffort", "allowance"]
 

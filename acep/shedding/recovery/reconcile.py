@@ -13,7 +13,7 @@ from acep.learning.recall import COLUMNS, KEPT, WHOLE
 from acep.storage.plain_data import from_json, to_plain
 
 if TYPE_CHECKING:
-    from acep.engine.native_protocol import NativeCore
+    from acep.shedding.native_protocol import NativeCore
 
 __all__ = ["Settling"]
 

@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from acep.engine.recent import Recent
-from acep.engine.recovery_again import Again, again
-from acep.engine.recovery_area import ALWAYS, NEVER, Area, where
-from acep.engine.recovery_recall import Settling
-from acep.engine.recovery_worth import Worth
 from acep.events.pushed_rows import Pushed
 from acep.learning.orders import Orders
 from acep.learning.setting import Setting
 from acep.matches.found_columns import FoundColumns, concatenate
+from acep.shedding.recovery.cost import Worth
+from acep.shedding.recovery.pending import ALWAYS, NEVER, Area, where
+from acep.shedding.recovery.recent import Recent
+from acep.shedding.recovery.reconcile import Settling
+from acep.shedding.recovery.rematch import Again, again
 from acep.storage.plain_data import from_json, to_plain
 
 if TYPE_CHECKING:
-    from acep.engine.native_protocol import PlanSession
+    from acep.shedding.native_protocol import PlanSession
 
 __all__ = ["CUT", "Recovery"]
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from acep.engine.recovery_area import ALWAYS, NEVER, where
 from acep.events.pushed_rows import Pushed, rows_of
 from acep.matches.found_columns import FoundColumns, concatenate
+from acep.shedding.recovery.pending import ALWAYS, NEVER, where
 
 if TYPE_CHECKING:
-    from acep.engine.native_protocol import PlanSession
+    from acep.shedding.native_protocol import PlanSession
 
 __all__ = ["SHED", "Again", "again"]
 

@@ -1,0 +1,1 @@
+"""Recover whole match bundles of which one match survived shedding."""
