@@ -139,7 +139,7 @@ test-wheel: wheel  ## install the wheel by itself, and try it
 	$(BARE)/bin/python -m pip install --quiet dist/acep-*.whl
 	cd $(BARE) && bin/python -m pip check
 	cd $(BARE) && bin/python -W error -c 'import acep, acep.learning, acep.sketches'
-	cd $(BARE) && bin/python -W error -c 'from acep.engine.compiled import why_not; assert why_not() is None, why_not()'
+	cd $(BARE) && bin/python -W error -c 'from acep.native.compiled import why_not; assert why_not() is None, why_not()'
 	cd $(BARE) && bin/acep --help > help.txt && test -s help.txt
 	cd $(BARE) && ! ls -d lib/python3.*/site-packages/* | grep -E '/(learning|sketches|examples|experiments|notebooks|tests)$$'
 	$(BARE)/bin/python -m pip install --quiet pandas

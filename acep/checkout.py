@@ -3,7 +3,7 @@
 The first two stand beside ``acep/`` in the repository and are installed inside it. Where the working directory is the
 root of the repository, Python finds this ``acep/`` before any install; so do Spark's workers. Then a finder that comes
 after all others finds these two packages, and nothing else of the repository. It also lends the checkout the compiled
-core of an install: :mod:`acep.engine.compiled` uses that only if it was built from the sources in the checkout.
+core of an install: :mod:`acep.native.compiled` uses that only if it was built from the sources in the checkout.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 import acep
-from acep.engine.native_session import NativeSession
 from acep.events.tables import batch_of, schema_of
+from acep.native.session import NativeSession
 from acep.plan.choice import choose
 from acep.plan.compile import compile_query
 from acep.plan.necessary import necessary

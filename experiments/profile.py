@@ -109,7 +109,7 @@ def layer(file: str, function: str) -> str | None:
 
     >>> layer("/x/acep/events/tables.py", "batch_of"), layer("~", "<built-in method numpy.array>")
     ('loading', None)
-    >>> layer("/x/acep/engine/native_session.py", "push"), layer("/x/acep/plan/json.py", "loads")
+    >>> layer("/x/acep/native/session.py", "push"), layer("/x/acep/plan/json.py", "loads")
     ('core', 'query')
     """
     path = Path(file)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from acep.engine.compiled import native
+from acep.native.compiled import native
 
 __all__ = ["INSIDE", "layer_of", "sampled", "why_not_sampled"]
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from acep.engine.compiled import REFERENCE, why_not
+from acep.native.compiled import REFERENCE, why_not
 from examples.data import MORE, stream
 from tests import stand_ins
 

@@ -21,7 +21,7 @@ import pytest
 import acep
 from acep.cli import main
 from acep.cli.spelling import OPTIONS, as_typed
-from acep.engine.compiled import why_not
+from acep.native.compiled import why_not
 
 CSV = """\
 ts,type,symbol,price

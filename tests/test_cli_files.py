@@ -14,8 +14,8 @@ import pytest
 
 import acep
 from acep.cli import main
-from acep.engine.compiled import why_not
 from acep.events.files import survey
+from acep.native.compiled import why_not
 
 LETTERS = "ts,type\n1,a\n2,x\n4,d\n5,b\n"
 core = pytest.mark.skipif(why_not() is not None, reason="the native core is not installed")

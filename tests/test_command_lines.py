@@ -26,7 +26,7 @@ import pytest
 
 import acep
 from acep.cli import main
-from acep.engine.compiled import why_not
+from acep.native.compiled import why_not
 from tests.test_wrong_arguments import in_time
 
 ROWS = [(n, "abcab"[n % 5], f"u{n % 2}", n * 0.5) for n in range(14)]

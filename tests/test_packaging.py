@@ -21,7 +21,7 @@ import pytest
 
 import acep
 from acep import checkout
-from acep.engine.compiled import REFERENCE
+from acep.native.compiled import REFERENCE
 
 pytestmark = pytest.mark.xdist_group("packaging")  # a wheel takes long to build: once will do
 
@@ -112,7 +112,7 @@ def test_without_a_compiler_the_wheel_is_pure_python_and_works(pure_wheel: Path,
     subprocess.run(install, check=True)
     script = """
 import acep
-from acep.engine import compiled
+from acep.native import compiled
 found = acep.match({"ts": [1, 2, 3], "type": ["a", "x", "b"]}, acep.regex("ab", within=5))
 print(acep.__file__, [match.bindings for match in found], compiled.why_not(), sep="\\n")
 """

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from acep.engine.compiled import why_not
+from acep.native.compiled import why_not
 
 QUERY = "PATTERN SEQ(A a, B b) WITHIN 10"
 LETTERS = ["re:AB", "small.csv", "--within", "10"]

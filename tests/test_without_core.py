@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import acep
-from acep.engine import compiled
+from acep.native import compiled
 from acep.spark import match
 
 REASON = "the native core is not installed"

@@ -25,8 +25,8 @@ import pyarrow as pa
 import pytest
 
 import acep
-from acep.engine.compiled import why_not
 from acep.engine.why import why
+from acep.native.compiled import why_not
 from acep.plan.explain import explain
 from acep.spark.failures import error_in
 

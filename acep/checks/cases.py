@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from acep.engine.compiled import chosen
 from acep.engine.running import bounded_engine
 from acep.events.batch import Batch
 from acep.events.tables import batch_of, schema_of
+from acep.native.compiled import chosen
 from acep.pattern.letters import regex
 from acep.pattern.sase import parse
 from acep.pattern.tree import Query

@@ -17,12 +17,12 @@ import numpy as np
 from acep.budget.policies import POLICIES, policy_of
 from acep.checks.cases import Case, cases
 from acep.checks.watched import Refused, Watched
-from acep.engine.native_session import NativeSession
 from acep.errors import PolicyError
 from acep.learning.lives import EXPIRED, Ended, Lives
 from acep.learning.log import Extra, Log
 from acep.learning.orders import Orders
 from acep.learning.policy import Epoch, Policy
+from acep.native.session import NativeSession
 from acep.shedding.controller import BestEffort
 from acep.shedding.history_file import learned_by
 from acep.shedding.limits import checked_seed

@@ -14,7 +14,7 @@ from acep.errors import DataError
 def run(args: argparse.Namespace) -> None:
     """Print the stages, and draw the automaton if that is asked for."""
     query = load_query(args)
-    from acep.engine.compiled import why_not
+    from acep.native.compiled import why_not
     from acep.plan.explain import explain
 
     schema = None

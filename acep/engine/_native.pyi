@@ -1,4 +1,4 @@
-# The compiled core (acep/engine/native); acep.engine.compiled says whether it is there.
+# The compiled core (acep/engine/native); acep.native.compiled says whether it is there.
 
 from collections.abc import Sequence
 from typing import Any, TypeAlias

@@ -16,7 +16,6 @@ import pyarrow as pa
 from acep.budget import Budget, tolerant
 from acep.budget.policies import policy_of
 from acep.engine.absent import Absent
-from acep.engine.compiled import chosen, warn_if_missing
 from acep.engine.options import MatchOptions
 from acep.engine.stream import Stream, together
 from acep.errors import DataError, EngineError, QueryError, SnapshotError, memory_errors, suggest
@@ -31,6 +30,7 @@ from acep.matches.counted import Counted
 from acep.matches.grouping import groups_of_counts
 from acep.matches.matches import Matches, Report, bundles_of, points_of
 from acep.matches.records import Counts, Found
+from acep.native.compiled import chosen, warn_if_missing
 from acep.pattern.asked import Queries, asked_for
 from acep.pattern.printing import canonical
 from acep.pattern.tree import Query
@@ -477,7 +477,7 @@ class Matcher:
             alone = Matcher(self._asked.queries[number], engine=self._engine)
             alone._names = self._names
             return Compressed(None, alone._whole(table, "matches"))
-        from acep.engine.native_session import NativeSession
+        from acep.native.session import NativeSession
 
         session = NativeSession([self._plans[number]], [choice.engine])
         session.push(self._batch(table))

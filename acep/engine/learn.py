@@ -6,13 +6,13 @@ from typing import Any
 
 from acep.budget import Budget, tolerant
 from acep.budget.policies import policy_of
-from acep.engine.compiled import chosen
 from acep.engine.running import bounded_engine
 from acep.errors import QueryError
 from acep.events.given import given_table
 from acep.events.tables import batch_of, schema_of
 from acep.learning.container import read_sections
 from acep.learning.history import History
+from acep.native.compiled import chosen
 from acep.pattern.asked import asked_for, query_of
 from acep.pattern.tree import Query
 from acep.plan.compile import compile_query

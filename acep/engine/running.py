@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol
 
-from acep.engine.compiled import chosen
 from acep.errors import EngineError
 from acep.events.batch import Batch
 from acep.events.records import Events
 from acep.matches.counted import Counted
 from acep.matches.records import Counts, Found, output_order
+from acep.native.compiled import chosen
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 from acep.plan.choice import COUNTED, UNITS, WINDOWS, Choice, alone, decides_at_once, with_allowance
@@ -26,7 +26,7 @@ from acep.shedding.partition_sampler import InUnits
 from acep.shedding.recovery.bundles import Recovery
 
 if TYPE_CHECKING:
-    from acep.engine.native_session import NativeSession
+    from acep.native.session import NativeSession
 
 __all__ = ["Natives", "Running", "bounded_engine"]
 
@@ -122,7 +122,7 @@ class Natives:
         if self.limits is not None:
             self.limits.check(self.plans)
         if self.plans:
-            from acep.engine.native_session import NativeSession
+            from acep.native.session import NativeSession
 
             pace = None if self.limits is None else self.limits.pace(self.plans[0].schema)
             memory = None if self.limits is None else self.limits.memory

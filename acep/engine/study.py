@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from acep.engine.native_session import NativeSession
 from acep.engine.points import Ints, Partitions, points_of, recall_of
 from acep.errors import SnapshotError
 from acep.events.batch import Batch
@@ -21,6 +20,7 @@ from acep.learning.setting import Setting
 from acep.learning.vectors import Floats
 from acep.matches.counted import Counted
 from acep.matches.found_columns import FoundColumns
+from acep.native.session import NativeSession
 from acep.plan.choice import alone
 from acep.plan.compile import Plan
 from acep.shedding.controller import BestEffort

@@ -29,7 +29,7 @@ def explain(query: Query | str, schema: Schema | None = None, *, missing: str | 
     """What becomes of a query, in sections with a heading each.
 
     Without a ``schema`` the columns are assumed to be what the query asks for; the text says so. ``missing``: why there
-    is no native core here, as :func:`acep.engine.compiled.why_not` says; ``None``: it is there.
+    is no native core here, as :func:`acep.native.compiled.why_not` says; ``None``: it is there.
 
     Raises :class:`QueryError` where the query cannot be compiled.
 

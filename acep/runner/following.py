@@ -12,10 +12,10 @@ from typing import Any
 import pyarrow as pa
 
 from acep.budget import Budget
-from acep.engine.compiled import warn_if_missing
 from acep.errors import DataError
 from acep.events.files.options import options_of
 from acep.events.tables import schema_of
+from acep.native.compiled import warn_if_missing
 from acep.pattern.asked import asked_for, columns_read
 from acep.runner.follower import Followed, Follower
 from acep.runner.inbox import ROW, Inbox

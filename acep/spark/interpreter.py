@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from acep import __version__
-from acep.engine.compiled import REFERENCE, why_not
 from acep.errors import EngineError
+from acep.native.compiled import REFERENCE, why_not
 from acep.spark.failures import error_in, needs_python
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _question() -> Callable[[], Any]:
 
             answer["version"] = version
             import acep.spark.workers  # noqa: F401 - whether it can be
-            from acep.engine.compiled import why_not
+            from acep.native.compiled import why_not
 
             answer["core"] = why_not() or ""
         except ImportError as missing:

@@ -7,9 +7,9 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from acep.budget import Budget
-from acep.engine.compiled import warn_if_missing
 from acep.errors import QueryError
 from acep.events.tables import to_table
+from acep.native.compiled import warn_if_missing
 from acep.spark.chunks import for_spark
 from acep.spark.fields import path_of
 from acep.spark.interpreter import check_workers

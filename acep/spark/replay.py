@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from acep.budget import Budget, tolerant
-from acep.engine.compiled import REFERENCE
 from acep.errors import DataError
 from acep.events.fields import column_at
 from acep.events.files.reading import read_events
 from acep.events.tables import schema_of, to_table
 from acep.matches.report import Report
+from acep.native.compiled import REFERENCE
 from acep.pattern.asked import query_of
 from acep.pattern.printing import canonical
 from acep.pattern.tree import Query

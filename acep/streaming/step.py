@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from acep.engine.compiled import why_not
 from acep.errors import DataError, DataWarning
 from acep.events.columns import ticks_of
+from acep.native.compiled import why_not
 from acep.streaming.buckets import Bucket
 from acep.streaming.job import Job
 from acep.streaming.live import keep_live, live_name, take_live

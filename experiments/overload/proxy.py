@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from acep.budget import Budget
 from acep.budget.policies import POLICIES
-from acep.engine.native_session import NativeSession
 from acep.matches.found_columns import FoundColumns
+from acep.native.session import NativeSession
 from acep.shedding.limits import Limits
 from acep.shedding.recovery.bundles import Recovery
 from experiments.machine import limit_memory

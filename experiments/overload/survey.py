@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from acep.engine.native_session import NativeSession
 from acep.events.tables import batch_of
 from acep.matches.found_columns import FoundColumns
+from acep.native.session import NativeSession
 from acep.plan.choice import WINDOWS
 from experiments.machine import described, pin
 from experiments.overload.survival import keep_share, surviving, touches_by_length, wanted

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep.budget import Budget
-from acep.engine.native_session import NativeSession
 from acep.engine.points import Partitions, points_of, recall_of
 from acep.engine.study import Student, study
 from acep.events.batch import Batch
@@ -22,6 +21,7 @@ from acep.events.tables import batch_of
 from acep.learning.baselines import RULES
 from acep.learning.policy import Policy
 from acep.learning.setting import Setting
+from acep.native.session import NativeSession
 from acep.plan.choice import choose
 from acep.plan.compile import Plan
 from acep.shedding.controller import BestEffort

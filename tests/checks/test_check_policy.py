@@ -15,7 +15,6 @@ import pytest
 
 from acep.budget.policies import POLICIES
 from acep.checks import check_policy
-from acep.engine.compiled import why_not
 from acep.errors import PolicyError, QueryError
 from acep.learning.counted import Counted
 from acep.learning.orders import Orders
@@ -23,6 +22,7 @@ from acep.learning.policy import Epoch, Policy
 from acep.learning.remembering import Remembering
 from acep.learning.schemes import SCHEMES
 from acep.learning.setting import Setting
+from acep.native.compiled import why_not
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
 

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acep.engine import compiled
 from acep.events.tables import attribute_tick, schema_of
 from acep.matches import arrow, writing
 from acep.matches.found_columns import FoundColumns, concatenate, ordered
 from acep.matches.matches import Matches
 from acep.matches.records import Found, output_order
 from acep.matches.writing import write_matches
+from acep.native import compiled
 from acep.plan.schema import Kind, Schema
 from tests.engine.as_columns import columns_of
 

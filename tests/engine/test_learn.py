@@ -12,7 +12,6 @@ import pytest
 
 import acep
 import acep.engine.study as module
-from acep.engine.compiled import why_not
 from acep.engine.study import Trial, weighted
 from acep.errors import AcepError, DataError, EngineError, QueryError, SnapshotError
 from acep.learning.container import read_sections, write_sections
@@ -20,6 +19,7 @@ from acep.learning.history import History
 from acep.learning.lives import Lives, Made
 from acep.learning.remembering import Remembering, Way
 from acep.learning.sums import SUMS
+from acep.native.compiled import why_not
 from acep.shedding.history_file import SECTION, Learned
 from acep.storage.plain_data import from_bytes, to_bytes
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from acep.engine.compiled import native
+from acep.native.compiled import native
 
 pytestmark = [
     pytest.mark.skipif(native() is None, reason="of the native core"),

@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 
-from acep.engine.named import Names
+from acep.native.id_dictionary import Names
 
 
 def test_names_of_many_small_batches_are_few_pieces() -> None:

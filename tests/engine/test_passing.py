@@ -12,8 +12,8 @@ import pytest
 
 import acep
 from acep.engine import passing as made
-from acep.engine.compiled import native
 from acep.engine.passing import Passing
+from acep.native.compiled import native
 from tests.random_cases import Case, random_case
 
 ENGINES = ("reference",) if native() is None else ("native", "reference")

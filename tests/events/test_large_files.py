@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from acep.engine.compiled import why_not
+from acep.native.compiled import why_not
 
 MEGABYTES = int(os.environ.get("ACEP_FILE_MB") or 500)
 BOUND = 300 if MEGABYTES < 1000 else 1000

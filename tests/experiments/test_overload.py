@@ -11,10 +11,10 @@ import pytest
 
 import acep
 from acep.automaton.arcs import Accept
-from acep.engine.native_session import NativeSession
 from acep.events.tables import batch_of, events_of, schema_of
 from acep.matches.found_columns import FoundColumns
 from acep.matches.records import Counts
+from acep.native.session import NativeSession
 from acep.plan.compile import compile_query
 from acep.reference.engine import Event, MatchNode, Reference, Trail
 from acep.reference.runtime import Core

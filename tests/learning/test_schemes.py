@@ -10,7 +10,6 @@ import pytest
 
 import acep
 from acep.budget.policies import POLICIES
-from acep.engine.compiled import why_not
 from acep.learning.counted import Counted
 from acep.learning.lives import EXPIRED, Lives
 from acep.learning.log import Ages, Extra, Log
@@ -18,6 +17,7 @@ from acep.learning.orders import HIGHEST, Orders
 from acep.learning.policy import Epoch
 from acep.learning.schemes import SCHEMES
 from acep.learning.setting import Setting
+from acep.native.compiled import why_not
 
 NONE = np.zeros(0, np.int64)
 # a, then b or c, then d: classes 0 to 3; no node waits in state 4.

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import acep
-from acep.engine import compiled
+from acep.native import compiled
 
 
 def told(missing: str) -> str:

@@ -22,7 +22,7 @@ from tests.native.spoilt import REFUSED, spoilt
 
 pytest.importorskip("acep.engine._native")
 
-from acep.engine.native_session import NativeSession
+from acep.native.session import NativeSession
 
 CASES = 2_000
 LEAST = {"matched": 0.2, "ordered": 0.15, "equal": 0.1, "fewer": 0.1}

@@ -22,7 +22,7 @@ from tests.random_cases import Case, random_case, shrink
 
 pytest.importorskip("acep.engine._native")
 
-from acep.engine.native_session import NativeSession
+from acep.native.session import NativeSession
 
 CHUNKS = 20
 SEEDS = 12_000

@@ -24,7 +24,7 @@ from tests.native.merged_cases import planned
 
 pytest.importorskip("acep.engine._native")
 
-from acep.engine.native_session import NativeSession
+from acep.native.session import NativeSession
 
 QUERY = """PATTERN SEQ(a a, b b, c c) WHERE skip_till_any_match(a, b, c)
 { [k] AND b.v > a.v AND c.v > b.v AND c.w != a.w AND c.t = a.t } WITHIN 500"""

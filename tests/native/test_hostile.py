@@ -14,9 +14,9 @@ import pytest
 
 import acep
 from acep.engine import _native
-from acep.engine.native_session import NativeSession
 from acep.events.batch import Batch, batch_of_events
 from acep.events.records import Events
+from acep.native.session import NativeSession
 from acep.plan.choice import alone
 from acep.plan.compile import Plan, compile_query
 from acep.plan.schema import Kind, Schema

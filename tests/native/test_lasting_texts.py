@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 
 import acep
-from acep.engine.codes import FEW
-from acep.engine.native_session import NativeSession
 from acep.events.tables import batch_of, schema_of
+from acep.native.codes import FEW
+from acep.native.session import NativeSession
 from acep.plan.compile import compile_query
 
 WINDOWED = "PATTERN SEQ(A a, B b) WHERE [visit] WITHIN 10"

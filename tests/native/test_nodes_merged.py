@@ -23,7 +23,7 @@ from experiments import counting, streams
 
 pytest.importorskip("acep.engine._native")
 
-from acep.engine.native_session import NativeSession
+from acep.native.session import NativeSession
 
 SCHEMA = Schema((("x", Kind.INT), ("f", Kind.FLOAT), ("s", Kind.STRING)))
 ANY, NEXT = "skip_till_any_match", "skip_till_next_match"

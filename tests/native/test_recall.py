@@ -31,7 +31,7 @@ from tests.native.test_shedding import engines_of, whole
 
 pytest.importorskip("acep.engine._native")
 
-from acep.engine.native_session import NativeSession
+from acep.native.session import NativeSession
 
 Point = tuple[Any, int]
 

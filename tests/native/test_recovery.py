@@ -32,7 +32,7 @@ from tests.native.test_shedding import CHUNKS, given
 
 pytest.importorskip("acep.engine._native")
 
-from acep.engine.native_session import NativeSession
+from acep.native.session import NativeSession
 
 SEEDS = 2_400
 EPOCH = 5  # events: the first one

@@ -35,7 +35,7 @@ from tests.random_cases import Case
 
 pytest.importorskip("acep.engine._native")
 
-from acep.engine.native_session import NativeSession
+from acep.native.session import NativeSession
 
 CHUNKS = 10
 SEEDS = 2_000

@@ -24,7 +24,7 @@ from tests.native.test_every_engine import in_order
 
 pytest.importorskip("acep.engine._native")
 
-from acep.engine.native_session import NativeSession
+from acep.native.session import NativeSession
 
 CHUNKS = 5
 SEEDS = 700

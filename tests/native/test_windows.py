@@ -27,7 +27,7 @@ from tests.test_corpus import query_of, stream_rows
 
 pytest.importorskip("acep.engine._native")
 
-from acep.engine.native_session import NativeSession
+from acep.native.session import NativeSession
 from tests.native.spoilt import ODD, REFUSED, spoilt
 
 CHUNKS = 20

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import acep
-from acep.engine import compiled
 from acep.events.tables import to_table
+from acep.native import compiled
 from acep.plan import choice
 from acep.plan.assume import assumed_plan
 from acep.plan.choice import COUNTED, WINDOWS, choose

@@ -23,8 +23,8 @@ import pyarrow as pa
 import pytest
 
 import acep
-from acep.engine.compiled import why_not
 from acep.errors import SnapshotError
+from acep.native.compiled import why_not
 from acep.storage.sealing import VERSION
 from acep.streaming import buckets, live, version_files
 from acep.streaming.job import Job

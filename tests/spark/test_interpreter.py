@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 import acep
-from acep.engine.compiled import REFERENCE, why_not
 from acep.errors import EngineError
+from acep.native.compiled import REFERENCE, why_not
 from acep.spark import error_in
 from acep.spark.failures import needs_python
 from acep.spark.interpreter import check_answer

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import acep
-from acep.engine.compiled import why_not
 from acep.errors import AcepError
+from acep.native.compiled import why_not
 from tests.types.typed_queries import Case, Term, random_case
 from tests.types.typed_tables import TypedTable, random_table
 

@@ -15,7 +15,7 @@ void bind_vm(nb::module_& m);
 
 NB_MODULE(_native, m) {
     m.doc() = "The native core of acep: the engines over flat tables and columns.";
-    // The version of acep that this was built from; acep.engine.compiled compares it with the package's.
+    // The version of acep that this was built from; acep.native.compiled compares it with the package's.
     m.attr("version") = ACEP_VERSION;
     m.attr("sources") = ACEP_SOURCES;
     m.attr("sanitizers") = ACEP_SANITIZE;

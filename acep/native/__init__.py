@@ -1,0 +1,1 @@
+"""Run plans on the native core."""
