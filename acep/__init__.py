@@ -17,7 +17,6 @@ __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
     from acep.budget import Budget
-    from acep.engine.api import Matcher, match
     from acep.engine.learn import learn
     from acep.errors import AcepError, DataError, DataWarning, EngineError, PolicyError, QueryError, SnapshotError
     from acep.events.files.reading import read_events
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from acep.pattern.tree import Query
     from acep.runner.follower import Followed
     from acep.runner.following import follow
+    from acep.runtime.api import Matcher, match
 
 __all__ = [
     "AcepError",
@@ -70,7 +70,7 @@ _WHERE = {
     "EngineError": "acep.errors",
     "Followed": "acep.runner.follower",
     "Match": "acep.matches.matches",
-    "Matcher": "acep.engine.api",
+    "Matcher": "acep.runtime.api",
     "Matches": "acep.matches.matches",
     "Point": "acep.matches.answers",
     "Points": "acep.matches.answers",
@@ -81,7 +81,7 @@ _WHERE = {
     "SnapshotError": "acep.errors",
     "follow": "acep.runner.following",
     "learn": "acep.engine.learn",
-    "match": "acep.engine.api",
+    "match": "acep.runtime.api",
     "parse": "acep.pattern.sase",
     "read_events": "acep.events.files.reading",
     "regex": "acep.pattern.letters",

@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 
 import acep
-from acep.engine.stream import Stream
 from acep.events.tables import batch_of, schema_of
 from acep.plan.compile import compile_query
+from acep.runtime.stream import Stream
 from experiments.machine import described, memory
 from experiments.results import RESULTS, short, table, write
 from experiments.stock import StockQuery

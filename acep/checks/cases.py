@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from acep.engine.running import bounded_engine
 from acep.events.batch import Batch
 from acep.events.tables import batch_of, schema_of
 from acep.native.compiled import chosen
@@ -17,6 +16,7 @@ from acep.pattern.letters import regex
 from acep.pattern.sase import parse
 from acep.pattern.tree import Query
 from acep.plan.compile import Plan, compile_query
+from acep.runtime.executors import bounded_engine
 
 __all__ = ["Case", "cases"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from acep.budget import Budget
-    from acep.engine.passing import Passing
+    from acep.runtime.passing import Passing
 
 __all__ = ["loose_bounds"]
 

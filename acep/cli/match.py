@@ -16,8 +16,8 @@ from acep.errors import QueryError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from acep.engine.passing import Passing
     from acep.events.files.stream import EventStream
+    from acep.runtime.passing import Passing
 
 HEADS = {"bundles": ("start", "end", "matches", "best"), "points": ("point", "best")}
 
@@ -27,8 +27,8 @@ def run(args: argparse.Namespace) -> None:
     _check(args)
     query = load_query(args)
     options, who = reading_options(args, query), budget_options(args)
-    from acep.engine.passing import Passing
     from acep.events.files.stream import ROW, open_events
+    from acep.runtime.passing import Passing
 
     with contextlib.ExitStack() as stack:
         with progress(f"reading {shown(args.events)}"):

@@ -6,7 +6,6 @@ from typing import Any
 
 from acep.budget import Budget, tolerant
 from acep.budget.policies import policy_of
-from acep.engine.running import bounded_engine
 from acep.errors import QueryError
 from acep.events.given import given_table
 from acep.events.tables import batch_of, schema_of
@@ -16,6 +15,7 @@ from acep.native.compiled import chosen
 from acep.pattern.asked import asked_for, query_of
 from acep.pattern.tree import Query
 from acep.plan.compile import compile_query
+from acep.runtime.executors import bounded_engine
 from acep.shedding.history_file import Learned, read_history
 from acep.shedding.limits import checked_seed
 

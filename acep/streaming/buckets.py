@@ -15,7 +15,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from acep.engine.stream import Stream
 from acep.errors import DataError, SnapshotError
 from acep.events.columns import column_of
 from acep.events.disorder import HoldBack
@@ -24,6 +23,7 @@ from acep.matches.counted import Counted
 from acep.matches.records import Counts, Found
 from acep.plan.compile import Plan
 from acep.plan.schema import Kind
+from acep.runtime.stream import Stream
 from acep.storage.sealing import seal, unseal
 from acep.streaming.job import EXACT, Job, Pass, plans_of
 from acep.streaming.pace import BatchPace

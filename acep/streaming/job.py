@@ -11,14 +11,14 @@ import pyarrow as pa
 
 from acep.budget.budget import LEAST_MEMORY, Budget, size_in_bytes, tolerant
 from acep.budget.policies import POLICIES, policy_of
-from acep.engine.api import ENGINES
-from acep.engine.stream import Stream
 from acep.errors import DataError, EngineError, QueryError, suggest
 from acep.events.tables import InputSchema
 from acep.pattern.asked import asked_for
 from acep.pattern.tree import Query, Strategy
 from acep.plan.compile import Plan, compile_query
 from acep.plan.schema import kinds_text
+from acep.runtime.api import ENGINES
+from acep.runtime.stream import Stream
 from acep.shedding.history_file import read_history, read_learned
 from acep.shedding.limits import Limits, want_a_bound
 from acep.streaming.latest import Latest, latest_of

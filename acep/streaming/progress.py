@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from acep.engine.stream import SEVERAL
 from acep.matches.records import Counts
 from acep.matches.report import Report
+from acep.runtime.stream import SEVERAL
 from acep.streaming.spent import Spent, spent_of
 from acep.streaming.totals import COUNTS, counts_in, summed, told_in
 

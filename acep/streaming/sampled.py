@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from acep.engine.stream import SEVERAL
 from acep.events.columns import ticks_of
 from acep.learning.recall import Tally
 from acep.matches.records import Counts
 from acep.matches.report import Report
+from acep.runtime.stream import SEVERAL
 from acep.streaming.admission import CELLS
 from acep.streaming.batch_log import Carried
 from acep.streaming.job import Job

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 import acep
-from acep.engine import stream
 from acep.matches import batches as made
 from acep.native import session as native_session
 from acep.native.compiled import native
+from acep.runtime import stream
 from tests.native.merged_cases import merged_case
 from tests.random_cases import Case, random_case
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 import acep
-from acep.engine import passing as made
-from acep.engine.passing import Passing
 from acep.native.compiled import native
+from acep.runtime import passing as made
+from acep.runtime.passing import Passing
 from tests.random_cases import Case, random_case
 
 ENGINES = ("reference",) if native() is None else ("native", "reference")

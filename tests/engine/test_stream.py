@@ -11,14 +11,14 @@ import pyarrow as pa
 import pytest
 
 import acep
-from acep.engine.running import Plain
-from acep.engine.stream import Stream
 from acep.events.batch import Batch, batch_of_events
 from acep.events.records import Events
 from acep.events.tables import schema_of
 from acep.matches.records import Found
 from acep.pattern.expressions import Value
 from acep.plan.compile import Plan, compile_query
+from acep.runtime.executors import Plain
+from acep.runtime.stream import Stream
 
 SCHEMA = schema_of(pa.schema({"ts": pa.int64(), "type": pa.string(), "k": pa.int64()}))
 

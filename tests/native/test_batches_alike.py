@@ -13,7 +13,7 @@ import pytest
 
 import acep
 from acep.budget.policies import POLICIES
-from acep.engine.api import Matcher
+from acep.runtime.api import Matcher
 
 ROWS = 700
 OUTPUTS = ("matches", "points", "bundles", "count")

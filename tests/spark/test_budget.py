@@ -18,12 +18,12 @@ from pyspark.sql import Observation
 
 import acep
 from acep.budget.policies import policy_of
-from acep.engine.stream import Stream
 from acep.errors import QueryError, SnapshotError
 from acep.events.tables import batch_of
 from acep.learning.recall import Tally
 from acep.matches.records import Counts
 from acep.matches.report import SURE, Report
+from acep.runtime.stream import Stream
 from acep.shedding.limits import Limits
 from acep.spark.metrics import report_of, reports_of
 from acep.spark.running import _bucket

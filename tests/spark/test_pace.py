@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import acep
-from acep.engine.stream import Stream
+from acep.runtime.stream import Stream
 from acep.streaming.buckets import Bucket
 from acep.streaming.job import Job
 from acep.streaming.step import BUCKET

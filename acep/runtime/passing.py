@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from acep.engine.api import Matcher
-from acep.engine.stream import together
 from acep.errors import QueryError
 from acep.events.empty_schema import told
 from acep.matches.counted import Counted
@@ -21,6 +19,8 @@ from acep.matches.matches import Bundle, Matches, Point, bundles_of, points_of
 from acep.matches.records import Found
 from acep.matches.report import Report
 from acep.pattern.tree import Query
+from acep.runtime.api import Matcher
+from acep.runtime.stream import together
 
 __all__ = ["Passing"]
 

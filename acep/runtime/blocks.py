@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from itertools import chain
 
-from acep.engine.stream import Stream, together
 from acep.events.batch import Batch
 from acep.matches.batches import ROWS, Blocks
 from acep.native.compiled import chosen
 from acep.native.session import NativeSession
 from acep.plan.choice import decides_at_once
 from acep.plan.compile import Plan
+from acep.runtime.stream import Stream, together
 
 __all__ = ["blocks_of"]
 

@@ -15,9 +15,6 @@ import pyarrow as pa
 
 from acep.budget import Budget, tolerant
 from acep.budget.policies import policy_of
-from acep.engine.absent import Absent
-from acep.engine.options import MatchOptions
-from acep.engine.stream import Stream, together
 from acep.errors import DataError, EngineError, QueryError, SnapshotError, memory_errors, suggest
 from acep.events.batch import Batch
 from acep.events.empty_schema import told
@@ -36,6 +33,9 @@ from acep.pattern.printing import canonical
 from acep.pattern.tree import Query
 from acep.plan.compile import Plan, compile_query
 from acep.plan.schema import Schema
+from acep.runtime.absent import Absent
+from acep.runtime.options import MatchOptions
+from acep.runtime.stream import Stream, together
 from acep.shedding.history_file import read_learned
 from acep.shedding.limits import Limits, want_a_bound
 from acep.storage.sealing import seal, unseal
@@ -487,8 +487,8 @@ class Matcher:
         return Compressed(graph, self._matches(number, []), lambda given: session.columns(0, given))
 
     def _batches(self, number: int, table: pa.Table, empty: bool) -> Batches:
-        from acep.engine.blocks import blocks_of
         from acep.matches.batches import Batches
+        from acep.runtime.blocks import blocks_of
 
         if empty:
             return Batches(iter(()), self._matches(number, []), fractional=False)

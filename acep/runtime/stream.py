@@ -9,7 +9,6 @@ from traceback import clear_frames
 
 import numpy as np
 
-from acep.engine.running import Native, Natives, Running
 from acep.errors import DataError, EngineError, SnapshotError, memory_error
 from acep.events.batch import Batch
 from acep.matches.batches import ROWS
@@ -18,6 +17,7 @@ from acep.matches.found_columns import FoundColumns, concatenate, ordered
 from acep.matches.records import Counts, Found, output_order
 from acep.native.compiled import native_sort
 from acep.plan.compile import Plan
+from acep.runtime.executors import Native, Natives, Running
 from acep.shedding.limits import Limits
 from acep.storage.sealing import seal, unseal
 
