@@ -17,7 +17,6 @@ __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
     from acep.budget import Budget
-    from acep.engine.learn import learn
     from acep.errors import AcepError, DataError, DataWarning, EngineError, PolicyError, QueryError, SnapshotError
     from acep.events.files.reading import read_events
     from acep.matches.answers import Bundle, Bundles, Count, Point, Points
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from acep.runner.follower import Followed
     from acep.runner.following import follow
     from acep.runtime.api import Matcher, match
+    from acep.training.learn import learn
 
 __all__ = [
     "AcepError",
@@ -80,7 +80,7 @@ _WHERE = {
     "Report": "acep.matches.matches",
     "SnapshotError": "acep.errors",
     "follow": "acep.runner.following",
-    "learn": "acep.engine.learn",
+    "learn": "acep.training.learn",
     "match": "acep.runtime.api",
     "parse": "acep.pattern.sase",
     "read_events": "acep.events.files.reading",

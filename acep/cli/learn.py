@@ -15,8 +15,8 @@ def run(args: argparse.Namespace) -> None:
     if Path(args.output).is_dir():  # said before the work is done
         raise DataError(f"`{args.output}` is a directory, not a file")
     query = load_query(args)
-    from acep.engine.learn import learn
     from acep.matches.writing import opened
+    from acep.training.learn import learn
 
     with progress(f"reading {shown(args.events)}"):
         table = load_events(args.events, query, args)

@@ -12,11 +12,11 @@ from statistics import fmean, median
 import numpy as np
 
 from acep.budget.policies import POLICIES
-from acep.engine.study import Standing
 from acep.learning.orders import Orders
 from acep.learning.policy import Policy
 from acep.learning.setting import Setting
 from acep.learning.watching import FIRST_SPARED
+from acep.training.offline import Standing
 from experiments.charts import Panel, chart
 from experiments.machine import limit_memory
 from experiments.overload.figure import MEMORY, Figure, written

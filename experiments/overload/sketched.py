@@ -10,7 +10,6 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
-from acep.engine.study import Student, study
 from acep.learning.orders import Orders
 from acep.learning.remembering import Remembering
 from acep.learning.setting import Setting
@@ -18,6 +17,7 @@ from acep.sketches.dense import DenseMemory
 from acep.sketches.match_map import MatchMap
 from acep.sketches.neighbour_map import NeighbourMap
 from acep.sketches.protocol import Floats, Ints, VectorMemory
+from acep.training.offline import Student, study
 from experiments.machine import limit_memory
 from experiments.overload.figure import MEMORY, Found, Spec, command
 from experiments.overload.trial import Warm, exact, stream, tried

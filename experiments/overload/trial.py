@@ -14,8 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep.budget import Budget
-from acep.engine.points import Partitions, points_of, recall_of
-from acep.engine.study import Student, study
 from acep.events.batch import Batch
 from acep.events.tables import batch_of
 from acep.learning.baselines import RULES
@@ -26,6 +24,8 @@ from acep.plan.choice import choose
 from acep.plan.compile import Plan
 from acep.shedding.controller import BestEffort
 from acep.shedding.history_file import learned_by
+from acep.training.match_points import Partitions, points_of, recall_of
+from acep.training.offline import Student, study
 from experiments.overload.workload import Overload
 
 __all__ = [

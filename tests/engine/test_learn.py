@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 import acep
-import acep.engine.study as module
-from acep.engine.study import Trial, weighted
+import acep.training.offline as module
 from acep.errors import AcepError, DataError, EngineError, QueryError, SnapshotError
 from acep.learning.container import read_sections, write_sections
 from acep.learning.history import History
@@ -22,6 +21,7 @@ from acep.learning.sums import SUMS
 from acep.native.compiled import why_not
 from acep.shedding.history_file import SECTION, Learned
 from acep.storage.plain_data import from_bytes, to_bytes
+from acep.training.offline import Trial, weighted
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
 

@@ -14,10 +14,10 @@ pytest.importorskip("acep.engine._native")
 
 from acep.budget import Budget
 from acep.budget.policies import POLICIES
-from acep.engine.study import Student, study
 from acep.learning.remembering import Remembering
 from acep.sketches.match_map import MatchMap
 from acep.sketches.neighbour_map import NeighbourMap
+from acep.training.offline import Student, study
 from experiments import streams
 from experiments.overload import ablation, drift, generalise, overhead, proxy, sketched, sweeps
 from experiments.overload.figure import Found, Spec, command, estimating, figure_of

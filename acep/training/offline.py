@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from acep.engine.points import Ints, Partitions, points_of, recall_of
 from acep.errors import SnapshotError
 from acep.events.batch import Batch
 from acep.learning.container import write_sections
@@ -25,6 +24,7 @@ from acep.plan.choice import alone
 from acep.plan.compile import Plan
 from acep.shedding.controller import BestEffort
 from acep.shedding.history_file import SECTION, Learned, learned_by
+from acep.training.match_points import Ints, Partitions, points_of, recall_of
 
 __all__ = ["Standing", "Student", "study"]
 

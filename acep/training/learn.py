@@ -67,7 +67,7 @@ def learn(
     schema = schema_of(table.schema, ts=ts, type=type, seq=seq, id=id, unit=unit)
     plan = compile_query(asked, schema)
     engine = bounded_engine(chosen(plan, "native"))
-    from acep.engine.study import Student, study
+    from acep.training.offline import Student, study
 
     own = policy_of(policy)()
     before = None if history is None else read_sections(read_history(history))

@@ -1,0 +1,1 @@
+"""Learn a history from past events, for later runs under a budget."""
