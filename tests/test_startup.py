@@ -25,7 +25,13 @@ UNUSED = {
     *("pandas", "polars", "pyspark", "sqlglot"),
     *("lark", "hashlib", "difflib", "importlib.metadata", "importlib.resources", "multiprocessing", "unittest"),
     *("pyarrow.acero", "pyarrow.compute", "pyarrow.dataset"),
-    *("acep.pattern.mistakes", "acep.automaton.printing", "acep.automaton.svg", "acep.engine.why", "acep.plan.lint"),
+    *(
+        "acep.pattern.mistakes",
+        "acep.explain.automaton_text",
+        "acep.explain.automaton_svg",
+        "acep.explain.why",
+        "acep.plan.lint",
+    ),
 }
 
 

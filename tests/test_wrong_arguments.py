@@ -25,9 +25,9 @@ import pyarrow as pa
 import pytest
 
 import acep
-from acep.engine.why import why
+from acep.explain.stages import explain
+from acep.explain.why import why
 from acep.native.compiled import why_not
-from acep.plan.explain import explain
 from acep.spark.failures import error_in
 
 SECONDS = 20  # that one call may take

@@ -14,8 +14,8 @@ from acep.errors import DataError
 def run(args: argparse.Namespace) -> None:
     """Print the stages, and draw the automaton if that is asked for."""
     query = load_query(args)
+    from acep.explain.stages import explain
     from acep.native.compiled import why_not
-    from acep.plan.explain import explain
 
     schema = None
     if args.events is not None:
@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> None:
         schema = schema_of(load_events(args.events, query, args).schema, **column_names(args))
     text = explain(query, schema, missing=why_not())
     if args.svg is not None:
-        from acep.automaton.svg import query_svg
+        from acep.explain.automaton_svg import query_svg
 
         try:
             Path(args.svg).write_text(query_svg(query), encoding="utf-8")

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def run(args: argparse.Namespace) -> None:
     """Look at the events of the key, and tell."""
     query = load_query(args)
-    from acep.engine.furthest import furthest
     from acep.events.tables import events_of, key_to_input, schema_of
+    from acep.explain.closest_partial import furthest
     from acep.plan.compile import compile_query
 
     table = load_events(args.events, query, args)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import acep
 from acep.automaton.arcs import compose
-from acep.automaton.printing import arcs_lines, program_lines, thompson_lines
 from acep.automaton.thompson import build
+from acep.explain.automaton_text import arcs_lines, program_lines, thompson_lines
 from acep.plan.assume import assumed_plan
 from tests.random_cases import random_case
 

@@ -10,8 +10,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import acep
-from acep.automaton.layers import Box, Link, place
-from acep.automaton.svg import query_svg
+from acep.explain.automaton_svg import query_svg
+from acep.explain.layers import Box, Link, place
 from tests.random_cases import random_case
 
 SVG = "{http://www.w3.org/2000/svg}"

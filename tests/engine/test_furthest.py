@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import acep
-from acep.engine.furthest import Furthest, furthest
 from acep.errors import QueryError
 from acep.events.tables import events_of, schema_of, to_table
+from acep.explain.closest_partial import Furthest, furthest
 from acep.plan.compile import compile_query
 from tests.corpus import Case, load_all
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import acep
-from acep.engine.why import Furthest, why
 from acep.errors import DataError, QueryError
+from acep.explain.why import Furthest, why
 from tests.random_cases import random_case
 
 NEXT = "WHERE skip_till_next_match WITHIN 50"

@@ -12,10 +12,10 @@ import pytest
 
 import acep
 from acep.cli import main
-from acep.engine.why import why
+from acep.explain.stages import explain
+from acep.explain.why import why
 from acep.pattern.elsewhere import foreign_at
 from acep.pattern.predicates import AGGREGATES
-from acep.plan.explain import explain
 
 TEXT = "PATTERN SEQ(a x, b y) WITHIN 5"
 QUERY = acep.parse(TEXT)

@@ -10,11 +10,11 @@ import pytest
 
 import acep
 from acep.events.tables import to_table
+from acep.explain.stages import explain
 from acep.native import compiled
 from acep.plan import choice
 from acep.plan.assume import assumed_plan
 from acep.plan.choice import COUNTED, WINDOWS, choose
-from acep.plan.explain import explain
 from acep.plan.necessary import LARGE_SET, Worth, necessary, reason_against, worth
 from tests.random_cases import random_case
 

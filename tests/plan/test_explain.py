@@ -16,8 +16,8 @@ import pytest
 
 import acep
 from acep.errors import QueryError
+from acep.explain.stages import explain
 from acep.pattern.tree import Query
-from acep.plan.explain import explain
 from acep.plan.schema import Kind, Schema
 from tests.random_cases import random_case
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 import acep
-from acep.engine.why import why
 from acep.errors import AcepError, DataError, QueryError
+from acep.explain.why import why
 from acep.matches.writing import write_matches
 
 Run = Callable[..., Any]
@@ -301,7 +301,7 @@ def test_a_number_of_a_query_keeps_its_digits() -> None:
 
 def test_explain_says_what_was_written() -> None:
     from acep.events.tables import schema_of
-    from acep.plan.explain import explain
+    from acep.explain.stages import explain
 
     query = acep.parse("PATTERN SEQ(a x, b y) WHERE y.c > x.c + 0.5 AND x.c * 0.1 < y.c WITHIN 9")
     said = explain(query, schema_of(table(c=pa.array([Decimal("1.10")] * 2, pa.decimal128(9, 2))).schema))

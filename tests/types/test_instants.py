@@ -15,8 +15,8 @@ import pytest
 
 import acep
 from acep.cli import main
-from acep.engine.why import why
 from acep.errors import DataError
+from acep.explain.why import why
 
 QUERY = "PATTERN SEQ(a x, b y) WHERE [w] WITHIN 1 hour RETURN x.w AS w, y.ts + 1 min AS later"
 WHOLE = [("2024-05-01T10:00:00+02:00", "a"), ("2024-05-01T08:00:05Z", "b")]

@@ -8,10 +8,10 @@ from __future__ import annotations
 import textwrap
 
 from acep.automaton.arcs import Accept, Arc, Arcs, State, compose
-from acep.automaton.layers import place
-from acep.automaton.printing import types_text
-from acep.automaton.shapes import LINE, Arrow, Shape, number, picture, safe, text, text_width
 from acep.automaton.thompson import Costs, Edge, Gap, Thompson, build
+from acep.explain.automaton_text import types_text
+from acep.explain.layers import place
+from acep.explain.shapes import LINE, Arrow, Shape, number, picture, safe, text, text_width
 from acep.pattern.tree import Query
 
 __all__ = ["automaton_svg", "query_svg"]

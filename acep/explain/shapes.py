@@ -1,4 +1,4 @@
-"""Boxes and arrows as SVG text, once :mod:`acep.automaton.layers` has found their places."""
+"""Boxes and arrows as SVG text, once :mod:`acep.explain.layers` has found their places."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-from acep.automaton.layers import Box, Drawing, Link
+from acep.explain.layers import Box, Drawing, Link
 
 __all__ = ["LINE", "Arrow", "Shape", "number", "picture", "safe", "text", "text_width"]
 

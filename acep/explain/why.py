@@ -1,4 +1,4 @@
-"""Why a key of a table has no match: :func:`why`, in the words of :mod:`acep.engine.furthest`."""
+"""Why a key of a table has no match: :func:`why`, in the words of :mod:`acep.explain.closest_partial`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from acep.engine.furthest import Furthest, furthest
 from acep.errors import DataError, suggest
 from acep.events.records import Events
 from acep.events.tables import events_of, key_to_input, schema_of, to_table
+from acep.explain.closest_partial import Furthest, furthest
 from acep.pattern.asked import query_of
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Query

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from acep.automaton.arcs import Arc
-from acep.engine.tracing import Tracing, Watching
 from acep.events.records import Id
 from acep.events.tables import key_to_input, time_types
+from acep.explain.recorder import Tracing, Watching
 from acep.matches.records import Counts
 from acep.matches.writing import plain
 from acep.pattern.evaluation import Compiled, Leaf

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from acep.automaton.printing import arcs_lines, program_lines, thompson_lines, types_text
+from acep.explain.automaton_text import arcs_lines, program_lines, thompson_lines, types_text
 from acep.pattern.asked import query_of
 from acep.pattern.closure import close_equalities, partition_attributes
 from acep.pattern.printing import expression_text, tree_lines

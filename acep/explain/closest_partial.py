@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from acep.engine.telling import Failure, Told, nothing_begun, refused, unfinished
-from acep.engine.tracing import Watching
 from acep.errors import QueryError
 from acep.events.records import Events, Id
 from acep.events.times import value_text
+from acep.explain.failure_report import Failure, Told, nothing_begun, refused, unfinished
+from acep.explain.recorder import Watching
 from acep.pattern.expressions import Value
 from acep.plan.compile import Plan
 from acep.reference.engine import MatchNode, bound_events
