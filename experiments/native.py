@@ -13,7 +13,7 @@ from acep.events.tables import batch_of, schema_of
 from acep.native.session import NativeSession
 from acep.plan.choice import choose
 from acep.plan.compile import compile_query
-from acep.plan.necessary import necessary
+from acep.plan.prefilter import necessary
 
 __all__ = ["ENGINES", "Run", "runs_natively", "runs_on"]
 

@@ -30,7 +30,7 @@ UNUSED = {
         "acep.explain.automaton_text",
         "acep.explain.automaton_svg",
         "acep.explain.why",
-        "acep.plan.lint",
+        "acep.plan.lint.rules",
     ),
 }
 

@@ -15,9 +15,9 @@ from acep.plan.assume import assumed_plan
 from acep.plan.choice import COUNTED, WINDOWS, choose, decides_at_once
 from acep.plan.compile import Plan, compile_query
 from acep.plan.dominance import lines as lines_of_dominance
-from acep.plan.findings import tokens_of
-from acep.plan.lint import lint_plan
-from acep.plan.necessary import lines, worth
+from acep.plan.lint.finding import tokens_of
+from acep.plan.lint.rules import lint_plan
+from acep.plan.prefilter import lines, worth
 from acep.plan.schema import Schema
 
 __all__ = ["explain"]

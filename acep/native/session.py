@@ -21,9 +21,9 @@ from acep.pattern.tree import Output
 from acep.plan.choice import WINDOWS, alone
 from acep.plan.compile import Plan
 from acep.plan.derive import Derived
-from acep.plan.necessary import necessary, reason_against
+from acep.plan.lower.tables import NotNativeError, PlanTables, SharedTables, lower
+from acep.plan.prefilter import necessary, reason_against
 from acep.plan.schema import Kind
-from acep.plan.tables import NotNativeError, PlanTables, SharedTables, lower
 from acep.shedding.controller import BestEffort
 from acep.shedding.partition_sampler import InUnits
 from acep.shedding.policy_context import no_recall, setting_of

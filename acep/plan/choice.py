@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan
 from acep.plan.dominance import reason_against
-from acep.plan.necessary import worth
-from acep.plan.tables import NotNativeError, PlanTables, SharedTables, lower
+from acep.plan.lower.tables import NotNativeError, PlanTables, SharedTables, lower
+from acep.plan.prefilter import worth
 
 __all__ = ["COUNTED", "POINTS", "UNITS", "WINDOWS", "Choice", "alone", "choose", "decides_at_once", "with_allowance"]
 

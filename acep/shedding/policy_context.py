@@ -5,8 +5,8 @@ from __future__ import annotations
 from acep.learning.setting import Register, Setting
 from acep.pattern.tree import Output, Strategy
 from acep.plan.compile import Plan
+from acep.plan.lower.tables import PlanTables
 from acep.plan.schema import Kind
-from acep.plan.tables import PlanTables
 
 __all__ = ["no_recall", "setting_of"]
 

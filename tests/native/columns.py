@@ -14,7 +14,7 @@ import numpy as np
 import acep
 from acep.pattern.evaluation import Compiled, compile_expression, leaves_of
 from acep.pattern.expressions import Attribute, Expr
-from acep.plan.bytecode import BlockProgram, lower_expression
+from acep.plan.lower.bytecode import BlockProgram, lower_expression
 from acep.plan.schema import Kind
 
 TICK_NS = Fraction(1000)

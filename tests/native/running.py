@@ -12,8 +12,8 @@ from acep.events.records import Events
 from acep.pattern.expressions import Value
 from acep.plan.compile import Plan
 from acep.plan.derive import Derived
+from acep.plan.lower.tables import SharedTables, lower
 from acep.plan.schema import Kind
-from acep.plan.tables import SharedTables, lower
 from acep.reference.runtime import Core
 
 __all__ = ["Running", "by_native", "by_reference"]

@@ -18,8 +18,8 @@ from acep.matches.records import Found
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Output, Query
 from acep.plan.compile import Plan, compile_query
+from acep.plan.lower.tables_completion import COMPLETION, COMPLETION_LISTS, completes
 from acep.plan.schema import Kind, Schema
-from acep.plan.tables_completion import COMPLETION, COMPLETION_LISTS, completes
 from acep.reference.runtime import Core
 from tests import corpus
 from tests.native.running import Running, Told, by_native, by_reference

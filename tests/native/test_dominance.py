@@ -17,7 +17,7 @@ from acep.events.batch import Batch
 from acep.events.tables import batch_of, schema_of
 from acep.plan.compile import Plan, compile_query
 from acep.plan.dominance import demands, reason_against
-from acep.plan.necessary import necessary
+from acep.plan.prefilter import necessary
 from tests.native.spoilt import REFUSED, spoilt
 
 pytest.importorskip("acep.engine._native")

@@ -15,8 +15,8 @@ import pytest
 from acep.events.tables import batch_of
 from acep.matches.records import Found
 from acep.plan.dominance import reason_against
-from acep.plan.necessary import necessary
-from acep.plan.tables import NotNativeError
+from acep.plan.lower.tables import NotNativeError
+from acep.plan.prefilter import necessary
 from tests.native.merged_cases import merged_case, planned, reference
 from tests.random_cases import Case, random_case, shrink
 

@@ -19,8 +19,8 @@ from acep.events.records import Events
 from acep.native.session import NativeSession
 from acep.plan.choice import alone
 from acep.plan.compile import Plan, compile_query
+from acep.plan.lower.tables import PlanTables
 from acep.plan.schema import Kind, Schema
-from acep.plan.tables import PlanTables
 from acep.shedding.partition_sampler import InUnits
 from acep.storage.sealing import seal, unseal
 from tests.native.spoilt import ODD, REFUSED, spoilt

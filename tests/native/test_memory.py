@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import acep
-from acep.plan.tables import NotNativeError
+from acep.plan.lower.tables import NotNativeError
 from tests.native.merged_cases import planned
 from tests.native.test_shedding import CHUNKS, POLICIES, Run, given
 

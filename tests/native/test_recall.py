@@ -20,7 +20,7 @@ from acep.events.tables import batch_of, schema_of, to_table
 from acep.learning.recall import Estimate, Seen, distinct
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan, compile_query
-from acep.plan.tables import NotNativeError
+from acep.plan.lower.tables import NotNativeError
 from acep.shedding.controller import BestEffort
 from acep.shedding.policy_context import no_recall
 from acep.shedding.shadow_sampler import Sparing

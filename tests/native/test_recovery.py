@@ -21,7 +21,7 @@ from acep.errors import QueryError, SnapshotError
 from acep.events.batch import Batch
 from acep.events.tables import batch_of, schema_of, to_table
 from acep.plan.compile import Plan, compile_query
-from acep.plan.tables import NotNativeError
+from acep.plan.lower.tables import NotNativeError
 from acep.shedding.controller import BestEffort
 from acep.shedding.limits import Limits
 from acep.shedding.recovery import bundles as recovery

@@ -25,9 +25,9 @@ from acep.learning.setting import Setting
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan, compile_query
 from acep.plan.dominance import reason_against
-from acep.plan.necessary import necessary
+from acep.plan.lower.tables import NotNativeError
+from acep.plan.prefilter import necessary
 from acep.plan.schema import Kind, Schema
-from acep.plan.tables import NotNativeError
 from acep.shedding.controller import BestEffort
 from tests.native.merged_cases import planned
 from tests.native.test_every_engine import in_order

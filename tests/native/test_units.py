@@ -17,7 +17,7 @@ from acep.events.tables import batch_of, to_table
 from acep.matches.report import Report
 from acep.plan.choice import choose, with_allowance
 from acep.plan.compile import Plan
-from acep.plan.necessary import necessary
+from acep.plan.prefilter import necessary
 from acep.shedding.partition_sampler import InUnits
 from tests.native.merged_cases import planned
 from tests.native.test_every_engine import in_order

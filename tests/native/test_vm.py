@@ -14,8 +14,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from acep.pattern.expressions import Between, Binary, Call, Expr, In, IsNull, Literal, Unary
-from acep.plan.bytecode import CannotLower, program_lines
-from acep.plan.bytecode_words import READS, Op
+from acep.plan.lower.bytecode import CannotLower, program_lines
+from acep.plan.lower.bytecode_words import READS, Op
 from acep.plan.schema import Kind
 from tests.native.columns import FLOATS, INTS, KINDS, LEAVES, MOMENTS, TEXTS, Loaded, expression, random_columns, same
 from tests.native.expressions import ARITHMETIC, COMPARING, EXPRESSIONS

@@ -17,9 +17,9 @@ from acep.events.tables import batch_of
 from acep.matches.found_columns import ordered
 from acep.matches.records import Found, output_order
 from acep.plan.compile import Plan, compile_query
-from acep.plan.necessary import lines, necessary, reason_against, worth
+from acep.plan.lower.tables import NotNativeError, SharedTables, lower
+from acep.plan.prefilter import lines, necessary, reason_against, worth
 from acep.plan.schema import Kind, Schema
-from acep.plan.tables import NotNativeError, SharedTables, lower
 from tests.corpus import load_all
 from tests.native.merged_cases import merged_case, planned, reference
 from tests.random_cases import Case, random_case, shrink

@@ -10,8 +10,8 @@ import acep
 from acep.errors import QueryError
 from acep.pattern.evaluation import leaves_of
 from acep.pattern.expressions import Attribute, Expr, In, Literal
-from acep.plan.bytecode import BlockProgram, CannotLower, lower_expression, program_lines
-from acep.plan.bytecode_words import MOST_SLOTS
+from acep.plan.lower.bytecode import BlockProgram, CannotLower, lower_expression, program_lines
+from acep.plan.lower.bytecode_words import MOST_SLOTS
 from acep.plan.schema import Kind
 
 KINDS = {"i": Kind.INT, "j": Kind.INT, "f": Kind.FLOAT, "s": Kind.STRING, "p": Kind.BOOL, "u": Kind.TIMESTAMP}
@@ -101,7 +101,7 @@ def test_an_expression_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     wide = In(Literal(1.5), tuple(leaves))
     program = lower_expression(wide, leaves, [Kind.FLOAT] * len(leaves), None, TEXTS.__getitem__)
     assert program.slots < 10  # an input is looked at when it is needed
-    monkeypatch.setattr("acep.plan.bytecode_words.MOST_WORDS", len(program.code) - 1)
+    monkeypatch.setattr("acep.plan.lower.bytecode_words.MOST_WORDS", len(program.code) - 1)
     with pytest.raises(CannotLower, match="too large"):
         lower_expression(wide, leaves, [Kind.FLOAT] * len(leaves), None, TEXTS.__getitem__)
 

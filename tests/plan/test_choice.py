@@ -15,7 +15,7 @@ from acep.native import compiled
 from acep.plan import choice
 from acep.plan.assume import assumed_plan
 from acep.plan.choice import COUNTED, WINDOWS, choose
-from acep.plan.necessary import LARGE_SET, Worth, necessary, reason_against, worth
+from acep.plan.prefilter import LARGE_SET, Worth, necessary, reason_against, worth
 from tests.random_cases import random_case
 
 SET = "PATTERN {A a, B b, C c, D d, E e}"

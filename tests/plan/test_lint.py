@@ -10,7 +10,7 @@ import pytest
 import acep
 from acep.errors import QueryError
 from acep.pattern.tree import Query
-from acep.plan.lint import RULES, Finding, lint
+from acep.plan.lint.rules import RULES, Finding, lint
 from acep.plan.schema import Kind, Schema
 from tests.random_cases import random_case
 

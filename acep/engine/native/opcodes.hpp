@@ -1,4 +1,4 @@
-// The operations of block programs. acep/plan/bytecode_words.py has the same list; a test compares them.
+// The operations of block programs. acep/plan/lower/bytecode_words.py has the same list; a test compares them.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// The flat tables of a plan, checked: states, arcs, checks, writes. acep/plan/tables.py makes them.
+// The flat tables of a plan, checked: states, arcs, checks, writes. acep/plan/lower/tables.py makes them.
 #pragma once
 
 #include <cstdint>
@@ -162,7 +162,7 @@ struct Whole {
     std::vector<Ref> refs;
 };
 
-constexpr int most_of_frame = 6;  // values that a frame holds (acep/plan/tables.py, MOST_OF_FRAME)
+constexpr int most_of_frame = 6;  // values that a frame holds (acep/plan/lower/tables.py, MOST_OF_FRAME)
 
 struct Tables {
     Strategy strategy;

@@ -1,4 +1,4 @@
-// Block programs: expressions over columns, up to 256 rows at a time (acep/plan/bytecode.py makes them).
+// Block programs: expressions over columns, up to 256 rows at a time (acep/plan/lower/bytecode.py makes them).
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // Match windows (Cadonna, Gamper and Böhlen, 2012): events wait in a window, and an engine gets them, in order, only when
-// the window may hold a match that the newest of them ends. acep/plan/necessary.py makes the conditions.
+// the window may hold a match that the newest of them ends. acep/plan/prefilter.py makes the conditions.
 //
 // Events that a pattern's classes tell apart are a bit vector of *needs* (Theorem 2, condition 6). For order (condition
 // 7) no counters are kept: a stage's *reach* is the latest start of a part of the window that holds the stages up to

@@ -17,9 +17,7 @@ from acep.pattern.tree import Strategy
 from acep.plan.compile import Plan
 from acep.plan.derive import derive
 from acep.plan.dominance import demands_of
-from acep.plan.monotone import Demand
-from acep.plan.schema import Kind
-from acep.plan.tables_completion import (
+from acep.plan.lower.tables_completion import (
     COMPLETION,
     COMPLETION_LISTS,
     Negations,
@@ -27,7 +25,9 @@ from acep.plan.tables_completion import (
     needs_firsts,
     write_output,
 )
-from acep.plan.tables_writer import EVENT, ONE, EventClass, NotNativeError, SharedTables, Triple, Writer
+from acep.plan.lower.tables_writer import EVENT, ONE, EventClass, NotNativeError, SharedTables, Triple, Writer
+from acep.plan.monotone import Demand
+from acep.plan.schema import Kind
 
 __all__ = ["EventClass", "NotNativeError", "PlanTables", "SharedTables", "lower"]
 

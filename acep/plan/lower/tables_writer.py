@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from acep.pattern.evaluation import Leaf, leaves_of
 from acep.pattern.expressions import Aggregate, Attribute, Expr, Length
-from acep.plan.bytecode import BlockProgram, CannotLower, lower_expression
 from acep.plan.compile import Plan
 from acep.plan.derive import Derived
+from acep.plan.lower.bytecode import BlockProgram, CannotLower, lower_expression
 from acep.plan.schema import Kind
 
 __all__ = ["EVENT", "ONE", "EventClass", "NotNativeError", "SharedTables", "Triple", "Writer"]

@@ -29,8 +29,18 @@ from acep.pattern.expressions import (
     Timestamp,
     Unary,
 )
-from acep.plan.bytecode_values import COMPARISONS, WHOLE, Constant, Mixed, Operand, Single, Values, Vector, constant
-from acep.plan.bytecode_words import READS, CannotLower, Op, bits_of
+from acep.plan.lower.bytecode_values import (
+    COMPARISONS,
+    WHOLE,
+    Constant,
+    Mixed,
+    Operand,
+    Single,
+    Values,
+    Vector,
+    constant,
+)
+from acep.plan.lower.bytecode_words import READS, CannotLower, Op, bits_of
 from acep.plan.schema import Kind
 
 __all__ = ["BlockProgram", "CannotLower", "lower_expression", "program_lines"]

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from acep.pattern.evaluation import compile_expression
 from acep.pattern.expressions import Binary, Expr, Literal, Value
-from acep.plan.bytecode_words import CannotLower, Op, Words, bits_of
+from acep.plan.lower.bytecode_words import CannotLower, Op, Words, bits_of
 from acep.plan.schema import Kind
 
 __all__ = ["COMPARISONS", "WHOLE", "Constant", "Mixed", "Operand", "Single", "Values", "Vector", "constant"]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from acep.pattern.tree import Query
 from acep.plan.assume import assumed_plan
 from acep.plan.compile import Plan, compile_query
-from acep.plan.costly import (
+from acep.plan.lint.cost import (
     any_match_repetition,
     bare_name_in_set,
     begins_anywhere,
@@ -23,9 +23,7 @@ from acep.plan.costly import (
     repetitions_share_events,
     single_events_match,
 )
-from acep.plan.findings import Finding, Looked, declarations, tokens_of
-from acep.plan.schema import Schema
-from acep.plan.spreading import (
+from acep.plan.lint.distribution import (
     composed,
     leading_negation,
     nearly_partitioned,
@@ -33,6 +31,8 @@ from acep.plan.spreading import (
     one_order,
     trailing_negation,
 )
+from acep.plan.lint.finding import Finding, Looked, declarations, tokens_of
+from acep.plan.schema import Schema
 
 __all__ = ["RULES", "Finding", "lint", "lint_plan"]
 

@@ -8,7 +8,7 @@ from acep.pattern.closure import equality_classes, partition_attributes
 from acep.pattern.expressions import Attribute
 from acep.pattern.tree import Strategy
 from acep.pattern.walk import group_variables, negated_variables, variables
-from acep.plan.findings import Finding, Looked
+from acep.plan.lint.finding import Finding, Looked
 
 __all__ = ["composed", "leading_negation", "nearly_partitioned", "no_partition", "one_order", "trailing_negation"]
 

@@ -9,7 +9,7 @@ from math import prod
 from acep.pattern.printing import expression_text, letters_text, pattern_text
 from acep.pattern.tree import Component, EventSet, Node, Repeat, Strategy
 from acep.pattern.walk import components, nodes
-from acep.plan.findings import Finding, Looked
+from acep.plan.lint.finding import Finding, Looked
 
 __all__ = [
     "any_match_repetition",

@@ -12,10 +12,10 @@ from acep.automaton.thompson import Negated
 from acep.pattern.evaluation import Leaf, leaves_of
 from acep.pattern.expressions import Aggregate, Attribute, Expr, Length
 from acep.pattern.tree import Output
-from acep.plan.bytecode_words import bits_of
 from acep.plan.compile import Plan
+from acep.plan.lower.bytecode_words import bits_of
+from acep.plan.lower.tables_writer import EVENT, Triple, Writer
 from acep.plan.schema import Kind
-from acep.plan.tables_writer import EVENT, Triple, Writer
 
 __all__ = ["COMPLETION", "COMPLETION_LISTS", "Negations", "completes", "needs_firsts", "write_output"]
 

@@ -1,0 +1,1 @@
+"""Warn of queries that will cost much, whatever the stream is."""

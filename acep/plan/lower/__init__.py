@@ -1,0 +1,1 @@
+"""Lower plans to the flat tables and programs that the native core reads."""
