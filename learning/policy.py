@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from acep.learning.log import Log
-from acep.learning.orders import Orders
-from acep.learning.setting import Setting
+from acep.learning.policy_context import Setting
+from acep.learning.shedding_table import Orders
+from acep.learning.trajectories.log import Log
 
 __all__ = ["Epoch", "Policy"]
 

@@ -15,9 +15,9 @@ from shown import Picture
 
 import acep
 from acep.cli import main
-from acep.learning.drawing import history_svg
-from acep.learning.history import History
-from acep.learning.sums import SUMS
+from acep.learning.history.drawing import history_svg
+from acep.learning.history.graph import History
+from acep.learning.history.sums import SUMS
 
 QUERY = acep.parse(
     """

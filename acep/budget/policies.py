@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from acep.errors import QueryError, suggest
-from acep.learning.baselines import RULES, Rule
+from acep.learning.policies.baselines import RULES, Rule
 from acep.learning.policy import Policy
 
 __all__ = ["POLICIES", "Maker", "policy_of"]
@@ -17,26 +17,26 @@ Maker = Callable[[], Policy]
 
 
 def _history() -> Policy:
-    from acep.learning.remembering import Remembering
+    from acep.learning.policies.history_policy import Remembering
 
     return Remembering()
 
 
 def _counted(name: str) -> Policy:
-    from acep.learning.counted import Counted
-    from acep.learning.schemes import SCHEMES
+    from acep.learning.policies.counting import Counted
+    from acep.learning.policies.schemes import SCHEMES
 
     return Counted(name, SCHEMES[name])
 
 
 def _foreseeing() -> Policy:
-    from acep.learning.foreseeing import Foreseeing
+    from acep.learning.policies.oracle_policy import Foreseeing
 
     return Foreseeing()
 
 
 def _advised() -> Policy:
-    from acep.learning.advised import Advised
+    from acep.learning.policies.bandit_policy import Advised
 
     return Advised()
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from acep.learning.orders import AGES, Kind, Orders, Term, Ties
-from acep.learning.setting import Setting
+from acep.learning.policy_context import Setting
+from acep.learning.shedding_table import AGES, Kind, Orders, Term, Ties
 
 __all__ = ["mistakes"]
 

@@ -18,10 +18,10 @@ from acep.budget.policies import POLICIES, policy_of
 from acep.checks.cases import Case, cases
 from acep.checks.watched import Refused, Watched
 from acep.errors import PolicyError
-from acep.learning.lives import EXPIRED, Ended, Lives
-from acep.learning.log import Extra, Log
-from acep.learning.orders import Orders
 from acep.learning.policy import Epoch, Policy
+from acep.learning.shedding_table import Orders
+from acep.learning.trajectories.log import Extra, Log
+from acep.learning.trajectories.trajectories import EXPIRED, Ended, Lives
 from acep.native.session import NativeSession
 from acep.shedding.controller import BestEffort
 from acep.shedding.history_file import learned_by

@@ -13,9 +13,9 @@ import numpy as np
 
 from acep.checks.orders import mistakes
 from acep.errors import AcepError, PolicyError
-from acep.learning.orders import Orders
 from acep.learning.policy import Epoch, Policy
-from acep.learning.setting import Setting
+from acep.learning.policy_context import Setting
+from acep.learning.shedding_table import Orders
 from acep.storage.plain_data import from_bytes, to_bytes, to_json
 
 __all__ = ["Refused", "Watched", "digest"]
@@ -102,7 +102,7 @@ class Watched:
         for what in mistakes(orders, self.setting):
             raise self.broken(
                 f"gives orders in `{method}` that cannot be followed: {what}",
-                "see acep.learning.orders.Orders; Orders.flat(setting) is a beginning",
+                "see acep.learning.shedding_table.Orders; Orders.flat(setting) is a beginning",
             )
         self.seen.append(digest(orders))
         found: Orders = orders

@@ -11,8 +11,8 @@ from acep.errors import DataError
 
 def run(args: argparse.Namespace) -> None:
     """Print the listing, and draw the graph if that is asked for."""
-    from acep.learning.drawing import MOST, history_listing, history_svg
-    from acep.learning.history import History
+    from acep.learning.history.drawing import MOST, history_listing, history_svg
+    from acep.learning.history.graph import History
     from acep.shedding.history_file import read_history
 
     history = History.from_bytes(read_history(args.file))

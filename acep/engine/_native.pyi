@@ -83,7 +83,9 @@ class Session:
     # Best effort (docs/best_effort.md), of the node engine; to be started before any event comes.
     def start_shedding(self, engine: int, seed: int) -> None: ...
     def rest(self) -> None: ...  # forgets partitions in which nothing is left
-    def set_orders(self, engine: int, orders: dict[str, Any]) -> None: ...  # acep.learning.orders.Orders.for_core
+    def set_orders(
+        self, engine: int, orders: dict[str, Any]
+    ) -> None: ...  # acep.learning.shedding_table.Orders.for_core
     def spare(self, engine: int, share: int) -> None: ...  # of 2**32 units
     def allow(self, engine: int, rate: float, carried: float) -> None: ...  # touches an event; negative: no bound
     def allow_matches(self, engine: int, most: int) -> None: ...  # from now on, beside one for each match point
@@ -92,8 +94,8 @@ class Session:
     def least_memory(self, engine: int) -> int: ...  # for what is there before any event, and one node in each state
     def used_texts(self, codes: int) -> Validity: ...  # by code
     def used_ids(self) -> Words: ...  # rising
-    def take_lives(self, engine: int) -> dict[str, Any]: ...  # as acep.learning.log.log_of takes them
-    # Those of units that are spared, since lives were last taken, as acep.learning.recall.Seen.then takes them; without
+    def take_lives(self, engine: int) -> dict[str, Any]: ...  # as acep.learning.trajectories.log.log_of takes them
+    # Those of units that are spared, since lives were last taken, as acep.learning.estimation.recall.Seen.then takes them; without
     # the `first` ones.
     def spared_points(self, engine: int, first: int = 0) -> NDArray[np.int64]: ...
     def shedding_counts(self, engine: int) -> dict[str, Any]: ...

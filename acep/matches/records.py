@@ -11,7 +11,7 @@ from acep.events.records import Id
 from acep.pattern.expressions import Value
 
 if TYPE_CHECKING:
-    from acep.learning.recall import Tally
+    from acep.learning.estimation.recall import Tally
 
     Known = tuple[Tally | None, Tally | None]
 

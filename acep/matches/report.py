@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from acep.matches.records import Counts
 
 if TYPE_CHECKING:
-    from acep.learning.recall import Tally
+    from acep.learning.estimation.recall import Tally
 
 __all__ = ["Report"]
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from acep.errors import PolicyError, QueryError, SnapshotError
-from acep.learning.log import log_of
-from acep.learning.orders import Orders
+from acep.learning.estimation.drift import Yield
+from acep.learning.estimation.recall import ALL, COLUMNS, Rows, Seen, Tally
 from acep.learning.policy import Epoch, Policy
-from acep.learning.recall import ALL, COLUMNS, Rows, Seen, Tally
-from acep.learning.setting import Setting
-from acep.learning.yields import Yield
+from acep.learning.policy_context import Setting
+from acep.learning.shedding_table import Orders
+from acep.learning.trajectories.log import log_of
 from acep.shedding.recovery.reconcile import Settling
 from acep.shedding.shadow_sampler import Sparing
 from acep.storage.plain_data import from_json, to_plain

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from acep.learning.recall import Tally
-from acep.learning.setting import Setting
+from acep.learning.estimation.recall import Tally
+from acep.learning.policy_context import Setting
 from acep.matches.records import Counts
 from acep.shedding.controller import CARRIED, allowance
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from acep.learning.setting import Register, Setting
+from acep.learning.policy_context import Register, Setting
 from acep.pattern.tree import Output, Strategy
 from acep.plan.compile import Plan
 from acep.plan.lower.tables import PlanTables

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from acep.errors import SnapshotError
-from acep.learning.recall import Tally
+from acep.learning.estimation.recall import Tally
 from acep.streaming.admission import ALL, Admission
 from acep.streaming.folders import Folder
 from acep.streaming.load import Load

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from acep.events.columns import ticks_of
-from acep.learning.recall import Tally
+from acep.learning.estimation.recall import Tally
 from acep.matches.records import Counts
 from acep.matches.report import Report
 from acep.runtime.stream import SEVERAL

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from acep.learning.recall import Tally
+from acep.learning.estimation.recall import Tally
 from acep.matches.records import Counts
 
 __all__ = ["COMPACT", "MOST", "TOLD", "Totals", "counts_in", "summed", "told_in"]

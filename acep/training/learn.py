@@ -10,7 +10,7 @@ from acep.errors import QueryError
 from acep.events.given import given_table
 from acep.events.tables import batch_of, schema_of
 from acep.learning.container import read_sections
-from acep.learning.history import History
+from acep.learning.history.graph import History
 from acep.native.compiled import chosen
 from acep.pattern.asked import asked_for, query_of
 from acep.pattern.tree import Query

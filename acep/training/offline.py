@@ -11,12 +11,12 @@ import numpy as np
 from acep.errors import SnapshotError
 from acep.events.batch import Batch
 from acep.learning.container import write_sections
-from acep.learning.history import History
-from acep.learning.lives import Lives, Made, roots
-from acep.learning.orders import Orders, Price
+from acep.learning.history.graph import History
 from acep.learning.policy import Epoch, Policy
-from acep.learning.setting import Setting
-from acep.learning.vectors import Floats
+from acep.learning.policy_context import Setting
+from acep.learning.shedding_table import Orders, Price
+from acep.learning.trajectories.match_vectors import Floats
+from acep.learning.trajectories.trajectories import Lives, Made, roots
 from acep.matches.counted import Counted
 from acep.matches.found_columns import FoundColumns
 from acep.native.session import NativeSession
@@ -249,7 +249,7 @@ def weighted(known: Made, lives: Lives, weight: float) -> Lives:
     ``known``, else ``weight``. (Nodes that became one are in the log if one of their trees is: they count for more than
     they should.) The graph has no bins of features.
 
-    >>> from acep.learning.lives import Made
+    >>> from acep.learning.trajectories.trajectories import Made
     >>> weighted(Made.none(), Lives(), 2.0) == Lives()
     True
     """

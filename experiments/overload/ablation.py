@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from acep.budget.policies import POLICIES
-from acep.learning.orders import Orders
+from acep.learning.policies.history_policy import Remembering, Way
 from acep.learning.policy import Policy
-from acep.learning.remembering import Remembering, Way
-from acep.learning.setting import Setting
+from acep.learning.policy_context import Setting
+from acep.learning.shedding_table import Orders
 from experiments.machine import limit_memory
 from experiments.overload.figure import MEMORY, Found, Spec, command
 from experiments.overload.generalise import frozen

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from acep.budget.policies import POLICIES
-from acep.learning.orders import Orders
 from acep.learning.policy import Epoch, Policy
-from acep.learning.setting import Setting
+from acep.learning.policy_context import Setting
+from acep.learning.shedding_table import Orders
 from experiments.machine import limit_memory
 from experiments.overload.figure import MEMORY, Found, Spec, command
 from experiments.overload.trial import Warm, exact, stream, tried, warmed

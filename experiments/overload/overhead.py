@@ -12,10 +12,10 @@ from statistics import fmean, median
 import numpy as np
 
 from acep.budget.policies import POLICIES
-from acep.learning.orders import Orders
+from acep.learning.policies.exploration import FIRST_SPARED
 from acep.learning.policy import Policy
-from acep.learning.setting import Setting
-from acep.learning.watching import FIRST_SPARED
+from acep.learning.policy_context import Setting
+from acep.learning.shedding_table import Orders
 from acep.training.offline import Standing
 from experiments.charts import Panel, chart
 from experiments.machine import limit_memory

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from acep.budget.policies import POLICIES
-from acep.learning.baselines import RULES, Rule
+from acep.learning.policies.baselines import RULES, Rule
 from acep.learning.policy import Policy
 from experiments.charts import Panel, chart
 from experiments.machine import limit_memory

@@ -10,9 +10,9 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
-from acep.learning.orders import Orders
-from acep.learning.remembering import Remembering
-from acep.learning.setting import Setting
+from acep.learning.policies.history_policy import Remembering
+from acep.learning.policy_context import Setting
+from acep.learning.shedding_table import Orders
 from acep.sketches.dense import DenseMemory
 from acep.sketches.match_map import MatchMap
 from acep.sketches.neighbour_map import NeighbourMap

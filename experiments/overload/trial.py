@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from acep.budget import Budget
 from acep.events.batch import Batch
 from acep.events.tables import batch_of
-from acep.learning.baselines import RULES
+from acep.learning.policies.baselines import RULES
 from acep.learning.policy import Policy
-from acep.learning.setting import Setting
+from acep.learning.policy_context import Setting
 from acep.native.session import NativeSession
 from acep.plan.choice import choose
 from acep.plan.compile import Plan

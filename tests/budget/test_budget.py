@@ -11,7 +11,7 @@ import pytest
 import acep
 from acep.budget.policies import policy_of
 from acep.errors import PolicyError, QueryError
-from acep.learning.baselines import Rule
+from acep.learning.policies.baselines import Rule
 
 NO_NUMBERS: list[Any] = [0, -1, True, "20 ms", "", b"1", [], 10**400, float("nan"), float("inf"), float("-inf"), 1j]
 NO_NUMBERS += [Decimal("NaN"), Decimal("sNaN"), Decimal("1e400"), np.array([1, 2]), np.array(3.0), object()]

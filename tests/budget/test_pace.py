@@ -12,7 +12,7 @@ from acep.budget import pace as module
 from acep.budget.cost import EVENT, MATCH, TOUCH, CostModel
 from acep.budget.pace import Pace, pace_of
 from acep.errors import QueryError
-from acep.learning.baselines import RULES
+from acep.learning.policies.baselines import RULES
 
 SECOND = 1000  # ticks
 

@@ -16,12 +16,12 @@ import pytest
 from acep.budget.policies import POLICIES
 from acep.checks import check_policy
 from acep.errors import PolicyError, QueryError
-from acep.learning.counted import Counted
-from acep.learning.orders import Orders
+from acep.learning.policies.counting import Counted
+from acep.learning.policies.history_policy import Remembering
+from acep.learning.policies.schemes import SCHEMES
 from acep.learning.policy import Epoch, Policy
-from acep.learning.remembering import Remembering
-from acep.learning.schemes import SCHEMES
-from acep.learning.setting import Setting
+from acep.learning.policy_context import Setting
+from acep.learning.shedding_table import Orders
 from acep.native.compiled import why_not
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")

@@ -12,7 +12,7 @@ import pytest
 
 import acep
 from acep import Budget, QueryError
-from acep.learning.recall import Seen
+from acep.learning.estimation.recall import Seen
 
 pytest.importorskip("acep.engine._native")
 

@@ -14,10 +14,10 @@ import acep
 import acep.training.offline as module
 from acep.errors import AcepError, DataError, EngineError, QueryError, SnapshotError
 from acep.learning.container import read_sections, write_sections
-from acep.learning.history import History
-from acep.learning.lives import Lives, Made
-from acep.learning.remembering import Remembering, Way
-from acep.learning.sums import SUMS
+from acep.learning.history.graph import History
+from acep.learning.history.sums import SUMS
+from acep.learning.policies.history_policy import Remembering, Way
+from acep.learning.trajectories.trajectories import Lives, Made
 from acep.native.compiled import why_not
 from acep.shedding.history_file import SECTION, Learned
 from acep.storage.plain_data import from_bytes, to_bytes

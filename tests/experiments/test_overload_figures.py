@@ -14,7 +14,7 @@ pytest.importorskip("acep.engine._native")
 
 from acep.budget import Budget
 from acep.budget.policies import POLICIES
-from acep.learning.remembering import Remembering
+from acep.learning.policies.history_policy import Remembering
 from acep.sketches.match_map import MatchMap
 from acep.sketches.neighbour_map import NeighbourMap
 from acep.training.offline import Student, study
@@ -201,7 +201,7 @@ def test_history_finds_again_after_the_pattern_of_success_has_changed(
         return truth.between(*quarter).recall(found.between(*quarter))[0]
 
     adapted = late()
-    monkeypatch.setattr("acep.learning.yields.FALL", 1e9)  # nothing is noticed
+    monkeypatch.setattr("acep.learning.estimation.drift.FALL", 1e9)  # nothing is noticed
     unnoticed = late()
     assert adapted > 0.05 > 4 * unnoticed, (adapted, unnoticed)
 

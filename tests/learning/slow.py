@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
-from acep.learning.lives import EXPIRED, TAKEN, Lives
-from acep.learning.sums import SUMS
-from acep.learning.vectors import Grid
+from acep.learning.history.sums import SUMS
+from acep.learning.trajectories.match_vectors import Grid
+from acep.learning.trajectories.trajectories import EXPIRED, TAKEN, Lives
 
 
 @dataclass

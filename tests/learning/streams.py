@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from random import Random
 from typing import Any
 
-from acep.learning.lives import CLEARED, EXPIRED, MERGED, SHED, TAKEN, Lives, Made
+from acep.learning.trajectories.trajectories import CLEARED, EXPIRED, MERGED, SHED, TAKEN, Lives, Made
 from acep.matches.records import Counts
 from acep.plan.compile import Plan
 from acep.reference.engine import Event, MatchNode, Reference

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from acep.learning.advised import Advised, Seen
-from acep.learning.lives import Lives
-from acep.learning.log import Ages, Extra, Log
-from acep.learning.orders import Orders
+from acep.learning.policies.bandit_policy import Advised, Seen
 from acep.learning.policy import Epoch
-from acep.learning.setting import Setting
+from acep.learning.policy_context import Setting
+from acep.learning.shedding_table import Orders
+from acep.learning.trajectories.log import Ages, Extra, Log
+from acep.learning.trajectories.trajectories import Lives
 
 SETTING = Setting(("", "a"), 1, 1, 9, False, ((), ()), (), (((0, 1),), ()), 1, True, "")
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acep.learning.coverage import gains, missing, quotas, value
+from acep.learning.online.coverage import gains, missing, quotas, value
 
 FRACTIONS = st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.9, 1.0])
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import acep
-from acep.learning.history import History
-from acep.learning.sums import SUMS
-from acep.learning.vectors import Grid
+from acep.learning.history.graph import History
+from acep.learning.history.sums import SUMS
+from acep.learning.trajectories.match_vectors import Grid
 from acep.plan.compile import compile_query
 from acep.plan.schema import Kind, Schema
 from tests.learning.slow import SlowHistory

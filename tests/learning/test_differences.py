@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from acep.learning.differences import Steps, learned, steps
-from acep.learning.lives import EXPIRED, SHED, TAKEN, Lives
-from acep.learning.targets import Targets
-from acep.learning.vectors import Grid
+from acep.learning.estimation.temporal_differences import Steps, learned, steps
+from acep.learning.trajectories.match_vectors import Grid
+from acep.learning.trajectories.targets import Targets
+from acep.learning.trajectories.trajectories import EXPIRED, SHED, TAKEN, Lives
 
 # From each vector: the chances to go on to each other one, and the mean reward before that; else it ends.
 NEXT = np.array([[0.0, 0.5, 0.2, 0.0], [0.0, 0.0, 0.6, 0.3], [0.0, 0.0, 0.3, 0.5], [0.0, 0.0, 0.0, 0.0]])

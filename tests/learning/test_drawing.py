@@ -14,9 +14,9 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from acep.cli import main
-from acep.learning.drawing import history_listing, history_svg
-from acep.learning.history import History
-from acep.learning.vectors import Grid
+from acep.learning.history.drawing import history_listing, history_svg
+from acep.learning.history.graph import History
+from acep.learning.trajectories.match_vectors import Grid
 from tests.learning.streams import Logged, dice
 from tests.learning.test_definition_4 import GRID, PLAN, STREAM
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acep.errors import SnapshotError
-from acep.learning.experts import Exp3, Hedge, importance_weighted, path_cost
+from acep.learning.online.experts import Exp3, Hedge, importance_weighted, path_cost
 
 ROUNDS, EXPERTS, SWITCHES = 600, 4, 3
 

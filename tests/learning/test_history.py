@@ -9,11 +9,11 @@ from random import Random
 import numpy as np
 import pytest
 
-from acep.learning.history import History
-from acep.learning.lives import Lives
-from acep.learning.sums import SUMS
-from acep.learning.targets import Targets
-from acep.learning.vectors import LEVELS, Grid
+from acep.learning.history.graph import History
+from acep.learning.history.sums import SUMS
+from acep.learning.trajectories.match_vectors import LEVELS, Grid
+from acep.learning.trajectories.targets import Targets
+from acep.learning.trajectories.trajectories import Lives
 from acep.sketches.dense import DenseMemory
 from acep.sketches.match_map import MatchMap
 from tests.learning.slow import SlowHistory

@@ -12,9 +12,9 @@ import pytest
 
 from acep.errors import SnapshotError
 from acep.learning.container import HEADER, read_sections, write_sections
-from acep.learning.history import History
-from acep.learning.sums import SUMS
-from acep.learning.vectors import Grid
+from acep.learning.history.graph import History
+from acep.learning.history.sums import SUMS
+from acep.learning.trajectories.match_vectors import Grid
 from acep.sketches.protocol import VectorMemory
 from acep.sketches.stored import pack, unpack
 from tests.learning.streams import dice

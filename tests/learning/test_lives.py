@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acep.errors import SnapshotError
-from acep.learning.lives import Found, Lives, Made, roots, settle
-from acep.learning.targets import NONE, Targets, walk
+from acep.learning.trajectories.targets import NONE, Targets, walk
+from acep.learning.trajectories.trajectories import Found, Lives, Made, roots, settle
 from tests.learning.streams import children, dice, joined
 
 MADE = {"life": [3, 5], "parent": [-1, 3], "partition": [0, 0], "state": [1, 2], "error": [0, 0]}

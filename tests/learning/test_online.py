@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acep.learning.online import OnlineCoverage, Preemption
+from acep.learning.online.preemption import OnlineCoverage, Preemption
 
 
 def worth(share: np.ndarray, rows: Iterable[np.ndarray]) -> float:

@@ -9,7 +9,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from acep.learning.recall import ALL, KEPT, LOST, NEVER, UNIT, WHOLE, Seen
+from acep.learning.estimation.recall import ALL, KEPT, LOST, NEVER, UNIT, WHOLE, Seen
 
 Row = tuple[int, int, int, int, int, int, int]
 

@@ -10,13 +10,13 @@ import pytest
 
 import acep
 from acep.budget.policies import POLICIES
-from acep.learning.counted import Counted
-from acep.learning.lives import EXPIRED, Lives
-from acep.learning.log import Ages, Extra, Log
-from acep.learning.orders import HIGHEST, Orders
+from acep.learning.policies.counting import Counted
+from acep.learning.policies.schemes import SCHEMES
 from acep.learning.policy import Epoch
-from acep.learning.schemes import SCHEMES
-from acep.learning.setting import Setting
+from acep.learning.policy_context import Setting
+from acep.learning.shedding_table import HIGHEST, Orders
+from acep.learning.trajectories.log import Ages, Extra, Log
+from acep.learning.trajectories.trajectories import EXPIRED, Lives
 from acep.native.compiled import why_not
 
 NONE = np.zeros(0, np.int64)

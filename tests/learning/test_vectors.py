@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acep.learning.vectors import LEVELS, Grid
+from acep.learning.trajectories.match_vectors import LEVELS, Grid
 
 SPANS = st.one_of(st.integers(0, 40), st.integers(0, 2**60))
 GRIDS = st.builds(

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from acep.learning.log import Log, log_of
+from acep.learning.policies.exploration import Pending
+from acep.learning.policies.history_policy import Remembering
 from acep.learning.policy import Epoch
-from acep.learning.remembering import Remembering
-from acep.learning.setting import Setting
-from acep.learning.targets import Targets
-from acep.learning.watching import Pending
+from acep.learning.policy_context import Setting
+from acep.learning.trajectories.log import Log, log_of
+from acep.learning.trajectories.targets import Targets
 
 SETTING = Setting(("", "a", "b"), 1, 1, 9, False, ((), (), ()), (), (((0, 1),), ((0, 2),), ()), 1, True, "")
 

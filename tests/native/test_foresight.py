@@ -13,11 +13,11 @@ import pytest
 
 import acep
 from acep.events.tables import batch_of
-from acep.learning.log import Log
-from acep.learning.orders import STEPS, Orders, Term
+from acep.learning.estimation.register_terms import candidates
 from acep.learning.policy import Epoch
-from acep.learning.setting import Setting
-from acep.learning.terms import candidates
+from acep.learning.policy_context import Setting
+from acep.learning.shedding_table import STEPS, Orders, Term
+from acep.learning.trajectories.log import Log
 from acep.plan.compile import Plan
 from acep.shedding.controller import BestEffort
 from tests.native.merged_cases import planned

@@ -17,7 +17,7 @@ import acep
 from acep.budget.policies import policy_of
 from acep.events.batch import Batch
 from acep.events.tables import batch_of, schema_of, to_table
-from acep.learning.recall import Estimate, Seen, distinct
+from acep.learning.estimation.recall import Estimate, Seen, distinct
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan, compile_query
 from acep.plan.lower.tables import NotNativeError

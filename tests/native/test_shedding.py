@@ -17,11 +17,11 @@ import acep
 from acep.budget.policies import POLICIES as BY_NAME
 from acep.events.batch import Batch
 from acep.events.tables import batch_of
-from acep.learning.baselines import Rule
-from acep.learning.log import Log
-from acep.learning.orders import Orders
+from acep.learning.policies.baselines import Rule
 from acep.learning.policy import Epoch, Policy
-from acep.learning.setting import Setting
+from acep.learning.policy_context import Setting
+from acep.learning.shedding_table import Orders
+from acep.learning.trajectories.log import Log
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan, compile_query
 from acep.plan.dominance import reason_against

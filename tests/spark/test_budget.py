@@ -20,7 +20,7 @@ import acep
 from acep.budget.policies import policy_of
 from acep.errors import QueryError, SnapshotError
 from acep.events.tables import batch_of
-from acep.learning.recall import Tally
+from acep.learning.estimation.recall import Tally
 from acep.matches.records import Counts
 from acep.matches.report import SURE, Report
 from acep.runtime.stream import Stream

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import Row
 
-from acep.learning.recall import Tally
+from acep.learning.estimation.recall import Tally
 from acep.spark.metrics import Progress, progress_of
 from acep.streaming.spent import Spent
 from acep.streaming.totals import SUMS

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from acep.events.pushed_rows import Pushed
-from acep.learning.orders import Orders
-from acep.learning.setting import Setting
+from acep.learning.policy_context import Setting
+from acep.learning.shedding_table import Orders
 from acep.matches.found_columns import FoundColumns, concatenate
 from acep.shedding.recovery.cost import Worth
 from acep.shedding.recovery.pending import ALWAYS, NEVER, Area, where

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from acep.learning.recall import COLUMNS, KEPT, WHOLE
+from acep.learning.estimation.recall import COLUMNS, KEPT, WHOLE
 from acep.storage.plain_data import from_json, to_plain
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ WHEN, KIND = COLUMNS.index("ts"), COLUMNS.index("kind")
 
 @dataclass
 class Settling:
-    """Rows of :class:`acep.learning.recall.Seen` until it is known which points were recovered, which is so ``lag``
+    """Rows of :class:`acep.learning.estimation.recall.Seen` until it is known which points were recovered, which is so ``lag``
     ticks later, or when the stream has ``ended``. ``table``: the number of the partition table, ``width``: how many
     words a key has. ``keys``: of the partition of each row; ``recovered``: keys with match points, rising."""
 

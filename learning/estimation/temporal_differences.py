@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from acep.learning.lives import EXPIRED, TAKEN, Lives
-from acep.learning.targets import depths
-from acep.learning.vectors import Floats, Grid, Ints
+from acep.learning.trajectories.match_vectors import Floats, Grid, Ints
+from acep.learning.trajectories.targets import depths
+from acep.learning.trajectories.trajectories import EXPIRED, TAKEN, Lives
 
 __all__ = ["Steps", "learned", "steps"]
 

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from acep.learning.lives import MERGED, Lives, settle
-from acep.learning.log import Ages, Extra, Log
 from acep.learning.policy import Epoch
-from acep.learning.targets import Reached, Targets, walk
+from acep.learning.trajectories.log import Ages, Extra, Log
+from acep.learning.trajectories.targets import Reached, Targets, walk
+from acep.learning.trajectories.trajectories import MERGED, Lives, settle
 
 __all__ = ["Pending", "Settled", "Watch"]
 

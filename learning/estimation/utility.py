@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from acep.learning.lives import MERGED, Lives, Made
-from acep.learning.log import Ages, Extra
-from acep.learning.orders import AGES, STEPS
-from acep.learning.targets import Reached, depths
-from acep.learning.vectors import Floats, Grid, Ints
+from acep.learning.shedding_table import AGES, STEPS
+from acep.learning.trajectories.log import Ages, Extra
+from acep.learning.trajectories.match_vectors import Floats, Grid, Ints
+from acep.learning.trajectories.targets import Reached, depths
+from acep.learning.trajectories.trajectories import MERGED, Lives, Made
 
 __all__ = ["Lived", "Sums", "chances", "later", "lived", "stays", "thinned"]
 

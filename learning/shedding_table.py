@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from acep.learning.setting import Setting
-from acep.learning.vectors import Grid
+from acep.learning.policy_context import Setting
+from acep.learning.trajectories.match_vectors import Grid
 
 __all__ = ["AGES", "BUCKETS", "HIGHEST", "STEPS", "Kind", "Orders", "Price", "Term", "Ties", "as_levels"]
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from acep.learning.orders import Orders, Price
+from acep.learning.policies.history_policy import Remembering
 from acep.learning.policy import Epoch
-from acep.learning.remembering import Remembering
-from acep.learning.setting import Setting
+from acep.learning.policy_context import Setting
+from acep.learning.shedding_table import Orders, Price
 
 __all__ = ["Foreseeing"]
 

@@ -1,5 +1,5 @@
 """The policy ``experts``: several policies learn side by side, and an online learner with a regret bound
-(:class:`acep.learning.experts.Exp3`, docs/choice.md) chooses whose orders are in force, until enough is seen of them.
+(:class:`acep.learning.online.experts.Exp3`, docs/choice.md) chooses whose orders are in force, until enough is seen of them.
 
 Its reward is the share of the match points in spared units that would have been found under these orders, for the work
 that they took of what was allowed. All of them learn from every epoch, whoever was in force, as lives in spared units
@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from acep.errors import SnapshotError
-from acep.learning.baselines import Rule
-from acep.learning.counted import Counted
-from acep.learning.experts import Exp3
-from acep.learning.orders import HIGHEST, Bytes, Orders
+from acep.learning.online.experts import Exp3
+from acep.learning.policies.baselines import Rule
+from acep.learning.policies.counting import Counted
+from acep.learning.policies.history_policy import Remembering
+from acep.learning.policies.schemes import SCHEMES
 from acep.learning.policy import Epoch, Policy
-from acep.learning.remembering import Remembering
-from acep.learning.schemes import SCHEMES
-from acep.learning.setting import Setting
+from acep.learning.policy_context import Setting
+from acep.learning.shedding_table import HIGHEST, Bytes, Orders
 
 __all__ = ["EXPERTS", "Advised", "Seen"]
 

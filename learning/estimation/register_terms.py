@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from acep.learning.orders import STEPS, Kind, Term
-from acep.learning.setting import Setting
-from acep.learning.vectors import Bools, Floats, Ints
+from acep.learning.policy_context import Setting
+from acep.learning.shedding_table import STEPS, Kind, Term
+from acep.learning.trajectories.match_vectors import Bools, Floats, Ints
 
 __all__ = ["Told", "candidates", "fitted"]
 

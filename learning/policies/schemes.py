@@ -20,15 +20,15 @@ from functools import partial
 
 import numpy as np
 
-from acep.learning.counted import Scheme, Table
-from acep.learning.differences import learned, steps
-from acep.learning.lives import MERGED
-from acep.learning.orders import HIGHEST, STEPS, Bytes, Orders, as_levels
-from acep.learning.setting import Setting
-from acep.learning.sums import SUMS, tally
-from acep.learning.vectors import Floats, Grid, Ints
-from acep.learning.watching import Settled
-from acep.learning.worth import Sums, chances
+from acep.learning.estimation.temporal_differences import learned, steps
+from acep.learning.estimation.utility import Sums, chances
+from acep.learning.history.sums import SUMS, tally
+from acep.learning.policies.counting import Scheme, Table
+from acep.learning.policies.exploration import Settled
+from acep.learning.policy_context import Setting
+from acep.learning.shedding_table import HIGHEST, STEPS, Bytes, Orders, as_levels
+from acep.learning.trajectories.match_vectors import Floats, Grid, Ints
+from acep.learning.trajectories.trajectories import MERGED
 
 __all__ = ["SCHEMES"]
 

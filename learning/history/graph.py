@@ -2,7 +2,7 @@
 
 Vertices are match vectors with their visits, and match bundles with their numbers; edges say from which vector nodes
 went to which, and from which they led to a bundle directly. Each vector has a *match map* of the bundles that were
-reached from it (the last ``ring`` bundles), and the sums that policies need (:data:`acep.learning.sums.SUMS`). Sums and
+reached from it (the last ``ring`` bundles), and the sums that policies need (:data:`acep.learning.history.sums.SUMS`). Sums and
 maps are in a memory of :mod:`acep.sketches`, exact or of bounded size.
 """
 
@@ -17,12 +17,12 @@ import numpy as np
 
 from acep.errors import SnapshotError
 from acep.learning.container import read_sections, write_sections
-from acep.learning.edges import Edges
-from acep.learning.lives import Lives, settle
-from acep.learning.overlap import Contemporaries
-from acep.learning.sums import SUMS, Tally, tally
-from acep.learning.targets import Targets
-from acep.learning.vectors import Bools, Floats, Grid, Ints
+from acep.learning.history.edges import Edges
+from acep.learning.history.overlap import Contemporaries
+from acep.learning.history.sums import SUMS, Tally, tally
+from acep.learning.trajectories.match_vectors import Bools, Floats, Grid, Ints
+from acep.learning.trajectories.targets import Targets
+from acep.learning.trajectories.trajectories import Lives, settle
 from acep.sketches.dense import DenseMemory
 from acep.sketches.memories import read_memory
 from acep.sketches.protocol import VectorMemory, Words
@@ -41,7 +41,7 @@ class History:
     ``targets`` are the query's match bundles, or its match points (then "bundle" means point in what follows).
     ``memory`` keeps sums and maps: by default exactly; a :class:`acep.sketches.match_map.MatchMap` of ``len(SUMS)``
     columns instead bounds its size. With each stretch the sums are multiplied by ``forget``. ``most_open`` is how
-    many lives may wait for their tree to end (:func:`acep.learning.lives.settle`). ``edges=False`` keeps no edges
+    many lives may wait for their tree to end (:func:`acep.learning.trajectories.trajectories.settle`). ``edges=False`` keeps no edges
     between vectors. ``names`` of the states are for readers; ``fingerprint`` is the query's.
 
     ``bundles`` has the number of the bundle of each slot of the maps (-1: none), ``points`` its first match point.
@@ -208,7 +208,7 @@ class History:
 
     def overlap(self) -> Floats:
         """By state, the share of the other nodes that reach the bundle that one reaches, float64[states]; NaN: unknown
-        (:mod:`acep.learning.overlap`)."""
+        (:mod:`acep.learning.history.overlap`)."""
         shares, weights = self.alike.T
         found: Floats = np.divide(shares, weights, out=np.full(len(weights), np.nan), where=weights > 0)
         return found

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from acep.learning.vectors import Bools, Ints
+from acep.learning.trajectories.match_vectors import Bools, Ints
 
 __all__ = ["Table", "names_of"]
 

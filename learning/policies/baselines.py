@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from acep.learning.orders import HIGHEST, Orders, Ties
 from acep.learning.policy import Epoch
-from acep.learning.setting import Setting
+from acep.learning.policy_context import Setting
+from acep.learning.shedding_table import HIGHEST, Orders, Ties
 
 __all__ = ["RULES", "Rule"]
 

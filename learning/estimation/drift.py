@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from acep.learning.vectors import Bools
+from acep.learning.trajectories.match_vectors import Bools
 
 __all__ = ["Proof", "Yield"]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from acep.learning.lives import Lives
-from acep.learning.recall import COLUMNS, distinct
-from acep.learning.vectors import Bools, Floats, Ints
+from acep.learning.estimation.recall import COLUMNS, distinct
+from acep.learning.trajectories.match_vectors import Bools, Floats, Ints
+from acep.learning.trajectories.trajectories import Lives
 
 __all__ = ["Ages", "Extra", "Log", "log_of", "stacked"]
 
@@ -118,7 +118,7 @@ class Log:
 
 def log_of(made: Ints, ended: Ints, found: Ints, values: Floats, *, step: int, points: Ints) -> Log:
     """From the rows of the core, one after the other in flat arrays; ``step``: of the scaled error, to a level;
-    ``points``: of units that are spared (:mod:`acep.learning.recall`).
+    ``points``: of units that are spared (:mod:`acep.learning.estimation.recall`).
 
     Raises :class:`ValueError` for rows that contradict themselves.
     """

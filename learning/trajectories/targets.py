@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acep.errors import SnapshotError
-from acep.learning.lives import Found, Made
-from acep.learning.vectors import Bools, Ints
+from acep.learning.trajectories.match_vectors import Bools, Ints
+from acep.learning.trajectories.trajectories import Found, Made
 
 __all__ = ["Reached", "Targets", "depths", "walk"]
 

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from acep.errors import SnapshotError
-from acep.learning.columns import Table, names_of
-from acep.learning.vectors import Bools, Floats, Ints
+from acep.learning.trajectories.columns import Table, names_of
+from acep.learning.trajectories.match_vectors import Bools, Floats, Ints
 
 __all__ = [
     "CLEARED",
@@ -116,7 +116,7 @@ class Ended(Table):
 @dataclass(frozen=True, eq=False)
 class Found(Table):
     """Runs that were complete: ``parent`` is the life that bound the last event but one (-1: none, or not logged),
-    ``when`` the match point. ``target`` and ``first`` are filled in by :meth:`acep.learning.targets.Targets.number`.
+    ``when`` the match point. ``target`` and ``first`` are filled in by :meth:`acep.learning.trajectories.targets.Targets.number`.
     """
 
     parent: Ints

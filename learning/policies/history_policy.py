@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 
 from acep.errors import AcepError
-from acep.learning.differences import learned, steps
-from acep.learning.log import stacked
-from acep.learning.orders import AGES, HIGHEST, Orders, Price, Term, as_levels
+from acep.learning.estimation.drift import Proof
+from acep.learning.estimation.register_terms import Told, candidates, fitted
+from acep.learning.estimation.temporal_differences import learned, steps
+from acep.learning.estimation.utility import Lived, Sums, chances, later, lived, stays, thinned
+from acep.learning.policies.exploration import Pending, Watch
 from acep.learning.policy import Epoch
-from acep.learning.setting import Setting
-from acep.learning.targets import Targets
-from acep.learning.terms import Told, candidates, fitted
-from acep.learning.vectors import Floats, Grid
-from acep.learning.watching import Pending, Watch
-from acep.learning.worth import Lived, Sums, chances, later, lived, stays, thinned
-from acep.learning.yields import Proof
+from acep.learning.policy_context import Setting
+from acep.learning.shedding_table import AGES, HIGHEST, Orders, Price, Term, as_levels
+from acep.learning.trajectories.log import stacked
+from acep.learning.trajectories.match_vectors import Floats, Grid
+from acep.learning.trajectories.targets import Targets
 from acep.sketches.dense import DenseMemory
 from acep.sketches.memories import read_memory
 from acep.sketches.protocol import VectorMemory
@@ -96,7 +96,7 @@ class Remembering:
     whether learning ahead chooses among ``WAYS``. ``terms``, ``ages``, ``costs``: whether registers, the number of
     later nodes, and what a node costs are taken into account. ``forget``: what is left of old counts after an epoch at
     the least, if as much is new. ``differences``: what is to come of a vector is not counted, but learned by temporal
-    differences (acep.learning.differences).
+    differences (acep.learning.estimation.temporal_differences).
     """
 
     target: str = "points"

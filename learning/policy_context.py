@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from acep.learning.vectors import Grid
+from acep.learning.trajectories.match_vectors import Grid
 
 __all__ = ["Register", "Setting"]
 

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acep.errors import SnapshotError
-from acep.learning.lives import Made
-from acep.learning.targets import Reached
-from acep.learning.vectors import Bools, Floats, Ints
+from acep.learning.trajectories.match_vectors import Bools, Floats, Ints
+from acep.learning.trajectories.targets import Reached
+from acep.learning.trajectories.trajectories import Made
 
 __all__ = ["Contemporaries"]
 

@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from acep.learning.vectors import Bools, Floats, Ints
+from acep.learning.trajectories.match_vectors import Bools, Floats, Ints
 
 __all__ = ["ALL", "COLUMNS", "Estimate", "Rows", "Seen", "Tally", "distinct"]
 

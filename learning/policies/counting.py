@@ -1,4 +1,4 @@
-"""Policies that count: sums over lives, made into one set of orders by a scheme (acep.learning.schemes)."""
+"""Policies that count: sums over lives, made into one set of orders by a scheme (acep.learning.policies.schemes)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from acep.errors import AcepError
-from acep.learning.orders import Orders
+from acep.learning.policies.exploration import Pending, Settled, Watch
 from acep.learning.policy import Epoch
-from acep.learning.setting import Setting
-from acep.learning.targets import Targets
-from acep.learning.vectors import Floats, Grid
-from acep.learning.watching import Pending, Settled, Watch
+from acep.learning.policy_context import Setting
+from acep.learning.shedding_table import Orders
+from acep.learning.trajectories.match_vectors import Floats, Grid
+from acep.learning.trajectories.targets import Targets
 
 __all__ = ["Counted", "Scheme", "Table"]
 

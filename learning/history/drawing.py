@@ -15,9 +15,9 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 
-from acep.learning.history import History
-from acep.learning.sums import SUMS
-from acep.learning.vectors import Ints
+from acep.learning.history.graph import History
+from acep.learning.history.sums import SUMS
+from acep.learning.trajectories.match_vectors import Ints
 
 __all__ = ["history_listing", "history_svg"]
 

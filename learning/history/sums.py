@@ -1,6 +1,6 @@
 """What a batch of whole trees of lives says of match vectors: sums, edges, and the targets reached.
 
-A life is at several vectors one after the other, as time passes (:meth:`acep.learning.vectors.Grid.passage`). What it
+A life is at several vectors one after the other, as time passes (:meth:`acep.learning.trajectories.match_vectors.Grid.passage`). What it
 reached counts for a vector if the run that was found left the life there or later: so a vector is judged by what was
 still to come, and a node that found something and then waits in vain has failed since.
 """
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from acep.learning.lives import CLEARED, MERGED, SHED, Found, Lives, Made
-from acep.learning.targets import NONE, Reached, depths, walk
-from acep.learning.vectors import Bools, Floats, Grid, Ints, Passage
+from acep.learning.trajectories.match_vectors import Bools, Floats, Grid, Ints, Passage
+from acep.learning.trajectories.targets import NONE, Reached, depths, walk
+from acep.learning.trajectories.trajectories import CLEARED, MERGED, SHED, Found, Lives, Made
 
 __all__ = ["SUMS", "Tally", "tally"]
 

@@ -1,0 +1,1 @@
+"""Estimates from trajectories: recall, utility, and drift."""

@@ -1,0 +1,1 @@
+"""The history graph: what became of partial matches, by match vector."""

@@ -1,0 +1,1 @@
+"""Online algorithms with proved bounds."""

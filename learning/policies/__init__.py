@@ -1,0 +1,1 @@
+"""Policies: which partial matches to keep."""

@@ -1,0 +1,1 @@
+"""Trajectories of partial matches as the native core logs them, and their match vectors."""
