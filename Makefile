@@ -10,7 +10,7 @@ BARE   := .venv-bare
 # What builds the native core (each environment has it in place, and the objects it is made of under build/) and
 # PySpark, which comes as source: the setuptools that Python 3.11 brings makes no wheel.
 BUILD_TOOLS := cmake nanobind ninja scikit-build-core "setuptools>=70.1"
-NATIVE_SOURCES := $(wildcard acep/engine/native/*)
+NATIVE_SOURCES := $(wildcard acep/native/src/* acep/native/src/*/*)
 NATIVE    := build/native
 SANITIZED := build/sanitize
 PROFILED  := build/profile

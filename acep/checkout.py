@@ -20,8 +20,8 @@ __all__ = ["digest", "is_lent", "watch"]
 PACKAGE = Path(__file__).parent
 ROOT = PACKAGE.parent
 BESIDE = {"acep.learning": ROOT / "learning", "acep.sketches": ROOT / "sketches"}
-CORE = "acep.engine._native"
-SOURCES = PACKAGE / "engine" / "native"
+CORE = "acep.native._native"
+SOURCES = PACKAGE / "native" / "src"
 
 
 class _Beside:
@@ -48,7 +48,7 @@ def watch() -> None:
 def _installed_cores() -> Iterator[Path]:
     for entry in sys.path:
         for suffix in EXTENSION_SUFFIXES:
-            file = Path(entry, "acep", "engine", f"_native{suffix}")
+            file = Path(entry, "acep", "native", f"_native{suffix}")
             if file.is_file():
                 yield file
 
@@ -56,23 +56,25 @@ def _installed_cores() -> Iterator[Path]:
 def is_lent(core: ModuleType) -> bool:
     """Whether a core belongs to an install other than the package that runs.
 
-    >>> import acep.engine
-    >>> is_lent(acep.engine)
+    >>> import acep.native
+    >>> is_lent(acep.native)
     False
     """
-    folders = [str(Path(folder)) for folder in sys.modules["acep.engine"].__path__]
+    folders = [str(Path(folder)) for folder in sys.modules["acep.native"].__path__]
     return str(Path(str(core.__file__)).parent) not in folders
 
 
 def digest() -> str | None:
     """Give the number that a core built from the sources of this checkout has; ``None`` where there are no sources.
 
-    It is what ``acep/engine/native/digest.cmake`` writes into a core.
+    It is what ``acep/native/src/digest.cmake`` writes into a core.
     """
     from hashlib import sha256
 
     files = sorted(
-        file for file in SOURCES.glob("*") if file.suffix in (".cpp", ".hpp", ".cmake") or file.stem == "CMakeLists"
+        file.relative_to(SOURCES).as_posix()
+        for file in SOURCES.rglob("*")
+        if file.suffix in (".cpp", ".hpp", ".cmake") or file.name == "CMakeLists.txt"
     )
-    lines = "".join(f"{file.name} {sha256(file.read_bytes()).hexdigest()}\n" for file in files)
+    lines = "".join(f"{file} {sha256((SOURCES / file).read_bytes()).hexdigest()}\n" for file in files)
     return sha256(lines.encode()).hexdigest() if files else None

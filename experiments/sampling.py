@@ -74,7 +74,7 @@ def layer_of(library: str, frames: Sequence[tuple[str, str]] = ()) -> str:
     """The layer of a sample: ``library`` it fell into, and in the core ``frames`` (function, file), innermost first.
 
     >>> layer_of("/x/_native.so", [("std::vector<int>::size() const", "/usr/include/stl_vector.h"),
-    ...                            ("acep::NodeEngine::make(acep::Arc const&)", "/x/acep/engine/native/nodes.cpp")])
+    ...                            ("acep::NodeEngine::make(acep::Arc const&)", "/x/acep/native/src/nodes/nodes.cpp")])
     'nodes: make'
     >>> layer_of("/lib/libc.so.6"), layer_of("/x/_native.so"), layer_of("/lib/unheard.so")
     ('memory', 'other', 'other')

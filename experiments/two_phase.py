@@ -1,7 +1,7 @@
 """Algorithm 1 of the match windows paper (2012, section 5), each kind of pruning on or off, and algorithms to call.
 
 This is the paper's own measure: what filtering (f), partitioning (p) and necessary conditions (c) gain over
-a plain match window. It is written to be read, and slow; what acep runs is ``acep/engine/native/windows.cpp``.
+a plain match window. It is written to be read, and slow; what acep runs is ``acep/native/src/prefilter/windows.cpp``.
 """
 
 from __future__ import annotations

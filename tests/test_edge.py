@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("acep.engine._native")
+pytest.importorskip("acep.native._native")
 
 LIMIT, MEMORY = 512 * 2**20, 64 * 2**20
 

@@ -26,8 +26,8 @@ from acep.native.compiled import REFERENCE
 pytestmark = pytest.mark.xdist_group("packaging")  # a wheel takes long to build: once will do
 
 ROOT = Path(__file__).resolve().parents[1]
-CORE = f"acep/engine/_native{sysconfig.get_config_var('EXT_SUFFIX')}"
-SOURCES = "acep/engine/native"
+CORE = f"acep/native/_native{sysconfig.get_config_var('EXT_SUFFIX')}"
+SOURCES = "acep/native/src"
 NO_COMPILER = {"CC": "/nonexistent", "CXX": "/nonexistent", "ACEP_REQUIRE_NATIVE": "0"}
 
 
@@ -98,7 +98,7 @@ def test_the_wheel_holds_acep_and_nothing_else(wheel: ZipFile) -> None:
 
 def test_grammars_and_types_are_shipped(wheel: ZipFile) -> None:
     names = held(wheel)
-    assert {"acep/py.typed", "acep/engine/_native.pyi"} <= names
+    assert {"acep/py.typed", "acep/native/_native.pyi"} <= names
     assert {"acep/learning/__init__.py", "acep/sketches/__init__.py"} <= names
     grammars = {path.relative_to(ROOT).with_suffix("").as_posix() for path in (ROOT / "acep/pattern").glob("*.lark")}
     assert grammars
@@ -175,7 +175,7 @@ with warnings.catch_warnings(record=True) as told:
     warnings.simplefilter("always")
     found = acep.match({"ts": [1, 2, 3], "type": ["a", "x", "b"]}, acep.regex("ab", within=5))
 print(acep.__file__, acep.learning.__file__, acep.sketches.__file__, sep="\\n")
-print([match.bindings for match in found], getattr(sys.modules.get("acep.engine._native"), "__file__", None), sep="\\n")
+print([match.bindings for match in found], getattr(sys.modules.get("acep.native._native"), "__file__", None), sep="\\n")
 print("\\n".join(str(one.message) for one in told) or "no warning")
 ours = ("acep", "learning", "sketches")
 files = [one.__file__ for name, one in sys.modules.items() if name.partition(".")[0] in ours]
@@ -256,7 +256,7 @@ def test_a_core_that_does_not_fit_is_not_used(
 
 
 def test_the_core_knows_its_sources() -> None:
-    from acep.engine import _native
+    from acep.native import _native
 
     assert _native.sources == checkout.digest()
 

@@ -21,7 +21,7 @@ import sys
 
 class Blocker:
     def find_spec(self, name, path=None, target=None):
-        if name == "acep.engine._native":
+        if name == "acep.native._native":
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Blocker())

@@ -17,7 +17,7 @@ BLOCK = 4096
 
 
 class Graph(Protocol):
-    """What the native core keeps (``acep.engine._native.Compressed``)."""
+    """What the native core keeps (``acep.native._native.Compressed``)."""
 
     def count(self) -> int: ...
     def sample(self, n: int, seed: int) -> dict[str, Any]: ...

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from acep.engine import _native
 from acep.events.batch import Column, column_of_values
 from acep.events.pushed_rows import Words
+from acep.native import _native
 from acep.pattern.expressions import Value
 from acep.plan.derive import Derived
 from acep.plan.schema import Kind

@@ -20,7 +20,7 @@ REFERENCE = "the reference engine runs the queries, slowly"
 def _load() -> tuple[ModuleType | None, str | None]:
     try:
         # In this form a core that is missing can be told from one that is broken.
-        import acep.engine._native as _native
+        import acep.native._native as _native
     except ModuleNotFoundError:
         return None, f"the native core is not installed; {_again('install acep again where there is a C++ compiler')}"
     except ImportError as error:
@@ -46,7 +46,7 @@ _SAID: set[str] = set()  # of the reasons, those that a warning has told
 
 
 def native() -> ModuleType | None:
-    """The module `acep.engine._native`, or None where it is missing or of another version of acep."""
+    """The module `acep.native._native`, or None where it is missing or of another version of acep."""
     return _MODULE
 
 

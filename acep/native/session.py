@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from acep.budget.pace import Pace
-from acep.engine import _native
 from acep.events.batch import Batch, Column, column_of_values
 from acep.events.pushed_rows import Pushed, Words, rows_of
 from acep.matches.counted import Counted
 from acep.matches.found_columns import FoundColumns, ordered
 from acep.matches.records import Counts
+from acep.native import _native
 from acep.native.codes import LASTING, Codes, derived_of, words_of
 from acep.native.id_dictionary import Names
 from acep.pattern.tree import Output

@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from acep.engine._native import Session
+    from acep.native._native import Session
 
 Ints = npt.NDArray[np.int64]
 Maker = Callable[[], Policy]

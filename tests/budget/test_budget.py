@@ -48,7 +48,7 @@ def test_what_has_to_be_there_cannot_be_none(name: str) -> None:
 @pytest.mark.parametrize("beyond", [1e308, 1e17, 1e-308, 5e-324, 2**70, np.float32(3e38)], ids=repr)
 @pytest.mark.parametrize("name", ["cpu", "latency", "work", "speed"])
 def test_bounds_beyond_all_measure_are_kept_over_a_restart(name: str, beyond: Any, query: str) -> None:
-    pytest.importorskip("acep.engine._native")
+    pytest.importorskip("acep.native._native")
     budget = acep.Budget(**({name: beyond} if name != "speed" else {"cpu": 0.5, name: beyond}))
     matcher, other = (acep.Matcher(acep.parse(query), budget=budget, unit="ms") for _ in range(2))
     matcher.push(EVENTS)
@@ -80,7 +80,7 @@ def test_what_is_no_policy_is_told_in_a_line() -> None:
         with pytest.raises(QueryError, match=text) as told:
             policy_of(policy)
         assert told.value.hint
-    pytest.importorskip("acep.engine._native")
+    pytest.importorskip("acep.native._native")
     with pytest.raises(PolicyError, match="NoneType") as found:
         acep.match(EVENTS, acep.parse(QUERY), budget=acep.Budget(work=5), policy=Empty("newest"), unit="ms")
     assert "check_policy" in str(found.value)

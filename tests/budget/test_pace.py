@@ -212,7 +212,7 @@ def test_a_share_of_a_core_needs_a_clock() -> None:
 @pytest.mark.parametrize("policy", ["history", *RULES])
 @pytest.mark.parametrize("bounds", [{"cpu": 0.05}, {"latency": 0.01}, {"cpu": 0.05, "latency": 0.01, "work": 20}])
 def test_budgets_of_time_find_nothing_wrong_and_go_on_after_a_restart(policy: str, bounds: dict[str, float]) -> None:
-    pytest.importorskip("acep.engine._native")
+    pytest.importorskip("acep.native._native")
     query = acep.parse(QUERY)
     exact, budget = acep.Matcher(query, unit="ms"), acep.Budget(**bounds)
     bound = acep.Matcher(query, unit="ms", budget=budget, policy=policy)
@@ -241,7 +241,7 @@ MANY = {
 
 @pytest.mark.parametrize("query", MANY.values(), ids=MANY)
 def test_of_very_many_matches_each_point_has_some(monkeypatch: pytest.MonkeyPatch, query: str) -> None:
-    pytest.importorskip("acep.engine._native")
+    pytest.importorskip("acep.native._native")
     most, events = 20, 120
     monkeypatch.setattr(module.Pace, "_shared", lambda *_: (1e6, most))
     letters = "a" if "b" not in query else "ab" if "c" not in query else "abc"
@@ -272,7 +272,7 @@ def test_of_very_many_matches_each_point_has_some(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_push_without_known_costs_makes_no_more_matches_than_may_be_paid() -> None:
-    pytest.importorskip("acep.engine._native")
+    pytest.importorskip("acep.native._native")
     query = acep.parse("PATTERN SEQ(a p, a q, a r) WHERE skip_till_any_match WITHIN 300 ms")
     matcher = acep.Matcher(query, unit="ms", budget=acep.Budget(latency=0.02))
     found = matcher.push({"ts": list(range(256)), "type": ["a"] * 256})

@@ -16,7 +16,7 @@ import acep
 from acep import Budget, Bundle, Bundles, Count, DataError, Matches, Point, Points, QueryError, Report
 from acep.events.tables import to_table
 
-pytest.importorskip("acep.engine._native")
+pytest.importorskip("acep.native._native")
 
 PART = Report(shed=5, matches=1904, recall=None, interval=(0.18, 0.25))
 UNSURE = Report(shed=5, recall=None, interval=(0.0, 1.0), unknown="too little was watched")

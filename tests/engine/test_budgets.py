@@ -14,7 +14,7 @@ import acep
 from acep import Budget, QueryError
 from acep.learning.estimation.recall import Seen
 
-pytest.importorskip("acep.engine._native")
+pytest.importorskip("acep.native._native")
 
 QUERY = "PATTERN SEQ(A a, B b, C c) WHERE skip_till_any_match(a, b, c) { b.x = a.x AND c.y = b.y } WITHIN 400"
 

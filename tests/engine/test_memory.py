@@ -13,7 +13,7 @@ import pytest
 import acep
 from acep.errors import QueryError
 
-pytest.importorskip("acep.engine._native")
+pytest.importorskip("acep.native._native")
 
 MB = 2**20
 ANY, NEXT = "skip_till_any_match", "skip_till_next_match(x, y, z)"

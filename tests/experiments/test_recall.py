@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-pytest.importorskip("acep.engine._native")
+pytest.importorskip("acep.native._native")
 
 from acep.budget.policies import POLICIES
 from acep.checks.watched import digest

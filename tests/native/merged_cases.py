@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 import acep
-from acep.engine import _native
 from acep.events.tables import batch_of, schema_of
 from acep.matches.records import Found, output_order
+from acep.native import _native
 from acep.native.session import NativeSession
 from acep.pattern.tree import Query
 from acep.plan.compile import Plan, compile_query

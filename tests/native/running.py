@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from acep.engine import _native
 from acep.events.records import Events
+from acep.native import _native
 from acep.pattern.expressions import Value
 from acep.plan.compile import Plan
 from acep.plan.derive import Derived

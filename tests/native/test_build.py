@@ -12,7 +12,7 @@ from acep.native import compiled
 
 def told(missing: str) -> str:
     """What acep says of its core in a fresh interpreter, where some code has changed what there is to import."""
-    ask = "from acep.engine import compiled; assert compiled.native() is None; print(compiled.why_not())"
+    ask = "from acep.native import compiled; assert compiled.native() is None; print(compiled.why_not())"
     script = f"import sys, types\n{missing}\n{ask}"
     return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
 
@@ -25,18 +25,18 @@ def test_the_core_is_there_and_of_this_version() -> None:
 
 
 def test_the_core_is_built_with_the_sanitizers_asked_for() -> None:
-    from acep.engine import _native
+    from acep.native import _native
 
     assert _native.sanitizers == os.environ.get("ACEP_SANITIZE", "")
 
 
 def test_a_missing_core_is_said() -> None:
-    assert told("sys.modules['acep.engine._native'] = None").startswith("the native core is not installed")
+    assert told("sys.modules['acep.native._native'] = None").startswith("the native core is not installed")
 
 
 def test_a_core_of_another_version_is_not_used() -> None:
     said = told(
-        "core = sys.modules['acep.engine._native'] = types.ModuleType('acep.engine._native')\ncore.version = '0.0.1'"
+        "core = sys.modules['acep.native._native'] = types.ModuleType('acep.native._native')\ncore.version = '0.0.1'"
     )
     assert "built for acep 0.0.1" in said
     assert acep.__version__ in said

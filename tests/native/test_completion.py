@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("acep.engine._native")
+pytest.importorskip("acep.native._native")
 
 import acep
 from acep.events.records import Events

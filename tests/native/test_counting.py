@@ -21,7 +21,7 @@ from tests.native.merged_cases import merged_case, planned, reference, session_o
 from tests.native.spoilt import spoilt
 from tests.random_cases import Case, shrink
 
-pytest.importorskip("acep.engine._native")
+pytest.importorskip("acep.native._native")
 
 CHUNKS = 20
 

@@ -20,7 +20,7 @@ from acep.plan.dominance import demands, reason_against
 from acep.plan.prefilter import necessary
 from tests.native.spoilt import REFUSED, spoilt
 
-pytest.importorskip("acep.engine._native")
+pytest.importorskip("acep.native._native")
 
 from acep.native.session import NativeSession
 

@@ -20,7 +20,7 @@ from acep.plan.prefilter import necessary
 from tests.native.merged_cases import merged_case, planned, reference
 from tests.random_cases import Case, random_case, shrink
 
-pytest.importorskip("acep.engine._native")
+pytest.importorskip("acep.native._native")
 
 from acep.native.session import NativeSession
 

@@ -22,7 +22,7 @@ from acep.plan.compile import Plan
 from acep.shedding.controller import BestEffort
 from tests.native.merged_cases import planned
 
-pytest.importorskip("acep.engine._native")
+pytest.importorskip("acep.native._native")
 
 from acep.native.session import NativeSession
 

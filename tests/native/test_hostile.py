@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 import acep
-from acep.engine import _native
 from acep.events.batch import Batch, batch_of_events
 from acep.events.records import Events
+from acep.native import _native
 from acep.native.session import NativeSession
 from acep.plan.choice import alone
 from acep.plan.compile import Plan, compile_query

@@ -15,7 +15,7 @@ from acep.plan.lower.tables import NotNativeError
 from tests.native.merged_cases import planned
 from tests.native.test_shedding import CHUNKS, POLICIES, Run, given
 
-pytest.importorskip("acep.engine._native")
+pytest.importorskip("acep.native._native")
 
 SEEDS = 2_000
 AMPLE = 1 << 26

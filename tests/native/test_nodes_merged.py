@@ -21,7 +21,7 @@ from acep.plan.schema import Kind, Schema
 from acep.reference.runtime import Core
 from experiments import counting, streams
 
-pytest.importorskip("acep.engine._native")
+pytest.importorskip("acep.native._native")
 
 from acep.native.session import NativeSession
 

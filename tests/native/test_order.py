@@ -9,7 +9,7 @@ import pytest
 
 from acep.matches.found_columns import order_in_python
 
-native = pytest.importorskip("acep.engine._native")
+native = pytest.importorskip("acep.native._native")
 
 
 def random_trails(seed: int) -> tuple[Any, ...]:

@@ -29,7 +29,7 @@ from tests.native.merged_cases import planned
 from tests.native.test_every_engine import in_order
 from tests.native.test_shedding import engines_of, whole
 
-pytest.importorskip("acep.engine._native")
+pytest.importorskip("acep.native._native")
 
 from acep.native.session import NativeSession
 

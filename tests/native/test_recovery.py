@@ -30,7 +30,7 @@ from tests.binomial import not_less
 from tests.native.test_recall import estimates, known, taken
 from tests.native.test_shedding import CHUNKS, given
 
-pytest.importorskip("acep.engine._native")
+pytest.importorskip("acep.native._native")
 
 from acep.native.session import NativeSession
 

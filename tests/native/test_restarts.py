@@ -11,7 +11,7 @@ import pytest
 
 import acep
 
-pytest.importorskip("acep.engine._native")
+pytest.importorskip("acep.native._native")
 
 EVENTS, PART = 6_000, 1_000
 

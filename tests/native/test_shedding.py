@@ -33,7 +33,7 @@ from tests.native.merged_cases import planned
 from tests.native.test_every_engine import in_order
 from tests.random_cases import Case
 
-pytest.importorskip("acep.engine._native")
+pytest.importorskip("acep.native._native")
 
 from acep.native.session import NativeSession
 

@@ -22,7 +22,7 @@ from acep.shedding.partition_sampler import InUnits
 from tests.native.merged_cases import planned
 from tests.native.test_every_engine import in_order
 
-pytest.importorskip("acep.engine._native")
+pytest.importorskip("acep.native._native")
 
 from acep.native.session import NativeSession
 

@@ -20,7 +20,7 @@ from acep.plan.schema import Kind
 from tests.native.columns import FLOATS, INTS, KINDS, LEAVES, MOMENTS, TEXTS, Loaded, expression, random_columns, same
 from tests.native.expressions import ARITHMETIC, COMPARING, EXPRESSIONS
 
-native = pytest.importorskip("acep.engine._native")
+native = pytest.importorskip("acep.native._native")
 
 
 @pytest.fixture(scope="module")

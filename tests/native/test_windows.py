@@ -25,7 +25,7 @@ from tests.native.merged_cases import merged_case, planned, reference
 from tests.random_cases import Case, random_case, shrink
 from tests.test_corpus import query_of, stream_rows
 
-pytest.importorskip("acep.engine._native")
+pytest.importorskip("acep.native._native")
 
 from acep.native.session import NativeSession
 from tests.native.spoilt import ODD, REFUSED, spoilt

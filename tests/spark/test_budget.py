@@ -36,7 +36,7 @@ from acep.streaming.totals import TOLD
 from tests.spark.by_hand import State, as_rows, batch, numbered, rows_of, same, spread, stream, the_job
 from tests.spark.streams import Folder, as_dicts, quiet_match
 
-pytest.importorskip("acep.engine._native")
+pytest.importorskip("acep.native._native")
 
 QUERY = acep.parse(
     "PATTERN SEQ(a p, b q, a r, b s) WHERE skip_till_any_match(p, q, r, s) "

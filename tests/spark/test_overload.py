@@ -13,7 +13,7 @@ import acep
 from acep.spark.metrics import Progress, progress_of
 from tests.spark.streams import quiet_match
 
-pytest.importorskip("acep.engine._native")
+pytest.importorskip("acep.native._native")
 
 QUERY = acep.parse(
     "PATTERN SEQ(a p, b q, a r, b s) WHERE skip_till_any_match(p, q, r, s) "

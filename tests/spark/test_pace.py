@@ -16,7 +16,7 @@ from acep.streaming.job import Job
 from acep.streaming.step import BUCKET
 from tests.spark.by_hand import numbered, the_job
 
-pytest.importorskip("acep.engine._native")
+pytest.importorskip("acep.native._native")
 
 QUERY = acep.parse(
     "PATTERN SEQ(a p, b q, a r, b s) WHERE skip_till_any_match(p, q, r, s) "

@@ -1,6 +1,6 @@
 """The words of block programs: their operations, and how values that are each given once come to share slots.
 
-``acep/engine/native/opcodes.hpp`` has the same list of operations and says what their words are.
+``acep/native/src/expression/opcodes.hpp`` has the same list of operations and says what their words are.
 """
 
 from __future__ import annotations

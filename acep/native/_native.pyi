@@ -1,0 +1,138 @@
+# The compiled core (acep/native/src); acep.native.compiled says whether it is there.
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+version: str
+sources: str  # a digest of what it was built from (acep.checkout)
+sanitizers: str  # what it was built with, as -fsanitize= takes them; "" usually
+
+# Words are int64, the validity of rows uint8 (0: null; None: never null). An input of a program is its words and their
+# validity, of one value for all rows or of one for each row; doubles are passed as their bits (`.view(np.int64)`).
+Words: TypeAlias = NDArray[np.int64]
+Validity: TypeAlias = NDArray[np.uint8]
+Input: TypeAlias = tuple[Words, Validity | None]
+
+class Texts:
+    def intern(self, text: str) -> int: ...
+    def intern_all(self, texts: Sequence[str]) -> Words: ...
+    def release(self, codes: Words) -> None: ...
+    def text(self, code: int) -> str: ...
+    def known(self, code: int) -> bool: ...
+    def order(self, a: int, b: int) -> int: ...
+    def __len__(self) -> int: ...
+    @property
+    def capacity(self) -> int: ...
+    def keep(self, used: Validity, begin: int) -> None: ...  # of the codes from `begin` on
+    @property
+    def bytes(self) -> int: ...
+
+class BlockProgram:
+    def __init__(self, code: Words, slots: int, leaves: int) -> None: ...
+    def test(self, rows: int, leaves: Sequence[Input], texts: Texts, block: int = 256) -> Validity: ...
+    def value(self, rows: int, leaves: Sequence[Input], texts: Texts, block: int = 256) -> tuple[Words, Validity]: ...
+    @property
+    def condition(self) -> bool: ...
+    @property
+    def short_way(self) -> bool: ...
+
+def operations() -> list[tuple[str, int]]: ...  # by number: name, how many slots it reads
+def divide(high: int, low: int, denominator: int) -> float: ...  # (high * 2**64 + low) / denominator
+
+# The permutation that puts matches in order by (end, ids, ranks of vars), equal ones as they come; None: they are so.
+# Match i has the events offsets[i] to offsets[i + 1]; ranks: of each variable, by name.
+def output_order(
+    end: Words,
+    offsets: Words,
+    ids: Words,
+    vars: NDArray[np.uint16],  # noqa: A002
+    ranks: NDArray[np.uint16],
+) -> Words | None: ...
+
+# One class of events: the codes of its types (None: any), and (program, sources) of the conditions on a single event.
+EventClass: TypeAlias = tuple[Words | None, Sequence[tuple[int, Words]]]
+
+class Session:
+    def __init__(
+        self,
+        texts: Texts,
+        programs: Sequence[BlockProgram],
+        classes: Sequence[EventClass],
+        columns: int,
+        keys: Sequence[tuple[list[int], bool]],
+    ) -> None: ...
+    def add(self, engine: str, arrays: dict[str, Words]) -> int: ...
+    def push(
+        self,
+        ts: Words,
+        types: Words | tuple[NDArray[np.signedinteger[Any]], Words] | None,  # codes, or places in a list of codes
+        types_valid: Validity | None,
+        ids: Words | int | None,  # that of the first, the others count on from there
+        columns: Sequence[Input],
+        start: int = 0,  # row
+        enough: int = 0,  # matches; 0: whatever comes. Of the only plan
+    ) -> int: ...  # the row to go on with: one before the last where so many matches wait to be taken
+    def flow(self, engine: int, most: int) -> None: ...  # matches of one event before they have to be taken; 0: any
+    def tally(self, engine: int, kind: int) -> None: ...  # of the node engine: matches are counted and not made
+    def take_tally(self, engine: int) -> dict[str, Any]: ...
+    def advance(self, clock: int) -> None: ...
+    def finish(self) -> None: ...
+    # Best effort (docs/best_effort.md), of the node engine; to be started before any event comes.
+    def start_shedding(self, engine: int, seed: int) -> None: ...
+    def rest(self) -> None: ...  # forgets partitions in which nothing is left
+    def set_orders(
+        self, engine: int, orders: dict[str, Any]
+    ) -> None: ...  # acep.learning.shedding_table.Orders.for_core
+    def spare(self, engine: int, share: int) -> None: ...  # of 2**32 units
+    def allow(self, engine: int, rate: float, carried: float) -> None: ...  # touches an event; negative: no bound
+    def allow_matches(self, engine: int, most: int) -> None: ...  # from now on, beside one for each match point
+    def walked(self, engine: int) -> int: ...  # how many matches were made, before any choice among them
+    def bound_memory(self, engine: int, most: int) -> None: ...
+    def least_memory(self, engine: int) -> int: ...  # for what is there before any event, and one node in each state
+    def used_texts(self, codes: int) -> Validity: ...  # by code
+    def used_ids(self) -> Words: ...  # rising
+    def take_lives(self, engine: int) -> dict[str, Any]: ...  # as acep.learning.trajectories.log.log_of takes them
+    # Those of units that are spared, since lives were last taken, as acep.learning.estimation.recall.Seen.then takes them; without
+    # the `first` ones.
+    def spared_points(self, engine: int, first: int = 0) -> NDArray[np.int64]: ...
+    def shedding_counts(self, engine: int) -> dict[str, Any]: ...
+    # The same of an engine that is given units; `key_texts`: a bit for each part of the key that is a text.
+    def start_units(self, engine: int, seed: int, key_texts: int) -> None: ...
+    def units_counts(self, engine: int) -> dict[str, Any]: ...
+    def take(self, engine: int) -> dict[str, Any]: ...
+    def take_compressed(self, engine: int, last: bool) -> Compressed: ...
+    def set_lazy(self, engine: int, lazy: bool) -> None: ...  # of the merged engine: matches are made by `more` only
+    def more(self, engine: int, most: int) -> int: ...  # how many were made; fewer only if there are no more
+    # As `more`, in the order of the output where that needs no sorting; what must be sorted is given at a go, and with
+    # `whole` all matches of one time are, if they are no more than `together`.
+    def block(self, engine: int, most: int, together: int, whole: bool) -> int: ...
+    def take_counts(self, engine: int, last: bool) -> dict[str, Any]: ...
+    def count_totals(self, engine: int) -> list[tuple[int, int]]: ...  # by error, scaled
+    def dump(self) -> bytes: ...
+    def load(self, state: bytes) -> None: ...
+    def keys(self, table: int) -> Words: ...
+    def numbers(self, table: int) -> Words: ...  # of the partitions that have these keys
+    def work(self, engine: int) -> tuple[int, int, int]: ...
+    def partial_matches(self, engine: int, clock: int) -> int: ...  # whose window is not over; alike ones may be one
+    def windowed(self, engine: int) -> tuple[int, int]: ...  # events that came, and those handed on
+    @property
+    def bytes(self) -> int: ...
+
+# Matches as the graph that they share: of a size that grows with events, whatever the number of matches. Columns of
+# matches are those of `Session.take`, match points rising.
+class Compressed:
+    def count(self) -> int: ...
+    def sample(self, n: int, seed: int) -> dict[str, NDArray[Any]]: ...  # drawn with replacement, all equally likely
+    def cursor(self, start: int = 0) -> Cursor: ...  # from match number `start` on
+    @property
+    def ends(self) -> int: ...  # how many ways to end a match: events with variables, states and errors
+    @property
+    def cells(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+
+class Cursor:
+    def next(self, limit: int) -> dict[str, NDArray[Any]]: ...  # none after the last

@@ -1,0 +1,183 @@
+// Sorting matches for the output. Engines give them by end, mostly; so the work is within groups of equal end. There the
+// ids lie close together: those of a trail, less the least of their place, are packed into a word and sorted by its bits.
+#include "common/order.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+
+namespace acep {
+
+namespace {
+
+constexpr size_t RADIX_FROM = 96;  // below, comparing words is faster
+
+size_t length(const Trails& t, size_t i) { return static_cast<size_t>(t.offsets[i + 1] - t.offsets[i]); }
+
+uint16_t rank(const Trails& t, size_t at) {
+    if (t.vars[at] >= t.variables) throw std::invalid_argument("vars: a variable without a rank");
+    return t.ranks[t.vars[at]];
+}
+
+// Negative, 0 or positive; the first `from` ids are known to be equal.
+int compare(const Trails& t, size_t i, size_t j, size_t from) {
+    const size_t a = length(t, i), b = length(t, j);
+    const auto x = static_cast<size_t>(t.offsets[i]), y = static_cast<size_t>(t.offsets[j]);
+    for (size_t p = from; p < std::min(a, b); ++p) {
+        if (t.ids[x + p] != t.ids[y + p]) return t.ids[x + p] < t.ids[y + p] ? -1 : 1;
+    }
+    if (a != b) return a < b ? -1 : 1;
+    for (size_t p = 0; p < a; ++p) {
+        const int left = rank(t, x + p), right = rank(t, y + p);
+        if (left != right) return left - right;
+    }
+    return 0;
+}
+
+// Sorts the matches of groups, with memory kept from one group to the next.
+class Groups {
+public:
+    explicit Groups(const Trails& trails) : t(trails) {}
+
+    // `places`: k matches of one end, each place higher than the one before.
+    void sort(int64_t* places, size_t k) {
+        size_t i = 1;
+        while (i < k && compare(t, place(places, i - 1), place(places, i), 0) <= 0) ++i;
+        if (i >= k) return;
+        pack(places, k);
+        if (bits > 0) {
+            if (k < RADIX_FROM) {
+                std::sort(words.begin(), words.end());
+            } else {
+                radix();
+            }
+        }
+        moved.resize(k);
+        const uint64_t mask = (uint64_t{1} << low) - 1;
+        for (size_t j = 0; j < k; ++j) moved[j] = places[words[j] & mask];
+        std::copy(moved.begin(), moved.end(), places);
+        for (size_t begin = 0; begin < k;) {
+            size_t stop = begin + 1;
+            while (stop < k && words[stop] >> low == words[begin] >> low) ++stop;
+            if (stop - begin > 1) rest(places + begin, places + stop);
+            begin = stop;
+        }
+    }
+
+private:
+    static size_t place(const int64_t* places, size_t i) { return static_cast<size_t>(places[i]); }
+
+    // The words: as many bits of the trails as fit, from the first id on, above the number of the match in its group.
+    void pack(const int64_t* places, size_t k) {
+        low = static_cast<unsigned>(std::bit_width(k - 1));
+        bits = 0;
+        whole = 0;
+        words.assign(k, 0);
+        size_t shortest = std::numeric_limits<size_t>::max(), longest = 0;
+        for (size_t i = 0; i < k; ++i) {
+            shortest = std::min(shortest, length(t, place(places, i)));
+            longest = std::max(longest, length(t, place(places, i)));
+        }
+        for (; whole < longest && bits + low < 64; ++whole) {
+            if (!append(places, k, shortest)) break;
+        }
+        for (size_t i = 0; i < k; ++i) words[i] = words[i] << low | i;
+    }
+
+    // The ids at place `whole` of the trails, 0 where a trail has ended; false where not all of their bits fit.
+    bool append(const int64_t* places, size_t k, size_t shortest) {
+        int64_t least = std::numeric_limits<int64_t>::max(), most = std::numeric_limits<int64_t>::min();
+        const bool all = whole < shortest;
+        for (size_t i = 0; i < k; ++i) {
+            const size_t m = place(places, i);
+            if (!all && whole >= length(t, m)) continue;
+            const int64_t id = t.ids[static_cast<size_t>(t.offsets[m]) + whole];
+            least = std::min(least, id);
+            most = std::max(most, id);
+        }
+        const uint64_t span = static_cast<uint64_t>(most) - static_cast<uint64_t>(least);
+        const uint64_t ended = all ? 0 : 1;
+        if (span > std::numeric_limits<uint64_t>::max() - ended) return false;
+        const auto needed = static_cast<unsigned>(std::bit_width(span + ended));
+        const unsigned used = std::min(needed, 64 - low - bits), dropped = needed - used;
+        if (used == 0) return true;
+        for (size_t i = 0; i < k; ++i) {
+            const size_t m = place(places, i);
+            uint64_t value = 0;
+            if (all || whole < length(t, m)) {
+                const int64_t id = t.ids[static_cast<size_t>(t.offsets[m]) + whole];
+                value = static_cast<uint64_t>(id) - static_cast<uint64_t>(least) + ended;
+            }
+            words[i] = words[i] << used | value >> dropped;  // used < 64, as `low` is at least 1
+        }
+        bits += used;
+        return dropped == 0;
+    }
+
+    void radix() {
+        other.resize(words.size());
+        for (unsigned shift = low; shift < low + bits; shift += 8) {
+            std::array<size_t, 256> starts{};
+            for (uint64_t word : words) ++starts[word >> shift & 255];
+            std::exclusive_scan(starts.begin(), starts.end(), starts.begin(), size_t{0});
+            for (uint64_t word : words) other[starts[word >> shift & 255]++] = word;
+            words.swap(other);
+        }
+    }
+
+    // Matches whose words are equal.
+    void rest(int64_t* begin, int64_t* stop) {
+        std::sort(begin, stop, [this](int64_t a, int64_t b) {
+            const int order = compare(t, static_cast<size_t>(a), static_cast<size_t>(b), whole);
+            return order != 0 ? order < 0 : a < b;
+        });
+    }
+
+    const Trails& t;
+    unsigned low = 0, bits = 0;  // of the number in the group, and of the trails
+    size_t whole = 0;            // ids of which all bits are in the words
+    std::vector<uint64_t> words, other;
+    std::vector<int64_t> moved;
+};
+
+}  // namespace
+
+void check(const Trails& t) {
+    bool rising = t.offsets[0] == 0;
+    for (size_t i = 0; i < t.n; ++i) rising &= t.offsets[i] <= t.offsets[i + 1];
+    if (!rising || t.offsets[t.n] != static_cast<int64_t>(t.m)) {
+        throw std::invalid_argument("offsets: not rising from 0 to the number of ids");
+    }
+}
+
+bool in_order(const Trails& t) {
+    for (size_t i = 1; i < t.n; ++i) {
+        if (t.end[i - 1] > t.end[i]) return false;
+        if (t.end[i - 1] == t.end[i] && compare(t, i - 1, i, 0) > 0) return false;
+    }
+    return true;
+}
+
+std::vector<int64_t> output_order(const Trails& t) {
+    std::vector<int64_t> places(t.n);
+    std::iota(places.begin(), places.end(), int64_t{0});
+    if (!std::is_sorted(t.end, t.end + t.n)) {
+        std::stable_sort(places.begin(), places.end(), [&t](int64_t a, int64_t b) {
+            return t.end[static_cast<size_t>(a)] < t.end[static_cast<size_t>(b)];
+        });
+    }
+    Groups groups(t);
+    for (size_t begin = 0; begin < t.n;) {
+        size_t stop = begin + 1;
+        const int64_t end = t.end[static_cast<size_t>(places[begin])];
+        while (stop < t.n && t.end[static_cast<size_t>(places[stop])] == end) ++stop;
+        if (stop - begin > 1) groups.sort(places.data() + begin, stop - begin);
+        begin = stop;
+    }
+    return places;
+}
+
+}  // namespace acep

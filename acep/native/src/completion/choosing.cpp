@@ -1,0 +1,133 @@
+// NON OVERLAP and EARLIEST MAXIMAL over the matches that wait (acep/reference/choosing.py).
+#include "completion/choosing.hpp"
+
+#include <algorithm>
+#include <compare>
+#include <map>
+#include <numeric>
+#include <unordered_map>
+
+#include "session/partitions.hpp"
+
+namespace acep {
+namespace {
+
+struct Hash {
+    size_t operator()(const std::vector<int64_t>& words) const {
+        uint64_t h = words.size();
+        for (int64_t w : words) h = mixed(h + static_cast<uint64_t>(w) + 0x9E3779B97F4A7C15u);
+        return static_cast<size_t>(h);
+    }
+};
+
+void choose(const std::vector<const Binding*>& group, const std::vector<size_t>& numbers, std::vector<Verdict>& verdicts) {
+    // Bound pairs as words: positions and variables in turn, in stream order.
+    std::unordered_set<std::vector<int64_t>, Hash> smaller;
+    // All but one variable equal: what remains of a match without it, then that variable, and its earliest start.
+    std::unordered_map<std::vector<int64_t>, int64_t, Hash> remainders;
+    std::vector<int64_t> words;
+    const auto rest = [&](const Binding& m, uint16_t var) {
+        words.clear();
+        for (size_t s = 0; s < m.size(); ++s) {
+            if (m.vars[s] == var) continue;
+            words.push_back(m.positions[s]);
+            words.push_back(m.vars[s]);
+        }
+        words.push_back(var);
+    };
+    const auto each_variable = [&](const Binding& m, auto&& take) {
+        for (size_t s = 0; s < m.size(); ++s) {
+            if (std::find(m.vars.begin(), m.vars.begin() + static_cast<std::ptrdiff_t>(s), m.vars[s]) ==
+                m.vars.begin() + static_cast<std::ptrdiff_t>(s)) {
+                rest(m, m.vars[s]);
+                take(m.positions[s]);
+            }
+        }
+    };
+    for (size_t i : numbers) {
+        const Binding& m = *group[i];
+        for (size_t left = 0; left < m.size(); ++left) {
+            words.clear();
+            for (size_t s = 0; s < m.size(); ++s) {
+                if (s == left) continue;
+                words.push_back(m.positions[s]);
+                words.push_back(m.vars[s]);
+            }
+            smaller.insert(words);
+        }
+        each_variable(m, [&](int64_t first) {
+            auto [found, fresh] = remainders.try_emplace(words, first);
+            if (!fresh) found->second = std::min(found->second, first);
+        });
+    }
+    for (size_t i : numbers) {
+        const Binding& m = *group[i];
+        bool chosen = true;
+        each_variable(m, [&](int64_t first) { chosen = chosen && remainders.at(words) >= first; });
+        words.clear();
+        for (size_t s = 0; s < m.size(); ++s) {
+            words.push_back(m.positions[s]);
+            words.push_back(m.vars[s]);
+        }
+        verdicts[i] = chosen && !smaller.contains(words) ? Verdict::give : Verdict::drop;
+    }
+}
+
+}  // namespace
+
+std::vector<Verdict> non_overlap(const std::vector<const Binding*>& waiting, int64_t horizon, const Tables& tables,
+                                 const Texts& texts) {
+    std::vector<Verdict> verdicts(waiting.size(), Verdict::wait);
+    std::vector<size_t> order(waiting.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::sort(order.begin(), order.end(), [&](size_t i, size_t j) { return waiting[i]->first() < waiting[j]->first(); });
+    const auto greedy = [&](size_t i, size_t j) {
+        const Binding &a = *waiting[i], &b = *waiting[j];
+        if (a.error != b.error) return a.error < b.error;
+        if (a.end != b.end) return a.end < b.end;
+        if (a.start != b.start) return a.start < b.start;
+        for (size_t s = 0; s < std::min(a.size(), b.size()); ++s) {
+            int64_t c = 0;
+            if (tables.order_by >= 0) {
+                const size_t at = s * tables.kept.size() + static_cast<size_t>(tables.order_by);
+                c = texts.order(a.rows[at], b.rows[at]);
+            } else {
+                c = a.ids[s] < b.ids[s] ? -1 : a.ids[s] > b.ids[s] ? 1 : 0;
+            }
+            if (c != 0) return c < 0;
+        }
+        if (a.size() != b.size()) return a.size() < b.size();
+        return std::lexicographical_compare(a.vars.begin(), a.vars.end(), b.vars.begin(), b.vars.end(),
+                                            [&](uint16_t v, uint16_t w) { return tables.ranks[v] < tables.ranks[w]; });
+    };
+    for (size_t from = 0; from < order.size();) {
+        size_t to = from;
+        int64_t end = waiting[order[from]]->last();
+        for (; to < order.size() && (to == from || waiting[order[to]]->first() <= end); ++to) end = std::max(end, waiting[order[to]]->last());
+        if (end < horizon) {
+            std::sort(order.begin() + static_cast<std::ptrdiff_t>(from), order.begin() + static_cast<std::ptrdiff_t>(to), greedy);
+            std::map<int64_t, int64_t> taken;  // first and last positions, which do not overlap
+            for (size_t k = from; k < to; ++k) {
+                const Binding& m = *waiting[order[k]];
+                auto after = taken.upper_bound(m.last());
+                const bool free = after == taken.begin() || std::prev(after)->second < m.first();
+                if (free) taken.emplace(m.first(), m.last());
+                verdicts[order[k]] = free ? Verdict::give : Verdict::drop;
+            }
+        }
+        from = to;
+    }
+    return verdicts;
+}
+
+std::vector<Verdict> earliest_maximal(const std::vector<const Binding*>& waiting, const std::unordered_set<int64_t>& alive) {
+    std::vector<Verdict> verdicts(waiting.size(), Verdict::wait);
+    std::map<int64_t, std::vector<size_t>> groups;
+    for (size_t i = 0; i < waiting.size(); ++i) {
+        if (!alive.contains(waiting[i]->first())) groups[waiting[i]->first()].push_back(i);
+    }
+    for (const auto& [first, numbers] : groups) choose(waiting, numbers, verdicts);
+    return verdicts;
+}
+
+}  // namespace acep

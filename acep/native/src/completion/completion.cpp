@@ -1,0 +1,474 @@
+// The way of complete runs, as acep/reference/runtime.py has it, one partition at a time and only where something may have changed.
+#include "completion/completion.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "merged/merged_cursor.hpp"
+
+namespace acep {
+
+Completion::Completion(const Tables& tables, Front& front, Partitions& partitions, Arena& arena, Output& output, Work& work,
+                       Nodes alive)
+    : tables_(tables),
+      front_(front),
+      partitions_(partitions),
+      arena_(arena),
+      output_(output),
+      work_(work),
+      alive_(std::move(alive)),
+      conditions_(tables, front),
+      waits_(tables.waits()),
+      timed_(tables.span >= 0 && !tables.counted),
+      strict_(tables.strict && tables.choice == Choice::non_overlap) {
+    arena_.kept.width = tables.kept.size();
+}
+
+Completion::Held& Completion::held(uint32_t partition) {
+    if (held_.size() <= partition) held_.resize(partition + 1);
+    Held& h = held_[partition];
+    if (h.suspects.empty()) h.suspects.resize(tables_.negations.size());
+    return h;
+}
+
+void Completion::touch(uint32_t partition) {
+    Held& h = held(partition);
+    if (!h.touched) touched_.push_back(partition);
+    h.touched = true;
+}
+
+int64_t Completion::low(const Held& h, int64_t clock) const { return earliest(timed_ ? clock : h.last, tables_.span); }
+
+Binding Completion::fresh() {
+    if (spare_.empty()) return {};
+    Binding b = std::move(spare_.back());
+    spare_.pop_back();
+    b.clear();
+    return b;
+}
+
+void Completion::spare(Binding&& b) {
+    if (spare_.size() < 1024) spare_.push_back(std::move(b));
+}
+
+// An event ---------------------------------------------------------------------------------------
+
+void Completion::keep(uint32_t number, const Event& event) {
+    KeptRows& kept = arena_.kept;
+    kept.fit(arena_.events);
+    for (size_t k = 0; k < kept.width; ++k) {
+        const Column& c = event.batch->columns[tables_.kept[k]];
+        const bool null = c.null(event.row);
+        kept.values[kept.at(number) + k] = null ? 0 : c.values[event.row];
+        kept.valid[kept.at(number) + k] = null ? 0 : 1;
+    }
+}
+
+void Completion::before(uint32_t partition, const Event& event) {
+    Held& h = held(partition);
+    h.last = event.position;
+    if (!h.undecided.empty()) decide(h, partition, low(h, event.ts));
+    if (waits_) touch(partition);
+}
+
+void Completion::trail(uint32_t partition, const Event& event, const Cell* const* path, size_t length, uint32_t state,
+                       int64_t error) {
+    const KeptRows& kept = arena_.kept;
+    Binding b = fresh();
+    for (size_t i = length; i-- > 0;) {
+        const Cell& cell = *path[i];
+        const BoundEvent& bound = arena_.events[cell.event];
+        if (b.positions.empty()) b.start = bound.ts;
+        b.positions.push_back(bound.position);
+        b.ids.push_back(bound.id);
+        b.vars.push_back(cell.var);
+        b.arcs.push_back(cell.arc);
+        const size_t at = kept.width == 0 ? 0 : kept.at(cell.event);
+        for (size_t k = 0; k < kept.width; ++k) {
+            b.rows.push_back(kept.values[at + k]);
+            b.valid.push_back(kept.valid[at + k]);
+        }
+    }
+    b.end = event.ts;
+    error += broken(held(partition), b, tables_.budget - error);
+    const auto& accepts = tables_.states[state].accepts;
+    for (size_t a = 0; a < accepts.size(); ++a) {
+        if (error + accepts[a].cost > tables_.budget) continue;
+        b.options.push_back({error + accepts[a].cost, 0, static_cast<uint16_t>(state), static_cast<uint16_t>(a)});
+    }
+    if (b.options.empty()) {
+        spare(std::move(b));
+    } else if (tables_.unambiguous) {
+        take(partition, std::move(b));
+    } else {
+        current_.push_back(std::move(b));
+    }
+}
+
+void Completion::after(uint32_t partition, const Event& event) {
+    if (!current_.empty()) unite(partition);
+    Held& h = held(partition);
+    size_t all = 0;
+    for (size_t n = 0; n < tables_.negations.size(); ++n) {
+        const Negation& negation = tables_.negations[n];
+        Suspects& s = h.suspects[n];
+        if (front_.has(event.pattern, negation.event_class)) {
+            if (tables_.span >= 0) forget_suspects(h, low(h, event.ts));
+            s.ts.push_back(event.ts);
+            s.positions.push_back(event.position);
+            for (uint32_t column : negation.columns) {
+                const Column& c = event.batch->columns[column];
+                s.rows.push_back(c.null(event.row) ? 0 : c.values[event.row]);
+                s.valid.push_back(c.null(event.row) ? 0 : 1);
+            }
+        }
+        all += s.size() - s.head;
+    }
+    if (tables_.span < 0 && all > 2 * h.trimmed + 64) touch(partition);
+}
+
+// The cost of the negations broken before the last event of a run, or more than `most`.
+int64_t Completion::broken(const Held& h, const Binding& b, int64_t most) {
+    int64_t total = 0;
+    if (tables_.negations.empty()) return total;
+    for (size_t j = 0; j < b.size() && total <= most; ++j) {
+        for (const Crossing& c : conditions_.arc(b.arcs[j]).crossings) total += cost(h, b, b.arcs, j, c, most);
+    }
+    return total;
+}
+
+// Of one negation walked past before event j (after the last one: a trailing one), or more than `most`.
+int64_t Completion::cost(const Held& h, const Binding& b, std::span<const uint16_t> arcs, size_t j, const Crossing& crossing,
+                         int64_t most) {
+    const Suspects& s = h.suspects[crossing.negation];
+    const auto from = s.positions.begin() + static_cast<std::ptrdiff_t>(s.head);
+    const auto place = [&](auto found) { return static_cast<size_t>(found - s.positions.begin()); };
+    size_t first = s.head, last = s.size();
+    if (j > 0) first = place(std::upper_bound(from, s.positions.end(), b.positions[j - 1]));
+    if (j < b.size()) last = place(std::lower_bound(from, s.positions.end(), b.positions[j]));
+    if (j == 0) {  // leading
+        const int64_t low = earliest(tables_.counted ? b.last() : b.end, tables_.span);
+        const auto& keys = tables_.counted ? s.positions : s.ts;
+        first = static_cast<size_t>(std::lower_bound(keys.begin() + static_cast<std::ptrdiff_t>(s.head), keys.end(), low) - keys.begin());
+    }
+    if (j == b.size()) {
+        const auto& keys = tables_.counted ? s.positions : s.ts;
+        const auto start = static_cast<uint64_t>(key(b));
+        while (last > first && static_cast<uint64_t>(keys[last - 1]) - start > static_cast<uint64_t>(tables_.span)) --last;
+    }
+    if (first >= last) return 0;
+    const int64_t weight = tables_.negations[crossing.negation].weight;
+    const int64_t enough = weight < 0 ? 1 : weight == 0 ? 0 : most / weight + 1;
+    const int64_t count = conditions_.breaks(crossing, b, arcs, j, s, first, last, enough);
+    return weight < 0 ? (count == 0 ? 0 : most + 1) : count * weight;
+}
+
+// Runs of the current event with one binding become one binding, with all their ways to end.
+void Completion::unite(uint32_t partition) {
+    std::sort(current_.begin(), current_.end(), [](const Binding& x, const Binding& y) {
+        return x.positions != y.positions ? x.positions < y.positions : x.vars < y.vars;
+    });
+    for (size_t i = 0; i < current_.size();) {
+        Binding& b = current_[i];
+        size_t k = i + 1;
+        for (; k < current_.size() && current_[k].positions == b.positions && current_[k].vars == b.vars; ++k) {
+            const auto shift = static_cast<uint32_t>(b.arcs.size());
+            b.arcs.insert(b.arcs.end(), current_[k].arcs.begin(), current_[k].arcs.end());
+            for (Option o : current_[k].options) {
+                o.arcs += shift;
+                b.options.push_back(o);
+            }
+        }
+        for (size_t gone = i + 1; gone < k; ++gone) spare(std::move(current_[gone]));
+        take(partition, std::move(b));
+        i = k;
+    }
+    current_.clear();
+}
+
+void Completion::take(uint32_t partition, Binding&& b) {
+    if (!conditions_.having(b)) {
+        spare(std::move(b));
+        return;
+    }
+    conditions_.returns(b);
+    const bool trailing = std::any_of(b.options.begin(), b.options.end(), [&](const Option& o) {
+        return !tables_.states[o.state].accepts[o.accept].crossings.empty();
+    });
+    if (trailing) {
+        Held& h = held(partition);
+        h.earliest = std::min(h.earliest, key(b));
+        if (timed_) schedule(partition, key(b));
+        h.undecided.push_back(std::move(b));
+        return;
+    }
+    b.error = std::min_element(b.options.begin(), b.options.end(), [](const Option& x, const Option& y) {
+                  return x.error < y.error;
+              })->error;
+    choose(partition, std::move(b));
+}
+
+void Completion::choose(uint32_t partition, Binding&& b) {
+    if (!waits_) {
+        give(partition, b);
+        spare(std::move(b));
+        return;
+    }
+    Held& h = held(partition);
+    (tables_.choice == Choice::all ? h.ready : h.waiting).push_back(std::move(b));
+}
+
+// Time -------------------------------------------------------------------------------------------
+
+// Decides the trailing negations of what began before `low`.
+void Completion::decide(Held& h, uint32_t partition, int64_t low) {
+    if (h.earliest >= low) return;
+    std::vector<Binding> undecided;
+    undecided.swap(h.undecided);
+    h.earliest = FAR;
+    size_t kept = 0;
+    for (Binding& b : undecided) {
+        if (key(b) >= low) {
+            h.earliest = std::min(h.earliest, key(b));
+            if (&undecided[kept] != &b) undecided[kept] = std::move(b);
+            ++kept;
+            continue;
+        }
+        int64_t least = tables_.budget + 1;
+        for (const Option& o : b.options) {
+            const std::span<const uint16_t> arcs(b.arcs.data() + o.arcs, b.size());
+            int64_t error = o.error;
+            for (const Crossing& c : tables_.states[o.state].accepts[o.accept].crossings) {
+                if (error < least) error += cost(h, b, arcs, b.size(), c, tables_.budget - error);
+            }
+            least = std::min(least, error);
+        }
+        b.error = least;
+        if (least <= tables_.budget) {
+            choose(partition, std::move(b));
+        } else {
+            spare(std::move(b));
+        }
+    }
+    undecided.resize(kept);
+    h.undecided.swap(undecided);
+}
+
+void Completion::settle(int64_t clock) {
+    if (!waits_ && tables_.span >= 0) return;
+    const int64_t passed = timed_ ? earliest(clock, tables_.span) : NEVER;
+    while (!due_.empty() && due_.top().start < passed) {
+        const Due due = due_.top();
+        due_.pop();
+        if (due.partition >= held_.size() || held_[due.partition].due != due.start) continue;
+        held_[due.partition].due = FAR;
+        touch(due.partition);
+    }
+    if (touched_.empty()) return;
+    for (uint32_t p : touched_) decide(held_[p], p, low(held_[p], clock));
+    if (strict_) choose_strict(clock);
+    for (uint32_t p : touched_) settle(p, clock);
+    touched_.clear();
+}
+
+void Completion::settle(uint32_t partition, int64_t clock) {
+    Held& h = held_[partition];
+    if (tables_.choice != Choice::all && !strict_) choose_output(partition, low(h, clock));
+    release(partition);
+    if (timed_ && !h.undecided.empty()) schedule(partition, h.earliest);
+    if (tables_.span < 0 && !tables_.negations.empty()) trim_suspects(partition);
+    h.touched = false;
+}
+
+void Completion::schedule(uint32_t partition, int64_t start) {
+    Held& h = held_[partition];
+    if (start >= h.due) return;
+    h.due = start;
+    due_.push({start, partition});
+}
+
+void Completion::living(const Held& h, uint32_t partition, int64_t low, Alive& found) {
+    alive_(partition, low, found);
+    for (const Binding& b : h.undecided) {
+        found.firsts.push_back(b.first());
+        found.start = std::min(found.start, key(b));
+    }
+}
+
+void Completion::choose_output(uint32_t partition, int64_t low) {
+    Held& h = held_[partition];
+    if (h.waiting.empty()) return;
+    Alive found;
+    living(h, partition, low, found);
+    std::vector<const Binding*> waiting;
+    for (const Binding& b : h.waiting) waiting.push_back(&b);
+    size_t at = 0;
+    if (tables_.choice == Choice::non_overlap) {
+        int64_t horizon = FAR;
+        for (int64_t first : found.firsts) horizon = std::min(horizon, first);
+        sort_out(non_overlap(waiting, horizon, tables_, front_.texts), at, h);
+    } else {
+        sort_out(earliest_maximal(waiting, {found.firsts.begin(), found.firsts.end()}), at, h);
+    }
+    if (timed_ && !h.waiting.empty()) schedule(partition, found.start);
+}
+
+// Under strict contiguity matches of all partitions may overlap.
+void Completion::choose_strict(int64_t clock) {
+    std::vector<const Binding*> waiting;
+    int64_t horizon = FAR, soonest = FAR;
+    uint32_t next = 0;
+    for (uint32_t p = 0; p < held_.size(); ++p) {
+        Held& h = held_[p];
+        for (const Binding& b : h.waiting) waiting.push_back(&b);
+        Alive found;
+        living(h, p, low(h, clock), found);
+        for (int64_t first : found.firsts) horizon = std::min(horizon, first);
+        if (found.start < soonest) {
+            soonest = found.start;
+            next = p;
+        }
+    }
+    if (waiting.empty()) return;
+    const auto verdicts = non_overlap(waiting, horizon, tables_, front_.texts);
+    size_t at = 0;
+    for (uint32_t p = 0; p < held_.size(); ++p) {
+        Held& h = held_[p];
+        if (h.waiting.empty()) continue;
+        sort_out(verdicts, at, h);
+        touch(p);
+    }
+    if (timed_ && std::find(verdicts.begin(), verdicts.end(), Verdict::wait) != verdicts.end()) schedule(next, soonest);
+}
+
+// What was chosen is ready; `at` is the place of its first verdict.
+void Completion::sort_out(const std::vector<Verdict>& verdicts, size_t& at, Held& h) {
+    size_t kept = 0;
+    for (Binding& b : h.waiting) {
+        const Verdict v = verdicts[at++];
+        if (v == Verdict::give) h.ready.push_back(std::move(b));
+        if (v == Verdict::drop) spare(std::move(b));
+        if (v != Verdict::wait) continue;
+        if (&h.waiting[kept] != &b) h.waiting[kept] = std::move(b);
+        ++kept;
+    }
+    h.waiting.resize(kept);
+}
+
+// What is ready is given in the order of match points, behind what is undecided or waits.
+void Completion::release(uint32_t partition) {
+    Held& h = held_[partition];
+    if (h.ready.empty()) return;
+    int64_t limit = FAR;
+    for (const Binding& b : h.undecided) limit = std::min(limit, b.last());
+    for (const Binding& b : h.waiting) limit = std::min(limit, b.last());
+    std::stable_sort(h.ready.begin(), h.ready.end(), [](const Binding& x, const Binding& y) { return x.last() < y.last(); });
+    size_t n = 0;
+    for (; n < h.ready.size() && h.ready[n].last() <= limit; ++n) {
+        give(partition, h.ready[n]);
+        spare(std::move(h.ready[n]));
+    }
+    h.ready.erase(h.ready.begin(), h.ready.begin() + static_cast<std::ptrdiff_t>(n));
+}
+
+void Completion::give(uint32_t partition, const Binding& b) {
+    Output& o = output_;
+    const int64_t bundle = held(partition).bundle.at(b.end, b.last(), tables_.span, tables_.counted);
+    const int64_t* keys = partitions_.key(partition);
+    if (o.tally.kind != Tally::off) {
+        o.tally.add(partition, keys, partitions_.width(), b.end, bundle, b.error);
+        ++work_.matches;
+        return;
+    }
+    o.start.push_back(b.start);
+    o.end.push_back(b.end);
+    o.error.push_back(b.error);
+    o.bundle.push_back(bundle);
+    o.keys.insert(o.keys.end(), keys, keys + partitions_.width());
+    o.ids.insert(o.ids.end(), b.ids.begin(), b.ids.end());
+    o.vars.insert(o.vars.end(), b.vars.begin(), b.vars.end());
+    o.offsets.push_back(static_cast<int64_t>(o.ids.size()));
+    o.values.insert(o.values.end(), b.values.begin(), b.values.end());
+    o.valid.insert(o.valid.end(), b.known.begin(), b.known.end());
+    ++work_.matches;
+}
+
+void Completion::end() {
+    for (uint32_t p = 0; p < held_.size(); ++p) {
+        decide(held_[p], p, FAR);
+        touch(p);
+    }
+    if (strict_) choose_strict(FAR);
+    for (uint32_t p : touched_) settle(p, FAR);
+    touched_.clear();
+    held_.clear();
+    due_ = {};
+}
+
+// Forgetting -------------------------------------------------------------------------------------
+
+void Completion::forget_suspects(Held& h, int64_t low) {
+    for (size_t n = 0; n < h.suspects.size(); ++n) {
+        Suspects& s = h.suspects[n];
+        const auto& keys = tables_.counted ? s.positions : s.ts;
+        size_t to = s.head;
+        while (to < s.size() && keys[to] < low) ++to;
+        if (to != s.head) s.forget(to, tables_.negations[n].columns.size());
+    }
+}
+
+// Without a window: what came before all that is alive can break nothing.
+void Completion::trim_suspects(uint32_t partition) {
+    Held& h = held_[partition];
+    Alive found;
+    alive_(partition, NEVER + 1, found);
+    int64_t oldest = FAR;
+    for (int64_t first : found.firsts) oldest = std::min(oldest, first);
+    h.trimmed = 0;
+    for (size_t n = 0; n < h.suspects.size(); ++n) {
+        Suspects& s = h.suspects[n];
+        const auto from = s.positions.begin() + static_cast<std::ptrdiff_t>(s.head);
+        const auto to = static_cast<size_t>(std::lower_bound(from, s.positions.end(), oldest) - s.positions.begin());
+        if (to != s.head) s.forget(to, tables_.negations[n].columns.size());
+        h.trimmed += s.size() - s.head;
+    }
+}
+
+bool Completion::idle(uint32_t partition, int64_t low) {
+    if (partition >= held_.size()) return true;
+    Held& h = held_[partition];
+    if (!h.undecided.empty() || !h.waiting.empty() || !h.ready.empty()) return false;
+    forget_suspects(h, low);
+    for (const Suspects& s : h.suspects) {
+        if (!s.empty()) return false;
+    }
+    return !h.bundle.any || h.bundle.last_ts < low;
+}
+
+void Completion::forget(uint32_t partition) {
+    if (partition < held_.size()) held_[partition] = Held{};
+}
+
+int64_t Completion::oldest() const {
+    int64_t least = FAR;
+    for (const Held& h : held_) {
+        for (const auto* all : {&h.undecided, &h.waiting, &h.ready}) {
+            for (const Binding& b : *all) least = std::min(least, *std::min_element(b.ids.begin(), b.ids.end()));
+        }
+    }
+    return least;
+}
+
+int64_t Completion::bytes() const {
+    size_t total = held_.capacity() * sizeof(Held) + due_.size() * sizeof(Due);
+    for (const Held& h : held_) {
+        for (const Suspects& s : h.suspects) total += (s.ts.capacity() + s.positions.capacity() + s.rows.capacity()) * 8 + s.valid.capacity();
+        for (const auto* all : {&h.undecided, &h.waiting, &h.ready}) {
+            for (const Binding& b : *all) total += b.bytes();
+        }
+    }
+    for (const Binding& b : spare_) total += b.bytes();
+    return static_cast<int64_t>(total);
+}
+
+}  // namespace acep

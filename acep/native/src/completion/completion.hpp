@@ -1,0 +1,110 @@
+// What happens to complete runs where a plan asks for more than to give them (acep/reference/runtime.py): negations, HAVING, the
+// wait for a trailing negation, the choice of the output, and release in the order of match points.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <queue>
+#include <vector>
+
+#include "nodes/arena.hpp"
+#include "completion/choosing.hpp"
+#include "completion/conditions.hpp"
+#include "session/engine.hpp"
+
+namespace acep {
+
+// What is alive in a partition: the positions of the first events of its match nodes, and the earliest of their starts.
+struct Alive {
+    std::vector<int64_t> firsts;
+    int64_t start = std::numeric_limits<int64_t>::max();
+};
+
+class Completion {
+public:
+    // `alive(p, low, found)` adds the nodes of a partition that began at `low` or later.
+    using Nodes = std::function<void(uint32_t partition, int64_t low, Alive& found)>;
+
+    Completion(const Tables& tables, Front& front, Partitions& partitions, Arena& arena, Output& output, Work& work, Nodes alive);
+
+    // In this order for each event: what its time decides; a trail that may end with it, newest event first, with the error
+    // of its node in `state`; the end of the event.
+    void before(uint32_t partition, const Event& event);
+    void trail(uint32_t partition, const Event& event, const Cell* const* path, size_t length, uint32_t state, int64_t error);
+    void after(uint32_t partition, const Event& event);
+    // Keeps the values of an event that has just been bound.
+    void keep(uint32_t number, const Event& event);
+
+    // Time has passed: no event before `clock` will come. Everything that is certain is given.
+    void settle(int64_t clock);
+    // The stream has ended: all nodes are gone.
+    void end();
+    bool idle(uint32_t partition, int64_t low);
+    void forget(uint32_t partition);
+    int64_t oldest() const;
+    int64_t bytes() const;
+    void dump(Writer& out) const;
+    void load(Reader& in);
+
+private:
+    static constexpr int64_t FAR = std::numeric_limits<int64_t>::max();
+    struct Held {
+        std::vector<Suspects> suspects;  // by negation
+        std::vector<Binding> undecided, waiting, ready;
+        Bundle bundle;
+        int64_t last = -1;       // position of the last event
+        int64_t earliest = FAR;  // start of the earliest undecided run
+        int64_t due = FAR;       // when its place in the queue comes
+        size_t trimmed = 0;      // suspects left by the last trim, where there is no window
+        bool touched = false;
+    };
+    struct Due {
+        int64_t start;
+        uint32_t partition;
+        bool operator>(const Due& other) const { return start > other.start; }
+    };
+
+    Held& held(uint32_t partition);
+    void touch(uint32_t partition);
+    int64_t key(const Binding& b) const { return tables_.counted ? b.first() : b.start; }
+    // What began before cannot go on.
+    int64_t low(const Held& h, int64_t clock) const;
+    int64_t broken(const Held& h, const Binding& b, int64_t most);
+    int64_t cost(const Held& h, const Binding& b, std::span<const uint16_t> arcs, size_t j, const Crossing& crossing,
+                 int64_t most);
+    void unite(uint32_t partition);
+    void take(uint32_t partition, Binding&& b);
+    void decide(Held& h, uint32_t partition, int64_t low);
+    void choose(uint32_t partition, Binding&& b);
+    void choose_output(uint32_t partition, int64_t low);
+    void choose_strict(int64_t clock);
+    void living(const Held& h, uint32_t partition, int64_t low, Alive& found);
+    void sort_out(const std::vector<Verdict>& verdicts, size_t& at, Held& h);
+    void settle(uint32_t partition, int64_t clock);
+    void release(uint32_t partition);
+    void give(uint32_t partition, const Binding& b);
+    void schedule(uint32_t partition, int64_t start);
+    void forget_suspects(Held& h, int64_t low);
+    void trim_suspects(uint32_t partition);
+    Binding fresh();
+    void spare(Binding&& b);
+    std::vector<Binding> load_bindings(Reader& in) const;
+
+    const Tables& tables_;
+    Front& front_;
+    Partitions& partitions_;
+    Arena& arena_;
+    Output& output_;
+    Work& work_;
+    Nodes alive_;
+    mutable Conditions conditions_;
+    const bool waits_, timed_, strict_;
+    std::vector<Held> held_;
+    std::vector<uint32_t> touched_;
+    std::vector<Binding> current_;  // of the event at hand, where one binding may have several runs
+    std::vector<Binding> spare_;
+    std::priority_queue<Due, std::vector<Due>, std::greater<Due>> due_;
+};
+
+}  // namespace acep

@@ -1,0 +1,270 @@
+// Conditions over whole bindings: summaries of variables, and views of a negation (acep/reference/bindings.py).
+#include "completion/conditions.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "common/numbers.hpp"
+
+namespace acep {
+
+void Suspects::forget(size_t upto, size_t width) {
+    head = upto;
+    if (head < 64 || 2 * head < size()) {
+        if (!empty()) return;
+    }
+    const auto cut = [](auto& all, size_t n) { all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(n)); };
+    cut(ts, head);
+    cut(positions, head);
+    cut(rows, head * width);
+    cut(valid, head * width);
+    head = 0;
+}
+
+Conditions::Conditions(const Tables& tables, Front& front)
+    : tables_(tables), front_(front), events_(tables.variables), seen_(tables.variables, 0) {
+    for (const State& s : tables.states) {
+        for (const Arc& a : s.arcs) arcs_.push_back(&a);
+    }
+}
+
+Conditions::Word Conditions::summary(const Ref& ref, std::span<const uint32_t> events, const Rows& rows) const {
+    const auto n = static_cast<int64_t>(events.size());
+    if (ref.how == How::length) return {n, true};
+    const auto place = [&](int64_t i) { return events[static_cast<size_t>(i)] * rows.width + static_cast<size_t>(ref.column); };
+    const auto at = [&](int64_t i) { return Word{rows.rows[place(i)], rows.valid[place(i)] != 0}; };
+    const Word none{ref.otherwise, ref.fallback};
+    int128 total = 0;
+    double sum = 0;
+    int64_t known = 0;
+    Word found{0, false};
+    switch (ref.how) {
+        case How::nth:
+            return ref.n <= n ? at(ref.n - 1) : none;
+        case How::count:
+            for (int64_t i = 0; i < n; ++i) known += at(i).valid ? 1 : 0;
+            return {known, true};
+        case How::sum:
+        case How::average:
+            for (int64_t i = 0; i < n; ++i) {
+                const Word w = at(i);
+                if (!w.valid) continue;
+                total += w.word;
+                ++known;
+            }
+            if (known == 0) return {0, false};
+            if (ref.how == How::average) return {std::bit_cast<int64_t>(average(total, known, ref.n)), true};
+            return {static_cast<int64_t>(static_cast<uint64_t>(static_cast<uint128>(total))), total >= int64_min && total <= int64_max};
+        case How::add:
+        case How::mean:
+            for (int64_t i = 0; i < n; ++i) {
+                const Word w = at(i);
+                if (!w.valid) continue;
+                const double x = std::bit_cast<double>(w.word);
+                sum = known == 0 ? x : sum + x;
+                ++known;
+            }
+            if (ref.how == How::mean && known != 0) sum /= static_cast<double>(known);
+            return {std::bit_cast<int64_t>(sum), known != 0 && !std::isnan(sum)};  // NaN, of both infinities, is null
+        case How::least:
+        case How::greatest:
+            for (int64_t i = 0; i < n; ++i) {
+                const Word w = at(i);
+                if (!w.valid) continue;
+                int order = 0;
+                if (ref.n == 0) order = w.word < found.word ? -1 : w.word > found.word ? 1 : 0;
+                if (ref.n == 1) {
+                    const double x = std::bit_cast<double>(w.word), y = std::bit_cast<double>(found.word);
+                    order = x < y ? -1 : x > y ? 1 : 0;
+                }
+                if (ref.n == 2) order = found.valid ? front_.texts.order(w.word, found.word) : 0;
+                if (!found.valid || (ref.how == How::least ? order < 0 : order > 0)) found = w;
+            }
+            return found;
+        default:
+            return n != 0 ? at(n - 1) : none;
+    }
+}
+
+// HAVING and RETURN ------------------------------------------------------------------------------
+
+void Conditions::spread(const Binding& binding) {
+    for (auto& events : events_) events.clear();
+    for (uint32_t s = 0; s < binding.size(); ++s) events_[binding.vars[s]].push_back(s);
+}
+
+void Conditions::load(const Whole& whole, const Binding& binding) {
+    const Rows rows{binding.rows.data(), binding.valid.data(), tables_.kept.size()};
+    words_.resize(std::max(words_.size(), whole.refs.size()));
+    valid_.resize(std::max(valid_.size(), whole.refs.size()));
+    leaves_.clear();
+    for (size_t k = 0; k < whole.refs.size(); ++k) {
+        const Ref& ref = whole.refs[k];
+        const Word w = summary(ref, events_[static_cast<size_t>(ref.var)], rows);
+        words_[k] = w.word;
+        valid_[k] = w.valid ? 1 : 0;
+        leaves_.push_back({&words_[k], &valid_[k], 0});
+    }
+}
+
+bool Conditions::having(const Binding& binding) {
+    if (tables_.having.empty()) return true;
+    spread(binding);
+    load(tables_.having[0], binding);
+    uint8_t pass = 0;
+    front_.programs()[tables_.having[0].program].test(leaves_.data(), 1, front_.texts, scratch_, &pass);
+    return pass != 0;
+}
+
+void Conditions::returns(Binding& binding) {
+    if (tables_.returns.empty()) return;
+    spread(binding);
+    for (const Whole& whole : tables_.returns) {
+        load(whole, binding);
+        int64_t word = 0;
+        uint8_t known = 0;
+        front_.programs()[whole.program].value(leaves_.data(), 1, front_.texts, scratch_, &word, &known);
+        binding.values.push_back(known != 0 ? word : 0);
+        binding.known.push_back(known);
+    }
+}
+
+// Negations --------------------------------------------------------------------------------------
+
+// The events of a variable that a negation's conjunct means: in a group those of the iteration in which it was walked past.
+void Conditions::view(const Negation& negation, const Crossing& crossing, const Binding& binding,
+                      std::span<const uint16_t> arcs, size_t j, uint32_t var) {
+    const auto has = [&](uint32_t g) { return tables_.groups[g][var] != 0; };
+    size_t enclosing = 0;  // so many of the groups around it, from the outermost, are around the innermost that has the variable
+    for (size_t i = 0; i < negation.around.size(); ++i) {
+        if (has(negation.around[i])) enclosing = i + 1;
+    }
+    const auto encloses = [&](uint32_t g) {
+        const auto end = negation.around.begin() + static_cast<std::ptrdiff_t>(enclosing);
+        return std::find(negation.around.begin(), end, g) != end;
+    };
+    size_t first = 0, last = binding.size();
+    if (enclosing != 0) {
+        const bool entered = j == 0 || std::any_of(crossing.entered.begin(), crossing.entered.end(), encloses);
+        const size_t inside = entered ? j : j - 1;
+        for (size_t s = 1; s < binding.size(); ++s) {
+            const auto& resets = arcs_[arcs[s]]->resets;
+            if (!std::any_of(resets.begin(), resets.end(), encloses)) continue;
+            if (s <= inside) {
+                first = s;
+            } else {
+                last = s;
+                break;
+            }
+        }
+    }
+    auto& events = events_[var];
+    events.clear();
+    for (size_t s = first; s < last; ++s) {
+        const auto& resets = arcs_[arcs[s]]->resets;
+        if (s > first && std::any_of(resets.begin(), resets.end(), has)) events.clear();
+        if (binding.vars[s] == var) events.push_back(static_cast<uint32_t>(s));
+    }
+}
+
+int64_t Conditions::breaks(const Crossing& crossing, const Binding& binding, std::span<const uint16_t> arcs, size_t j,
+                           const Suspects& suspects, size_t from, size_t to, int64_t most) {
+    const Negation& negation = tables_.negations[crossing.negation];
+    const auto all = static_cast<int64_t>(to - from);
+    if (all <= 0 || most <= 0) return 0;
+    if (negation.conjuncts.empty()) return std::min(all, most);
+    std::fill(seen_.begin(), seen_.end(), uint8_t{0});
+    for (const Conjunct& c : negation.conjuncts) {
+        for (const Ref& ref : c.refs) {
+            if (ref.var < 0 || seen_[static_cast<size_t>(ref.var)] != 0) continue;
+            const auto var = static_cast<uint32_t>(ref.var);
+            view(negation, crossing, binding, arcs, j, var);
+            if (events_[var].empty()) return 0;
+            seen_[var] = 1;
+        }
+    }
+    const Rows rows{binding.rows.data(), binding.valid.data(), tables_.kept.size()};
+    const size_t many = negation.conjuncts.size();
+    prepared_.resize(std::max(prepared_.size(), many));
+    combinations_.assign(many, 1);
+    for (size_t i = 0; i < many; ++i) {
+        const Conjunct& c = negation.conjuncts[i];
+        for (const auto& l : c.least) {
+            if (seen_[l.var] != 0 && events_[l.var].size() < l.events) return 0;
+        }
+        for (const auto& l : c.loops) {
+            const size_t n = seen_[l.var] != 0 ? events_[l.var].size() : 0;
+            combinations_[i] *= n > l.low ? n - l.low : 0;
+        }
+        auto& prepared = prepared_[i];
+        prepared.resize(std::max(prepared.size(), c.refs.size()));
+        for (size_t k = 0; k < c.refs.size(); ++k) {
+            const Ref& ref = c.refs[k];
+            prepared[k].clear();
+            if (ref.var < 0 || combinations_[i] == 0) continue;
+            const std::span<const uint32_t> events(events_[static_cast<size_t>(ref.var)]);
+            if (ref.loop < 0) {
+                prepared[k].push_back(summary(ref, events, rows));
+                continue;
+            }
+            for (size_t at = c.loops[static_cast<size_t>(ref.loop)].low; at < events.size(); ++at) {
+                if (ref.how == How::each || ref.how == How::previous) {
+                    const size_t e = events[ref.how == How::each ? at : at - 1] * rows.width + static_cast<size_t>(ref.column);
+                    prepared[k].push_back({rows.rows[e], rows.valid[e] != 0});
+                } else {
+                    prepared[k].push_back(summary(ref, events.first(at), rows));
+                }
+            }
+        }
+    }
+    int64_t count = 0;
+    for (size_t at = from; at < to && count < most; at += block_rows) {
+        pass_.assign(std::min(to - at, block_rows), 1);
+        for (size_t i = 0; i < many; ++i) {
+            if (combinations_[i] == 0) continue;
+            const Conjunct& c = negation.conjuncts[i];
+            const size_t k = combinations_[i];
+            const size_t width = negation.columns.size();
+            words_.resize(std::max(words_.size(), c.refs.size() * block_rows));
+            valid_.resize(std::max(valid_.size(), c.refs.size() * block_rows));
+            const size_t total = pass_.size() * k;
+            for (size_t row = 0; row < total; row += block_rows) {
+                const size_t n = std::min(total - row, block_rows);
+                leaves_.clear();
+                for (size_t r = 0; r < c.refs.size(); ++r) {
+                    const Ref& ref = c.refs[r];
+                    int64_t* words = words_.data() + r * block_rows;
+                    uint8_t* valid = valid_.data() + r * block_rows;
+                    const Prepared& known = prepared_[i][r];
+                    size_t stride = 1;
+                    if (ref.loop >= 0) {
+                        for (size_t l = static_cast<size_t>(ref.loop) + 1; l < c.loops.size(); ++l) {
+                            stride *= events_[c.loops[l].var].size() - c.loops[l].low;
+                        }
+                    }
+                    const bool one = ref.var >= 0 && ref.loop < 0;
+                    for (size_t x = 0; x < (one ? 1 : n); ++x) {
+                        Word w{};
+                        if (ref.var < 0) {
+                            const auto event = static_cast<uint32_t>(at + (row + x) / k);
+                            w = summary(ref, {&event, 1}, {suspects.rows.data(), suspects.valid.data(), width});
+                        } else {
+                            w = one ? known[0] : known[(row + x) / stride % known.size()];
+                        }
+                        words[x] = w.word;
+                        valid[x] = w.valid ? 1 : 0;
+                    }
+                    leaves_.push_back({words, valid, one ? 0u : 1u});
+                }
+                uint8_t pass[block_rows];
+                front_.programs()[c.program].test(leaves_.data(), n, front_.texts, scratch_, pass);
+                for (size_t x = 0; x < n; ++x) pass_[(row + x) / k] &= pass[x];
+            }
+        }
+        count += std::count(pass_.begin(), pass_.end(), uint8_t{1});
+    }
+    return std::min(count, most);
+}
+
+}  // namespace acep

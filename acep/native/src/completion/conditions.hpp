@@ -1,0 +1,111 @@
+// Conditions over whole bindings: HAVING, RETURN, and what breaks a negation (acep/reference/bindings.py).
+//
+// Predicates on arcs run on registers; these look at the events themselves.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "session/event_classifier.hpp"
+#include "plan/tables.hpp"
+#include "expression/vm.hpp"
+
+namespace acep {
+
+// A way to end a run: its error so far, what was walked past (a place in Binding::arcs), and the ending.
+struct Option {
+    int64_t error;
+    uint32_t arcs;
+    uint16_t state;
+    uint16_t accept;
+};
+
+// A complete run: n bound events, oldest first, on their own, so that nothing else need be kept for it.
+struct Binding {
+    int64_t error = 0;
+    int64_t start = 0, end = 0;  // ts of the first and the last event
+    std::vector<int64_t> positions, ids;
+    std::vector<uint16_t> vars;
+    std::vector<uint16_t> arcs;  // n for each run that has this binding
+    std::vector<int64_t> rows;   // n times the columns kept
+    std::vector<uint8_t> valid;
+    std::vector<int64_t> values;  // of RETURN
+    std::vector<uint8_t> known;
+    std::vector<Option> options;
+
+    size_t size() const { return positions.size(); }
+    int64_t first() const { return positions.front(); }
+    int64_t last() const { return positions.back(); }
+    void clear() {
+        for (auto* v : {&positions, &ids, &rows, &values}) v->clear();
+        for (auto* v : {&vars, &arcs}) v->clear();
+        for (auto* v : {&valid, &known}) v->clear();
+        options.clear();
+        error = 0;
+    }
+    size_t bytes() const {
+        return sizeof(Binding) + (positions.capacity() + ids.capacity() + rows.capacity() + values.capacity()) * 8 +
+               (vars.capacity() + arcs.capacity()) * 2 + valid.capacity() + known.capacity() + options.capacity() * sizeof(Option);
+    }
+};
+
+// Events that may break one negation, in stream order; the first `head` of them are forgotten.
+struct Suspects {
+    std::vector<int64_t> ts, positions, rows;
+    std::vector<uint8_t> valid;
+    size_t head = 0;
+
+    size_t size() const { return ts.size(); }
+    bool empty() const { return head == ts.size(); }
+    void forget(size_t upto, size_t width);
+};
+
+class Conditions {
+public:
+    Conditions(const Tables& tables, Front& front);
+
+    bool having(const Binding& binding);
+    void returns(Binding& binding);
+    // How many of the suspects [from, to) break a negation that a run walked past before its event j; no more are counted
+    // than `most`. `arcs`: of the run.
+    int64_t breaks(const Crossing& crossing, const Binding& binding, std::span<const uint16_t> arcs, size_t j,
+                   const Suspects& suspects, size_t from, size_t to, int64_t most);
+    const Arc& arc(uint16_t number) const { return *arcs_[number]; }
+
+private:
+    struct Word {
+        int64_t word;
+        bool valid;
+    };
+    // Events of one variable: places in rows of `width` values.
+    struct Rows {
+        const int64_t* rows;
+        const uint8_t* valid;
+        size_t width;
+    };
+    // A reference of a conjunct that is the same for all candidates: one value, or one for each index of its loop.
+    using Prepared = std::vector<Word>;
+
+    Word summary(const Ref& ref, std::span<const uint32_t> events, const Rows& rows) const;
+    void spread(const Binding& binding);
+    void load(const Whole& whole, const Binding& binding);
+    void view(const Negation& negation, const Crossing& crossing, const Binding& binding, std::span<const uint16_t> arcs,
+              size_t j, uint32_t var);
+
+    const Tables& tables_;
+    Front& front_;
+    std::vector<const Arc*> arcs_;
+    std::vector<std::vector<uint32_t>> events_;  // by variable
+    std::vector<uint8_t> seen_;                  // which of these are those of the negation at hand
+    std::vector<std::vector<Prepared>> prepared_;  // by conjunct and reference
+    std::vector<size_t> combinations_;             // by conjunct
+    std::vector<uint8_t> pass_;
+    std::vector<int64_t> words_;
+    std::vector<uint8_t> valid_;
+    std::vector<Leaf> leaves_;
+    Scratch scratch_;
+};
+
+}  // namespace acep

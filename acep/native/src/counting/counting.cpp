@@ -1,0 +1,261 @@
+// Counts by event, by error and by bundle.
+#include "counting/counting.hpp"
+
+#include <algorithm>
+
+#include "merged/merged_cursor.hpp"
+
+namespace acep {
+
+Natural Amount::product(const Natural& a, const Natural& b) {
+    Natural found(a.size() + b.size());
+    for (size_t i = 0; i < a.size(); ++i) {
+        uint64_t carry = 0;
+        for (size_t j = 0; j < b.size(); ++j) {
+            const uint128 sum = static_cast<uint128>(a[i]) * b[j] + found[i + j] + carry;
+            found[i + j] = static_cast<uint64_t>(sum);
+            carry = static_cast<uint64_t>(sum >> 64);
+        }
+        found[i + b.size()] = carry;
+    }
+    while (!found.empty() && found.back() == 0) found.pop_back();
+    return found;
+}
+
+CountingEngine::CountingEngine(Tables tables, Front& front, Partitions& partitions, Asked asked)
+    : EasyEngine(std::move(tables), front, partitions), asked_(asked), automaton_(tables_, front) {}
+
+void CountingEngine::event(uint32_t partition, const Event& event) {
+    if (parts_.size() <= partition) parts_.resize(size_t{partition} + 1);
+    Part& part = parts_[partition];
+    const int64_t key = std::max(tables_.counted ? event.position : event.ts, NEVER + 1);
+    const int64_t low = earliest(key, tables_.span);
+    if (!suffices(most_touches(part), [&] { return needs(part, event, low); })) return;
+    if (tables_.contiguous()) {
+        if (event.position != part.last + 1) {
+            part.latest.clear();
+            part.small.clear();
+            part.large.reset();
+        }
+        part.last = event.position;
+    }
+    found_.clear();
+    if (asked_ == Asked::points) {
+        points(part, event.pattern, key, low);
+    } else {
+        sums(part, event.pattern, key, low);
+    }
+    if (!found_.empty()) give(part, partition, event);
+}
+
+void CountingEngine::points(Part& part, uint32_t pattern, int64_t key, int64_t low) {
+    made_.clear();
+    auto follow = [&](const Automaton::Step& step, int64_t start) {
+        work_.touches += step.count;
+        for (uint32_t i = 0; i < step.count; ++i) {
+            const Automaton::Move& move = automaton_.move(step, i);
+            if (move.error >= 0) {
+                if (found_.empty()) found_.push_back({move.error, {}});
+                found_[0].error = std::min(found_[0].error, move.error);
+            }
+            if (move.live != NOWHERE) made_.push_back({move.live, start});
+        }
+    };
+    auto& latest = part.latest;
+    for (size_t i = 0; i < latest.size();) {
+        const Latest here = latest[i];
+        uint32_t waits = NOWHERE;
+        if (here.start >= low) {
+            const Automaton::Step step = automaton_.step(pattern, here.state);
+            waits = step.waits;
+            if (step.count != 0) follow(step, here.start);
+            if (waits != here.state && waits != NOWHERE) made_.push_back({waits, here.start});
+        }
+        if (waits == here.state) {
+            ++i;
+        } else {
+            latest[i] = latest.back();
+            latest.pop_back();
+        }
+    }
+    const Automaton::Step begin = automaton_.step(pattern, Automaton::start);
+    if (begin.count != 0) follow(begin, key);
+    for (const Latest& m : made_) {
+        auto at = std::find_if(latest.begin(), latest.end(), [&](const Latest& l) { return l.state == m.state; });
+        if (at == latest.end()) {
+            latest.push_back(m);
+            ++work_.nodes;
+        } else {
+            at->start = std::max(at->start, m.start);
+        }
+    }
+}
+
+void CountingEngine::sums(Part& part, uint32_t pattern, int64_t key, int64_t low) {
+    const bool windowed = tables_.span >= 0;
+    auto give_one = [this](int64_t error, const Amount& count) { found(error, count); };
+    if (part.large == nullptr) {
+        const bool fits = part.small.event(automaton_, pattern, key, low, windowed, small_, give_one);
+        work_.touches += static_cast<int64_t>(small_.actions.size());
+        if (fits) return;
+        part.large = std::make_unique<Sums<Large>>();
+        part.large->copy(part.small);
+        part.small.clear();
+    }
+    part.large->event(automaton_, pattern, key, low, windowed, large_, give_one);
+    work_.touches += static_cast<int64_t>(large_.actions.size());
+    if (part.large->turned() && part.large->small()) {
+        part.small.copy(*part.large);
+        part.large.reset();
+    }
+}
+
+// Each latest start may go on once for each variable; what is done to the sum of a D-state is one touch.
+size_t CountingEngine::most_touches(const Part& part) const {
+    if (asked_ == Asked::points) return (part.latest.size() + 1) * tables_.variables;
+    return part.large != nullptr ? part.large->states() : part.small.states();
+}
+
+int64_t CountingEngine::needs(const Part& part, const Event& event, int64_t low) {
+    const bool apart = tables_.contiguous() && event.position != part.last + 1;
+    if (asked_ != Asked::points) return apart ? 0 : static_cast<int64_t>(most_touches(part));
+    int64_t found = automaton_.step(event.pattern, Automaton::start).count;
+    for (const Latest& l : part.latest) {
+        if (!apart && l.start >= low) found += automaton_.step(event.pattern, l.state).count;
+    }
+    return found;
+}
+
+int64_t CountingEngine::drop(uint32_t partition, int64_t ts) {
+    if (partition >= parts_.size()) return 0;
+    Part& part = parts_[partition];
+    const int64_t low = tables_.counted ? NEVER + 1 : earliest(ts, tables_.span);
+    const int64_t many = waiting(part, low);
+    part.latest.clear();
+    part.small.clear();
+    part.large.reset();
+    return many;
+}
+
+// The D-states in which partial matches that began at `low` or later are counted.
+int64_t CountingEngine::waiting(const Part& part, int64_t low) const {
+    int64_t many = std::count_if(part.latest.begin(), part.latest.end(), [&](const Latest& l) { return l.start >= low; });
+    if (!part.small.expired(low)) many += static_cast<int64_t>(part.small.states());
+    if (part.large != nullptr && !part.large->expired(low)) many += static_cast<int64_t>(part.large->states());
+    return many;
+}
+
+int64_t CountingEngine::partial_matches(int64_t clock) const {
+    const int64_t low = tables_.counted ? NEVER + 1 : earliest(clock, tables_.span);
+    int64_t many = 0;
+    for (const Part& part : parts_) many += waiting(part, low);
+    return many;
+}
+
+void CountingEngine::found(int64_t error, const Amount& count) {
+    for (Found& f : found_) {
+        if (f.error == error) {
+            f.count.add(count);
+            return;
+        }
+    }
+    found_.push_back({error, count});
+}
+
+void CountingEngine::give(Part& part, uint32_t partition, const Event& event) {
+    match_points += !part.bundle.any || part.bundle.last_ts != event.ts ? 1 : 0;
+    if (asked_ == Asked::count) {
+        part.bundle.any = true;
+        part.bundle.last_ts = event.ts;
+        for (const Found& f : found_) {
+            auto at = std::find_if(totals_.begin(), totals_.end(), [&](const Found& t) { return t.error == f.error; });
+            if (at == totals_.end()) {
+                totals_.push_back(f);
+            } else {
+                at->count.add(f.count);
+            }
+        }
+        return;
+    }
+    const int64_t first = part.bundle.first;
+    const int64_t last = part.bundle.last_ts;
+    const int64_t bundle = part.bundle.at(event.ts, event.position, tables_.span, tables_.counted);
+    if (asked_ == Asked::bundles) {
+        if (open_.size() <= partition) open_.resize(parts_.size());
+        Open& open = open_[partition];
+        if (open.any && first != bundle) row(partition, first, last, first, open.best, &open.count);
+        if (!open.any || first != bundle) open = {found_[0].error, {}, true};
+        for (const Found& f : found_) {
+            open.best = std::min(open.best, f.error);
+            open.count.add(f.count);
+        }
+        return;
+    }
+    for (const Found& f : found_) {
+        row(partition, event.ts, event.ts, bundle, f.error, asked_ == Asked::ends ? &f.count : nullptr);
+    }
+}
+
+void CountingEngine::row(uint32_t partition, int64_t first, int64_t last, int64_t bundle, int64_t error,
+                         const Amount* count) {
+    const int64_t* key = partitions_.key(partition);
+    rows_.keys.insert(rows_.keys.end(), key, key + partitions_.width());
+    rows_.first.push_back(first);
+    rows_.last.push_back(last);
+    rows_.bundle.push_back(bundle);
+    rows_.error.push_back(error);
+    if (count == nullptr) return;
+    if (count->fits()) {
+        rows_.count.push_back(count->small());
+    } else {
+        rows_.large.emplace_back(rows_.count.size(), count->natural());
+        rows_.count.push_back(-1);
+    }
+}
+
+void CountingEngine::close(uint32_t partition) {
+    if (partition >= open_.size() || !open_[partition].any) return;
+    const Bundle& bundle = parts_[partition].bundle;
+    row(partition, bundle.first, bundle.last_ts, bundle.first, open_[partition].best, &open_[partition].count);
+    open_[partition] = {};
+}
+
+CountRows CountingEngine::take(bool all) {
+    if (all) {
+        for (uint32_t p = 0; p < parts_.size(); ++p) close(p);
+    }
+    return std::exchange(rows_, {});
+}
+
+std::vector<std::pair<int64_t, Natural>> CountingEngine::totals() const {
+    std::vector<std::pair<int64_t, Natural>> found;
+    for (const Found& t : totals_) found.emplace_back(t.error, t.count.natural());
+    return found;
+}
+
+bool CountingEngine::idle(uint32_t partition, int64_t clock) {
+    if (partition >= parts_.size()) return true;
+    if (tables_.span < 0 || tables_.counted) return false;
+    const Part& part = parts_[partition];
+    const int64_t low = earliest(clock, tables_.span);
+    if (part.bundle.any && part.bundle.last_ts >= low) return false;
+    if (std::any_of(part.latest.begin(), part.latest.end(), [&](const Latest& l) { return l.start >= low; })) return false;
+    return part.small.expired(low) && (part.large == nullptr || part.large->expired(low));
+}
+
+void CountingEngine::forget(uint32_t partition) {
+    if (partition >= parts_.size()) return;
+    close(partition);
+    parts_[partition] = Part{};
+}
+
+int64_t CountingEngine::bytes() const {
+    size_t total = automaton_.bytes() + parts_.capacity() * sizeof(Part) + open_.capacity() * sizeof(Open);
+    for (const Part& part : parts_) {
+        total += part.latest.capacity() * sizeof(Latest) + part.small.bytes();
+        if (part.large != nullptr) total += sizeof(*part.large) + part.large->bytes();
+    }
+    return static_cast<int64_t>(total);
+}
+
+}  // namespace acep

@@ -1,0 +1,96 @@
+// The counting engine: how many matches end with each event, when, and in which bundle, without enumerating any.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "counting/counting_sums.hpp"
+#include "shedding/bounded_engine.hpp"
+
+namespace acep {
+
+// What is asked: the number of all matches, match points (Definition 2 of the 2016 paper) with the least error of each,
+// bundles (Definition 3) with the number of their matches, or a row for each event that ends matches, and each error.
+enum class Asked { count, points, bundles, ends };
+
+// Rows as columns. Of points and ends: `first` and `last` are the time of the event, and `bundle` the first match point
+// of its bundle. Of bundles: `first` and `last` are the first and the last match point.
+struct CountRows {
+    Numbers<int64_t> keys;  // n times the number of key columns
+    Numbers<int64_t> first, last, bundle;
+    Numbers<int64_t> error;  // scaled; the least of the row
+    Numbers<int64_t> count;  // -1: in `large`
+    std::vector<std::pair<size_t, Natural>> large;  // row, number
+
+    size_t size() const { return first.size(); }
+};
+
+class CountingEngine final : public EasyEngine {
+public:
+    CountingEngine(Tables tables, Front& front, Partitions& partitions, Asked asked);
+
+    void event(uint32_t partition, const Event& event) override;
+    void advance(int64_t) override {}
+    bool idle(uint32_t partition, int64_t clock) override;
+    void forget(uint32_t partition) override;
+    int64_t oldest() const override { return int64_max; }  // it gives none
+    int64_t bytes() const override;
+    int64_t partial_matches(int64_t clock) const override;
+    int64_t drop(uint32_t partition, int64_t ts) override;
+    // Without rows that were not taken.
+    void dump(Writer& out) const override;
+    void load(Reader& in) override;
+
+    // Rows that have become certain. `all`: also the bundles that later matches may still join, which are then given up.
+    CountRows take(bool all);
+    // The number of all matches so far, by error (scaled).
+    std::vector<std::pair<int64_t, Natural>> totals() const;
+
+private:
+    // Of points alone, the latest start in each D-state suffices.
+    struct Latest {
+        uint32_t state;
+        int64_t start;
+    };
+    struct Part {
+        std::vector<Latest> latest;
+        Sums<Small> small;
+        std::unique_ptr<Sums<Large>> large;
+        Bundle bundle;
+        int64_t last = -1;  // position of the last event
+    };
+    struct Open {  // a bundle that may go on
+        int64_t best = 0;
+        Amount count;
+        bool any = false;
+    };
+    struct Found {
+        int64_t error;
+        Amount count;
+    };
+
+    int64_t waiting(const Part& part, int64_t low) const;
+    size_t most_touches(const Part& part) const;
+    int64_t needs(const Part& part, const Event& event, int64_t low);
+    void points(Part& part, uint32_t pattern, int64_t key, int64_t low);
+    void sums(Part& part, uint32_t pattern, int64_t key, int64_t low);
+    void found(int64_t error, const Amount& count);
+    void give(Part& part, uint32_t partition, const Event& event);
+    void row(uint32_t partition, int64_t first, int64_t last, int64_t bundle, int64_t error, const Amount* count);
+    void close(uint32_t partition);
+
+    Asked asked_;
+    Automaton automaton_;
+    std::vector<Part> parts_;
+    std::vector<Open> open_;      // by partition, of bundles
+    std::vector<Found> totals_;   // by error
+    std::vector<Found> found_;    // those that end with the current event, by error
+    std::vector<Latest> made_;
+    CountScratch<Small> small_;
+    CountScratch<Large> large_;
+    CountRows rows_;
+};
+
+}  // namespace acep

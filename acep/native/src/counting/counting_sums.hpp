@@ -1,0 +1,491 @@
+// Numbers of partial matches in a sliding window, by D-state (automaton.hpp), without walking their starts.
+//
+// What an event does to the numbers of one partition is a sparse matrix over the D-states and the start. The number of
+// partial matches that began in the window is the row of the start in the product of its events' matrices, kept in two
+// parts as a queue is by two stacks: the front has that row for each start that may still expire, the back is a matrix to
+// which events are applied. When the last start of the front has expired, the back's events are gone through once, from
+// the last to the first, and become the front. So work is constant per event and move, amortised, whatever the window.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "nodes/arena.hpp"
+#include "plan/automaton.hpp"
+#include "common/big_integer.hpp"
+#include "common/numbers.hpp"
+#include "common/state.hpp"
+
+namespace acep {
+
+// Words that the numbers of one partition are kept in: 64 bits while they suffice, else as many as it takes.
+struct Small {
+    using Number = uint64_t;
+    static constexpr uint64_t most = uint64_t{1} << 62;
+    static bool zero(Number a) { return a == 0; }
+    static Number one() { return 1; }
+    static void add(Number& a, Number b) { a += b; }  // where there is known to be room
+    static bool fits(Number a) { return a <= most; }
+};
+struct Large {
+    using Number = Natural;
+    static bool zero(const Number& a) { return a.empty(); }
+    static Number one() { return {1}; }
+    static void add(Number& a, const Number& b) { increase(a, NaturalView(b)); }
+    static bool fits(const Number&) { return true; }
+};
+
+// A number of matches: 128 bits while they suffice.
+class Amount {
+public:
+    void add(uint64_t n) { add_small(n); }
+    void add_product(uint64_t a, uint64_t b) { add_small(static_cast<uint128>(a) * b); }
+    void add(const Natural& n) {
+        spill();
+        increase(large_, NaturalView(n));
+    }
+    void add_product(const Natural& a, const Natural& b) { add(product(a, b)); }
+    void add(const Amount& other) {
+        if (other.spilt_) {
+            add(other.large_);
+        } else {
+            add_small(other.small_);
+        }
+    }
+    bool zero() const { return !spilt_ && small_ == 0; }
+    // Whether it is at most 2^63 - 1.
+    bool fits() const { return !spilt_ && small_ <= static_cast<uint128>(int64_max); }
+    int64_t small() const { return static_cast<int64_t>(small_); }
+    Natural natural() const { return spilt_ ? large_ : words(small_); }
+
+    static Natural product(const Natural& a, const Natural& b);
+
+private:
+    static Natural words(uint128 n) {
+        Natural found;
+        for (; n != 0; n >>= 64) found.push_back(static_cast<uint64_t>(n));
+        return found;
+    }
+    void add_small(uint128 n) {
+        if (!spilt_ && !__builtin_add_overflow(small_, n, &small_)) return;
+        if (!spilt_) small_ -= n;  // it went round
+        spill();
+        increase(large_, NaturalView(words(n)));
+    }
+    void spill() {
+        if (spilt_) return;
+        large_ = words(small_);
+        spilt_ = true;
+    }
+    uint128 small_ = 0;
+    Natural large_;
+    bool spilt_ = false;
+};
+
+// What the counts of all partitions use in turn.
+template <class Kind>
+struct CountScratch {
+    struct Action {
+        size_t column;
+        Automaton::Step step;
+    };
+    struct Addition {
+        size_t target;
+        size_t saved;  // which of the saved columns
+    };
+    std::vector<Action> actions;
+    std::vector<Addition> additions;
+    std::vector<typename Kind::Number> saved;
+    std::vector<typename Kind::Number> ways;  // of a D-state, in how many ways it becomes each of those that live
+    std::vector<typename Kind::Number> row;
+    std::vector<size_t> kept;
+};
+
+template <class Kind>
+class Sums {
+public:
+    using Number = typename Kind::Number;
+
+    // One event; `low` is the earliest start that still counts, in a window or (`windowed` is false) for ever. Calls
+    // give(error, amount) for the matches that end with it. False if numbers grow too large: then nothing was given, and
+    // the event is to be given to a wider copy.
+    template <class Give>
+    bool event(Automaton& automaton, uint32_t pattern, int64_t key, int64_t low, bool windowed,
+               CountScratch<Kind>& scratch, Give&& give);
+
+    bool empty() const { return states_.empty(); }
+    size_t states() const { return states_.size(); }
+    // Whether no start at `low` or later is left.
+    bool expired(int64_t low) const { return empty() || newest_ < low; }
+    void clear();
+    // The same in other words; those of `other` must fit.
+    template <class Other>
+    void copy(const Sums<Other>& other);
+    // Whether 64 bits would do; looked at only since the last turn of the back, once.
+    bool turned() { return std::exchange(turned_, false); }
+    bool small() const;
+    size_t bytes() const;
+    void dump(Writer& out) const;
+    // `patterns`: those of the front, by their numbers when the state was written; `states`: how many D-states there are.
+    void load(Reader& in, std::span<const uint32_t> patterns, size_t states);
+
+private:
+    template <class Other>
+    friend class Sums;
+    struct Logged {
+        int64_t key;
+        uint32_t pattern;
+    };
+    static constexpr size_t NONE = static_cast<size_t>(-1);
+
+    size_t rows() const { return 1 + support_; }
+    Number* column(size_t i) { return back_.data() + i * rows(); }
+    size_t find(uint32_t state) const {
+        for (size_t i = 0; i < states_.size(); ++i) {
+            if (states_[i] == state) return i;
+        }
+        return NONE;
+    }
+    size_t find_or_add(uint32_t state);
+    bool expire(Automaton& automaton, int64_t low, CountScratch<Kind>& scratch);
+    bool turn(Automaton& automaton, int64_t low, CountScratch<Kind>& scratch);
+    void forget_front();
+    bool room(size_t moves);
+    Amount value(size_t column) const;
+
+    // The back: a column for each D-state; row 0 are starts since the front was made, the others the D-states that lived then.
+    std::vector<uint32_t> states_;
+    std::vector<uint8_t> live_;  // of a column, whether any of it is not 0
+    std::vector<Number> back_;
+    std::vector<Logged> log_;    // the events that it is made of
+    // The front: the starts that may still expire, the oldest last, each with the numbers of partial matches
+    // that began there or later, by the D-state that they were in when the front was made.
+    std::vector<int64_t> starts_;
+    std::vector<Number> front_;
+    size_t support_ = 0;      // how many D-states lived then
+    int64_t first_ = NEVER;   // the first start of the back
+    int64_t newest_ = NEVER;  // the last start of all
+    uint64_t bound_ = 1;      // no number of the back is larger
+    bool turned_ = false;
+};
+
+template <class Kind>
+template <class Give>
+bool Sums<Kind>::event(Automaton& automaton, uint32_t pattern, int64_t key, int64_t low, bool windowed,
+                       CountScratch<Kind>& scratch, Give&& give) {
+    if (windowed && !expire(automaton, low, scratch)) return false;
+    scratch.actions.clear();
+    size_t moves = 0;
+    for (size_t i = 0; i < states_.size(); ++i) {
+        if (live_[i] == 0) continue;
+        const Automaton::Step step = automaton.step(pattern, states_[i]);
+        if (step.count == 0 && step.waits == states_[i]) continue;
+        scratch.actions.push_back({i, step});
+        moves += step.count + 1;
+    }
+    const Automaton::Step begin = automaton.step(pattern, Automaton::start);
+    if (scratch.actions.empty() && begin.count == 0) return true;
+    if (!room(moves + begin.count)) return false;
+
+    for (const auto& action : scratch.actions) {
+        Amount found;
+        bool known = false;
+        for (uint32_t m = 0; m < action.step.count; ++m) {
+            const int64_t error = automaton.move(action.step, m).error;
+            if (error < 0) continue;
+            if (!known) found = value(action.column);
+            known = true;
+            if (found.zero()) break;  // all that were in this D-state have expired
+            give(error, found);
+        }
+    }
+    // All that is read is as it was before the event.
+    scratch.additions.clear();
+    size_t saved = 0;
+    bool moved = false;
+    for (const auto& action : scratch.actions) {
+        const uint32_t state = states_[action.column];
+        bool used = false;
+        auto to = [&](uint32_t target) {
+            scratch.additions.push_back({find_or_add(target), saved});
+            used = true;
+        };
+        for (uint32_t m = 0; m < action.step.count; ++m) {
+            const uint32_t live = automaton.move(action.step, m).live;
+            if (live != NOWHERE) to(live);
+        }
+        if (action.step.waits != state) {
+            moved = true;
+            if (action.step.waits != NOWHERE) to(action.step.waits);
+        }
+        if (used) ++saved;
+    }
+    const size_t height = rows();
+    if (!moved && scratch.additions.size() == 1) {
+        const auto source = std::find_if(scratch.actions.begin(), scratch.actions.end(), [&](const auto& action) {
+            for (uint32_t m = 0; m < action.step.count; ++m) {
+                if (automaton.move(action.step, m).live != NOWHERE) return true;
+            }
+            return false;
+        });
+        const Number* from = column(source->column);
+        Number* into = column(scratch.additions[0].target);
+        for (size_t r = 0; r < height; ++r) Kind::add(into[r], Number(from[r]));
+        live_[scratch.additions[0].target] = 1;
+    } else if (moved || !scratch.additions.empty()) {
+        scratch.saved.resize(saved * height);
+        size_t at = 0;
+        for (const auto& action : scratch.actions) {
+            const uint32_t state = states_[action.column];
+            bool used = action.step.waits != state && action.step.waits != NOWHERE;
+            for (uint32_t m = 0; m < action.step.count; ++m) used = used || automaton.move(action.step, m).live != NOWHERE;
+            Number* from = column(action.column);
+            if (used) std::copy(from, from + height, scratch.saved.begin() + static_cast<std::ptrdiff_t>(height * at++));
+            if (action.step.waits != state) {
+                std::fill(from, from + height, Number{});
+                live_[action.column] = 0;
+            }
+        }
+        for (const auto& addition : scratch.additions) {
+            const Number* from = scratch.saved.data() + addition.saved * height;
+            Number* into = column(addition.target);
+            for (size_t r = 0; r < height; ++r) Kind::add(into[r], from[r]);
+            live_[addition.target] = 1;
+        }
+    }
+    bool begins = false;
+    for (uint32_t m = 0; m < begin.count; ++m) {
+        const Automaton::Move& move = automaton.move(begin, m);
+        if (move.error >= 0) {
+            Amount one;
+            one.add(1);
+            give(move.error, one);
+        }
+        if (move.live == NOWHERE) continue;
+        const size_t target = find_or_add(move.live);
+        Kind::add(column(target)[0], Kind::one());
+        live_[target] = 1;
+        begins = true;
+    }
+    if (begins) {
+        if (first_ == NEVER) first_ = key;
+        newest_ = key;
+    }
+    if (windowed && (begins || moved || !scratch.additions.empty())) log_.push_back({key, pattern});
+    if (moved && std::find(live_.begin(), live_.end(), 1) == live_.end()) clear();
+    return true;
+}
+
+template <class Kind>
+void Sums<Kind>::clear() {
+    states_.clear();
+    live_.clear();
+    back_.clear();
+    log_.clear();
+    starts_.clear();
+    front_.clear();
+    support_ = 0;
+    first_ = newest_ = NEVER;
+    bound_ = 1;
+}
+
+template <class Kind>
+size_t Sums<Kind>::find_or_add(uint32_t state) {
+    const size_t known = find(state);
+    if (known != NONE) return known;
+    states_.push_back(state);
+    live_.push_back(0);
+    back_.resize(back_.size() + rows());
+    return states_.size() - 1;
+}
+
+template <class Kind>
+bool Sums<Kind>::expire(Automaton& automaton, int64_t low, CountScratch<Kind>& scratch) {
+    if (empty()) return true;
+    if (newest_ < low) {
+        clear();
+        return true;
+    }
+    while (!starts_.empty() && starts_.back() < low) {
+        starts_.pop_back();
+        front_.resize(front_.size() - support_);
+    }
+    if (!starts_.empty()) return true;
+    if (support_ != 0) forget_front();
+    return first_ >= low || turn(automaton, low, scratch);
+}
+
+// Nothing that began before the back is left.
+template <class Kind>
+void Sums<Kind>::forget_front() {
+    const size_t height = rows();
+    for (size_t i = 0; i < states_.size(); ++i) {
+        Number& start = back_[i * height];
+        live_[i] = Kind::zero(start) ? 0 : 1;
+        if (i != i * height) back_[i] = std::move(start);
+    }
+    back_.resize(states_.size());
+    support_ = 0;
+}
+
+// The back becomes the front, but for what has expired.
+template <class Kind>
+bool Sums<Kind>::turn(Automaton& automaton, int64_t low, CountScratch<Kind>& scratch) {
+    auto& kept = scratch.kept;  // the columns that live: their D-states are those of the front
+    kept.clear();
+    for (size_t i = 0; i < states_.size(); ++i) {
+        if (!Kind::zero(back_[i])) kept.push_back(i);
+    }
+    const size_t width = kept.size();
+    if (width == 0) {
+        clear();
+        return true;
+    }
+    auto& ways = scratch.ways;
+    ways.assign(states_.size() * width, Number{});
+    for (size_t k = 0; k < width; ++k) ways[kept[k] * width + k] = Kind::one();
+    scratch.row.assign(width, Number{});
+    bool fits = true;
+    auto add_to = [&](Number* into, const Number* from) {
+        for (size_t k = 0; k < width; ++k) {
+            Kind::add(into[k], Number(from[k]));
+            fits = fits && Kind::fits(into[k]);
+        }
+    };
+    starts_.clear();
+    front_.clear();
+    for (size_t e = log_.size(); e-- > 0 && log_[e].key >= low && fits;) {
+        const uint32_t pattern = log_[e].pattern;
+        const Automaton::Step begin = automaton.step(pattern, Automaton::start);
+        bool begins = false;
+        for (uint32_t m = 0; m < begin.count; ++m) {
+            const uint32_t live = automaton.move(begin, m).live;
+            if (live == NOWHERE) continue;
+            begins = true;
+            if (const size_t i = find(live); i != NONE) add_to(scratch.row.data(), ways.data() + i * width);
+        }
+        if (begins) {
+            starts_.push_back(log_[e].key);
+            front_.insert(front_.end(), scratch.row.begin(), scratch.row.end());
+        }
+        // The ways on from before this event: those of D-states that it changes, all read before any is written.
+        scratch.actions.clear();
+        for (size_t i = 0; i < states_.size(); ++i) {
+            const Automaton::Step step = automaton.step(pattern, states_[i]);
+            if (step.count != 0 || step.waits != states_[i]) scratch.actions.push_back({i, step});
+        }
+        scratch.saved.assign(scratch.actions.size() * width, Number{});
+        for (size_t a = 0; a < scratch.actions.size(); ++a) {
+            Number* into = scratch.saved.data() + a * width;
+            const auto& [i, step] = scratch.actions[a];
+            if (step.waits != NOWHERE) {
+                if (const size_t w = find(step.waits); w != NONE) add_to(into, ways.data() + w * width);
+            }
+            for (uint32_t m = 0; m < step.count; ++m) {
+                const uint32_t live = automaton.move(step, m).live;
+                if (live == NOWHERE) continue;
+                if (const size_t t = find(live); t != NONE) add_to(into, ways.data() + t * width);
+            }
+        }
+        for (size_t a = 0; a < scratch.actions.size(); ++a) {
+            std::copy_n(scratch.saved.begin() + static_cast<std::ptrdiff_t>(a * width), width,
+                        ways.begin() + static_cast<std::ptrdiff_t>(scratch.actions[a].column * width));
+        }
+    }
+    if (!fits) {
+        starts_.clear();
+        front_.clear();
+        return false;
+    }
+    // `starts_` has the newest first, as it should be: the oldest is the first to go.
+    for (size_t k = 0; k < width; ++k) states_[k] = states_[kept[k]];
+    states_.resize(width);
+    live_.assign(width, 1);
+    support_ = width;
+    back_.assign(width * rows(), Number{});
+    for (size_t k = 0; k < width; ++k) column(k)[1 + k] = Kind::one();
+    log_.clear();
+    first_ = NEVER;
+    bound_ = 1;
+    turned_ = true;
+    if (starts_.empty()) clear();
+    return true;
+}
+
+template <class Kind>
+bool Sums<Kind>::room(size_t moves) {
+    if constexpr (std::is_same_v<Kind, Small>) {
+        const uint64_t factor = moves + 1;
+        if (bound_ > Small::most / factor) {
+            bound_ = 1;
+            for (uint64_t n : back_) bound_ = std::max(bound_, n);
+            if (bound_ > Small::most / factor) return false;
+        }
+        bound_ *= factor;
+    }
+    return true;
+}
+
+template <class Kind>
+Amount Sums<Kind>::value(size_t i) const {
+    const Number* numbers = back_.data() + i * rows();
+    Amount found;
+    found.add(numbers[0]);
+    if (!starts_.empty()) {
+        const Number* top = front_.data() + (front_.size() - support_);
+        for (size_t k = 0; k < support_; ++k) {
+            if (!Kind::zero(top[k]) && !Kind::zero(numbers[1 + k])) found.add_product(top[k], numbers[1 + k]);
+        }
+    }
+    return found;
+}
+
+template <class Kind>
+template <class Other>
+void Sums<Kind>::copy(const Sums<Other>& other) {
+    states_ = other.states_;
+    live_ = other.live_;
+    log_.clear();
+    for (const auto& l : other.log_) log_.push_back({l.key, l.pattern});
+    starts_ = other.starts_;
+    support_ = other.support_;
+    first_ = other.first_;
+    newest_ = other.newest_;
+    bound_ = Small::most;
+    auto in_words = [](const auto& from, auto& into) {
+        into.clear();
+        for (const auto& n : from) {
+            if constexpr (std::is_same_v<Kind, Small>) {
+                into.push_back(n.empty() ? 0 : n[0]);
+            } else {
+                into.push_back(n == 0 ? Natural{} : Natural{n});
+            }
+        }
+    };
+    in_words(other.back_, back_);
+    in_words(other.front_, front_);
+}
+
+template <class Kind>
+bool Sums<Kind>::small() const {
+    auto fits = [](const Natural& n) { return n.empty() || (n.size() == 1 && Small::fits(n[0])); };
+    return std::all_of(back_.begin(), back_.end(), fits) && std::all_of(front_.begin(), front_.end(), fits);
+}
+
+template <class Kind>
+size_t Sums<Kind>::bytes() const {
+    size_t total = states_.capacity() * sizeof(uint32_t) + live_.capacity() + log_.capacity() * sizeof(Logged) +
+                   starts_.capacity() * sizeof(int64_t) + (back_.capacity() + front_.capacity()) * sizeof(Number);
+    if constexpr (std::is_same_v<Kind, Large>) {
+        for (const Natural& n : back_) total += n.capacity() * sizeof(uint64_t);
+        for (const Natural& n : front_) total += n.capacity() * sizeof(uint64_t);
+    }
+    return total;
+}
+
+}  // namespace acep

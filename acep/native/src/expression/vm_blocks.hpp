@@ -1,0 +1,341 @@
+// The operations of block programs on blocks of rows: tight loops, which look for nulls only where there can be some.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+#include "common/numbers.hpp"
+#include "expression/vm.hpp"
+#include "expression/vm_operations.hpp"
+
+namespace acep::operations {
+
+using View = Scratch::View;
+using Slot = Scratch::Slot;
+
+inline constexpr int64_t no_word = 0;
+inline constexpr uint8_t no_byte = 0;
+inline constexpr View null_scalar{&no_word, &no_byte, &no_byte, 0};
+
+// An operand's rows, as values of T: a column, or one value for all rows.
+template <class T>
+struct Many {
+    const int64_t* at;
+    T operator[](size_t i) const { return std::bit_cast<T>(at[i]); }
+};
+template <class T>
+struct One {
+    T value;
+    T operator[](size_t) const { return value; }
+};
+
+// fn with the rows of one or two operands.
+template <class A, class Fn>
+void with_rows(const View& a, Fn fn) {
+    if (a.stride != 0) {
+        fn(Many<A>{a.words});
+    } else {
+        fn(One<A>{std::bit_cast<A>(a.words[0])});
+    }
+}
+template <class A, class B, class Fn>
+void with_rows(const View& a, const View& b, Fn fn) {
+    with_rows<A>(a, [&](auto x) { with_rows<B>(b, [&](auto y) { fn(x, y); }); });
+}
+
+// What an operation works on, and where it puts its result.
+struct Work {
+    const View& a;
+    const View& b;
+    size_t n;
+    Slot& slot;
+    View& out;
+};
+
+inline void keep_valid(const uint8_t* from, size_t n, uint8_t* __restrict to, bool joined) {
+    if (joined) {
+        for (size_t i = 0; i < n; ++i) to[i] = static_cast<uint8_t>(to[i] & (from[i] != 0));
+    } else {
+        for (size_t i = 0; i < n; ++i) to[i] = from[i] != 0;
+    }
+}
+
+// Begins an operation that is null where an operand is: its rows, its stride and where it is valid. Gives 0, and a null
+// result, if an operand is null in all rows.
+inline size_t begin_strict(Work& w) {
+    const View &a = w.a, &b = w.b;
+    if ((a.stride == 0 && a.valid != nullptr) || (b.stride == 0 && b.valid != nullptr)) {
+        w.out = null_scalar;
+        return 0;
+    }
+    w.out.stride = a.stride | b.stride;
+    w.out.words = w.slot.words;
+    w.out.truth = w.slot.truth;
+    w.out.valid = nullptr;
+    if (a.valid != nullptr) {
+        keep_valid(a.valid, w.n, w.slot.valid, false);
+        w.out.valid = w.slot.valid;
+    }
+    if (b.valid != nullptr && &a != &b) {
+        keep_valid(b.valid, w.n, w.slot.valid, w.out.valid != nullptr);
+        w.out.valid = w.slot.valid;
+    }
+    return w.out.stride != 0 ? w.n : 1;
+}
+
+// Marks row i null where bad(i).
+template <class Bad>
+void mark_null(Work& w, size_t n, Bad bad) {
+    uint8_t* valid = w.slot.valid;
+    if (w.out.valid == nullptr) std::fill_n(valid, n, uint8_t{1});
+    for (size_t i = 0; i < n; ++i) valid[i] = static_cast<uint8_t>(valid[i] & !bad(i));
+    // What was bad may have been a row that is null anyway; one value that is not null has no `valid`.
+    w.out.valid = w.out.stride == 0 && valid[0] != 0 ? nullptr : valid;
+}
+
+// out = value(a, b), which always has an answer.
+template <class A, class B, class R, class Value>
+void total(Work w, Value value) {
+    const size_t n = begin_strict(w);
+    int64_t* __restrict out = w.slot.words;
+    with_rows<A, B>(w.a, w.b, [=](auto a, auto b) {
+        for (size_t i = 0; i < n; ++i) out[i] = std::bit_cast<int64_t>(static_cast<R>(value(a[i], b[i])));
+    });
+}
+
+// out = value(a, b), null where it is NaN.
+template <class A, class Value>
+void doubles(Work w, Value value) {
+    const size_t n = begin_strict(w);
+    int64_t* __restrict out = w.slot.words;
+    uint64_t any = 0;
+    with_rows<A, A>(w.a, w.b, [&, out](auto a, auto b) {
+        uint64_t seen = 0;
+        for (size_t i = 0; i < n; ++i) {
+            const double r = value(a[i], b[i]);
+            out[i] = std::bit_cast<int64_t>(r);
+            seen |= r != r ? 1U : 0U;
+        }
+        any = seen;
+    });
+    if (any != 0) mark_null(w, n, [out](size_t i) { return std::isnan(std::bit_cast<double>(out[i])); });
+}
+
+// out = a + b or a - b of integers; `over` has its sign bit set where the result is beyond 64 bits.
+template <class Value, class Over>
+void sums(Work w, Value value, Over over) {
+    const size_t n = begin_strict(w);
+    int64_t* __restrict out = w.slot.words;
+    with_rows<uint64_t, uint64_t>(w.a, w.b, [&, out](auto a, auto b) {
+        uint64_t any = 0;
+        for (size_t i = 0; i < n; ++i) {
+            const uint64_t r = value(a[i], b[i]);
+            out[i] = std::bit_cast<int64_t>(r);
+            any |= over(a[i], b[i], r);
+        }
+        if (any >> 63 != 0) {
+            mark_null(w, n, [=](size_t i) { return over(a[i], b[i], static_cast<uint64_t>(out[i])) >> 63 != 0; });
+        }
+    });
+}
+
+// put(a, b, out) gives the result, or false where there is none.
+template <class A, class B, class R, class Put>
+void partial(Work w, Put put) {
+    const size_t n = begin_strict(w);
+    int64_t* __restrict out = w.slot.words;
+    uint8_t* __restrict failed = w.slot.truth;  // not in use for words
+    with_rows<A, B>(w.a, w.b, [&, out, failed](auto a, auto b) {
+        bool any = false;
+        for (size_t i = 0; i < n; ++i) {
+            R r{};
+            const bool bad = !put(a[i], b[i], r);
+            out[i] = std::bit_cast<int64_t>(r);
+            failed[i] = bad;
+            any |= bad;
+        }
+        if (any) mark_null(w, n, [failed](size_t i) { return failed[i] != 0; });
+    });
+}
+
+// a % b of integers. By one divisor for all rows that is below 2^32, two multiplications do where all |a| are so too (Lemire,
+// Kaser and Kurz, "Faster remainder by direct computation", 2019).
+inline void remainders(Work w) {
+    const int64_t divisor = w.b.stride == 0 && w.b.valid == nullptr ? w.b.words[0] : 0;
+    if (divisor <= 1 || divisor >> 32 != 0) return partial<int64_t, int64_t, int64_t>(w, remainder);
+    uint64_t beyond = 0;
+    for (size_t i = 0; i < (w.a.stride != 0 ? w.n : 1); ++i) beyond |= static_cast<uint64_t>(w.a.words[i] ^ (w.a.words[i] >> 63));
+    if (beyond >> 31 != 0) {
+        total<int64_t, int64_t, int64_t>(w, [=](int64_t a, int64_t) { return a % divisor; });
+        return;
+    }
+    const auto size = static_cast<uint64_t>(divisor);
+    const uint64_t inverse = std::numeric_limits<uint64_t>::max() / size + 1;
+    total<int64_t, int64_t, int64_t>(w, [=](int64_t a, int64_t) {
+        const int64_t sign = a >> 63;
+        const uint64_t fraction = inverse * static_cast<uint64_t>((a ^ sign) - sign);
+        const auto rest = static_cast<int64_t>((static_cast<uint128>(fraction) * size) >> 64);
+        return (rest ^ sign) - sign;
+    });
+}
+
+template <class A, class B, class Compare>
+void compare_rows(const View& a, const View& b, size_t n, uint8_t* __restrict out, Compare compare) {
+    with_rows<A, B>(a, b, [=](auto x, auto y) {
+        for (size_t i = 0; i < n; ++i) out[i] = compare(x[i], y[i]);
+    });
+}
+
+template <class A, class B, class Compare>
+void comparison(Work w, Compare compare) {
+    const size_t n = begin_strict(w);
+    compare_rows<A, B>(w.a, w.b, n, w.slot.truth, compare);
+    if (w.out.valid != nullptr) {
+        for (size_t i = 0; i < n; ++i) w.slot.truth[i] = static_cast<uint8_t>(w.slot.truth[i] & w.slot.valid[i]);
+    }
+}
+
+inline bool null_at(const View& v, size_t i) { return v.valid != nullptr && v.valid[i * v.stride] == 0; }
+
+// Ends an operation whose nulls are its own: slot.valid is written for n rows if `nulls`.
+inline void end_own(Work& w, size_t stride, bool nulls) {
+    const bool keeps = nulls && (stride != 0 || w.slot.valid[0] == 0);
+    w.out = {w.slot.words, w.slot.truth, keeps ? w.slot.valid : nullptr, stride};
+}
+
+// AND (`absorbing` = 0) and OR (1): the absorbing value decides whatever the other operand is.
+template <uint8_t absorbing>
+void logic(Work w) {
+    const View &a = w.a, &b = w.b;
+    const size_t stride = a.stride | b.stride, n = stride != 0 ? w.n : 1;
+    uint8_t* __restrict truth = w.slot.truth;
+    uint8_t* __restrict valid = w.slot.valid;
+    const auto join = [](uint8_t x, uint8_t y) { return static_cast<uint8_t>(absorbing != 0 ? x | y : x & y); };
+    const auto decides = [](uint8_t t, uint8_t v) { return static_cast<uint8_t>(absorbing != 0 ? t : v & (t ^ 1)); };
+    const bool nulls = a.valid != nullptr || b.valid != nullptr;
+    if (a.stride == 1 && b.stride == 1 && !nulls) {
+        for (size_t i = 0; i < n; ++i) truth[i] = join(a.truth[i], b.truth[i]);
+    } else {
+        for (size_t i = 0; i < n; ++i) {
+            const uint8_t s = a.truth[i * a.stride], t = b.truth[i * b.stride];
+            const uint8_t u = !null_at(a, i), v = !null_at(b, i);
+            truth[i] = join(s, t);
+            valid[i] = static_cast<uint8_t>((u & v) | decides(s, u) | decides(t, v));
+        }
+    }
+    end_own(w, stride, nulls);
+}
+
+inline void negation(Work w) {
+    const size_t n = begin_strict(w);
+    const bool nulls = w.out.valid != nullptr;
+    for (size_t i = 0; i < n; ++i) {
+        w.slot.truth[i] = static_cast<uint8_t>((w.a.truth[i] ^ 1) & (nulls ? w.slot.valid[i] : 1));
+    }
+}
+
+inline void nullness(Work w) {
+    const size_t n = w.a.stride != 0 ? w.n : 1;
+    for (size_t i = 0; i < n; ++i) w.slot.truth[i] = null_at(w.a, i);
+    end_own(w, w.a.stride, false);
+}
+
+// later(i): whether b stands for a where both are there. A null leaves the other.
+template <class Later>
+void either(Work w, Later later) {
+    const View &a = w.a, &b = w.b;
+    const size_t stride = a.stride | b.stride, n = stride != 0 ? w.n : 1;
+    bool nulls = false;
+    for (size_t i = 0; i < n; ++i) {
+        const bool no_a = null_at(a, i), no_b = null_at(b, i);
+        const bool take_b = no_a || (!no_b && later(a.words[i * a.stride], b.words[i * b.stride]));
+        w.slot.words[i] = take_b ? b.words[i * b.stride] : a.words[i * a.stride];
+        w.slot.valid[i] = !(no_a && no_b);
+        nulls |= no_a && no_b;
+    }
+    end_own(w, stride, nulls);
+}
+
+template <class T, class Compare>
+void extreme(Work w, Compare better) {
+    if (w.a.valid == nullptr && w.b.valid == nullptr) {
+        total<T, T, T>(w, [=](T a, T b) { return better(b, a) ? b : a; });
+    } else {
+        either(w, [=](int64_t a, int64_t b) { return better(std::bit_cast<T>(b), std::bit_cast<T>(a)); });
+    }
+}
+
+inline void selection(const View& c, Work w) {
+    const View &a = w.a, &b = w.b;
+    const size_t stride = c.stride | a.stride | b.stride, n = stride != 0 ? w.n : 1;
+    bool nulls = false;
+    for (size_t i = 0; i < n; ++i) {
+        const bool take_a = c.truth[i * c.stride] != 0;
+        const bool null = null_at(take_a ? a : b, i);
+        w.slot.words[i] = take_a ? a.words[i * a.stride] : b.words[i * b.stride];
+        w.slot.valid[i] = !null;
+        nulls |= null;
+    }
+    end_own(w, stride, nulls);
+}
+
+// Whether each row is one of `set`, which is sorted.
+template <class T>
+void membership(Work w, std::span<const int64_t> set) {
+    const size_t n = begin_strict(w);
+    uint8_t* __restrict truth = w.slot.truth;
+    with_rows<T>(w.a, [=](auto a) {
+        if (set.size() <= 8) {
+            std::fill_n(truth, n, uint8_t{0});
+            for (const int64_t bits : set) {
+                const T one = std::bit_cast<T>(bits);
+                for (size_t i = 0; i < n; ++i) truth[i] = static_cast<uint8_t>(truth[i] | (a[i] == one));
+            }
+            return;
+        }
+        const auto before = [](int64_t x, int64_t y) { return std::bit_cast<T>(x) < std::bit_cast<T>(y); };
+        for (size_t i = 0; i < n; ++i) {
+            // NaN is before and after nothing, and so is equal to all that a search looks at.
+            truth[i] = a[i] == a[i] && std::binary_search(set.begin(), set.end(), std::bit_cast<int64_t>(a[i]), before);
+        }
+    });
+    if (w.out.valid != nullptr) {
+        for (size_t i = 0; i < n; ++i) truth[i] = static_cast<uint8_t>(truth[i] & w.slot.valid[i]);
+    }
+}
+
+// What a program runs on: where its operations find their operands, and what has no operands.
+struct BlockFrame {
+    View* views;
+    Slot* slots;
+    const Leaf* leaves;
+    size_t n;
+
+    Work work(size_t a, size_t b, size_t to) const { return {views[a], views[b], n, slots[to], views[to]}; }
+    void leaf(size_t input, size_t to) const {
+        const Leaf& leaf = leaves[input];
+        View& out = views[to];
+        out = {leaf.values, nullptr, leaf.valid, leaf.stride};
+        if (leaf.stride == 0 && leaf.valid != nullptr) {
+            if (leaf.valid[0] == 0) {
+                out = null_scalar;
+            } else {
+                out.valid = nullptr;
+            }
+        }
+    }
+    void constant(const int64_t& word, size_t to) const { views[to] = {&word, nullptr, nullptr, 0}; }
+    void none(size_t to) const { views[to] = null_scalar; }
+    void number(size_t a, size_t to) const {
+        Work w = work(a, a, to);
+        const size_t rows = begin_strict(w);
+        for (size_t i = 0; i < rows; ++i) w.slot.words[i] = w.a.truth[i];
+    }
+    void select(size_t c, size_t a, size_t b, size_t to) const { selection(views[c], work(a, b, to)); }
+};
+
+}  // namespace acep::operations

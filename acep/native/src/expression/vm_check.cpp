@@ -1,0 +1,125 @@
+// Block programs (vm.hpp): checking their words, and finding those that are conjunctions of comparisons.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "common/numbers.hpp"
+#include "expression/vm.hpp"
+#include "expression/vm_operations.hpp"
+
+namespace acep {
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& what) { throw std::invalid_argument("block program: " + what); }
+
+}  // namespace
+
+BlockProgram::BlockProgram(std::span<const int64_t> code, int64_t slots, int64_t leaves) {
+    if (slots < 1 || slots > static_cast<int64_t>(most_slots)) refuse("number of slots");
+    if (leaves < 0 || leaves > std::numeric_limits<int32_t>::max()) refuse("number of inputs");
+    if (code.size() > most_words) refuse("too long");
+    slots_ = static_cast<size_t>(slots);
+    leaves_ = static_cast<size_t>(leaves);
+    std::vector<char> holds(slots_, ' ');  // what is in a slot so far: words, truth values, nothing
+    size_t at = 0;
+    const auto next = [&](int64_t low, int64_t high, const char* what) {  // in [low, high]
+        if (at == code.size()) refuse("ends too early");
+        const int64_t word = code[at++];
+        if (word < low || word > high) refuse(what);
+        return word;
+    };
+    const auto slot = [&](const char* what) { return static_cast<uint16_t>(next(0, slots - 1, what)); };
+    while (true) {
+        const auto op = static_cast<Op>(next(0, static_cast<int64_t>(op_forms.size()) - 1, "unknown operation"));
+        const OpForm& form = op_forms[static_cast<size_t>(op)];
+        if (op == Op::RETURN) {
+            result_ = slot("result");
+            if (holds[result_] == ' ') refuse("result that nothing gives");
+            condition_ = holds[result_] == 't';
+            break;
+        }
+        Instruction made{op, slot("place of a result"), 0, 0, 0, static_cast<uint32_t>(constants_.size()), 0};
+        uint16_t* const reads[] = {&made.a, &made.b, &made.c};
+        for (size_t i = 0; i < form.reads.size(); ++i) {
+            *reads[i] = slot("operand");
+            if (holds[*reads[i]] != form.reads[i]) refuse("operand of another kind");
+            if (*reads[i] == made.to) refuse("result in the place of an operand");
+        }
+        const auto word = [&] { constants_.push_back(next(int64_min, int64_max, "")); };
+        if (op == Op::LEAF) {
+            made.at = static_cast<uint32_t>(next(0, leaves - 1, "number of an input"));
+        } else if (op == Op::CONST) {
+            word();
+        } else if (op == Op::IN_I || op == Op::IN_F) {
+            const int64_t count = next(0, static_cast<int64_t>(most_words), "number of constants");
+            for (int64_t i = 0; i < count; ++i) word();
+            auto first = constants_.begin() + made.at;
+            if (op == Op::IN_F) {
+                const auto number = [](int64_t x) { return std::bit_cast<double>(x); };
+                const auto none = [&](int64_t x) { return std::isnan(number(x)); };
+                constants_.erase(std::remove_if(first, constants_.end(), none), constants_.end());
+                std::sort(first, constants_.end(), [&](int64_t x, int64_t y) { return number(x) < number(y); });
+            } else {
+                std::sort(first, constants_.end());
+            }
+            made.count = static_cast<uint32_t>(constants_.size()) - made.at;
+        } else if (op == Op::ORDER_I || op == Op::QUOTIENT) {
+            constants_.push_back(next(-most_places, most_places, "decimal places"));
+        } else if (op == Op::ORDER_M || op == Op::FLOOR_I || op == Op::CEIL_I) {
+            constants_.push_back(next(0, most_places, "decimal places"));
+        } else if (op == Op::PART) {
+            constexpr int64_t most = (int64_t{1} << 62) - 1;
+            constants_.push_back(next(0, static_cast<int64_t>(TimePart::dayofweek), "part of a time"));
+            constants_.push_back(next(1, most, "length of a tick"));
+            constants_.push_back(next(1, most, "length of a tick"));
+        }
+        holds[made.to] = form.gives;
+        instructions_.push_back(made);
+    }
+    if (at != code.size()) refuse("words after its end");
+    find_terms();
+}
+
+// The terms of a program that is a conjunction of comparisons of inputs and constants; none if it is anything else.
+void BlockProgram::find_terms() {
+    if (!condition_ || leaves_ == 0) return;
+    struct Held {
+        bool operand = false;
+        int32_t index = 0;       // of an operand, as in Term
+        std::vector<Term> all;   // of a truth value
+    };
+    std::vector<Held> held(slots_);
+    std::vector<int64_t> zero;
+    for (const Instruction& it : instructions_) {
+        const Held& a = held[it.a];
+        const Held& b = held[it.b];
+        Held made;
+        if (it.op == Op::LEAF) {
+            made = {true, static_cast<int32_t>(it.at), {}};
+        } else if (it.op == Op::CONST) {
+            made = {true, ~static_cast<int32_t>(it.at), {}};
+        } else if (it.op == Op::TRUTH && a.operand) {
+            if (zero.empty()) {
+                zero.push_back(static_cast<int64_t>(constants_.size()));
+                constants_.push_back(0);
+            }
+            made.all = {{Op::NE_I, a.index, ~static_cast<int32_t>(zero[0])}};
+        } else if (it.op == Op::AND && !a.all.empty() && !b.all.empty() && a.all.size() + b.all.size() <= 64) {
+            made.all = a.all;
+            made.all.insert(made.all.end(), b.all.begin(), b.all.end());
+        } else if (a.operand && b.operand && operations::with_comparison(it.op, [](auto, auto, auto) {})) {
+            made.all = {{it.op, a.index, b.index}};
+        } else {
+            return;
+        }
+        held[it.to] = std::move(made);
+    }
+    terms_ = std::move(held[result_].all);
+}
+
+}  // namespace acep

@@ -1,0 +1,48 @@
+// Operations of block programs that are the same for a block of rows and for one row.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <limits>
+
+#include "common/numbers.hpp"
+#include "expression/opcodes.hpp"
+
+namespace acep::operations {
+
+// fn(the types of both operands, the comparison), of a comparison other than of texts; false if `op` is none.
+template <class T>
+struct Type {
+    using type = T;
+};
+template <class Fn>
+bool with_comparison(Op op, Fn fn) {
+    const Type<int64_t> i;
+    const Type<double> f;
+    switch (op) {
+        case Op::EQ_I: fn(i, i, std::equal_to<>()); return true;
+        case Op::NE_I: fn(i, i, std::not_equal_to<>()); return true;
+        case Op::LT_I: fn(i, i, std::less<>()); return true;
+        case Op::LE_I: fn(i, i, std::less_equal<>()); return true;
+        case Op::EQ_F: fn(f, f, std::equal_to<>()); return true;
+        case Op::NE_F: fn(f, f, std::not_equal_to<>()); return true;
+        case Op::LT_F: fn(f, f, std::less<>()); return true;
+        case Op::LE_F: fn(f, f, std::less_equal<>()); return true;
+        case Op::EQ_M: fn(i, f, [](int64_t x, double y) { return compare_exactly(x, y) == 0; }); return true;
+        case Op::NE_M: fn(i, f, [](int64_t x, double y) { return compare_exactly(x, y) != 0; }); return true;
+        case Op::LT_M: fn(i, f, [](int64_t x, double y) { return compare_exactly(x, y) == -1; }); return true;
+        case Op::LE_M: fn(i, f, [](int64_t x, double y) { return compare_exactly(x, y) <= 0; }); return true;
+        case Op::GT_M: fn(i, f, [](int64_t x, double y) { return compare_exactly(x, y) == 1; }); return true;
+        case Op::GE_M: fn(i, f, [](int64_t x, double y) { return (compare_exactly(x, y) & ~1) == 0; }); return true;
+        default: return false;
+    }
+}
+
+inline bool remainder(int64_t a, int64_t b, int64_t& out) {
+    if (b == 0) return false;
+    out = b == -1 ? 0 : a % b;
+    return true;
+}
+
+}  // namespace acep::operations

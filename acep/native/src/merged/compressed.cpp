@@ -1,0 +1,195 @@
+// Counting, drawing and enumerating matches that share their graph. Numbers of matches are exact, whatever their size.
+#include "merged/compressed.hpp"
+
+#include <algorithm>
+#include <random>
+#include <stdexcept>
+
+namespace acep {
+
+NaturalView TrailCounts::of(const Arena& arena, uint32_t chain, int64_t low) {
+    known_.resize(arena.cells.size());
+    if (turn_ == 0 || low != low_) {
+        if (++turn_ == 0) {
+            std::fill(known_.begin(), known_.end(), Known{0, 0, 0});
+            turn_ = 1;
+        }
+        low_ = low;
+        pool_.clear();
+    }
+    const uint32_t tail = arena.cells.tail();
+    auto known = [&](uint32_t cell) -> Known& { return known_[cell - tail]; };
+    stack_.assign(1, chain);
+    while (!stack_.empty()) {
+        const uint32_t at = stack_.back();
+        const Cell& c = arena.cells[at];
+        const bool first = c.var != UNION && c.past == NIL;
+        const bool through = c.latest >= low, more = c.below >= low;
+        const size_t depth = stack_.size();
+        if (known(at).turn != turn_) {
+            if (through && !first && known(c.past).turn != turn_) stack_.push_back(c.past);
+            if (more && known(c.next).turn != turn_) stack_.push_back(c.next);
+        }
+        if (stack_.size() != depth) continue;
+        stack_.pop_back();
+        Known& here = known(at);
+        if (here.turn == turn_) continue;
+        const Known one{1, 1, turn_}, none{0, 0, turn_};
+        const Known& a = !through ? none : first ? one : known(c.past);
+        const Known& b = more ? known(c.next) : none;
+        uint64_t sum;
+        if (a.words <= 1 && b.words <= 1 && !__builtin_add_overflow(a.number, b.number, &sum)) {
+            here = {sum, sum == 0 ? 0u : 1u, turn_};
+            continue;
+        }
+        sum_.assign(words(a).begin(), words(a).end());
+        increase(sum_, words(b));
+        if (pool_.size() + sum_.size() > most_words) throw std::runtime_error("there are too many matches to be counted exactly");
+        here = {pool_.size(), static_cast<uint32_t>(sum_.size()), turn_};
+        pool_.insert(pool_.end(), sum_.begin(), sum_.end());
+    }
+    return words(known(chain));
+}
+
+size_t TrailCounts::bytes() const {
+    return known_.capacity() * sizeof(Known) + (pool_.capacity() + sum_.capacity()) * sizeof(uint64_t) +
+           stack_.capacity() * sizeof(uint32_t);
+}
+
+size_t Compressed::bytes() {
+    std::lock_guard lock(mutex_);
+    size_t total = arena_.bytes() + roots_.capacity() * sizeof(Root) + keys_.capacity() * sizeof(int64_t) + counts_.bytes();
+    for (const Natural& n : before_) total += sizeof(Natural) + n.capacity() * sizeof(uint64_t);
+    return total;
+}
+
+NaturalView Compressed::count_of(const Root& root) {
+    static constexpr uint64_t one[1] = {1};
+    return root.past == NIL ? NaturalView(one) : counts_.of(arena_, root.past, root.low);
+}
+
+void Compressed::prepare() {
+    if (prepared_) return;
+    total_.clear();
+    before_.clear();
+    for (size_t i = 0; i < roots_.size(); ++i) {
+        if (i % stride == 0) before_.push_back(total_);
+        increase(total_, count_of(roots_[i]));
+    }
+    prepared_ = true;
+}
+
+Natural Compressed::count() {
+    std::lock_guard lock(mutex_);
+    prepare();
+    return total_;
+}
+
+void Compressed::find(const Natural& number, Place& place, Cursor& cursor) {
+    auto after = std::upper_bound(before_.begin(), before_.end(), number,
+                                  [](const Natural& a, const Natural& b) { return compare(a, b) < 0; });
+    const auto block = static_cast<size_t>(after - before_.begin()) - 1;
+    if (place.root < block * stride || compare(number, place.before) < 0) place = {block * stride, before_[block]};
+    Natural left = number;
+    decrease(left, place.before);
+    for (;; ++place.root) {
+        const NaturalView here = count_of(roots_[place.root]);
+        if (compare(left, here) < 0) break;
+        decrease(left, here);
+        increase(place.before, here);
+    }
+    const Root& root = roots_[place.root];
+    cursor.open(root, key(root));
+    if (root.past == NIL) return;
+    cursor.seek(arena_, [&](const Cell& c) {
+        static constexpr uint64_t one[1] = {1};
+        const NaturalView through = c.past == NIL ? NaturalView(one) : counts_.of(arena_, c.past, root.low);
+        if (compare(left, through) < 0) return false;
+        decrease(left, through);
+        return true;
+    });
+}
+
+Output Compressed::sample(size_t n, uint64_t seed) {
+    std::lock_guard lock(mutex_);
+    prepare();
+    MatchWriter writer(width_);
+    if (total_.empty()) return std::move(writer.trimmed());
+    std::mt19937_64 random(seed);
+    std::vector<Natural> numbers(n);
+    for (Natural& number : numbers) number = below(total_, random);
+    std::sort(numbers.begin(), numbers.end(), [](const Natural& a, const Natural& b) { return compare(a, b) < 0; });
+    Cursor cursor(counted_, width_);
+    Place place;
+    for (const Natural& number : numbers) {
+        find(number, place, cursor);
+        cursor.next<false>(arena_, writer, 1);
+    }
+    return std::move(writer.trimmed());
+}
+
+Walk::Walk(std::shared_ptr<Compressed> matches, const Natural& first)
+    : matches_(std::move(matches)), cursor_(matches_->counted_, matches_->width_), root_(0) {
+    if (first.empty()) return;
+    std::lock_guard lock(matches_->mutex_);
+    matches_->prepare();
+    root_ = matches_->roots_.size();
+    if (compare(first, matches_->total_) >= 0) return;
+    Compressed::Place place;
+    matches_->find(first, place, cursor_);
+    root_ = place.root + 1;
+}
+
+Output Walk::next(size_t limit) {
+    const Compressed& from = *matches_;
+    MatchWriter writer(from.width_);
+    size_t left = limit;
+    while (left > 0) {
+        if (cursor_.done()) {
+            if (root_ == from.roots_.size()) break;
+            const Root& root = from.roots_[root_++];
+            cursor_.open(root, from.key(root));
+        }
+        left -= cursor_.next<false>(from.arena_, writer, left);
+    }
+    return std::move(writer.trimmed());
+}
+
+CompressedEngine::CompressedEngine(Tables tables, Front& front, Partitions& partitions)
+    : Engine(std::move(tables), front, partitions), merger_(tables_, front, partitions.width() == 0) {}
+
+void CompressedEngine::event(uint32_t partition, const Event& event) {
+    merger_.event(partition, event, work_, [&](const Root& root, uint32_t) {
+        if (place_of_.size() <= partition) place_of_.resize(size_t{partition} + 1, NIL);
+        if (place_of_[partition] == NIL) {
+            const int64_t* key = partitions_.key(partition);
+            keys_.insert(keys_.end(), key, key + partitions_.width());
+            place_of_[partition] = places_++;
+        }
+        roots_.push_back(root);
+        roots_.back().partition = place_of_[partition];
+    });
+}
+
+void CompressedEngine::forget(uint32_t partition) {
+    merger_.forget(partition);
+    if (partition < place_of_.size()) place_of_[partition] = NIL;
+}
+
+int64_t CompressedEngine::bytes() const {
+    return static_cast<int64_t>(merger_.bytes() + roots_.capacity() * sizeof(Root) + keys_.capacity() * sizeof(int64_t) +
+                                place_of_.capacity() * sizeof(uint32_t));
+}
+
+std::shared_ptr<Compressed> CompressedEngine::take(bool last) {
+    roots_.shrink_to_fit();
+    auto taken = std::make_shared<Compressed>(merger_.hand_over(last), std::move(roots_), std::move(keys_),
+                                              partitions_.width(), tables_.counted);
+    roots_.clear();
+    keys_.clear();
+    places_ = 0;
+    std::fill(place_of_.begin(), place_of_.end(), NIL);
+    return taken;
+}
+
+}  // namespace acep

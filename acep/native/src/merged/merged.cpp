@@ -1,0 +1,216 @@
+// What the merged engine frees, and when matches are enumerated.
+#include "merged/merged.hpp"
+
+#include <algorithm>
+#include <optional>
+
+namespace acep {
+
+Merger::Merger(const Tables& tables, const Front& front, bool one_partition)
+    : tables_(tables), one_partition_(one_partition), automaton_(tables, front) {}
+
+void Merger::advance(int64_t clock, const Ring<Root>& held) {
+    if (!by_epoch()) return;
+    int64_t low = earliest(tables_.counted ? now_ : clock, tables_.span);
+    if (!held.empty()) low = std::min(low, held[held.tail()].low);
+    auto old = [&](const BoundEvent& e) { return (tables_.counted ? e.position : e.ts) < low; };
+    while (!arena_.cells.empty() && old(arena_.events[arena_.cells[arena_.cells.tail()].event])) arena_.cells.drop();
+    while (!arena_.events.empty() && old(arena_.events[arena_.events.tail()])) arena_.events.drop();
+}
+
+void Merger::make_room(Ring<Root>& held, Cursor& cursor) {
+    if (by_epoch() || arena_.cells.size() < compact_at_) return;
+    arena_.compact([&](auto&& visit) {
+        for (Part& part : parts_) {
+            for (Live& live : part.live) visit(live.chain.cell, part.low);
+        }
+        for (uint32_t k = 0; k < held.size(); ++k) {
+            Root& root = held[held.tail() + k];
+            if (held.tail() + k != NIL) visit(root.past, root.low);
+        }
+        cursor.visit(visit);
+    });
+    for (Part& part : parts_) std::erase_if(part.live, [](const Live& live) { return live.chain.cell == NIL; });
+    compact_at_ = std::max<uint32_t>(4096, 2 * arena_.cells.size());
+}
+
+Arena Merger::hand_over(bool last) {
+    Arena whole;
+    if (last) {
+        std::swap(whole, arena_);
+        parts_.clear();
+        return whole;
+    }
+    whole = arena_;
+    arena_.compact([&](auto&& visit) {
+        for (Part& part : parts_) {
+            const int64_t low = by_epoch() ? std::max(part.low, earliest(now_, tables_.span)) : part.low;
+            for (Live& live : part.live) visit(live.chain.cell, low);
+        }
+    });
+    for (Part& part : parts_) std::erase_if(part.live, [](const Live& live) { return live.chain.cell == NIL; });
+    return whole;
+}
+
+bool Merger::idle(uint32_t partition, int64_t clock) {
+    if (partition >= parts_.size()) return true;
+    if (tables_.span < 0 || tables_.counted) return false;
+    Part& part = parts_[partition];
+    const int64_t low = earliest(clock, tables_.span);
+    std::erase_if(part.live, [&](const Live& live) { return live.chain.latest < low; });
+    return part.live.empty() && (!part.bundle.any || part.bundle.last_ts < low);
+}
+
+int64_t Merger::needs(uint32_t partition, const Event& event) {
+    int64_t found = automaton_.step(event.pattern, Automaton::start).count;
+    if (partition >= parts_.size()) return found;
+    const Part& part = parts_[partition];
+    if (tables_.contiguous() && event.position != part.last + 1) return found;
+    const int64_t low = earliest(key(event), tables_.span);
+    for (const Live& live : part.live) {
+        if (live.chain.latest >= low) found += automaton_.step(event.pattern, live.state).count;
+    }
+    return found;
+}
+
+int64_t Merger::drop(uint32_t partition, int64_t ts) {
+    if (partition >= parts_.size()) return 0;
+    Part& part = parts_[partition];
+    const int64_t low = tables_.counted ? part.low : std::max(part.low, earliest(ts, tables_.span));
+    const auto many = std::count_if(part.live.begin(), part.live.end(), [&](const Live& l) { return l.chain.latest >= low; });
+    part.live.clear();
+    return many;
+}
+
+int64_t Merger::partial_matches(int64_t clock) const {
+    int64_t found = 0;
+    for (const Part& part : parts_) {
+        const int64_t low = tables_.counted ? part.low : earliest(clock, tables_.span);
+        found += std::count_if(part.live.begin(), part.live.end(), [&](const Live& l) { return l.chain.latest >= low; });
+    }
+    return found;
+}
+
+size_t Merger::bytes() const {
+    size_t total = arena_.bytes() + automaton_.bytes() + parts_.capacity() * sizeof(Part) +
+                   made_.capacity() * sizeof(Made) + places_.capacity() * sizeof(uint32_t);
+    for (const Part& part : parts_) total += part.live.capacity() * sizeof(Live);
+    return total;
+}
+
+MergedEngine::MergedEngine(Tables tables, Front& front, Partitions& partitions)
+    : EasyEngine(std::move(tables), front, partitions),
+      merger_(tables_, front, partitions.width() == 0),
+      writer_(partitions.width()),
+      cursor_(tables_.counted, partitions.width()),
+      walk_(tables_.counted, partitions.width()) {}
+
+void MergedEngine::event(uint32_t partition, const Event& event) {
+    const size_t written = writer_.written(), room = full_ - std::min(full_, written);
+    if (unfinished()) {
+        block(room, room, true);
+        return;
+    }
+    if (!suffices(merger_.most_touches(partition), [&] { return merger_.needs(partition, event); })) return;
+    merger_.make_room(roots_, cursor_);
+    const int64_t before = merger_.points();
+    walks.any = false;
+    merger_.event(partition, event, work_, [&](const Root& root, uint32_t) {
+        if (lazy_ || full_ != endless || !roots_.empty()) {
+            roots_.push(root);
+            return;
+        }
+        work_.matches += static_cast<int64_t>(give_some(root));
+    });
+    match_points += merger_.points() - before;
+    if (full_ != endless && !roots_.empty()) block(room, room, true);
+}
+
+// As many matches of a root as may be walked out.
+size_t MergedEngine::give_some(const Root& root) {
+    const size_t most = static_cast<size_t>(std::max<int64_t>(walks.left, walks.any ? 0 : 1));
+    walks.any = true;
+    if (most == 0) {
+        ++walks.withheld;
+        return 0;
+    }
+    const int64_t* key = partitions_.key(root.partition);
+    size_t given = 0;
+    bool all = true;
+    if (most > 1 && walk_.open(merger_.arena(), root, key)) {  // to open it takes as long as there are beginnings
+        given = walk_.next(writer_, most);
+        all = walk_.done();
+        walk_.stop();
+    } else {
+        cursor_.open(root, key);
+        given = cursor_.next<true>(merger_.arena(), writer_, most);
+        all = cursor_.done();
+        cursor_.stop();
+    }
+    if (!all) ++walks.withheld;
+    walks.left -= static_cast<int64_t>(given);
+    walks.walked += static_cast<int64_t>(given);
+    return given;
+}
+
+size_t MergedEngine::block(size_t most, size_t sorted, bool whole) {
+    size_t given = 0;
+    sorted = std::max(most, sorted);
+    std::optional<int64_t> before;  // the time of the root before
+    const auto first = [&]() -> const Root& { return roots_[roots_.tail()]; };
+    while (given < (walk_.done() ? sorted : whole ? sorted : most)) {
+        if (!walk_.done()) {
+            given += walk_.next(writer_, (whole ? sorted : most) - given);
+            if (walk_.done() && given >= most) break;
+            continue;
+        }
+        if (roots_.empty()) break;
+        if (cursor_.done()) {  // else it is in the midst of the first one
+            const Root root = first();
+            const bool tied = (roots_.size() > 1 && roots_[roots_.tail() + 1].ts == root.ts) || (before && *before == root.ts);
+            if (!tied && walk_.open(merger_.arena(), root, partitions_.key(root.partition))) {
+                roots_.drop();
+                continue;
+            }
+            cursor_.open(root, partitions_.key(root.partition));
+        }
+        const int64_t ts = first().ts;
+        given += cursor_.next<true>(merger_.arena(), writer_, sorted - given);
+        if (!cursor_.done()) break;
+        roots_.drop();
+        before = ts;
+        if (given >= most && (roots_.empty() || first().ts != ts)) break;
+    }
+    work_.matches += static_cast<int64_t>(given);
+    return given;
+}
+
+size_t MergedEngine::more(size_t most) {
+    size_t given = 0;
+    while (given < most && !roots_.empty()) {
+        if (cursor_.done()) {
+            const Root& root = roots_[roots_.tail()];
+            cursor_.open(root, partitions_.key(root.partition));
+        }
+        given += cursor_.next<true>(merger_.arena(), writer_, most - given);
+        if (cursor_.done()) roots_.drop();
+    }
+    work_.matches += static_cast<int64_t>(given);
+    return given;
+}
+
+void MergedEngine::advance(int64_t clock) { merger_.advance(clock, roots_); }
+
+bool MergedEngine::idle(uint32_t partition, int64_t clock) { return roots_.empty() && merger_.idle(partition, clock); }
+
+int64_t MergedEngine::oldest() const {
+    const auto& events = merger_.arena().events;
+    const int64_t bound = events.empty() ? NEVER : events[events.tail()].id;
+    return roots_.empty() ? bound : std::min(bound, roots_[roots_.tail()].id);
+}
+
+int64_t MergedEngine::bytes() const {
+    return static_cast<int64_t>(merger_.bytes() + roots_.capacity() * sizeof(Root));
+}
+
+}  // namespace acep

@@ -1,0 +1,203 @@
+// The merged engine: where no predicate ties events together beyond the partition, all partial matches in one D-state
+// (automaton.hpp) are one chain of the arena. Constant work per event and arc; matches are enumerated from there.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "nodes/arena.hpp"
+#include "plan/automaton.hpp"
+#include "shedding/bounded_engine.hpp"
+#include "merged/merged_cursor.hpp"
+#include "merged/ordered_walk.hpp"
+
+namespace acep {
+
+// The live D-states of each partition with their chains, over one arena.
+class Merger {
+public:
+    // `one_partition`: there are no keys.
+    Merger(const Tables& tables, const Front& front, bool one_partition);
+
+    Automaton& automaton() { return automaton_; }
+    Arena& arena() { return arena_; }
+    const Arena& arena() const { return arena_; }
+    // Of an event or a bound event: its time or position, whichever windows are in.
+    template <class T>
+    int64_t key(const T& event) const {
+        return std::max(tables_.counted ? event.position : event.ts, NEVER + 1);
+    }
+
+    // One event. Calls give(root, from) for each way in which matches end with it; `from` is the D-state of the beginnings.
+    template <class Give>
+    void event(uint32_t partition, const Event& event, Work& work, Give&& give);
+
+    // Frees what began before the windows of events at `clock` or later. `held` are roots that are still to be enumerated.
+    void advance(int64_t clock, const Ring<Root>& held);
+    // Frees what cannot be reached where time does not tell, if enough has come since the last time.
+    void make_room(Ring<Root>& held, Cursor& cursor);
+    // All cells and events, of which those stay here that later matches may need; after the `last` time none.
+    Arena hand_over(bool last);
+    bool idle(uint32_t partition, int64_t clock);
+    void forget(uint32_t partition) {
+        if (partition < parts_.size()) parts_[partition] = Part{};
+    }
+    // An event leads on from the start and from so many chains at most, each once for each variable.
+    size_t most_touches(uint32_t partition) const {
+        return (partition < parts_.size() ? parts_[partition].live.size() + 1 : 1) * tables_.variables;
+    }
+    // The touches of an event.
+    int64_t needs(uint32_t partition, const Event& event);
+    // Forgets the chains of a partition: how many of them there were at time `ts`.
+    int64_t drop(uint32_t partition, int64_t ts);
+    // Chains that are alive at `clock`, in all partitions.
+    int64_t partial_matches(int64_t clock) const;
+    int64_t points() const { return points_; }  // match points, each partition's for itself
+    void dump(Writer& out) const;
+    // Of a merger of the same tables; `partitions`: how many there are. std::invalid_argument: it is none.
+    void load(Reader& in, uint32_t partitions);
+    size_t bytes() const;
+
+private:
+    void load_arena(Reader& in);
+
+    struct Live {
+        uint32_t state;
+        Chain chain;
+    };
+    struct Part {
+        std::vector<Live> live;
+        Bundle bundle;
+        int64_t low = NEVER + 1;  // the earliest start in the window of the last event
+        int64_t last = -1;        // its position
+    };
+    // What an event leads to, before any of it is put in place.
+    struct Made {
+        uint32_t state;
+        uint16_t var;
+        uint16_t arc;
+        bool binds;  // or moves a whole chain on
+        Chain past;
+    };
+    // Whether cells are in the order of the keys that windows are in, so that the oldest can go.
+    bool by_epoch() const { return tables_.span >= 0 && (!tables_.counted || one_partition_ || tables_.strict); }
+
+    const Tables& tables_;
+    bool one_partition_;
+    Automaton automaton_;
+    Arena arena_;
+    std::vector<Part> parts_;
+    std::vector<Made> made_;
+    std::vector<uint32_t> places_;  // by D-state: its place in the partition at hand, if it is there
+    int64_t now_ = 0;             // key of the last event
+    int64_t points_ = 0;
+    uint32_t compact_at_ = 4096;  // number of cells
+
+    template <class Give>
+    void bind(const Automaton::Step& step, const Event& event, const Chain& past, uint32_t from, uint32_t partition,
+              Part& part, Work& work, Give&& give);
+};
+
+class MergedEngine final : public EasyEngine {
+public:
+    MergedEngine(Tables tables, Front& front, Partitions& partitions);
+
+    Output& output() override { return writer_.trimmed(); }
+    bool unfinished() const override { return full_ != endless && (!roots_.empty() || !walk_.done()); }
+    void event(uint32_t partition, const Event& event) override;
+    void advance(int64_t clock) override;
+    bool idle(uint32_t partition, int64_t clock) override;
+    void forget(uint32_t partition) override { merger_.forget(partition); }
+    int64_t oldest() const override;
+    void dump(Writer& out) const override;
+    void load(Reader& in) override;
+    int64_t bytes() const override;
+    int64_t partial_matches(int64_t clock) const override { return merger_.partial_matches(clock); }
+    int64_t drop(uint32_t partition, int64_t ts) override { return merger_.drop(partition, ts); }
+
+    // Whether matches are enumerated only when `more` asks for them; what is not enumerated yet is kept as roots.
+    void set_lazy(bool lazy) { lazy_ = lazy; }
+    // Enumerates up to so many matches of events that are past into the output; fewer only if there are no more.
+    size_t more(size_t most);
+    // Likewise in the order of the output, where that needs no sorting; matches of one time that have to be sorted (with
+    // `whole` all of one time) are given at a go if they are not more than `sorted`.
+    size_t block(size_t most, size_t sorted, bool whole);
+
+private:
+    size_t give_some(const Root& root);
+
+    Merger merger_;
+    MatchWriter writer_;
+    Cursor cursor_;
+    OrderedWalk walk_;
+    Ring<Root> roots_;
+    bool lazy_ = false;
+};
+
+template <class Give>
+void Merger::bind(const Automaton::Step& step, const Event& event, const Chain& past, uint32_t from, uint32_t partition,
+                  Part& part, Work& work, Give&& give) {
+    work.touches += step.count;
+    for (uint32_t i = 0; i < step.count; ++i) {
+        const Automaton::Move& move = automaton_.move(step, i);
+        if (move.error >= 0) {
+            points_ += !part.bundle.any || part.bundle.last_ts != event.ts ? 1 : 0;
+            const int64_t bundle = part.bundle.at(event.ts, event.position, tables_.span, tables_.counted);
+            give(Root{part.low, event.ts, event.id, move.error, bundle, past.cell, partition, move.var}, from);
+        }
+        if (move.live != NOWHERE) made_.push_back({move.live, move.var, move.arc, true, past});
+    }
+}
+
+template <class Give>
+void Merger::event(uint32_t partition, const Event& event, Work& work, Give&& give) {
+    if (parts_.size() <= partition) parts_.resize(size_t{partition} + 1);
+    Part& part = parts_[partition];
+    const int64_t own = key(event);
+    part.low = earliest(own, tables_.span);
+    now_ = own;
+    if (tables_.contiguous()) {
+        if (event.position != part.last + 1) part.live.clear();
+        part.last = event.position;
+    }
+    made_.clear();
+    std::vector<Live>& live = part.live;
+    for (size_t i = 0; i < live.size();) {
+        const Live here = live[i];
+        uint32_t waits = NOWHERE;
+        if (here.chain.latest >= part.low) {
+            const Automaton::Step step = automaton_.step(event.pattern, here.state);
+            waits = step.waits;
+            if (step.count != 0) bind(step, event, here.chain, here.state, partition, part, work, give);
+            if (waits != here.state && waits != NOWHERE) made_.push_back({waits, 0, 0, false, here.chain});
+        }
+        if (waits == here.state) {
+            ++i;
+        } else {
+            live[i] = live.back();
+            live.pop_back();
+        }
+    }
+    const Automaton::Step begin = automaton_.step(event.pattern, Automaton::start);
+    if (begin.count != 0) bind(begin, event, {}, Automaton::start, partition, part, work, give);
+    if (made_.empty()) return;
+    const uint32_t bound = arena_.events.push({event.ts, event.position, event.id});
+    places_.resize(std::max(places_.size(), automaton_.states()));
+    for (uint32_t i = 0; i < live.size(); ++i) places_[live[i].state] = i;
+    for (const Made& m : made_) {
+        uint32_t& at = places_[m.state];
+        if (at >= live.size() || live[at].state != m.state) {
+            at = static_cast<uint32_t>(live.size());
+            live.push_back({m.state, {}});
+        }
+        Chain& chain = live[at].chain;
+        if (m.binds) {
+            chain = arena_.bind(bound, event.id, m.var, m.arc, m.past, own, chain);
+            ++work.nodes;
+        } else {
+            chain = arena_.unite(m.past, chain, bound);
+        }
+    }
+}
+
+}  // namespace acep

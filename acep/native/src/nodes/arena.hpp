@@ -1,0 +1,308 @@
+// Where trajectories live: cells that share their pasts, in rings that are freed by epoch or by compaction.
+//
+// A cell binds an event to a variable (or unites two chains) and points back. A *chain* is what a match node holds: the
+// set of all trails that lead to it, the newest cell first, linked by `next`; `past` is the chain of what was bound
+// before (CORE's tECS; see docs/native.md). Each link carries the latest start that can be reached through it, so
+// that a walk never enters a part in which every trail began before the window, nor reads memory that was freed.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <new>
+#include <stdexcept>
+#include <vector>
+
+#include "common/state.hpp"
+
+namespace acep {
+
+constexpr uint32_t NIL = 0xFFFFFFFFu;
+constexpr uint16_t UNION = 0xFFFFu;  // the variable of a cell that binds nothing
+constexpr int64_t NEVER = std::numeric_limits<int64_t>::min();
+
+// Elements by ever growing numbers in a power-of-two buffer; the oldest are dropped from the tail. Numbers wrap at 32
+// bits, and NIL is never given; at most 2^31 elements live at once.
+template <class T>
+class Ring {
+public:
+    T& operator[](uint32_t i) { return items_[i & mask_]; }
+    const T& operator[](uint32_t i) const { return items_[i & mask_]; }
+    bool empty() const { return head_ == tail_; }
+    uint32_t size() const { return head_ - tail_; }
+    uint32_t tail() const { return tail_; }
+    uint32_t head() const { return head_; }
+    size_t capacity() const { return items_.size(); }
+
+    uint32_t push(const T& item) {
+        if (head_ == NIL) head_ = skip_nil();
+        if (size() == items_.size()) grow();
+        items_[head_ & mask_] = item;
+        return head_++;
+    }
+    void drop() {
+        ++tail_;
+        if (tail_ == NIL) tail_ = 0;
+    }
+    void clear() { tail_ = head_; }
+    // To as little room as what is in it needs.
+    void shrink() {
+        const size_t wanted = std::bit_ceil(std::max<size_t>(64, size()));
+        if (wanted < items_.size()) resize(wanted);
+    }
+
+    void dump(Writer& out) const {
+        std::vector<T> live;
+        live.reserve(size());
+        for (uint32_t i = tail_; i != head_; ++i) live.push_back((*this)[i]);
+        out.number(tail_);
+        out.items(live);
+    }
+    void load(Reader& in) {
+        const auto tail = static_cast<uint32_t>(in.number(0, int64_t{1} << 32));
+        auto live = in.items<T>();
+        if (live.size() > (size_t{1} << 31)) bad_state("length of a ring");
+        tail_ = head_ = tail;
+        for (const T& item : live) {
+            if (size() == items_.size()) grow();
+            items_[head_++ & mask_] = item;  // number NIL has its place among them, as it had when they were written
+        }
+    }
+    // Elements [tail, head) stay: after a compaction that moved the survivors to the front.
+    void truncate(uint32_t head) { head_ = head; }
+
+private:
+    uint32_t skip_nil() {
+        // The number NIL itself holds no element: an empty one is stored so that numbers and places stay in step.
+        if (size() == items_.size()) grow();
+        items_[head_ & mask_] = T{};
+        return 0;
+    }
+    void grow() {
+        size_t wanted = items_.empty() ? 64 : items_.size() * 2;
+        if (wanted > (size_t{1} << 31)) throw std::bad_alloc();  // a number of more has no 32 bits;
+        resize(wanted);
+    }
+    void resize(size_t wanted) {
+        std::vector<T> larger(wanted);
+        uint32_t mask = static_cast<uint32_t>(wanted - 1);
+        for (uint32_t i = tail_; i != head_; ++i) larger[i & mask] = items_[i & mask_];
+        items_.swap(larger);
+        mask_ = mask;
+    }
+    std::vector<T> items_;
+    uint32_t mask_ = 0;
+    uint32_t head_ = 0;
+    uint32_t tail_ = 0;
+};
+
+struct Cell {
+    int64_t id;       // of the event
+    int64_t latest;   // the latest start of a trail through `past` (of a first event: its own)
+    int64_t below;    // the latest start of a trail through `next`; NEVER if there is none
+    uint32_t past;    // chain of what was bound before; NIL: this event is the first
+    uint32_t next;    // the rest of the chain that this cell heads
+    uint32_t event;   // number in the ring of bound events
+    uint16_t var;     // UNION: this cell stands for both its links
+    uint16_t arc;     // the arc that bound the event
+};
+
+// A chain with the latest start that it reaches.
+struct Chain {
+    uint32_t cell = NIL;
+    int64_t latest = NEVER;
+};
+
+struct BoundEvent {
+    int64_t ts;
+    int64_t position;
+    int64_t id;
+};
+
+// Values of columns kept with bound events, by the events' numbers: in step with the ring of events.
+struct KeptRows {
+    size_t width = 0;  // values of an event
+    std::vector<int64_t> values;
+    std::vector<uint8_t> valid;
+
+    size_t at(uint32_t number) const { return (number & (capacity - 1)) * width; }
+    void fit(const Ring<BoundEvent>& events) {
+        const size_t old = capacity;
+        if (width == 0 || old == events.capacity()) return;
+        std::vector<int64_t> words(events.capacity() * width);
+        std::vector<uint8_t> known(events.capacity() * width);
+        capacity = events.capacity();
+        for (uint32_t i = events.tail(); old != 0 && i != events.head(); ++i) {
+            const size_t from = (i & (old - 1)) * width;
+            std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(from), width, words.begin() + static_cast<std::ptrdiff_t>(at(i)));
+            std::copy_n(valid.begin() + static_cast<std::ptrdiff_t>(from), width, known.begin() + static_cast<std::ptrdiff_t>(at(i)));
+        }
+        values.swap(words);
+        valid.swap(known);
+    }
+    void move(uint32_t from, uint32_t to) {
+        for (size_t k = 0; k < width; ++k) {
+            values[at(to) + k] = values[at(from) + k];
+            valid[at(to) + k] = valid[at(from) + k];
+        }
+    }
+    void dump(const Ring<BoundEvent>& events, Writer& out) const {
+        for (uint32_t i = events.tail(); width != 0 && i != events.head(); ++i) {
+            out.items(values.data() + at(i), width);
+            out.items(valid.data() + at(i), width);
+        }
+    }
+    // After the events themselves.
+    void load(const Ring<BoundEvent>& events, Reader& in) {
+        fit(events);
+        for (uint32_t i = events.tail(); width != 0 && i != events.head(); ++i) {
+            const auto words = in.items<int64_t>();
+            const auto known = in.items<uint8_t>();
+            if (words.size() != width || known.size() != width) bad_state("kept values");
+            std::copy(words.begin(), words.end(), values.begin() + static_cast<std::ptrdiff_t>(at(i)));
+            std::copy(known.begin(), known.end(), valid.begin() + static_cast<std::ptrdiff_t>(at(i)));
+        }
+    }
+    size_t bytes() const { return values.capacity() * sizeof(int64_t) + valid.capacity(); }
+
+private:
+    size_t capacity = 0;
+};
+
+class Arena {
+public:
+    Ring<Cell> cells;
+    Ring<BoundEvent> events;
+    KeptRows kept;
+
+    Chain chain(uint32_t cell) const {
+        if (cell == NIL) return {};
+        const Cell& c = cells[cell];
+        return {cell, std::max(c.latest, c.below)};
+    }
+
+    bool holds(uint32_t cell) const { return cell != NIL && cell - cells.tail() < cells.size(); }
+
+    // `event` bound after `past` (none: it is the first, and `start` its own), put before `rest`.
+    Chain bind(uint32_t event, int64_t id, uint16_t var, uint16_t arc, Chain past, int64_t start, Chain rest) {
+        int64_t latest = past.cell == NIL ? start : past.latest;
+        uint32_t cell = cells.push({id, latest, rest.latest, past.cell, rest.cell, event, var, arc});
+        return {cell, std::max(latest, rest.latest)};
+    }
+
+    Chain unite(Chain a, Chain b, uint32_t event) {
+        if (a.cell == NIL) return b;
+        if (b.cell == NIL) return a;
+        if (a.latest < b.latest) std::swap(a, b);
+        uint32_t cell = cells.push({0, a.latest, b.latest, a.cell, b.cell, event, UNION, 0});
+        return {cell, a.latest};
+    }
+
+    // Calls emit(path, length) for each trail of the chain that began at `low` or later; path[0] is `last` when
+    // given (a cell that need not be in the arena), then cells from newest to oldest. `emit` says whether to go on.
+    template <class Emit>
+    bool walk(Chain chain, int64_t low, const Cell* last, Emit&& emit) {
+        begin_walk(chain, low, last);
+        return go_on(low, emit);
+    }
+    // The same in parts: `go_on` goes on where `emit` stopped it last; in between no cell comes or goes.
+    void begin_walk(Chain chain, int64_t low, const Cell* last) {
+        size_t first = 0;
+        if (path_.size() < 64) path_.resize(64);
+        if (last != nullptr) path_[first++] = last;
+        stack_.clear();
+        if (chain.cell != NIL && chain.latest >= low) stack_.push_back({chain.cell, static_cast<uint32_t>(first)});
+    }
+    bool walked() const { return stack_.empty(); }
+    template <class Emit>
+    bool go_on(int64_t low, Emit&& emit) {
+        while (!stack_.empty()) {
+            auto [at, depth] = stack_.back();
+            stack_.pop_back();
+            if (depth + 1 >= path_.size()) path_.resize(path_.size() * 2);
+            // Runs along a chain of cells; what lies behind a cell is walked before the rest of its chain.
+            for (;;) {
+                const Cell& c = cells[at];
+                bool more = c.next != NIL && c.below >= low;
+                if (c.latest >= low) {
+                    if (c.var == UNION || c.past != NIL) {
+                        if (more) stack_.push_back({c.next, depth});
+                        if (c.var == UNION) {
+                            at = c.past;
+                            continue;
+                        }
+                        path_[depth] = &c;
+                        at = c.past;
+                        ++depth;
+                        if (depth + 1 >= path_.size()) path_.resize(path_.size() * 2);
+                        continue;
+                    }
+                    path_[depth] = &c;
+                    if (more) stack_.push_back({c.next, depth});
+                    if (!emit(path_.data(), depth + 1)) return false;
+                    break;
+                }
+                if (!more) break;
+                at = c.next;
+            }
+        }
+        return true;
+    }
+
+    // Frees the cells and events that no trail within its window can reach, where epochs do not tell. `visit(f)` calls
+    // f(uint32_t& cell, int64_t low) for each reference held outside, with the earliest start that still counts for it;
+    // that must never fall from one compaction to the next. It is called twice: references that reach nothing become
+    // NIL, then the others get their new numbers.
+    template <class Visit>
+    void compact(Visit&& visit) {
+        begin_marking();
+        visit([this](uint32_t& cell, int64_t low) {
+            if (cell == NIL) return;
+            if (chain(cell).latest < low) {
+                cell = NIL;
+            } else {
+                mark(cell, low);
+            }
+        });
+        sweep();
+        visit([this](uint32_t& cell, int64_t) {
+            if (cell != NIL) cell = moved_[cell - cells.tail()];
+        });
+    }
+
+    // To as little room as is needed, with what compaction took.
+    void shrink() {
+        cells.shrink();
+        events.shrink();
+        kept.fit(events);
+        std::vector<int64_t>().swap(low_);
+        std::vector<uint32_t>().swap(moved_);
+        std::vector<uint32_t>().swap(moved_events_);
+    }
+
+    size_t bytes() const {
+        return cells.capacity() * sizeof(Cell) + events.capacity() * sizeof(BoundEvent) + low_.capacity() * sizeof(int64_t) +
+               (moved_.capacity() + moved_events_.capacity()) * sizeof(uint32_t);
+    }
+
+private:
+    void begin_marking();
+    void mark(uint32_t cell, int64_t low) {
+        int64_t& known = low_[cell - cells.tail()];
+        known = std::min(known, low);
+    }
+    void sweep();
+
+    std::vector<int64_t> low_;             // of each cell that is reached, the earliest start that counts
+    std::vector<uint32_t> moved_;          // its new number
+    std::vector<uint32_t> moved_events_;
+    std::vector<const Cell*> path_;
+    struct Step {
+        uint32_t cell, depth;
+    };
+    std::vector<Step> stack_;
+};
+
+}  // namespace acep

@@ -1,0 +1,187 @@
+// The live match nodes of one state in one partition, as columns: latest start, chain, error, last position, registers.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "nodes/arena.hpp"
+
+namespace acep {
+
+// What a register holds.
+enum Tag : uint8_t { unbound = 0, null = 1, value = 2 };
+
+// Columns of equal capacity in one buffer, so that a block of nodes is read from contiguous memory, and an empty list
+// costs nothing. Nodes are [head, end), in the order in which they were made.
+class NodeList {
+public:
+    uint32_t head = 0;
+    uint32_t end = 0;
+    bool sorted = true;  // starts do not fall from head to end: those that expire are at the head
+    bool plain = true;   // every register of every node is bound and not null
+    bool tight = false;  // it has room for at most twice as many nodes as it holds, or 8, while it grows
+    // Which of the nodes have which registers: an open table of the rows before `indexed`, made where it is asked for. Rows
+    // before `head` are in it too. Once rows have moved it counts for nothing.
+    std::vector<uint32_t> index;
+    std::vector<uint32_t> before;  // by row, the last one before it that is alike, where all of them are wanted
+    uint32_t indexed = 0;
+    uint64_t scanned = 0;  // rows looked at for want of it, since rows moved
+    // Best effort (shedding.hpp): how often each node was looked at, and when the list was last looked through.
+    int64_t touched = 0;
+    int64_t tended = 0;
+    uint32_t births = 0;   // nodes made in it, modulo 2^16
+    uint32_t popped = 0;   // and when the first one was last looked at
+    double price = 0;
+    uint32_t limit = 0;    // nodes that it may have before that is done again
+    uint32_t patience = 0; // how seldom it is looked through for its age alone
+    uint32_t room = 0;     // and before expired ones are looked for: no matter of memory, as a restart must make no difference
+
+    uint32_t size() const { return end - head; }
+    bool empty() const { return head == end; }
+    uint32_t capacity() const { return capacity_; }
+    size_t bytes() const { return bytes_.capacity() + (index.capacity() + before.capacity()) * sizeof(uint32_t); }
+
+    int64_t* starts() { return word(0); }
+    int64_t* positions() { return word(1); }
+    uint32_t* cells() { return reinterpret_cast<uint32_t*>(word(2)); }
+    int32_t* errors() { return reinterpret_cast<int32_t*>(word(2)) + capacity_; }
+    int64_t* slot(uint32_t s) { return word(3 + size_t{s}); }
+    uint8_t* tags(uint32_t s, uint32_t slots) {
+        return reinterpret_cast<uint8_t*>(word(3 + size_t{slots})) + size_t{s} * capacity_;
+    }
+
+    // What row `from` of another list of as many slots holds, into a row of this one.
+    void take_slots(uint32_t to, NodeList& other, uint32_t from, uint32_t slots) {
+        int64_t* words = slot(0);
+        uint8_t* known = tags(0, slots);
+        const int64_t* others = other.slot(0);
+        const uint8_t* theirs = other.tags(0, slots);
+        size_t at = to, others_at = from;
+        for (uint32_t s = 0; s < slots; ++s, at += capacity_, others_at += other.capacity_) {
+            words[at] = others[others_at];
+            known[at] = theirs[others_at];
+        }
+    }
+
+    // Forgets what began before `low` where that is cheap; whether all that is left is alive.
+    bool expire(int64_t low) {
+        if (!sorted) return false;
+        const int64_t* start = starts();
+        while (head < end && start[head] < low) ++head;
+        if (head == end) clear();
+        return true;
+    }
+
+    void clear() {
+        head = end = 0;
+        sorted = plain = true;
+        moved();
+    }
+
+    // The index is of rows, or of registers, that are not there any more.
+    void moved() {
+        indexed = 0;
+        scanned = 0;
+    }
+
+    void release() {
+        clear();
+        capacity_ = 0;
+        std::vector<std::byte>().swap(bytes_);
+        std::vector<uint32_t>().swap(index);
+        std::vector<uint32_t>().swap(before);
+    }
+
+    // To as little room as its nodes need.
+    void shrink(uint32_t slots) {
+        if (empty()) return release();
+        std::vector<uint32_t>().swap(index);
+        std::vector<uint32_t>().swap(before);
+        moved();
+        if (head != 0) keep(slots, [](uint32_t) { return true; });
+        if (const uint32_t wanted = std::max(8u, end); wanted < capacity_) resize(slots, wanted);
+    }
+
+    // Room for one more node after `end`, which the caller fills in; expired ones make room first.
+    uint32_t add(uint32_t slots, int64_t low) {
+        if (end == capacity_) {
+            if (capacity_ != 0) keep(slots, [&](uint32_t i) { return starts()[i] >= low; });
+            if (tight) {
+                if (capacity_ == 0 || 4 * size_t{end} > 3 * size_t{capacity_}) resize(slots, std::max(8u, capacity_ + capacity_ / 2));
+            } else if (2 * size_t{end} > capacity_ || capacity_ == 0) {
+                resize(slots, capacity_ == 0 ? 8 : capacity_ * 2);
+            }
+        }
+        return end++;
+    }
+
+    // Room for more slots, the last ones of each node.
+    void widen(uint32_t slots, uint32_t more) {
+        if (empty()) return release();
+        rebuild(slots, slots + more, capacity_);
+        moved();
+    }
+
+    // Keeps the nodes for which `wanted(index)` holds, moved to the front of the buffer.
+    template <class Wanted>
+    void keep(uint32_t slots, Wanted&& wanted) {
+        uint32_t to = 0;
+        for (uint32_t i = head; i < end; ++i) {
+            if (!wanted(i)) continue;
+            const uint32_t from = i;
+            while (i + 1 < end && wanted(i + 1)) ++i;
+            if (to != from) move(slots, from, i + 1 - from, to);
+            to += i + 1 - from;
+            ++i;  // it is not wanted
+        }
+        if (to != end) moved();
+        head = 0;
+        end = to;
+        if (end == 0) clear();
+        if (!sorted) sorted = std::is_sorted(starts(), starts() + end);
+    }
+
+private:
+    int64_t* word(size_t column) {
+        return reinterpret_cast<int64_t*>(bytes_.data() + column * capacity_ * sizeof(int64_t));
+    }
+    // `count` rows to some before them.
+    void move(uint32_t slots, uint32_t from, uint32_t count, uint32_t to) {
+        const auto shift = [=](auto* column) { std::copy_n(column + from, count, column + to); };
+        shift(starts());
+        shift(positions());
+        shift(cells());
+        shift(errors());
+        int64_t* words = slot(0);
+        uint8_t* known = tags(0, slots);
+        for (uint32_t s = 0; s < slots; ++s, words += capacity_, known += capacity_) {
+            shift(words);
+            shift(known);
+        }
+    }
+    void resize(uint32_t slots, uint32_t wanted) { rebuild(slots, slots, wanted); }
+    void rebuild(uint32_t slots, uint32_t wider, uint32_t wanted) {
+        NodeList larger;
+        larger.capacity_ = wanted;
+        larger.bytes_.resize((3 + size_t{wider}) * wanted * sizeof(int64_t) + size_t{wider} * wanted);
+        if (end != 0) {
+            std::memcpy(larger.starts(), starts(), end * sizeof(int64_t));
+            std::memcpy(larger.positions(), positions(), end * sizeof(int64_t));
+            std::memcpy(larger.cells(), cells(), end * sizeof(uint32_t));
+            std::memcpy(larger.errors(), errors(), end * sizeof(int32_t));
+            for (uint32_t s = 0; s < slots; ++s) {
+                std::memcpy(larger.slot(s), slot(s), end * sizeof(int64_t));
+                std::memcpy(larger.tags(s, wider), tags(s, slots), end);
+            }
+        }
+        bytes_.swap(larger.bytes_);
+        capacity_ = wanted;
+    }
+    std::vector<std::byte> bytes_;
+    uint32_t capacity_ = 0;
+};
+
+}  // namespace acep

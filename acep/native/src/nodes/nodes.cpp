@@ -1,0 +1,473 @@
+// The node engine. The order of things within one event is that of acep/reference/engine.py: every way for the nodes there
+// were before it, then new beginnings; only then are the new nodes put where later events see them. Beside this file:
+// nodes_registers.cpp (predicates, and what new nodes hold), nodes_merging.cpp (nodes alike become one), nodes_dominance.cpp
+// (match points alone), nodes_matches.cpp (complete runs) and nodes_state.cpp.
+#include "nodes/nodes.hpp"
+
+#include "common/numbers.hpp"
+
+namespace acep {
+
+NodeEngine::NodeEngine(Tables tables, Front& front, Partitions& partitions, std::unique_ptr<Dominance> dominance)
+    : Engine(std::move(tables), front, partitions), made_(tables_.states.size()), dominance_(std::move(dominance)) {
+    nothing_.add(0, NEVER);
+    nothing_.starts()[0] = nothing_.positions()[0] = 0;
+    nothing_.cells()[0] = NIL;
+    nothing_.errors()[0] = 0;
+    rows_.resize(block_rows);
+    // What is chosen among all matches must know of each run where it began.
+    merges_ = tables_.unambiguous && tables_.choice == Choice::all;
+    if (tables_.completes() && !dominance_) {
+        completion_ = std::make_unique<Completion>(tables_, front_, partitions_, arena_, output_, work_,
+                                                   [this](uint32_t p, int64_t low, Alive& found) { alive(p, low, found); });
+    }
+    // Under contiguity the last position of a node matters, and a new list of frames is like none before.
+    likes_.resize(tables_.states.size());
+    unions_.resize(tables_.states.size());
+    for (const State& s : tables_.states) {
+        for (const Arc& arc : s.arcs) {
+            const bool fresh = std::any_of(arc.puts.begin(), arc.puts.end(), [](const Put& p) { return p.write == Write::frames; });
+            if (merges_ && !tables_.contiguous() && !fresh) likes_[arc.target].possible = true;
+        }
+    }
+    tells_live_ = !completion_;
+    for (const State& s : tables_.states) framed_.emplace_back(s.slots, uint8_t{0});
+    // A copy of a list is one too: until nothing new is found.
+    for (bool more = true; more;) {
+        more = false;
+        for (const State& s : tables_.states) {
+            for (const Arc& arc : s.arcs) {
+                for (const Put& p : arc.puts) {
+                    const bool copied = p.write == Write::copy && p.from >= 0 && framed_[arc.source][static_cast<size_t>(p.from)] != 0;
+                    uint8_t& known = framed_[arc.target][static_cast<size_t>(p.slot)];
+                    if (known == 0 && (p.write == Write::frames || copied)) known = 1, more = true;
+                }
+            }
+        }
+    }
+}
+
+const std::vector<NodeEngine::Turn>& NodeEngine::turns(uint32_t pattern) {
+    while (turns_.size() <= pattern) {
+        auto next = static_cast<uint32_t>(turns_.size());
+        std::vector<Turn> found;
+        for (uint32_t s = 0; s < tables_.states.size(); ++s) {
+            Turn turn{s, {}, false};
+            for (const Arc& arc : tables_.states[s].arcs) {
+                if (!front_.has(next, arc.event_class)) continue;
+                turn.arcs.push_back(&arc);
+                turn.blocks = turn.blocks || (arc.blocking && tables_.strategy == Strategy::next);
+            }
+            if (!turn.arcs.empty()) found.push_back(std::move(turn));
+        }
+        turns_.push_back(std::move(found));
+    }
+    return turns_[pattern];
+}
+
+int64_t NodeEngine::cost(const Arc& arc, int64_t between) const {
+    if (!tables_.contiguous()) return arc.weight;
+    int64_t least = tables_.budget + 1;
+    for (const Gap& gap : arc.gaps) {
+        int64_t excess = between > gap.letters ? between - gap.letters : 0;
+        if (excess <= tables_.budget / tables_.scale) least = std::min(least, gap.weight + tables_.scale * excess);
+    }
+    return least;
+}
+
+uint32_t NodeEngine::bound(const Event& event) {
+    if (current_ == NIL) {
+        current_ = arena_.events.push({event.ts, event.position, event.id});
+        if (completion_) completion_->keep(current_, event);
+    }
+    return current_;
+}
+
+void NodeEngine::event(uint32_t partition, const Event& event) {
+    if (unfinished()) return go_on(partition, event);
+    if (!bounded()) {
+        if (!timed()) free_expired(event.ts);
+        if (parts_.size() <= partition) parts_.resize(partition + 1);
+        return look(parts_[partition], partition, event);
+    }
+    make_way(event.ts);
+    if (parts_.size() <= partition) parts_.resize(partition + 1);
+    Part& part = parts_[partition];
+    const Held before = held(part);
+    look(part, partition, event);
+    const Held after = held(part);
+    parts_held_.charged += after.charged - before.charged;
+    parts_held_.reserved += after.reserved - before.reserved;
+    if (coming_made_ > most_made_ / 8) {
+        for (Made& made : made_) made = Made{};
+    }
+    coming_ = coming_made_ = 0;
+    if (bytes() + partitions_.bytes() > most_bytes_) squeeze();
+    peak_ = std::max(peak_, bytes() + partitions_.bytes());
+}
+
+void NodeEngine::look(Part& part, uint32_t partition, const Event& event) {
+    if (part.lists.empty()) {
+        part.lists.resize(tables_.states.size());
+        for (NodeList& list : part.lists) list.tight = bounded();
+    }
+    part.last = event.position;
+    part.seen = arrived;
+    current_ = NIL;
+    nodes_before_ = work_.nodes;
+    given_before_ = output_.given();
+    walks.any = false;
+    if (shed_ || resting_) (shed_ ? *shed_ : *resting_).arrive(partition, arrived, work_.touches);
+    if (resting_) {
+        if (resting_->changed()) look_at_allowance();
+        if (!suffices(0)) wake(key(event));
+    }
+    const bool watched = shed_ && (shed_->limited() || bounded()) && shed_->sparing(), begins = watched && spares(partition, event);
+    if (!shed_ || admits(part, event)) take_in(part, partition, event);
+    if (watched) spare(part, partition, event, begins);
+    if (tells_live_) {
+        if (live_.size() <= partition) live_.resize(parts_.size());
+        const auto full = [](const NodeList& list) { return !list.empty(); };
+        live_[partition] = std::any_of(part.lists.rbegin(), part.lists.rend(), full) ||
+                           std::any_of(part.spared.rbegin(), part.spared.rend(), full);
+    }
+}
+
+// What an event does to the nodes that there are, and what begins with it.
+void NodeEngine::take_in(Part& part, uint32_t partition, const Event& event) {
+    if (completion_) completion_->before(partition, event);
+    const int64_t low = oldest_start(event);
+    for (const Turn& turn : turns(event.pattern)) {
+        if (turn.state == 0) {
+            mark_ = shed_ ? shed_->begin(partition, event) : Shedding::Mark();
+            begin(turn, event);
+        } else {
+            step(part, turn, event, low);
+        }
+    }
+    if (tables_.contiguous()) contiguous_end(part, event);
+    if (!touched_.empty()) finish(part, partition, event, low);
+    if (clears_) {
+        // What began before a match point would end in the same bundle.
+        for (uint32_t s = 0; s < part.lists.size(); ++s) {
+            NodeList& list = part.lists[s];
+            shed_->dropped += std::count_if(list.starts() + list.head, list.starts() + list.end,
+                                            [&](int64_t start) { return start >= low && start < key(event); });
+            keep(list, s, key(event), Death::cleared, [&](uint32_t i) { return list.starts()[i] >= key(event); });
+        }
+        clears_ = false;
+    }
+    if (!roots_.empty()) return go_on(partition, event);
+    if (completion_) completion_->after(partition, event);
+}
+
+int64_t NodeEngine::oldest_start(const Event& event) const {
+    const int64_t low = before(key(event), tables_.span);
+    return shed_ && !tables_.counted ? std::max(low, before(clock_, tables_.span)) : low;  // what is older may have been freed
+}
+
+void NodeEngine::begin(const Turn& turn, const Event& event) {
+    if (resting_ && !suffices(turn.arcs.size())) wake(key(event));
+    for (const Arc* arc : turn.arcs) {
+        if (shed_ && shed_->limited() && !shed_->affords()) {
+            if (shed_->shadow) {
+                shed_->lose(key(event));
+            } else {
+                ++shed_->refused;
+            }
+            return shed_->deny();
+        }
+        // What is refused by a look at the event alone is not touched.
+        const bool early = shed_ && separate(arc->target) && shed_->foresees(*arc);
+        const bool hindered = !arc->leaving.empty() || !arc->binding.empty();
+        const auto error = static_cast<int32_t>(arc->weight);
+        const bool possible = arc->weight + tables_.states[arc->target].rest <= tables_.budget;
+        if (early && !hindered && possible && !foreseen(*arc, nothing_, 0, event, error)) continue;
+        ++work_.touches;
+        if (shed_) shed_->touched(work_.touches);
+        if (!possible) continue;
+        rows_[0] = 0;
+        contiguous_rows_ = true;
+        if (passing(arc->leaving, nothing_, 0, event, 1) == 0) continue;
+        if (passing(arc->binding, nothing_, 0, event, 1) == 0) continue;
+        if (early && hindered && !foreseen(*arc, nothing_, 0, event, error)) continue;
+        make(*arc, nothing_, 0, event, error, early);
+    }
+}
+
+void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t low) {
+    NodeList& list = part.lists[turn.state];
+    if (list.empty()) return;
+    const uint32_t slots = tables_.states[turn.state].slots;
+    if (shed_) shed_->tend(list, turn.state, key(event), low, static_cast<int64_t>(turn.arcs.size()));
+    bool alive = expire(list, turn.state, low);
+    if (!alive) {
+        uint32_t living = 0;
+        for (uint32_t i = list.head; i < list.end; ++i) living += list.starts()[i] >= low ? 1u : 0u;
+        if (2 * living <= list.size()) {
+            keep(list, turn.state, low + tables_.span, Death::expired, [&](uint32_t i) { return list.starts()[i] >= low; });
+        }
+        alive = living == list.size();
+    }
+    if (list.empty()) return;
+    list.touched += static_cast<int64_t>(turn.arcs.size());
+    // Under contiguity without errors all nodes of a list bound the same event last.
+    const bool adjacent = !tables_.contiguous() || event.position - list.positions()[list.head] == 1;
+    const bool simple = alive && tables_.budget == 0 && adjacent;
+    if (!simple) {
+        all_.clear();
+        for (uint32_t i = list.head; i < list.end; ++i) {
+            if (list.starts()[i] >= low) all_.push_back(i);
+        }
+    }
+    const size_t many = simple ? list.size() : all_.size();
+    if (resting_ && !suffices(many * turn.arcs.size())) {
+        wake(key(event));
+        return step(part, turn, event, low);
+    }
+    if (turn.blocks) taken_.assign(list.end, 0);
+    bool took = false;
+    for (const Arc* arc : turn.arcs) {
+        const int64_t rest = tables_.states[arc->target].rest;
+        const bool decides = turn.blocks && arc->blocking;
+        work_.touches += static_cast<int64_t>(many);
+        if (shed_) shed_->touched(work_.touches);
+        if (simple && cost(*arc, 0) + rest > 0 && !decides) continue;
+        size_t at = 0;
+        while (at < many) {
+            size_t count = 0;
+            if (simple) {
+                count = std::min(many - at, block_rows);
+                for (size_t i = 0; i < count; ++i) rows_[i] = list.head + static_cast<uint32_t>(at + i);
+                at += count;
+                contiguous_rows_ = true;
+            } else {
+                for (; at < many && count < block_rows; ++at) {
+                    uint32_t row = all_[at];
+                    int64_t paid = list.errors()[row] + cost(*arc, event.position - list.positions()[row] - 1);
+                    if (paid + rest <= tables_.budget || (decides && taken_[row] == 0)) rows_[count++] = row;
+                }
+                contiguous_rows_ = false;
+            }
+            if (!arc->leaving.empty()) count = passing(arc->leaving, list, slots, event, count);
+            if (!arc->binding.empty()) count = passing(arc->binding, list, slots, event, count);
+            const bool early = shed_ && count != 0 && separate(arc->target) && shed_->foresees(*arc);
+            for (size_t i = 0; i < count; ++i) {
+                uint32_t row = rows_[i];
+                if (decides) {
+                    taken_[row] = 1;
+                    took = true;
+                }
+                int64_t paid = list.errors()[row] + cost(*arc, event.position - list.positions()[row] - 1);
+                if (paid + rest > tables_.budget) continue;
+                if (early && !foreseen(*arc, list, row, event, static_cast<int32_t>(paid))) continue;
+                make(*arc, list, row, event, static_cast<int32_t>(paid), early);
+            }
+        }
+    }
+    if (took) keep(list, turn.state, key(event), Death::taken, [&](uint32_t i) { return taken_[i] == 0; });
+}
+
+// Under contiguity a node lives on only if it can still pay for the event that it did not bind.
+void NodeEngine::contiguous_end(Part& part, const Event& event) {
+    for (uint32_t s = 0; s < part.lists.size(); ++s) {
+        NodeList& list = part.lists[s];
+        if (list.empty()) continue;
+        if (tables_.budget == 0) {
+            keep(list, s, key(event), Death::taken, [](uint32_t) { return false; });
+            continue;
+        }
+        const State& state = tables_.states[s];
+        keep(list, s, key(event), Death::taken, [&](uint32_t i) {
+            int64_t between = event.position - list.positions()[i];
+            return std::any_of(state.arcs.begin(), state.arcs.end(), [&](const Arc& arc) {
+                return list.errors()[i] + cost(arc, between) + tables_.states[arc.target].rest <= tables_.budget;
+            });
+        });
+    }
+}
+
+// Predicates -------------------------------------------------------------------------------------
+
+void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int64_t low) {
+    if (dominance_) return dominate(part, partition, event, low);
+    const size_t given = output_.given();
+    const size_t written = output_.size();
+    for (uint32_t state : touched_) {
+        Made& made = made_[state];
+        const State& s = tables_.states[state];
+        unite(made, state);
+        if (shed_) apart(made, state);
+        if (!s.accepts.empty()) complete(part, partition, state, made, event, low);
+    }
+    if (!completion_) {
+        if (!tables_.unambiguous && output_.size() > written) {
+            if (output_.size() > written + 1) distinct(written);
+            if (output_.tally.kind != Tally::off) count_written(partition);
+        }
+        work_.matches += static_cast<int64_t>(output_.given() - given);
+    }
+    // One cell for each trail and variable, also where it stands in several states.
+    struct Known {
+        uint32_t past, cell, history;
+        uint16_t var;
+    };
+    static thread_local std::vector<Known> known;
+    known.clear();
+    for (uint32_t state : touched_) {
+        Made& made = made_[state];
+        const State& s = tables_.states[state];
+        if (!s.arcs.empty()) {
+            NodeList& list = part.lists[state];
+            for (uint32_t i = 0; i < made.nodes.end; ++i) {
+                if (made.gone[i] != 0) continue;
+                const Arc& arc = *made.arcs[i];
+                const int64_t own = key(event);
+                // A node like one of an earlier event becomes one with it.
+                uint32_t into = NIL;
+                Chain chain;
+                if (merges_) {
+                    into = earlier(list, made, i, state, low);
+                    if (shed_ && into != NIL && unions_[state].seen < trial) ++unions_[state].joined;
+                    if (shed_ && into == NIL && !shed_->admit(made.nodes, i, state, partition, own)) continue;
+                    if (into != NIL) chain = arena_.chain(list.cells()[into]);
+                    chain = bind_all(made, i, event, chain);
+                } else {
+                    if (shed_ && !shed_->admit(made.nodes, i, state, partition, own)) continue;
+                    uint32_t past = made.nodes.cells()[i];
+                    auto found = std::find_if(known.begin(), known.end(), [&](const Known& k) {
+                        return k.past == past && k.var == arc.var && k.history == arc.history;
+                    });
+                    if (found == known.end()) {
+                        chain = arena_.bind(bound(event), event.id, arc.var, arc.number, arena_.chain(past), own, {});
+                        known.push_back({past, chain.cell, arc.history, arc.var});
+                    } else {
+                        chain = arena_.chain(found->cell);
+                    }
+                }
+                if (into != NIL) {
+                    list.cells()[into] = chain.cell;
+                    list.starts()[into] = chain.latest;
+                    if (into + 1 != list.end && list.starts()[into + 1] < chain.latest) list.sorted = false;
+                    if (shed_) {
+                        const Shedding::Mark mark = shed_->mark(made.nodes, i, state);
+                        list.slot(s.slots - 2)[into] = own;
+                        shed_->joined(list, into, state, partition, mark, own);
+                    }
+                    if (tables_.firsts) {
+                        const uint32_t first = common(s);
+                        list.slot(first)[into] = std::min(list.slot(first)[into], made.nodes.slot(first)[i]);
+                    }
+                    continue;
+                }
+                if (shed_) make_room(list, state, low);
+                const uint32_t to = list.add(s.slots, shed_ ? NEVER : low);
+                if (to > list.head && list.starts()[to - 1] > chain.latest) list.sorted = false;
+                list.starts()[to] = chain.latest;
+                list.positions()[to] = event.position;
+                list.cells()[to] = chain.cell;
+                list.errors()[to] = made.nodes.errors()[i];
+                list.take_slots(to, made.nodes, i, s.slots);
+                list.plain = list.plain && made.nodes.plain;
+                if (shed_) shed_->born(list, to, state, partition);
+            }
+        }
+    }
+    for (uint32_t state : touched_) {
+        made_[state].nodes.clear();
+        made_[state].arcs.clear();
+    }
+    touched_.clear();
+}
+
+void NodeEngine::advance(int64_t clock) {
+    clock_ = clock;
+    if (completion_) completion_->settle(clock);
+    // Else before each event, however they come in batches: lists are shorter after it.
+    if (!bounded() && timed()) free_expired(clock);
+}
+
+void NodeEngine::free_expired(int64_t clock) {
+    if (!timed()) {
+        if (bounded()) return;  // where memory is short
+        if (arena_.cells.size() / 2 > kept_ + 2048) compact();
+        if (frames_.size() / 2 > kept_frames_ + 2048) compact_frames();
+        return;
+    }
+    const int64_t low = before(clock, tables_.span);
+    while (!arena_.cells.empty() && arena_.events[arena_.cells[arena_.cells.tail()].event].ts < low) arena_.cells.drop();
+    while (!arena_.events.empty() && arena_.events[arena_.events.tail()].ts < low) arena_.events.drop();
+    while (!frames_.empty() && frames_[frames_.tail()].when < low) frames_.drop();
+}
+
+bool NodeEngine::idle(uint32_t partition, int64_t clock) {
+    if (partition >= parts_.size()) return true;
+    if (!timed()) return false;
+    Part& part = parts_[partition];
+    const int64_t low = before(clock, tables_.span);
+    if (bounded()) parts_held_.charged -= held(part).charged;  // what is empty keeps its room
+    for (uint32_t s = 0; s < part.lists.size(); ++s) {
+        NodeList& list = part.lists[s];
+        if (!expire(list, s, low)) keep(list, s, clock, Death::expired, [&](uint32_t i) { return list.starts()[i] >= low; });
+    }
+    const bool spared = !idle_spared(part, low, clock);
+    if (bounded()) parts_held_.charged += held(part).charged;
+    for (const NodeList& list : part.lists) {
+        if (!list.empty()) return false;
+    }
+    if (spared) return false;
+    // Another key would get its number, and what is not known of this one's unit would be forgotten with it.
+    if (shed_ && !bounded() && shed_->blind_since(partition, low)) return false;
+    if (completion_ && !completion_->idle(partition, low)) return false;
+    return !part.bundle.any || part.bundle.last_ts < low;
+}
+
+void NodeEngine::forget(uint32_t partition) {
+    if (partition < parts_.size()) {
+        if (bounded()) {
+            const Held gone = held(parts_[partition]);
+            parts_held_.charged -= gone.charged;
+            parts_held_.reserved -= gone.reserved;
+        }
+        parts_[partition] = Part{};
+    }
+    if (shed_) shed_->forget(partition);
+    if (completion_) completion_->forget(partition);
+}
+
+// Without those of the shadow sample.
+int64_t NodeEngine::partial_matches(int64_t clock) const {
+    int64_t found = 0;
+    for (uint32_t p = 0; p < parts_.size(); ++p) {
+        const Part& part = parts_[p];
+        int64_t low = NEVER;
+        if (timed()) low = before(clock, tables_.span);
+        if (tables_.counted) low = before(tables_.strict ? part.last : partitions_.positions[p] - 1, tables_.span);
+        for (const NodeList& list : part.lists) {
+            if (list.empty()) continue;
+            const int64_t* starts = const_cast<NodeList&>(list).starts();  // only read
+            if (list.sorted) {
+                found += starts + list.end - std::lower_bound(starts + list.head, starts + list.end, low);
+            } else {
+                found += std::count_if(starts + list.head, starts + list.end, [&](int64_t start) { return start >= low; });
+            }
+        }
+    }
+    return found;
+}
+
+int64_t NodeEngine::bytes() const {
+    size_t total = arena_.bytes() + frames_.capacity() * sizeof(Frame) + arena_.kept.bytes() + parts_.capacity() * sizeof(Part) + live_.capacity();
+    for (const Made& made : made_) {
+        total += made.nodes.bytes() + made.arcs.capacity() * sizeof(const Arc*) + made.also.capacity() * sizeof(uint32_t) + made.gone.capacity();
+    }
+    total += (rows_.capacity() + all_.capacity() + after_.capacity() + scores_.capacity() + best_.capacity()) * sizeof(uint32_t) + taken_.capacity();
+    if (bounded()) {
+        total += static_cast<size_t>(parts_held_.reserved);
+    } else {
+        for (const Part& part : parts_) total += static_cast<size_t>(held(part).reserved);
+    }
+    return static_cast<int64_t>(total) + (completion_ ? completion_->bytes() : 0) + (shed_ ? shed_->bytes() : 0) + (resting_ ? resting_->bytes() : 0);
+}
+
+}  // namespace acep

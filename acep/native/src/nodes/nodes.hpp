@@ -1,0 +1,288 @@
+// The node engine: one match node a partial match, or for all partial matches that are alike in state, error and
+// registers (SASE+ 2008, section 5.2.2). Runs every pattern: registers, strategies, errors, groups, sets.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "nodes/arena.hpp"
+#include "completion/completion.hpp"
+#include "session/engine.hpp"
+#include "nodes/node_list.hpp"
+#include "nodes/nodes_dominance.hpp"
+#include "shedding/shedding.hpp"
+#include "expression/vm.hpp"
+
+namespace acep {
+
+// The earliest start that is in a window of `span` (negative: none) that ends now.
+inline int64_t before(int64_t now, int64_t span) {
+    int64_t low;
+    return span < 0 || __builtin_sub_overflow(now, span, &low) ? NEVER + 1 : std::max(low, NEVER + 1);
+}
+
+class NodeEngine final : public Engine {
+public:
+    // With `dominance` match points are given, and no trails.
+    NodeEngine(Tables tables, Front& front, Partitions& partitions, std::unique_ptr<Dominance> dominance = nullptr);
+
+    void event(uint32_t partition, const Event& event) override;
+    void advance(int64_t clock) override;
+    void end() override;
+    bool idle(uint32_t partition, int64_t clock) override;
+    void forget(uint32_t partition) override;
+    int64_t bytes() const override;
+    int64_t partial_matches(int64_t clock) const override;
+    int64_t oldest() const override;
+    void dump(Writer& out) const override;
+    void load(Reader& in) override;
+
+    // Best effort: to be called before any event comes.
+    Shedding& shed(uint64_t seed = 0);
+    void order(Orders orders);
+    int64_t clock() const { return clock_; }
+    // From now on at most so many bytes are held, of the partitions too (nodes_memory.cpp): what they are too few for is
+    // given up. std::invalid_argument: they do not suffice for anything, or for this query nothing can be given up.
+    void bound_memory(int64_t bytes);
+    int64_t least_memory() const;
+    int64_t peak() const { return peak_; }
+    bool takes_partition(int64_t clock) override;
+    void used_texts(std::vector<uint8_t>& codes) const override;
+    void used_ids(std::vector<int64_t>& ids) const override;
+    void passed_over() override {
+        ++shed().passed_over;
+        ++shed().turned_away;
+    }
+    bool unfinished() const override { return root_ < roots_.size(); }
+    int64_t seen(uint32_t partition) const override { return partition < parts_.size() ? parts_[partition].seen : -1; }
+    void give_up_partition(uint32_t partition, int64_t clock) override;
+    bool gave_up() override { return std::exchange(gave_up_, false); }
+    // Slots that each node has for it now.
+    uint32_t hidden() const { return hidden_; }
+    bool rests() const { return resting_ != nullptr; }
+    // Nodes may have to be chosen among: what is known of each is kept.
+    void rouse() {
+        if (resting_) wake(clock_);
+    }
+
+private:
+    struct Part {
+        std::vector<NodeList> lists;  // by state
+        std::vector<NodeList> spared; // the same of what began where units are spared, nothing of which is dropped
+        Bundle bundle;
+        int64_t last = -1;  // position of the last event seen here
+        int64_t seen = -1;  // its number in the stream
+        // All of them, as visit(list, state).
+        template <class Visit>
+        void each(Visit&& visit) {
+            for (uint32_t s = 0; s < lists.size(); ++s) visit(lists[s], s);
+            for (uint32_t s = 0; s < spared.size(); ++s) visit(spared[s], s);
+        }
+    };
+    // The arcs that events of a pattern may take, those of one state together.
+    struct Turn {
+        uint32_t state;
+        std::vector<const Arc*> arcs;
+        bool blocks;  // some arc decides whether a node may ignore the event
+    };
+    struct Frame {
+        int64_t when;  // time or position of its event
+        uint32_t previous;
+        uint32_t nulls;  // a bit for each value
+        int64_t values[most_of_frame];
+    };
+    // Nodes made by the current event in one state, before they are united and given cells.
+    struct Made {
+        NodeList nodes;
+        std::vector<const Arc*> arcs;
+        std::vector<uint32_t> also;  // in a group of nodes that are one: the next of them, or NIL
+        std::vector<uint8_t> gone;
+    };
+
+    const std::vector<Turn>& turns(uint32_t pattern);
+    void compact(int64_t oldest = NEVER + 1);
+    void free_expired(int64_t clock);
+    bool timed() const { return tables_.span >= 0 && !tables_.counted; }
+    void look(Part& part, uint32_t partition, const Event& event);
+    // A bound on bytes: what is decided goes by the bytes that things may take, so that it does not matter how much room
+    // was reserved for them.
+    bool bounded() const { return most_bytes_ >= 0; }
+    int64_t node_bytes(uint32_t state) const;
+    int64_t made_bytes(uint32_t state) const;
+    int64_t list_bytes(const NodeList& list, uint32_t state) const;
+    struct Held {
+        int64_t charged = 0, reserved = 0;
+    };
+    Held held(const Part& part) const;
+    void recount();
+    int64_t charged() const;
+    bool has_room(const Arc& arc);
+    bool may_give(size_t length);
+    bool may_walk();
+    void make_way(int64_t clock);
+    void give_up(int64_t clock);
+    void keep_best(double share, int64_t clock);
+    void squeeze();
+    void compact_frames();
+    void load_arena(Reader& in);
+    void load_list(Reader& in, uint32_t state, NodeList& list);
+    int64_t low(const Event& event) const;
+    int64_t key(const Event& event) const { return tables_.counted ? event.position : event.ts; }
+    int64_t cost(const Arc& arc, int64_t between) const;
+    void step(Part& part, const Turn& turn, const Event& event, int64_t low);
+    void begin(const Turn& turn, const Event& event);
+    void contiguous_end(Part& part, const Event& event);
+    // Of rows_[0 .. count) in `list` those that pass the checks stay; `base` + i is row i where they are contiguous.
+    size_t passing(const std::vector<Check>& checks, NodeList& list, uint32_t slots, const Event& event, size_t count);
+    void load(const Source& source, NodeList& list, uint32_t slots, const Event& event, size_t count, size_t leaf);
+    void room_for(size_t leaves);
+    bool all_frames(const Check& check, NodeList& list, uint32_t slots, const Event& event, uint32_t row);
+    // `early`: that it stays is told, and `own_mark_` is its mark.
+    void make(const Arc& arc, NodeList& list, uint32_t row, const Event& event, int32_t error, bool early);
+    void put(const Put& p, NodeList& from, uint32_t row, uint32_t before, NodeList& to, uint32_t made, uint32_t after,
+             const Event& event);
+    void finish(Part& part, uint32_t partition, const Event& event, int64_t low);
+    void dominate(Part& part, uint32_t partition, const Event& event, int64_t low);
+    void dump_dominance(Writer& out) const;
+    void load_dominance(Reader& in);
+    void unite(Made& made, uint32_t this_state);
+    void complete(Part& part, uint32_t partition, uint32_t state, Made& made, const Event& event, int64_t low);
+    // A way in which an event ends matches: all trails of a chain, with the event after them.
+    struct Ending {
+        Cell last;
+        Chain past;
+        int64_t error;
+        int64_t bundle;
+        uint32_t state;  // `completion_` is to know it
+    };
+    // Whether matches may be left for later: not where those of one binding, which have a trail each, are yet to become one.
+    bool flows() const { return full_ != endless && tables_.unambiguous; }
+    void give(uint32_t partition, const Ending& root, const Event& event, int64_t low);
+    bool give_trail(uint32_t partition, const Ending& root, const Event& event, const Cell* const* path, size_t length);
+    void go_on(uint32_t partition, const Event& event);
+    Chain bind_all(Made& made, uint32_t leader, const Event& event, Chain chain);
+    void alive(uint32_t partition, int64_t low, Alive& found);
+    // Slots of a state that nodes must have in common to be one: all but the position of the first event.
+    uint32_t common(const State& s) const { return s.slots == 0 ? 0 : s.slots - hidden_ - (tables_.firsts ? 1 : 0); }
+    // As NodeList::expire and NodeList::keep, with the log of what goes.
+    bool expire(NodeList& list, uint32_t state, int64_t low);
+    void make_room(NodeList& list, uint32_t state, int64_t low);
+    template <class Wanted>
+    void keep(NodeList& list, uint32_t state, int64_t when, Death how, Wanted&& wanted) {
+        if (shed_ && shed_->logs()) {
+            for (uint32_t i = list.head; i < list.end; ++i) {
+                if (!wanted(i)) shed_->died(list, i, state, when, how);
+            }
+        }
+        list.keep(tables_.states[state].slots, wanted);
+    }
+    bool admits(const Part& part, const Event& event);
+    void take_in(Part& part, uint32_t partition, const Event& event);
+    // What a new node takes over from its parent: until it has a birth of its own, how many came after that one.
+    Shedding::Mark inherited(const Arc& arc, NodeList& list, uint32_t row) const {
+        if (arc.source == 0) return mark_;
+        Shedding::Mark mark = Shedding::Mark::of(list.slot(tables_.states[arc.source].slots - 1)[row]);
+        mark.birth = static_cast<uint16_t>(list.births - mark.birth);
+        mark.decided = mark.put_off = false;
+        return mark;
+    }
+    bool foreseen(const Arc& arc, NodeList& list, uint32_t row, const Event& event, int32_t error);
+    void catch_up();
+    void apart(const Made& made, uint32_t state);
+    bool separate(uint32_t state);
+    bool spares(uint32_t partition, const Event& event);
+    void spare(Part& part, uint32_t partition, const Event& event, bool begins);
+    void stop_sparing(Part& part, int64_t now);
+    bool idle_spared(Part& part, int64_t low, int64_t clock);
+    int64_t oldest_start(const Event& event) const;
+    // Whether the allowance suffices for so many touches and for all that may come of them; elsewhere it rests no more.
+    bool suffices(size_t touches) {
+        return work_.touches + static_cast<int64_t>(touches) + work_.nodes - nodes_before_ <= ample_ || suffices_still(touches);
+    }
+    bool suffices_still(size_t touches);
+    void look_at_allowance();
+    double each_touch() const;
+    static constexpr double most_room = 1e15;
+    void wake(int64_t now);
+    void widen(NodeList& list, uint32_t state, int64_t low, int64_t now);
+    void distinct(size_t first);
+    void count_written(uint32_t partition);
+    // Death many of the last nodes of a state met one like them among those of earlier events, and became one with it. Of
+    // `trial` one in 8 must; else none is looked for while 16 times as many are made.
+    struct Likes {
+        bool possible = false;
+        bool often = false;  // 15 in 16 of the last `trial` met one: worth a list whose starts do not rise
+        uint32_t seen = 0, met = 0, joined = 0;
+        uint32_t rest = 0;  // nodes that are yet to be made before they are looked for again
+    };
+    static constexpr uint32_t trial = 256;
+    // How many of the last nodes of a state became one with another one; if hardly any, the next `rest` are each for itself.
+    struct Unions {
+        uint32_t seen = 0, joined = 0, rest = 0;
+    };
+    // The node of `list` that is like node `i` of `made` and began at `low` or later, or NIL.
+    uint32_t like(NodeList& list, NodeList& made, uint32_t i, const State& s, size_t wanted, int64_t low) const;
+    uint32_t earlier(NodeList& list, Made& made, uint32_t i, uint32_t state, int64_t low);
+    uint32_t bound(const Event& event);
+
+    std::vector<std::vector<Turn>> turns_;  // by pattern
+    std::vector<uint8_t> known_;
+    std::vector<Part> parts_;
+    std::vector<Made> made_;          // by state
+    std::vector<uint32_t> touched_;   // states with nodes made by the current event
+    Arena arena_;
+    Ring<Frame> frames_;
+    NodeList nothing_;                // the start: one node without registers
+    std::vector<uint32_t> rows_;
+    std::vector<uint32_t> all_;       // the live rows of a list
+    std::vector<uint8_t> taken_;
+    std::vector<int32_t> after_;      // error of each row once the arc is taken
+    bool contiguous_rows_ = false;
+    std::vector<int64_t> words_;      // leaves of a block, gathered
+    std::vector<uint8_t> valid_;
+    std::vector<Leaf> leaves_;
+    alignas(64) uint8_t pass_[block_rows];
+    uint8_t dropped_[block_rows];     // a leaf is unbound: the predicate is dropped
+    bool drops_ = false;
+    Scratch scratch_;
+    uint32_t current_ = NIL;          // the current event, once bound
+    int64_t clock_ = NEVER;
+    std::vector<std::vector<uint8_t>> framed_;  // by state: which slots hold lists of frames
+    uint32_t kept_ = 0;                         // cells left by the last compaction
+    uint32_t kept_frames_ = 0;
+    std::vector<std::vector<uint32_t>> loops_;
+    std::vector<Likes> likes_;              // by state
+    std::vector<Unions> unions_;            // by state, under a budget
+    bool merges_;                           // nodes that are alike are one; else a node has one trail
+    std::unique_ptr<Dominance> dominance_;    // where match points are all that is asked for
+    int64_t paid_ = 0;                        // touches that were counted as its credit
+    std::unique_ptr<Shedding> shed_;          // where not all nodes may be kept
+    std::unique_ptr<Shedding> resting_;       // the same as long as they may: then nodes are as without it
+    int64_t nodes_before_ = 0;                // the current event
+    int64_t ample_ = -1;                      // as long as touches and new nodes are no more than this, the allowance suffices
+    bool clears_ = false;                     // the current event is a match point, and it matters
+    Shedding::Mark mark_;                     // of what begins with the current event
+    Shedding::Mark own_mark_;                 // of the node that is made now
+    int64_t most_bytes_ = -1;                 // -1: no bound
+    int64_t pool_ = 0;                        // of these, for what waits
+    int64_t most_made_ = 0;                   // and for what an event makes, before it is sure to stay
+    int64_t next_ = 0;                        // charged bytes beyond which something is given up
+    Held parts_held_;                         // by all partitions
+    int64_t most_given_ = 0;                  // bytes of matches for each `given_every` events; then one an event
+    int64_t given_ = 0, given_since_ = 0;
+    size_t given_before_ = 0;                 // matches before those of the current event
+    int64_t coming_ = 0, coming_made_ = 0;    // of what the current event has made
+    int64_t peak_ = 0;
+    bool gave_up_ = false;
+    std::vector<Ending> roots_;                 // of the current event, whose matches are left for later
+    size_t root_ = 0;                         // the one at hand
+    bool walking_ = false;                    // and it was begun
+    std::vector<float> scores_, best_;
+    uint32_t hidden_ = 0;                     // slots for it, of every node
+    std::vector<std::vector<uint32_t>> classes_;  // by pattern: those that it is of
+    std::unique_ptr<Completion> completion_;  // where a complete run is not simply given
+};
+
+}  // namespace acep

@@ -1,0 +1,405 @@
+// Match points without matches: of the nodes of a state only those stay that no other dominates (docs/dominance.md). No trail is
+// kept, and a complete run is a match point with its error.
+#include "nodes/nodes_dominance.hpp"
+
+#include <bit>
+#include <limits>
+
+#include "nodes/nodes.hpp"
+#include "common/numbers.hpp"
+
+namespace acep {
+namespace {
+
+constexpr int64_t unbounded = std::numeric_limits<int64_t>::max();
+// Nodes are looked for among so few by looking at all of them.
+constexpr uint32_t few = 8;
+// Of more that have equal what must be, the others are not looked at.
+constexpr uint32_t most_alike = 64;
+// The start of a row whose node is gone.
+constexpr int64_t gone = NEVER;
+// What may be saved of the credit.
+constexpr int64_t most_credit = 1 << 16;
+// So many comparisons may be made without credit.
+constexpr int64_t dominance_margin = 2 * few;
+
+bool same(NodeList& mine, uint32_t a, NodeList& others, uint32_t b, uint32_t slots, const std::vector<Demand>& demands) {
+    for (const Demand& d : demands) {
+        const uint8_t tag = mine.tags(d.slot, slots)[a];
+        if (tag != others.tags(d.slot, slots)[b]) return false;
+        if (tag == value && mine.slot(d.slot)[a] != others.slot(d.slot)[b]) return false;
+    }
+    return true;
+}
+
+// The rank of a tag: null, numbers, unbound.
+int rank(uint8_t tag) { return tag == value ? 1 : tag == null ? 0 : 2; }
+
+// Whether the slot of row `a` ranks as high as that of row `b`.
+bool ranks(const Demand& d, NodeList& mine, uint32_t a, NodeList& others, uint32_t b, uint32_t slots) {
+    const int x = rank(mine.tags(d.slot, slots)[a]), y = rank(others.tags(d.slot, slots)[b]);
+    const int64_t v = mine.slot(d.slot)[a], w = others.slot(d.slot)[b];
+    if (x == 1 && d.bound != unbounded && (v > d.bound || v < -d.bound)) return false;
+    if (x != 1 || y != 1) return x >= y;
+    switch (d.relation) {
+        case Relation::greater:
+            return v >= w;
+        case Relation::less:
+            return v <= w;
+        case Relation::greater_float:
+            return std::bit_cast<double>(v) >= std::bit_cast<double>(w);
+        case Relation::less_float:
+            return std::bit_cast<double>(v) <= std::bit_cast<double>(w);
+        default:
+            return v == w;
+    }
+}
+
+uint64_t hashed(NodeList& nodes, uint32_t row, uint32_t slots, const std::vector<Demand>& demands) {
+    uint64_t hash = 0;
+    for (const Demand& d : demands) {
+        const uint8_t tag = nodes.tags(d.slot, slots)[row];
+        hash = mixed(hash + tag + (tag == value ? static_cast<uint64_t>(nodes.slot(d.slot)[row]) * 3 : 0));
+    }
+    return mixed(hash);
+}
+
+// Rows [from, end - 1) one further, and the last one to `from`: nothing is left there but room.
+void open_at(NodeList& list, uint32_t from, uint32_t slots) {
+    const uint32_t last = list.end - 1;
+    const auto shift = [&](auto* column) { std::copy_backward(column + from, column + last, column + last + 1); };
+    shift(list.starts());
+    shift(list.positions());
+    shift(list.cells());
+    shift(list.errors());
+    for (uint32_t s = 0; s < slots; ++s) {
+        shift(list.slot(s));
+        shift(list.tags(s, slots));
+    }
+    list.moved();
+}
+
+void close_rows(NodeList& list, uint32_t from, uint32_t to, uint32_t slots) {
+    const uint32_t end = list.end;
+    const auto shift = [&](auto* column) { std::copy(column + to, column + end, column + from); };
+    shift(list.starts());
+    shift(list.positions());
+    shift(list.cells());
+    shift(list.errors());
+    for (uint32_t s = 0; s < slots; ++s) {
+        shift(list.slot(s));
+        shift(list.tags(s, slots));
+    }
+    list.end -= to - from;
+    list.moved();
+}
+
+}  // namespace
+
+Dominance::Dominance(const Arrays& arrays, const Tables& tables) : positions_(tables.contiguous()) {
+    if (!tables.negations.empty() || !tables.having.empty() || tables.choice != Choice::all || tables.firsts) {
+        throw std::invalid_argument("dominance: what becomes of a run is not told by its registers");
+    }
+    const size_t n = tables.states.size();
+    const auto words = arrays.at("demands");
+    const auto at = arrays.offsets("demands_at", n, words.size());
+    for (size_t s = 0; s < n; ++s) {
+        const auto first = static_cast<size_t>(at[s]), size = static_cast<size_t>(at[s + 1]) - first;
+        if (size != 2 * size_t{tables.states[s].slots}) throw std::invalid_argument("dominance: slots of a state");
+        Ranking ranking;
+        for (uint32_t slot = 0; slot < tables.states[s].slots; ++slot) {
+            const int64_t relation = words[first + 2 * slot], bound = words[first + 2 * slot + 1];
+            if (relation < 0 || relation > 5 || bound < 0) throw std::invalid_argument("dominance: a demand");
+            const Demand demand{slot, static_cast<Relation>(relation), bound};
+            if (demand.relation == Relation::equal) ranking.equal.push_back(demand);
+            if (relation > 1) ranking.ordered.push_back(demand);
+        }
+        // Where floats are bounded by nothing they are in order, as none of them is NaN.
+        ranking.front = ranking.equal.empty() && ranking.ordered.size() == 1 && ranking.ordered[0].bound == unbounded &&
+                        tables.budget == 0;
+        states.push_back(std::move(ranking));
+    }
+}
+
+bool Dominance::dominates(const Ranking& r, NodeList& mine, uint32_t a, NodeList& others, uint32_t b, uint32_t slots) const {
+    if (mine.starts()[a] < others.starts()[b] || mine.errors()[a] > others.errors()[b]) return false;
+    if (positions_ && mine.positions()[a] < others.positions()[b]) return false;
+    if (!same(mine, a, others, b, slots, r.equal)) return false;
+    for (const Demand& d : r.ordered) {
+        if (!ranks(d, mine, a, others, b, slots)) return false;
+    }
+    return true;
+}
+
+uint32_t Dominance::place(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, Lows lows, int64_t& compared) {
+    if (r.front) return bisect(r, list, made, i, slots, lows.room);
+    const bool sure = r.equal.empty() && r.ordered.empty();  // a node for each error at most
+    if (!sure) {
+        if (r.rest != 0) {
+            --r.rest;
+            return list.add(slots, lows.room);
+        }
+        if (credit <= 0) return list.add(slots, lows.room);
+    }
+    const int64_t before = compared;
+    const Met met = r.equal.empty() ? scan(r, list, made, i, slots, lows.alive, compared) : probe(r, list, made, i, slots, lows.alive, compared);
+    credit -= compared - before;
+    if (!sure && compared != before) {
+        if (met.dominated || met.into != NIL) ++r.met;
+        if (++r.seen == trial) {
+            if (r.met < trial / 8) r.rest = 16 * trial;
+            r.seen = r.met = 0;
+        }
+    }
+    if (met.dominated) return NIL;
+    return met.into == NIL ? list.add(slots, lows.room) : met.into;
+}
+
+uint32_t Dominance::bisect(const Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low) {
+    const Demand& d = r.ordered[0];
+    const int64_t start = made.starts()[i];
+    const auto first = [&](uint32_t from, uint32_t to, auto&& reached) {
+        while (from < to) {
+            const uint32_t middle = from + (to - from) / 2;
+            if (reached(middle)) {
+                to = middle;
+            } else {
+                from = middle + 1;
+            }
+        }
+        return from;
+    };
+    // Nodes come at the end of a list mostly.
+    const bool newest = list.empty() || list.starts()[list.end - 1] < start;
+    const uint32_t same_start = newest ? list.end : first(list.head, list.end, [&](uint32_t k) { return list.starts()[k] >= start; });
+    if (same_start < list.end && ranks(d, list, same_start, made, i, slots)) return NIL;
+    const uint32_t later = newest ? list.end : first(same_start, list.end, [&](uint32_t k) { return list.starts()[k] > start; });
+    const uint32_t worse = first(list.head, later, [&](uint32_t k) { return ranks(d, made, i, list, k, slots); });
+    for (uint32_t k = worse; k < later; ++k) gone_from(list, k);
+    if (worse < later) {  // the first of those that go makes room
+        if (later - worse > 1) close_rows(list, worse + 1, later, slots);
+        return worse;
+    }
+    const uint32_t after = list.end - later;
+    list.add(slots, low);
+    const uint32_t to = list.end - 1 - after;
+    if (after != 0) open_at(list, to, slots);
+    return to;
+}
+
+// What has expired is as if it had gone: when it goes is no matter of the events alone.
+Dominance::Met Dominance::scan(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low, int64_t& compared) {
+    Met met;
+    uint32_t more = 0;
+    const bool sure = r.equal.empty() && r.ordered.empty();
+    const int64_t most = compared + (sure ? list.size() : std::clamp<int64_t>(credit, few, most_credit));
+    for (uint32_t k = list.end; k-- > list.head && compared < most;) {
+        if (list.starts()[k] < low) continue;
+        ++compared;
+        if (dominates(r, list, k, made, i, slots)) return {true, NIL};
+        if (!dominates(r, made, i, list, k, slots)) continue;
+        gone_from(list, k);
+        if (met.into != NIL) {
+            list.starts()[met.into] = gone;
+            ++more;
+        }
+        met.into = k;  // the earliest of them
+    }
+    if (more != 0) {
+        list.starts()[met.into] = made.starts()[i];
+        uint32_t kept = 0, to = 0;
+        list.keep(slots, [&](uint32_t k) {
+            if (k == met.into) to = kept;
+            const bool stays = list.starts()[k] != gone;
+            kept += stays ? 1u : 0u;
+            return stays;
+        });
+        met.into = to;
+    }
+    return met;
+}
+
+// Where registers must be equal, only nodes that have them equal are looked at, and only they count: where others stand is told by
+// the codes of texts, which are given as batches bring them. Of many nodes an index leads to the last one of those, and each
+// of them to the one before it.
+Dominance::Met Dominance::probe(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low, int64_t& compared) {
+    Met met;
+    const int64_t most = compared + std::min<int64_t>(credit + few, most_alike);
+    // Whether it is dominated by row `k`.
+    const auto dominated = [&](uint32_t k) {
+        ++compared;
+        if (dominates(r, list, k, made, i, slots)) return true;
+        if (!dominates(r, made, i, list, k, slots)) return false;
+        gone_from(list, k);
+        if (met.into == NIL) {
+            met.into = k;
+        } else {
+            list.starts()[k] = gone;
+            list.sorted = false;
+        }
+        return false;
+    };
+    if (list.size() <= few) {
+        for (uint32_t k = list.end; k-- > list.head && compared < most;) {
+            if (list.starts()[k] < low || !same(list, k, made, i, slots, r.equal)) continue;
+            if (dominated(k)) return {true, NIL};
+        }
+        return met;
+    }
+    const size_t places = std::bit_ceil(size_t{list.capacity()} * 2);
+    if (list.index.size() != places || list.before.size() != list.capacity() || list.indexed == 0) {
+        list.index.assign(places, NIL);
+        list.before.assign(list.capacity(), NIL);
+        list.indexed = 0;
+    }
+    const auto place_of = [&](NodeList& nodes, uint32_t row) {
+        size_t at = hashed(nodes, row, slots, r.equal) & (places - 1);
+        while (list.index[at] != NIL && !same(list, list.index[at], nodes, row, slots, r.equal)) at = (at + 1) & (places - 1);
+        return at;
+    };
+    for (uint32_t k = std::max(list.indexed, list.head); k < list.end; ++k) {
+        if (list.starts()[k] < low) continue;  // its codes may be those of other texts by now
+        const size_t at = place_of(list, k);
+        list.before[k] = list.index[at];
+        list.index[at] = k;
+    }
+    list.indexed = list.end;
+    uint32_t* const first = &list.index[place_of(made, i)];
+    for (uint32_t* link = first; *link != NIL && *link >= list.head && compared < most;) {
+        const uint32_t k = *link;
+        if (list.starts()[k] >= low) {
+            if (dominated(k)) return {true, NIL};
+            link = &list.before[k];
+        } else if (link != first || list.before[k] != NIL) {
+            *link = list.before[k];
+        } else {
+            break;  // an empty place would part others from theirs
+        }
+    }
+    return met;
+}
+
+// The node engine, where match points are all that is asked for ---------------------------------------
+
+void NodeEngine::dominate(Part& part, uint32_t partition, const Event& event, int64_t low) {
+    int64_t best = tables_.budget + 1;
+    const bool logs = shed_ && shed_->logs();
+    for (uint32_t state : touched_) {
+        Made& made = made_[state];
+        const State& s = tables_.states[state];
+        int64_t least = tables_.budget + 1;
+        for (const Accept& a : s.accepts) least = std::min(least, a.cost);
+        if (least > tables_.budget) continue;
+        const uint32_t n = made.nodes.end;
+        for (uint32_t at = 0; at < n; at += static_cast<uint32_t>(block_rows)) {
+            size_t count = 0;
+            for (uint32_t i = at; i < n && i - at < block_rows; ++i) {
+                if (made.nodes.errors()[i] + least < (logs ? tables_.budget + 1 : best)) rows_[count++] = i;
+            }
+            contiguous_rows_ = count == std::min<size_t>(n - at, block_rows);
+            count = passing(s.ending, made.nodes, s.slots, event, count);
+            for (size_t k = 0; k < count; ++k) {
+                const int64_t error = made.nodes.errors()[rows_[k]] + least;
+                best = std::min(best, error);
+                if (logs) shed_->found(shed_->mark(made.nodes, rows_[k], state), partition, key(event), event.ts, error);
+            }
+        }
+    }
+    if (best <= tables_.budget && !(shed_ && shed_->shadow)) {
+        const int64_t* keys = partitions_.key(partition);
+        output_.start.push_back(event.ts);
+        output_.end.push_back(event.ts);
+        output_.error.push_back(best);
+        output_.bundle.push_back(part.bundle.at(event.ts, event.position, tables_.span, tables_.counted));
+        output_.keys.insert(output_.keys.end(), keys, keys + partitions_.width());
+        output_.offsets.push_back(0);
+        ++work_.matches;
+        if (shed_) shed_->hit();
+        if (shed_ && shed_->clears()) clears_ = true;
+    }
+    Dominance& dominance = *dominance_;
+    dominance.log = shed_.get();
+    dominance.now = key(event);
+    dominance.credit = std::min(dominance.credit + work_.touches - paid_, most_credit);
+    int64_t compared = 0;
+    for (uint32_t state : touched_) {
+        Made& made = made_[state];
+        const State& s = tables_.states[state];
+        if (!s.arcs.empty()) {
+            NodeList& list = part.lists[state];
+            dominance.state = state;
+            for (uint32_t i = 0; i < made.nodes.end; ++i) {
+                if (shed_ && !shed_->admit(made.nodes, i, state, partition, key(event))) continue;
+                if (shed_) make_room(list, state, low);
+                if (shed_ && shed_->limited()) {
+                    // Comparisons are touches.
+                    shed_->touched(work_.touches + compared);
+                    const double room = shed_->afforded() - static_cast<double>(dominance_margin);
+                    if (room < 0) {
+                        if (shed_->shadow) shed_->lose(key(event));
+                        ++shed_->refused;
+                        continue;
+                    }
+                    if (room < static_cast<double>(dominance.credit)) dominance.credit = static_cast<int64_t>(room);
+                }
+                if (resting_) {
+                    resting_->touched(work_.touches + compared);
+                    const double others = static_cast<double>(dominance_margin * (work_.nodes - nodes_before_));
+                    if (const double room = resting_->tokens() - others; room < static_cast<double>(dominance.credit)) {
+                        dominance.credit = static_cast<int64_t>(room);
+                    }
+                }
+                Ranking& ranking = dominance.states[state];
+                uint32_t to = NIL;
+                // Where only some of a list is compared, nodes that are equal are looked for all the same: they are many.
+                const bool some = !ranking.front && ranking.equal.empty() && !ranking.ordered.empty();
+                if (const uint32_t equal = some ? earlier(list, made, i, state, low) : NIL; equal != NIL) {
+                    if (list.starts()[equal] < made.nodes.starts()[i]) {
+                        to = equal;
+                        if (shed_) shed_->died(list, to, state, key(event), Death::taken);
+                    }
+                } else {
+                    to = dominance.place(ranking, list, made.nodes, i, s.slots, {low, shed_ ? NEVER : low}, compared);
+                }
+                if (to == NIL) continue;
+                const int64_t start = made.nodes.starts()[i];
+                if (to > list.head && list.starts()[to - 1] > start) list.sorted = false;
+                if (to + 1 < list.end && list.starts()[to + 1] < start) list.sorted = false;
+                list.starts()[to] = start;
+                list.positions()[to] = event.position;
+                list.cells()[to] = NIL;
+                list.errors()[to] = made.nodes.errors()[i];
+                list.take_slots(to, made.nodes, i, s.slots);
+                list.plain = list.plain && made.nodes.plain;
+                if (shed_) shed_->born(list, to, state, partition);
+            }
+        }
+        made.nodes.clear();
+        made.arcs.clear();
+    }
+    touched_.clear();
+    work_.touches += compared;
+    paid_ = work_.touches;
+}
+
+void NodeEngine::dump_dominance(Writer& out) const {
+    out.number(dominance_->credit);
+    out.number(paid_);
+    for (const Ranking& r : dominance_->states) {
+        for (const uint32_t n : {r.seen, r.met, r.rest}) out.number(n);
+    }
+}
+
+void NodeEngine::load_dominance(Reader& in) {
+    // Any numbers will do here: they only say how hard to look.
+    const auto within = [&](int64_t most) { return std::clamp<int64_t>(in.number(), 0, most); };
+    dominance_->credit = within(most_credit);
+    paid_ = within(work_.touches);
+    for (Ranking& r : dominance_->states) {
+        r.seen = static_cast<uint32_t>(within(Dominance::trial - 1));
+        r.met = static_cast<uint32_t>(within(r.seen));
+        r.rest = static_cast<uint32_t>(within(16 * Dominance::trial));
+    }
+}
+
+}  // namespace acep

@@ -1,0 +1,236 @@
+// Complete runs of the node engine: their trails, walked out of the chains, as matches or to `completion.hpp`.
+#include "nodes/nodes.hpp"
+
+#include <numeric>
+
+#include "common/numbers.hpp"
+
+namespace acep {
+
+// The cells of a group of nodes that are one, before `chain`: one for all that walked past the same negations.
+Chain NodeEngine::bind_all(Made& made, uint32_t leader, const Event& event, Chain chain) {
+    const Arc& arc = *made.arcs[leader];
+    for (uint32_t at = leader; at != NIL; at = made.also[at]) {
+        if (made.arcs[at] == nullptr) continue;  // bound already
+        const Arc& same = *made.arcs[at];
+        Chain past;
+        bool begins = false;
+        for (uint32_t k = at; k != NIL; k = made.also[k]) {
+            if (made.arcs[k] == nullptr || made.arcs[k]->history != same.history) continue;
+            made.arcs[k] = nullptr;
+            uint32_t cell = made.nodes.cells()[k];
+            if (cell == NIL) {
+                begins = true;
+            } else {
+                past = arena_.unite(past, arena_.chain(cell), bound(event));
+            }
+        }
+        if (past.cell != NIL) chain = arena_.bind(bound(event), event.id, arc.var, same.number, past, key(event), chain);
+        if (begins) chain = arena_.bind(bound(event), event.id, arc.var, same.number, {}, key(event), chain);
+        if (tables_.negations.empty()) break;
+    }
+    return chain;
+}
+
+// Complete matches -------------------------------------------------------------------------------
+
+void NodeEngine::complete(Part& part, uint32_t partition, uint32_t state, Made& made, const Event& event, int64_t low) {
+    const State& s = tables_.states[state];
+    int64_t least = tables_.budget + 1;
+    for (const Accept& a : s.accepts) least = std::min(least, a.cost);
+    const uint32_t n = made.nodes.end;
+    for (uint32_t at = 0; at < n; at += static_cast<uint32_t>(block_rows)) {
+        size_t count = 0;
+        for (uint32_t i = at; i < n && count < block_rows; ++i) rows_[count++] = i;
+        contiguous_rows_ = true;
+        count = passing(s.ending, made.nodes, s.slots, event, count);
+        for (size_t k = 0; k < count; ++k) {
+            const uint32_t i = rows_[k];
+            // Of runs with one trail the least error stands with their first; nodes that are one all have their pasts.
+            if (!merges_ && made.gone[i] != 0) continue;
+            const int64_t error = made.nodes.errors()[i] + least;
+            if (error > tables_.budget) continue;
+            if (shed_) {
+                shed_->found(shed_->mark(made.nodes, i, state), partition, key(event), event.ts, error);
+                if (shed_->shadow) continue;
+                shed_->hit();
+                if (shed_->clears()) clears_ = true;
+            }
+            const Arc& arc = *made.arcs[i];
+            const Chain past = arena_.chain(made.nodes.cells()[i]);
+            const uint32_t own = completion_ ? bound(event) : NIL;
+            Ending root{{event.id, key(event), NEVER, past.cell, NIL, own, arc.var, arc.number}, past, completion_ ? error - least : error, 0, state};
+            if (!completion_) root.bundle = part.bundle.at(event.ts, event.position, tables_.span, tables_.counted);
+            if (flows()) {
+                roots_.push_back(root);
+            } else {
+                give(partition, root, event, low);
+            }
+        }
+    }
+}
+
+// Whether one more trail is walked out.
+bool NodeEngine::may_walk() {
+    if (walks.may()) return true;
+    ++shed().withheld;
+    return false;
+}
+
+void NodeEngine::give(uint32_t partition, const Ending& root, const Event& event, int64_t low) {
+    const auto emit = [&](const Cell* const* path, size_t length) { return may_walk() && give_trail(partition, root, event, path, length); };
+    if (root.past.cell == NIL) {
+        const Cell* alone = &root.last;
+        emit(&alone, 1);
+    } else {
+        arena_.walk(root.past, low, &root.last, emit);
+    }
+}
+
+// What was left for later of the event at hand, as far as there is room; then the event has ended.
+void NodeEngine::go_on(uint32_t partition, const Event& event) {
+    const int64_t low = oldest_start(event);
+    const size_t given = output_.given();
+    for (; root_ < roots_.size() && output_.size() < full_; ++root_) {
+        const Ending& root = roots_[root_];
+        const auto emit = [&](const Cell* const* path, size_t length) {
+            return give_trail(partition, root, event, path, length) && output_.size() < full_;
+        };
+        if (root.past.cell == NIL) {
+            const Cell* alone = &root.last;
+            emit(&alone, 1);
+            continue;
+        }
+        if (!walking_) arena_.begin_walk(root.past, low, &root.last);
+        arena_.go_on(low, emit);
+        walking_ = !arena_.walked();
+        if (walking_) break;
+    }
+    if (!completion_) work_.matches += static_cast<int64_t>(output_.given() - given);
+    if (unfinished()) return;
+    roots_.clear();
+    root_ = 0;
+    if (completion_) completion_->after(partition, event);
+}
+
+// One match, newest event first. Whether there is room for another one.
+bool NodeEngine::give_trail(uint32_t partition, const Ending& root, const Event& event, const Cell* const* path, size_t length) {
+    if (completion_) {
+        completion_->trail(partition, event, path, length, root.state, root.error);
+        return true;
+    }
+    const int64_t* keys = partitions_.key(partition);
+    const size_t width = partitions_.width();
+    if (output_.tally.kind != Tally::off && tables_.unambiguous) {
+        output_.tally.add(partition, keys, width, event.ts, root.bundle, root.error);
+        return true;
+    }
+    if (bounded() && !may_give(length)) return false;
+    const Cell& first = *path[length - 1];
+    const int64_t start = length == 1 ? event.ts : tables_.counted ? arena_.events[first.event].ts : first.latest;
+    output_.start.push_back(start);
+    output_.end.push_back(event.ts);
+    output_.error.push_back(root.error);
+    output_.bundle.push_back(root.bundle);
+    output_.keys.insert(output_.keys.end(), keys, keys + width);
+    const size_t at = output_.ids.size();
+    output_.ids.resize(at + length);
+    output_.vars.resize(at + length);
+    for (size_t i = 0; i < length; ++i) {
+        output_.ids[at + i] = path[length - 1 - i]->id;
+        output_.vars[at + i] = path[length - 1 - i]->var;
+    }
+    output_.offsets.push_back(static_cast<int64_t>(at + length));
+    return true;
+}
+
+// Where only numbers are asked for, the matches of one event are written until those of one binding are one.
+void NodeEngine::count_written(uint32_t partition) {
+    Output& o = output_;
+    for (size_t i = 0; i < o.size(); ++i) {
+        o.tally.add(partition, partitions_.key(partition), partitions_.width(), o.end[i], o.bundle[i], o.error[i]);
+    }
+    o.clear_matches();
+}
+
+// Of the matches from number `first` on, all of one event, those with one binding become one, with the least error.
+void NodeEngine::distinct(size_t first) {
+    const size_t n = output_.size();
+    Output& o = output_;
+    std::vector<size_t> order(n - first);
+    std::iota(order.begin(), order.end(), first);
+    auto trail = [&](size_t i, auto& column) {
+        return std::span(column.data() + o.offsets[i], static_cast<size_t>(o.offsets[i + 1] - o.offsets[i]));
+    };
+    auto compare = [&](size_t i, size_t j) {
+        auto a = trail(i, o.ids), b = trail(j, o.ids);
+        auto x = trail(i, o.vars), y = trail(j, o.vars);
+        if (auto c = std::lexicographical_compare_three_way(a.begin(), a.end(), b.begin(), b.end()); c != 0) return c < 0 ? -1 : 1;
+        auto c = std::lexicographical_compare_three_way(x.begin(), x.end(), y.begin(), y.end());
+        return c < 0 ? -1 : c > 0 ? 1 : 0;
+    };
+    std::sort(order.begin(), order.end(), [&](size_t i, size_t j) {
+        int c = compare(i, j);
+        return c != 0 ? c < 0 : o.error[i] < o.error[j];
+    });
+    std::vector<uint8_t> keep(n - first, 0);
+    bool all = true;
+    for (size_t k = 0; k < order.size(); ++k) {
+        bool fresh = k == 0 || compare(order[k - 1], order[k]) != 0;
+        keep[order[k] - first] = fresh ? 1 : 0;
+        all = all && fresh;
+    }
+    if (all) return;
+    const size_t width = partitions_.width();
+    size_t to = first;
+    for (size_t i = first; i < n; ++i) {
+        if (keep[i - first] == 0) continue;
+        auto from = static_cast<size_t>(o.offsets[i]);
+        auto length = static_cast<size_t>(o.offsets[i + 1]) - from;
+        auto start = static_cast<size_t>(o.offsets[to]);
+        o.start[to] = o.start[i];
+        o.end[to] = o.end[i];
+        o.error[to] = o.error[i];
+        o.bundle[to] = o.bundle[i];
+        for (size_t k = 0; k < width; ++k) o.keys[to * width + k] = o.keys[i * width + k];
+        for (size_t k = 0; k < length; ++k) {
+            o.ids[start + k] = o.ids[from + k];
+            o.vars[start + k] = o.vars[from + k];
+        }
+        o.offsets[to + 1] = static_cast<int64_t>(start + length);
+        ++to;
+    }
+    o.start.resize(to);
+    o.end.resize(to);
+    o.error.resize(to);
+    o.bundle.resize(to);
+    o.keys.resize(to * width);
+    o.offsets.resize(to + 1);
+    o.ids.resize(static_cast<size_t>(o.offsets[to]));
+    o.vars.resize(static_cast<size_t>(o.offsets[to]));
+}
+
+// Time -------------------------------------------------------------------------------------------
+
+void NodeEngine::alive(uint32_t partition, int64_t low, Alive& found) {
+    if (partition >= parts_.size()) return;
+    Part& part = parts_[partition];
+    for (uint32_t s = 0; s < part.lists.size(); ++s) {
+        NodeList& list = part.lists[s];
+        for (uint32_t i = list.head; i < list.end; ++i) {
+            if (list.starts()[i] < low) continue;
+            found.firsts.push_back(list.slot(common(tables_.states[s]))[i]);
+            found.start = std::min(found.start, list.starts()[i]);
+        }
+    }
+}
+
+void NodeEngine::end() {
+    for (Part& part : parts_) {
+        part.each([](NodeList& list, uint32_t) { list.clear(); });
+    }
+    if (bounded()) recount();
+    if (completion_) completion_->end();
+}
+
+}  // namespace acep

@@ -1,0 +1,273 @@
+// The node engine under a bound on bytes: before an event is looked at there is room for what it makes, or the nodes that are
+// worth the least go, in all partitions; what an event makes beyond its room is not kept.
+//
+// Two numbers are kept of what is held. What is *charged* is a function of the content: each container at the most that it
+// may have reserved, so that decisions are the same however the stream comes in batches. What is *reserved* is counted as
+// it is; where it passes the bound, as containers are left of what has gone, they are made as small as their content.
+#include <algorithm>
+#include <bit>
+
+#include "nodes/nodes.hpp"
+
+namespace acep {
+namespace {
+
+constexpr int64_t least = 8;  // nodes that a list has room for
+constexpr int64_t cell_bytes = 2 * sizeof(Cell) + sizeof(int64_t) + sizeof(uint32_t);  // and compaction
+constexpr int64_t event_bytes = 2 * sizeof(BoundEvent) + sizeof(uint32_t);
+constexpr int64_t cells_each = 3;  // of a node, at the most, beside those that its pasts had
+constexpr int64_t small = 64;      // elements that a ring begins with
+constexpr int tries = 6;
+constexpr int64_t given_every = 1024;  // events
+
+}  // namespace
+
+int64_t NodeEngine::node_bytes(uint32_t state) const { return 24 + 9 * int64_t{tables_.states[state].slots}; }
+
+// Until it is in its list: its arc, and the table where nodes alike are looked for.
+int64_t NodeEngine::made_bytes(uint32_t state) const { return 2 * (node_bytes(state) + 13) + 16; }
+
+int64_t NodeEngine::list_bytes(const NodeList& list, uint32_t state) const {
+    if (list.empty()) return 0;
+    const int64_t n = list.size();
+    const int64_t index = dominance_ ? 40 : likes_[state].possible ? 32 : 0;
+    constexpr int64_t beside = 2 * (sizeof(uint32_t) * 4 + 1) + 2 * sizeof(float);  // rows, errors, levels and scores
+    return std::max(least, 2 * n) * node_bytes(state) + n * (index + beside);
+}
+
+NodeEngine::Held NodeEngine::held(const Part& part) const {
+    Held found;
+    if (part.lists.empty()) return found;
+    found.charged = found.reserved = static_cast<int64_t>((part.lists.capacity() + part.spared.capacity()) * sizeof(NodeList));
+    const_cast<Part&>(part).each([&](const NodeList& list, uint32_t s) {  // only read
+        found.charged += list_bytes(list, s);
+        found.reserved += static_cast<int64_t>(list.bytes());
+    });
+    return found;
+}
+
+void NodeEngine::recount() {
+    parts_held_ = {};
+    for (const Part& part : parts_) {
+        const Held own = held(part);
+        parts_held_.charged += own.charged;
+        parts_held_.reserved += own.reserved;
+    }
+}
+
+int64_t NodeEngine::charged() const {
+    constexpr int64_t frame = 2 * sizeof(Frame) + sizeof(uint32_t);
+    return parts_held_.charged + static_cast<int64_t>(parts_.size()) * (static_cast<int64_t>(2 * sizeof(Part) + 2) + Shedding::unit_bytes) +
+           int64_t{partitions_.size()} * partitions_.bytes_each() + int64_t{arena_.cells.size()} * cell_bytes +
+           int64_t{arena_.events.size()} * event_bytes + int64_t{frames_.size()} * frame;
+}
+
+int64_t NodeEngine::least_memory() const {
+    int64_t fixed = small * static_cast<int64_t>(sizeof(Cell) + sizeof(BoundEvent) + sizeof(Frame)) + shed_->order_bytes() + 4096;
+    for (uint32_t s = 0; s < tables_.states.size(); ++s) fixed += 2 * least * node_bytes(s) + static_cast<int64_t>(sizeof(NodeList));
+    return fixed;
+}
+
+void NodeEngine::bound_memory(int64_t bytes) {
+    if (completion_) throw std::invalid_argument("what waits beside nodes has no bound on its memory");
+    if (bytes < 0) throw std::invalid_argument("memory");
+    rouse();
+    catch_up();
+    most_bytes_ = bytes;
+    shed().bound_log(bytes / 8);
+    most_made_ = bytes / 8;
+    most_given_ = bytes / 2;
+    pool_ = std::max<int64_t>(0, bytes - bytes / 4 - least_memory());
+    if (next_ == 0 || next_ > pool_) next_ = pool_ - pool_ / 8;
+    if (charged() > pool_) give_up(clock_);
+    if (this->bytes() + partitions_.bytes() > most_bytes_) squeeze();
+    peak_ = std::max(peak_, this->bytes() + partitions_.bytes());
+}
+
+// Before an event: what has expired is freed, and where little is left, nodes are given up.
+void NodeEngine::make_way(int64_t clock) {
+    free_expired(clock);
+    if (charged() < pool_ - pool_ / 4) next_ = pool_ - pool_ / 8;
+    if (charged() > next_) give_up(clock);
+    if (arrived / given_every != given_since_) {
+        given_since_ = arrived / given_every;
+        given_ = 0;
+    }
+    coming_ = 0;
+    const int64_t copies = shed_->sparing() ? 2 : 1;
+    for (uint32_t s = 0; s < tables_.states.size(); ++s) coming_ += copies * (least * node_bytes(s) + static_cast<int64_t>(sizeof(NodeList)));
+}
+
+// Whether there is room for one more node of the current event: as it is made, and where it will wait.
+bool NodeEngine::has_room(const Arc& arc) {
+    const int64_t made = made_bytes(arc.target);
+    if (coming_made_ + made > most_made_) return false;
+    int64_t coming = 0;
+    if (!tables_.states[arc.target].arcs.empty()) {
+        constexpr int64_t beside = 2 * (sizeof(uint32_t) * 4 + 1) + 2 * sizeof(float) + 40;
+        coming = 2 * node_bytes(arc.target) + beside + (dominance_ ? 0 : cells_each * cell_bytes);
+    }
+    for (const Put& p : arc.puts) coming += p.write == Write::frames ? static_cast<int64_t>(2 * sizeof(Frame) + sizeof(uint32_t)) : 0;
+    if (coming > 0 && charged() + coming_ + event_bytes + coming > pool_) return false;
+    coming_made_ += made;
+    coming_ += coming;
+    return true;
+}
+
+// Whether one more match is given: of so many events no more than there is room for, but one for each match point.
+bool NodeEngine::may_give(size_t length) {
+    const auto size = static_cast<int64_t>(5 * sizeof(int64_t) + partitions_.width() * sizeof(int64_t) + length * (sizeof(int64_t) + sizeof(uint16_t)));
+    if (given_ + size > most_given_ && output_.given() > given_before_) {
+        ++shed_->withheld;
+        return false;
+    }
+    given_ += size;
+    return true;
+}
+
+bool NodeEngine::takes_partition(int64_t clock) {
+    if (!bounded()) return true;
+    make_way(clock);
+    const int64_t place = partitions_.has_free() ? 0 : partitions_.bytes_each() + static_cast<int64_t>(2 * sizeof(Part) + 2) + Shedding::unit_bytes;
+    return charged() + coming_ + place <= pool_;
+}
+
+void NodeEngine::give_up(int64_t clock) {
+    gave_up_ = true;
+    const int64_t target = pool_ - pool_ / 4;
+    const int64_t low = tables_.counted ? NEVER + 1 : before(clock, tables_.span);
+    for (Part& part : parts_) {
+        const int64_t own = tables_.counted && part.last >= 0 ? before(part.last, tables_.span) : low;
+        part.each([&](NodeList& list, uint32_t s) {
+            if (!list.empty()) keep(list, s, own + tables_.span, Death::expired, [&](uint32_t i) { return list.starts()[i] >= own; });
+        });
+    }
+    for (int k = 0;; ++k) {
+        compact(low);
+        compact_frames();
+        recount();
+        const int64_t all = charged();
+        if (all <= target || k == tries) break;
+        int64_t rows = 0, nodes = 0;
+        for (Part& part : parts_) {
+            part.each([&](const NodeList& list, uint32_t s) {
+                rows += list_bytes(list, s);
+                nodes += list.size();
+            });
+        }
+        if (nodes == 0) break;
+        const int64_t theirs = rows + int64_t{arena_.cells.size()} * cell_bytes + int64_t{arena_.events.size()} * event_bytes +
+                               int64_t{frames_.size()} * static_cast<int64_t>(sizeof(Frame));
+        const double share = static_cast<double>(target - (all - theirs)) / static_cast<double>(theirs);
+        keep_best(k + 1 == tries ? 0 : std::clamp(share, 0.0, 1.0) * (k == 0 ? 1 : 0.75), clock);
+    }
+    next_ = std::max(pool_ - pool_ / 8, charged() + pool_ / 16);
+}
+
+void NodeEngine::give_up_partition(uint32_t partition, int64_t clock) {
+    if (partition >= parts_.size()) return;
+    Part& part = parts_[partition];
+    parts_held_.charged -= held(part).charged;
+    const int64_t now = tables_.counted ? part.last : clock;
+    for (uint32_t s = 0; s < part.lists.size(); ++s) {
+        shed_->dropped += part.lists[s].size();
+        keep(part.lists[s], s, now, Death::shed, [](uint32_t) { return false; });
+    }
+    if (!part.spared.empty()) {
+        stop_sparing(part, now);
+        shed_->lose(partition, now);
+    }
+    parts_held_.charged += held(part).charged;
+    next_ = 0;  // what it held is freed before the next event
+}
+
+// Of all nodes, a share of those that are worth the most. What is spared may take a quarter of that, of whole partitions.
+void NodeEngine::keep_best(double share, int64_t clock) {
+    scores_.clear();
+    for (Part& part : parts_) {
+        for (uint32_t s = 0; s < part.lists.size(); ++s) {
+            if (!part.lists[s].empty()) shed_->score(part.lists[s], s, tables_.counted ? part.last : clock, scores_);
+        }
+    }
+    const size_t n = scores_.size(), wanted = static_cast<size_t>(static_cast<double>(n) * share);
+    size_t room = wanted / 4;
+    for (uint32_t p = 0; p < parts_.size(); ++p) {
+        size_t size = 0;
+        for (const NodeList& list : parts_[p].spared) size += list.size();
+        if (size <= room) {
+            room -= size;
+            continue;
+        }
+        const int64_t now = tables_.counted ? parts_[p].last : clock;
+        stop_sparing(parts_[p], now);
+        shed_->lose(p, now);
+    }
+    float bound = 0;
+    size_t equal = 0;  // of those at the bound, how many stay
+    if (wanted > 0) {
+        best_ = scores_;
+        const auto at = best_.begin() + static_cast<std::ptrdiff_t>(wanted - 1);
+        std::nth_element(best_.begin(), at, best_.end(), std::greater<>());
+        bound = *at;
+        equal = wanted - static_cast<size_t>(std::count_if(best_.begin(), best_.end(), [&](float x) { return x > bound; }));
+    }
+    size_t at = 0;
+    for (Part& part : parts_) {
+        for (uint32_t s = 0; s < part.lists.size(); ++s) {
+            NodeList& list = part.lists[s];
+            if (list.empty()) continue;
+            taken_.assign(list.end, 0);
+            for (uint32_t i = list.head; i < list.end; ++i, ++at) {
+                bool stays = wanted > 0 && (scores_[at] > bound || (scores_[at] == bound && equal > 0));
+                if (stays && scores_[at] == bound) --equal;
+                if (stays) continue;
+                taken_[i] = 1;
+                ++shed_->dropped;
+            }
+            keep(list, s, tables_.counted ? part.last : clock, Death::shed, [&](uint32_t i) { return taken_[i] == 0; });
+        }
+    }
+}
+
+// Words that may be codes of texts which are needed; others among them do no harm.
+void NodeEngine::used_texts(std::vector<uint8_t>& codes) const {
+    const auto use = [&](int64_t word) {
+        if (word >= 0 && static_cast<uint64_t>(word) < codes.size()) codes[static_cast<size_t>(word)] = 1;
+    };
+    for (const Part& part : parts_) {
+        const_cast<Part&>(part).each([&](NodeList& list, uint32_t s) {  // only read
+            for (uint32_t k = 0; k < tables_.states[s].slots - (list.empty() ? 0 : hidden_); ++k) {
+                for (uint32_t i = list.head; i < list.end; ++i) use(list.slot(k)[i]);
+            }
+        });
+    }
+    for (uint32_t i = frames_.tail(); i != frames_.head(); ++i) {
+        for (const int64_t word : frames_[i].values) use(word);
+    }
+    for (const auto* words : {&output_.keys, &output_.values}) {
+        for (const int64_t word : *words) use(word);
+    }
+}
+
+void NodeEngine::used_ids(std::vector<int64_t>& ids) const {
+    for (uint32_t i = arena_.events.tail(); i != arena_.events.head(); ++i) ids.push_back(arena_.events[i].id);
+    ids.insert(ids.end(), output_.ids.begin(), output_.ids.end());
+}
+
+void NodeEngine::squeeze() {
+    for (Part& part : parts_) {
+        part.each([&](NodeList& list, uint32_t s) { list.shrink(tables_.states[s].slots); });
+    }
+    arena_.shrink();
+    frames_.shrink();
+    for (Made& made : made_) made = Made{};
+    std::vector<uint32_t>().swap(all_);
+    std::vector<uint8_t>().swap(taken_);
+    std::vector<int32_t>().swap(after_);
+    std::vector<float>().swap(scores_);
+    std::vector<float>().swap(best_);
+    shed_->shrink();
+    recount();
+}
+
+}  // namespace acep

@@ -1,0 +1,157 @@
+// Nodes alike in state, error and registers become one (SASE+ 2008, 5.2.2): of one event, and of different events.
+#include "nodes/nodes.hpp"
+
+#include <bit>
+
+#include "common/numbers.hpp"
+
+namespace acep {
+namespace {
+
+// Nodes are looked for among so few by looking at all of them.
+constexpr uint32_t few = 8;
+
+// Whether row `a` of `nodes` and row `b` of `others` hold the same in their first `common` slots.
+bool same(NodeList& nodes, uint32_t a, NodeList& others, uint32_t b, uint32_t slots, uint32_t common) {
+    for (uint32_t s = 0; s < common; ++s) {
+        const uint8_t tag = nodes.tags(s, slots)[a];
+        if (tag != others.tags(s, slots)[b]) return false;
+        if (tag == value && nodes.slot(s)[a] != others.slot(s)[b]) return false;
+    }
+    return true;
+}
+
+uint64_t hashed(NodeList& nodes, uint32_t row, uint64_t hash, uint32_t slots, uint32_t common) {
+    for (uint32_t s = 0; s < common; ++s) {
+        const uint8_t tag = nodes.tags(s, slots)[row];
+        hash = mixed(hash + tag + (tag == value ? static_cast<uint64_t>(nodes.slot(s)[row]) * 3 : 0));
+    }
+    return mixed(hash);
+}
+
+}  // namespace
+
+// Nodes that are alike become one. Where a trail determines its run they keep all their pasts; elsewhere one trail may have
+// come here in several ways, and only the least error counts.
+void NodeEngine::unite(Made& made, uint32_t this_state) {
+    const State& state = tables_.states[this_state];
+    const uint32_t slots = state.slots, common = this->common(state);
+    const uint32_t n = made.nodes.end;
+    made.also.assign(n, NIL);
+    made.gone.assign(n, 0);
+    if (n == 1) return;
+    NodeList& nodes = made.nodes;
+    const bool merges = merges_;
+    auto alike = [&](uint32_t i, uint32_t j) {
+        bool first = merges ? nodes.errors()[i] == nodes.errors()[j]
+                            : nodes.cells()[i] == nodes.cells()[j] && made.arcs[i]->history == made.arcs[j]->history;
+        return first && same(nodes, i, nodes, j, slots, common);
+    };
+    auto join = [&](uint32_t leader, uint32_t i) {
+        made.gone[i] = 1;
+        if (merges) {
+            if (shed_) {
+                const Shedding::Mark own = shed_->mark(nodes, i, this_state);
+                if (Shedding::Mark first = shed_->mark(nodes, leader, this_state); !first.logged() && own.life != first.life) {
+                    first.life = std::min(first.life, own.life);
+                    shed_->set_mark(nodes, leader, this_state, first);
+                }
+            }
+            if (tables_.firsts) nodes.slot(common)[leader] = std::min(nodes.slot(common)[leader], nodes.slot(common)[i]);
+            made.also[i] = made.also[leader];
+            made.also[leader] = i;
+            nodes.starts()[leader] = std::max(nodes.starts()[leader], nodes.starts()[i]);
+        } else {
+            nodes.errors()[leader] = std::min(nodes.errors()[leader], nodes.errors()[i]);
+        }
+    };
+    if (n <= 8) {
+        for (uint32_t i = 1; i < n; ++i) {
+            for (uint32_t j = 0; j < i; ++j) {
+                if (made.gone[j] == 0 && alike(j, i)) {
+                    join(j, i);
+                    break;
+                }
+            }
+        }
+        return;
+    }
+    const size_t size = std::bit_ceil(size_t{n} * 2);
+    all_.assign(size, NIL);
+    for (uint32_t i = 0; i < n; ++i) {
+        const uint64_t own = merges ? static_cast<uint32_t>(nodes.errors()[i]) : nodes.cells()[i];
+        const uint64_t hash = hashed(nodes, i, own, slots, common);
+        for (size_t k = hash & (size - 1);; k = (k + 1) & (size - 1)) {
+            if (all_[k] == NIL) {
+                all_[k] = i;
+                break;
+            }
+            if (alike(all_[k], i)) {
+                join(all_[k], i);
+                break;
+            }
+        }
+    }
+}
+
+// Codes of texts in a node that has expired may be those of other texts by now: it is like none.
+uint32_t NodeEngine::like(NodeList& list, NodeList& made, uint32_t i, const State& s, size_t wanted, int64_t low) const {
+    const uint32_t slots = s.slots, common = this->common(s);
+    const int32_t error = made.errors()[i];
+    // What has not moved is found through the index. It is made once the rows looked at without it would have paid for it.
+    const uint32_t size = list.size(), missing = list.end - std::max(list.indexed, list.head);
+    if (size <= few || (missing > few * wanted && list.scanned <= uint64_t{few} * size)) {
+        list.scanned += size;
+        for (uint32_t k = list.end; k-- > list.head;) {  // of several alike the newest, as below
+            if (list.errors()[k] == error && same(list, k, made, i, slots, common)) return list.starts()[k] >= low ? k : NIL;
+        }
+        return NIL;
+    }
+    const auto hash = [&](NodeList& nodes, uint32_t row) {
+        return hashed(nodes, row, static_cast<uint32_t>(nodes.errors()[row]), slots, common);
+    };
+    const size_t places = std::bit_ceil(size_t{list.capacity()} * 2);
+    if (list.index.size() != places || list.indexed == 0) {
+        list.index.assign(places, NIL);
+        list.indexed = 0;
+    }
+    for (uint32_t k = std::max(list.indexed, list.head); k < list.end; ++k) {
+        size_t at = hash(list, k) & (places - 1);
+        for (; list.index[at] != NIL; at = (at + 1) & (places - 1)) {
+            const uint32_t other = list.index[at];
+            if (list.errors()[other] == list.errors()[k] && same(list, other, list, k, slots, common)) break;
+        }
+        list.index[at] = k;  // of several alike the newest
+    }
+    list.indexed = list.end;
+    for (size_t at = hash(made, i) & (places - 1); list.index[at] != NIL; at = (at + 1) & (places - 1)) {
+        const uint32_t k = list.index[at];
+        if (list.errors()[k] == error && same(list, k, made, i, slots, common)) return k >= list.head && list.starts()[k] >= low ? k : NIL;
+    }
+    return NIL;
+}
+
+uint32_t NodeEngine::earlier(NodeList& list, Made& made, uint32_t i, uint32_t state, int64_t low) {
+    Likes& likes = likes_[state];
+    if (!likes.possible || list.empty()) return NIL;
+    const State& s = tables_.states[state];
+    if (common(s) == 0) return like(list, made.nodes, i, s, 1, low);
+    if (likes.rest != 0) {
+        --likes.rest;
+        return NIL;
+    }
+    const uint32_t found = like(list, made.nodes, i, s, made.nodes.end, low);
+    // A list that expires from its head stays so, if not nearly all nodes meet one like them.
+    const bool kept = found == NIL || likes.often || !list.sorted || list.size() <= few || found + 1 == list.end ||
+                      list.starts()[found + 1] >= made.nodes.starts()[i];
+    if (found != NIL) ++likes.met;
+    if (found != NIL && kept) ++likes.joined;
+    if (++likes.seen == trial) {
+        likes.often = likes.met >= trial - trial / 16;
+        if (likes.joined < trial / 8 && !likes.often) likes.rest = 16 * trial;
+        likes.seen = likes.met = likes.joined = 0;
+    }
+    return kept ? found : NIL;
+}
+
+}  // namespace acep

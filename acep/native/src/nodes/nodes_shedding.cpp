@@ -1,0 +1,190 @@
+// Best effort in the node engine: what it asks of `shedding.hpp`.
+#include "nodes/nodes.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace acep {
+
+// The seed counts where it is given before any other call.
+Shedding& NodeEngine::shed(uint64_t seed) {
+    if (!shed_ && !resting_) {
+        if (arrived != 0 || !parts_.empty()) throw std::logic_error("events have come already");
+        resting_ = std::make_unique<Shedding>(tables_, front_.texts, partitions_, seed);
+    }
+    return shed_ ? *shed_ : *resting_;
+}
+
+void NodeEngine::order(Orders orders) {
+    catch_up();
+    shed().set(std::move(orders));
+}
+
+// What was put off is found by the orders that it was made under.
+void NodeEngine::catch_up() {
+    if (!shed_ || !shed_->puts_off()) return;
+    for (uint32_t p = 0; p < parts_.size(); ++p) {
+        parts_[p].each([&](NodeList& list, uint32_t s) { shed_->catch_up(list, s, p); });
+    }
+}
+
+// Behind dominance each node looked at may make one, which may be compared with a few others.
+double NodeEngine::each_touch() const { return dominance_ ? 20 : 1; }
+
+// As long as nothing else changes, the allowance only grows: what sufficed once does so later.
+void NodeEngine::look_at_allowance() {
+    const double room = resting_->tokens() / each_touch();
+    ample_ = resting_->calm() && room > 0 ? work_.touches + static_cast<int64_t>(std::min(room, most_room)) : -1;
+}
+
+bool NodeEngine::suffices_still(size_t touches) {
+    resting_->touched(work_.touches);
+    look_at_allowance();
+    const auto made = static_cast<double>(work_.nodes - nodes_before_);
+    return resting_->calm() && resting_->tokens() >= each_touch() * (static_cast<double>(touches) + made);
+}
+
+// The allowance is not ample any more: nodes get what is known of each of them. Of those that there are nothing is.
+void NodeEngine::wake(int64_t now) {
+    shed_ = std::move(resting_);
+    shed_->alert();
+    hidden_ = Shedding::hidden;
+    for (uint32_t s = 1; s < tables_.states.size(); ++s) {
+        for (Part& part : parts_) {
+            if (!part.lists.empty()) widen(part.lists[s], s, before(tables_.counted ? part.last : now, tables_.span), now);
+        }
+        widen(made_[s].nodes, s, NEVER, now);
+        tables_.states[s].slots += hidden_;
+        framed_[s].resize(tables_.states[s].slots, 0);
+    }
+}
+
+void NodeEngine::widen(NodeList& list, uint32_t state, int64_t low, int64_t now) {
+    const uint32_t slots = tables_.states[state].slots;
+    list.keep(slots, [&](uint32_t i) { return list.starts()[i] >= low; });
+    list.sorted = std::is_sorted(list.starts(), list.starts() + list.end);
+    list.widen(slots, hidden_);
+    for (uint32_t i = 0; i < list.end; ++i) {
+        list.slot(slots)[i] = low == NEVER ? now : tables_.counted ? list.positions()[i] : list.starts()[i];
+        list.slot(slots + 1)[i] = Shedding::Mark().word();
+        for (uint32_t k = slots; k < slots + hidden_; ++k) list.tags(k, slots + hidden_)[i] = value;
+    }
+    list.touched = list.tended = 0;
+    list.births = list.limit = list.room = 0;
+    list.popped = 1;
+    list.price = 0;
+}
+
+bool NodeEngine::expire(NodeList& list, uint32_t state, int64_t low) {
+    if (shed_ && list.sorted && shed_->logs()) {
+        for (uint32_t i = list.head; i < list.end && list.starts()[i] < low; ++i) {
+            shed_->died(list, i, state, shed_->expiry(list.starts()[i]), Death::expired);
+        }
+    }
+    return list.expire(low);
+}
+
+// Forgets what has expired before a node is added, now and then.
+void NodeEngine::make_room(NodeList& list, uint32_t state, int64_t low) {
+    if (list.size() < list.room) return;
+    keep(list, state, low + tables_.span, Death::expired, [&](uint32_t k) { return list.starts()[k] >= low; });
+    list.room = std::max(Shedding::least_room, 2 * list.size());
+}
+
+// Whether a node is worth its price, before it is made; `own_mark_` is its mark then.
+bool NodeEngine::foreseen(const Arc& arc, NodeList& list, uint32_t row, const Event& event, int32_t error) {
+    own_mark_ = inherited(arc, list, row);
+    const int64_t now = key(event), start = arc.source == 0 ? now : list.starts()[row];
+    if (shed_->foresee(arc, {list, row, tables_.states[arc.source].slots, event, start, error, now}, own_mark_)) return true;
+    ++work_.nodes;
+    return false;
+}
+
+// Nodes that become one are worth what the best of them is worth, which is not known before all are made. So it is now and
+// then looked at whether the nodes of a state do.
+void NodeEngine::apart(const Made& made, uint32_t state) {
+    Unions& all = unions_[state];
+    if (all.rest > 0 || all.seen >= trial || shed_->shadow) return;
+    all.seen += made.nodes.end;
+    all.joined += static_cast<uint32_t>(std::count(made.gone.begin(), made.gone.end(), 1));
+}
+
+bool NodeEngine::separate(uint32_t state) {
+    if (dominance_) return true;
+    Unions& all = unions_[state];
+    if (all.rest > 0) {
+        --all.rest;
+        return true;
+    }
+    if (all.seen < trial) return false;
+    if (all.joined < trial / 16) all.rest = 16 * trial;
+    all.seen = all.joined = 0;
+    return false;
+}
+
+// Whether something begins with an event in a unit that is spared.
+bool NodeEngine::spares(uint32_t partition, const Event& event) {
+    const std::vector<Turn>& all = turns(event.pattern);
+    return !all.empty() && all[0].state == 0 && shed_->spares(partition, key(event));
+}
+
+// What began in a unit that is spared lives on in lists of its own, where nothing is dropped and which make no difference to the
+// others: what it finds and they do not is lost. Nothing is given from there.
+void NodeEngine::spare(Part& part, uint32_t partition, const Event& event, bool begins) {
+    if (part.spared.empty()) {
+        if (!begins) return;
+        part.spared.resize(tables_.states.size());
+        for (NodeList& list : part.spared) list.tight = bounded();
+    }
+    if (shed_->hopeless(partition)) return stop_sparing(part, key(event));
+    const int64_t low = oldest_start(event);
+    std::swap(part.lists, part.spared);
+    shed_->enter(work_.touches);
+    for (const Turn& turn : turns(event.pattern)) {
+        if (turn.state != 0) {
+            step(part, turn, event, low);
+        } else if (begins) {
+            mark_ = shed_->begin(partition, event);
+            begin(turn, event);
+        }
+    }
+    if (tables_.contiguous()) contiguous_end(part, event);
+    if (!touched_.empty()) finish(part, partition, event, low);
+    shed_->leave(work_.touches);
+    std::swap(part.lists, part.spared);
+}
+
+void NodeEngine::stop_sparing(Part& part, int64_t now) {
+    for (uint32_t s = 0; s < part.spared.size(); ++s) keep(part.spared[s], s, now, Death::shed, [](uint32_t) { return false; });
+    part.spared.clear();
+}
+
+// Whether nothing that was spared is left of a partition.
+bool NodeEngine::idle_spared(Part& part, int64_t low, int64_t clock) {
+    for (uint32_t s = 0; s < part.spared.size(); ++s) {
+        NodeList& list = part.spared[s];
+        if (!expire(list, s, low)) keep(list, s, clock, Death::expired, [&](uint32_t i) { return list.starts()[i] >= low; });
+        if (!list.empty()) return false;
+    }
+    part.spared.clear();
+    return true;
+}
+
+// Whether an event comes in, by its classes and its place in the window of its partition.
+bool NodeEngine::admits(const Part& part, const Event& event) {
+    if (shed_->orders().admit.empty()) return true;
+    while (classes_.size() <= event.pattern) {
+        const auto next = static_cast<uint32_t>(classes_.size());
+        classes_.emplace_back();
+        for (uint32_t c = 0; c < tables_.classes; ++c) {
+            if (front_.has(next, c)) classes_.back().push_back(c);
+        }
+    }
+    int64_t oldest = key(event);
+    for (const NodeList& list : part.lists) {
+        if (!list.empty()) oldest = std::min(oldest, const_cast<NodeList&>(list).starts()[list.head]);
+    }
+    return shed_->admits(classes_[event.pattern], key(event), oldest);
+}
+
+}  // namespace acep

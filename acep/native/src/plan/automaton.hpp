@@ -1,0 +1,85 @@
+// The automaton of a plan without registers, made deterministic as far as streams need it: each binding is one walk.
+//
+// Several runs may have one binding, which counts once, with the least error. So a *D-state* is the set of states that
+// the runs of one binding are in, each with its least error so far. What an event does depends on its pattern (event_classifier.hpp)
+// alone; it is worked out when it first occurs.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "session/event_classifier.hpp"
+#include "common/state.hpp"
+#include "plan/tables.hpp"
+
+namespace acep {
+
+constexpr uint32_t NOWHERE = 0xFFFFFFFFu;
+
+// Whether a plan is one for the engines over D-states: no predicate ties events together beyond the partition, and under
+// contiguity no cost depends on gaps.
+bool mergeable(const Tables& tables);
+
+class Automaton {
+public:
+    static constexpr size_t most_states = size_t{1} << 16;
+    static constexpr uint32_t start = 0;
+
+    // Binding the event to a variable. The binding goes on from D-state `live`, or NOWHERE; it is complete with this
+    // event if `error` >= 0.
+    struct Move {
+        uint32_t live;
+        uint16_t var;
+        uint16_t arc;  // one of those that bind it so
+        int64_t error;
+    };
+    // What events of one pattern do in a D-state: ways to bind them, and the D-state in which those wait that ignore them.
+    struct Step {
+        uint32_t first;
+        uint32_t count;
+        uint32_t waits;
+    };
+
+    Automaton(const Tables& tables, const Front& front);
+
+    Step step(uint32_t pattern, uint32_t state) {
+        if (pattern < steps_.size() && state < steps_[pattern].size()) {
+            const Step& known = steps_[pattern][state];
+            if (known.first != UNKNOWN) return known;
+        }
+        return make(pattern, state);
+    }
+    // The i-th way of a step; another step may move it.
+    const Move& move(const Step& step, uint32_t i) const { return moves_[step.first + i]; }
+
+    // The D-states by their numbers, which other state refers to; and those of an automaton of the same tables.
+    void dump(Writer& out) const;
+    void load(Reader& in);
+
+    size_t states() const { return states_.size(); }
+    size_t bytes() const;
+
+private:
+    struct Place {
+        uint32_t state;
+        int64_t error;
+        auto operator<=>(const Place&) const = default;
+    };
+    using Places = std::vector<Place>;  // states rise
+
+    static constexpr uint32_t UNKNOWN = 0xFFFFFFFFu;
+
+    Step make(uint32_t pattern, uint32_t state);
+    // The number of the D-state of what can still go on.
+    uint32_t number(const Places& places);
+
+    const Tables& tables_;
+    const Front& front_;
+    std::vector<Places> states_;
+    std::map<Places, uint32_t> numbers_;
+    std::vector<Move> moves_;
+    std::vector<std::vector<Step>> steps_;  // by pattern, by D-state
+};
+
+}  // namespace acep

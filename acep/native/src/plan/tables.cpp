@@ -1,0 +1,357 @@
+// Reading and checking a plan's tables.
+#include "plan/tables.hpp"
+
+#include <limits>
+
+#include "common/numbers.hpp"
+
+namespace acep {
+namespace {
+
+constexpr int64_t MOST = int64_t{1} << 31;
+constexpr int64_t FAR = int64_t{1} << 40;  // no weight or budget is larger, so that sums of them cannot overflow
+
+constexpr int64_t NO_END = std::numeric_limits<int64_t>::max();
+
+[[noreturn]] void bad(const char* what) { throw std::invalid_argument(std::string("tables: ") + what); }
+
+struct Lists {
+    std::span<const int64_t> at, items;
+    std::span<const int64_t> operator[](size_t i) const {
+        return items.subspan(static_cast<size_t>(at[i]), static_cast<size_t>(at[i + 1] - at[i]));
+    }
+};
+
+Lists lists(const Arrays& arrays, const std::string& name, size_t rows, int64_t low, int64_t high) {
+    auto items = arrays.at(name, Arrays::any, low, high);
+    return {arrays.offsets(name + "_at", rows, items.size()), items};
+}
+
+struct Builder {
+    const Arrays& arrays;
+    const std::vector<uint32_t>& programs;
+    Tables t{};
+    std::vector<Check> checks;
+    std::vector<Crossing> crossings;
+
+    // `slots`: those of the state on whose registers the sources are read; 0 frames outside a loop.
+    void check_source(const Source& s, uint32_t slots, size_t loops) const {
+        auto slot = [&](int64_t i) {
+            if (i < 0 || i >= static_cast<int64_t>(slots)) bad("slot of a source");
+        };
+        switch (s.from) {
+            case From::event:
+                if (s.a < 0 || s.a >= static_cast<int64_t>(t.columns)) bad("column of a source");
+                break;
+            case From::one:
+                if (s.a < -1 || s.a >= static_cast<int64_t>(t.columns)) bad("column of a source");
+                break;
+            case From::slot:
+                slot(s.a);
+                break;
+            case From::total:
+                slot(s.a);
+                slot(s.a + 1);
+                break;
+            case From::average:
+                slot(s.a);
+                slot(s.a + 1);
+                slot(s.b);
+                break;
+            case From::mean:
+                slot(s.a);
+                slot(s.b);
+                break;
+            case From::frame:
+                if (s.a < 0 || static_cast<size_t>(s.a) >= loops || s.b < 0 || s.b >= most_of_frame) bad("frame of a source");
+                break;
+        }
+    }
+
+    static std::vector<Source> sources(std::span<const int64_t> words) {
+        if (words.size() % 3 != 0) bad("length of sources");
+        std::vector<Source> found;
+        for (size_t i = 0; i < words.size(); i += 3) {
+            if (words[i] < 0 || words[i] > 6) bad("kind of a source");
+            Source made{static_cast<From>(words[i]), static_cast<int32_t>(words[i + 1]), static_cast<int32_t>(words[i + 2])};
+            if (made.from == From::average && made.b >= 0) {
+                made.places = made.b >> 20;
+                made.b &= (1 << 20) - 1;
+                if (made.places > most_places) bad("decimal places of a source");
+            }
+            found.push_back(made);
+        }
+        return found;
+    }
+
+    void read_checks() {
+        size_t n = arrays.at("check_program").size();
+        auto program = arrays.at("check_program", n, 0, static_cast<int64_t>(programs.size()));
+        auto only = arrays.at("check_only", n, -1, MOST);
+        auto turn = arrays.at("check_turn", n, 0, MOST);
+        auto from = lists(arrays, "check_sources", n, -1, MOST);
+        auto loops = lists(arrays, "check_loops", n, 0, MOST);
+        for (size_t i = 0; i < n; ++i) {
+            Check c{static_cast<uint32_t>(program[i]), static_cast<int32_t>(only[i]), turn[i], sources(from[i]), {}};
+            if (c.sources.size() != programs[c.program]) bad("number of sources");
+            for (int64_t l : loops[i]) c.loops.push_back(static_cast<int32_t>(l));
+            checks.push_back(std::move(c));
+        }
+    }
+
+    std::vector<Check> checks_of(std::span<const int64_t> numbers, uint32_t slots) const {
+        std::vector<Check> found;
+        for (int64_t i : numbers) {
+            const Check& c = checks[static_cast<size_t>(i)];
+            for (const Source& s : c.sources) check_source(s, slots, c.loops.size());
+            for (int32_t l : c.loops) {
+                if (l >= static_cast<int64_t>(slots)) bad("slot of a loop");
+            }
+            if (c.only >= static_cast<int64_t>(slots)) bad("slot of a counter");
+            found.push_back(c);
+        }
+        return found;
+    }
+
+    void read_crossings() {
+        size_t n = arrays.at("crossing_negation").size();
+        auto negation = arrays.at("crossing_negation", n, 0, static_cast<int64_t>(t.negations.size()));
+        auto entered = lists(arrays, "crossing_entered", n, 0, static_cast<int64_t>(t.groups.size()));
+        for (size_t i = 0; i < n; ++i) {
+            Crossing c{static_cast<uint32_t>(negation[i]), {}};
+            for (int64_t g : entered[i]) c.entered.push_back(static_cast<uint32_t>(g));
+            crossings.push_back(std::move(c));
+        }
+    }
+
+    std::vector<Crossing> crossings_of(std::span<const int64_t> numbers) const {
+        std::vector<Crossing> found;
+        for (int64_t i : numbers) found.push_back(crossings[static_cast<size_t>(i)]);
+        return found;
+    }
+
+    std::vector<Put> puts_of(std::span<const int64_t> words, uint32_t before, uint32_t after) const {
+        if (words.size() % 6 != 0) bad("length of puts");
+        std::vector<Put> found;
+        std::vector<uint8_t> written(after, 0);
+        for (size_t i = 0; i < words.size(); i += 6) {
+            if (words[i] < 0 || words[i] > 10) bad("kind of a put");
+            Put p{static_cast<Write>(words[i]), static_cast<int32_t>(words[i + 1]), static_cast<int32_t>(words[i + 2]),
+                  static_cast<int32_t>(words[i + 3]), static_cast<int32_t>(words[i + 4]), words[i + 5]};
+            int32_t wide = p.write == Write::sum ? 1 : 0;
+            if (p.slot < 0 || p.slot + wide >= static_cast<int64_t>(after)) bad("slot of a put");
+            if (p.from < -1 || (p.from >= 0 && p.from + wide >= static_cast<int64_t>(before))) bad("origin of a put");
+            bool first = p.write == Write::position;
+            if (first != (t.firsts && p.slot == static_cast<int64_t>(after) - 1)) bad("slot of a first position");
+            if (first && p.from != static_cast<int64_t>(before) - 1) bad("origin of a first position");
+            bool reads = p.write != Write::copy && p.write != Write::count && p.write != Write::frames && !first;
+            if (p.column < (reads ? 0 : -1) || p.column >= static_cast<int64_t>(t.columns)) bad("column of a put");
+            if (p.counter < -1 || p.counter >= static_cast<int64_t>(before)) bad("counter of a put");
+            if (p.write == Write::frames) {
+                if (p.extra < 0 || p.extra >= static_cast<int64_t>(t.frames.size())) bad("frame of a put");
+                for (const Source& s : t.frames[static_cast<size_t>(p.extra)]) check_source(s, before, 0);
+            }
+            if ((p.write == Write::least || p.write == Write::greatest) && (p.extra < 0 || p.extra > 2)) bad("order");
+            for (int32_t k = 0; k <= wide; ++k) {
+                if (written[static_cast<size_t>(p.slot + k)]++ != 0) bad("slot written twice");
+            }
+            found.push_back(p);
+        }
+        for (uint8_t w : written) {
+            if (w == 0) bad("slot not written");
+        }
+        return found;
+    }
+
+    Tables build() {
+        auto meta = arrays.at("meta", 12, -1, FAR);
+        if (meta[0] < 0 || meta[0] > 3) bad("strategy");
+        if (meta[1] < 0 || meta[1] >= (int64_t{1} << 30) || meta[2] < 1) bad("budget");
+        t.strategy = static_cast<Strategy>(meta[0]);
+        t.budget = meta[1];
+        t.scale = meta[2];
+        t.counted = meta[3] != 0;
+        t.strict = meta[4] != 0;
+        t.unambiguous = meta[5] != 0;
+        t.positions = meta[6] != 0;
+        t.partitions = static_cast<uint32_t>(meta[7]);
+        t.classes = static_cast<uint32_t>(meta[8]);
+        t.columns = static_cast<uint32_t>(meta[9]);
+        t.variables = static_cast<uint32_t>(meta[10]);
+        for (size_t i = 7; i < 12; ++i) {
+            if (meta[i] < 0 || meta[i] > 0xFFFE) bad("meta");
+        }
+        t.span = arrays.at("span", 1, -1, std::numeric_limits<int64_t>::max())[0];
+        size_t frames = static_cast<size_t>(meta[11]);
+        auto frame_sources = lists(arrays, "frame_sources", frames, -1, MOST);
+        for (size_t i = 0; i < frames; ++i) {
+            t.frames.push_back(sources(frame_sources[i]));
+            if (t.frames.back().size() > most_of_frame) bad("size of a frame");
+        }
+        read_checks();
+        read_completion();
+        read_crossings();
+        read_states();
+        return std::move(t);
+    }
+
+    void read_states() {
+        size_t n = arrays.at("state_rest").size();
+        if (n == 0 || n > 0xFFFF) bad("number of states");
+        auto rest = arrays.at("state_rest", n, 0, FAR);
+        auto slots = arrays.at("state_slots", n, 0, 4096);
+        auto many = static_cast<int64_t>(checks.size()), crossed = static_cast<int64_t>(crossings.size());
+        auto ending = lists(arrays, "state_ending", n, 0, many);
+        size_t accepts = arrays.at("accept_cost").size();
+        auto accept_at = arrays.offsets("accept_at", n, accepts);
+        auto accept_cost = arrays.at("accept_cost", accepts, 0, FAR);
+        auto accept_crossings = lists(arrays, "accept_crossings", accepts, 0, crossed);
+        size_t arcs = arrays.at("arc_target").size();
+        if (arcs > 0xFFFE) bad("number of arcs");
+        auto arc_at = arrays.offsets("arc_at", n, arcs);
+        auto target = arrays.at("arc_target", arcs, 1, static_cast<int64_t>(n));
+        auto var = arrays.at("arc_var", arcs, 0, static_cast<int64_t>(t.variables));
+        auto event_class = arrays.at("arc_class", arcs, 0, static_cast<int64_t>(t.classes));
+        auto blocking = arrays.at("arc_blocking", arcs, 0, 2);
+        auto gaps = lists(arrays, "arc_gaps", arcs, 0, FAR);
+        auto leaving = lists(arrays, "arc_leaving", arcs, 0, many);
+        auto binding = lists(arrays, "arc_binding", arcs, 0, many);
+        auto puts = lists(arrays, "arc_puts", arcs, std::numeric_limits<int64_t>::min(), FAR);
+        auto crossing = lists(arrays, "arc_crossings", arcs, 0, crossed);
+        auto resets = lists(arrays, "arc_resets", arcs, 0, static_cast<int64_t>(t.groups.size()));
+        auto history = arrays.at("arc_history", arcs, 0, MOST);
+        for (size_t s = 0; s < n; ++s) {
+            State state{rest[s], static_cast<uint32_t>(slots[s]), {}, {}, checks_of(ending[s], static_cast<uint32_t>(slots[s]))};
+            for (auto i = static_cast<size_t>(accept_at[s]); i < static_cast<size_t>(accept_at[s + 1]); ++i) {
+                state.accepts.push_back({accept_cost[i], crossings_of(accept_crossings[i])});
+            }
+            for (auto i = static_cast<size_t>(arc_at[s]); i < static_cast<size_t>(arc_at[s + 1]); ++i) {
+                auto to = static_cast<size_t>(target[i]);
+                Arc arc{};
+                arc.source = static_cast<uint32_t>(s);
+                arc.target = static_cast<uint32_t>(to);
+                arc.var = static_cast<uint16_t>(var[i]);
+                arc.number = static_cast<uint16_t>(i);
+                arc.history = static_cast<uint32_t>(history[i]);
+                arc.event_class = static_cast<uint32_t>(event_class[i]);
+                arc.blocking = blocking[i] != 0;
+                if (gaps[i].empty() || gaps[i].size() % 2 != 0) bad("gaps of an arc");
+                for (size_t g = 0; g < gaps[i].size(); g += 2) arc.gaps.push_back({gaps[i][g], gaps[i][g + 1]});
+                arc.weight = arc.gaps.front().weight;
+                arc.leaving = checks_of(leaving[i], state.slots);
+                arc.binding = checks_of(binding[i], state.slots);
+                arc.puts = puts_of(puts[i], state.slots, static_cast<uint32_t>(slots[to]));
+                arc.copies = true;
+                for (const Put& p : arc.puts) arc.copies = arc.copies && p.write == Write::copy;
+                arc.crossings = crossings_of(crossing[i]);
+                for (int64_t g : resets[i]) arc.resets.push_back(static_cast<uint32_t>(g));
+                state.arcs.push_back(std::move(arc));
+            }
+            t.states.push_back(std::move(state));
+        }
+        if (t.states[0].slots != 0) bad("registers at the start");
+        if (!t.firsts && (t.choice != Choice::all || (!t.negations.empty() && t.span < 0))) bad("first positions");
+        for (const State& s : t.states) {
+            for (const Accept& a : s.accepts) {
+                if (!a.crossings.empty() && t.span < 0) bad("a trailing negation without a window");
+            }
+        }
+    }
+
+    // References of seven words each. `own`: how many columns are kept with the event that may break a negation.
+    std::vector<Ref> refs_of(std::span<const int64_t> words, uint32_t program, size_t own, bool candidate,
+                             const std::vector<Conjunct::Loop>& loops) const {
+        if (words.size() != 7 * static_cast<size_t>(programs[program])) bad("number of references");
+        std::vector<Ref> found;
+        for (size_t i = 0; i < words.size(); i += 7) {
+            if (words[i] < (candidate ? -1 : 0) || words[i] >= static_cast<int64_t>(t.variables)) bad("variable of a reference");
+            if (words[i + 1] < 0 || words[i + 1] > 11) bad("kind of a reference");
+            if (words[i + 4] < -1 || words[i + 4] >= static_cast<int64_t>(loops.size())) bad("loop of a reference");
+            const Ref r{static_cast<int32_t>(words[i]), static_cast<How>(words[i + 1]), static_cast<int32_t>(words[i + 2]),
+                        words[i + 3], static_cast<int32_t>(words[i + 4]), words[i + 5] != 0, words[i + 6]};
+            const size_t width = r.var < 0 ? own : t.kept.size();
+            const int64_t least = r.how == How::length ? -1 : 0;
+            if (words[i + 2] < least || words[i + 2] >= static_cast<int64_t>(width)) bad("column of a reference");
+            if (r.how == How::average && (r.n < 0 || r.n > most_places)) bad("decimal places of a reference");
+            if (r.how == How::nth && r.n < 1) bad("index of a reference");
+            if ((r.how == How::least || r.how == How::greatest) && (r.n < 0 || r.n > 2)) bad("order of a reference");
+            const bool at = r.how == How::each || r.how == How::previous;
+            if (at && r.loop < 0) bad("loop of a reference");
+            if (r.loop >= 0) {
+                const auto& loop = loops[static_cast<size_t>(r.loop)];
+                if (r.var != static_cast<int64_t>(loop.var)) bad("loop of a reference");
+                if (r.how == How::previous && loop.low < 1) bad("start of a loop");
+            }
+            found.push_back(r);
+        }
+        return found;
+    }
+
+    void read_completion() {
+        auto choice = arrays.at("choice", 1, 0, 3), firsts = arrays.at("firsts", 1, 0, 2);
+        t.choice = static_cast<Choice>(choice[0]);
+        t.firsts = firsts[0] != 0;
+        for (int64_t c : arrays.at("kept", Arrays::any, 0, t.columns)) t.kept.push_back(static_cast<uint32_t>(c));
+        for (int64_t k : arrays.at("order_by", Arrays::any, 0, static_cast<int64_t>(t.kept.size()))) t.order_by = k;
+        for (int64_t r : arrays.at("variable_rank", t.variables, 0, t.variables)) t.ranks.push_back(static_cast<uint32_t>(r));
+        const size_t groups = arrays.at("group_variables_at").size();
+        if (groups == 0) bad("groups");
+        auto variables = lists(arrays, "group_variables", groups - 1, 0, t.variables);
+        for (size_t g = 0; g + 1 < groups; ++g) {
+            t.groups.emplace_back(t.variables, uint8_t{0});
+            for (int64_t v : variables[g]) t.groups.back()[static_cast<size_t>(v)] = 1;
+        }
+        read_negations();
+        const int64_t many = static_cast<int64_t>(programs.size());
+        auto having = arrays.at("having", Arrays::any, 0, many), returns = arrays.at("returns", Arrays::any, 0, many);
+        if (having.size() > 1) bad("HAVING");
+        const size_t wholes = having.size() + returns.size();
+        auto refs = lists(arrays, "whole_refs", wholes, std::numeric_limits<int64_t>::min(), NO_END);
+        for (size_t i = 0; i < wholes; ++i) {
+            const auto program = static_cast<uint32_t>(i < having.size() ? having[i] : returns[i - having.size()]);
+            (i < having.size() ? t.having : t.returns).push_back({program, refs_of(refs[i], program, 0, false, {})});
+        }
+    }
+
+    void read_negations() {
+        const size_t n = arrays.at("negation_class").size(), many = arrays.at("conjunct_program").size();
+        auto event_class = arrays.at("negation_class", n, 0, t.classes);
+        auto weight = arrays.at("negation_weight", n, -1, FAR);
+        auto around = lists(arrays, "negation_around", n, 0, static_cast<int64_t>(t.groups.size()));
+        auto columns = lists(arrays, "negation_columns", n, 0, t.columns);
+        auto numbers = lists(arrays, "negation_conjuncts", n, 0, static_cast<int64_t>(many));
+        auto program = arrays.at("conjunct_program", many, 0, static_cast<int64_t>(programs.size()));
+        auto refs = lists(arrays, "conjunct_refs", many, std::numeric_limits<int64_t>::min(), NO_END);
+        auto loops = lists(arrays, "conjunct_loops", many, 0, MOST);
+        auto least = lists(arrays, "conjunct_least", many, 0, MOST);
+        const auto pairs = [&](std::span<const int64_t> words, auto&& take) {
+            if (words.size() % 2 != 0) bad("length of a conjunct's lists");
+            for (size_t i = 0; i < words.size(); i += 2) {
+                if (words[i] >= static_cast<int64_t>(t.variables)) bad("variable of a conjunct");
+                take(static_cast<uint32_t>(words[i]), static_cast<size_t>(words[i + 1]));
+            }
+        };
+        for (size_t i = 0; i < n; ++i) {
+            Negation negation{static_cast<uint32_t>(event_class[i]), weight[i], {}, {}, {}};
+            for (int64_t g : around[i]) negation.around.push_back(static_cast<uint32_t>(g));
+            for (int64_t c : columns[i]) negation.columns.push_back(static_cast<uint32_t>(c));
+            for (int64_t k : numbers[i]) {
+                const auto c = static_cast<size_t>(k);
+                Conjunct conjunct{static_cast<uint32_t>(program[c]), {}, {}, {}};
+                pairs(loops[c], [&](uint32_t var, size_t low) { conjunct.loops.push_back({var, low}); });
+                pairs(least[c], [&](uint32_t var, size_t events) { conjunct.least.push_back({var, events}); });
+                conjunct.refs = refs_of(refs[c], conjunct.program, negation.columns.size(), true, conjunct.loops);
+                negation.conjuncts.push_back(std::move(conjunct));
+            }
+            t.negations.push_back(std::move(negation));
+        }
+    }
+};
+
+}  // namespace
+
+Tables tables_from(const Arrays& arrays, const std::vector<uint32_t>& programs) {
+    return Builder{arrays, programs, {}, {}, {}}.build();
+}
+
+}  // namespace acep

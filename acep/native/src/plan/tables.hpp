@@ -1,0 +1,213 @@
+// The flat tables of a plan, checked: states, arcs, checks, writes. acep/plan/lower/tables.py makes them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/columns.hpp"
+
+namespace acep {
+
+enum class Strategy : int64_t { any = 0, next = 1, partition = 2, strict = 3 };
+
+// Where a value comes from; `a` and `b` by kind.
+enum class From : int64_t {
+    event = 0,     // column a of the event
+    one = 1,       // 1, or 0 where column a is null (a = -1: always 1)
+    slot = 2,      // register slot a
+    total = 3,     // slots a (low) and a + 1 (high): an integer sum; null beyond 64 bits
+    average = 4,   // integer sum in slots a and a + 1, over the count in slot b, in units of 10^-places
+    mean = 5,      // float sum in slot a, over the count in slot b
+    frame = 6,     // component b of the frame taken from loop a
+};
+
+struct Source {
+    From from;
+    int32_t a;
+    int32_t b;
+    int32_t places = 0;  // of an average; in the tables it stands above the lowest 20 bits of b
+};
+
+// A predicate with the sources of its leaves. With `only >= 0` it is decided where count slot `only` is `turn`.
+struct Check {
+    uint32_t program;
+    int32_t only;
+    int64_t turn;
+    std::vector<Source> sources;
+    std::vector<int32_t> loops;  // slots of frame lists
+};
+
+// How a slot of the target state gets its value; `from` is a slot of the source state or -1.
+enum class Write : int64_t {
+    copy = 0,
+    last = 1,      // column
+    nth = 2,       // column; the `extra`-th event, counted in slot `counter`
+    count = 3,
+    sum = 4,       // column; two slots
+    add = 5,       // column, floats
+    least = 6,     // column; extra: 0 integers, 1 floats, 2 texts
+    greatest = 7,
+    nonnull = 8,
+    frames = 9,    // extra: the frame
+    position = 10, // of the first event
+};
+
+struct Put {
+    Write write;
+    int32_t slot;  // of the target
+    int32_t from;
+    int32_t column;
+    int32_t counter;
+    int64_t extra;
+};
+
+struct Gap {
+    int64_t weight;
+    int64_t letters;
+};
+
+struct Crossing {
+    uint32_t negation;
+    std::vector<uint32_t> entered;
+};
+
+struct Arc {
+    uint32_t source;
+    uint32_t target;
+    uint16_t var;
+    uint16_t number;  // its place among all arcs
+    uint32_t history; // arcs that walk past the same negations and enter the same groups have one
+    uint32_t event_class;
+    int64_t weight;
+    bool blocking;
+    bool copies;  // the target's registers are all copied from the source
+    std::vector<Gap> gaps;
+    std::vector<Check> leaving;
+    std::vector<Check> binding;
+    std::vector<Put> puts;
+    std::vector<Crossing> crossings;
+    std::vector<uint32_t> resets;
+};
+
+struct Accept {
+    int64_t cost;
+    std::vector<Crossing> crossings;
+};
+
+struct State {
+    int64_t rest;  // budget + 1 where no end can be reached
+    uint32_t slots;
+    std::vector<Arc> arcs;
+    std::vector<Accept> accepts;
+    std::vector<Check> ending;
+};
+
+// Which of the complete matches are given (docs/semantics.md, "HAVING, RETURN, output").
+enum class Choice : int64_t { all = 0, non_overlap = 1, earliest_maximal = 2 };
+
+// How a reference to the events of a variable gets its value, from column `column` kept with them.
+enum class How : int64_t {
+    length = 0,    // how many they are
+    nth = 1,       // of the n-th
+    last = 2,
+    count = 3,     // how many are not null
+    sum = 4,       // integers; null beyond 64 bits
+    add = 5,       // floats
+    least = 6,     // n: 0 integers, 1 floats, 2 texts
+    greatest = 7,
+    average = 8,   // of integers, in units of 10^-n
+    mean = 9,      // of floats
+    each = 10,     // of the event that loop `loop` is at
+    previous = 11, // of the one before it
+};
+
+struct Ref {
+    int32_t var;      // -1: the event that may break a negation
+    How how;
+    int32_t column;
+    int64_t n;
+    int32_t loop;     // >= 0: of the events before the one that the loop is at, or of that one; -1: of all
+    bool fallback;    // where there is no event it is `otherwise`, not null
+    int64_t otherwise;
+};
+
+// A condition on an event that may break a negation: for all combinations of events that its loops run over, from their
+// index `low` on; never where a variable of `least` has fewer events than that.
+struct Conjunct {
+    struct Loop {
+        uint32_t var;
+        size_t low;
+    };
+    struct Least {
+        uint32_t var;
+        size_t events;
+    };
+    uint32_t program;
+    std::vector<Ref> refs;
+    std::vector<Loop> loops;
+    std::vector<Least> least;
+};
+
+struct Negation {
+    uint32_t event_class;
+    int64_t weight;                  // of each event that breaks it; -1: infinite
+    std::vector<uint32_t> around;    // the groups that it is in, outermost first
+    std::vector<uint32_t> columns;   // kept with events that may break it
+    std::vector<Conjunct> conjuncts; // what its event class does not say
+};
+
+// An expression over a whole binding.
+struct Whole {
+    uint32_t program;
+    std::vector<Ref> refs;
+};
+
+constexpr int most_of_frame = 6;  // values that a frame holds (acep/plan/lower/tables.py, MOST_OF_FRAME)
+
+struct Tables {
+    Strategy strategy;
+    int64_t budget;   // scaled
+    int64_t scale;
+    int64_t span;     // -1: no window
+    bool counted;
+    bool strict;      // positions are those of the whole stream
+    bool unambiguous; // a trail determines the run: nodes alike may be merged
+    bool positions;   // the positions of events matter
+    uint32_t partitions;  // number of the session's partition table
+    uint32_t classes;     // of the session
+    uint32_t columns;     // of the session
+    uint32_t variables;
+    std::vector<State> states;
+    std::vector<std::vector<Source>> frames;
+    Choice choice = Choice::all;
+    bool firsts = false;  // the last slot of each state is the position of the first event
+    std::vector<uint32_t> kept;    // columns kept with bound events
+    int64_t order_by = -1;         // which of these stands for an event's id where ids are compared; -1: the id
+    std::vector<uint32_t> ranks;   // of the variables, by name
+    std::vector<std::vector<uint8_t>> groups;  // by group and variable: whether it is in it
+    std::vector<Negation> negations;
+    std::vector<Whole> having;     // one or none
+    std::vector<Whole> returns;
+
+    // Whether a complete run is not simply given.
+    bool completes() const {
+        return choice != Choice::all || !negations.empty() || !having.empty() || !returns.empty();
+    }
+    // Whether a complete run may have to wait.
+    bool waits() const {
+        if (choice != Choice::all) return true;
+        for (const State& s : states) {
+            for (const Accept& a : s.accepts) {
+                if (!a.crossings.empty()) return true;
+            }
+        }
+        return false;
+    }
+    bool contiguous() const { return strategy == Strategy::partition || strategy == Strategy::strict; }
+};
+
+// Raises std::invalid_argument where the arrays do not fit together. `programs` is the number of leaves of each
+// block program of the session.
+Tables tables_from(const Arrays& arrays, const std::vector<uint32_t>& programs);
+
+}  // namespace acep

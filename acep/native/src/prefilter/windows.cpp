@@ -1,0 +1,404 @@
+// Match windows: what they need, and when their events are handed on.
+#include "prefilter/windows.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <new>
+
+#include "merged/merged_cursor.hpp"
+
+namespace acep {
+namespace {
+
+constexpr int64_t EVER = std::numeric_limits<int64_t>::max();
+constexpr int64_t most_needs = 64;
+constexpr int64_t most_count = 16;
+constexpr int64_t most_levels = 8;
+
+// Columns that a plan reads of an event once its classes are known.
+std::vector<uint32_t> columns_read(const Tables& tables) {
+    std::vector<uint8_t> read(tables.columns, 0);
+    const auto sources = [&](const std::vector<Source>& all) {
+        for (const Source& s : all) {
+            if ((s.from == From::event || s.from == From::one) && s.a >= 0) read[static_cast<size_t>(s.a)] = 1;
+        }
+    };
+    for (const State& s : tables.states) {
+        for (const Check& c : s.ending) sources(c.sources);
+        for (const Arc& a : s.arcs) {
+            for (const Check& c : a.leaving) sources(c.sources);
+            for (const Check& c : a.binding) sources(c.sources);
+            for (const Put& p : a.puts) {
+                if (p.column >= 0) read[static_cast<size_t>(p.column)] = 1;
+            }
+        }
+    }
+    for (const auto& frame : tables.frames) sources(frame);
+    for (uint32_t c : tables.kept) read[c] = 1;
+    std::vector<uint32_t> found;
+    for (uint32_t c = 0; c < tables.columns; ++c) {
+        if (read[c] != 0) found.push_back(c);
+    }
+    return found;
+}
+
+}  // namespace
+
+Needs needs_from(const Arrays& arrays, const Tables& tables) {
+    if (tables.span < 0 || tables.contiguous() || !tables.negations.empty() || tables.choice != Choice::all) {
+        throw std::invalid_argument("windows: events of this plan may not be kept back");
+    }
+    const auto stage = arrays.at("need_stage", Arrays::any, 0, most_needs);
+    const size_t n = stage.size();
+    if (n == 0 || n > most_needs || stage[0] != 0) throw std::invalid_argument("windows: needs");
+    const auto count = arrays.at("need_count", n, 1, most_count + 1);
+    const auto weight = arrays.at("need_weight", n, -1, int64_t{1} << 30);
+    const auto vars = arrays.at("need_vars", Arrays::any, 0, tables.variables);
+    const auto at = arrays.offsets("need_vars_at", n, vars.size());
+    const auto meta = arrays.at("need_meta", 2, 0, most_needs + 1);
+    if (meta[0] >= most_levels) throw std::invalid_argument("windows: levels of error");
+    Needs found;
+    found.levels = static_cast<uint32_t>(meta[0]) + 1;
+    found.least = static_cast<uint32_t>(meta[1]);
+    for (size_t i = 0; i < n; ++i) {
+        if (i > 0 && (stage[i] < stage[i - 1] || stage[i] > stage[i - 1] + 1)) throw std::invalid_argument("windows: stages");
+        Need need{static_cast<uint32_t>(stage[i]), static_cast<uint32_t>(count[i]), static_cast<int32_t>(weight[i]), 0,
+                  std::vector<uint8_t>(tables.classes, 0)};
+        for (const State& s : tables.states) {
+            for (const Arc& a : s.arcs) {
+                const auto own = vars.subspan(static_cast<size_t>(at[i]), static_cast<size_t>(at[i + 1] - at[i]));
+                if (std::find(own.begin(), own.end(), int64_t{a.var}) != own.end()) need.classes[a.event_class] = 1;
+            }
+        }
+        // No event serves twice: what asks for the same events asks for more of them.
+        const auto same = std::find_if(found.all.begin(), found.all.end(), [&](const Need& other) {
+            return other.stage == need.stage && other.weight == need.weight && other.classes == need.classes &&
+                   other.count + need.count <= most_count;
+        });
+        if (same != found.all.end()) {
+            same->count += need.count;
+        } else {
+            found.all.push_back(std::move(need));
+        }
+    }
+    for (uint32_t i = 0; i < found.all.size(); ++i) {
+        if (found.all[i].stage == found.stage_at.size()) found.stage_at.push_back(i);
+        found.all[i].at = found.places;
+        found.places += found.all[i].count;
+    }
+    found.stage_at.push_back(static_cast<uint32_t>(found.all.size()));
+    return found;
+}
+
+WindowedEngine::WindowedEngine(Tables tables, Needs needs, Front& front, Partitions& partitions, std::unique_ptr<Engine> engine)
+    : Engine(std::move(tables), front, partitions),
+      needs_(std::move(needs)),
+      stages_(static_cast<uint32_t>(needs_.stage_at.size()) - 1),
+      engine_(std::move(engine)),
+      used_(columns_read(tables_)) {
+    batch_.columns.resize(tables_.columns);
+    for (uint32_t s = 0; s < stages_; ++s) {
+        dropped_.resize(std::max<size_t>(dropped_.size(), needs_.stage_at[s + 1] - needs_.stage_at[s]));
+    }
+}
+
+const WindowedEngine::Kind& WindowedEngine::kind(uint32_t pattern) {
+    while (kinds_.size() <= pattern) {
+        const auto next = static_cast<uint32_t>(kinds_.size());
+        Kind found{static_cast<uint32_t>(touched_.size()), 0, stages_, false};
+        for (auto i = static_cast<uint32_t>(needs_.all.size()); i-- > 0;) {
+            const Need& need = needs_.all[i];
+            bool serves = false;
+            for (uint32_t c = 0; c < need.classes.size(); ++c) serves = serves || (need.classes[c] != 0 && front_.has(next, c));
+            if (!serves) continue;
+            touched_.push_back(i);
+            found.lowest = need.stage;
+        }
+        found.to = static_cast<uint32_t>(touched_.size());
+        for (const State& s : tables_.states) {
+            for (const Arc& a : s.arcs) {
+                for (const Accept& accept : tables_.states[a.target].accepts) {
+                    found.ends = found.ends || (accept.cost <= tables_.budget && front_.has(next, a.event_class));
+                }
+            }
+        }
+        kinds_.push_back(found);
+    }
+    return kinds_[pattern];
+}
+
+// The latest start of a window's part that holds the stages before `stage` at `level` and, missing what costs no more than
+// `paid`, the stage itself: what stands in the way of a later start is missing first.
+int64_t WindowedEngine::reach(const Part& part, uint32_t stage, uint32_t level, uint32_t paid) const {
+    const uint32_t levels = needs_.levels, from = needs_.stage_at[stage], to = needs_.stage_at[stage + 1];
+    const int64_t* places = part.known.data() + size_t{levels} * stages_;
+    const auto before = [&] { return stage == 0 ? EVER : part.known[size_t{levels} * (stage - 1) + level]; };
+    const Need& only = needs_.all[from];
+    const bool pays = only.weight >= 0 && static_cast<uint32_t>(only.weight) <= paid;
+    if (to - from == 1 && (!pays || only.count == 1)) return pays ? before() : places[size_t{levels} * (only.at + only.count - 1) + level];
+    if (paid == 0) {
+        int64_t worst = EVER;
+        bool free = false;
+        for (uint32_t i = from; i < to; ++i) {
+            const Need& need = needs_.all[i];
+            free = free || need.weight == 0;
+            worst = std::min(worst, places[size_t{levels} * (need.at + need.count - 1) + level]);
+        }
+        if (!free) return worst;
+    }
+    std::fill(dropped_.begin(), dropped_.begin() + (to - from), 0u);
+    for (;;) {
+        int64_t worst = EVER;
+        uint32_t which = NIL;
+        for (uint32_t i = from; i < to; ++i) {
+            const Need& need = needs_.all[i];
+            const uint32_t gone = dropped_[i - from];
+            if (gone == need.count) continue;
+            const int64_t value = places[size_t{levels} * (need.at + need.count - 1 - gone) + level];
+            if (value < worst || which == NIL) worst = value, which = i;
+        }
+        if (which == NIL) return before();
+        const int32_t weight = needs_.all[which].weight;
+        if (weight < 0 || static_cast<uint32_t>(weight) > paid) return worst;
+        paid -= static_cast<uint32_t>(weight);
+        ++dropped_[which - from];
+    }
+}
+
+// The reaches from a stage on, once its events or what is before it are others.
+void WindowedEngine::follow(Part& part, uint32_t stage) {
+    const uint32_t levels = needs_.levels;
+    for (uint32_t s = stage; s < stages_; ++s) {
+        for (uint32_t k = 0; k < levels; ++k) {
+            int64_t latest = NEVER;
+            for (uint32_t paid = 0; paid <= k; ++paid) latest = std::max(latest, reach(part, s, k - paid, paid));
+            part.known[size_t{levels} * s + k] = latest;
+        }
+    }
+}
+
+void WindowedEngine::forget_events(Part& part) {
+    part.known.assign(known_size(), NEVER);
+    follow(part, 0);
+}
+
+bool WindowedEngine::note(Part& part, const Kind& kind, int64_t now, int64_t low) {
+    const uint32_t levels = needs_.levels;
+    if (part.known.empty()) forget_events(part);
+    int64_t* reaches = part.known.data();
+    int64_t* places = reaches + size_t{levels} * stages_;
+    bool enough = true;
+    if (needs_.least > 1) {
+        int64_t* keys = places + size_t{levels} * needs_.places;
+        keys[part.turn] = now;
+        part.turn = part.turn + 1 == needs_.least ? 0 : part.turn + 1;
+        enough = keys[part.turn] >= low;
+    }
+    // Later stages first: an event stands after what was there before it.
+    for (uint32_t t = kind.from; t < kind.to; ++t) {
+        const Need& need = needs_.all[touched_[t]];
+        int64_t* place = places + size_t{levels} * need.at;
+        if (need.count > 1) std::copy_backward(place, place + size_t{levels} * (need.count - 1), place + size_t{levels} * need.count);
+        const int64_t* before = need.stage == 0 ? nullptr : reaches + size_t{levels} * (need.stage - 1);
+        for (uint32_t k = 0; k < levels; ++k) place[k] = before == nullptr ? now : std::min(before[k], now);
+    }
+    if (levels == 1) {
+        for (uint32_t t = kind.from; t < kind.to; ++t) {
+            const uint32_t s = needs_.all[touched_[t]].stage;
+            int64_t least = EVER;
+            for (uint32_t i = needs_.stage_at[s]; i < needs_.stage_at[s + 1]; ++i) {
+                least = std::min(least, places[needs_.all[i].at + needs_.all[i].count - 1]);
+            }
+            reaches[s] = least;
+        }
+    } else {
+        follow(part, kind.lowest);
+    }
+    return enough && reaches[size_t{levels} * (stages_ - 1) + levels - 1] >= low;
+}
+
+void WindowedEngine::event(uint32_t partition, const Event& event) {
+    if (parts_.size() <= partition) parts_.resize(partition + 1);
+    Part& part = parts_[partition];
+    const int64_t now = key(event), low = earliest(now, tables_.span);
+    if (stage_ != Stage::done) return go_on(part, partition, event, low);
+    ++came_;
+    last_id_ = event.id;
+    if (passing_) {
+        stage_ = part.passed ? Stage::own : Stage::waiting;
+        part.passed = true;
+        passing_ = --left_ > 0;
+        return go_on(part, partition, event, low);
+    }
+    if (part.passed) {
+        part.passed = false;
+        part.since = now;
+        forget_events(part);
+    }
+    const Kind& found = kind(event.pattern);
+    const bool possible = note(part, found, now, low);
+    ++watched_;
+    if (part.since >= low) {  // what the window holds is not all known yet
+        stage_ = Stage::own;
+        return go_on(part, partition, event, low);
+    }
+    if (possible && found.ends) {
+        tried_handed_ += part.size + 1;
+        stage_ = Stage::waiting;
+    } else {
+        wait(part, event, low);
+    }
+    if (++tried_ == trial) judge();
+    if (stage_ != Stage::done) go_on(part, partition, event, low);
+}
+
+// Hands on what waits, where that is due, and then the event itself; the engine may be unfinished in between.
+void WindowedEngine::go_on(Part& part, uint32_t partition, const Event& event, int64_t low) {
+    if (stage_ == Stage::waiting) {
+        hand_all(part, partition, low);
+        if (engine_->unfinished()) return;
+        stage_ = Stage::own;
+    }
+    hand(partition, event);
+    if (!engine_->unfinished()) stage_ = Stage::done;
+}
+
+void WindowedEngine::judge() {
+    passing_ = tried_handed_ > trial - trial / 8;
+    if (passing_) left_ = std::max(least_rest, rests * watched_);
+    tried_ = tried_handed_ = watched_ = 0;
+}
+
+void WindowedEngine::hand(uint32_t partition, const Event& event) {
+    engine_->arrived = arrived;
+    handed_ += engine_->unfinished() ? 0 : 1;
+    engine_->event(partition, event);
+    work_ = engine_->work();
+}
+
+void WindowedEngine::hand_all(Part& part, uint32_t partition, int64_t low) {
+    expire(part, low);
+    if (part.size == 0) return;
+    const size_t capacity = part.ring.size();
+    batch_.size = capacity;
+    for (size_t u = 0; u < used_.size(); ++u) {
+        batch_.columns[used_[u]] = {part.words.data() + u * capacity, part.valid.data() + u * capacity};
+    }
+    for (uint32_t i = 0; i < part.size; ++i) {
+        const size_t at = (part.head + i) & (capacity - 1);
+        const Waiting& w = part.ring[at];
+        hand(partition, {w.ts, w.position, w.id, w.pattern, &batch_, at});
+        if (engine_->unfinished()) {  // it is the first one then
+            part.head = (part.head + i) & static_cast<uint32_t>(capacity - 1);
+            part.size -= i;
+            return;
+        }
+    }
+    part.head = part.size = 0;
+}
+
+void WindowedEngine::wait(Part& part, const Event& event, int64_t low) {
+    expire(part, low);
+    if (part.size == part.ring.size()) grow(part);
+    const size_t capacity = part.ring.size(), at = (part.head + part.size) & (capacity - 1);
+    part.ring[at] = {event.ts, event.position, event.id, event.pattern};
+    for (size_t u = 0; u < used_.size(); ++u) {
+        const Column& column = event.batch->columns[used_[u]];
+        part.words[u * capacity + at] = column.values[event.row];
+        part.valid[u * capacity + at] = column.null(event.row) ? 0 : 1;
+    }
+    ++part.size;
+}
+
+void WindowedEngine::expire(Part& part, int64_t low) {
+    const auto mask = static_cast<uint32_t>(part.ring.size()) - 1;
+    while (part.size != 0 && key(part.ring[part.head]) < low) {
+        part.head = (part.head + 1) & mask;
+        --part.size;
+    }
+}
+
+void WindowedEngine::grow(Part& part) {
+    const size_t old = part.ring.size(), wanted = old == 0 ? 8 : 2 * old;
+    if (wanted > (size_t{1} << 31)) throw std::bad_alloc();
+    std::vector<Waiting> ring(wanted);
+    std::vector<int64_t> words(wanted * used_.size());
+    std::vector<uint8_t> valid(wanted * used_.size());
+    for (uint32_t i = 0; i < part.size; ++i) {
+        const size_t from = (part.head + i) & (old - 1);
+        ring[i] = part.ring[from];
+        for (size_t u = 0; u < used_.size(); ++u) {
+            words[u * wanted + i] = part.words[u * old + from];
+            valid[u * wanted + i] = part.valid[u * old + from];
+        }
+    }
+    part.ring.swap(ring);
+    part.words.swap(words);
+    part.valid.swap(valid);
+    part.head = 0;
+}
+
+// Time -------------------------------------------------------------------------------------------
+
+// What waits is older than the clock: the engine may still get events of the window before it.
+void WindowedEngine::advance(int64_t clock) {
+    if (tables_.counted) {
+        engine_->advance(NEVER + 1);
+        return;
+    }
+    const int64_t low = earliest(clock, tables_.span);
+    engine_->advance(low);
+    work_ = engine_->work();
+    if (last_id_ != NEVER) {
+        if (marks_.empty() || marks_[marks_.head() - 1].clock < clock) marks_.push({clock, last_id_});
+        while (!marks_.empty() && marks_[marks_.tail()].clock < low) {
+            bound_ = std::max(bound_, marks_[marks_.tail()].id);
+            marks_.drop();
+        }
+    }
+    if (swept_ >= low) return;
+    swept_ = clock;
+    for (Part& part : parts_) {
+        expire(part, low);
+        if (part.size != 0 || part.ring.size() <= few) continue;
+        part.ring = {};
+        part.words = {};
+        part.valid = {};
+        part.head = 0;
+    }
+}
+
+void WindowedEngine::end() {
+    engine_->end();
+    work_ = engine_->work();
+}
+
+bool WindowedEngine::idle(uint32_t partition, int64_t clock) {
+    if (tables_.counted) return false;
+    if (partition < parts_.size()) {
+        Part& part = parts_[partition];
+        expire(part, earliest(clock, tables_.span));
+        if (part.size != 0) return false;
+    }
+    return engine_->idle(partition, clock);
+}
+
+void WindowedEngine::forget(uint32_t partition) {
+    if (partition < parts_.size()) parts_[partition] = Part{};
+    engine_->forget(partition);
+}
+
+int64_t WindowedEngine::oldest() const {
+    return tables_.counted || bound_ == NEVER ? NEVER : bound_ + 1;
+}
+
+int64_t WindowedEngine::bytes() const {
+    size_t total = parts_.capacity() * sizeof(Part) + marks_.capacity() * sizeof(Mark);
+    for (const Part& part : parts_) {
+        total += part.known.capacity() * sizeof(int64_t) + part.ring.capacity() * sizeof(Waiting) +
+                 part.words.capacity() * sizeof(int64_t) + part.valid.capacity();
+    }
+    return static_cast<int64_t>(total) + engine_->bytes();
+}
+
+}  // namespace acep

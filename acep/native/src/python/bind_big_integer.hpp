@@ -1,0 +1,15 @@
+// Natural numbers as Python's integers.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "common/big_integer.hpp"
+
+namespace acep {
+
+inline nanobind::object python_int(const Natural& number) {
+    const nanobind::bytes words(reinterpret_cast<const char*>(number.data()), number.size() * sizeof(uint64_t));
+    return nanobind::handle(reinterpret_cast<PyObject*>(&PyLong_Type)).attr("from_bytes")(words, "little");
+}
+
+}  // namespace acep

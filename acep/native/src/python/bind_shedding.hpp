@@ -1,0 +1,28 @@
+// Best effort as Python sees it: orders in, lives out.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "session/engine.hpp"
+
+namespace acep {
+
+// Of an engine that is given units; std::invalid_argument for another one.
+void start_units(Engine& engine, uint64_t seed, uint32_t key_texts);
+nanobind::dict units_counts(Engine& engine);
+// Of either.
+void allow(Engine& engine, double rate, double carried, int64_t arrived);
+void allow_matches(Engine& engine, int64_t most);
+int64_t walked(Engine& engine);
+
+// Of the node engine, which may stand behind match windows; std::invalid_argument for another one.
+void start_shedding(Engine& engine, uint64_t seed);
+void set_orders(Engine& engine, const nanobind::dict& orders);
+void spare(Engine& engine, int64_t share);
+void bound_memory(Engine& engine, int64_t bytes);
+int64_t least_memory(Engine& engine);
+nanobind::dict take_lives(Engine& engine);
+nanobind::object spared_points(Engine& engine, size_t first);
+nanobind::dict shedding_counts(Engine& engine);
+
+}  // namespace acep

@@ -1,0 +1,26 @@
+// The Python module acep.native._native: what of the native core Python sees (acep/native/_native.pyi).
+
+#include "digest.hpp"
+
+#include <nanobind/nanobind.h>
+
+namespace nb = nanobind;
+
+namespace acep {
+void bind_order(nb::module_& m);
+void bind_merged(nb::module_& m);
+void bind_session(nb::module_& m);
+void bind_vm(nb::module_& m);
+}
+
+NB_MODULE(_native, m) {
+    m.doc() = "The native core of acep: the engines over flat tables and columns.";
+    // The version of acep that this was built from; acep.native.compiled compares it with the package's.
+    m.attr("version") = ACEP_VERSION;
+    m.attr("sources") = ACEP_SOURCES;
+    m.attr("sanitizers") = ACEP_SANITIZE;
+    acep::bind_vm(m);
+    acep::bind_order(m);
+    acep::bind_merged(m);
+    acep::bind_session(m);
+}

@@ -1,0 +1,229 @@
+// What is looked at once for all plans: which classes each event of a batch is of. A *class* is a set of types and the
+// conditions on a single event that an arc asks for; the classes of an event are a bit vector, and each
+// distinct vector that occurs gets a number, its *pattern*, so that engines look up what to do (docs/native.md).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <unordered_map>
+#include <vector>
+
+#include "nodes/arena.hpp"
+#include "common/columns.hpp"
+#include "plan/tables.hpp"
+#include "expression/vm.hpp"
+
+namespace acep {
+
+struct EventClass {
+    bool any;                    // of any type, or none
+    std::vector<int64_t> types;  // codes
+    std::vector<Check> checks;   // on columns of the event only
+};
+
+class Front {
+public:
+    Front(Texts& texts_of_stream, std::vector<BlockProgram> programs, std::vector<EventClass> classes, size_t columns)
+        : texts(texts_of_stream), programs_(std::move(programs)), classes_(std::move(classes)), columns_(columns), words_((classes_.size() + 63) / 64) {
+        words_ = std::max<size_t>(words_, 1);
+        std::vector<uint64_t> none(words_, 0);
+        of_any_.assign(words_, 0);
+        for (size_t c = 0; c < classes_.size(); ++c) {
+            if (classes_[c].any) of_any_[c / 64] |= uint64_t{1} << (c % 64);
+        }
+        for (size_t c = 0; c < classes_.size(); ++c) {
+            for (int64_t type : classes_[c].types) {
+                auto& mask = of_type_.try_emplace(type, of_any_).first->second;
+                mask[c / 64] |= uint64_t{1} << (c % 64);
+            }
+        }
+        intern(none.data());  // pattern 0: no class
+    }
+
+    Texts& texts;
+    const std::vector<BlockProgram>& programs() const { return programs_; }
+    size_t classes() const { return classes_.size(); }
+    size_t columns() const { return columns_; }
+    size_t patterns() const { return bits_.size() / words_; }
+
+    bool has(uint32_t pattern, uint32_t event_class) const {
+        return ((bits_[pattern * words_ + event_class / 64] >> (event_class % 64)) & 1) != 0;
+    }
+
+    // The classes of a pattern as bits, and the pattern of such bits (std::invalid_argument: they are none).
+    std::span<const uint64_t> bits(uint32_t pattern) const { return {bits_.data() + pattern * words_, words_}; }
+    uint32_t pattern_of(std::span<const uint64_t> bits) {
+        const bool beyond = classes_.size() % 64 != 0 && !bits.empty() && (bits.back() >> (classes_.size() % 64)) != 0;
+        if (bits.size() != words_ || beyond || (classes_.empty() && bits[0] != 0)) {
+            throw std::invalid_argument("these are no classes of events");
+        }
+        return intern(bits.data());
+    }
+
+    // Patterns of the rows [from, from + n), n <= block_rows.
+    void classify(const Batch& batch, size_t from, size_t n, uint32_t* pattern) {
+        if (classes_.size() <= few_classes) return classify_few(batch, from, n, pattern);
+        bits_of_.assign(n * words_, 0);
+        seen_.assign(words_, 0);
+        with_codes(batch, from, [&](auto code) {
+            for (size_t i = 0; i < n; ++i) {
+                const uint64_t* mask = type_mask(code(i));
+                for (size_t w = 0; w < words_; ++w) {
+                    bits_of_[i * words_ + w] = mask[w];
+                    seen_[w] |= mask[w];
+                }
+            }
+        });
+        for (size_t c = 0; c < classes_.size(); ++c) {
+            uint64_t bit = uint64_t{1} << (c % 64);
+            if ((seen_[c / 64] & bit) == 0) continue;
+            for (const Check& check : classes_[c].checks) {
+                test(check, batch, from, n);
+                uint64_t* bits = bits_of_.data() + c / 64;
+                unsigned shift = c % 64;
+                for (size_t i = 0; i < n; ++i) {
+                    bits[i * words_] &= ~(static_cast<uint64_t>(pass_[i] ^ 1u) << shift);
+                }
+            }
+        }
+        uint32_t last = 0;
+        for (size_t i = 0; i < n; ++i) {
+            const uint64_t* bits = bits_of_.data() + i * words_;
+            if (!std::equal(bits, bits + words_, bits_.data() + last * words_)) last = intern(bits);
+            pattern[i] = last;
+        }
+    }
+
+private:
+    // With so few classes narrow bits do, and every vector has its place in a table.
+    static constexpr size_t few_classes = 12;
+    using Few = uint16_t;
+
+    void classify_few(const Batch& batch, size_t from, size_t n, uint32_t* pattern) {
+        Few bits[block_rows];
+        Few seen = 0;
+        with_codes(batch, from, [&](auto code) {
+            for (size_t i = 0; i < n; ++i) seen |= bits[i] = static_cast<Few>(*type_mask(code(i)));
+        });
+        for (size_t c = 0; c < classes_.size(); ++c) {
+            if (((seen >> c) & 1u) == 0) continue;
+            for (const Check& check : classes_[c].checks) {
+                test(check, batch, from, n);
+                for (size_t i = 0; i < n; ++i) bits[i] &= static_cast<Few>(~((pass_[i] ^ 1u) << c));
+            }
+        }
+        if (few_.empty()) few_.assign(size_t{1} << classes_.size(), NIL);
+        for (size_t i = 0; i < n; ++i) {
+            uint32_t& known = few_[bits[i]];
+            if (known == NIL) [[unlikely]] {
+                const uint64_t word = bits[i];
+                known = intern(&word);
+            }
+            pattern[i] = known;
+        }
+    }
+
+    // fn(code), where code(i) is the code of the type of row from + i, -1 where there is none.
+    template <class Fn>
+    static void with_codes(const Batch& batch, size_t from, Fn fn) {
+        const Places& types = batch.types;
+        auto read = [&]<class Place>(Place) {
+            const Place* at = static_cast<const Place*>(types.values) + from;
+            if (types.valid != nullptr) {
+                const uint8_t* valid = types.valid + from;
+                fn([&types, at, valid](size_t i) { return valid[i] == 0 ? -1 : types.codes[at[i]]; });
+            } else {
+                fn([&types, at](size_t i) { return types.codes[at[i]]; });
+            }
+        };
+        if (types.values == nullptr) {
+            fn([](size_t) { return int64_t{-1}; });
+        } else if (types.codes == nullptr) {
+            const auto* at = static_cast<const int64_t*>(types.values) + from;
+            const uint8_t* valid = types.valid == nullptr ? nullptr : types.valid + from;
+            fn([at, valid](size_t i) { return valid != nullptr && valid[i] == 0 ? -1 : at[i]; });
+        } else if (types.width == 1) {
+            read(int8_t{});
+        } else if (types.width == 2) {
+            read(int16_t{});
+        } else if (types.width == 4) {
+            read(int32_t{});
+        } else {
+            read(int64_t{});
+        }
+    }
+    const uint64_t* type_mask(int64_t code) {
+        if (code < 0) return of_any_.data();
+        if (static_cast<size_t>(code) >= masks_.size() / words_) [[unlikely]] grow_masks(code);
+        return masks_.data() + static_cast<size_t>(code) * words_;
+    }
+    void grow_masks(int64_t code) {
+        // Texts are few where they are types; codes are dense.
+        size_t size = std::max<size_t>(16, (static_cast<size_t>(code) + 1) * 2);
+        if (size > (size_t{1} << 28)) throw std::length_error("too many types of events");
+        masks_.resize(size * words_);
+        for (size_t c = 0; c < size; ++c) {
+            auto found = of_type_.find(static_cast<int64_t>(c));
+            const auto& mask = found == of_type_.end() ? of_any_ : found->second;
+            std::copy(mask.begin(), mask.end(), masks_.begin() + static_cast<std::ptrdiff_t>(c * words_));
+        }
+    }
+    void test(const Check& check, const Batch& batch, size_t from, size_t n) {
+        leaves_.clear();
+        for (const Source& s : check.sources) {
+            static constexpr int64_t truth[2] = {0, 1};
+            if (s.from == From::event) {
+                const Column& c = batch.columns[static_cast<size_t>(s.a)];
+                leaves_.push_back({c.values + from, c.valid == nullptr ? nullptr : c.valid + from, 1});
+            } else if (s.a < 0 || batch.columns[static_cast<size_t>(s.a)].valid == nullptr) {
+                leaves_.push_back({truth + 1, nullptr, 0});
+            } else {
+                ones_.resize(block_rows * check.sources.size());
+                int64_t* ones = ones_.data() + block_rows * leaves_.size();
+                const uint8_t* valid = batch.columns[static_cast<size_t>(s.a)].valid + from;
+                for (size_t i = 0; i < n; ++i) ones[i] = valid[i] != 0 ? 1 : 0;
+                leaves_.push_back({ones, nullptr, 1});
+            }
+        }
+        programs_[check.program].test(leaves_.data(), n, texts, scratch_, pass_);
+    }
+    uint32_t intern(const uint64_t* bits) {
+        if (words_ == 1) {
+            auto [found, fresh] = by_word_.try_emplace(bits[0], static_cast<uint32_t>(patterns()));
+            if (fresh) bits_.push_back(bits[0]);
+            return found->second;
+        }
+        std::vector<uint64_t> key(bits, bits + words_);
+        auto [found, fresh] = by_words_.try_emplace(key, static_cast<uint32_t>(patterns()));
+        if (fresh) bits_.insert(bits_.end(), key.begin(), key.end());
+        return found->second;
+    }
+    struct Hash {
+        size_t operator()(const std::vector<uint64_t>& words) const {
+            uint64_t h = 0;
+            for (uint64_t w : words) h = (h ^ w) * 0x9E3779B97F4A7C15u + (h >> 29);
+            return static_cast<size_t>(h);
+        }
+    };
+
+    std::vector<BlockProgram> programs_;
+    std::vector<EventClass> classes_;
+    size_t columns_;
+    size_t words_;
+    std::vector<uint64_t> of_any_;
+    std::unordered_map<int64_t, std::vector<uint64_t>> of_type_;
+    std::vector<uint64_t> masks_;  // by code of type
+    std::vector<uint64_t> bits_;   // by pattern
+    std::unordered_map<uint64_t, uint32_t> by_word_;
+    std::unordered_map<std::vector<uint64_t>, uint32_t, Hash> by_words_;
+    std::vector<uint64_t> bits_of_, seen_;
+    std::vector<uint32_t> few_;    // patterns by bits, NIL: not known yet
+    std::vector<Leaf> leaves_;
+    std::vector<int64_t> ones_;
+    uint8_t pass_[block_rows];
+    Scratch scratch_;
+};
+
+}  // namespace acep

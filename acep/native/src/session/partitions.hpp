@@ -1,0 +1,216 @@
+// Partition keys to dense numbers: one table for each distinct tuple of key columns, shared by all plans that have it.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "nodes/arena.hpp"
+#include "common/columns.hpp"
+#include "common/state.hpp"
+
+namespace acep {
+
+inline uint64_t mixed(uint64_t x) {
+    x ^= x >> 30;
+    x *= 0xBF58476D1CE4E5B9u;
+    x ^= x >> 27;
+    x *= 0x94D049BB133111EBu;
+    return x ^ (x >> 31);
+}
+
+constexpr int64_t most_positions = int64_t{1} << 62;
+
+class Partitions {
+public:
+    // `columns`: numbers of the key columns. Without any there is one partition, 0.
+    explicit Partitions(std::vector<uint32_t> columns) : columns_(std::move(columns)) {
+        if (columns_.empty()) take({});
+    }
+
+    size_t width() const { return columns_.size(); }
+    uint32_t size() const { return static_cast<uint32_t>(positions.size()); }  // numbers in use or free
+    bool used(uint32_t p) const { return used_[p] != 0; }
+    const int64_t* key(uint32_t p) const { return keys_.data() + p * columns_.size(); }
+
+    // The partitions of rows [from, from + n), made if need be: NIL where a key is null, and where `wanted` is 0.
+    void find(const Batch& batch, size_t from, size_t n, const uint8_t* wanted, uint32_t* found) {
+        if (columns_.empty()) return std::fill_n(found, n, 0u), void();
+        if (columns_.size() != 1) {
+            for (size_t i = 0; i < n; ++i) found[i] = wanted[i] == 0 ? NIL : find(batch, from + i);
+            return;
+        }
+        const Column& c = batch.columns[columns_[0]];
+        for (size_t i = 0; i < n; ++i) {
+            found[i] = NIL;
+            if (wanted[i] == 0) continue;
+            const auto word = static_cast<uint64_t>(c.values[from + i]);
+            const bool small = word < most_direct && !c.null(from + i);
+            if (small && word < direct_.size() && direct_[word] != NIL) [[likely]] {
+                found[i] = direct_[word];
+                continue;
+            }
+            found[i] = find(batch, from + i);
+            if (!small) continue;
+            if (word >= direct_.size()) direct_.resize(std::bit_ceil(word + 1), NIL);
+            direct_[word] = found[i];
+        }
+    }
+
+    // Whether the key of a row is that of no partition.
+    bool unknown(const Batch& batch, size_t row) const {
+        if (columns_.empty()) return false;
+        uint64_t hash = 0;
+        for (size_t k = 0; k < columns_.size(); ++k) {
+            const Column& c = batch.columns[columns_[k]];
+            if (c.null(row)) return false;
+            hash = mixed(hash + static_cast<uint64_t>(c.values[row]) + 0x9E3779B97F4A7C15u);
+        }
+        if (table_.empty()) return true;
+        const size_t mask = table_.size() - 1;
+        for (size_t i = hash & mask; table_[i] != NIL; i = (i + 1) & mask) {
+            if (same(table_[i], batch, row)) return false;
+        }
+        return true;
+    }
+
+    // The partition of one row.
+    uint32_t find(const Batch& batch, size_t row) {
+        if (columns_.empty()) return 0;
+        uint64_t hash = 0;
+        for (size_t k = 0; k < columns_.size(); ++k) {
+            const Column& c = batch.columns[columns_[k]];
+            if (c.null(row)) return NIL;
+            hash = mixed(hash + static_cast<uint64_t>(c.values[row]) + 0x9E3779B97F4A7C15u);
+        }
+        if (2 * (live_ + 1) > table_.size()) rehash(table_.empty() ? 16 : table_.size() * 2);
+        size_t mask = table_.size() - 1;
+        for (size_t i = hash & mask;; i = (i + 1) & mask) {
+            uint32_t p = table_[i];
+            if (p == NIL) {
+                key_.resize(columns_.size());
+                for (size_t k = 0; k < columns_.size(); ++k) key_[k] = batch.columns[columns_[k]].values[row];
+                p = take(key_);
+                table_[i] = p;
+                return p;
+            }
+            if (same(p, batch, row)) return p;
+        }
+    }
+
+    // Forgets partitions; `gone(p)` says which.
+    template <class Gone>
+    void forget(Gone&& gone) {
+        if (columns_.empty()) return;
+        bool any = false;
+        for (uint32_t p = 0; p < size(); ++p) {
+            if (used_[p] == 0 || !gone(p)) continue;
+            used_[p] = 0;
+            positions[p] = 0;
+            --live_;
+            any = true;
+        }
+        if (!any) return;
+        list_free();
+        rehash(table_.size());
+        direct_.clear();
+    }
+
+    void dump(Writer& out) const {
+        out.items(keys_);
+        out.items(used_);
+        out.items(positions);
+    }
+
+    void load(Reader& in) {
+        auto keys = in.items<int64_t>();
+        auto used = in.items<uint8_t>();
+        auto seen = in.items<int64_t>();
+        if (used.size() != seen.size() || keys.size() != used.size() * columns_.size() || used.size() >= NIL) {
+            bad_state("partitions");
+        }
+        if (columns_.empty() && (used.size() != 1 || used[0] == 0)) bad_state("partitions");
+        for (int64_t position : seen) {
+            if (position < 0 || position >= most_positions) bad_state("position");
+        }
+        keys_ = std::move(keys);
+        used_ = std::move(used);
+        positions = std::move(seen);
+        direct_.clear();
+        list_free();
+        live_ = size() - free_.size();
+        if (!columns_.empty()) rehash(std::bit_ceil(std::max<size_t>(16, 2 * live_ + 2)));
+    }
+
+    std::vector<int64_t> positions;  // events seen in each
+
+    int64_t bytes() const {
+        const size_t words = keys_.capacity() + positions.capacity();
+        return static_cast<int64_t>(words * sizeof(int64_t) + used_.capacity() +
+                                    (free_.capacity() + table_.capacity() + direct_.capacity()) * sizeof(uint32_t));
+    }
+    // Bytes that a partition takes at the most, found row by row: vectors double, and so does the table.
+    int64_t bytes_each() const {
+        return static_cast<int64_t>(2 * ((columns_.size() + 1) * sizeof(int64_t) + 1 + sizeof(uint32_t)) + 4 * sizeof(uint32_t));
+    }
+    bool has_free() const { return !free_.empty(); }
+
+private:
+    // The least number is given first, whatever went before.
+    void list_free() {
+        free_.clear();
+        for (uint32_t p = size(); p > 0; --p) {
+            if (used_[p - 1] == 0) free_.push_back(p - 1);
+        }
+    }
+    bool same(uint32_t p, const Batch& batch, size_t row) const {
+        const int64_t* held = key(p);
+        for (size_t k = 0; k < columns_.size(); ++k) {
+            if (held[k] != batch.columns[columns_[k]].values[row]) return false;
+        }
+        return true;
+    }
+    uint32_t take(const std::vector<int64_t>& key) {
+        ++live_;
+        uint32_t p;
+        if (!free_.empty()) {
+            p = free_.back();
+            free_.pop_back();
+            used_[p] = 1;
+            std::copy(key.begin(), key.end(), keys_.begin() + static_cast<std::ptrdiff_t>(p * columns_.size()));
+            return p;
+        }
+        p = size();
+        if (p == NIL) throw std::length_error("too many partitions");
+        positions.push_back(0);
+        used_.push_back(1);
+        keys_.insert(keys_.end(), key.begin(), key.end());
+        return p;
+    }
+    void rehash(size_t wanted) {
+        table_.assign(wanted, NIL);
+        size_t mask = wanted - 1;
+        for (uint32_t p = 0; p < size(); ++p) {
+            if (used_[p] == 0) continue;
+            uint64_t hash = 0;
+            for (size_t k = 0; k < columns_.size(); ++k) {
+                hash = mixed(hash + static_cast<uint64_t>(key(p)[k]) + 0x9E3779B97F4A7C15u);
+            }
+            size_t i = hash & mask;
+            while (table_[i] != NIL) i = (i + 1) & mask;
+            table_[i] = p;
+        }
+    }
+    std::vector<uint32_t> columns_;
+    std::vector<int64_t> keys_;   // width() values a partition
+    std::vector<uint8_t> used_;
+    std::vector<uint32_t> free_;
+    std::vector<uint32_t> table_;  // open addressing; NIL: free
+    static constexpr uint64_t most_direct = uint64_t{1} << 16;
+    std::vector<uint32_t> direct_;  // by a key that is one small number, such as the code of a text: what `table_` has
+    std::vector<int64_t> key_;
+    size_t live_ = 0;
+};
+
+}  // namespace acep

@@ -1,0 +1,207 @@
+// The one pass over a batch.
+#include "session/session.hpp"
+
+#include <algorithm>
+
+namespace acep {
+
+Session::Session(Texts& texts, std::vector<BlockProgram> programs, std::vector<EventClass> classes, size_t columns,
+                 const std::vector<std::pair<std::vector<uint32_t>, bool>>& keys)
+    : front_(texts, std::move(programs), std::move(classes), columns) {
+    for (const auto& [key, counts] : keys) {
+        for (uint32_t c : key) {
+            if (c >= columns) throw std::invalid_argument("keys: no such column");
+        }
+        tables_.push_back(std::make_unique<KeyTable>(KeyTable{Partitions(key), counts, {}, true, false, 0}));
+    }
+}
+
+Engine& Session::add(std::unique_ptr<Engine> engine) {
+    const Tables& t = engine->tables();
+    KeyTable& table = *tables_.at(t.partitions);
+    table.engines.push_back(engine.get());
+    table.forgets = table.forgets && t.span >= 0 && !t.counted;
+    table.span = std::max(table.span, t.span);
+    engines_.push_back(std::move(engine));
+    return *engines_.back();
+}
+
+size_t Session::push(const Batch& batch, size_t from, size_t to, size_t enough) {
+    uint32_t pattern[block_rows], partition[block_rows];
+    uint8_t wanted[block_rows];
+    // Blocks end at the same events however these come in batches, and idle partitions are forgotten at such ends alone: what
+    // engines count of their work must not depend on it.
+    for (size_t at = from, n = 0; at < to; at += n) {
+        n = std::min(to - at, block_rows - static_cast<size_t>(seen_) % block_rows);
+        front_.classify(batch, at, n, pattern);
+        for (auto& table : tables_) {
+            if (batch.positions()) {
+                table->forgets = false;
+                table->numbers = true;
+            }
+            std::fill_n(wanted, n, table->counts || batch.positions() ? uint8_t{1} : uint8_t{0});
+            for (Engine* engine : table->engines) {
+                for (size_t i = 0; i < n; ++i) wanted[i] |= static_cast<uint8_t>(engine->wants(pattern[i]));
+            }
+            if (!bounded_) table->partitions.find(batch, at, n, wanted, partition);
+            size_t i = 0;
+            for (bool full = false; i < n && !full; ++i) {
+                if (bounded_) partition[i] = wanted[i] == 0 ? NIL : find_bounded(*table, batch, at + i);
+                const uint32_t p = partition[i];
+                if (p == NIL) continue;
+                const size_t row = at + i;
+                const int64_t position = table->partitions.positions[p]++;
+                for (Engine* engine : table->engines) {
+                    const Engine::Wants wants = engine->wants(pattern[i]);
+                    if (wants == Engine::nowhere || (wants == Engine::where_live && !engine->live(p))) continue;
+                    const int64_t id = batch.ids != nullptr ? batch.ids[row]
+                                       : batch.positions()  ? position
+                                                            : batch.first_id + static_cast<int64_t>(row);
+                    engine->arrived = seen_ + static_cast<int64_t>(i) + 1;
+                    engine->event(p, {batch.ts[row], engine->tables().strict ? seen_ + static_cast<int64_t>(i) : position, id,
+                                      pattern[i], &batch, row});
+                    if (enough == Engine::endless) continue;
+                    if (engine->unfinished()) {
+                        --table->partitions.positions[p];
+                        seen_ += static_cast<int64_t>(i);
+                        return row;
+                    }
+                    full = (row + 1 == batch.size || batch.ts[row + 1] != batch.ts[row]) && engine->output().size() >= enough;
+                }
+            }
+            n = i;
+        }
+        seen_ += static_cast<int64_t>(n);
+        latest_ = batch.ts[at + n - 1];
+        for (auto& engine : engines_) engine->advance(latest_);
+        if (!rests_when_told_ && static_cast<size_t>(seen_) % block_rows == 0) sweep(latest_);
+        if (enough != Engine::endless && engines_[0]->output().size() >= enough) return at + n;
+    }
+    return to;
+}
+
+void Session::advance(int64_t clock) {
+    for (auto& engine : engines_) engine->advance(clock);
+    if (!rests_when_told_) sweep(clock);
+}
+
+void Session::finish() {
+    for (auto& engine : engines_) engine->end();
+}
+
+void Session::sweep(int64_t clock) {
+    int64_t span = 0;
+    for (auto& table : tables_) span = std::max(span, table->span);
+    int64_t next;
+    if (any_ && (__builtin_add_overflow(swept_, span, &next) || clock <= next)) return;
+    any_ = true;
+    swept_ = clock;
+    for (auto& table : tables_) forget_idle(*table, clock);
+}
+
+void Session::forget_idle(KeyTable& table, int64_t clock) {
+    if (!table.forgets) return;
+    table.partitions.forget([&](uint32_t p) {
+        for (Engine* engine : table.engines) {
+            if (!engine->idle(p, clock)) return false;
+        }
+        for (Engine* engine : table.engines) engine->forget(p);
+        return true;
+    });
+}
+
+// Without a window in time partitions are never idle. Where there is no room for another key, the eighth of them go that
+// had no event for longest.
+void Session::give_up_oldest(KeyTable& table, int64_t clock) {
+    std::vector<int64_t> seen;
+    const auto last = [&](uint32_t p) {
+        int64_t found = -1;
+        for (const Engine* engine : table.engines) found = std::max(found, engine->seen(p));
+        return found;
+    };
+    for (uint32_t p = 0; p < table.partitions.size(); ++p) {
+        if (table.partitions.used(p)) seen.push_back(last(p));
+    }
+    if (seen.empty()) return;
+    const auto border = seen.begin() + static_cast<std::ptrdiff_t>(seen.size() / 8);
+    std::nth_element(seen.begin(), border, seen.end());
+    table.partitions.forget([&](uint32_t p) {
+        if (last(p) > *border) return false;
+        for (Engine* engine : table.engines) {
+            engine->give_up_partition(p, clock);
+            engine->forget(p);
+        }
+        return true;
+    });
+}
+
+// The partition of a row, where there is room for it: NIL else.
+uint32_t Session::find_bounded(KeyTable& table, const Batch& batch, size_t row) {
+    const int64_t now = batch.ts[row];
+    bool gave_up = false;
+    for (Engine* engine : table.engines) gave_up = engine->gave_up() || gave_up;
+    if (gave_up) forget_idle(table, now);
+    if (!table.partitions.unknown(batch, row)) return table.partitions.find(batch, row);
+    const auto room = [&] { return std::all_of(table.engines.begin(), table.engines.end(), [&](Engine* e) { return e->takes_partition(now); }); };
+    bool has = room();
+    // Each look at all of them is paid for by as many events.
+    if (!has && table.turned_away >= int64_t{table.partitions.size()} / 4) {
+        forget_idle(table, now);
+        if (!table.forgets && !table.numbers) give_up_oldest(table, now);
+        table.turned_away = 0;
+        has = room();
+    }
+    if (has) return table.partitions.find(batch, row);
+    ++table.turned_away;
+    for (Engine* engine : table.engines) engine->passed_over();
+    return NIL;
+}
+
+void Session::dump(Writer& out) const {
+    out.number(seen_);
+    out.number(swept_);
+    out.number(any_ ? 1 : 0);
+    for (const auto& table : tables_) table->partitions.dump(out);
+    for (const auto& engine : engines_) engine->dump(out);
+}
+
+void Session::load(Reader& in) {
+    seen_ = in.number(0, most_positions);
+    swept_ = in.number();
+    any_ = in.number(0, 2) != 0;
+    for (auto& table : tables_) table->partitions.load(in);
+    for (auto& engine : engines_) engine->load(in);
+    in.end();
+}
+
+std::vector<uint8_t> Session::used_texts(size_t codes) const {
+    std::vector<uint8_t> found(codes, 0);
+    for (const auto& table : tables_) {
+        const Partitions& all = table->partitions;
+        for (uint32_t p = 0; p < all.size(); ++p) {
+            for (size_t k = 0; all.used(p) && k < all.width(); ++k) {
+                const auto word = static_cast<uint64_t>(all.key(p)[k]);
+                if (word < codes) found[word] = 1;
+            }
+        }
+    }
+    for (const auto& engine : engines_) engine->used_texts(found);
+    return found;
+}
+
+std::vector<int64_t> Session::used_ids() const {
+    std::vector<int64_t> found;
+    for (const auto& engine : engines_) engine->used_ids(found);
+    std::sort(found.begin(), found.end());
+    found.erase(std::unique(found.begin(), found.end()), found.end());
+    return found;
+}
+
+int64_t Session::bytes() const {
+    int64_t total = 0;
+    for (const auto& engine : engines_) total += engine->bytes();
+    for (const auto& table : tables_) total += table->partitions.bytes();
+    return total;
+}
+
+}  // namespace acep

@@ -1,0 +1,249 @@
+// Which units are let in, and what they tell of those that are not.
+#include "shedding/sampling_units.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "merged/merged_cursor.hpp"
+#include "common/numbers.hpp"
+
+namespace acep {
+namespace {
+
+constexpr int64_t pace = 128;  // events between two looks at the share
+// Events: over which the mean is taken, whose allowance is a reserve (but half of what may be carried over), and over which
+// what is beyond that is spread.
+constexpr double mean_of = 4096, reserved = 2048, spread = 8192;
+constexpr double scarce = 1.0 / 4;  // of the reserve
+constexpr double least_share = 1.0 / 256;
+constexpr double slowly = 0.99;  // what is left of the share from one look to the next, where there is a reserve
+constexpr double at_once = 0.8;  // and where there was nothing for an event
+constexpr double nearly = 0.9;   // of what may be carried over: enough to let all in again
+// An allowance that is larger need not be told from these.
+constexpr double most_rate = 1e12, most_touches = 1e17, most_number = 1e19;
+
+// Whole touches of an allowance.
+int64_t whole(double touches) {
+    constexpr double most = 4e18;
+    return static_cast<int64_t>(std::floor(std::clamp(touches, -most, most)));
+}
+
+}  // namespace
+
+void UnitsEngine::start(uint64_t seed, uint32_t key_texts) {
+    seed_ = mixed(seed);
+    key_texts_ = key_texts;
+}
+
+void UnitsEngine::allow(double rate, double most_carried, int64_t seen) {
+    const auto spent = static_cast<double>(behind_->work().touches);
+    const double left = rate_ < 0 ? 0 : granted(seen) - spent;
+    most_carried_ = std::min(most_carried, most_touches);
+    granted_ = spent + std::min(left, most_carried_);
+    since_ = seen;
+    rate_ = std::min(rate, most_rate);
+    behind_->limit = rate < 0 ? std::numeric_limits<int64_t>::max() : 0;  // it is looked up when it is needed
+}
+
+// What may have been spent when this event has been looked at; no more than so much is carried over.
+void UnitsEngine::look_up() {
+    const auto spent = static_cast<double>(behind_->work().touches);
+    granted_ -= std::max(0.0, granted(arrived) - spent - most_carried_ - rate_);
+    behind_->limit = whole(granted(arrived));
+    behind_->denied = false;
+}
+
+// The allowance, as it was last looked up, does not suffice.
+void UnitsEngine::meet(uint32_t partition, const Event& event) {
+    look_up();
+    behind_->event(partition, event);
+    if (!behind_->denied) return;
+    behind_->denied = false;
+    gated_ = true;
+    certain_ += behind_->match_points - gated_points_;
+    need_ = std::max(static_cast<double>(behind_->work().touches) / static_cast<double>(arrived), rate_);
+    told_ = std::min(static_cast<double>(arrived), mean_of);
+    share_ = std::clamp(rate_ / std::max(need_, 1e-9), least_share, 1.0);
+    paced_denied_ = denied_;
+    paced_ = arrived;
+    paced_touches_ = behind_->work().touches;
+    paced_in_ = let_in_;
+    paced_out_ = passed_over_;
+    gate(partition, event);
+}
+
+void UnitsEngine::gate(uint32_t partition, const Event& event) {
+    if (arrived - paced_ >= pace) adjust();
+    if (!gated_) {  // all is let in again
+        return this->event(partition, event);
+    }
+    if (units_.size() <= partition) units_.resize(size_t{partition} + 1);
+    Unit& unit = units_[partition];
+    const int64_t now = tables_.span < 0 ? arrived : tables_.counted ? event.position : event.ts;
+    turn(unit, partition, now);
+    const auto share = static_cast<uint64_t>(share_ * static_cast<double>(all));
+    if (!unit.off && unit.draw >= share) {
+        unit.off = true;
+        dropped_ += behind_->drop(partition, event.ts);
+    }
+    if (paused_) {
+        look_up();
+        paused_ = tokens() < scarce * reserve();
+    }
+    if (unit.off || paused_) return pass_over(unit, partition, event, now);
+    unit.share = std::min(unit.share, share);
+    const int64_t before = behind_->match_points;
+    behind_->event(partition, event);
+    if (behind_->denied) [[unlikely]] {
+        look_up();
+        behind_->event(partition, event);
+    }
+    if (behind_->denied) {
+        behind_->denied = false;
+        paused_ = true;
+        ++denied_;
+        return pass_over(unit, partition, event, now);
+    }
+    ++let_in_;
+    if (tables_.span >= 0 && earliest(now, tables_.span) > unit.since) {
+        ++unit.events;
+        unit.points += behind_->match_points - before;
+    }
+}
+
+void UnitsEngine::pass_over(Unit& unit, uint32_t partition, const Event& event, int64_t now) {
+    ++passed_over_;
+    unit.since = now;
+    // Where it matters what a run ignores, nothing may go on that has not seen the event.
+    if (!unit.off && tables_.strategy != Strategy::any) dropped_ += behind_->drop(partition, event.ts);
+}
+
+double UnitsEngine::reserve() const { return std::min(rate_ * reserved, most_carried_ / 2); }
+
+// The share follows from what an event would need if all were let in, and from what is left. It falls fast only where nothing
+// is left, as what waits in a unit that it passes over is lost.
+void UnitsEngine::adjust() {
+    const auto since = static_cast<double>(arrived - paced_);
+    const auto used = static_cast<double>(behind_->work().touches - paced_touches_);
+    const auto in = static_cast<double>(let_in_ - paced_in_), out = static_cast<double>(passed_over_ - paced_out_);
+    told_ = std::min(told_ + since, mean_of);
+    if (in > 0) need_ += since / told_ * (used / since * (in + out) / in - need_);
+    paced_ = arrived;
+    paced_touches_ = behind_->work().touches;
+    paced_in_ = let_in_;
+    paced_out_ = passed_over_;
+    look_up();
+    const double left = tokens(), reserve = this->reserve();
+    const double wanted = (rate_ + (left - reserve) / spread) / std::max(need_, 1e-9);
+    double share = wanted;
+    if (left > scarce * reserve) share = std::max(share, slowly * share_);
+    if (std::exchange(paced_denied_, denied_) != denied_) share = std::min(share, at_once * share_);
+    share_ = std::clamp(share, least_share, 1.0);
+    if (share_ < 1 || left < nearly * most_carried_) return;
+    gated_ = false;
+    sums_ = sums();
+    units_.clear();
+    gated_points_ = behind_->match_points;
+}
+
+// The unit of a partition that `now` lies in; where they begin is left to chance, so that they are in no step with days.
+void UnitsEngine::turn(Unit& unit, uint32_t partition, int64_t now) {
+    int64_t length = events;
+    if (tables_.span >= 0 && __builtin_mul_overflow(tables_.span + 1, windows, &length)) length = int64_max;
+    const auto into = static_cast<uint64_t>(now) - static_cast<uint64_t>(unit.begin);
+    if (unit.any && now >= unit.begin && into < static_cast<uint64_t>(length)) return;
+    const UnitAt at = unit_at(mixed(key_hash(partitions_, front_.texts, partition, key_texts_, true) + seed_), length, now);
+    close(unit, sums_);
+    unit = {at.begin, at.draw, all, at.begin == NEVER ? NEVER : at.begin - 1, 0, 0, true, false};
+}
+
+void UnitsEngine::close(const Unit& unit, Sums& sums) const {
+    if (!unit.any || unit.off || unit.events == 0) return;
+    const double p = static_cast<double>(unit.share) / static_cast<double>(all);
+    const double x = static_cast<double>(unit.points) / p, e = static_cast<double>(unit.events) / p;
+    sums.units += 1;
+    sums.x += x;
+    sums.e += e;
+    sums.squares += x * x;
+    sums.xx += (1 - p) * x * x;
+    sums.xe += (1 - p) * x * e;
+    sums.ee += (1 - p) * e * e;
+}
+
+UnitsEngine::Sums UnitsEngine::sums() const {
+    Sums found = sums_;
+    for (const Unit& unit : units_) close(unit, found);
+    return found;
+}
+
+void UnitsEngine::forget(uint32_t partition) {
+    behind_->forget(partition);
+    if (partition >= units_.size()) return;
+    close(units_[partition], sums_);
+    units_[partition] = {};
+}
+
+void UnitsEngine::dump(Writer& out) const {
+    behind_->dump(out);
+    out.number(behind_->limit);
+    out.number(behind_->match_points);
+    out.number(behind_->walks.withheld);
+    for (double d : {rate_, granted_, most_carried_, share_, need_, told_}) out.number(std::bit_cast<int64_t>(d));
+    Sums(sums_).visit([&](double d) { out.number(std::bit_cast<int64_t>(d)); });
+    for (int64_t n : {since_, paced_, paced_touches_, paced_in_, paced_out_, paced_denied_, certain_, gated_points_, let_in_,
+                      passed_over_, dropped_, denied_, int64_t{gated_}, int64_t{paused_}}) {
+        out.number(n);
+    }
+    out.number(static_cast<int64_t>(units_.size()));
+    for (const Unit& unit : units_) {
+        out.number(unit.begin);
+        out.number(static_cast<int64_t>(unit.draw));
+        out.number(static_cast<int64_t>(unit.share));
+        out.number(unit.since);
+        out.number(unit.points);
+        out.number(unit.events);
+        out.number((unit.any ? 1 : 0) + (unit.off ? 2 : 0));
+    }
+}
+
+void UnitsEngine::load(Reader& in) {
+    behind_->load(in);
+    behind_->limit = std::max(in.number(), -(int64_t{1} << 62));
+    behind_->match_points = in.number(0, most_positions);
+    behind_->walks.withheld = in.number(0, most_positions);
+    const auto read = [&](double& d) {
+        d = std::bit_cast<double>(in.number());
+        if (!std::isfinite(d)) bad_state("allowance");
+    };
+    for (double* d : {&rate_, &granted_, &most_carried_, &share_, &need_, &told_}) {
+        read(*d);
+        if (std::abs(*d) > most_number) bad_state("allowance");
+    }
+    sums_.visit(read);
+    if (share_ < 0 || share_ > 1 || told_ < 0) bad_state("share of units");
+    for (int64_t* n : {&since_, &paced_, &paced_touches_, &paced_in_, &paced_out_, &paced_denied_, &certain_, &gated_points_,
+                       &let_in_, &passed_over_, &dropped_, &denied_}) {
+        *n = in.number(0, most_positions);
+    }
+    gated_ = in.number(0, 2) != 0;
+    paused_ = in.number(0, 2) != 0;
+    units_.clear();
+    units_.resize(static_cast<size_t>(in.number(0, static_cast<int64_t>(partitions_.size()) + 1)));
+    for (Unit& unit : units_) {
+        unit.begin = in.number();
+        unit.draw = static_cast<uint64_t>(in.number(0, static_cast<int64_t>(all)));
+        unit.share = static_cast<uint64_t>(in.number(1, static_cast<int64_t>(all) + 1));
+        unit.since = in.number();
+        unit.points = in.number(0, most_positions);
+        unit.events = in.number(0, most_positions);
+        const int64_t kind = in.number(0, 4);
+        unit.any = (kind & 1) != 0;
+        unit.off = (kind & 2) != 0;
+    }
+    behind_->denied = false;
+}
+
+}  // namespace acep

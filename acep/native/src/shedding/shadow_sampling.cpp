@@ -1,0 +1,160 @@
+// What policies learn from: units in which nothing is dropped, and the log of lives.
+#include "shedding/shedding.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace acep {
+
+Shedding::Mark Shedding::begin(uint32_t partition, const Event& event) {
+    Mark found;
+    if ((!shadow && orders_.sample == 0) || lives.made.size() >= most_logged) return found;
+    const uint64_t own = mixed(static_cast<uint64_t>(event.position) * 0x9E3779B97F4A7C15u + partition + seed_);
+    if (shadow || own >> 32 < orders_.sample) found.life = fresh;
+    return found;
+}
+
+// Units that are spared ------------------------------------------------------------------------
+
+int64_t Shedding::unit_length() const {
+    int64_t length;
+    return tables_.span < 0 || __builtin_mul_overflow(tables_.span + 1, unit, &length) ? -1 : length;
+}
+
+bool Shedding::within(const Unit& one, int64_t now) const {
+    const int64_t length = unit_length();
+    return length < 0 || (now >= one.begin && apart(now, one.begin) < length);
+}
+
+// The unit of a partition in which `now` is. Most events are in that of the one before.
+UnitAt Shedding::drawn_unit(uint32_t partition, int64_t now) {
+    if (!bounded() && partition < drawn_units_.size()) {
+        const Drawn& last = drawn_units_[partition];
+        if (now >= last.begin && now < last.end) return {last.begin, last.draw};
+    }
+    const int64_t length = unit_length();
+    const UnitAt found = unit_at(mixed(key_hash(partition, orders_.key_texts) + seed_), length, now);
+    const bool known = !bounded() && length >= 0 && found.begin != std::numeric_limits<int64_t>::min();
+    int64_t end;
+    if (!known || __builtin_add_overflow(found.begin, length, &end)) return found;
+    if (partition >= drawn_units_.size()) drawn_units_.resize(partition + size_t{1});
+    drawn_units_[partition] = {found.begin, end, found.draw};
+    return found;
+}
+
+bool Shedding::spares(uint32_t partition, int64_t now) {
+    constexpr int64_t never = std::numeric_limits<int64_t>::min();
+    const bool counted = tables_.counted && unit_length() >= 0;
+    while (units_.size() <= partition) {
+        units_.emplace_back();
+        if (!from_start_ && !counted && now > never) units_.back().blind = now - 1;
+    }
+    const auto [begin, draw] = drawn_unit(partition, now);
+    Unit& own = units_[partition];
+    // Positions are those of a partition, which tell for each whether something was there before.
+    if (counted && own.begin == never && !from_start_ && now > 0) own.blind = now - 1;
+    if (own.begin != begin) {
+        // That a unit of positions has ended nothing else tells.
+        if (counted && own.share != 0 && lives.points.size() < 4 * most_at_all && !crowded()) {
+            lives.points.push_back({partition, own.begin, own.begin + unit_length(), now, Lives::Point::ended, own.blind, own.share});
+        }
+        own.begin = begin;
+        own.share = own.losses = 0;
+    }
+    const int64_t share = std::max(own.share, static_cast<int64_t>(orders_.spared));
+    if (static_cast<int64_t>(draw) < share) {
+        own.share = share;
+        if (own.losses < most_losses) return true;
+    }
+    own.blind = now;
+    return false;
+}
+
+void Shedding::lose(uint32_t partition, int64_t now) {
+    if (partition >= units_.size() || units_[partition].blind == now) return;
+    ++units_[partition].losses;
+    note(partition, now, now, Lives::Point::lost);
+    units_[partition].blind = now;
+}
+
+void Shedding::note(uint32_t partition, int64_t when, int64_t ts, Lives::Point::Kind kind) {
+    if (partition >= units_.size()) return;
+    Unit& own = units_[partition];
+    if (own.share == 0 || !within(own, when) || (hopeless(partition) && kind != Lives::Point::lost)) return;
+    if (!lives.points.empty()) {
+        const Lives::Point& last = lives.points.back();
+        if (last.partition == partition && last.ts == ts && last.kind == kind) return;
+    }
+    if (lives.points.size() >= 4 * most_at_all || crowded()) {
+        own.blind = when;
+        return;
+    }
+    lives.points.push_back({partition, unit_length() < 0 ? own.again : own.begin, when, ts, kind, own.blind, own.share});
+}
+
+// Of the key itself, which is the same in every run; `texts` has a bit for each part of it that is a text.
+uint64_t Shedding::key_hash(uint32_t partition, uint32_t texts) const {
+    if (!bounded() && partition >= key_hashes_.size()) key_hashes_.resize(partition + 1, 0);
+    uint64_t own = 0;
+    uint64_t& hash = bounded() ? own : key_hashes_[partition];
+    if (hash != 0) return hash;
+    return hash = acep::key_hash(partitions_, texts_, partition, texts, !bounded());
+}
+
+// The log --------------------------------------------------------------------------------------
+
+void Shedding::log_birth(NodeList& list, uint32_t row, uint32_t state, uint32_t partition, Mark own, int64_t age) {
+    const int64_t parent = own.logged() ? int64_t{own.life} : -1;
+    own.life = next_life_++;
+    if (next_life_ >= fresh) next_life_ = 0;
+    set_mark(list, row, state, own);
+    own = whole_mark(list, row, state, partition);
+    open_[own.life] = list.touched;
+    lives.made.push_back({own.life, parent, partition, state, list.errors()[row], list.starts()[row], made(list, row, state),
+                          own.feature, age});
+    log_values(list, row, state, partition);
+}
+
+void Shedding::log_values(NodeList& list, uint32_t row, uint32_t state, uint32_t partition) {
+    const size_t at = lives.values.size();
+    lives.values.resize(at + orders_.most_terms, std::numeric_limits<double>::quiet_NaN());
+    if (orders_.terms.empty()) return;
+    size_t k = 0;
+    for (const Term& term : orders_.terms[state]) {
+        lives.values[at + k++] = number(list, row, tables_.states[state].slots, term, partition);
+    }
+}
+
+void Shedding::joined(NodeList& list, uint32_t row, uint32_t state, uint32_t partition, Mark parent, int64_t now) {
+    Mark there = mark(list, row, state);
+    if (parent.life == unlogged || lives.made.size() >= most_at_all || crowded()) return;
+    if (!there.logged()) {
+        there.life = parent.life;
+        there.birth = parent.birth;
+        set_mark(list, row, state, there);
+        born(list, row, state, partition);
+        return;
+    }
+    const uint32_t life = next_life_++;
+    if (next_life_ >= fresh) next_life_ = 0;
+    lives.made.push_back({life, parent.logged() ? int64_t{parent.life} : -1, partition, state, list.errors()[row],
+                          list.starts()[row], now, there.feature, parent.birth});
+    log_values(list, row, state, partition);
+    lives.ended.push_back({life, now, static_cast<int64_t>(Death::merged_into), there.life, 0});
+}
+
+void Shedding::log_death(const NodeList& list, Mark own, int64_t when, Death how) {
+    const auto known = open_.find(own.life);
+    if (known == open_.end()) return;
+    lives.ended.push_back({own.life, when, static_cast<int64_t>(how), apart(list.touched, known->second),
+                           static_cast<int64_t>((list.births - own.birth) & 0xFFFFu)});
+    open_.erase(known);
+}
+
+void Shedding::found(Mark parent, uint32_t partition, int64_t when, int64_t ts, int64_t error) {
+    if (sparing()) note(partition, when, ts, shadow ? Lives::Point::whole : Lives::Point::kept);
+    if (parent.life == unlogged || lives.found.size() >= 4 * most_at_all || crowded()) return;
+    lives.found.push_back({parent.logged() ? int64_t{parent.life} : -1, partition, when, error, parent.birth});
+}
+
+}  // namespace acep
