@@ -3,7 +3,7 @@
 A workload calls a few hundred functions a batch and no function an event, so that a profiler of calls costs little
 there; parsing and planning are many small calls, which it makes several times as long, so that they are timed without
 it, as a run on one event. What functions of C or of other packages take belongs to the module that called them; the
-core's are not seen as functions, so that their time is that of the few functions of ``native_session.py`` that call
+core's are not seen as functions, so that their time is that of the few functions of ``session.py`` that call
 them. Where ``perf`` is there, and the core has symbols (``make profile``), :mod:`experiments.sampling` looks into it.
 """
 
@@ -52,12 +52,10 @@ SAMPLED = 1.5  # seconds of processor time that are sampled, at least, by runnin
 AGAIN = 40
 LAYERS = {
     "loading": ("tables.py", "columns.py", "batch.py", "times.py"),
-    "codes": ("native_session.py:_codes",),
-    "core": tuple(f"native_session.py:{one}" for one in ("push", "advance", "finish")),
-    "taking": tuple(
-        f"native_session.py:{one}" for one in ("take", "blocks", "take_counts", "total", "take_compressed")
-    ),
-    "order": ("found.py", "found_columns.py"),
+    "codes": ("session.py:_codes",),
+    "core": tuple(f"session.py:{one}" for one in ("push", "advance", "finish")),
+    "taking": tuple(f"session.py:{one}" for one in ("take", "blocks", "take_counts", "total", "take_compressed")),
+    "order": ("records.py", "found_columns.py"),
     "output": ("matches.py", "batches.py", "arrow.py", "bindings.py", "writing.py", "workload.py"),
     "query": ("pattern", "automaton", "plan", "lark"),
 }

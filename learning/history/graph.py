@@ -2,7 +2,8 @@
 
 Vertices are match vectors with their visits, and match bundles with their numbers; edges say from which vector nodes
 went to which, and from which they led to a bundle directly. Each vector has a *match map* of the bundles that were
-reached from it (the last ``ring`` bundles), and the sums that policies need (:data:`acep.learning.history.sums.SUMS`). Sums and
+reached from it (the last ``ring`` bundles), and the sums that policies need
+(:data:`acep.learning.history.sums.SUMS`). Sums and
 maps are in a memory of :mod:`acep.sketches`, exact or of bounded size.
 """
 
@@ -41,7 +42,8 @@ class History:
     ``targets`` are the query's match bundles, or its match points (then "bundle" means point in what follows).
     ``memory`` keeps sums and maps: by default exactly; a :class:`acep.sketches.match_map.MatchMap` of ``len(SUMS)``
     columns instead bounds its size. With each stretch the sums are multiplied by ``forget``. ``most_open`` is how
-    many lives may wait for their tree to end (:func:`acep.learning.trajectories.trajectories.settle`). ``edges=False`` keeps no edges
+    many lives may wait for their tree to end (:func:`acep.learning.trajectories.trajectories.settle`).
+    ``edges=False`` keeps no edges
     between vectors. ``names`` of the states are for readers; ``fingerprint`` is the query's.
 
     ``bundles`` has the number of the bundle of each slot of the maps (-1: none), ``points`` its first match point.

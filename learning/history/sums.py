@@ -1,6 +1,7 @@
 """What a batch of whole trees of lives says of match vectors: sums, edges, and the targets reached.
 
-A life is at several vectors one after the other, as time passes (:meth:`acep.learning.trajectories.match_vectors.Grid.passage`). What it
+A life is at several vectors one after the other, as time passes
+(:meth:`acep.learning.trajectories.match_vectors.Grid.passage`). What it
 reached counts for a vector if the run that was found left the life there or later: so a vector is judged by what was
 still to come, and a node that found something and then waits in vain has failed since.
 """

@@ -60,7 +60,8 @@ class Preemption:
 
 
 class OnlineCoverage:
-    """The rule for the coverage of bundles (:mod:`acep.learning.online.coverage`): nodes are rows of probabilities by bundle.
+    """The rule for the coverage of bundles (:mod:`acep.learning.online.coverage`): nodes are rows of probabilities by
+    bundle.
 
     >>> choice = OnlineCoverage(np.array([0.5, 0.5]), cap=1)
     >>> choice.offer(np.array([0.4, 0.0])), choice.offer(np.array([0.5, 0.0])), choice.offer(np.array([0.0, 0.8]))

@@ -116,7 +116,8 @@ class Ended(Table):
 @dataclass(frozen=True, eq=False)
 class Found(Table):
     """Runs that were complete: ``parent`` is the life that bound the last event but one (-1: none, or not logged),
-    ``when`` the match point. ``target`` and ``first`` are filled in by :meth:`acep.learning.trajectories.targets.Targets.number`.
+    ``when`` the match point. ``target`` and ``first`` are filled in by
+    :meth:`acep.learning.trajectories.targets.Targets.number`.
     """
 
     parent: Ints

@@ -1,6 +1,7 @@
 """What happens to complete runs, as flat tables: negations, HAVING, RETURN, and which matches are given.
 
-The meaning is that of :mod:`acep.reference.runtime`, :mod:`~acep.reference.bindings` and :mod:`~acep.reference.choosing`.
+The meaning is that of :mod:`acep.reference.runtime`, :mod:`~acep.reference.bindings` and
+:mod:`~acep.reference.choosing`.
 """
 
 from __future__ import annotations

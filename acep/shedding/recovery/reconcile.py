@@ -26,9 +26,10 @@ WHEN, KIND = COLUMNS.index("ts"), COLUMNS.index("kind")
 
 @dataclass
 class Settling:
-    """Rows of :class:`acep.learning.estimation.recall.Seen` until it is known which points were recovered, which is so ``lag``
-    ticks later, or when the stream has ``ended``. ``table``: the number of the partition table, ``width``: how many
-    words a key has. ``keys``: of the partition of each row; ``recovered``: keys with match points, rising."""
+    """Rows of :class:`acep.learning.estimation.recall.Seen` until it is known which points were recovered, which is
+    so ``lag``
+        ticks later, or when the stream has ``ended``. ``table``: the number of the partition table, ``width``: how many
+        words a key has. ``keys``: of the partition of each row; ``recovered``: keys with match points, rising."""
 
     table: int
     width: int
