@@ -15,7 +15,7 @@ from acep.matches.records import Found, output_order
 from acep.plan.schema import Kind
 from acep.streaming.job import plans_of
 from acep.streaming.results import Groups, group_rows, match_rows
-from tests.engine.as_columns import columns_of
+from tests.matches.as_columns import columns_of
 from tests.spark.by_hand import numbered, the_job
 
 QUERY = acep.parse(

@@ -1,4 +1,4 @@
-"""Dumps of automata: one line a thing; whole ones are compared in ``tests/plan/test_explain.py``."""
+"""Dumps of automata: one line a thing; whole ones are compared in ``tests/explain/test_stages.py``."""
 
 from __future__ import annotations
 

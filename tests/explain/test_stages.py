@@ -2,7 +2,7 @@
 
 After a change that is meant, write the texts anew and read the difference::
 
-    ACEP_GOLDEN=write python -m pytest tests/plan/test_explain.py
+    ACEP_GOLDEN=write python -m pytest tests/explain/test_stages.py
 """
 
 from __future__ import annotations

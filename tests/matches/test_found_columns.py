@@ -20,7 +20,7 @@ from acep.matches.records import Found, output_order
 from acep.matches.writing import write_matches
 from acep.native import compiled
 from acep.plan.schema import Kind, Schema
-from tests.engine.as_columns import columns_of
+from tests.matches.as_columns import columns_of
 
 VARIABLES = ("b", "long name", "ä")
 COLUMNS = {

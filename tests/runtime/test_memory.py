@@ -123,7 +123,7 @@ PROCESS = """
 import json, sys
 sys.path.insert(0, ".")
 import acep
-from tests.engine.test_memory import query, stream
+from tests.runtime.test_memory import query, stream
 
 def resident(name):
     line = next(line for line in open("/proc/self/status") if line.startswith(name))
