@@ -56,7 +56,7 @@ FILES = {
     ),
     "merged": ("merged", "automaton", "merged_state", "engine"),
     "chains": ("arena",),
-    "walk": ("merged_cursor", "ordered_walk", "compressed"),
+    "walk": ("cursor", "ordered_walk", "compressed"),
     "counting": ("counting", "counting_sums", "big_integer", "bind_counting"),
     "windows": ("windows",),
     "completion": ("completion", "choosing", "conditions"),

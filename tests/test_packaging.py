@@ -142,8 +142,8 @@ def test_the_source_distribution_holds_the_sources_of_the_core(tmp_path: Path) -
     subprocess.run([sys.executable, "-c", build, str(tmp_path)], check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
     with tarfile.open(tmp_path / f"acep-{acep.__version__}.tar.gz") as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / SOURCES).iterdir()}
-    assert {f"{SOURCES}/CMakeLists.txt", f"{SOURCES}/module.cpp"} <= sources <= names
+    sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / SOURCES).rglob("*") if path.is_file()}
+    assert {f"{SOURCES}/CMakeLists.txt", f"{SOURCES}/python/module.cpp"} <= sources <= names
     # And what the tests need.
     folders = ("docs", "examples", "experiments", "learning", "notebooks", "sketches", "tests")
     needed = {name for folder in folders for name in shipped(folder, folder)} | {
@@ -235,7 +235,7 @@ def test_from_the_root_with_an_install_of_the_same_sources(wheel: ZipFile, other
     ("file", "old", "new", "said"),
     [
         ("acep/__init__.py", f'"{acep.__version__}"', '"9.9.9"', f"built for acep {acep.__version__}, this is 9.9.9"),
-        (f"{SOURCES}/module.cpp", "nanobind", "nanobind ", "was built from other sources than those that run"),
+        (f"{SOURCES}/python/module.cpp", "nanobind", "nanobind ", "was built from other sources than those that run"),
     ],
     ids=["another version", "other sources"],
 )

@@ -36,7 +36,7 @@ def test_layers_of_the_core(function: str, file: str, layer: str) -> None:
 
 def test_the_innermost_frame_of_the_core_counts() -> None:
     library = ("std::vector<long>::push_back(long const&)", "/usr/include/c++/bits/stl_vector.h")
-    inner, outer = ("f", "/x/acep/native/src/nodes/arena.hpp"), ("g", "/x/acep/native/src/merged/merged.hpp")
+    inner, outer = ("f", "/x/acep/native/src/common/arena.hpp"), ("g", "/x/acep/native/src/merged/merged.hpp")
     assert layer_of(CORE, [library, inner, outer]) == "chains"
     assert layer_of(CORE, [library, outer]) == "merged"
     assert layer_of(CORE, [library]) == layer_of(CORE) == "other"
@@ -71,7 +71,7 @@ def test_the_table_knows_every_source_of_the_core() -> None:
 
 
 def test_samples_are_counted_by_layer(monkeypatch: pytest.MonkeyPatch) -> None:
-    frames = {16: [("f", "/x/acep/native/src/nodes/arena.hpp")]}
+    frames = {16: [("f", "/x/acep/native/src/common/arena.hpp")]}
     monkeypatch.setattr(sampling, "_frames", lambda core, addresses: {a: frames[a] for a in addresses if a in frames})
     script = f"""      10 ({CORE})
       10 ({CORE})

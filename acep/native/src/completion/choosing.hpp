@@ -5,8 +5,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include "completion/conditions.hpp"
 #include "common/texts.hpp"
+#include "completion/conditions.hpp"
 
 namespace acep {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "merged/merged_cursor.hpp"
+#include "chains/cursor.hpp"
 
 namespace acep {
 

@@ -8,7 +8,7 @@
 #include <queue>
 #include <vector>
 
-#include "nodes/arena.hpp"
+#include "common/arena.hpp"
 #include "completion/choosing.hpp"
 #include "completion/conditions.hpp"
 #include "session/engine.hpp"

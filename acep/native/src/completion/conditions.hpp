@@ -8,9 +8,9 @@
 #include <span>
 #include <vector>
 
-#include "session/event_classifier.hpp"
-#include "plan/tables.hpp"
 #include "expression/vm.hpp"
+#include "plan/event_classifier.hpp"
+#include "plan/tables.hpp"
 
 namespace acep {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "merged/merged_cursor.hpp"
+#include "chains/cursor.hpp"
 
 namespace acep {
 

@@ -1,5 +1,5 @@
 // The state of the counting engine as bytes, and back.
-#include "nodes/arena.hpp"
+#include "common/arena.hpp"
 #include "counting/counting.hpp"
 
 namespace acep {

@@ -15,11 +15,11 @@
 #include <utility>
 #include <vector>
 
-#include "nodes/arena.hpp"
-#include "plan/automaton.hpp"
+#include "common/arena.hpp"
 #include "common/big_integer.hpp"
 #include "common/numbers.hpp"
 #include "common/state.hpp"
+#include "plan/automaton.hpp"
 
 namespace acep {
 

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "expression/opcodes.hpp"
 #include "common/texts.hpp"
+#include "expression/opcodes.hpp"
 
 namespace acep {
 

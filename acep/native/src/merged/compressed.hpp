@@ -8,8 +8,8 @@
 #include <mutex>
 #include <vector>
 
-#include "merged/merged.hpp"
 #include "common/big_integer.hpp"
+#include "merged/merged.hpp"
 
 namespace acep {
 

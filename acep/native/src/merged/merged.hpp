@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "nodes/arena.hpp"
+#include "chains/cursor.hpp"
+#include "common/arena.hpp"
+#include "merged/ordered_walk.hpp"
 #include "plan/automaton.hpp"
 #include "shedding/bounded_engine.hpp"
-#include "merged/merged_cursor.hpp"
-#include "merged/ordered_walk.hpp"
 
 namespace acep {
 

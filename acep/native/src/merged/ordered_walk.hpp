@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "nodes/arena.hpp"
-#include "merged/merged_cursor.hpp"
+#include "chains/cursor.hpp"
+#include "common/arena.hpp"
 
 namespace acep {
 

@@ -7,13 +7,13 @@
 #include <utility>
 #include <vector>
 
-#include "nodes/arena.hpp"
+#include "chains/node_list.hpp"
+#include "common/arena.hpp"
 #include "completion/completion.hpp"
-#include "session/engine.hpp"
-#include "nodes/node_list.hpp"
-#include "nodes/nodes_dominance.hpp"
-#include "shedding/shedding.hpp"
 #include "expression/vm.hpp"
+#include "nodes/nodes_dominance.hpp"
+#include "session/engine.hpp"
+#include "shedding/shedding.hpp"
 
 namespace acep {
 

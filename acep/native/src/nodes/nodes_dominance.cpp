@@ -5,8 +5,8 @@
 #include <bit>
 #include <limits>
 
-#include "nodes/nodes.hpp"
 #include "common/numbers.hpp"
+#include "nodes/nodes.hpp"
 
 namespace acep {
 namespace {

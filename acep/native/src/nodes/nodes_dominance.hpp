@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "chains/node_list.hpp"
 #include "common/columns.hpp"
-#include "nodes/node_list.hpp"
-#include "shedding/shedding.hpp"
 #include "plan/tables.hpp"
+#include "shedding/shedding.hpp"
 
 namespace acep {
 

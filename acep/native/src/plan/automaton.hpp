@@ -9,8 +9,8 @@
 #include <map>
 #include <vector>
 
-#include "session/event_classifier.hpp"
 #include "common/state.hpp"
+#include "plan/event_classifier.hpp"
 #include "plan/tables.hpp"
 
 namespace acep {

@@ -5,7 +5,7 @@
 #include <limits>
 #include <new>
 
-#include "merged/merged_cursor.hpp"
+#include "chains/cursor.hpp"
 
 namespace acep {
 namespace {

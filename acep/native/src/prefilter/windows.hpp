@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "nodes/arena.hpp"
+#include "common/arena.hpp"
 #include "session/engine.hpp"
 
 namespace acep {

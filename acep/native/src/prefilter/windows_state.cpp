@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "merged/merged_cursor.hpp"
+#include "chains/cursor.hpp"
 #include "prefilter/windows.hpp"
 
 namespace acep {

@@ -4,9 +4,9 @@
 #include <stdexcept>
 #include <utility>
 
+#include "counting/counting.hpp"
 #include "python/bind_big_integer.hpp"
 #include "python/bind_output.hpp"
-#include "counting/counting.hpp"
 
 namespace nb = nanobind;
 

@@ -6,9 +6,9 @@
 
 #include <stdexcept>
 
+#include "merged/compressed.hpp"
 #include "python/bind_big_integer.hpp"
 #include "python/bind_output.hpp"
-#include "merged/compressed.hpp"
 
 namespace nb = nanobind;
 

@@ -11,16 +11,16 @@
 #include <optional>
 #include <stdexcept>
 
-#include "python/bind_counting.hpp"
-#include "python/bind_output.hpp"
-#include "python/bind_shedding.hpp"
 #include "merged/compressed.hpp"
 #include "merged/merged.hpp"
 #include "nodes/nodes.hpp"
-#include "session/session.hpp"
 #include "plan/tables.hpp"
-#include "shedding/sampling_units.hpp"
 #include "prefilter/windows.hpp"
+#include "python/bind_counting.hpp"
+#include "python/bind_output.hpp"
+#include "python/bind_shedding.hpp"
+#include "session/session.hpp"
+#include "shedding/sampling_units.hpp"
 
 namespace nb = nanobind;
 

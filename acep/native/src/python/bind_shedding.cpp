@@ -8,8 +8,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "python/bind_output.hpp"
 #include "nodes/nodes.hpp"
+#include "python/bind_output.hpp"
 #include "shedding/sampling_units.hpp"
 
 namespace nb = nanobind;

@@ -5,11 +5,11 @@
 #include <limits>
 
 #include "common/columns.hpp"
-#include "session/event_classifier.hpp"
 #include "common/output.hpp"
-#include "session/partitions.hpp"
 #include "common/state.hpp"
+#include "plan/event_classifier.hpp"
 #include "plan/tables.hpp"
+#include "session/partitions.hpp"
 
 namespace acep {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "nodes/arena.hpp"
+#include "common/arena.hpp"
 #include "common/columns.hpp"
 #include "common/state.hpp"
 

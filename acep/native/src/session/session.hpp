@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
+#include "plan/event_classifier.hpp"
 #include "session/engine.hpp"
-#include "session/event_classifier.hpp"
 #include "session/partitions.hpp"
 
 namespace acep {

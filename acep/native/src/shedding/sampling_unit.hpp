@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <limits>
 
-#include "session/partitions.hpp"
 #include "common/texts.hpp"
+#include "session/partitions.hpp"
 
 namespace acep {
 

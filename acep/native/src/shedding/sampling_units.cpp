@@ -7,7 +7,7 @@
 #include <limits>
 #include <utility>
 
-#include "merged/merged_cursor.hpp"
+#include "chains/cursor.hpp"
 #include "common/numbers.hpp"
 
 namespace acep {

@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "shedding/bounded_engine.hpp"
 #include "common/texts.hpp"
+#include "shedding/bounded_engine.hpp"
 #include "shedding/sampling_unit.hpp"
 
 namespace acep {

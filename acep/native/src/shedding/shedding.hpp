@@ -11,12 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include "chains/node_list.hpp"
 #include "common/columns.hpp"
-#include "nodes/node_list.hpp"
-#include "session/partitions.hpp"
 #include "common/state.hpp"
-#include "plan/tables.hpp"
 #include "common/texts.hpp"
+#include "plan/tables.hpp"
+#include "session/partitions.hpp"
 #include "shedding/sampling_unit.hpp"
 
 namespace acep {

@@ -1,5 +1,5 @@
 // Room for what is enumerated.
-#include "merged/merged_cursor.hpp"
+#include "chains/cursor.hpp"
 
 #include <algorithm>
 

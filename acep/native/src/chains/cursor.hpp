@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "nodes/arena.hpp"
+#include "common/arena.hpp"
 #include "common/output.hpp"
 #include "common/state.hpp"
 #include "plan/tables.hpp"

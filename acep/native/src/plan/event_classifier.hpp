@@ -10,10 +10,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "nodes/arena.hpp"
+#include "common/arena.hpp"
 #include "common/columns.hpp"
-#include "plan/tables.hpp"
 #include "expression/vm.hpp"
+#include "plan/tables.hpp"
 
 namespace acep {
 

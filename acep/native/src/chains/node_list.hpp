@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "nodes/arena.hpp"
+#include "common/arena.hpp"
 
 namespace acep {
 

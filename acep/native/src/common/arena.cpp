@@ -1,6 +1,6 @@
 // Compaction of the arena. Cells point to older ones only, so that one pass from the newest to the oldest finds what is
 // reached, and one back moves it.
-#include "nodes/arena.hpp"
+#include "common/arena.hpp"
 
 namespace acep {
 namespace {
