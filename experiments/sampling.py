@@ -92,7 +92,7 @@ def layer_of(library: str, frames: Sequence[tuple[str, str]] = ()) -> str:
     """
     for function, file in frames:
         path = Path(file)
-        if path.parent.name != "native":
+        if path.parents[1].parts[-2:] != ("native", "src"):
             continue
         if path.stem.startswith("nodes"):
             name = function.partition("(")[0].rpartition("::")[2]

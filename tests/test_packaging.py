@@ -180,7 +180,7 @@ print("\\n".join(str(one.message) for one in told) or "no warning")
 ours = ("acep", "learning", "sketches")
 files = [one.__file__ for name, one in sys.modules.items() if name.partition(".")[0] in ours]
 assert len(files) == len(set(files)) > 50, "a module is loaded twice"
-for name in ("tests", "examples", "learning.nothing", "engine._nothing"):
+for name in ("tests", "examples", "learning.nothing", "native._nothing"):
     try:
         __import__("acep." + name)
     except ModuleNotFoundError as error:

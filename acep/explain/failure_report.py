@@ -10,8 +10,8 @@ from acep.automaton.arcs import Arc
 from acep.events.records import Id
 from acep.events.tables import key_to_input, time_types
 from acep.explain.recorder import Tracing, Watching
+from acep.matches.json_records import plain
 from acep.matches.records import Counts
-from acep.matches.writing import plain
 from acep.pattern.evaluation import Compiled, Leaf
 from acep.pattern.expressions import Aggregate, Attribute, Length
 from acep.pattern.printing import expression_text

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from acep.events.tables import key_to_input, ticks_to_input
 from acep.matches.arrow import parts
 from acep.matches.found_columns import FoundColumns, unscaled
+from acep.matches.json_records import plain
 from acep.matches.matches import whole
-from acep.matches.writing import plain
 from acep.plan.schema import Kind
 
 if TYPE_CHECKING:

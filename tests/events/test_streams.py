@@ -78,14 +78,26 @@ def write_csv(path: str, cells: list[str]) -> None:
     pyarrow.csv.write_csv(rows, path)
 
 
+def read_or_refuse(path: str) -> pa.Table | str:
+    """Read a file, or give the message of its refusal: `99999999999999999999` and `1.5` do not fit one column."""
+    try:
+        return acep.read_events(path)
+    except acep.DataError as error:
+        return str(error)
+
+
 @given(COLUMN)
 def test_types_do_not_depend_on_where_a_block_ends(cells: list[str]) -> None:
     write_csv("x.csv", cells)
-    whole = acep.read_events("x.csv")
+    whole = read_or_refuse("x.csv")
     with pytest.MonkeyPatch.context() as patch:
         make_tiny(patch)
+        again = read_or_refuse("x.csv")
+        if isinstance(whole, str) or isinstance(again, str):
+            assert again == whole
+            return
         parts, events = batches("x.csv", type=None)
-        assert acep.read_events("x.csv").equals(whole)
+        assert again.equals(whole)
     assert events.schema.equals(whole.schema)
     if parts:
         assert pa.concat_tables(parts).equals(whole)
@@ -95,7 +107,11 @@ def test_types_do_not_depend_on_where_a_block_ends(cells: list[str]) -> None:
 @given(COLUMN)
 def test_a_column_is_as_arrow_reads_it_or_text(cells: list[str]) -> None:
     write_csv("x.csv", cells)
-    mine, table = acep.read_events("x.csv").column("x"), pyarrow.csv.read_csv("x.csv")
+    mine_or_refusal, table = read_or_refuse("x.csv"), pyarrow.csv.read_csv("x.csv")
+    if isinstance(mine_or_refusal, str):
+        assert "a double tells numbers of 17 digits apart" in mine_or_refusal
+        return
+    mine = mine_or_refusal.column("x")
     if pa.types.is_string(mine.type):
         assert mine.to_pylist() == [cell or None for cell in cells]
     else:

@@ -14,7 +14,7 @@ from experiments.sampling import FILES, FUNCTIONS, counted, layer_of
 from experiments.workloads import WORKLOADS, chosen
 
 ROOT = Path(__file__).parents[2]
-NATIVE = ROOT / "acep" / "engine" / "native"
+NATIVE = ROOT / "acep" / "native" / "src"
 CORE = "/x/_native.so"
 
 
@@ -31,7 +31,7 @@ CORE = "/x/_native.so"
     ],
 )
 def test_layers_of_the_core(function: str, file: str, layer: str) -> None:
-    assert layer_of(CORE, [(function, f"/x/acep/native/src/{file}")]) == layer
+    assert layer_of(CORE, [(function, f"/x/acep/native/src/folder/{file}")]) == layer
 
 
 def test_the_innermost_frame_of_the_core_counts() -> None:
@@ -61,10 +61,10 @@ def test_layers_of_libraries(library: str, layer: str) -> None:
 
 def test_the_table_knows_every_source_of_the_core() -> None:
     """A source that is new has to get a layer."""
-    sources = {path.stem for path in (*NATIVE.glob("*.cpp"), *NATIVE.glob("*.hpp"))}
+    sources = {path.stem for path in (*NATIVE.glob("*/*.cpp"), *NATIVE.glob("*/*.hpp"))}
     known = {stem for stems in FILES.values() for stem in stems} | sampling.APART
     assert sources == known
-    told = "\n".join(path.read_text() for path in NATIVE.glob("nodes*.cpp"))
+    told = "\n".join(path.read_text() for path in NATIVE.glob("nodes/*.cpp"))
     assert [
         name for names in FUNCTIONS.values() for name in names if not re.search(rf"^\S.*\b{name}\(", told, re.MULTILINE)
     ] == []

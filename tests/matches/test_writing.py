@@ -14,9 +14,10 @@ import pytest
 
 from acep.errors import DataError
 from acep.events.tables import schema_of
+from acep.matches.json_records import json_line, match_record
 from acep.matches.matches import Match, Matches
 from acep.matches.records import Found
-from acep.matches.writing import json_line, match_record, write_groups, write_matches, write_table
+from acep.matches.writing import write_groups, write_matches, write_table
 
 
 def names_in(folder: Path) -> list[str]:

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import acep
-from acep.matches.writing import match_record, write_table
+from acep.matches.json_records import match_record
+from acep.matches.writing import write_table
 from acep.streaming import live
 
 __all__ = ["Stream", "fast_disk", "lines_of", "put", "results", "the_same"]

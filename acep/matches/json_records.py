@@ -1,0 +1,81 @@
+"""Turn matches, bundles and match points into records that JSON can hold."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+from collections.abc import Collection
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from acep.matches.matches import Bundle, Match, Point
+
+__all__ = ["group_record", "json_line", "match_record", "plain"]
+
+
+def match_record(match: Match, *, query: str | None = None, zoned: Collection[str] = ()) -> dict[str, Any]:
+    """A match as what JSON can hold; ``values`` only if the query has RETURN, ``query`` only if given.
+
+    ``zoned`` names the times that have a zone (``start``, ``key.x``, ``values.x``), which those that no datetime holds
+    do not show.
+
+    >>> from acep.matches.matches import Match
+    >>> print(json_line(match_record(Match({"symbol": "AAPL"}, 1, 9, 0, {"a": (0, 3), "b": (7,)}, 9))))
+    {"key": {"symbol": "AAPL"}, "start": 1, "end": 9, "error": 0, "bindings": {"a": [0, 3], "b": [7]}, "bundle": 9}
+    """
+    record: dict[str, Any] = {} if query is None else {"query": query}
+    record["key"] = {name: plain(value, f"key.{name}" in zoned) for name, value in match.key.items()}
+    record["start"] = plain(match.start, "start" in zoned)
+    record["end"] = plain(match.end, "start" in zoned)
+    record["error"] = match.error
+    record["bindings"] = {var: list(ids) for var, ids in match.bindings.items()}
+    record["bundle"] = plain(match.bundle, "start" in zoned)
+    if match.values:
+        record["values"] = {name: plain(value, f"values.{name}" in zoned) for name, value in match.values.items()}
+    return record
+
+
+def group_record(group: Bundle | Point, *, zoned: Collection[str] = ()) -> dict[str, Any]:
+    """A bundle or a match point as what JSON can hold.
+
+    >>> from acep.matches.matches import Bundle
+    >>> json_line(group_record(Bundle({}, 5, 9, 3, 0.5)))
+    '{"key": {}, "start": 5, "end": 9, "matches": 3, "best": 0.5}'
+    """
+    # Matches that were not counted are left out.
+    record = {name: plain(value, "start" in zoned) for name, value in vars(group).items() if value is not None}
+    record["key"] = {name: plain(value, f"key.{name}" in zoned) for name, value in group.key.items()}
+    return record
+
+
+def json_line(record: dict[str, Any]) -> str:
+    """A record as one line of JSON, without the end of the line."""
+    return json.dumps(record, ensure_ascii=False)
+
+
+def plain(value: Any, zoned: bool = False) -> Any:
+    """A value as JSON holds it: times as ISO 8601 (in UTC, with ``Z``, if they have a zone), decimals as texts, what is
+    no finite number as null. ``zoned``: a time without a zone of its own is in UTC.
+
+    >>> plain(Fraction(1, 2)), plain(float("inf")), plain(dt.date(2024, 1, 2))
+    (0.5, None, '2024-01-02')
+    """
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:
+        return value.astimezone(dt.UTC).replace(tzinfo=None).isoformat() + "Z"
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    if isinstance(value, Fraction):
+        return int(value) if value.denominator == 1 else float(value)
+    text = str(value)  # numpy.datetime64
+    if "." in text:
+        text = text.rstrip("0") if text.endswith("000000000") else text.removesuffix("000")
+    return text.removesuffix(".") + ("Z" if zoned else "")
