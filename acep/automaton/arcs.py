@@ -1,8 +1,8 @@
-"""From a Thompson automaton to arcs that each bind one event: the 2016 paper's ``propagate``, computed once.
+"""Compile a Thompson automaton to arcs that each bind one event: the 2016 paper's ``propagate``, computed once.
 
-A *state* is "this letter was the last one bound"; state 0 is the start. An *arc* joins two states:
-all walks of the Thompson automaton from one letter to the next, with empty, missing, negation and
-again edges composed away. Walks that differ in cost only are one arc with several gaps.
+A *state* stands for the letter that was bound last; state 0 is the start. An *arc* joins two states. It stands for all
+walks of the Thompson automaton from one letter to the next, with empty, missing, negation and again edges composed
+away. Walks that differ only in cost form one arc with several gaps.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from acep.errors import QueryError
 __all__ = ["MOST_STEPS", "Accept", "Arc", "Arcs", "Crossing", "State", "compose"]
 
 MOST_STEPS = 250_000
-"""How many steps all the walks from one letter to the next may take."""
+"""The greatest number of steps that all walks between letters may take together."""
 
 
 @dataclass(frozen=True, order=True)
 class Crossing:
-    """A negation walked past: its number, and the groups whose next iteration was entered before it."""
+    """A negation that a walk passes: its number, and the groups whose next iteration was entered before it."""
 
     negation: int
     entered: tuple[int, ...]
@@ -29,7 +29,7 @@ class Crossing:
 
 @dataclass(frozen=True)
 class Accept:
-    """The pattern may end here: at this scaled cost, past these (trailing) negations."""
+    """A possible end of the pattern: its scaled cost, and the (trailing) negations that are passed."""
 
     cost: int
     crossings: tuple[Crossing, ...]
@@ -37,12 +37,12 @@ class Accept:
 
 @dataclass(frozen=True)
 class Arc:
-    """From ``source`` an event may be bound to ``var``, leading to ``target``.
+    """A transition from ``source`` to ``target`` that binds an event to ``var``.
 
-    ``gaps`` are what may be missing on the way: (scaled weight, letters) pairs, lightest first.
-    ``resets`` are the groups of which it enters a new iteration. ``closes`` are the Kleene
-    variables whose repetition it leaves. ``blocking``: it skips no letter and stays inside the innermost
-    open repetition, so that a run which can take it must not ignore the event under skip till next match.
+    ``gaps`` are the alternatives of what may be missing on the way: (scaled weight, letters) pairs, lightest first.
+    ``resets`` are the groups of which it enters a new iteration. ``closes`` are the Kleene variables whose repetition
+    it leaves. A ``blocking`` arc skips no letter and stays inside the innermost open repetition, so that under skip
+    till next match a run that can take it must not ignore the event.
     """
 
     source: int
@@ -57,14 +57,14 @@ class Arc:
 
     @property
     def weight(self) -> int:
-        """The least scaled weight of what is missing."""
+        """The least scaled weight of its gaps."""
         return self.gaps[0][0]
 
 
 @dataclass(frozen=True)
 class State:
-    """``var`` was bound last. ``open`` are the Kleene variables whose repetition has not been left;
-    ``accepts`` the ways to end here; ``rest`` the least scaled cost of reaching an end (``None``: it cannot)."""
+    """A state in which ``var`` was bound last. ``open`` are the Kleene variables whose repetition has not been left,
+    ``accepts`` the possible ends, and ``rest`` the least scaled cost of reaching an end (``None``: unreachable)."""
 
     number: int
     var: str
@@ -75,7 +75,7 @@ class State:
 
 @dataclass(frozen=True)
 class Arcs:
-    """The automaton that runs. ``states[0]`` is the start; ``arcs[s]`` are those that leave state ``s``."""
+    """The automaton that is executed. ``states[0]`` is the start; ``arcs[s]`` are the arcs that leave state ``s``."""
 
     states: tuple[State, ...]
     arcs: tuple[tuple[Arc, ...], ...]
@@ -83,21 +83,21 @@ class Arcs:
 
 @dataclass(frozen=True)
 class _Label:
-    """What a walk has done so far, apart from its cost."""
+    """The state of a walk, apart from its cost."""
 
     place: int
-    entered: frozenset[int]  # groups entered anew
-    copies: frozenset[int]  # iterations begun, in which nothing is bound yet
+    entered: frozenset[int]  # groups of which a new iteration was entered
+    copies: frozenset[int]  # iterations that have begun and have bound nothing yet
     stays: frozenset[int]  # repetitions that the walk has not left
     crossings: tuple[Crossing, ...]
 
 
 def compose(automaton: Thompson) -> Arcs:
-    """Compose empty, missing, negation and again edges away.
+    """Compose empty, missing, negation and again edges away, and return the states and arcs.
 
     States and arcs are numbered in the order of the pattern, so that equal queries give equal plans.
 
-    Raises :class:`QueryError` where so much may be left out that there are too many ways from letter to letter.
+    Raises :class:`QueryError` if there are too many walks between letters, because too much may be left out.
     """
     leaving: list[list[Edge]] = [[] for _ in automaton.places]
     for edge in automaton.edges:
@@ -118,8 +118,8 @@ def compose(automaton: Thompson) -> Arcs:
 def _state(
     automaton: Thompson, leaving: list[list[Edge]], variables: dict[int, dict[str, None]], number: int, most: int
 ) -> tuple[State, tuple[Arc, ...], int]:
-    """The state of being at a letter (0: at the start), without its ``rest``, the arcs that leave it, and the
-    number of steps that its walks took, at most ``most``."""
+    """Return the state of a letter (0: the start) without its ``rest``, the arcs that leave it, and the number of steps
+    of its walks, at most ``most``."""
     letter = automaton.letters[number - 1] if number else None
     inside = letter.inside if letter else ()
     stays = frozenset(i for i, _ in inside)
@@ -156,7 +156,7 @@ def _state(
 def _walks(
     automaton: Thompson, leaving: list[list[Edge]], start: _Label, most: int
 ) -> tuple[dict[_Label, tuple[Gap, ...]], int]:
-    """All walks from a place that bind nothing, with the gaps worth having, and how many steps they took."""
+    """Return all walks from a place that bind nothing, with their Pareto-optimal gaps, and the number of steps."""
     ends = dict(automaton.copies)
     reached: dict[_Label, tuple[Gap, ...]] = {start: ((0, 0),)}
     todo = deque([start])
@@ -174,7 +174,7 @@ def _walks(
             if edge.kind == "letter":
                 continue
             if edge.target in ends and ends[edge.target] in label.copies:
-                continue  # an iteration that binds nothing is none
+                continue  # an iteration must bind something
             after, cost = _step(automaton, label, edge), gaps
             if edge.kind == "missing":
                 cost = pareto([(a + c, b + d) for a, b in gaps for c, d in edge.gaps], automaton.costs)
@@ -206,7 +206,7 @@ def _with_rest(states: list[State], arcs: list[tuple[Arc, ...]]) -> tuple[State,
     changed = True
     while changed:
         changed = False
-        for number in reversed(range(len(arcs))):  # mostly from the end to the start: few rounds are needed
+        for number in reversed(range(len(arcs))):  # mostly from the end to the start, so that few rounds suffice
             for arc in arcs[number]:
                 onward = rest[arc.target]
                 if onward is None:

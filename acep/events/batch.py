@@ -1,4 +1,4 @@
-"""A batch of events as columns: what tables become, and what engines take."""
+"""A batch of events as columns, the form in which engines take their input."""
 
 from __future__ import annotations
 
@@ -24,10 +24,9 @@ Numbers = npt.NDArray[np.signedinteger[Any]] | npt.NDArray[np.float64]
 class Column:
     """n values of one ``kind``.
 
-    ``values``: (n,) float64 for floats, else int64: integers, ticks, 0 or 1 for truth values, and for texts
-    places in ``texts``, which may be of any signed integers. They may be the memory of a table: nobody writes to them.
-    ``valid``: (n,) uint8, 0 where there is null (``None``: nowhere). A NaN is null, and the
-    value of a null 0.
+    ``values``: (n,) float64 for floats, else int64: integers, ticks, 0 or 1 for truth values. For texts they are
+    indices into ``texts``, of any signed integer type. They may share memory with a table, so never write to them.
+    ``valid``: (n,) uint8, 0 for null (``None``: there are no nulls). A NaN is null, and the value of a null is 0.
     """
 
     kind: Kind
@@ -39,12 +38,12 @@ class Column:
         return len(self.values)
 
     def at(self, rows: npt.NDArray[np.intp] | slice) -> Column:
-        """The values of some rows."""
+        """Return the values of some rows."""
         valid = None if self.valid is None else self.valid[rows]
         return replace(self, values=self.values[rows], valid=valid)
 
     def to_list(self) -> list[Value]:
-        """Python's own values, ``None`` for null.
+        """Return Python values, ``None`` for null.
 
         >>> Column(Kind.STRING, np.array([1, 0]), np.array([1, 0], np.uint8), ["a", "b"]).to_list()
         ['b', None]
@@ -62,7 +61,7 @@ class Column:
 
 
 def column_of_values(values: Sequence[Value], kind: Kind) -> Column:
-    """Python values as a column.
+    """Return Python values as a column.
 
     >>> column_of_values([True, None], Kind.BOOL).values.tolist()
     [1, 0]
@@ -81,9 +80,9 @@ def column_of_values(values: Sequence[Value], kind: Kind) -> Column:
 class Batch:
     """n events of one stream, in stream order.
 
-    ``ts``: (n,) ticks. ``types``: event types, ``None`` where the stream has none. ``ids``: (n,) integers, a range of
+    ``ts``: (n,) ticks. ``types``: event types, ``None`` if the stream has none. ``ids``: (n,) integers, a range of
     n with step 1, or n texts; ``None``: positions within the partition. ``columns``: the attributes that plans read.
-    ``order``: (n,) tie breakers within a timestamp (``seq``), which only tell a batch out of order.
+    ``order``: (n,) tie breakers within a timestamp (``seq``), used only to detect a batch out of order.
     """
 
     ts: Ints
@@ -96,7 +95,7 @@ class Batch:
         return len(self.ts)
 
     def cuts(self, most: int) -> Iterator[slice]:
-        """The rows of parts of ``most`` events, or of more where the next one has the same time."""
+        """Yield the rows of parts of ``most`` events, or of more if the next events have the same time."""
         stop = 0
         while stop < len(self):
             begin, stop = stop, min(stop + most, len(self))
@@ -104,7 +103,7 @@ class Batch:
             yield slice(begin, stop)
 
     def parts(self, most: int) -> Iterator[Batch]:
-        """The parts themselves.
+        """Yield the parts as batches.
 
         >>> whole = Batch(np.array([1, 2, 2, 3]), None, None, {})
         >>> [part.ts.tolist() for part in whole.parts(2)]
@@ -114,7 +113,7 @@ class Batch:
             yield self.at(rows)
 
     def at(self, rows: slice) -> Batch:
-        """Some rows."""
+        """Return some rows."""
         return Batch(
             ts=self.ts[rows],
             types=None if self.types is None else self.types.at(rows),
@@ -125,7 +124,7 @@ class Batch:
 
     @cached_property
     def events(self) -> Events:
-        """The same as Python values, as the reference engine takes them."""
+        """Return the batch as Python values, as the reference runtime takes them."""
         ids: list[Id] | None = None
         if self.ids is not None:
             ids = [*self.ids] if isinstance(self.ids, list | range) else self.ids.tolist()
@@ -142,7 +141,7 @@ class Batch:
 
 
 def batch_of_events(events: Events, schema: Schema) -> Batch:
-    """Python values as a batch; ``schema`` says of which kinds the columns are.
+    """Return Python values as a batch; ``schema`` has the kinds of the columns.
 
     >>> batch_of_events(Events([1], ["a"], None, {}), Schema(())).events.types
     ['a']

@@ -1,6 +1,6 @@
-"""The buffers of Arrow columns as NumPy arrays.
+"""Conversion of the buffers of Arrow columns to NumPy arrays.
 
-Arrow's own ``to_numpy`` imports pandas where it is installed, which costs more time than matching a small file does.
+Arrow's own ``to_numpy`` imports pandas if it is installed, which takes longer than matching a small file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Array = npt.NDArray[Any]
 
 
 def plain_type(held: pa.DataType) -> pa.DataType:
-    """The type of the values, without dictionary, run-end or extension wrapping."""
+    """Return the type of the values, without dictionary, run-end or extension wrapping."""
     while True:
         if isinstance(held, pa.BaseExtensionType):
             held = held.storage_type
@@ -28,7 +28,7 @@ def plain_type(held: pa.DataType) -> pa.DataType:
 
 
 def decoded(column: pa.ChunkedArray, *, keep_dictionary: bool = False) -> pa.ChunkedArray:
-    """The column without wrapping, as a type whose buffers are simple."""
+    """Return the column without dictionary (unless kept), run-end or extension wrapping."""
     held = column.type
     if isinstance(held, pa.BaseExtensionType):
         chunks = [chunk.storage for chunk in column.chunks]
@@ -43,12 +43,12 @@ def decoded(column: pa.ChunkedArray, *, keep_dictionary: bool = False) -> pa.Chu
 
 
 def joined(column: pa.ChunkedArray) -> tuple[Array, Array | None]:
-    """All chunks of a column of fixed width as one array of its own dtype, and which rows are null.
+    """Return all chunks of a fixed-width column as one array of its dtype, and a mask of its nulls or ``None``.
 
-    Decimals of n * 64 bits are n int64 each, the lowest first.
+    Decimals of n * 64 bits are n int64 each, the lowest word first.
     """
     parts = [buffer(chunk) for chunk in column.chunks]
-    # One chunk is taken as it is, without a copy.
+    # A single chunk needs no copy.
     alone = len(parts) == 1 and parts[0].flags.aligned
     numbers = parts[0] if alone else np.concatenate(parts) if parts else np.empty(0, _dtype(column.type))
     if not column.null_count:
@@ -70,7 +70,7 @@ def _dtype(held: pa.DataType) -> np.dtype[Any]:
 
 
 def buffer(array: pa.Array) -> Array:
-    """The numbers of an array of fixed width; what stands in null rows is arbitrary."""
+    """Return the numbers of a fixed-width array; those of null rows are arbitrary."""
     if pa.types.is_null(array.type):
         return np.zeros(len(array), np.int64)
     buffer = array.buffers()[1]
@@ -87,7 +87,7 @@ def _words(held: pa.DataType) -> int:
 
 
 def nulls(array: pa.Array) -> Array:
-    """Which rows are null."""
+    """Return a mask of the null rows."""
     if not array.null_count:
         return np.zeros(len(array), bool)
     if pa.types.is_null(array.type):

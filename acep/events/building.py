@@ -1,4 +1,4 @@
-"""Arrow arrays of ordinary values, built without ``pa.array``, which imports pandas where it is installed."""
+"""Fast conversion of plain values to Arrow arrays, without ``pa.array``, which imports pandas if it is installed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ NUMBERS = INTS | {"f4": "float", "f8": "double"}
 
 
 def array_of(values: Any) -> pa.Array | None:
-    """Values as an Arrow array, or ``None`` for what only ``pa.array`` understands.
+    """Return values as an Arrow array, or ``None`` for values that only ``pa.array`` understands.
 
-    Numbers, truth values and times in a NumPy array; integers, floats, truth values, texts and ``None`` in a list.
+    A NumPy array may hold numbers, truth values or times; a list integers, floats, truth values, texts and ``None``.
 
     >>> array_of(["a", None]).to_pylist(), array_of([1, 2.5]).to_pylist(), array_of([1, "a"])
     (['a', None], [1.0, 2.5], None)
@@ -67,7 +67,7 @@ def _from_list(values: Sequence[Any]) -> pa.Array | None:
             return None
     if kinds <= {int, float}:
         if any(type(v) is int and abs(v) > 2**53 for v in values):
-            return None  # it may be no double
+            return None  # a double may not hold it exactly
         try:
             return _array(pa.float64(), np.array(values, np.float64), len(values), valid)
         except OverflowError:

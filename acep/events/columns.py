@@ -1,4 +1,4 @@
-"""Single Arrow columns as NumPy arrays and Python values.
+"""Conversion of single Arrow columns to the engine's columns of NumPy arrays.
 
 Buffers are read directly (:mod:`acep.events.buffers`).
 """
@@ -30,15 +30,15 @@ UNIT_NS = {
     "d": 86_400_000_000_000,
 }
 LIMIT = 2**63
-FEW = 10_000  # for fewer texts a dictionary does not pay the import of pyarrow.compute
+FEW = 10_000  # up to so many texts, a Python dict is faster than importing pyarrow.compute
 
 Array = npt.NDArray[Any]
 
 
 def kind_of(held: pa.DataType) -> Kind | None:
-    """What a column holds, or ``None`` where it cannot be an attribute (:func:`refusal` says why).
+    """Return the kind of values of an Arrow type, or ``None`` if it cannot be an attribute (:func:`refusal` says why).
 
-    Durations are integers, in ticks; decimals are integers that :func:`acep.events.fixed.scale_of` tells the unit of.
+    Durations are integers, in ticks. Decimals are integers, in units given by :func:`acep.events.fixed.scale_of`.
 
     >>> kind_of(pa.dictionary(pa.int8(), pa.large_string())), kind_of(pa.list_(pa.int64()))
     (<Kind.STRING: 'string'>, None)
@@ -67,7 +67,7 @@ def _is_bool8(held: pa.DataType) -> bool:
 
 
 def refusal(held: pa.DataType) -> str | None:
-    """Why a column of this type cannot be used, and after ``; `` what to do; ``None`` where it can.
+    """Say why a column of this type cannot be used, and after ``; `` what to do; ``None`` if it can be used.
 
     >>> refusal(pa.time32("s")), refusal(pa.int64())
     ('is time32[s], and a time of day is no point in time; cast it to an integer, or make it a timestamp', None)
@@ -98,7 +98,7 @@ def refusal(held: pa.DataType) -> str | None:
 
 
 def tick_of(held: pa.DataType) -> int | None:
-    """The length in nanoseconds of the unit of a timestamp, date or duration, else ``None``. A date counts in seconds.
+    """Return the nanoseconds in one unit of a timestamp, date or duration, else ``None``; a date32 counts in seconds.
 
     >>> tick_of(pa.timestamp("ms")), tick_of(pa.date32()), tick_of(pa.int64())
     (1000000, 1000000000, None)
@@ -114,9 +114,9 @@ def tick_of(held: pa.DataType) -> int | None:
 
 
 def ticks_of(name: str, column: pa.ChunkedArray, tick_ns: Fraction | int) -> tuple[Array, Array | None]:
-    """A column of integers, times or durations as ``(n int64, n bool or None)``: ticks, and which rows are null.
+    """Return a column of integers, times or durations as ``(n int64, n bool or None)``: ticks, and the null rows.
 
-    Raises :class:`DataError` where a value does not fit 64 bits, or is no whole number of ticks.
+    Raises :class:`DataError` if a value does not fit into 64 bits or is not a whole number of ticks.
     """
     column = decoded(column)
     held = column.type
@@ -161,10 +161,10 @@ def _scaled(name: str, numbers: Array, factor: Fraction) -> Array:
 def column_of(
     name: str, column: pa.ChunkedArray, kind: Kind, tick_ns: Fraction | int, scale: int | None = None
 ) -> Column:
-    """An Arrow column as one of the engine's, times as ticks of ``tick_ns``, decimals as units of 10**-``scale``.
+    """Convert an Arrow column to the engine's form: times are ticks of ``tick_ns``, decimals units of 10**-``scale``.
 
-    ``kind`` and ``scale`` are what the stream's schema says; a column of another kind, or of more decimal places,
-    raises :class:`DataError`, and so does a number that would not stay what it is.
+    ``kind`` and ``scale`` come from the stream's schema. Raises :class:`DataError` for a column of another kind or with
+    more decimal places, and for a number that cannot be held exactly.
     """
     found = kind_of(column.type)
     nothing = pa.types.is_null(column.type)
@@ -211,7 +211,7 @@ def column_of(
 
 
 def _as_floats(name: str, numbers: Array) -> Array:
-    """Integers of a column that held floats before, each exactly."""
+    """Convert integers of a column that held floats before. Raise :class:`DataError` if one is not exact."""
     floats = numbers.astype(np.float64)
     bad = (floats >= LIMIT) | (np.where(floats >= LIMIT, 0, floats).astype(np.int64) != numbers)
     if bad.any():
@@ -223,7 +223,7 @@ def _as_floats(name: str, numbers: Array) -> Array:
 
 
 def _texts(column: pa.ChunkedArray) -> Column:
-    """Texts as places in a list in which each distinct one of a chunk stands once."""
+    """Encode texts as indices into a list that has each distinct text of a chunk once."""
     if column.num_chunks == 1 and not column.null_count:
         texts, codes = _encoded(column.chunk(0))
         if None not in texts and codes.flags.aligned:
@@ -244,7 +244,7 @@ def _texts(column: pa.ChunkedArray) -> Column:
 
 
 def _encoded(array: pa.Array) -> tuple[list[str | None], Array]:
-    """The texts of a chunk and each row's place among them; that of a null is their number."""
+    """Return the distinct texts of a chunk and the index of each row's text; for a null, the number of texts."""
     if not pa.types.is_dictionary(array.type) and len(array) <= FEW:
         found: dict[str, int] = {}
         rows = array.to_pylist()

@@ -1,4 +1,4 @@
-"""Rows that wait until time has passed them, so that disorder within the watermark changes nothing."""
+"""A buffer that puts rows into time order, so that disorder within the watermark changes nothing."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ Ticks = npt.NDArray[np.int64]
 
 
 class HoldBack:
-    """Hold the rows of a stream and give them back in stream order once no earlier row can come.
+    """A buffer that holds the rows of a stream, and releases them in stream order once no earlier row can come.
 
-    ``ts`` names the time column, ``tick_ns`` is the length of its tick in nanoseconds (1 for an integer column of
+    ``ts`` names the time column; ``tick_ns`` is the length of its tick in nanoseconds (1 for an integer column of
     unknown unit). Rows are ordered by ``ts``, then by the columns ``then``, then by all other columns in the order
-    of their names; NaN comes after the numbers, null last. So rows that compare equal hold the same values, and
-    the order does not depend on how the rows arrived.
+    of their names; NaN comes after the numbers, null last. Rows that compare equal hold the same values, so the
+    order does not depend on how the rows arrived.
 
-    ``released`` is the time before which rows have been released (ticks, ``None`` before the first release);
-    ``greatest`` is the greatest time that was seen (ticks, ``None`` before the first row), and ``late`` and ``ahead``
-    count the rows that were refused.
+    ``released``: all rows before this time have been released (ticks, ``None`` before the first release).
+    ``greatest``: the greatest time seen (ticks, ``None`` before the first row). ``late`` and ``ahead`` count the
+    refused rows.
 
     >>> held = HoldBack("ts", ["seq"])
     >>> held.add(pa.table({"ts": [3, 1, 2, 2], "seq": [1, 2, 4, 3]}))
@@ -52,10 +52,10 @@ class HoldBack:
         return sum(table.num_rows for table, _ in self._held)
 
     def add(self, rows: pa.Table, before: int | None = None, latest: int | None = None) -> int:
-        """Hold ``rows``, except those that are late or ahead; how many were late.
+        """Hold ``rows``, except those that are late or ahead; return how many were late.
 
-        A row is late if its time is less than ``before``, or than what was released, and ahead if it is greater than
-        ``latest``; that time does not count as seen. Raises :class:`DataError`, with nothing held, if a time is null.
+        A row is late if its time is less than ``before`` or :attr:`released`. It is ahead if its time is greater than
+        ``latest``; such a time does not count as seen. Raises :class:`DataError`, and holds nothing, for a null time.
         """
         if not rows.num_rows:
             return 0
@@ -80,11 +80,11 @@ class HoldBack:
         return late
 
     def see(self, tick: int) -> None:
-        """Take a time as seen, though no row is held for it."""
+        """Record a time as seen, though no row is held for it."""
         self.greatest = tick if self.greatest is None else max(tick, self.greatest)
 
     def release(self, before: int) -> pa.Table | None:
-        """Give the rows with ``ts < before`` in stream order, or ``None``. Others of these that come later are late."""
+        """Release rows with ``ts < before`` in stream order, ``None`` if there are none. Later such rows are late."""
         if self.released is None or before > self.released:
             self.released = before
         if not self._held:
@@ -95,7 +95,7 @@ class HoldBack:
         if not many:
             self._held = [(rows, ticks)]
             return None
-        # take() copies, so that the rows that stay do not keep the others alive.
+        # take() copies, so the rows that stay do not hold on to the memory of the others.
         stay = np.flatnonzero(~due)
         self._held = [(rows.take(pa.array(stay)), ticks[stay])] if len(stay) else []
         if due[:many].all():
@@ -103,7 +103,7 @@ class HoldBack:
         return self._ordered(rows.take(pa.array(np.flatnonzero(due))), ticks[due])
 
     def drain(self) -> pa.Table | None:
-        """Give all rows that are left, in stream order: the stream has ended."""
+        """Release all remaining rows in stream order, at the end of the stream; ``None`` if there are none."""
         if not self._held:
             return None
         rows, ticks = self._joined()
@@ -111,7 +111,7 @@ class HoldBack:
         return self._ordered(rows, ticks)
 
     def dumps(self) -> bytes:
-        """Give the rows held as an Arrow IPC stream; no bytes if there are none."""
+        """Return the held rows as an Arrow IPC stream; no bytes if there are none."""
         if not self._held:
             return b""
         rows, _ = self._joined()
@@ -121,7 +121,7 @@ class HoldBack:
         return bytes(sink.getvalue().to_pybytes())
 
     def loads(self, data: bytes) -> None:
-        """Hold the rows of :meth:`dumps` instead of those held now.
+        """Replace the held rows by those of :meth:`dumps`.
 
         Raises :class:`SnapshotError` if the bytes cannot be read.
         """
@@ -148,7 +148,7 @@ class HoldBack:
         order = np.argsort(ticks, kind="stable")
         equal = np.diff(ticks[order]) == 0
         if equal.any():
-            # Only ties are compared by more than their time, as that takes several times as long.
+            # Only ties are sorted by more than their time, since that takes several times as long.
             tied = np.zeros(len(ticks), bool)
             tied[1:] = equal
             tied[:-1] |= equal

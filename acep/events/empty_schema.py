@@ -1,4 +1,4 @@
-"""Tables without rows: types that their columns have by default say nothing of the events to come."""
+"""Column types of tables without rows: their default types say nothing about the events to come."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from acep.plan.compile import compile_query
 
 __all__ = ["told"]
 
-TIMES = (pa.int64(), pa.timestamp("us"))  # what a time column may turn out to hold
+TIMES = (pa.int64(), pa.timestamp("us"))  # types that a time column may have once there are rows
 
 
 def told(arrow: pa.Schema, queries: Sequence[Query], names: dict[str, Any]) -> pa.Schema:
-    """The schema of a table without rows as it is, or, if the queries cannot do with that, with other types for columns
-    of nulls or of floats, as tables without rows often have them. ``names``: of columns, as :func:`schema_of` takes
-    them.
+    """Return the schema of a table without rows, with other types where the queries cannot use the given ones. Only
+    columns of nulls or floats change, as tables without rows often have these types by default. ``names``: the column
+    names, as :func:`schema_of` takes them.
 
-    Raises :class:`DataError` or :class:`QueryError` where no such types would do.
+    Raises :class:`DataError` or :class:`QueryError` where no such types fit.
 
     >>> import acep
     >>> query = acep.parse("PATTERN SEQ(a p, b q) WITHIN 5 seconds")

@@ -1,4 +1,4 @@
-"""The columns of a table by name, and the fields of its struct columns, as in ``dev.id``."""
+"""Lookup of the columns of a table by name, and of the fields of struct columns by names such as ``dev.id``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["column_at", "fields_of", "roots_of", "twice"]
 
 
 def fields_of(schema: pa.Schema) -> dict[str, pa.DataType]:
-    """The types of all columns, and of all fields of structs, by name; a column of that very name goes first.
+    """Return the types of all columns and struct fields by name; a column goes before a field of the same name.
 
     >>> [*fields_of(pa.schema({"ts": pa.int64(), "dev": pa.struct({"id": pa.string()})}))]
     ['ts', 'dev', 'dev.id']
@@ -22,7 +22,7 @@ def fields_of(schema: pa.Schema) -> dict[str, pa.DataType]:
 
 
 def twice(schema: pa.Schema) -> set[str]:
-    """The names of fields that stand for two things."""
+    """Return the ambiguous names: those of two struct fields, unless a column has the name."""
     top, seen, found = set(schema.names), set[str](), set[str]()
     for name, _ in _inner(schema):
         if name in seen and name not in top:
@@ -32,7 +32,7 @@ def twice(schema: pa.Schema) -> set[str]:
 
 
 def _inner(schema: pa.Schema) -> Iterator[tuple[str, pa.DataType]]:
-    """The fields of structs, level by level."""
+    """Yield the fields of structs, level by level."""
     level = [(field.name, field.type) for field in schema if pa.types.is_struct(field.type)]
     while level:
         below = [(f"{name}.{field.name}", field.type) for name, held in level for field in held]
@@ -41,7 +41,7 @@ def _inner(schema: pa.Schema) -> Iterator[tuple[str, pa.DataType]]:
 
 
 def column_at(table: pa.Table, name: str) -> pa.ChunkedArray | None:
-    """A column, or the field of a struct, which is null where the struct is; ``None`` where there is none.
+    """Return a column or struct field (null where the struct is null), or ``None`` if there is none of this name.
 
     >>> table = pa.table({"dev": [{"id": 1}, None]})
     >>> column_at(table, "dev.id").to_pylist()
@@ -65,7 +65,7 @@ def column_at(table: pa.Table, name: str) -> pa.ChunkedArray | None:
 
 
 def roots_of(wanted: Iterable[str], names: Iterable[str]) -> list[str] | None:
-    """The columns among ``names`` that hold all of ``wanted``, or ``None`` where one is in none of them.
+    """Return the columns among ``names`` that hold all of ``wanted``, or ``None`` if one is in none of them.
 
     >>> roots_of(["ts", "dev.id", "dev.no"], ["ts", "dev", "x"]), roots_of(["y"], ["x"])
     (['ts', 'dev'], None)

@@ -1,4 +1,4 @@
-"""Decimals as the engine's integers, which count units of 10**-scale, and back."""
+"""Conversion between decimals and the engine's integers, which count units of 10**-scale."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from acep.plan.decimals import MOST_SCALE
 
 __all__ = ["DIGITS", "decimal_of", "decimal_type", "scale_of", "units_of"]
 
-DIGITS = 19  # of the numbers of 64 bits
-LEAST = 9  # places of the widest types
+DIGITS = 19  # enough for any 64-bit integer
+LEAST = 9  # decimal places kept for the widest types
 
 
 def scale_of(held: pa.DataType) -> int | None:
-    """The decimal places in which a decimal type is held (none for a negative scale), ``None`` for any other type.
+    """Return the decimal places held for a decimal type (0 for a negative scale), ``None`` for any other type.
 
-    Types of up to 19 digits keep theirs. Of a wider one as many are kept as leave room for the digits before the point
-    in 64 bits, 9 at least.
+    Types of up to 19 digits keep their places, up to :data:`MOST_SCALE`. Wider ones keep the places that leave room
+    in 64 bits for the digits before the point, but at least 9.
 
     >>> scale_of(pa.decimal128(19, 2)), scale_of(pa.decimal128(38, 18)), scale_of(pa.float64())
     (2, 9, None)
@@ -37,9 +37,9 @@ def scale_of(held: pa.DataType) -> int | None:
 
 
 def decimal_of(units: int | None, scale: int, held: pa.DataType | None = None) -> Decimal | None:
-    """A number of units of 10**-scale as a decimal, exact whatever Python's decimal context is.
+    """Return units of 10**-``scale`` as a decimal, exactly, independent of Python's decimal context.
 
-    It has the places of ``held``, if that is given.
+    It has the decimal places of the type ``held`` if that has more.
 
     >>> decimal_of(110, 2), decimal_of(110, 2, pa.decimal128(38, 4)), decimal_of(None, 2)
     (Decimal('1.10'), Decimal('1.1000'), None)
@@ -51,7 +51,7 @@ def decimal_of(units: int | None, scale: int, held: pa.DataType | None = None) -
 
 
 def decimal_type(scale: int) -> pa.DataType:
-    """The Arrow type that holds all numbers of 64 bits of a scale.
+    """Return the Arrow type that holds all 64-bit numbers of a scale.
 
     >>> decimal_type(2)
     Decimal128Type(decimal128(19, 2))
@@ -60,9 +60,9 @@ def decimal_type(scale: int) -> pa.DataType:
 
 
 def units_of(name: str, column: pa.ChunkedArray, scale: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any] | None]:
-    """A column of decimals or integers as ``(n int64, n bool or None)``: units of 10**-scale, and which rows are null.
+    """Return a column of decimals or integers as ``(n int64, n bool or None)``: units of 10**-scale, and the null rows.
 
-    Raises :class:`DataError` where a number does not fit into 64 bits, or has more places than ``scale``.
+    Raises :class:`DataError` if a number does not fit into 64 bits or has more places than ``scale``.
 
     >>> column = pa.chunked_array([pa.array([Decimal("1.10"), None])])
     >>> units_of("price", column, 3)
@@ -102,7 +102,7 @@ def units_of(name: str, column: pa.ChunkedArray, scale: int) -> tuple[npt.NDArra
 
 
 def _of_fewer_places(name: str, column: pa.ChunkedArray, scale: int) -> pa.ChunkedArray:
-    """Decimals as those of a lower scale, each exactly."""
+    """Convert decimals to a lower scale. Raise :class:`DataError` if one cannot be converted exactly."""
     held = column.type
     fewer = pa.decimal256(76, scale) if held.bit_width > 128 else pa.decimal128(38, scale)
     try:

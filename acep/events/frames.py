@@ -1,6 +1,6 @@
-"""Whatever holds events becomes an Arrow table.
+"""Conversion of events in any supported form (pandas, polars, Arrow, dicts) to Arrow tables.
 
-pandas and polars are never imported here; an object of theirs brings them along.
+pandas and polars are never imported here: whoever passes one of their objects has imported them.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ __all__ = ["to_table"]
 
 
 def to_table(events: Any) -> pa.Table:
-    """Events as an Arrow table; nothing is copied where that can be avoided.
+    """Return events as an Arrow table, without copying where possible.
 
     ``events`` is a pandas or polars frame; a ``pyarrow`` Table, RecordBatch or RecordBatchReader; any object with
-    ``__arrow_c_stream__`` or ``__arrow_c_array__``; a list of dicts, one a row (what a row does not name is null
-    there); or a dict of columns. A named index of a pandas frame counts as a column.
+    ``__arrow_c_stream__`` or ``__arrow_c_array__``; a NumPy structured array; a list of dicts, one per row (a missing
+    entry is null); or a dict of columns. A named index of a pandas frame counts as a column.
 
     Raises :class:`DataError` for anything else, and for a column that mixes types.
 
@@ -83,7 +83,7 @@ def _guarded(read: Callable[[], pa.Table]) -> pa.Table:
 
 
 def _no_objects(name: str, held: Any) -> None:
-    """Refuse a polars column of Python objects: some releases of polars end the process, or hang, in giving it away."""
+    """Refuse a polars column of Python objects: some polars releases crash or hang when exporting one."""
     inside = [getattr(held, "inner", None), *(field.dtype for field in getattr(held, "fields", ()))]
     if str(held) == "Object":
         raise DataError(f"column `{name}` holds Python objects", hint="cast it to text or numbers, or leave it out")
@@ -142,7 +142,7 @@ def _from_rows(rows: list[Any]) -> pa.Table:
 
 
 def _name(name: Any) -> str:
-    """The name of a column as text."""
+    """Return the name of a column as text."""
     try:
         str(name).encode()
     except UnicodeEncodeError:
@@ -176,7 +176,7 @@ def _array(name: str, values: Any) -> pa.Array | pa.ChunkedArray:
 
 
 def _one_sort_of_time(name: str, values: Iterable[Any]) -> None:
-    """Refuse what Arrow would make one type of: times with and without a zone, and dates beside times."""
+    """Refuse times that Arrow would convert to one type: with and without a zone, or dates beside times."""
     if not any(issubclass(kind, dt.date) for kind in set(map(type, values))):
         return
     sorts = {

@@ -1,4 +1,4 @@
-"""Events as a user gives them: a table of any kind, or the paths of files."""
+"""Reading of the events that a user passes: a table of any kind, or the paths of files."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["given_table"]
 
 
 def given_table(events: Any, asked: Asked, *, ts: Any, type: Any, seq: Any, id: Any, **_: Any) -> pa.Table:
-    """Events as an Arrow table; of files only the columns that the queries use are read.
+    """Return events as an Arrow table; of files read only the columns that the queries use.
 
-    Raises :class:`DataError` for what is neither a table nor the path of a file, or a list of such paths.
+    Raises :class:`DataError` for anything but a table, the path of a file, or a list of paths.
     """
     several = isinstance(events, list | tuple) and bool(events) and all(map(_is_path, events))
     if is_swapped(events) or not (several or _is_path(events)):

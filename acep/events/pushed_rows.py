@@ -18,7 +18,7 @@ Pushed = tuple[Ints, Types, Valid, Ints | int | None, list[Words]]  # as the cor
 
 
 def rows_of(words: Pushed, rows: slice | npt.NDArray[np.intp]) -> Pushed:
-    """A part of a batch; of ids that are counted only a slice."""
+    """Return a part of a batch; it must be a slice where ids are consecutive and given by the first."""
     ts, types, valid, ids, columns = words
     if isinstance(types, tuple):
         types = types[0][rows], types[1]
@@ -34,7 +34,7 @@ def rows_of(words: Pushed, rows: slice | npt.NDArray[np.intp]) -> Pushed:
 
 
 def together(parts: Sequence[Pushed]) -> Pushed:
-    """Pieces one after the other; there is at least one."""
+    """Concatenate pieces; there must be at least one."""
     if len(parts) == 1:
         return parts[0]
     sizes = [len(part[0]) for part in parts]

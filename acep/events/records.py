@@ -15,9 +15,9 @@ Id = int | str
 class Events:
     """Events of one stream, in stream order, as columns of equal length n.
 
-    ``ts``: n ticks. ``types``: n event types. ``ids``: n event ids. ``columns``: for each attribute
-    that a plan reads (``Plan.columns``), n values; timestamps as ticks, NaN as ``None``.
-    ``order``: n tie breakers within a timestamp (``seq``), used only to tell a batch out of order.
+    ``ts``: n ticks. ``types``: n event types. ``ids``: n event ids, or ``None`` for positions within the partition.
+    ``columns``: n values for each attribute that a plan reads (``Plan.columns``), timestamps as ticks, NaN as ``None``.
+    ``order``: n tie breakers within a timestamp (``seq``), used only to detect a batch out of order.
     """
 
     ts: list[int]

@@ -1,4 +1,4 @@
-"""Tables in: the columns of an Arrow table as a schema, its rows as events in stream order, and ticks back as times."""
+"""Conversion of Arrow tables: columns to a schema, rows to events in stream order, and ticks back to times."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ __all__ = [
 
 @dataclass(frozen=True)
 class InputSchema(Schema):
-    """The schema of a table, which remembers the Arrow types of its time columns (``ts`` always among them) and of its
-    decimals, so that they can be given back as they came."""
+    """The schema of a table, with the Arrow types of its time columns (``ts`` always among them) and of its
+    decimals, so that values can be converted back to them."""
 
     times: tuple[tuple[str, pa.DataType], ...] = ()
     decimals: tuple[tuple[str, pa.DataType], ...] = ()
@@ -59,11 +59,11 @@ def schema_of(
     id: str | None = None,
     unit: str | None = None,
 ) -> InputSchema:
-    """What a plan must know of a table's columns.
+    """Return what a plan must know of a table's columns.
 
     ``ts`` is a column of integers, timestamps or dates; ``unit`` the length of a tick of an integer ``ts``
-    (``"ns"``, ``"us"``, ``"ms"``, ``"s"``, ``"min"``, ``"h"`` or ``"d"``). Where ``ts`` is a timestamp, a tick is
-    the finest unit among the time columns. A missing column ``"type"`` means a stream without types.
+    (``"ns"``, ``"us"``, ``"ms"``, ``"s"``, ``"min"``, ``"h"`` or ``"d"``). If ``ts`` is a timestamp, a tick is the
+    finest unit among the time columns. A missing column ``"type"`` means a stream without types.
 
     Raises :class:`DataError` for a column that is missing, named twice, or of a type that its role does not allow.
 
@@ -122,7 +122,7 @@ def schema_of(
 
 
 def _check_ts(name: str, held: pa.DataType) -> bool:
-    """Whether ``ts`` is a timestamp; raises where it is neither that nor an integer."""
+    """Return whether ``ts`` is a timestamp; raise :class:`DataError` if it is neither that nor an integer."""
     kind = kind_of(held)
     if kind is Kind.TIMESTAMP:
         return True
@@ -143,14 +143,14 @@ def _finest(held: Iterable[pa.DataType]) -> int | None:
 
 
 def time_types(schema: Schema) -> dict[str, pa.DataType]:
-    """The Arrow types of the time columns of a stream, ``ts`` always among them."""
+    """Return the Arrow types of the time columns of a stream, ``ts`` always among them."""
     default = time_type(schema.tick_ns) if schema.instants else pa.int64()
     return {schema.ts: default} | dict(schema.times if isinstance(schema, InputSchema) else ())
 
 
 def attribute_tick(schema: Schema) -> Fraction | None:
-    """The length of a tick of the time columns other than ``ts``: that of ``ts``, or the finest unit among
-    them where ``ts`` is an integer of unknown unit."""
+    """Return the length of a tick of the time columns other than ``ts``: that of ``ts``, or the finest unit among
+    them if ``ts`` is an integer of unknown unit."""
     if schema.tick_ns is None and isinstance(schema, InputSchema):
         units = [unit for _, held in schema.times if (unit := tick_of(held)) is not None]
         return Fraction(min(units)) if units else None
@@ -158,8 +158,8 @@ def attribute_tick(schema: Schema) -> Fraction | None:
 
 
 def time_of(of: TimeOf | None, schema: Schema) -> pa.DataType | None:
-    """The Arrow type of a time among the values of RETURN: that of its column, or for what was computed a timestamp of
-    the stream's tick, in UTC if one of its columns has a zone. ``None``: ticks of an integer time."""
+    """Return the Arrow type of a time among the values of RETURN: that of its column, or for a computed one a
+    timestamp of the stream's tick, in UTC if one of its columns has a zone. ``None``: ticks of an integer time."""
     types = time_types(schema)
     tick = attribute_tick(schema)
     own = types[schema.ts] if schema.instants else None
@@ -173,13 +173,13 @@ def time_of(of: TimeOf | None, schema: Schema) -> pa.DataType | None:
 
 
 def decimals_of(schema: Schema) -> dict[str, pa.DataType]:
-    """The Arrow types of the decimal columns of a stream."""
+    """Return the Arrow types of the decimal columns of a stream."""
     return dict(schema.decimals if isinstance(schema, InputSchema) else ())
 
 
 def decimal_like(of: TimeOf | None, scale: int, schema: Schema) -> pa.DataType:
-    """The Arrow type of a decimal among the values of RETURN: of a value of a column of more than 19 digits that of the
-    column, else one of 19 digits."""
+    """Return the Arrow type of a decimal among the values of RETURN: that of its column, if it is a plain value of
+    a column of more than 19 digits, else one of 19 digits."""
     if of is not None and of.plain:
         held = decimals_of(schema).get(of.columns[0])
         if held is not None and held.precision > DIGITS:
@@ -188,7 +188,7 @@ def decimal_like(of: TimeOf | None, scale: int, schema: Schema) -> pa.DataType:
 
 
 def key_to_input(key: tuple[Any, ...], names: tuple[str, ...], schema: Schema) -> dict[str, Any]:
-    """The values of partition attributes by name, times and decimals as they were in the input.
+    """Return the values of partition attributes by name, times and decimals as they were in the input.
 
     >>> schema = schema_of(pa.schema({"ts": pa.int64(), "day": pa.date32()}))
     >>> key_to_input((86400,), ("day",), schema)
@@ -206,7 +206,7 @@ def key_to_input(key: tuple[Any, ...], names: tuple[str, ...], schema: Schema) -
 
 
 def ticks_to_input(values: Iterable[int | None], schema: Schema) -> list[Any]:
-    """Ticks of ``ts`` as they were in the input: integers, or dates and times (:func:`acep.events.times.from_ticks`).
+    """Return ticks of ``ts`` as in the input: integers, or dates and times (:func:`acep.events.times.from_ticks`).
 
     >>> ticks_to_input([5], schema_of(pa.schema({"ts": pa.int64()})))
     [5]
@@ -220,7 +220,7 @@ def ticks_to_input(values: Iterable[int | None], schema: Schema) -> list[Any]:
 
 
 def events_of(table: pa.Table, schema: Schema, columns: tuple[str, ...], *, base: int = 0) -> Events:
-    """The rows of a table as events in Python values: :func:`batch_of`, for what looks at single events.
+    """Return the rows of a table as events in Python values: :func:`batch_of` for code that reads single events.
 
     >>> table = pa.table({"ts": [2, 1, 2], "type": ["b", "a", "c"], "x": [1.5, float("nan"), None]})
     >>> events = events_of(table, schema_of(table.schema), ("x",))
@@ -231,12 +231,12 @@ def events_of(table: pa.Table, schema: Schema, columns: tuple[str, ...], *, base
 
 
 def batch_of(table: pa.Table, schema: Schema, columns: tuple[str, ...], *, base: int = 0) -> Batch:
-    """The rows of a table as events in the order of (``ts``, ``seq``, row); only ``columns`` are converted.
+    """Return the rows of a table as events in the order of (``ts``, ``seq``, row); only ``columns`` are converted.
 
     Ids are ``base`` plus the row's position, or the values of the id column.
 
-    Raises :class:`DataError` for a null in the time, seq or id column, for an id that comes twice, for a column that
-    is missing or not of the kind that ``schema`` says, and for values that do not fit.
+    Raises :class:`DataError` for a null in the time, seq or id column, for an id that comes twice, for a column
+    that is missing or not of the kind that ``schema`` says, and for values that do not fit.
 
     >>> table = pa.table({"ts": [2, 1, 2], "x": [1, 5, None]})
     >>> batch = batch_of(table, schema_of(table.schema), ("x",))
@@ -287,7 +287,7 @@ def batch_of(table: pa.Table, schema: Schema, columns: tuple[str, ...], *, base:
 
 
 def _same_zone(name: str, held: pa.DataType, schema: Schema) -> None:
-    """Refuse times with a zone where there was none before, and the other way round."""
+    """Refuse times with a zone where earlier ones had none, and the other way round."""
     before, held = time_types(schema).get(name), plain_type(held)
     if before is None or not (pa.types.is_timestamp(held) and pa.types.is_timestamp(before)):
         return
@@ -308,7 +308,7 @@ def _null(name: str, row: int) -> None:
 
 
 def _ids(name: str, held: pa.ChunkedArray, base: int) -> Any:
-    """The ids of all rows: int64, or a list of texts."""
+    """Return the ids of all rows: int64, or a list of texts."""
     kind = kind_of(held.type)
     other = kind not in (Kind.INT, Kind.STRING) or scale_of(held.type) is not None or tick_of(held.type) is not None
     if other and not pa.types.is_null(held.type):

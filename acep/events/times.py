@@ -1,4 +1,4 @@
-"""Ticks of time as the times that a user gave: dates, datetimes, and the Arrow types of them."""
+"""Conversion of ticks to times as a user gave them: dates, datetimes, and their Arrow types."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EPOCH = dt.datetime(1970, 1, 1)
 
 
 def time_type(tick_ns: Fraction | int | None) -> pa.DataType:
-    """The Arrow type of an instant counted in ticks of ``tick_ns``: a timestamp without zone."""
+    """Return the Arrow type of an instant counted in ticks of ``tick_ns``: a timestamp without zone."""
     for unit in ("s", "ms", "us"):
         if tick_ns == UNIT_NS[unit]:
             return pa.timestamp(unit)
@@ -26,10 +26,10 @@ def time_type(tick_ns: Fraction | int | None) -> pa.DataType:
 
 
 def from_ticks(ticks: Iterable[int | None], tick_ns: Fraction | int | None, held: pa.DataType) -> list[Any]:
-    """Ticks as Python values of an Arrow type.
+    """Return ticks as Python values of an Arrow type.
 
-    Integers stay; dates become :class:`datetime.date`; timestamps :class:`datetime.datetime`, in UTC if the type has a
-    zone. A time that no datetime holds (a fraction of a microsecond, a year beyond 9999) is a
+    Integers stay; dates become :class:`datetime.date`; timestamps :class:`datetime.datetime`, in UTC if the type
+    has a zone. A time that no datetime can represent (a fraction of a microsecond, a year beyond 9999) is a
     :class:`numpy.datetime64`, which has no zone: it is in UTC.
 
     >>> from_ticks([0, None], 10**9, pa.timestamp("s"))
@@ -73,7 +73,7 @@ def _moment(micros: int, zone: dt.tzinfo | None, day: bool) -> Any:
 
 
 def value_text(value: Any) -> str:
-    """A value for people to read: a time with a zone in UTC, marked by ``Z``.
+    """Return a value as text for people to read: a time with a zone in UTC, marked by ``Z``.
 
     >>> value_text(dt.datetime(2024, 5, 1, 10, tzinfo=dt.UTC)), value_text(1.5)
     ('2024-05-01 10:00:00Z', '1.5')

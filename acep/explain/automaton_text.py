@@ -1,6 +1,6 @@
-"""Automaton, arcs and program as text, one thing a line: for readers, and for tests that compare texts.
+"""Print the automaton, its arcs and its program as text, one item per line, for readers and for tests.
 
-Costs are shown as the user counts them (unscaled). State n of the arcs is letter n of the Thompson automaton.
+Costs are shown in the user's units (unscaled). State n of the arcs is letter n of the Thompson automaton.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["arcs_lines", "crossing_text", "gaps_text", "program_lines", "thompso
 
 
 def types_text(types: tuple[str, ...]) -> str:
-    """The types that a letter binds.
+    """Format the types that a letter binds.
 
     >>> types_text(("A", "B")), types_text(())
     ('A|B', 'ANY')
@@ -26,7 +26,7 @@ def types_text(types: tuple[str, ...]) -> str:
 
 
 def gaps_text(gaps: tuple[Gap, ...], costs: Costs) -> str:
-    """What may be missing on a walk; under contiguity with the letters that make up for events in between.
+    """Format what may be missing on a walk; under contiguity with the letters that make up for events in between.
 
     >>> gaps_text(((1, 0),), Costs(2, 4, (), False)), gaps_text(((0, 0), (2, 1)), Costs(1, 2, (), True))
     ('1/2', '0 or 2 (1 letter)')
@@ -47,7 +47,7 @@ def _count(number: int, word: str) -> str:
 
 
 def thompson_lines(automaton: Thompson) -> list[str]:
-    r"""The Thompson automaton: its letters, negations and groups, then each place with the edges that leave it.
+    r"""Print the Thompson automaton: its letters, negations and groups, then each place with the edges that leave it.
 
     >>> from acep.automaton.thompson import build
     >>> from acep.pattern.letters import regex
@@ -129,7 +129,7 @@ def _edge(edge: Edge, automaton: Thompson) -> str:
 
 
 def arcs_lines(arcs: Arcs, automaton: Thompson) -> list[str]:
-    r"""The automaton that runs: each state with its arcs, and the ways to end there.
+    r"""Print the automaton that is executed: each state with its arcs and its possible ends.
 
     An arc written ``=>`` is blocking: under skip till next match an event that it can bind must not be ignored.
 
@@ -173,7 +173,7 @@ def _arc(arc: Arc, automaton: Thompson) -> str:
 
 
 def crossing_text(crossing: Crossing, automaton: Thompson) -> str:
-    """A negation that is walked past: its number and variable, and the groups entered anew before it."""
+    """Format a negation that a walk passes: its number, its variable, and the groups newly entered before it."""
     entered = f", in a new g{' g'.join(map(str, crossing.entered))}" if crossing.entered else ""
     return f"n{crossing.negation} (no {automaton.negations[crossing.negation].var}{entered})"
 
@@ -190,10 +190,10 @@ def _accept(accept: Accept, automaton: Thompson) -> str:
 
 
 def program_lines(program: Program, predicates: Sequence[Expr]) -> list[str]:
-    """The program: for each state the registers that a run keeps there, what is checked along its arcs (in brackets
-    where the values come from), and how they set the registers of the state they lead to.
+    """Print the program: for each state the registers of a run, the checks along its arcs (with the sources of values
+    in brackets), and how arcs set the registers of their target state.
 
-    ``predicates`` are those that the program was assembled from; one that no arc decides is named at the end.
+    ``predicates`` are those from which the program was assembled; predicates that no arc decides are listed at the end.
     """
     texts = [f"p{i}: {expression_text(p)}" for i, p in enumerate(predicates)]
     decided: set[int] = set()

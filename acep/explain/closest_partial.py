@@ -1,7 +1,7 @@
-"""Why a partition has no match: the partial match that came furthest, and what failed there.
+"""An explanation of why a partition has no match: the furthest partial match, and what failed there.
 
-The reference engine runs over the partition while every run that it makes is looked at. Those that lack the fewest
-events are kept; then the events after them are asked, one by one, why they were not bound.
+The reference engine runs over the partition, and every partial match that it makes is examined. Those that lack the
+fewest events are kept; then the reason is found why each later event was not bound.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _MOST = 10
 
 @dataclass(frozen=True)
 class Furthest:
-    """How far a partition came.
+    """How far the matching of a partition came.
 
-    ``events`` it has, ``matches`` that were found. ``state`` says in words where the furthest partial match stands,
-    ``bound`` what it has bound; ``failed`` are the events that could not carry it on, ``ended`` what became of it.
-    ``key`` are the partition attributes.
+    ``events``: the number of its events; ``matches``: the number of matches found. ``state`` says in words how far
+    the furthest partial match came, ``bound`` has the event ids that it bound by variable, ``failed`` the events that
+    could not extend it, and ``ended`` says how it ended. ``key``: the partition attributes.
 
     >>> one = Failure(9, "b", "b.price < a.price does not hold (b.price = 5, a.price = 4)")
     >>> print(Furthest(3, 0, "b is needed next", {"a": (0, 3)}, (one,), "the stream ended", {"k": "x"}))
@@ -68,9 +68,9 @@ class Furthest:
 
 
 def furthest(plan: Plan, events: Events, key: tuple[Value, ...] = ()) -> Furthest:
-    """How far the partition ``key`` of a stream came. ``events`` are the whole stream, or that partition's.
+    """Find how far the partition ``key`` of a stream came. ``events``: the whole stream, or that partition alone.
 
-    Raises :class:`QueryError` for a query over the matches of others.
+    Raises :class:`QueryError` for a composed query (one over the matches of other queries).
 
     >>> from acep.events.tables import events_of, schema_of, to_table
     >>> from acep.pattern.sase import parse
@@ -88,7 +88,7 @@ def furthest(plan: Plan, events: Events, key: tuple[Value, ...] = ()) -> Furthes
     matches = sum(found.key == key for found in watching.push(events) + watching.finish())
     told, bound = nothing_begun(watching), dict[str, tuple[Id, ...]]()
     if watching.tracing.best:
-        # Of the runs that came equally far, one that an event failed tells more than one that nothing came for.
+        # Of equally far partial matches, prefer one that an event failed to extend: it explains more.
         tellings = [(_told(watching, node), node) for node in watching.tracing.best]
         told, best = min(tellings, key=lambda telling: not telling[0][1])
         bound = {var: tuple(e.id for e in some) for var, some in bound_events(best.trail.steps()).items()}

@@ -1,4 +1,4 @@
-"""What is said of the partial match that came furthest: what it needed, which events failed it, and how it ended."""
+"""An account of the furthest partial match: what it needed, which events failed it, and how it ended."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["Failure", "Told", "nothing_begun", "refused", "unfinished"]
 
 @dataclass(frozen=True)
 class Failure:
-    """An event that did not do: its id, what for (a variable, ``~b`` or ``HAVING``), and why not."""
+    """An event that did not fit: its id, the use tried (a variable, ``~b`` or ``HAVING``), and the reason."""
 
     id: Id
     arc: str
@@ -34,11 +34,11 @@ class Failure:
 
 
 Told = tuple[str, list[Failure], str]
-"""Where a partial match stands, what failed there, and what became of it."""
+"""How far a partial match came, the events that failed it, and how it ended."""
 
 
 def nothing_begun(watching: Watching) -> Told:
-    """Why no event began a run."""
+    """Explain why no event began a match."""
     moves = watching.tracing.moves[0]
     failed = [f for event, kind in watching.seen for f in _attempts(watching, moves, None, 0, event, kind)]
     types = dict.fromkeys(t for move in moves for t in move.arc.types)
@@ -47,7 +47,7 @@ def nothing_begun(watching: Watching) -> Told:
 
 
 def unfinished(watching: Watching, best: MatchNode) -> Told:
-    """What the events after a partial match lacked."""
+    """Explain why the events after a partial match did not complete it."""
     engine = watching.tracing
     need = engine.need(best)
     moves = [m for m in engine.moves[best.state] if _affordable(engine, m.arc, best.error)]
@@ -72,7 +72,7 @@ def unfinished(watching: Watching, best: MatchNode) -> Told:
         else:
             ended = f"event {event.id} had to be bound to {_or(bound)}, which led no further: skip till next match"
         return f"{_or(needed)} is needed next", failed, ended
-    # Arcs that lead no nearer to an end are not what is wanting.
+    # Events for arcs that lead no nearer to an end are not missing.
     onward = [m for m in moves if engine.nearest(m.arc.target, best.error + m.arc.weight) < need]
     types = dict.fromkeys(t for move in onward for t in move.arc.types if t not in taken)
     if not failed and types and not engine.strategy.contiguous:
@@ -81,7 +81,7 @@ def unfinished(watching: Watching, best: MatchNode) -> Told:
 
 
 def _next(watching: Watching, node: MatchNode, event: Event, kind: str | None) -> tuple[bool, dict[str, None]]:
-    """Whether a run may go on waiting after an event, and the variables to which it binds it."""
+    """Return whether a partial match may wait on after an event, and the variables to which it binds the event."""
     waiting, complete = watching.asked.feed([node], event, kind, Counts())
     made = [n for n in (*waiting, *(n for n, _ in complete)) if n.trail.previous is node.trail]
     return any(n is node for n in waiting), dict.fromkeys(n.trail.var for n in made)
@@ -95,7 +95,7 @@ def _attempts(
     event: Event,
     kind: str | None,
 ) -> Iterator[Failure]:
-    """Why an event of the right type could not be bound."""
+    """Yield the reasons why an event of the right type could not be bound."""
     engine, costs = watching.tracing, watching.plan.automaton.costs
     registers, so_far = (node.registers, node.error) if node is not None else ((), 0)
     for move in moves:
@@ -132,7 +132,7 @@ def _text(condition: Compiled) -> str:
 
 
 def _value(plan: Plan, leaf: Leaf, bound: dict[str, list[Event]], var: str, column: dict[str, int]) -> Any:
-    """The value of a reference once an event is bound to ``var``, as it is in the input."""
+    """Return the value of a reference once an event is bound to ``var``, as it is in the input."""
     value = _held(plan, leaf, bound, var, column)
     if not isinstance(leaf, Attribute | Aggregate) or leaf.name is None or not isinstance(value, int):
         return value
@@ -160,7 +160,7 @@ def _held(plan: Plan, leaf: Leaf, bound: dict[str, list[Event]], var: str, colum
 
 
 def refused(watching: Watching, best: MatchNode) -> Told:
-    """Why a complete run is no match: a predicate at its end, a negation, or HAVING."""
+    """Explain why a complete run is no match: a predicate at its end, a negation, HAVING or the output's choice."""
     engine, plan = watching.tracing, watching.plan
     steps = best.trail.steps()
     last = steps[-1][0]
@@ -187,7 +187,7 @@ def refused(watching: Watching, best: MatchNode) -> Told:
 
 
 def _forbidden(plan: Plan, steps: list[tuple[Event, str]], j: int, event: Event) -> bool:
-    """Whether an event lies where a negation before step ``j`` forbids it."""
+    """Return whether an event lies where a negation before step ``j`` forbids it."""
     first, last, window = steps[0][0], steps[-1][0], plan.window
 
     def near(a: Event, b: Event) -> bool:

@@ -1,6 +1,6 @@
-"""Places for a graph drawn from left to right in layers: boxes, and links that touch neither boxes nor labels.
+"""Lay out a graph from left to right in layers, so that links touch neither boxes nor labels.
 
-Boxes stand in every second layer; each label has a place of its own in a layer between. The order within layers is
+Boxes are in every second layer; each label has its own position in a layer between them. The order within layers is
 found by sweeps over the means of neighbours, the heights by least squares that keep the order.
 """
 
@@ -13,7 +13,7 @@ from itertools import pairwise
 __all__ = ["MOST_ITEMS", "Box", "Drawing", "Link", "place"]
 
 MOST_ITEMS = 4000
-"""How many boxes and turns of links can be placed."""
+"""The greatest number of boxes and bends of links that can be placed."""
 
 _COLUMN_GAP = 26.0
 _ROW_GAP = 12.0
@@ -33,7 +33,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Link:
-    """An arrow between two boxes, and the size of its label (0, 0: none), which stands on it."""
+    """An arrow between two boxes, and the size of the label on it (0, 0: no label)."""
 
     source: int
     target: int
@@ -42,11 +42,11 @@ class Link:
 
 @dataclass(frozen=True)
 class Drawing:
-    """Where everything stands.
+    """The positions of a graph.
 
-    ``centres`` of the boxes. ``routes``: for each link the stretches that it runs level, as (from x, to x, y), from its
-    source to its target; in between it bends. Of a loop there is one stretch, above its box. ``labels``: for each link
-    the middle of the line that its label stands on. ``backward`` are the links that run from right to left.
+    ``centres`` are those of the boxes. ``routes`` has for each link its horizontal segments as (from x, to x, y), from
+    its source to its target; between them it bends. A loop has one segment, above its box. ``labels`` has for each link
+    the middle of the line under its label. ``backward`` are the links that run from right to left.
     """
 
     width: float
@@ -59,7 +59,7 @@ class Drawing:
 
 @dataclass
 class _Item:
-    """Something in a layer: a box, a label, or a link passing by; what it needs above and below its line."""
+    """An item in a layer: a box, a label, or a passing link, with the space that it needs above and below its line."""
 
     layer: int
     width: float
@@ -71,7 +71,7 @@ class _Item:
 
 
 def place(boxes: Sequence[Box], links: Sequence[Link]) -> Drawing | None:
-    """Lay a graph out; box 0 is the leftmost. ``None`` if more than :data:`MOST_ITEMS` would have to be placed."""
+    """Lay a graph out; box 0 is the leftmost. Return ``None`` if there are more than :data:`MOST_ITEMS` items."""
     if len(boxes) + len(links) > MOST_ITEMS:
         return None
     backward = _backward(len(boxes), links)
@@ -99,12 +99,12 @@ def place(boxes: Sequence[Box], links: Sequence[Link]) -> Drawing | None:
 
 
 def _backward(count: int, links: Sequence[Link]) -> frozenset[int]:
-    """Links that close a cycle, found depth first from box 0."""
+    """Return the links that close a cycle in a depth-first search from box 0."""
     leaving: list[list[int]] = [[] for _ in range(count)]
     for i, link in enumerate(links):
         if link.source != link.target:
             leaving[link.source].append(i)
-    state = [0] * count  # 1 on the way, 2 done
+    state = [0] * count  # 1: on the current path, 2: done
     found = set()
     for root in range(count):
         if state[root]:
@@ -128,7 +128,7 @@ def _backward(count: int, links: Sequence[Link]) -> frozenset[int]:
 
 
 def _layers(count: int, links: Sequence[Link], backward: frozenset[int]) -> list[int]:
-    """For each box its layer: the longest way to it, two layers a link."""
+    """Return the layer of each box: the length of the longest path to it, with two layers per link."""
     layers = [0] * count
     ends = [(k.target, k.source) if i in backward else (k.source, k.target) for i, k in enumerate(links)]
     ends = [(a, b) for a, b in ends if a != b]
@@ -142,7 +142,7 @@ def _layers(count: int, links: Sequence[Link], backward: frozenset[int]) -> list
 
 
 def _chain(items: list[_Item], link: Link, backward: bool) -> list[int]:
-    """The items that a link runs through, from left to right; its label stands in the middle one."""
+    """Add items between the ends of a link, the middle one for its label; return its items from left to right."""
     first, last = (link.target, link.source) if backward else (link.source, link.target)
     chain = [first]
     layers = range(items[first].layer + 1, items[last].layer)
@@ -160,7 +160,7 @@ def _chain(items: list[_Item], link: Link, backward: bool) -> list[int]:
 
 
 def _ordered(items: list[_Item], columns: list[list[int]]) -> list[list[int]]:
-    """The columns in an order with few crossings."""
+    """Return the columns in an order with few crossings."""
     best, fewest = columns, _crossings(items, columns)
     columns = [list(column) for column in columns]
     for sweep in range(_SWEEPS):
@@ -193,7 +193,7 @@ def _crossings(items: list[_Item], columns: list[list[int]]) -> int:
 
 
 def _align(items: list[_Item], columns: list[list[int]]) -> None:
-    """Heights: near the means of the neighbours, nothing touching."""
+    """Set heights near the means of the neighbours, without overlaps."""
     for column in columns:
         _settle(items, column, [0.0] * len(column))
     for sweep in range(2 * _SWEEPS):
@@ -209,7 +209,7 @@ def _align(items: list[_Item], columns: list[list[int]]) -> None:
 
 
 def _settle(items: list[_Item], column: list[int], wanted: list[float]) -> None:
-    """Set the heights of a column nearest to what is wanted: the blocks of items that touch share one shift."""
+    """Set the heights of a column as near as possible to ``wanted``; blocks of touching items share one shift."""
     offsets = [0.0]
     for a, b in pairwise(column):
         offsets.append(offsets[-1] + items[a].below + _ROW_GAP + items[b].above)
@@ -226,7 +226,7 @@ def _settle(items: list[_Item], column: list[int], wanted: list[float]) -> None:
 
 
 def _lefts(items: list[_Item], columns: list[list[int]]) -> tuple[list[tuple[float, float]], float]:
-    """The left and right border of each column, and the whole width."""
+    """Return the left and right border of each column, and the total width."""
     x, lefts = 0.0, []
     for column in columns:
         width = max((items[i].width for i in column), default=0.0)

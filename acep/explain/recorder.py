@@ -1,4 +1,4 @@
-"""The reference engine with an eye on the runs that come furthest, over one partition of a stream."""
+"""The reference engine with a record of the partial matches that come furthest, over one partition of a stream."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from acep.reference.runtime import Core, Key, Partition
 __all__ = ["Tracing", "Watching"]
 
 MOST_ALIKE = 32
-"""How many runs that came equally far are looked at."""
+"""The most equally far partial matches that are kept."""
 
 
 class Tracing(Reference):
-    """The engine, keeping the runs that lack the fewest events; of those, the ones with the most events bound."""
+    """An engine that keeps the partial matches that lack the fewest events; of those, the ones with the most bound."""
 
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
@@ -30,11 +30,11 @@ class Tracing(Reference):
         self._depths: dict[int, tuple[int, Trail]] = {}
 
     def need(self, node: MatchNode) -> int:
-        """The least number of events that a run still has to bind."""
+        """Return the least number of events that a partial match still has to bound."""
         return self.nearest(node.state, node.error)
 
     def nearest(self, state: int, error: int) -> int:
-        """The least number of events from a state to an end, with so much missing already."""
+        """Return the least number of events from a state to an end, with an ``error`` so far."""
         counts = [count for cost, count in self.ways[state] if error + cost <= self.budget]
         return min(counts, default=len(self.states))
 
@@ -59,17 +59,17 @@ class Tracing(Reference):
     def _depth(self, trail: Trail) -> int:
         if id(trail) not in self._depths:
             before = self._depth(trail.previous) if trail.previous is not None else 0
-            self._depths[id(trail)] = (before + 1, trail)  # the trail is kept, so that its id stays its own
+            self._depths[id(trail)] = (before + 1, trail)  # the trail is kept, so that its id is not reused
         return self._depths[id(trail)][0]
 
 
 class Watching(Core):
-    """A core that looks at one partition, and remembers its events; others run only where they may overlap with it."""
+    """A core that records one partition and its events; other partitions run only where they may overlap with it."""
 
     def __init__(self, plan: Plan, key: tuple[Value, ...]) -> None:
         super().__init__(plan)
         self.tracing = Tracing(plan)
-        self.asked = Reference(plan)  # for questions afterwards, which leave no trace
+        self.asked = Reference(plan)  # for later checks, which are not recorded
         self.key = key
         self.plain = self.engine if plan.strict and plan.query.output is Output.NON_OVERLAP else None
         self.seen: list[tuple[Event, str | None]] = []
@@ -84,7 +84,7 @@ class Watching(Core):
 
 
 def ways_of(plan: Plan) -> list[list[tuple[int, int]]]:
-    """For each state the ways to an end, as (scaled cost, events): none both dearer and longer than another."""
+    """Return for each state the ways to an end, as (scaled cost, events): none both dearer and longer than another."""
     budget = plan.automaton.costs.budget
     ways = [[(a.cost, 0) for a in state.accepts if a.cost <= budget] for state in plan.arcs.states]
     changed = True

@@ -1,4 +1,4 @@
-"""Why a key of a table has no match: :func:`why`, in the words of :mod:`acep.explain.closest_partial`."""
+"""Explain why a key of a table has no match: :func:`why`, made of :mod:`acep.explain.closest_partial`."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def why(
     id: str | None = None,
     unit: str | None = None,
 ) -> Furthest:
-    """How far the events of one key came, and what failed there.
+    """Find how far the events of one key came, and what failed there.
 
-    ``key`` gives each partition attribute its value, as it is in the table (a text that reads like it will do); a query
-    without partition attributes has none. The other arguments are those of :func:`acep.match`.
+    ``key`` gives each partition attribute its value, as in the table (a text that looks the same will do); leave it
+    out if the query has no partition attributes. The other arguments are those of :func:`acep.match`.
 
     Raises :class:`QueryError` or :class:`DataError`, also for a key that no event has.
 
@@ -58,7 +58,7 @@ def why(
 
 
 def _key(key: Mapping[str, Any], plan: Plan, events: Events, schema: Schema) -> tuple[Value, ...]:
-    """The values of the partition attributes as the engine has them."""
+    """Return the values of the partition attributes as the engine has them."""
     for name in key:
         if name not in plan.keys:
             hint = suggest(str(name), plan.keys) or "the query has no partition attribute: leave key out"

@@ -1,7 +1,7 @@
-"""Counts, match points and match bundles as a user gets them: each carries the report of the run that found it.
+"""Counts, match points and match bundles as a user gets them, each with the report of its run.
 
-They are of one type whether the run was exact or not. What a budget left incomplete says so when it is printed, and a
-sum of such counts says so too.
+The types are the same whether the run was exact or not. An incomplete result says so when it is printed, and so does a
+sum of incomplete counts.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ Number = Any  # int, float, Fraction
 
 @dataclass(frozen=True)
 class Bundle:
-    """Match points chained by gaps no longer than the window: the first and the last one, the number of
-    ``matches`` (``None`` where they were not counted), and the least error among them (``best``)."""
+    """A match bundle: match points chained by gaps no longer than the window. It has the first and the last one, the
+    number of ``matches`` (``None`` if they were not counted), and the least error among them (``best``)."""
 
     key: dict[str, Any]
     start: Any
@@ -32,7 +32,7 @@ class Bundle:
 
 @dataclass(frozen=True)
 class Point:
-    """A match point: the time at which matches of a partition end, and the least error among them."""
+    """A match point: a time at which matches of a partition end, and the least error among them."""
 
     key: dict[str, Any]
     point: Any
@@ -43,11 +43,11 @@ class Point:
 class Count:
     """A number of matches, with the ``report`` of the run that counted them.
 
-    It equals the integer ``number``, is ordered and hashed like it, and ``int(count)`` is the plain number, as JSON
-    wants it. Counts and integers add up to a count that is exact if all its parts are. Other arithmetic gives a plain
-    number where the count is exact.
+    It equals the integer ``number`` and is ordered and hashed like it; ``int(count)`` is the plain number, which JSON
+    needs. A sum of counts and integers is a count, exact if all its parts are. Other arithmetic gives a plain number
+    if the count is exact.
 
-    Raises :class:`DataError` for other arithmetic with a count that is not exact: the result could not say so.
+    Raises :class:`DataError` for other arithmetic with an inexact count, since the result could not say so.
 
     >>> exact, part = Count(7), Count(1904, Report(shed=5, recall=None, interval=(0.18, 0.25)))
     >>> exact, exact == 7, exact / 2
@@ -63,7 +63,7 @@ class Count:
 
     @property
     def exact(self) -> bool:
-        """Whether these are all matches."""
+        """Whether all matches were counted."""
         return self.report.exact
 
     def __int__(self) -> int:
@@ -175,7 +175,7 @@ One = TypeVar("One")
 
 
 class _Given(Sequence[One], Generic[One]):
-    """A read-only list of what a run gave, with its ``report``."""
+    """A read-only list of results of a run, with its ``report``."""
 
     of: ClassVar[str]
 
@@ -185,7 +185,7 @@ class _Given(Sequence[One], Generic[One]):
 
     @property
     def exact(self) -> bool:
-        """Whether these are all that there are."""
+        """Whether the list is complete."""
         return self.report.exact
 
     def __len__(self) -> int:
@@ -223,10 +223,10 @@ class _Given(Sequence[One], Generic[One]):
 
 
 class Points(_Given[Point]):
-    """Match points in their order: a read-only list of :class:`Point` that equals a list of the same ones, with the
-    ``report`` of the run. A slice and a sum are ``Points`` again.
+    """Match points in order: a read-only list of :class:`Point` with the ``report`` of the run. It equals a plain list
+    of the same points; a slice or a sum is again ``Points``.
 
-    Where it is not exact, points may be missing, and the ``best`` error of one may be more than the least one.
+    If it is not exact, points may be missing, and the ``best`` error of a point may be too high.
 
     >>> Points([Point({}, 5, 0)]) == [Point({}, 5, 0)]
     True
@@ -238,11 +238,11 @@ class Points(_Given[Point]):
 
 
 class Bundles(_Given[Bundle]):
-    """Match bundles in the order of their first match point: a read-only list of :class:`Bundle` that equals a list of
-    the same ones, with the ``report`` of the run. A slice and a sum are ``Bundles`` again.
+    """Match bundles in the order of their first match point: a read-only list of :class:`Bundle` with the ``report`` of
+    the run. It equals a plain list of the same bundles; a slice or a sum is again ``Bundles``.
 
-    Where it is not exact, bundles and matches of them may be missing, and one bundle may have come apart into several,
-    where the points between were not found.
+    If it is not exact, bundles and matches in them may be missing, and one bundle may appear as several because the
+    points between were not found.
 
     >>> Bundles([Bundle({}, 5, 7, 2, 0)])
     [Bundle(key={}, start=5, end=7, matches=2, best=0)]

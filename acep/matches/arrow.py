@@ -1,4 +1,4 @@
-"""Matches, bundles and match points as Arrow tables."""
+"""Conversion of matches, match bundles and match points to Arrow tables."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ TYPES = {
 
 
 def matches_table(matches: Matches, *, fractional: bool | None = None) -> pa.Table:
-    """A row a match; see :meth:`acep.matches.matches.Matches.to_arrow`. ``fractional``: with errors as float64, by
-    default where one of them is no integer.
+    """Return a table with one row per match; see :meth:`acep.matches.matches.Matches.to_arrow`. ``fractional``: with
+    errors as float64, by default if one of them is not an integer.
 
     >>> one = Found(("A",), 1, 9, Fraction(1, 2), (("a", (0, 3)),), 9)
     >>> table = matches_table(Matches.from_found([one], schema=Schema((("k", Kind.STRING),)), keys=("k",)))
@@ -72,8 +72,8 @@ def matches_table(matches: Matches, *, fractional: bool | None = None) -> pa.Tab
 
 
 def parts(found: Sequence[Found], most: int) -> Iterator[Sequence[Found]]:
-    """Matches in parts of up to ``most`` ids, and so small that Arrow's offsets, which are int32, hold their texts
-    too, also as JSON; one part at least."""
+    """Yield the matches in parts of at most ``most`` ids, but at least one match and one part. Parts are so small that
+    Arrow's int32 offsets also hold their texts, as JSON too."""
     if isinstance(found, FoundColumns):
         ends, longest = found.offsets[1:], longest_text(found)
     else:
@@ -90,7 +90,7 @@ def parts(found: Sequence[Found], most: int) -> Iterator[Sequence[Found]]:
 
 
 def record_batch(found: Sequence[Found], matches: Matches, fractional: bool) -> pa.RecordBatch:
-    """Some of the matches of a query as a record batch; ``fractional``: with errors as float64."""
+    """Return some matches of a query as a record batch; ``fractional``: with errors as float64."""
     schema, times = matches.schema, ("start", "end", "bundle")
     keys: Sequence[list[Value] | Column]
     values: Sequence[list[Value] | Column]
@@ -134,7 +134,7 @@ def record_batch(found: Sequence[Found], matches: Matches, fractional: bool) -> 
 
 
 def without_maps(table: pa.Table) -> pa.Table:
-    """The table with its column ``bindings`` as a list of structs, for readers that have no maps.
+    """Return the table with its column ``bindings`` as a list of structs, for readers without maps.
 
     >>> one = Found((), 1, 9, 0, (("a", (0, 3)),), 9)
     >>> without_maps(matches_table(Matches.from_found([one], schema=Schema(())))).column("bindings").to_pylist()
@@ -149,7 +149,7 @@ def without_maps(table: pa.Table) -> pa.Table:
 def groups_table(
     groups: Sequence[Bundle] | Sequence[Point], schema: Schema, keys: tuple[str, ...], heads: Sequence[str]
 ) -> pa.Table:
-    """A row a bundle or match point: its key as a struct, and the fields ``heads`` of its record.
+    """Return a table with one row per bundle or match point: its key as a struct, and the fields ``heads``.
 
     >>> groups_table([Point({}, 5, 0)], Schema(()), (), ("point", "best")).to_pylist()
     [{'key': {}, 'point': 5, 'best': 0}]
@@ -166,7 +166,7 @@ def groups_table(
 
 
 def _array(values: list[Any], held: pa.DataType | None) -> pa.Array:
-    """Python values as an array; some times of a column may be of NumPy's type, where a datetime does not hold them."""
+    """Return Python values as an array; times that a datetime cannot hold may be ``numpy.datetime64``."""
     if held is None or not pa.types.is_timestamp(held) or not any(isinstance(v, np.datetime64) for v in values):
         return pa.array(values, held)
     naive = [v.replace(tzinfo=None) if isinstance(v, dt.datetime) else v for v in values]
@@ -189,7 +189,7 @@ def _struct(fields: list[pa.Array], names: tuple[str, ...], size: int) -> pa.Arr
 
 
 def _type_of_key(key: str, schema: Schema) -> pa.DataType | None:
-    """The type of a partition attribute that holds decimals or times: that of the input."""
+    """Return the input's type of a partition attribute that holds decimals or times, ``None`` for other kinds."""
     scale = schema.scale(key)
     if scale is not None:
         return decimals_of(schema).get(key, decimal_type(scale))
@@ -201,7 +201,7 @@ def _type_of_key(key: str, schema: Schema) -> pa.DataType | None:
 def _values_column(
     values: list[Value] | Column, kind: Kind | None, given: pa.DataType | None, tick: Fraction | None
 ) -> pa.Array:
-    """``given``: the type of decimals and times, of which the engine has integers."""
+    """Return values as an array. ``given`` is the type of decimals and times, which the engine holds as integers."""
     held = pa.int64() if kind is Kind.TIMESTAMP else TYPES.get(kind) if kind else None
     if isinstance(values, Column):
         array = column_array(values)
@@ -214,7 +214,7 @@ def _values_column(
 
 
 def column_array(column: Column) -> pa.Array:
-    """A column as Arrow has it, timestamps as integers.
+    """Return a column as an Arrow array, with timestamps as integers.
 
     >>> column_array(Column(Kind.STRING, np.array([1, 0]), np.array([1, 0], np.uint8), ["a", "b"])).to_pylist()
     ['b', None]
@@ -227,7 +227,7 @@ def column_array(column: Column) -> pa.Array:
 
 
 def _as_decimals(units: pa.Array, held: pa.DataType) -> pa.Array:
-    """Units of 10**-scale as decimals: the words of 128 bits, of which the upper one is the sign."""
+    """Return units of 10**-scale as decimals. The 128 bits of each are two words; the upper one repeats the sign."""
     numbers = units.fill_null(0).to_numpy()
     words = np.stack([numbers, numbers >> 63], axis=1)
     valid = (
@@ -238,7 +238,7 @@ def _as_decimals(units: pa.Array, held: pa.DataType) -> pa.Array:
 
 
 def _as_times(ticks: pa.Array, held: pa.DataType, tick: Fraction | None) -> pa.Array:
-    """Ticks as a type of times or integers."""
+    """Return ticks as times or integers of type ``held``."""
     if pa.types.is_integer(held) or tick is None:
         return ticks.cast(held) if pa.types.is_integer(held) else ticks
     unit = UNIT_NS["d"] if pa.types.is_date32(held) else UNIT_NS["ms" if pa.types.is_date64(held) else held.unit]
@@ -269,7 +269,7 @@ def _bindings_of_columns(found: FoundColumns, schema: Schema) -> pa.Array:
     codes = found.vars
     begins = np.zeros(len(codes) + 1, bool)
     begins[found.offsets] = True
-    # Runs of events of one match and variable: where they begin, and how many there are before each event.
+    # Runs of events of one match and variable: their first rows, and the number of runs before each event.
     begins[1:-1] |= codes[1:] != codes[:-1]
     runs = np.flatnonzero(begins[:-1])
     before = np.concatenate([[0], np.cumsum(begins[:-1])])
@@ -279,8 +279,8 @@ def _bindings_of_columns(found: FoundColumns, schema: Schema) -> pa.Array:
 
 
 def _uniform(variables: tuple[str, ...], shape: tuple[int, ...], rows: int) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """What is the same in all matches that bind the variables of ``shape`` in this order, for so many of them: where
-    their maps begin, the names of the variables, and where their lists of ids begin."""
+    """Return the parts of the bindings that ``rows`` matches share if all bind the variables of ``shape`` in this
+    order: the offsets of their maps, the names of the variables, and the offsets of their lists of ids."""
     distinct, counts = np.unique(shape, return_counts=True)
     outer = _int32(np.arange(rows + 1) * len(distinct))
     names = pa.array(variables, pa.string()).take(pa.array(np.tile(distinct, rows)))

@@ -1,4 +1,4 @@
-"""Matches as record batches that are made when they are asked for, in bounded memory."""
+"""Matches as Arrow record batches, made one at a time on demand, in bounded memory."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ Blocks = Iterator[tuple[Sequence[Found], Counts]]
 
 
 class Batches(Iterator[pa.RecordBatch]):
-    """The matches of one query, batch by batch, in the order of the output; they can be read once.
+    """The matches of one query, batch by batch, in output order; they can be read once.
 
-    ``schema`` is that of every batch: the columns of :meth:`Matches.to_arrow`, with ``error`` as float64 where weights
-    are fractional. ``report`` says what the run has done so far. Whatever reads Arrow streams can read this object
-    (``pyarrow.RecordBatchReader.from_stream``, polars, DuckDB). A batch that is dropped gives its memory to a later
-    one.
+    ``schema`` is that of every batch: the columns of :meth:`Matches.to_arrow`, with ``error`` as float64 if weights
+    are fractional. ``report`` says what the run has done so far. Any reader of Arrow streams can read this object
+    (``pyarrow.RecordBatchReader.from_stream``, polars, DuckDB). The memory of a released batch is used again.
 
     >>> import acep
     >>> rows = {"ts": range(200), "type": ["a", "b"] * 100}
@@ -53,7 +52,7 @@ class Batches(Iterator[pa.RecordBatch]):
 
     @property
     def report(self) -> Report:
-        """The work done so far."""
+        """Return the report of the work done so far."""
         return Report.of(self._counts, self._seconds)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:

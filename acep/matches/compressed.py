@@ -1,4 +1,4 @@
-"""Compressed output: all matches as the graph that they share, to be kept, counted, drawn from and enumerated later."""
+"""Compressed output: all matches as one shared graph that can be stored, counted, sampled and enumerated later."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BLOCK = 4096
 
 
 class Graph(Protocol):
-    """What the native core keeps (``acep.native._native.Compressed``)."""
+    """The graph in the native core (``acep.native._native.Compressed``)."""
 
     def count(self) -> int: ...
     def sample(self, n: int, seed: int) -> dict[str, Any]: ...
@@ -25,11 +25,11 @@ class Graph(Protocol):
 
 
 class Compressed:
-    """The matches of one query, unmade.
+    """All matches of one query as a compact graph, from which single matches are made on demand.
 
     Its size grows with the events and the pattern, never with the number of matches: ``SEQ(A+ a[], B b)`` on 200 A and
-    a B has 2**200 - 1 of them. Where predicates tie events together there is nothing to share; then the matches are
-    held one by one, and this object only looks the same. After CORE (Bucchi et al., VLDB 2022).
+    a B has 2**200 - 1 of them. If predicates tie events together, there is nothing to share: the matches are then held
+    one by one behind the same interface. After CORE (Bucchi et al., VLDB 2022).
 
     >>> import acep
     >>> events = {"ts": range(201), "type": ["A"] * 200 + ["B"]}
@@ -42,16 +42,16 @@ class Compressed:
         self, graph: Graph | None, made: Matches, columns: Callable[[dict[str, Any]], FoundColumns] | None = None
     ) -> None:
         self._graph = graph
-        self._made = made  # the matches themselves, or, with a graph, none
+        self._made = made  # the matches themselves; with a graph, an empty template
         self._columns = columns
 
     def count(self) -> int:
-        """How many matches there are, exactly."""
+        """Return the exact number of matches."""
         return len(self._made) if self._graph is None else self._graph.count()
 
     def sample(self, n: int, *, seed: int = 0) -> Matches:
-        """``n`` matches, each drawn from all of them with equal probability (so that one may come twice), in order of
-        their number; none where there are none."""
+        """Draw ``n`` matches uniformly with replacement, and return them in order of their number. The result is empty
+        if there are no matches."""
         if self._graph is not None:
             return self._matches(self._graph.sample(n, seed))
         if not len(self._made):
@@ -63,13 +63,13 @@ class Compressed:
         return self._made.with_found(picked)
 
     def matches(self, start: int = 0, *, limit: int) -> Matches:
-        """At most ``limit`` matches from number ``start`` (0 is the first) on, in order of match points."""
+        """Return at most ``limit`` matches from number ``start`` on (0 is the first), in order of match points."""
         if self._graph is None:
             return self._made[start : start + limit]
         return self._matches(self._graph.cursor(start).next(limit))
 
     def __iter__(self) -> Iterator[Any]:
-        """One match after the other; a block of them is made at a time."""
+        """Iterate over all matches; they are made in blocks."""
         if self._graph is None:
             yield from self._made
             return
@@ -78,7 +78,7 @@ class Compressed:
             yield from block
 
     def blocks(self, size: int = BLOCK) -> Iterator[Matches]:
-        """All matches, so many at a time."""
+        """Yield all matches in blocks of ``size``."""
         if self._graph is None:
             for start in range(0, len(self._made), size):
                 yield self._made[start : start + size]

@@ -1,4 +1,4 @@
-"""Counts of matches as columns: what the counting engine gives, without a match in memory."""
+"""Counts of matches as columns, the result of the counting engine, which makes no matches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class Row(NamedTuple):
-    """``matches`` matches of a partition that end from ``first`` to ``last`` (ticks), ``error`` the least of them."""
+    """The number of ``matches`` of a partition that end from ``first`` to ``last`` (ticks), and their least error."""
 
     key: tuple[Value, ...]
     first: int
@@ -32,11 +32,11 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """n rows, as columns of n.
+    """n rows of counts, one per match point or bundle, as columns of length n.
 
-    Of match points ``first`` and ``last`` are the point and ``bundle`` the first point of its bundle; of bundles they
-    are its first and last point. ``error``: ``scale`` times what the user counts. ``matches``: how many, int64, or
-    Python's integers as objects where one is larger; empty where only points were asked for.
+    For a match point, ``first`` and ``last`` are the point and ``bundle`` is the first point of its bundle. For a
+    bundle, ``first`` and ``last`` are its first and last point. ``error``: ``scale`` times the user's error.
+    ``matches``: int64, or objects (Python integers) if one is larger; empty if only points were requested.
     """
 
     keys: tuple[Column, ...]
@@ -51,7 +51,7 @@ class Counted:
         return len(self.first)
 
     def rows(self) -> Iterator[Row]:
-        """One row after the other; the matches of points count as 1."""
+        """Yield the rows one by one; if only points were requested, ``matches`` is 1."""
         keys = list(zip(*(c.to_list() for c in self.keys), strict=True)) if self.keys else [()] * len(self)
         matches = self.matches.tolist() if len(self.matches) else [1] * len(self)
         columns = (self.first.tolist(), self.last.tolist(), self.bundle.tolist(), self.error.tolist(), matches)

@@ -1,4 +1,4 @@
-"""Matches as columns: what the native engine gives, a sequence of :class:`Found` that makes one only when asked."""
+"""Matches as columns, the output of the native core; single :class:`Found` records are made only on access."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ BLOCK = 4096
 
 @dataclass(frozen=True, eq=False)
 class FoundColumns(Sequence[Found]):
-    """n matches with m bound events.
+    """n matches with m bound events, as a sequence of :class:`Found`.
 
-    ``start``, ``end``, ``bundle``: (n,) int64 ticks. ``error``: (n,) int64, ``scale`` times what the user counts.
+    ``start``, ``end``, ``bundle``: (n,) int64 ticks. ``error``: (n,) int64, ``scale`` times the user's error.
     ``keys``: a column of n for each partition attribute. ``offsets``: (n + 1,) int64 from 0 to m; the events of match
     i are ``offsets[i]`` to ``offsets[i + 1]`` of ``ids`` ((m,) int64, or texts as objects) and ``vars`` ((m,) uint16,
-    places in ``variables``), in stream order. ``variables``: those of the plan, in the order of the pattern.
-    ``values``: a column of n for each value of RETURN. ``shape``: what ``vars`` has of each match, where that is known
-    to be the same of all. ``in_order``: whether the matches are known to be in the order of the output.
+    indices into ``variables``), in stream order. ``variables``: those of the plan, in pattern order.
+    ``values``: a column of n for each value of RETURN. ``shape``: the part of ``vars`` of each match, if known to be
+    the same for all. ``in_order``: whether the matches are known to be in output order.
 
     >>> zero = np.array([0])
     >>> trail = {"offsets": np.array([0, 2]), "ids": np.array([7, 9]), "vars": np.array([1, 0], np.uint16)}
@@ -78,7 +78,7 @@ class FoundColumns(Sequence[Found]):
             yield from self._records(begin, min(begin + BLOCK, len(self)))
 
     def take(self, indices: npt.NDArray[np.integer[Any]]) -> FoundColumns:
-        """The matches at some places, in that order."""
+        """Return the matches with these indices, in that order."""
         at = np.asarray(indices, np.intp)
         lengths = np.diff(self.offsets)
         size = int(lengths[0]) if len(lengths) else 0
@@ -92,7 +92,7 @@ class FoundColumns(Sequence[Found]):
         return self._with(at, offsets, ids, codes)
 
     def by_variable(self) -> FoundColumns:
-        """The same with the events of each match in the order of their variables, those of one in stream order."""
+        """Return the matches with the events of each sorted by variable; those of one variable stay in stream order."""
         if self.shape is not None:
             places = sorted(range(len(self.shape)), key=self.shape.__getitem__)
             if places == [*range(len(places))]:
@@ -159,7 +159,7 @@ class FoundColumns(Sequence[Found]):
 
 
 def unscaled(error: int, scale: int) -> int | Fraction:
-    """A scaled error as the user counts it, as :meth:`acep.automaton.thompson.Costs.unscaled` gives it.
+    """Return a scaled error in the user's unit, like :meth:`acep.automaton.thompson.Costs.unscaled`.
 
     >>> unscaled(4, 2), unscaled(3, 2)
     (2, Fraction(3, 2))
@@ -168,7 +168,7 @@ def unscaled(error: int, scale: int) -> int | Fraction:
 
 
 def _listed(column: Column, rows: slice) -> list[Value]:
-    """As :meth:`Column.to_list`, at a cost that does not depend on how many texts there are."""
+    """Return some rows like :meth:`Column.to_list`, at a cost that does not depend on the number of texts."""
     values: list[Any] = column.values[rows].tolist()
     valid = [True] * len(values) if column.valid is None else column.valid[rows].tolist()
     if column.kind is Kind.STRING:
@@ -180,7 +180,7 @@ def _listed(column: Column, rows: slice) -> list[Value]:
 
 
 def longest_text(found: FoundColumns) -> int:
-    """The length of the longest text in columns of matches, 1 at least."""
+    """Return the length of the longest text in columns of matches, at least 1."""
     texts = [c.texts for c in (*found.keys, *found.values) if c.texts]
     ids = found.ids if found.ids.dtype == object else ()
     return max((len(text) for some in (found.variables, ids, *texts) for text in some), default=0) or 1
@@ -190,7 +190,7 @@ def longest_text(found: FoundColumns) -> int:
 
 
 def concatenate(parts: Sequence[FoundColumns]) -> FoundColumns:
-    """The matches of one plan from several steps, one after the other. There is at least one part.
+    """Concatenate the matches of one plan from several steps. There must be at least one part.
 
     Raises :class:`ValueError` for parts of different plans.
     """
@@ -235,14 +235,14 @@ def _joined(columns: Sequence[Column]) -> Column:
 
 
 def ordered(found: FoundColumns, sort: Sort | None = None) -> FoundColumns:
-    """The matches in the order of the output: as :func:`acep.matches.records.output_order`, equal ones as they come.
-    ``sort`` does what :func:`order_in_python` does, in native code."""
+    """Return the matches in the order of :func:`acep.matches.records.output_order`; the sort is stable. ``sort`` does
+    what :func:`order_in_python` does, in native code."""
     places = None if found.in_order else _places(found, sort or order_in_python)
     return found if places is None else found.take(places)
 
 
 def _places(found: FoundColumns, sort: Sort) -> Ints | None:
-    """Where the matches come from when they are in order; ``None`` where they are."""
+    """Return the permutation that sorts the matches; ``None`` if they are in order."""
     names = {name: rank for rank, name in enumerate(sorted(found.variables))}
     ranks = np.array([names[name] for name in found.variables], np.uint16)
     ids = found.ids
@@ -256,8 +256,8 @@ def _places(found: FoundColumns, sort: Sort) -> Ints | None:
 def order_in_python(
     end: Ints, offsets: Ints, ids: Ints, codes: npt.NDArray[np.uint16], ranks: npt.NDArray[np.uint16]
 ) -> Ints | None:
-    """As ``output_order`` of the native core: the permutation that puts matches in order by (end, ids, ranks of
-    variables), equal ones as they come; ``None`` where they are in order."""
+    """Return the permutation that sorts matches stably by (end, ids, ranks of variables), like ``output_order`` of the
+    native core; ``None`` if they are in order."""
     ends, bounds = end.tolist(), offsets.tolist()
     events, names = ids.tolist(), ranks[codes].tolist()
 

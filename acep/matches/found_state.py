@@ -1,4 +1,4 @@
-"""Columns of matches as plain data with arrays, and back: those that wait are part of a snapshot."""
+"""Conversion of columns of matches to plain data and back, to save waiting matches in a snapshot."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WORDS = ("start", "end", "bundle", "error", "offsets")
 
 
 def plain_of(found: FoundColumns) -> dict[str, Any]:
-    """Matches as plain data (:mod:`acep.storage.plain_data`)."""
+    """Return matches as plain data (:mod:`acep.storage.plain_data`)."""
     columns = {
         name: [[c.kind.value, c.values, c.valid, None if c.texts is None else list(c.texts)] for c in held]
         for name, held in (("keys", found.keys), ("values", found.values))
@@ -27,8 +27,8 @@ def plain_of(found: FoundColumns) -> dict[str, Any]:
 
 
 def found_of(data: Any, variables: tuple[str, ...]) -> FoundColumns:
-    """What :func:`plain_of` gave. Raises :class:`ValueError`, :class:`KeyError`, :class:`AttributeError` or
-    :class:`TypeError` for what it did not give."""
+    """Restore the matches of :func:`plain_of`. Raises :class:`ValueError`, :class:`KeyError`, :class:`AttributeError`
+    or :class:`TypeError` for other data."""
     words, scale, ids = {name: data[name] for name in WORDS}, int(data["scale"]), data["ids"]
     many, offsets, codes = len(words["start"]), words["offsets"], data["vars"]
     if isinstance(ids, list):

@@ -1,4 +1,4 @@
-"""Matches of one partition taken together: by bundle, or by match point."""
+"""Grouping of matches by partition and match bundle, or by partition and match point."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ __all__ = ["Group", "group_number", "grouped", "groups_of_counts"]
 
 @dataclass(frozen=True)
 class Group:
-    """Matches of a partition: its ``key``, the ``first`` and ``last`` match point (ticks), how many there are, and the
-    least error among them."""
+    """A group of matches of one partition: its ``key``, the ``first`` and ``last`` match point (ticks), the number
+    of ``matches``, and the least error among them (``best``)."""
 
     key: tuple[Value, ...]
     first: int
@@ -34,7 +34,7 @@ class Group:
 
 
 def grouped(found: Sequence[Found], by: str) -> list[Group]:
-    """The groups of matches with the same key and the same ``by`` (``"bundle"`` or ``"end"``), in order of that.
+    """Return the groups of matches with equal key and equal ``by`` (``"bundle"`` or ``"end"``), sorted by ``by``.
 
     >>> grouped([Found((), 1, end, error, (), 5) for end, error in ((5, 1), (7, 0))], "bundle")
     [Group(key=(), first=5, last=7, matches=2, best=0)]
@@ -51,8 +51,8 @@ def grouped(found: Sequence[Found], by: str) -> list[Group]:
 
 
 def groups_of_counts(counted: Counted, by: str) -> list[Group]:
-    """The same of matches that were counted: ``by`` is ``"end"`` where rows are match points, ``"bundle"`` where they
-    are bundles, or match points without a number of matches."""
+    """Return the same groups for counted matches. ``by`` is ``"end"`` where rows are match points, and ``"bundle"``
+    where they are bundles, or match points without a number of matches."""
     if by == "bundle" and len(counted.matches):
         rows = sorted(counted.rows(), key=lambda row: row.bundle)
         return [Group(row.key, row.bundle, row.last, row.matches, row.error) for row in rows]
@@ -73,7 +73,7 @@ def groups_of_counts(counted: Counted, by: str) -> list[Group]:
 
 
 def group_number(found: Sequence[Found]) -> int:
-    """How many bundles there are."""
+    """Return the number of bundles."""
     if isinstance(found, FoundColumns):
         table, names = _keyed(found, "bundle")
         return int(table.group_by(names).aggregate([]).num_rows)
@@ -97,7 +97,7 @@ def _groups_of_columns(found: FoundColumns, by: str) -> list[Group]:
 
 
 def _keyed(found: FoundColumns, by: str) -> tuple[pa.Table, list[str]]:
-    """``by``, keys of which equal ones are equal numbers, ``last``, ``error`` and ``row``; and what to group by."""
+    """Return a table of ``by``, numbered keys, ``last``, ``error`` and ``row``, and the columns to group by."""
     import pyarrow as pa
 
     columns = {"by": pa.array(getattr(found, by))}

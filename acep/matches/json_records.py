@@ -17,10 +17,10 @@ __all__ = ["group_record", "json_line", "match_record", "plain"]
 
 
 def match_record(match: Match, *, query: str | None = None, zoned: Collection[str] = ()) -> dict[str, Any]:
-    """A match as what JSON can hold; ``values`` only if the query has RETURN, ``query`` only if given.
+    """Return a match as what JSON can hold; ``values`` only if the query has RETURN, ``query`` only if given.
 
-    ``zoned`` names the times that have a zone (``start``, ``key.x``, ``values.x``), which those that no datetime holds
-    do not show.
+    ``zoned`` names the times that have a zone (``start``, ``key.x``, ``values.x``), as values that are no datetime
+    do not show it.
 
     >>> from acep.matches.matches import Match
     >>> print(json_line(match_record(Match({"symbol": "AAPL"}, 1, 9, 0, {"a": (0, 3), "b": (7,)}, 9))))
@@ -39,7 +39,7 @@ def match_record(match: Match, *, query: str | None = None, zoned: Collection[st
 
 
 def group_record(group: Bundle | Point, *, zoned: Collection[str] = ()) -> dict[str, Any]:
-    """A bundle or a match point as what JSON can hold.
+    """Return a bundle or a match point as what JSON can hold.
 
     >>> from acep.matches.matches import Bundle
     >>> json_line(group_record(Bundle({}, 5, 9, 3, 0.5)))
@@ -52,13 +52,13 @@ def group_record(group: Bundle | Point, *, zoned: Collection[str] = ()) -> dict[
 
 
 def json_line(record: dict[str, Any]) -> str:
-    """A record as one line of JSON, without the end of the line."""
+    """Return a record as one line of JSON, without the end of the line."""
     return json.dumps(record, ensure_ascii=False)
 
 
 def plain(value: Any, zoned: bool = False) -> Any:
-    """A value as JSON holds it: times as ISO 8601 (in UTC, with ``Z``, if they have a zone), decimals as texts, what is
-    no finite number as null. ``zoned``: a time without a zone of its own is in UTC.
+    """Return a value as JSON holds it: times as ISO 8601 (in UTC, with ``Z``, if they have a zone), decimals as
+    texts, infinite numbers and NaN as null. ``zoned``: a time without a zone of its own is in UTC.
 
     >>> plain(Fraction(1, 2)), plain(float("inf")), plain(dt.date(2024, 1, 2))
     (0.5, None, '2024-01-02')

@@ -1,4 +1,4 @@
-"""Matches that are columns as lines of JSON or CSV, without a record for each: texts are made of whole columns."""
+"""Fast output of columnar matches as JSON or CSV lines: texts are made a column at a time, without records."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ BLOCK = 1 << 16
 
 
 def lines_of(matches: Matches, form: str, zoned: Collection[str]) -> Iterator[str]:
-    r"""The lines of :func:`acep.matches.writing.write_matches`, some thousands at a time; ``form`` is ``"jsonl"`` or
-    ``"csv"`` (the heads are not among them).
+    r"""Yield the lines of :func:`acep.matches.writing.write_matches`, some thousands at a time; ``form`` is
+    ``"jsonl"`` or ``"csv"`` (without the header line).
 
     >>> from acep.matches.matches import Matches
     >>> from acep.plan.schema import Schema
@@ -76,7 +76,7 @@ def _object(names: Sequence[str], texts: list[pa.Array]) -> list[Any]:
 def _texts(
     part: FoundColumns, matches: Matches, zoned: Collection[str], dump: Callable[[Any], str]
 ) -> tuple[list[pa.Array], list[pa.Array], pa.Array, list[pa.Array]]:
-    """The texts of the key attributes, of start, end and bundle, of the error, and of the values of RETURN."""
+    """Return the texts of the key attributes, of start, end and bundle, of the error, and of the values of RETURN."""
     schema = matches.schema
 
     def times_of(ticks: npt.NDArray[np.int64]) -> pa.Array:
@@ -90,7 +90,7 @@ def _texts(
     def values_of(column: Column, of: Callable[[Any], Any], name: str) -> pa.Array:
         if column.kind is Kind.STRING:
             distinct, places = np.arange(len(column.texts or ())), column.values
-        else:  # the bits of floats, as -0.0 and 0.0 are not written alike
+        else:  # the bits of floats, as -0.0 and 0.0 are written differently
             words, places = np.unique(column.values.view(np.int64), return_inverse=True)
             distinct = words.view(column.values.dtype)
         numbers = type(column)(column.kind, distinct, None, column.texts).to_list()
@@ -116,14 +116,14 @@ def _key_value(value: Any, name: str, schema: Schema) -> Any:
 
 
 def _bindings(part: FoundColumns) -> pa.Array:
-    """For each match the JSON of its bindings."""
+    """Return the bindings of each match as JSON."""
     part = part.by_variable()
     codes = part.vars.astype(np.int64)
     first = np.zeros(len(codes) + 1, bool)
     first[part.offsets] = True
     new = first[:-1].copy()
     new[1:] |= codes[1:] != codes[:-1]
-    # What stands before an id: nothing but a comma, or a variable, of which the first opens the object.
+    # The text before each id: a comma, or the name of a new variable; the first variable opens the object.
     many = len(part.variables)
     heads = [f"{_dumped(name)}: [" for name in part.variables]
     before = [", ", *("{" + head for head in heads), *("], " + head for head in heads)]
@@ -147,7 +147,7 @@ def _dumped(value: Any) -> str:
 
 
 def _cell(value: Any) -> str:
-    """A value as one cell of several."""
+    """Return a value as one CSV cell of several (a lone empty cell would be quoted)."""
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerow([value, 0])
     return out.getvalue()[:-3]

@@ -1,4 +1,4 @@
-"""Matches as a user sees them: a list of records that becomes an Arrow, pandas or polars table."""
+"""Matches as a user sees them: a list of records that converts to an Arrow, pandas or polars table."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Match:
     """One match.
 
     ``key``: the partition attributes. ``start``, ``end``: the time of the first and last bound event, as in the
-    input: an integer, a date, a datetime (in UTC, if the input has a zone; ``numpy.datetime64`` where no datetime
-    holds it: with a fraction of a microsecond). ``error``: what is missing, an integer where it is whole.
-    ``bindings``: for each variable the ids of its events. ``bundle``: the first match point of its bundle.
+    input: an integer, a date, or a datetime (in UTC if the input has a zone; a ``numpy.datetime64`` where it has a
+    fraction of a microsecond or lies beyond the years of a datetime). ``error``: what is missing, an integer where it
+    is whole. ``bindings``: the event ids of each variable. ``bundle``: the first match point of its bundle.
     ``values``: those of RETURN.
     """
 
@@ -49,7 +49,7 @@ class Match:
 
 
 def whole(error: int | Fraction) -> int | float:
-    """An error as an integer where it is whole, else a float.
+    """Return an error as an integer where it is whole, else as a float.
 
     >>> whole(Fraction(4, 2)), whole(Fraction(1, 2))
     (2, 0.5)
@@ -58,7 +58,7 @@ def whole(error: int | Fraction) -> int | float:
 
 
 def bundles_of(groups: Sequence[Group], keys: tuple[str, ...], schema: Schema, *, counts: bool = True) -> list[Bundle]:
-    """Groups of matches as bundles, with keys and times as they were in the input; ``counts``: and their number."""
+    """Return groups of matches as bundles, with keys and times as in the input; ``counts``: and with their sizes."""
     starts, ends = (ticks_to_input(t, schema) for t in ([g.first for g in groups], [g.last for g in groups]))
     return [
         Bundle(key_to_input(group.key, keys, schema), start, end, group.matches if counts else None, whole(group.best))
@@ -67,7 +67,7 @@ def bundles_of(groups: Sequence[Group], keys: tuple[str, ...], schema: Schema, *
 
 
 def points_of(groups: Sequence[Group], keys: tuple[str, ...], schema: Schema) -> list[Point]:
-    """Groups of matches as match points."""
+    """Return groups of matches as match points."""
     times = ticks_to_input([g.last for g in groups], schema)
     return [
         Point(key_to_input(g.key, keys, schema), time, whole(g.best)) for g, time in zip(groups, times, strict=True)
@@ -75,7 +75,7 @@ def points_of(groups: Sequence[Group], keys: tuple[str, ...], schema: Schema) ->
 
 
 class Matches(Sequence[Match]):
-    """The matches of one query, in the order of the output.
+    """The matches of one query, in output order.
 
     A read-only list of :class:`Match`; a slice is again ``Matches``. ``report`` says what the run did, and ``exact``
     whether nothing is missing; ``keys`` and ``returns`` name the partition attributes and the values of RETURN;
@@ -121,10 +121,10 @@ class Matches(Sequence[Match]):
         return_scales: tuple[int | None, ...] = (),
         return_times: tuple[TimeOf | None, ...] = (),
     ) -> Matches:
-        """Matches from an engine's records.
+        """Make matches from an engine's records.
 
-        ``return_kinds``, ``return_scales`` and ``return_times`` are the plan's; times and decimals among the values of
-        RETURN are given back as such. ``report`` may also be what makes one, which is asked when it is first read.
+        ``return_kinds``, ``return_scales`` and ``return_times`` are the plan's; they serve to give times and decimals
+        among the values of RETURN back as such. ``report`` may be a function, called when the report is first read.
 
         >>> one = Found(("AAPL",), 1, 9, 0, (("a", (0, 3)), ("b", (7,))), 9)
         >>> Matches.from_found([one], schema=Schema((("symbol", Kind.STRING),)), keys=("symbol",))[0]
@@ -145,20 +145,20 @@ class Matches(Sequence[Match]):
         return self._match(self.found[index])
 
     def with_found(self, found: Sequence[Found]) -> Matches:
-        """Other matches of the same query."""
+        """Return other matches of the same query."""
         names = (self.keys, self.returns, self._report, self.window, self.return_kinds, self.return_scales)
         return Matches(found, self.schema, *names, self.return_times)
 
     @property
     def report(self) -> Report:
-        """What the run did until these were given."""
+        """Return what the run did until these matches were given."""
         if not isinstance(self._report, Report):
             self._report = self._report()
         return self._report
 
     @property
     def exact(self) -> bool:
-        """Whether none is missing of those that were to be given by then."""
+        """Return whether no match is missing of those due by then."""
         return self.report.exact
 
     def __iter__(self) -> Iterator[Match]:
@@ -190,7 +190,7 @@ class Matches(Sequence[Match]):
         return key_to_input(key, self.keys, self.schema) if self._given_keys else dict(zip(self.keys, key, strict=True))
 
     def given(self, number: int, value: Any) -> Any:
-        """A value of RETURN, by the number of its column: times as they are in the input, decimals as decimals."""
+        """Return a value of RETURN, by its column number: times as they are in the input, decimals as decimals."""
         if number in self._instants:
             held = self.time_type(number)
             return value if held is None else from_ticks([value], attribute_tick(self.schema), held)[0]
@@ -198,22 +198,22 @@ class Matches(Sequence[Match]):
         return value if scale is None else decimal_of(value, scale, self.decimal_type(number))
 
     def decimal_type(self, number: int) -> pa.DataType:
-        """The Arrow type of a value of RETURN that is a decimal, by the number of its column."""
+        """Return the Arrow type of a decimal value of RETURN, by its column number."""
         of = self.return_times[number] if self.return_times else None
         return decimal_like(of, self.return_scales[number] or 0, self.schema)
 
     def time_type(self, number: int) -> pa.DataType | None:
-        """The Arrow type of a value of RETURN that is a time, by the number of its column; ``None``: an integer."""
+        """Return the Arrow type of a time among the values of RETURN, by its column number; ``None``: an integer."""
         if number not in self._instants:
             return None
         return time_of(self.return_times[number] if self.return_times else None, self.schema)
 
     def count(self, value: Any = None) -> Count:  # type: ignore[override]
-        """The number of matches (of those equal to ``value``, if one is given), with the report."""
+        """Return the number of matches (of those equal to ``value``, if one is given), with the report."""
         return Count(len(self.found) if value is None else sum(match == value for match in self), self.report)
 
     def bundles(self, *, counts: bool = True) -> Bundles:
-        """The match bundles, in the order of their first match point; ``counts``: with the number of their matches.
+        """Return the match bundles in order of their first match point; ``counts``: with their number of matches.
 
         >>> ends = [Found((), 1, end, error, (("a", (end,)),), 5) for end, error in ((5, 1), (7, 0))]
         >>> Matches.from_found(ends, schema=Schema(())).bundles()
@@ -223,7 +223,7 @@ class Matches(Sequence[Match]):
         return Bundles(given, replace(self.report, bundles=len(given)))
 
     def points(self) -> Points:
-        """The distinct match points, in their order.
+        """Return the distinct match points, in order.
 
         >>> ends = [Found((), 1, 5, error, (("a", (i,)),), 5) for i, error in enumerate((2, 1))]
         >>> Matches.from_found(ends, schema=Schema(())).points()
@@ -233,20 +233,20 @@ class Matches(Sequence[Match]):
         return Points(given, replace(self.report, points=len(given)))
 
     def to_arrow(self) -> pa.Table:
-        """The matches as an Arrow table, a row a match.
+        """Return the matches as an Arrow table, one row per match.
 
         Columns: ``key`` (struct of the partition attributes), ``start`` and ``end`` (of the type of the input's time
-        column), ``error`` (int64, or float64 where one is fractional), ``bindings`` (map of variable to list of
-        event ids), ``bundle`` (as ``start``), and ``values`` (struct) if the query has RETURN. The metadata say under
-        ``acep``, in JSON, whether the matches are ``exact``, and the ``report`` in words.
+        column), ``error`` (int64, or float64 where one is fractional), ``bindings`` (map of variable to list of event
+        ids), ``bundle`` (as ``start``), and ``values`` (struct) if the query has RETURN. The metadata entry ``acep``
+        says in JSON whether the matches are ``exact``, and has the ``report`` in words.
         """
         from acep.matches.arrow import matches_table
 
         return matches_table(self).replace_schema_metadata({"acep": json.dumps(self._told)})
 
     def to_pandas(self) -> Any:
-        """The matches as a pandas frame: the columns of :meth:`to_arrow`, ``bindings`` as in a :class:`Match`, and
-        ``attrs["acep"]`` as its metadata."""
+        """Return the matches as a pandas frame: the columns of :meth:`to_arrow`, ``bindings`` as in a
+        :class:`Match`, and its metadata in ``attrs["acep"]``."""
         frame = self.to_arrow().drop_columns(["bindings"]).to_pandas()
         frame.insert(4, "bindings", [dict(one.bindings) for one in self.found])
         frame.attrs["acep"] = self._told
@@ -257,8 +257,8 @@ class Matches(Sequence[Match]):
         return {"exact": self.exact, "report": self.report.missing()}
 
     def to_polars(self) -> Any:
-        """The matches as a polars frame: the columns of :meth:`to_arrow`, without ``key`` where there is none;
-        ``bindings`` is a list of structs (``key``: the variable, ``value``: its ids)."""
+        """Return the matches as a polars frame: the columns of :meth:`to_arrow`, without ``key`` where there is
+        none; ``bindings`` is a list of structs (``key``: the variable, ``value``: its ids)."""
         import polars as pl
 
         from acep.matches.arrow import without_maps

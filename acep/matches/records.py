@@ -20,10 +20,10 @@ __all__ = ["Counts", "Found", "output_order"]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One match. ``start`` and ``end`` are the ticks of its first and last bound event; ``key`` the
-    values of the partition attributes; ``bindings`` (variable, ids) pairs in the order of the
-    pattern, bound variables only; ``bundle`` the first match point of its bundle; ``values`` those of RETURN;
-    ``trail`` (id, variable) pairs in stream order."""
+    """One match. ``key``: the values of the partition attributes; ``start`` and ``end``: the ticks of its first and
+    last bound event; ``bindings``: (variable, ids) pairs in pattern order, bound variables only; ``bundle``: the first
+    match point of its bundle; ``values``: those of RETURN; ``trail``: the chain of bound events, as (id, variable)
+    pairs in stream order."""
 
     key: tuple[Value, ...]
     start: int
@@ -36,18 +36,18 @@ class Found:
 
 
 def output_order(found: Found) -> tuple[int, tuple[Id, ...], tuple[str, ...]]:
-    """The key by which matches are ordered: match point, ids bound in stream order, variables."""
+    """Return the sort key of the output: match point, then the ids and the variables in stream order."""
     return found.end, tuple(i for i, _ in found.trail), tuple(v for _, v in found.trail)
 
 
 @dataclass
 class Counts:
-    """Work and losses since a stream began: events seen, late ones and those too far ``ahead`` refused, match nodes
-    made, arcs tried (touches, those that ``deciding`` is charged with among them), matches given (not ``counted``: only
-    match points were asked for), nodes and events ``shed`` for want of budget, and the most bytes that were held where
-    ``memory`` has a bound; what is ``known`` of the recall of match points and bundles (``None``: ``unknown`` says why
-    not), or what tells it, which is asked once it is wanted and not compared; touches that went into ``recovering``
-    bundles, and how many were recovered, and how many were not for want of allowance."""
+    """Work and losses since a stream began: ``events`` seen, and those refused as ``late`` or too far ``ahead``;
+    partial matches made (``nodes``); transition evaluations (``touches``, with those charged for ``deciding``);
+    ``matches`` (if not ``counted``, only match points were requested); partial matches and events ``shed``; the most
+    bytes held, if ``memory`` is bounded; the tallies ``known`` for the recall of match points and bundles (``None``:
+    ``unknown`` says why), or a function that is called once to get them; touches spent on ``recovering`` bundles, and
+    how many were ``recovered``, or ``unrecovered`` for an insufficient budget."""
 
     events: int = 0
     late: int = 0
@@ -68,12 +68,12 @@ class Counts:
 
     @property
     def points(self) -> Tally | None:
-        """What is known of the recall of match points."""
+        """Return the tally for the recall of match points."""
         return self._told()[0]
 
     @property
     def bundles(self) -> Tally | None:
-        """The same of match bundles."""
+        """Return the tally for the recall of match bundles."""
         return self._told()[1]
 
     def _told(self) -> Known:

@@ -1,4 +1,4 @@
-"""What a run did and what it gave up: events, work, matches, and an estimate of the recall."""
+"""The report of a run: events, work, matches, what was shed, and an estimate of the recall."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["Report"]
 
 Interval = tuple[float, float]
 UNKNOWN: Interval = (0.0, 1.0)
-SURE = 0.2  # of wider intervals no likely value is told: runs whose answer is known miss it by .06 and more there
+SURE = 0.2  # wider intervals have no likely value: where the answer is known, it is off by .06 and more there
 FINE = 0.05  # narrower intervals are printed with a decimal
 TINY = 1e-9  # of a percent
-# What the report of several runs together adds up.
+# Fields that are summed in the report of several runs.
 SUMS = (
     *(
         "events",
@@ -40,23 +40,22 @@ SUMS = (
 
 @dataclass(frozen=True)
 class Report:
-    """What a run did.
+    """The report of a run.
 
-    ``events`` seen, ``late`` ones refused, and those too far ``ahead``; match nodes ``made``, ``kept`` as long as they
-    could matter, and ``shed`` for want of budget (events that were not let in count too); ``work`` in touches: arcs
-    tried, and what ``deciding`` is charged with; ``matches`` found (``None`` where they were not counted, as only match
-    points were asked for), and the match ``points`` or ``bundles`` that were given, where these were asked for;
-    ``seconds`` of wall time; the most bytes of ``memory`` that were held, where the budget bounds them (0: it does
-    not).
+    ``events`` seen, ``late`` ones refused, and those too far ``ahead``; partial matches ``made``, ``kept`` as long
+    as they could matter, and ``shed`` for want of budget (skipped events count too); ``work`` in touches
+    (transition evaluations), with those charged for ``deciding``; ``matches`` found (``None`` where they were not
+    counted, as only match points were asked for); the match ``points`` or ``bundles`` given, where these were asked
+    for; ``seconds`` of wall time; the most bytes of ``memory`` held, where the budget bounds them (0: it does not).
 
-    ``recall`` is the share of all match points that were found, of the events that were let in; ``bundle_recall`` that
-    of match bundles of which one match was, each with an interval that has it with a confidence of 90 %
-    (docs/best_effort.md): 1 and (1, 1) where nothing was shed; ``None`` where the interval is wider than 0.2, as the
-    likeliest value says little there; ``None`` and (0, 1) where nothing is known, and then ``unknown`` says why.
-    ``chosen``: matches are chosen among others, as by NON OVERLAP, so that under a budget others may be given than
-    without one; ``limited``: no more of them were asked for, and there may be more. Under ``Budget(recover=)`` so many
-    match bundles were ``recovered``, by an exact look at the events around what was found of them, and so many were
-    not, for want of allowance (``unrecovered``); ``recovering`` of the touches went into that.
+    ``recall`` is the share of all match points that were found, ``bundle_recall`` that of match bundles of which
+    one match was found; refused events do not count. Each has an interval with a confidence of 90 %
+    (docs/best_effort.md). They are 1 and (1, 1) if nothing was shed. An interval wider than 0.2 goes with a recall
+    of ``None``, as the likeliest value says little there. If nothing is known, it is (0, 1) and ``unknown`` says
+    why. ``chosen``: matches are chosen among others, as by NON OVERLAP, so a budget may change which are given.
+    ``limited``: matches stopped at a limit, and there may be more. Under ``Budget(recover=)``, ``recovered`` match
+    bundles were matched again exactly, around what was found of them, and ``unrecovered`` were not, for want of
+    allowance; ``recovering`` of the touches went into that.
 
     >>> print(Report(events=1000, made=40, work=2000, matches=3, seconds=0.5))
     1,000 events, 3 matches in 0.50 s (2,000 events/s)
@@ -89,7 +88,7 @@ class Report:
 
     @classmethod
     def of(cls, counts: Counts, seconds: float = 0.0, *, chosen: bool = False) -> Report:
-        """The report of a run.
+        """Return the report of a run.
 
         >>> Report.of(Counts(events=5, nodes=2, touches=7, matches=1)).work
         7
@@ -120,7 +119,7 @@ class Report:
         )
 
     def __add__(self, other: Report) -> Report:
-        """The report of two runs together; their recall is not estimated where one of them shed something.
+        """Return the report of two runs together; recall is not estimated if one of them shed something.
 
         >>> both = Report(matches=2) + Report(matches=3, shed=1, recall=0.5, interval=(0.4, 0.6))
         >>> both.matches, both.exact, both.interval
@@ -138,18 +137,18 @@ class Report:
 
     @property
     def exact(self) -> bool:
-        """Whether nothing was given up for want of budget, no event came too late or had a time too far ahead, and all
-        matches were asked for."""
+        """Return whether nothing was shed for want of budget, no event was refused as too late or too far ahead,
+        and all matches were asked for."""
         return self.shed == 0 and not self.refused and not self.limited
 
     @property
     def at_least(self) -> bool:
-        """Whether all matches that were given are in the exact answer too. A budget loses matches and invents none; but
-        another match may be ``chosen`` where one was lost, or where an event was refused."""
+        """Return whether all matches given are in the exact answer too. A budget loses matches and invents none,
+        but another match may be ``chosen`` if one was lost or an event was refused."""
         return not self.refused and not (self.shed and self.chosen)
 
     def missing(self, of: str = "match points") -> str:
-        """Say in a few words what may be missing, of ``"match points"`` or of ``"match bundles"``.
+        """Say in a few words what may be missing of ``"match points"`` or of ``"match bundles"``.
 
         >>> Report(shed=1, recall=None, interval=(0.48, 1.0)).missing()
         'between 48 % and 100 % of the match points were found'
@@ -176,7 +175,7 @@ class Report:
 
     @property
     def refused(self) -> str:
-        """The events that were refused for their time, in words; "" if there are none.
+        """Return in words how many events were refused for their time; "" if there are none.
 
         >>> Report(late=1, ahead=20).refused
         '1 event came too late, 20 events were too far ahead'
@@ -188,14 +187,14 @@ class Report:
 
     @property
     def given(self) -> str:
-        """The numbers of what was given, in words.
+        """Return the numbers of results in words.
 
         >>> Report(matches=None, points=8).given, Report(matches=5, bundles=2, shed=1).given
         ('8 match points', '2 match bundles, at least 5 matches')
         """
         least = "" if self.exact or not self.at_least else "at least "
         told = [] if self.points is None else [least + _count(self.points, "match point")]
-        if self.bundles is not None:  # they may have come apart
+        if self.bundles is not None:  # one may have split into several: not "at least"
             told.append(_count(self.bundles, "match bundle"))
         if self.matches is not None:
             told.append(least + _count(self.matches, "match", "matches"))
@@ -207,7 +206,7 @@ class Report:
 
     @property
     def effort(self) -> str:
-        """Nodes, work, what was given up, and what that may have cost, as one line or two."""
+        """Return partial matches, work, what was shed and what that may have cost, in words, as one to three lines."""
         done = f"{_count(self.made, 'node')} made, {_count(self.work, 'touch', 'touches')}"
         if self.shed:
             done += f" ({self.deciding:,} of them to decide)"
@@ -239,11 +238,11 @@ def _estimated(counts: Counts, of: str) -> tuple[float | None, Interval]:
 
 
 def _between(interval: Interval, of: str, likely: float | None = None) -> str:
-    """The interval in percent, rounded outwards, and what is likely."""
+    """Return the interval in percent, rounded outwards, with the likely value."""
     low, high = interval
     digits = 0 if high - low >= FINE else 1
     one = 10 ** (2 + digits)
-    # A share such as 0.29 is not lowered by its rounding: 0.29 * 100 is a little less than 29.
+    # TINY keeps a share such as 0.29 from being rounded down: 0.29 * 100 is a little less than 29.
     low, high = floor(low * one + TINY) / one, ceil(high * one - TINY) / one
     told = f"between {_percent(low, digits)} and {_percent(high, digits)} of the {of}"
     return told if likely is None else f"{told} (likely {_percent(likely, digits)})"

@@ -1,4 +1,4 @@
-"""Matches, bundles and match points out: JSON Lines, CSV and Parquet; a file is there whole or not at all.
+"""Output of matches, bundles and match points as JSON Lines, CSV or Parquet; a file is written whole or not at all.
 
 A line of JSON has the keys of ``docs/command_line.md``, in that order; times are ISO 8601 texts.
 """
@@ -44,12 +44,12 @@ FORMATS = {
     ".csv": "csv",
 }
 Target = str | os.PathLike[str] | IO[Any]
-FEW = 1_000  # for fewer matches columns of texts do not pay the import of pyarrow.compute
+FEW = 1_000  # for fewer matches, columns of texts are not worth the import of pyarrow.compute
 
 
 def output_format(path: str | os.PathLike[str]) -> str:
-    """The format of an output file by its name: ``"jsonl"``, ``"parquet"`` or ``"csv"``; a device or a pipe, such as
-    ``/dev/null``, takes JSON Lines.
+    """Return the format of an output file by its name: ``"jsonl"``, ``"parquet"`` or ``"csv"``; a device or a pipe,
+    such as ``/dev/null``, takes JSON Lines.
 
     Raises :class:`DataError` for any other name.
     """
@@ -62,7 +62,7 @@ def output_format(path: str | os.PathLike[str]) -> str:
 
 
 def is_special(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is there and neither a file nor a folder: it can be written to, and not be replaced."""
+    """Return whether a path exists and is neither file nor folder: it can be written to, but not replaced."""
     try:
         return Path(path).exists() and not (Path(path).is_file() or Path(path).is_dir())
     except (OSError, ValueError):
@@ -70,13 +70,13 @@ def is_special(path: str | os.PathLike[str]) -> bool:
 
 
 def write_matches(matches: Matches, target: Target, form: str | None = None) -> None:
-    """Write matches to a path (of which the name tells the format) or an open stream.
+    """Write matches to a path, whose name tells the format, or to an open stream.
 
-    ``form``: ``"jsonl"``, ``"csv"`` (a column ``key.x`` and ``values.x`` for each key attribute and value of RETURN,
-    the bindings as JSON) or ``"parquet"`` (the table of :meth:`~acep.matches.matches.Matches.to_arrow`, without ``key``
-    where there are no key attributes). A stream is of text, for Parquet of bytes.
+    ``form``: ``"jsonl"``, ``"csv"`` (a column ``key.x`` and ``values.x`` for each key attribute and value of
+    RETURN, the bindings as JSON) or ``"parquet"`` (the table of :meth:`~acep.matches.matches.Matches.to_arrow`,
+    without ``key`` if there are no key attributes). A stream is of text, for Parquet of bytes.
 
-    Raises :class:`DataError` where the file cannot be written; then what was there before is still there.
+    Raises :class:`DataError` if the file cannot be written; an earlier file of that name is then still there.
     """
 
     with match_writer(target, form, matches) as write:
@@ -87,9 +87,9 @@ def write_matches(matches: Matches, target: Target, form: str | None = None) -> 
 def match_writer(
     target: Target, form: str | None, like: Matches, *, fractional: bool | None = None
 ) -> Iterator[Callable[[Matches], None]]:
-    """A function that writes matches, as :func:`write_matches` does, and may be called more than once, in the order of
-    the output; ``like`` are any matches of the same query. ``fractional``: whether errors are floats in Parquet; it is
-    told from the matches where ``None``, if they come at once."""
+    """Yield a function that writes matches as :func:`write_matches` does. It may be called more than once, in
+    output order; ``like`` are any matches of the same query. ``fractional``: whether errors are floats in Parquet
+    (``None``: this follows from the matches, which must then come at once)."""
     heads = [*(f"key.{k}" for k in like.keys), "start", "end", "error", "bindings", "bundle"]
     heads += [f"values.{name}" for name in like.returns]
     zoned = zoned_names(
@@ -135,7 +135,7 @@ def write_groups(
 def group_writer(
     target: Target, form: str | None = None, *, heads: Sequence[str], schema: Schema, keys: tuple[str, ...]
 ) -> Iterator[Callable[[Sequence[Bundle] | Sequence[Point]], None]]:
-    """A function that writes bundles or match points as :func:`write_groups` does, and may be called more than once."""
+    """Yield a function that writes bundles or match points as :func:`write_groups` does, also more than once."""
     zoned = zoned_names(schema, keys, {})
 
     def table(groups: Sequence[Bundle] | Sequence[Point]) -> pa.Table:
@@ -154,7 +154,7 @@ def group_writer(
 
 
 def write_table(table: pa.Table, target: Target, form: str | None = None) -> None:
-    """Write matches that are a table with the columns of :meth:`~acep.matches.matches.Matches.to_arrow` (``key`` may be
+    """Write matches in a table with the columns of :meth:`~acep.matches.matches.Matches.to_arrow` (``key`` may be
     left out), as :func:`write_matches` does."""
     heads = []
     for field in table.schema:
@@ -180,7 +180,7 @@ def _row_record(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def zoned_names(schema: Schema, keys: Sequence[str], values: Mapping[str, pa.DataType | None]) -> frozenset[str]:
-    """Which times have a zone, as :func:`match_record` takes them; ``values`` are the types of those of RETURN."""
+    """Return which times have a zone, as :func:`match_record` takes them; ``values``: the types of RETURN values."""
     from acep.events.tables import time_types
 
     types = time_types(schema)
@@ -190,7 +190,7 @@ def zoned_names(schema: Schema, keys: Sequence[str], values: Mapping[str, pa.Dat
 
 
 class _Sink:
-    """What is written to a stream in one format, part by part."""
+    """An output stream in one format, written part by part."""
 
     def __init__(self, stream: IO[Any], form: str, heads: list[str]) -> None:
         self.stream, self.form, self.heads = stream, form, heads
@@ -204,7 +204,7 @@ class _Sink:
         table: Callable[[], pa.Table],
         lines: Callable[[str], Iterable[str]] | None = None,
     ) -> None:
-        """Write a part; ``lines``: of a text format, where they need no records."""
+        """Write a part; ``lines``: makes the lines of a text format without records."""
         if self.form == "parquet":
             self._rows(table())
         elif lines is not None:
@@ -216,7 +216,7 @@ class _Sink:
             self.stream.writelines(json_line(record) + "\n" for record in records)
 
     def end(self, empty: Callable[[], pa.Table]) -> None:
-        """All parts have been written; ``empty`` has the columns if there were none."""
+        """Finish after all parts; ``empty`` makes a table with the columns, used if there were no parts."""
         if self.form == "parquet" and self.parquet is None:
             self._rows(empty())
 
@@ -251,7 +251,7 @@ def _cell(record: dict[str, Any], head: str) -> Any:
 
 @contextlib.contextmanager
 def opened(target: Target, *, binary: bool) -> Iterator[IO[Any]]:
-    """A stream to write to; a file appears under its name only once it is whole."""
+    """Open a stream to write to; a file appears under its name only once it is whole."""
     if not isinstance(target, str | os.PathLike):
         yield target
         return

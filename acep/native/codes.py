@@ -1,4 +1,4 @@
-"""Texts and their codes: columns as the words that the native core takes, and such words as columns again."""
+"""Dictionary encoding of texts: converts columns to the 64-bit words of the native core, and back."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from acep.plan.schema import Kind
 
 __all__ = ["FEW", "LASTING", "Codes", "derived_of", "words_of"]
 
-FEW = 10_000  # texts, beside twice as many as before, that are not worth to be forgotten
-FREE = np.iinfo(np.int64).max  # in place of the time of a code: nothing to release
-LASTING = FREE - 1  # never to be released
+FEW = 10_000  # texts are released only if there are this many more than twice the number kept the last time
+FREE = np.iinfo(np.int64).max  # time of a code that is not in use
+LASTING = FREE - 1  # time of a code that is never released
 NEGATIVE_ZERO = np.iinfo(np.int64).min  # as the bits of a double
 
 Ints = npt.NDArray[np.int64]
 
 
 class Codes:
-    """The texts of a stream by their codes. ``texts``: where the core has them; ``pinned``: how many stay for good;
-    ``seen``: of each code, the latest time of a batch that had it; ``kept``: texts in use when codes were last
-    released."""
+    """The texts of a stream by their codes. ``texts``: the table in the native core; ``pinned``: how many texts stay
+    for good; ``seen``: for each code, the latest time of a batch that had it; ``kept``: the number of texts after the
+    last release."""
 
     def __init__(self) -> None:
         self.texts = _native.Texts()
@@ -40,15 +40,15 @@ class Codes:
 
     @property
     def bytes(self) -> int:
-        """What they take."""
+        """Return the bytes that the texts and their times take."""
         return self.texts.bytes + int(self.seen.nbytes)
 
     def pin(self) -> None:
-        """Those that there are stay."""
+        """Keep the present texts for good."""
         self.pinned = self.kept = len(self.texts)
 
     def words(self, column: Column, now: int) -> Words:
-        """A column as the core takes it, of a batch up to the time ``now`` (``LASTING``: its texts stay)."""
+        """Return a column as words, from a batch up to the time ``now`` (``LASTING``: keep its texts for good)."""
         values: Any = column.values
         if column.kind is Kind.STRING:
             codes = self.of(column, now)
@@ -60,10 +60,10 @@ class Codes:
         return np.ascontiguousarray(values), column.valid
 
     def of(self, column: Column, now: int) -> Ints:
-        """The codes of a column's texts, which are in use at the time ``now``."""
+        """Return the codes of a column's texts, and mark them as in use at the time ``now``."""
         texts: Sequence[str] = column.texts or ()
         used: Any = slice(None)
-        if len(texts) > len(column.values):  # a dictionary of many batches
+        if len(texts) > len(column.values):  # a dictionary shared by many batches
             here = np.zeros(len(texts), np.bool_)
             here[column.values] = True
             used = np.flatnonzero(here)
@@ -76,7 +76,7 @@ class Codes:
         return codes
 
     def column(self, words: Ints, kind: Kind, valid: npt.NDArray[np.uint8] | None = None) -> Column:
-        """Words of the core as a column."""
+        """Return words of the native core as a column."""
         words = np.ascontiguousarray(words)
         if valid is not None:
             valid = None if valid.all() else np.ascontiguousarray(valid)
@@ -92,7 +92,7 @@ class Codes:
         return Column(kind, places, valid, texts)
 
     def release(self, low: int, keys: Callable[[], Ints]) -> None:
-        """Forgets, where they have become many, those that were not seen since ``low`` and are none of ``keys``."""
+        """Release the texts not seen since ``low`` whose codes are not in ``keys``, once there are many texts."""
         if len(self.texts) <= 2 * self.kept + FEW:
             return
         codes = np.arange(self.pinned, self.texts.capacity)
@@ -102,21 +102,21 @@ class Codes:
         self.kept = len(self.texts)
 
     def keep(self, used: npt.NDArray[np.uint8], now: int) -> None:
-        """Only those stay that are ``used`` (by code), as if seen at the time ``now``."""
+        """Keep only the texts that are ``used`` (by code), as if seen at the time ``now``, and the pinned ones."""
         self.texts.keep(used, self.pinned)
         self.seen = np.where(used != 0, now, FREE)[: self.texts.capacity]
         self.kept = len(self.texts)
 
     def dump(self) -> dict[str, Any]:
-        """The state as JSON-like data."""
+        """Return the state as JSON-like data."""
         codes = range(self.texts.capacity)
         held = [self.texts.text(code) if self.texts.known(code) else None for code in codes]
         seen = np.concatenate([self.seen, np.zeros(len(held), np.int64)])[: len(held)]
         return {"texts": held, "seen": seen.tolist(), "kept": self.kept}
 
     def load(self, data: Any) -> None:
-        """Of a new session, that of :meth:`dump`. Raises :class:`ValueError`, :class:`TypeError` or
-        :class:`KeyError` for what is no such state."""
+        """Restore :meth:`dump` in a new session. Raises :class:`ValueError`, :class:`TypeError` or :class:`KeyError`
+        for other data."""
         texts = data["texts"]
         for code, text in enumerate(texts):
             if self.texts.intern(f"\0{code}" if text is None else text) != code:
@@ -128,12 +128,12 @@ class Codes:
 
 
 def derived_of(column: Column, derived: Derived) -> Column:
-    """Of each distinct value its derived one."""
+    """Return a derived column, computed once for each distinct value."""
     places: npt.NDArray[Any] = column.values
     distinct: list[Value] = [*(column.texts or ())]
     if column.kind is Kind.STRING:
         places = places.astype(np.intp)
-    elif column.kind is not Kind.NULL:  # which has none
+    elif column.kind is not Kind.NULL:  # a null column has no values
         found: Any
         found, places = np.unique(column.values, return_inverse=True)
         distinct = Column(column.kind, found).to_list()
@@ -144,5 +144,5 @@ def derived_of(column: Column, derived: Derived) -> Column:
 
 
 def words_of(values: Sequence[int]) -> Ints:
-    """Whole numbers as the core takes them."""
+    """Return integers as words of the native core."""
     return np.array(values, np.int64)

@@ -1,4 +1,4 @@
-"""The native core, where this install has it: made without a C++ compiler it has none, and the reference runs."""
+"""Loading of the native core (C++), and the choice of what runs a plan; without a core the reference runtime does."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from acep.plan.compile import Plan
 __all__ = ["REFERENCE", "chosen", "native", "native_sort", "warn_if_missing", "why_not"]
 
 REFERENCE = "the reference engine runs the queries, slowly"
-"""What a warning begins with where there is no native core."""
+"""The first words of the warning about a missing native core."""
 
 
 def _load() -> tuple[ModuleType | None, str | None]:
     try:
-        # In this form a core that is missing can be told from one that is broken.
+        # This form of import tells a missing core from a broken one.
         import acep.native._native as _native
     except ModuleNotFoundError:
         return None, f"the native core is not installed; {_again('install acep again where there is a C++ compiler')}"
@@ -35,18 +35,18 @@ def _load() -> tuple[ModuleType | None, str | None]:
 
 
 def _again(advice: str) -> str:
-    """Say how acep gets its core: ``advice``, or, in a checkout, what builds one from its sources."""
+    """Say how to get a native core: ``advice``, or, in a checkout, the commands that build one from its sources."""
     if not (checkout.ROOT / "pyproject.toml").is_file():
         return advice
     return f"`make native` or `pip install .` in {checkout.ROOT} builds one"
 
 
 _MODULE, _REASON = _load()
-_SAID: set[str] = set()  # of the reasons, those that a warning has told
+_SAID: set[str] = set()  # reasons already warned about
 
 
 def native() -> ModuleType | None:
-    """The module `acep.native._native`, or None where it is missing or of another version of acep."""
+    """Return the module `acep.native._native`, or None if it is missing or was built for another acep."""
     return _MODULE
 
 
@@ -56,12 +56,12 @@ def native_sort() -> Sort | None:
 
 
 def why_not() -> str | None:
-    """Why there is no native core, in one line; None where there is."""
+    """Return in one line why there is no native core, or None if there is one."""
     return _REASON
 
 
 def warn_if_missing(engine: str) -> None:
-    """Warn, once in a process, where ``engine="auto"`` is the reference engine for want of a native core."""
+    """Warn once per process if ``engine="auto"`` means the reference runtime because there is no native core."""
     if engine != "auto" or _REASON is None or _REASON in _SAID:
         return
     _SAID.add(_REASON)
@@ -69,9 +69,9 @@ def warn_if_missing(engine: str) -> None:
 
 
 def chosen(plan: Plan, engine: str = "auto", output: str = "matches") -> Choice:
-    """What runs a plan here. ``engine``: ``"auto"``, ``"native"`` or ``"reference"``.
+    """Return the engine that runs a plan. ``engine``: ``"auto"``, ``"native"`` or ``"reference"``.
 
-    Raises :class:`EngineError` where the native core is asked for, and is not there or cannot run the plan.
+    Raises :class:`EngineError` for ``"native"`` if there is no native core or it cannot run the plan.
     """
     if engine == "reference":
         return Choice("reference", "it was asked for")

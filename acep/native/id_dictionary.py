@@ -1,4 +1,4 @@
-"""Ids of events that are texts: the core knows them by numbers, and here is what these stand for."""
+"""A map for event ids that are texts: the native core uses numbers for them, which are translated back here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Objects = npt.NDArray[np.object_]
 
 @dataclass(frozen=True)
 class Piece:
-    """Some rising numbers, their texts, the latest time of these events, and the bytes of it all."""
+    """Ascending numbers with their texts, the latest time of these events, and the bytes that all of it takes."""
 
     numbers: Ints
     texts: Objects
@@ -40,8 +40,8 @@ class Piece:
 
 @dataclass
 class Names:
-    """Numbers and their texts. A piece that is less than twice as long as the next one becomes one with it, so pieces
-    are few, however small the batches are, and no text is moved often."""
+    """Numbers and their texts. A piece less than twice as long as the next one is merged with it, so pieces are few,
+    however small the batches are, and no text is moved often."""
 
     pieces: deque[Piece] = field(default_factory=deque)
 
@@ -50,11 +50,11 @@ class Names:
 
     @property
     def bytes(self) -> int:
-        """What they take."""
+        """Return the bytes that numbers and texts take."""
         return sum(piece.size for piece in self.pieces)
 
     def add(self, first: int, texts: Sequence[str], latest: int) -> None:
-        """Of the numbers from ``first`` on, of events up to the time ``latest``."""
+        """Add the texts of the numbers from ``first`` on, of events up to the time ``latest``."""
         if not len(texts):
             return
         piece = Piece.of(np.arange(first, first + len(texts)), np.array(texts, dtype=object), latest)
@@ -63,7 +63,7 @@ class Names:
         self.pieces.append(piece)
 
     def of(self, numbers: Ints) -> Objects:
-        """The texts of numbers that are known.
+        """Return the texts of known numbers.
 
         >>> names = Names()
         >>> for first in range(7):
@@ -80,23 +80,23 @@ class Names:
         return found
 
     def forget(self, before: int) -> None:
-        """Pieces go that end before a time; the last one stays."""
+        """Remove pieces that end before a time, but never the last one."""
         while len(self.pieces) > 1 and self.pieces[0].latest < before:
             self.pieces.popleft()
 
     def keep(self, numbers: Ints) -> None:
-        """All but these go."""
+        """Remove all numbers but these."""
         kept = [(piece, np.isin(piece.numbers, numbers)) for piece in self.pieces]
         self.pieces = deque(
             Piece.of(piece.numbers[stays], piece.texts[stays], piece.latest) for piece, stays in kept if stays.any()
         )
 
     def dump(self) -> list[Any]:
-        """As JSON-like data."""
+        """Return the state as JSON-like data."""
         return [[_packed(piece.numbers), piece.texts.tolist(), piece.latest] for piece in self.pieces]
 
     def load(self, data: Any) -> None:
-        """From :meth:`dump`. Raises :class:`ValueError` or :class:`TypeError` for what is none."""
+        """Restore :meth:`dump`. Raises :class:`ValueError` or :class:`TypeError` for other data."""
         for given, texts, latest in data:
             numbers = np.arange(given, given + len(texts)) if isinstance(given, int) else np.array(given, np.int64)
             if len(numbers) != len(texts):
@@ -105,6 +105,6 @@ class Names:
 
 
 def _packed(numbers: Ints) -> int | list[int]:
-    """Rising numbers, or the first one where they are in a row."""
+    """Return ascending numbers, or only the first one where they are consecutive."""
     whole = len(numbers) > 0 and int(numbers[-1]) - int(numbers[0]) == len(numbers) - 1
     return int(numbers[0]) if whole else numbers.tolist()

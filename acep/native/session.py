@@ -1,4 +1,4 @@
-"""Plans on the native core: their tables once, then the columns of each batch in, and columns of matches out."""
+"""Running of plans on the native core (C++): columns of each batch go in, columns of matches come out."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from acep.shedding.recovery.rematch import SHED
 
 __all__ = ["NativeSession"]
 
-LATEST = 2**63 - 1  # the latest time there is
-BESIDE = 8  # of the memory, one part in so many is for texts and ids
-ROUNDS = 8  # of giving up nodes for texts that are too many
+LATEST = 2**63 - 1  # the largest time
+BESIDE = 8  # texts and ids get one part in so many of the memory
+ROUNDS = 8  # attempts to shed partial matches to make room for texts
 MOST = 2**62  # matches
-SORTED = 1 << 16  # matches of one match point that are put in order
-PART = 4096  # events between two looks at what they decided
+SORTED = 1 << 16  # matches of one match point that are sorted together
+PART = 4096  # events between two reads of matches
 
 TALLIES = ("matches", "count", "points", "bundles")  # `Tally` in output.hpp
 
@@ -45,12 +45,12 @@ Ints = npt.NDArray[np.int64]
 
 
 class NativeSession:
-    """The state of several plans over one stream. ``engines`` names the native engine of each plan; ``efforts`` keep
-    those to a budget that are bound by one, and ``pace`` what keeps all of them to a time. ``memory``: bytes
-    that :attr:`bytes` is never more than once a call is over, in equal shares. ``recoveries`` are what recovers the
-    match bundles of some of those under a budget.
+    """The state of several plans over one stream. ``engines`` names the native engine of each plan. ``efforts``
+    keep plans to their budgets, ``pace`` keeps all of them to a time budget. ``memory``: the most bytes, in equal
+    shares, that :attr:`bytes` may be after a call. ``recoveries`` recover the match bundles of some plans under a
+    budget.
 
-    Raises :class:`NotNativeError` where the core cannot run one of them.
+    Raises :class:`NotNativeError` where the core cannot run one of the plans.
     """
 
     def __init__(
@@ -98,8 +98,7 @@ class NativeSession:
         self._names = Names()
         self._events = 0
         self.tallies = False  # whether matches of some plan are only counted
-        # What was bound longer ago than the longest window is needed no more, where no match waits for others or for
-        # the end.
+        # Texts bound longer ago than the longest window are not needed, unless matches wait for others or for the end.
         lasting = [engine.endswith("compressed") for engine in engines]
         spans = [None if last else _span(plan) for plan, last in zip(plans, lasting, strict=True)]
         self._span = max((s for s in spans if s is not None), default=0)
@@ -111,7 +110,7 @@ class NativeSession:
             recovery.start(self, number, places, span, self._choosing[number].setting)
             self._choosing[number].settling = recovery.settling
             self._span = max(self._span, (KEPT + 2) * span)
-        # Texts of these columns are needed as long as there are plans that may look back at any event.
+        # Texts of these columns are kept for good, as some plan may look back at any event.
         self._lasting = {name for plan, span in zip(plans, spans, strict=True) if span is None for name in plan.columns}
         self._forgets = None not in spans
         self._codes.pin()
@@ -119,7 +118,7 @@ class NativeSession:
         self.clock: int | None = None  # the latest time seen
 
     def push(self, batch: Batch) -> None:
-        """Events in stream order; what they decide is read by :meth:`take`."""
+        """Push events in stream order; :meth:`take` reads the matches."""
         if not len(batch):
             return
         if not self.efforts:
@@ -130,7 +129,7 @@ class NativeSession:
             self._fit()
 
     def _push(self, batch: Batch) -> None:
-        """Under a budget."""
+        """Push events under a budget."""
         if self.pace is not None:
             self.pace.begin(len(batch), int(batch.ts[0]))
         before = self._events
@@ -146,7 +145,7 @@ class NativeSession:
             at = upto
 
     def allow(self, rate: float, events: int, matches: float) -> None:
-        """The next ``events`` may take ``rate`` touches each, and have so many ``matches``, of all plans together."""
+        """Allow all plans together ``rate`` touches for each of the next ``events``, and so many ``matches``."""
         most = int(min(matches / len(self.efforts), MOST)) if self.efforts else 0
         for number, effort in self.efforts.items():
             own = rate / len(self.efforts)
@@ -157,20 +156,20 @@ class NativeSession:
 
     @property
     def walked(self) -> int:
-        """How many matches were made under a budget, before any choice among them."""
+        """Return how many matches were made under a budget, before any choice among them."""
         return sum(self._session.walked(number) for number in self.efforts)
 
     @property
     def learning(self) -> float:
-        """Seconds in which policies have learned, here."""
+        """Return the seconds in which policies have learned in this session."""
         return sum(effort.seconds for effort in self.efforts.values())
 
     def epochs(self, events: int) -> int:
-        """How often a policy learns in the next ``events``."""
+        """Return how many epochs of policies end within the next ``events``."""
         return sum(effort.epochs(self._events + events) for effort in self.efforts.values())
 
     def _stretch(self, words: Pushed, rows: slice, events: int) -> None:
-        """Some rows of a batch, which end with event number ``events``; whose epoch ends there learns."""
+        """Push some rows of a batch, up to event number ``events``; policies whose epoch ends there learn."""
         looks = [effort for effort in self.efforts.values() if effort.due(events)]
         many = int(rows.stop - rows.start)
         if self.pace is None:
@@ -191,7 +190,7 @@ class NativeSession:
         self.pace.measured(many, touches, self.learning - took, matches=walked)
 
     def _recover(self, rows: Pushed, events: int) -> None:
-        """What was found in some rows, the last of them event number ``events``, waits for its bundles."""
+        """Pass the matches found in some rows, the last being event number ``events``, to the recovery of bundles."""
         for number, recovery in self.recoveries.items():
             if recovery.rate is not None and self.pace is None:
                 recovery.grant(recovery.rate / recovery.share, len(rows[0]))
@@ -202,12 +201,12 @@ class NativeSession:
                 self._choosing[number].lend(self._session, recovery.rate if recovery.lent else 0.0)
 
     def _shed(self, plan: int) -> int:
-        """How many nodes and events a plan under a budget has given up."""
+        """Return how many partial matches and events a plan under a budget has shed."""
         told = self._session.shedding_counts(plan)
         return sum(int(told[name]) for name in SHED)
 
     def again(self, plan: int, orders: dict[str, Any]) -> _native.Session:
-        """Another core for a plan alone, under a budget that is to be set, which takes the same words."""
+        """Return another core for one plan, which takes the same words; its budget is still to be set."""
         core = _native.Session(self._codes.texts, *self._made)
         core.add(*self._added[plan])
         core.start_shedding(0, 0)
@@ -216,17 +215,17 @@ class NativeSession:
 
     @property
     def key_tables(self) -> Sequence[tuple[int, ...]]:
-        """The partition tables, by the columns of their keys."""
+        """Return the partition tables, each as the columns of its key."""
         return [*self._shared.keys]
 
     @property
     def width(self) -> int:
-        """How many columns the core takes."""
+        """Return how many columns the core takes."""
         return len(self._shared.columns)
 
     def _fit(self) -> None:
-        """After a batch: its texts and ids go that nothing needs, and what remains of them beyond their share of the
-        memory is taken from that of the nodes."""
+        """Fit texts and ids into the memory after a batch: drop those that nothing needs, and take what is still
+        beyond their share from the memory of the partial matches."""
         assert self.memory is not None
         share = self.memory // BESIDE
         for _ in range(ROUNDS):
@@ -243,11 +242,11 @@ class NativeSession:
         self._peak = max(self._peak, self.bytes)
 
     def _beside(self) -> int:
-        """Bytes of texts and ids."""
+        """Return the bytes of texts and ids."""
         return self._codes.bytes + self._names.bytes
 
     def _forget_texts(self) -> None:
-        """Texts and ids that nothing in the core refers to."""
+        """Drop the texts and ids that nothing in the core refers to."""
         used = self._session.used_texts(self._codes.texts.capacity)
         self._codes.keep(used, self._now(lasting=not self._forgets))
         if self._names:
@@ -255,14 +254,14 @@ class NativeSession:
 
     @property
     def flows(self) -> bool:
-        """Whether :meth:`blocks` can be called: for one plan without a budget, of which matches are made one by one."""
+        """Return whether :meth:`blocks` can be called: one plan, without a budget, that makes matches one by one."""
         names = [alone(engine) for engine, _ in self._added]
         return len(names) == 1 and not self.efforts and names[0] in ("merged", "nodes")
 
     def blocks(self, batch: Batch, most: int, together: int | None = None) -> Iterator[FoundColumns]:
-        """As :meth:`push` and :meth:`take` of the only plan, in bounded memory: about ``most`` matches at a time, in
-        the order of their match points. Those of one match point are in the order of the output as long as they are no
-        more than ``together`` (:data:`SORTED` usually). Between two blocks there may be no other call."""
+        """Push a batch and yield the matches of the only plan in bounded memory: about ``most`` at a time, in the
+        order of their match points. Those of one match point are in output order if they are no more than
+        ``together`` (:data:`SORTED` by default). No other call may come between two blocks."""
         together = SORTED if together is None else together
         if not len(batch):
             return
@@ -275,12 +274,12 @@ class NativeSession:
             self._session.push(*rows_of(words, rows))
             while self._session.block(
                 0, most, together, isinstance(batch.ids, list)
-            ):  # texts have an order of their own
+            ):  # text ids sort differently from their numbers
                 yield ordered(self.take(0), _native.output_order)
         self._session.set_lazy(0, False)
 
     def _flow(self, words: Pushed, most: int, together: int) -> Iterator[FoundColumns]:
-        """The same of an engine that makes the matches of an event at once, but for those that are too many."""
+        """Do the same for an engine that makes the matches of an event at once, unless there are too many."""
         self._session.flow(0, together)
         at, rows = 0, len(words[0])
         while at < rows:
@@ -291,9 +290,9 @@ class NativeSession:
         self._session.flow(0, 0)
 
     def _words(self, batch: Batch) -> Pushed:
-        """A batch as the core takes it."""
+        """Return a batch in the form that the core takes."""
         ids = batch.ids
-        self._release()  # what was found before has been taken
+        self._release()  # earlier matches have been taken
         self.clock = int(batch.ts[-1])
         if isinstance(ids, list):
             self._names.add(self._events, ids, self.clock)
@@ -308,38 +307,38 @@ class NativeSession:
         return batch.ts, types, valid, ids.start if isinstance(ids, range) else ids, columns
 
     def advance(self, clock: int) -> None:
-        """No event with ``ts <= clock`` will come any more."""
+        """Advance the time: no event with ``ts <= clock`` will come any more."""
         if self.clock is None or clock >= self.clock:
             self.clock = min(clock + 1, LATEST)
             self._session.advance(self.clock)
 
     def finish(self) -> None:
-        """The stream has ended: everything is decided."""
+        """End the stream: everything is decided."""
         self._session.finish()
         for number, recovery in self.recoveries.items():
             given = self._session.take(number)
             recovery.finish(self.columns(number, given), given["keys"], self._shed(number))
 
     def learn(self) -> None:
-        """An epoch ends here: whoever chooses learns from the events since the last one."""
+        """End the epoch here: each policy learns from the events since the last one."""
         for effort in self._choosing.values():
             if effort.events < self._events:
                 effort.learn(self._session, self._events)
 
     def shed_counts(self, plan: int) -> dict[str, Any]:
-        """What a plan under a budget has spent and given up."""
+        """Return what a plan under a budget has spent and shed."""
         return dict(self._session.shedding_counts(plan))
 
     def take(self, plan: int) -> FoundColumns:
-        """The matches of a plan that have been found since the last time; where bundles are recovered, of those that
-        have ended."""
+        """Return the matches of a plan found since the last call; where bundles are recovered, only those of bundles
+        that have ended."""
         if plan in self.recoveries:
             found = self.recoveries[plan].take()
             return self.columns(plan, self._session.take(plan)) if found is None else found
         return self.columns(plan, self._session.take(plan))
 
     def columns(self, plan: int, given: dict[str, Any]) -> FoundColumns:
-        """What the core gave of a plan, as columns of matches."""
+        """Return what the core gave for a plan, as columns of matches."""
         this = self.plans[plan]
         ids: Any = given["ids"]
         if self._names:
@@ -361,11 +360,11 @@ class NativeSession:
         )
 
     def take_compressed(self, plan: int) -> Any:
-        """The graph of all matches, once the stream has ended (``_native.Compressed``)."""
+        """Return the graph of all matches, once the stream has ended (``_native.Compressed``)."""
         return self._session.take_compressed(plan, True)
 
     def take_counts(self, plan: int, *, last: bool = False) -> Counted:
-        """What a counting engine has counted since the last time; ``last``: also bundles that may still go on."""
+        """Return what a counting engine counted since the last call; ``last``: also bundles that may still grow."""
         given = self._session.take_counts(plan, last)
         matches: Any = given["count"]
         if given["large"]:
@@ -377,8 +376,8 @@ class NativeSession:
         return Counted(self._keys(plan, given["keys"]), **columns, scale=scale, matches=matches)
 
     def take_points(self, plan: int) -> Counted:
-        """The match points, with the least error of each, that the engine behind dominance has found since the last
-        time; one row for each event that ends a match."""
+        """Return the match points, with the least error of each, that the dominance engine found since the last
+        call; one row for each event that ends a match."""
         found = self.take(plan)
         return Counted(
             found.keys,
@@ -391,13 +390,13 @@ class NativeSession:
         )
 
     def tally(self, plan: int, output: str) -> None:
-        """From now on the matches of a plan on the node engine are only counted, as ``output`` says (one of
+        """Only count the matches of a plan on the node engine from now on, as ``output`` says (one of
         :data:`TALLIES`)."""
         self._session.tally(plan, TALLIES.index(output))
         self.tallies = True
 
     def take_tally(self, plan: int, output: str) -> Counted | int:
-        """What was counted since the last time: a number, or rows."""
+        """Return what was counted since the last call: a number, or rows."""
         given = self._session.take_tally(plan)
         if output == "count":
             return int(given["total"])
@@ -407,11 +406,11 @@ class NativeSession:
         return Counted(self._keys(plan, given["keys"]), **columns, scale=scale, matches=many)
 
     def total(self, plan: int) -> int:
-        """The number of all matches so far, by the engine that counts them."""
+        """Return the number of all matches so far, from the engine that counts them."""
         return sum(number for _, number in self._session.count_totals(plan))
 
     def counts(self, plan: int) -> Counts:
-        """The work done for a plan."""
+        """Return the work done for a plan."""
         nodes, touches, matches = self._session.work(plan)
         counts = Counts(events=self._events, nodes=nodes, touches=touches, matches=matches)
         effort = self.efforts.get(plan)
@@ -435,25 +434,26 @@ class NativeSession:
         return counts
 
     def live(self, plan: int) -> int:
-        """The partial matches of a plan whose window is not over, as the engine holds them."""
+        """Return the number of a plan's partial matches whose window is not over, as the engine holds them."""
         return 0 if self.clock is None else self._session.partial_matches(plan, self.clock)
 
     @property
     def bytes(self) -> int:
-        """What the engines and the tables of partitions have reserved, and what policies have learned, in bytes."""
+        """Return the bytes reserved by engines and partition tables and held by policies; under a memory bound also
+        those of texts and ids."""
         held = sum(effort.held for effort in self.efforts.values())
         return self._session.bytes + held + (0 if self.memory is None else self._beside())
 
     @property
     def peak(self) -> int:
-        """The most bytes that were held after an event; 0 where memory has no bound."""
+        """Return the most bytes held after an event; 0 where memory has no bound."""
         if self.memory is None:
             return 0
         cores = sum(int(self._session.shedding_counts(number)["peak"]) for number in self.efforts)
         return max(self._peak, cores)
 
     def windowed(self, plan: int) -> tuple[int, int]:
-        """Of a plan behind match windows, how many events came, and how many of them its engine was given."""
+        """Return how many events came for a plan behind match windows, and how many of them reached its engine."""
         return self._session.windowed(plan)
 
     def _release(self) -> None:
@@ -466,14 +466,14 @@ class NativeSession:
         self._codes.release(low, self._key_codes)
 
     def _key_codes(self) -> Ints:
-        """The codes of texts that are keys of partitions; among them words of other kinds, which do no harm."""
+        """Return the codes of texts in partition keys. Words of other kinds are among them, which does no harm."""
         keys = [self._session.keys(table) for table in range(len(self._shared.keys))]
         return np.unique(np.concatenate(keys))
 
     # State ------------------------------------------------------------------------------------------
 
     def dump(self) -> dict[str, Any]:
-        """The whole state as JSON-like data, with bytes."""
+        """Return the whole state as JSON-like data, with bytes."""
         return {
             "core": self._session.dump(),
             **self._codes.dump(),
@@ -486,8 +486,8 @@ class NativeSession:
         }
 
     def load(self, data: Any) -> None:
-        """Fill a new session from :meth:`dump`. Raises :class:`ValueError`, :class:`TypeError` or
-        :class:`KeyError` for what is no such state."""
+        """Fill a new session from :meth:`dump`. Raises :class:`ValueError`, :class:`TypeError` or :class:`KeyError`
+        for other data."""
         self._codes.load(data)
         self._names.load(data["names"])
         self._events = int(data["events"])
@@ -531,7 +531,7 @@ class NativeSession:
         return self._codes.words(derived_of(column, derived) if derived else column, self._now(lasting=lasting))
 
     def _now(self, *, lasting: bool) -> int:
-        """The time of the latest batch, for what is in use as long as that; ``lasting``: for good."""
+        """Return the time of the latest batch, until which its texts are in use at least; ``lasting``: for good."""
         return LASTING if lasting else self.clock or 0
 
     def _keys(self, plan: int, words: Ints) -> tuple[Column, ...]:
@@ -549,13 +549,13 @@ class NativeSession:
 
 
 def _span(plan: Plan) -> int | None:
-    """How long before the latest event a match may have begun, in ticks; ``None``: as long as may be, or a match
+    """Return how long before the latest event a match may have begun, in ticks. ``None``: without limit, or a match
     waits for others."""
     return plan.window.span if not plan.window.counted and plan.query.output is Output.ALL else None
 
 
 def _needs(plan: Plan, engine: str) -> dict[str, Ints]:
-    """What match windows ask for, where an engine stands behind them (``windows+nodes``)."""
+    """Return the tables of an engine behind match windows (``windows+nodes``): the events that a window must have."""
     if not engine.startswith(WINDOWS):
         return {}
     found = necessary(plan)

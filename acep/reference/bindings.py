@@ -1,6 +1,6 @@
-"""Conditions over whole bindings: HAVING, RETURN, and what breaks a negation.
+"""Evaluation of conditions over whole bindings: HAVING, RETURN, and negations.
 
-Predicates on arcs run on registers; these look at the events themselves.
+Predicates on arcs run on registers; these functions look at the events themselves.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Steps = list[tuple[Event, str]]
 
 
 def having_holds(plan: Plan, steps: Steps) -> bool:
-    """Whether a binding passes HAVING."""
+    """Return whether a binding passes HAVING."""
     return plan.having is None or _whole(plan, plan.having, steps) is True
 
 
 def returned(plan: Plan, steps: Steps) -> tuple[Any, ...]:
-    """The values of RETURN for a binding."""
+    """Return the values of RETURN for a binding."""
     return tuple(_whole(plan, c, steps) for _, c in plan.returns)
 
 
@@ -37,7 +37,7 @@ def _whole(plan: Plan, compiled: Compiled, steps: Steps) -> Any:
 
 
 def _summary(plan: Plan, leaf: Leaf, events: Sequence[Event], column: dict[str, int]) -> Any:
-    """A reference to a variable as a whole; null where nothing is bound."""
+    """Evaluate a reference to a variable as a whole; null if nothing is bound."""
     match leaf:
         case Length():
             return len(events)
@@ -53,9 +53,9 @@ def _summary(plan: Plan, leaf: Leaf, events: Sequence[Event], column: dict[str, 
 
 
 def aggregate(function: str, values: list[Any], scale: int) -> Any:
-    """An aggregate of values, nulls left out; ``first`` and ``last`` take them as they are.
+    """Aggregate values without the nulls; ``first`` and ``last`` may return a null.
 
-    ``scale``: the values are units of 10**-scale, and so is the aggregate, but for the average, which is a number.
+    Values are units of 10**-``scale``, and so is the aggregate, except for the average, which is a plain number.
     """
     if function == "first":
         return values[0] if values else None
@@ -81,16 +81,16 @@ def aggregate(function: str, values: list[Any], scale: int) -> Any:
 
 
 def crossings_of(history: History | None) -> list[tuple[int, Crossing]]:
-    """The negations walked past, each with the number of the step that came next."""
+    """Return the negations walked past, each with the number of the next step."""
     return [(j, c) for j, (crossings, _) in enumerate(path_of(history)) for c in crossings]
 
 
 def breaks(
     plan: Plan, steps: Steps, history: History | None, j: int, crossing: Crossing, events: Sequence[Event]
 ) -> int:
-    """How many of ``events`` break a negation that was walked past just before step ``j``.
+    """Count the ``events`` that break a negation walked past just before step ``j``.
 
-    The events are of the negation's types and lie where it forbids them.
+    The events have the negation's types and positions where it forbids them.
     """
     negation = plan.automaton.negations[crossing.negation]
     conjuncts = plan.negated[crossing.negation]
@@ -106,7 +106,7 @@ def breaks(
 
 
 def _view(plan: Plan, steps: Steps, resets: list[tuple[int, ...]], j: int, crossing: Crossing, var: str) -> list[Event]:
-    """The events of ``var`` that a negation's conjunct means (docs/semantics.md, "Negation")."""
+    """Return the events of ``var`` that a negation's conjunct refers to (docs/semantics.md, "Negation")."""
     groups = plan.automaton.groups
     around = plan.automaton.negations[crossing.negation].groups
     common = [g for g in around if var in groups[g]]
@@ -129,9 +129,9 @@ def _view(plan: Plan, steps: Steps, resets: list[tuple[int, ...]], j: int, cross
 
 
 def _holds(plan: Plan, compiled: Compiled, env: dict[str, list[Event]]) -> bool:
-    """A conjunct over given events, for each event of the Kleene variables of which it means each."""
+    """Return whether a conjunct holds over given events, for each event of the Kleene variables it ranges over."""
     column = {name: i for i, name in enumerate(plan.row)}
-    each: dict[str, int] = {}  # variable: the first index that it speaks of
+    each: dict[str, int] = {}  # the first index in range, by variable
     for leaf in compiled.leaves:
         if leaf.var in plan.kleene and _means_each(leaf):
             earlier = not isinstance(leaf, Attribute) or leaf.index == "i-1"

@@ -1,7 +1,7 @@
-"""Which of the complete matches are given: ALL, NON OVERLAP, EARLIEST MAXIMAL (docs/semantics.md).
+"""Selection of the complete matches to output: NON OVERLAP and EARLIEST MAXIMAL (docs/semantics.md).
 
-Both functions take the matches that still wait, and say which are chosen now and which must wait longer,
-because a run that is still alive may bear on them.
+Both functions take the waiting matches. They return those chosen now, and those that must wait longer because an
+active partial match may still affect them.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ __all__ = ["Complete", "earliest_maximal", "non_overlap"]
 
 @dataclass(frozen=True, slots=True)
 class Complete:
-    """A complete match, before it is chosen: its partition, scaled error, RETURN values, and its
-    events as (position, ts, id, variable)."""
+    """A complete match before the selection: its partition key, scaled error, RETURN values, and its events as
+    (position, ts, id, variable)."""
 
     key: tuple[Value, ...]
     error: int
@@ -27,24 +27,24 @@ class Complete:
 
     @property
     def first(self) -> int:
-        """The position of the first event."""
+        """Return the position of the first event."""
         return self.events[0][0]
 
     @property
     def last(self) -> int:
-        """The position of the last event."""
+        """Return the position of the last event."""
         return self.events[-1][0]
 
     def order(self) -> tuple[int, tuple[Id, ...], tuple[str, ...]]:
-        """Match point, ids, variables: the order of the output."""
+        """Return the sort key of the output: match point, ids, variables."""
         return self.events[-1][1], tuple(e[2] for e in self.events), tuple(e[3] for e in self.events)
 
 
 def non_overlap(waiting: list[Complete], horizon: int | None) -> tuple[list[Complete], list[Complete]]:
-    """Greedy by (error, match point, start, ids) within each cluster of overlapping matches.
+    """Choose greedily by (error, match point, start, ids) within each cluster of overlapping matches.
 
-    ``horizon`` is the earliest position at which a match yet to come may start (``None``: none will come).
-    A cluster that ends before it is settled.
+    ``horizon`` is the earliest position at which a future match may start (``None``: none will come). Clusters that
+    end before it are decided; the others wait.
     """
     chosen: list[Complete] = []
     rest: list[Complete] = []
@@ -79,9 +79,9 @@ def _clusters(waiting: list[Complete]) -> Iterable[list[Complete]]:
 
 
 def earliest_maximal(waiting: list[Complete], alive: set[int]) -> tuple[list[Complete], list[Complete]]:
-    """Per first event, the matches that are earliest and maximal among all that begin there.
+    """Choose, for each first event, the matches that are earliest and maximal among all that begin there.
 
-    ``alive`` are the first positions of the runs and undecided matches that may still add to them.
+    ``alive``: the first positions of partial and undecided matches. Matches that begin at one of these wait.
     """
     groups: dict[int, list[Complete]] = {}
     for match in waiting:
@@ -100,7 +100,7 @@ def _earliest_maximal(group: list[Complete]) -> list[Complete]:
     pairs = [frozenset((e[0], e[3]) for e in m.events) for m in group]
     smaller = {p - {x} for p in pairs for x in p}
     starts = [_by_variable(m) for m in group]
-    # All but one variable equal: the matches that share such a remainder, by the variable left out.
+    # The earliest first event of each variable, among matches equal in all other variables.
     remainders: dict[tuple[str, frozenset[tuple[int, str]]], int] = {}
     for p, bound in zip(pairs, starts, strict=True):
         for var, first in bound.items():

@@ -1,8 +1,8 @@
-"""The reference engine: docs/semantics.md, "Strategies" and "Errors", one partition and one event at a time.
+"""The reference runtime: matches one partition, one event at a time, in plain Python (docs/semantics.md).
 
-Plain Python, written to be read next to that page. A *match node* is a run that may go on: its state, registers,
-error so far, and the *trail* of events that it has bound. Nodes that bound the same events, and are
-alike in all that can matter later, are one node, with the least error.
+It follows the sections "Strategies" and "Errors" of that page. A partial match (:class:`MatchNode`) has a state,
+registers, an error so far, and a *trail*, the chain of bound events. Partial matches that bound the same events and
+are alike in all that can matter later become one, with the least error.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Event(NamedTuple):
 
 
 class Trail:
-    """The events bound so far, newest first: ``event`` is bound to ``var``. One object for each binding."""
+    """A chain of bound events, newest first: ``event`` is bound to ``var``. There is one object per binding."""
 
     __slots__ = ("event", "first", "previous", "var")
 
@@ -41,7 +41,7 @@ class Trail:
         self.first: Event = previous.first if previous else event
 
     def steps(self) -> list[tuple[Event, str]]:
-        """The events with their variables, oldest first."""
+        """Return the events with their variables, oldest first."""
         steps = []
         trail: Trail | None = self
         while trail is not None:
@@ -52,7 +52,7 @@ class Trail:
 
 
 class History(NamedTuple):
-    """What a run walked past at each step, newest first; kept only where the pattern has negations."""
+    """The negations crossed and groups reset at each step, newest first; kept only where the pattern has negations."""
 
     crossings: tuple[Crossing, ...]
     resets: tuple[int, ...]
@@ -70,7 +70,7 @@ class MatchNode(NamedTuple):
 
 
 class Reference:
-    """A plan made runnable; it holds no state of a stream."""
+    """An executable plan; it holds no state of a stream."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -85,9 +85,9 @@ class Reference:
     def feed(
         self, nodes: list[MatchNode], event: Event, kind: str | None, counts: Counts
     ) -> tuple[list[MatchNode], list[tuple[MatchNode, Accept]]]:
-        """One event: the nodes that live on, and those that may end here with the ways in which they may.
+        """Process one event. Return the partial matches that go on, and those that may end here with the ways they may.
 
-        ``nodes`` are the live nodes of the event's partition, none of them expired; ``kind`` is the event's type.
+        ``nodes`` are the partial matches of the event's partition, none of them expired; ``kind`` is the event's type.
         """
         made: dict[Any, MatchNode] = {}
         trails: dict[tuple[int, str], Trail] = {}
@@ -100,7 +100,7 @@ class Reference:
         return waiting, complete
 
     def expired(self, node: MatchNode, position: int, ts: int) -> bool:
-        """Whether no event at this position and time, or later, can belong to the run."""
+        """Return whether no event at this position and time, or later, can belong to the partial match."""
         window = self.plan.window
         if window.span is None:
             return False
@@ -117,7 +117,7 @@ class Reference:
         trails: dict[tuple[int, str], Trail],
         counts: Counts,
     ) -> bool:
-        """Every way for the node to bind the event; whether it may also ignore it and wait."""
+        """Bind the event in every way to a partial match; return whether it may also ignore the event and wait."""
         taken = False
         next_match = self.strategy is Strategy.SKIP_TILL_NEXT_MATCH
         between = event.position - node.trail.event.position - 1
@@ -181,7 +181,7 @@ class Reference:
             made[key] = MatchNode(arc.target, registers, error, trail, history)
 
     def _cost(self, arc: Arc, between: int) -> int:
-        """What binding an event costs, with so many events between it and the one bound before."""
+        """Return the cost of binding an event, with ``between`` events since the one bound before."""
         if not self.strategy.contiguous:
             return arc.weight
         return min(weight + self.scale * max(0, between - letters) for weight, letters in arc.gaps)
@@ -191,7 +191,7 @@ class Reference:
         return self.budget + 1 if rest is None else rest
 
     def _can_pay(self, node: MatchNode, between: int) -> bool:
-        """Under contiguity: whether some arc would still be affordable after so many events."""
+        """Return whether some arc is still affordable under contiguity, after ``between`` events."""
         return any(
             node.error + self._cost(m.arc, between) + self._rest(m.arc) <= self.budget for m in self.moves[node.state]
         )
@@ -203,7 +203,7 @@ class Reference:
 
 
 def path_of(history: History | None) -> list[tuple[tuple[Crossing, ...], tuple[int, ...]]]:
-    """What was walked past before each step, oldest first."""
+    """Return the crossings and resets before each step, oldest first."""
     steps: list[tuple[tuple[Crossing, ...], tuple[int, ...]]] = []
     while history is not None:
         steps.append((history.crossings, history.resets))
@@ -213,7 +213,7 @@ def path_of(history: History | None) -> list[tuple[tuple[Crossing, ...], tuple[i
 
 
 def bound_events(steps: Iterable[tuple[Event, str]]) -> dict[str, list[Event]]:
-    """The events of each variable, oldest first."""
+    """Return the events of each variable, oldest first."""
     bound: dict[str, list[Event]] = {}
     for event, var in steps:
         bound.setdefault(var, []).append(event)

@@ -1,7 +1,7 @@
-"""The plan's program made callable: each step's checks and register updates as functions of tuples.
+"""Compilation of a plan's program to Python functions: the checks and register updates of each transition.
 
-A run's registers are a tuple in the order of its state's layout. ``UNBOUND`` stands for what no event has
-given yet; a predicate that meets it is dropped (docs/semantics.md, "Missing variables").
+The registers of a partial match are a tuple in the order of its state's layout. ``UNBOUND`` stands for a value that
+no event has set yet; a predicate that reads it is ignored (docs/semantics.md, "Missing variables").
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ EMPTY: Final[Row] = ()
 
 @dataclass(frozen=True)
 class Move:
-    """An arc ready to run. ``leaving`` and ``binding`` are (predicate number, function) pairs."""
+    """A transition ready to run. ``leaving`` and ``binding`` are (predicate number, function) pairs."""
 
     arc: Arc
     leaving: tuple[tuple[int, Holds], ...]
@@ -45,7 +45,7 @@ class Move:
     update: Callable[[Registers, Row], Registers]
 
     def failed(self, registers: Registers, row: Row) -> int | None:
-        """The number of the first predicate that forbids this move, or ``None`` if it can be made."""
+        """Return the number of the first predicate that forbids this move, or ``None`` if it can be made."""
         for number, holds in self.leaving:
             if not holds(registers, EMPTY):
                 return number
@@ -56,7 +56,7 @@ class Move:
 
 
 def moves_of(plan: Plan) -> tuple[tuple[tuple[Move, ...], ...], tuple[tuple[Holds, ...], ...]]:
-    """For each state its moves, and the checks made when a run ends there."""
+    """Return the moves of each state, and the checks made when a partial match ends there."""
     column = {name: i for i, name in enumerate(plan.row)}
     layouts = [{r: i for i, r in enumerate(layout)} for layout in plan.program.layouts]
     moves = tuple(tuple(_move(plan, step, layouts, column) for step in here) for here in plan.program.steps)

@@ -1,7 +1,7 @@
-"""One plan over one stream: partitions and their live nodes, undecided matches, and what is given when.
+"""The reference runtime of one plan over one stream: partitions, their partial matches, and the release of matches.
 
-A complete match goes through: negations, HAVING, the wait for a trailing negation, the choice of the output,
-and release in the order of match points, where it gets its bundle.
+A complete match passes these steps: negations, HAVING, the wait for a trailing negation, the selection of the output,
+and the release in the order of match points, where it gets its bundle.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Key = tuple[Value, ...]
 
 @dataclass
 class Undecided:
-    """A binding that waits for time to pass: the ways to end it, as (error so far, history, trailing negations)."""
+    """A binding that waits for its trailing negations. ``options``: its runs, as (error so far, history, crossings)."""
 
     trail: Trail
     options: list[tuple[int, History | None, tuple[Crossing, ...]]]
@@ -34,7 +34,7 @@ class Undecided:
 
 @dataclass
 class Partition:
-    """The state of one partition. ``recent`` are the events that may break a negation, with their types."""
+    """The state of one partition. ``recent``: the events that may break a negation, with their types."""
 
     position: int = 0
     nodes: list[MatchNode] = field(default_factory=list)
@@ -42,7 +42,7 @@ class Partition:
     undecided: list[Undecided] = field(default_factory=list)
     waiting: list[Complete] = field(default_factory=list)
     ready: list[Complete] = field(default_factory=list)
-    last: tuple[int, int] | None = None  # ts and position of the last match point given
+    last: tuple[int, int] | None = None  # ts and position of the last match point released
     bundle: int = 0
 
 
@@ -57,12 +57,12 @@ class Core:
         self.position = 0  # in the whole stream
         self.clock: int | None = None
         self.swept: int | None = None
-        self.keeps_positions = False  # ids are positions, so that idle partitions must be remembered
+        self.keeps_positions = False  # ids are positions, so idle partitions must be kept
         self.waits = any(n.trailing for n in plan.automaton.negations)
         self.negated = [n.types for n in plan.automaton.negations]
 
     def push(self, events: Events) -> list[Found]:
-        """Events in stream order; the matches that are certain after the last one."""
+        """Push events in stream order; return the matches that are certain after the last one."""
         touched: dict[Key, None] = {}
         self.keeps_positions |= events.ids is None
         for i, event, key, kind in self._rows(events):
@@ -81,13 +81,13 @@ class Core:
         return self._settle(touched)
 
     def advance(self, clock: int) -> list[Found]:
-        """No event with ``ts <= clock`` will come any more."""
+        """Advance the time: no event with ``ts <= clock`` will come any more."""
         if self.clock is None or clock >= self.clock:
             self.clock = clock + 1
         return self._settle(self.partitions)
 
     def finish(self) -> list[Found]:
-        """The stream has ended: everything is decided."""
+        """End the stream: decide everything, and return the remaining matches."""
         for key, partition in self.partitions.items():
             partition.nodes.clear()
             self._decide(key, partition, None)
@@ -97,7 +97,7 @@ class Core:
 
     @property
     def live(self) -> int:
-        """How many match nodes no event has left behind yet."""
+        """Return the number of partial matches that have not expired."""
         expired, strict = self.engine.expired, self.plan.strict
         found = 0
         for partition in self.partitions.values():
@@ -106,7 +106,7 @@ class Core:
         return found
 
     def low(self) -> int | None:
-        """The earliest match point that may still be given (``None``: any)."""
+        """Return the earliest match point that may still come out (``None``: any)."""
         if self.clock is None:
             return None
         points = [self.clock]
@@ -116,7 +116,7 @@ class Core:
         return min(points)
 
     def _rows(self, events: Events) -> Iterator[tuple[int, Event, Key | None, str | None]]:
-        """Each event with its row, partition key (``None``: none) and type; counts its position."""
+        """Yield each event with its row number, partition key (``None``: none) and type; count its position."""
         schema = self.plan.schema
 
         def values(name: str) -> Sequence[Value]:
@@ -146,7 +146,7 @@ class Core:
             partition.recent.append((event, kind))
 
     def _complete(self, key: Key, partition: Partition, complete: list[tuple[MatchNode, Accept]]) -> None:
-        """The bindings that end with the current event; of runs with one binding the least error counts."""
+        """Handle the bindings that end with the current event; of runs with the same binding the least error counts."""
         bindings: dict[int, tuple[Trail, list[tuple[int, History | None, tuple[Crossing, ...]]]]] = {}
         for node, accept in complete:
             error = node.error + accept.cost + self._broken(partition, node)
@@ -163,7 +163,7 @@ class Core:
                 self._choose(key, partition, trail, min(error for error, _, _ in options))
 
     def _broken(self, partition: Partition, node: MatchNode) -> int:
-        """The cost of the negations broken before the last event of a run."""
+        """Return the cost of the negations broken before the last event of a run."""
         if node.history is None:
             return 0
         steps = node.trail.steps()
@@ -235,7 +235,7 @@ class Core:
             partition.waiting.append(match)
 
     def _settle(self, touched: dict[Key, None] | dict[Key, Partition]) -> list[Found]:
-        """After a batch: expire and decide by the clock, choose, give, and forget what is idle."""
+        """Finish a batch: expire and decide by the clock, select and release matches, and drop idle state."""
         span, clock = self.plan.window.span, self.clock
         if clock is None:
             return []
@@ -266,7 +266,7 @@ class Core:
             limit = min([*undecided, *(m.last for m in partition.waiting)], default=None)
             now = [m for m in partition.ready if limit is None or m.last <= limit]
             partition.ready = [m for m in partition.ready if not (limit is None or m.last <= limit)]
-            # Bundles chain match points as they lie in the stream; the output's order is another one among equal times.
+            # Bundles chain match points in stream order; among equal times the output order differs from it.
             given += [self._release(partition, m) for m in sorted(now, key=lambda m: m.last)]
         self.counts.matches += len(given)
         return given
@@ -299,7 +299,7 @@ class Core:
             self.partitions[match.key].ready.append(match)
 
     def _horizon(self, partition: Partition) -> int | None:
-        """The earliest position at which a match yet to come may start, among the runs alive."""
+        """Return the earliest position at which a future match of the active runs may start."""
         starts = [n.trail.first.position for n in partition.nodes]
         starts += [u.trail.first.position for u in partition.undecided]
         return min(starts, default=None)
@@ -328,7 +328,7 @@ class Core:
         )
 
     def _forget(self, key: Key) -> None:
-        """Trim what no run can need any more, and drop a partition that nothing is left of."""
+        """Drop the recent events that no run can need any more, and the partition if nothing is left of it."""
         partition = self.partitions[key]
         window, clock = self.plan.window, self.clock
         assert clock is not None
@@ -343,7 +343,7 @@ class Core:
                     return True
                 if not leading or window.span is None:
                     return False
-                # Strictly more than a window ago for whatever is bound from now on, or has been bound last.
+                # An older event is more than a window before every event that is bound from now on.
                 newest = self.position if self.plan.strict else partition.position
                 return (newest - event.position if window.counted else clock - event.ts) <= window.span
 

@@ -1,4 +1,4 @@
-"""The state of a core as plain JSON-like data, and back: match nodes share their trails, so these are numbered."""
+"""Conversion of a reference core's state to JSON-like data and back; shared trails are stored once, by number."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["dump_core", "load_core"]
 
 
 def dump_core(core: Core) -> dict[str, Any]:
-    """The state of a core as data."""
+    """Return the state of a core as data."""
     counts = core.counts
     return {
         "counts": [counts.events, counts.late, counts.nodes, counts.touches, counts.matches],
@@ -49,7 +49,7 @@ def load_core(core: Core, data: Any) -> None:
 
 
 def _value(value: Any) -> Any:
-    """Tuples and UNBOUND are tagged; all else is JSON already."""
+    """Return a value as JSON: tuples and UNBOUND are tagged, all else is JSON already."""
     if value is UNBOUND:
         return ["u"]
     if isinstance(value, tuple):
@@ -98,7 +98,7 @@ HELD: dict[Kind, tuple[type, ...]] = {
 
 
 def _check_value(core: Core, column: str, value: Any) -> None:
-    """A value must be what its column holds, or null."""
+    """Raise :class:`ValueError` for a value that is neither null nor of its column's kind."""
     schema = core.plan.schema
     own = {schema.ts: Kind.INT, schema.type: Kind.STRING}
     held = HELD[schema.kind(column) or own[column]]

@@ -1,4 +1,4 @@
-"""Tell what a query waits for in vain: event types that never occur, and partition attributes that are always null."""
+"""Warnings about streams in which a query's event types never occur or its partition attributes are always null."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from acep.plan.compile import Plan
 __all__ = ["Absent"]
 
 MANY = 1_000
-"""Types of the stream that are kept for suggestions; a stream with more of them has types that nobody spells out."""
+"""The most event types kept for spelling suggestions; in a stream with more, nobody types them by hand."""
 
 
 class Absent:
-    """What of some queries has not come yet in a stream, batch by batch.
+    """The event types and partition attributes of some queries not seen yet in a stream.
 
-    A batch costs a look at the texts of its types, and nothing once all types of the queries have come.
+    Each batch costs one pass over its types, and none once all types of the queries have occurred.
     """
 
     def __init__(self, plans: Iterable[Plan]) -> None:
@@ -32,7 +32,7 @@ class Absent:
         self._events = 0
 
     def saw(self, batch: Batch) -> None:
-        """Take note of the types and the keys of more events."""
+        """Record the types and keys of a batch."""
         self._events += len(batch)
         for key in [*self._keys]:
             column = batch.columns.get(key)
@@ -50,7 +50,7 @@ class Absent:
         self._known |= dict.fromkeys(sorted(there)[: MANY - len(self._known)])
 
     def lines(self) -> Iterator[str]:
-        """Say what never came, if any event did, a line for each."""
+        """Yield a line for each missing type or key; none if there were no events at all."""
         if not self._events:
             return
         for key in sorted(self._keys):
@@ -62,14 +62,14 @@ class Absent:
             why = "it is missing from every match" if plan.query.errors else "nothing matches"
             for name in needed:
                 yield from _once(f"no event is of type `{name}`, so that {why}", suggest(name, self._known), said)
-            # Another may well be rare: only where it looks like a slip of the pen.
+            # Any other missing type may just be rare: report it only if it looks misspelt.
             for name in [name for name in named if name in self._types and name not in needed]:
                 like = [one for one in self._known if one not in named or one.casefold() == name.casefold()]
                 if hint := slip(name, like):
                     yield from _once(f"no event is of type `{name}`, which the query names", hint, said)
 
     def warn(self) -> None:
-        """Warn of it, of the line that called acep."""
+        """Issue the lines as warnings, located at the line that called acep."""
         for line in self.lines():
             warn_caller(line, DataWarning)
 
@@ -81,7 +81,7 @@ def _once(text: str, hint: str | None, said: set[str]) -> Iterator[str]:
 
 
 def _over_events(plan: Plan) -> Iterator[Plan]:
-    """The plan, or of a composed one those of its sources that see the events themselves."""
+    """Yield the plan, or for a composed one those of its sources that read the events themselves."""
     if not plan.sources:
         yield plan
     for source, _ in plan.sources:
@@ -89,12 +89,12 @@ def _over_events(plan: Plan) -> Iterator[Plan]:
 
 
 def _types(pattern: Node) -> dict[str, None]:
-    """The event types that a pattern names, those of negations too, in the order of the text."""
+    """Return the event types that a pattern names, also in negations, in the order of the text."""
     return {name: None for one in components(pattern) for name in one.types}
 
 
 def _lacking(node: Node, absent: set[str]) -> dict[str, None]:
-    """The types for want of which a node cannot be matched whole; none where it can.
+    """Return the absent types that keep a node from being matched whole; empty if none does.
 
     >>> a, b = Component("a", ("A",)), Component("b", ("B",))
     >>> [*_lacking(Choice((a, b)), {"A"})], [*_lacking(Choice((a, b)), {"A", "B"})], [*_lacking(Repeat(a, 0, 1), {"A"})]

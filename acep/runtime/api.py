@@ -1,4 +1,4 @@
-"""Matching in one process: a whole table at once, or a stream batch by batch."""
+"""Matching of patterns in one process: in a whole table at once, or in a stream batch by batch."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 __all__ = ["ENGINES", "OUTPUTS", "Matcher", "match"]
 
 OUTPUTS = ("matches", "points", "bundles", "count", "compressed")
-EXISTS_PART = 4096  # events between two looks at whether a match was found
+EXISTS_PART = 4096  # events between two checks for a match
 ENGINES = ("auto", "native", "reference")
 
 
@@ -90,37 +90,36 @@ def match(
 ) -> Any:
     """Find a pattern in a table of events.
 
-    ``query`` is what :func:`acep.parse` or :func:`acep.regex` gives, or a text for the first of them. It may
-    also be a list of queries, or a dict of names and queries: they share one pass over the events, and
-    a list or a dict is given of what each of them alone would have given.
+    ``query`` is the result of :func:`acep.parse` or :func:`acep.regex`, or a text for the first of them. It may also
+    be a list of queries, or a dict of names and queries. These share one pass over the events, and the result is a
+    list or dict of the results that each would give alone.
 
-    ``events``: a pandas or polars DataFrame, a pyarrow Table, or whatever :func:`acep.events.tables.to_table`
-    reads, or the paths of files, as :func:`acep.read_events` reads them; it is sorted by (``ts``, ``seq``, row)
-    first. ``ts``, ``type``, ``seq`` and ``id`` name its columns; ``unit`` is the length of a tick of an integer ``ts``.
-    ``output``: ``"matches"`` (a :class:`Matches`), ``"points"``
-    (:class:`Points`, as of :meth:`Matches.points`), ``"bundles"`` (:class:`Bundles`, as of :meth:`Matches.bundles`),
-    ``"count"`` (a :class:`Count`, which equals an int), or ``"compressed"`` (a :class:`Compressed`). The first four
-    have the ``report`` of the run, and ``exact``: whether nothing of them may be missing for want of ``budget``. Where
-    no predicate ties events together, all but the first are found without making a match. ``"exists"`` says whether
-    there is a match (a bool), and looks no further than the first one. With ``counts=False`` bundles come without the
-    number of their matches (``matches`` is ``None``). Existence, match points and such bundles need only some of the
-    partial matches (docs/dominance.md).
+    ``events``: a pandas or polars DataFrame, a pyarrow Table, or anything that :func:`acep.events.tables.to_table`
+    reads, or the paths of files, as for :func:`acep.read_events`. They are first sorted by (``ts``, ``seq``, row).
+    ``ts``, ``type``, ``seq`` and ``id`` name columns; ``unit`` is the length of a tick of an integer ``ts``.
 
-    With ``"batches"`` the matches come as Arrow record batches that are made one by one
-    (:class:`acep.matches.batches.Batches`): the fastest way to read very many of them, in bounded memory where each
-    match is decided by its last event. ``engine``: ``"native"`` or ``"reference"``, or ``"auto"``, which takes the
-    native core where it is there and can run the query (where it is not there, a warning says so once).
-    ``policy`` chooses what is kept where the ``budget`` does not suffice for all: one of
-    :data:`acep.budget.policies.POLICIES` by name, or an object with the methods of
-    :class:`acep.learning.policy.Policy`; ``seed`` is what it draws its chances from. ``history`` is what it begins
-    with: what :func:`acep.learn` gave, or the file that holds it, or a list of these where there are several queries.
+    ``output``: ``"matches"`` (a :class:`Matches`), ``"points"`` (:class:`Points`, as of :meth:`Matches.points`),
+    ``"bundles"`` (:class:`Bundles`, as of :meth:`Matches.bundles`), ``"count"`` (a :class:`Count`, which equals an
+    int), or ``"compressed"`` (a :class:`Compressed`). The first four have the ``report`` of the run, and ``exact``:
+    whether the ``budget`` sufficed for a complete result. If no predicate ties events together, all but the first are
+    found without making matches. ``"exists"`` (a bool) stops at the first match. With ``counts=False`` bundles have no
+    number of matches (``matches`` is ``None``). Existence, match points and such bundles need only some of the partial
+    matches (docs/dominance.md).
 
-    ``limit``: at most so many matches of each query, any of them but the same each time, and not always those that come
-    first in the order of the output; the work stops once they are found, and takes no more memory than they and the
-    partial matches need. It is for ``output="matches"``.
+    ``"batches"`` gives the matches as Arrow record batches, made one by one (:class:`acep.matches.batches.Batches`).
+    This is the fastest way to read very many, in bounded memory if each match is decided by its last event.
+    ``engine``: ``"native"``, ``"reference"``, or ``"auto"``: the native core if it is installed and can run the query
+    (one warning if it is not installed). ``policy`` decides which partial matches to keep when the ``budget`` is
+    insufficient: a name in :data:`acep.budget.policies.POLICIES`, or an object with the methods of
+    :class:`acep.learning.policy.Policy`; ``seed`` seeds its random choices. ``history`` is its initial state: the
+    result of :func:`acep.learn`, a file that holds it, or a list of these for several queries.
 
-    Warns (:class:`acep.DataWarning`) where a query waits in vain: for an event type that never occurs, or because a
-    partition attribute is null in every event.
+    ``limit``: return at most so many matches of each query. They are the same each time, but not always the first in
+    output order. The work stops once they are found, and takes no more memory than they and the partial matches need.
+    It is only for ``output="matches"``.
+
+    Warns (:class:`acep.DataWarning`) if an event type of a query never occurs, or a partition attribute is null in
+    every event.
 
     Raises :class:`QueryError`, :class:`DataError`, :class:`EngineError`, or :class:`SnapshotError` for a history that
     is damaged or of another query.
@@ -149,8 +148,8 @@ def match(
 class Matcher:
     """A query over a stream that comes batch by batch, in order of time.
 
-    The arguments are those of :func:`match`; with a list or a dict of queries, so is what the methods give. Event
-    ids, where no column is named, count rows from the first batch on.
+    The arguments are those of :func:`match`; for a list or dict of queries the methods return a list or dict. Without
+    an id column, event ids count rows from the first batch on.
 
     >>> import acep
     >>> matcher = Matcher(acep.regex("ab", within=5))
@@ -195,20 +194,20 @@ class Matcher:
         self._rows = 0
         self._seconds = 0.0
         self._finished = False
-        self._groups: dict[str, int] = {}  # how many match points or bundles were given of a whole table
+        self._groups: dict[str, int] = {}  # match points or bundles returned for a whole table
 
     @property
     def report(self) -> Report:
-        """The work done so far, of all queries."""
+        """Return the report of the work done so far, for all queries together."""
         counts = self._stream.counts if self._stream else Counts()
         report = Report.of(counts, self._seconds, chosen=any(plan.chooses for plan in self._plans))
         return replace(report, points=self._groups.get("points"), bundles=self._groups.get("bundles"))
 
     def push(self, batch: Any) -> Any:
-        """Feed events; the matches that are certain now.
+        """Feed a batch of events; return the matches that are certain now.
 
-        Raises :class:`DataError`, with nothing of the batch taken in, if it is older than what has been seen,
-        or its columns do not fit those of the first batch.
+        Raises :class:`DataError`, with nothing of the batch taken in, if its events are older than earlier ones or its
+        columns do not fit those of the first batch.
         """
         started, processor = time.perf_counter(), time.thread_time()
         found = self._given(self._push(to_table(batch)))
@@ -217,11 +216,11 @@ class Matcher:
         return found
 
     def blocks(self, batch: Any) -> Iterator[Any]:
-        """As :meth:`push`, with the matches some at a time, in the order of their match points and in bounded memory:
-        what is given is some 10,000 matches as :meth:`push` would give them. Where very many matches share one match
-        point, their order within it is not that of the output, but the same each time.
+        """Feed a batch like :meth:`push`, but yield the matches in blocks of some 10,000, in bounded memory. Blocks are
+        in the order of match points. If very many matches share one match point, their order within it is not the
+        output order, but the same each time.
 
-        All blocks are to be read before the next call; nothing is taken in before the first one is asked for.
+        Read all blocks before the next call. The events are taken in only when the first block is read.
 
         >>> import acep
         >>> matcher = Matcher(acep.regex("ab", within=5))
@@ -240,7 +239,7 @@ class Matcher:
         self._seconds += time.perf_counter() - started
 
     def finish_blocks(self) -> Iterator[Any]:
-        """As :meth:`finish`, with the matches some at a time."""
+        """Finish the stream like :meth:`finish`, but yield the matches in blocks."""
         if self._stream is not None and not self._finished:
             self._finished = True
             for found in self._stream.finish_blocks():
@@ -249,12 +248,12 @@ class Matcher:
         self._finished = True
 
     def finish(self) -> Any:
-        """The stream has ended: the matches that waited for that. Warns (:class:`acep.DataWarning`) of event types that
-        never came though the query names them, and of partition attributes that were always null."""
+        """End the stream; return the matches that waited for its end. Warns (:class:`acep.DataWarning`) of event types
+        of the query that never occurred, and of partition attributes that were always null."""
         return self._given(self._end())
 
     def snapshot(self) -> bytes:
-        """The state so far, as bytes for :meth:`restore`."""
+        """Return the state so far, as bytes for :meth:`restore`."""
         payload = {
             "arrow": bytes(self._arrow.serialize().to_pybytes()) if self._arrow is not None else None,
             "stream": self._stream.snapshot() if self._stream else None,
@@ -264,9 +263,9 @@ class Matcher:
         return seal(payload, self._fingerprint())
 
     def restore(self, data: bytes) -> None:
-        """Go on from a snapshot of a Matcher with the same query and the same column names.
+        """Continue from a snapshot of a Matcher with the same query and column names.
 
-        Raises :class:`SnapshotError`, with the present state untouched, if the bytes are damaged or of another query.
+        Raises :class:`SnapshotError`, and keeps the present state, if the bytes are damaged or of another query.
         """
         payload = unseal(data, self._fingerprint())
         other = Matcher(self.query, engine=self._engine)
@@ -279,7 +278,7 @@ class Matcher:
                 other._stream = Stream.restore(
                     other._plans, _bytes(payload["stream"]), self._engine, limits=self._limits
                 )
-                other._absent = None  # the types that came before are not known
+                other._absent = None  # the snapshot does not hold the types that came before
         except SnapshotError:
             raise
         except (KeyError, TypeError, ValueError, binascii.Error, pa.ArrowException, OSError):
@@ -308,7 +307,7 @@ class Matcher:
         return found
 
     def _ready(self, table: pa.Table) -> bool:
-        """Whether there are events to take in. Raises :class:`DataError` where they cannot be."""
+        """Return whether there are events to take in. Raises :class:`DataError` if they cannot be taken in."""
         if self._finished:
             raise DataError("the stream has been finished: no more events can be pushed", hint="make a new Matcher")
         if not table.num_rows:
@@ -334,7 +333,7 @@ class Matcher:
         return batch
 
     def _warn(self) -> None:
-        """Warn of what the queries waited for in vain, where all of the stream was seen."""
+        """Warn of types and keys that never occurred, if the whole stream was seen."""
         if self._absent is not None:
             self._absent.warn()
 
@@ -366,7 +365,7 @@ class Matcher:
         )
 
     def _whole(self, table: pa.Table, output: str, counts: bool = True) -> Any:
-        """What is asked of a table that is the whole stream."""
+        """Return the requested output for a table that is the whole stream."""
         numbers = range(len(self._asked.queries))
         empty = not table.num_columns and not table.num_rows
         if not empty and not table.num_rows:
@@ -396,11 +395,11 @@ class Matcher:
         return self._asked.give(given)
 
     def gave(self, output: str, number: int) -> None:
-        """Remember for the report that so many more ``"points"`` or ``"bundles"`` were given."""
+        """Add ``number`` returned ``"points"`` or ``"bundles"`` to the report."""
         self._groups[output] = self._groups.get(output, 0) + number
 
     def _some(self, table: pa.Table, limit: int) -> Any:
-        """At most so many matches of each query in a table that is the whole stream."""
+        """Return at most ``limit`` matches of each query in a table that is the whole stream."""
         found: list[list[Sequence[Found]]] = [[] for _ in self._asked.queries]
         if not table.num_rows and table.num_columns:
             table = told(table.schema, self._asked.queries, self._names).empty_table()
@@ -419,7 +418,7 @@ class Matcher:
         return self._asked.give([self._limited(n, together(parts), limit) for n, parts in enumerate(found)])
 
     def _limited(self, number: int, found: Sequence[Found], limit: int) -> Matches:
-        """Some matches of a query, with a report that says whether there may be more."""
+        """Return some matches of a query, with a report that says whether there may be more."""
         return self._matches(
             number, found, replace(self._report(number)(), matches=len(found), limited=len(found) == limit)
         )
@@ -446,13 +445,13 @@ class Matcher:
         return matches.count() if output == "count" else matches
 
     def _report(self, number: int) -> Callable[[], Report]:
-        """What makes the report of one query, as of now."""
+        """Return a function that makes the report of one query as of now."""
         counts = self._stream.counts_of(number) if self._stream else Counts()
         chosen = bool(self._plans) and self._plans[number].chooses
         return partial(Report.of, counts, self._seconds, chosen=chosen)
 
     def _exists(self, number: int, table: pa.Table, empty: bool) -> bool:
-        """Whether a query has a match, by the part of the table that tells."""
+        """Return whether a query has a match; stop reading the table at the first one."""
         if empty:
             return False
         schema = schema_of(table.schema, **self._names)

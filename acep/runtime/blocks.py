@@ -16,7 +16,7 @@ __all__ = ["blocks_of"]
 
 
 def blocks_of(plan: Plan, engine: str, batch: Batch) -> Blocks:
-    """The matches of a plan over one batch of events, some at a time, with the work done so far."""
+    """Yield the matches of a plan over one batch of events in blocks, each with the counts of work done so far."""
     if chosen(plan, engine).alone == "merged":  # behind match windows events would come late
         session = NativeSession([plan], ["merged"])
         for found in session.blocks(batch, ROWS):

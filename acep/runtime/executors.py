@@ -1,5 +1,5 @@
-"""What runs each plan of a stream: the reference engine, a native engine in the session they share, or, for a composed
-query, the reference over the matches of others."""
+"""Execution of the plans of a stream: on the reference engine, on a native engine in the session they share, or,
+for composed queries, on the reference engine over the matches of other plans."""
 
 from __future__ import annotations
 
@@ -32,39 +32,39 @@ __all__ = ["Natives", "Running", "bounded_engine"]
 
 
 class Running(Protocol):
-    """What runs a plan. Of the methods that give matches each gives those that it has decided."""
+    """The runtime of one plan. Methods that return matches return those decided since the last call."""
 
     def push(self, batch: Batch) -> Sequence[Found]:
-        """More events."""
+        """Process more events."""
 
     def advance(self, clock: int) -> Sequence[Found]:
-        """No event with ``ts <= clock`` will come any more."""
+        """Advance the time: no event with ``ts <= clock`` will come any more."""
 
     def finish(self) -> Sequence[Found]:
-        """The stream has ended."""
+        """End the stream."""
 
     def counted(self) -> Counted | int | None:
-        """What was counted since the last time; ``None`` where matches are made."""
+        """Return what was counted since the last call; ``None`` where matches are made."""
 
     def low(self) -> int | None:
-        """No match that ends earlier will be given any more; ``None`` before the first event, and where that is not
+        """Return a time before which no more matches will end; ``None`` before the first event, and where it is not
         known."""
 
     def all_counts(self) -> list[Counts]:
-        """Its work, then that of its sources."""
+        """Return the work of the plan, then that of its sources."""
 
     def live(self) -> int:
-        """Its partial matches, and those of its sources, whose window is not over."""
+        """Return how many partial matches, of the plan and its sources, have a window that is not over."""
 
     def dump(self) -> Any:
-        """Its state, as :meth:`load` reads it."""
+        """Return the state, as :meth:`load` reads it."""
 
     def load(self, data: Any) -> None:
-        """Raises :class:`ValueError`, :class:`LookupError` or :class:`TypeError` where it is no such state."""
+        """Restore the state. Raises :class:`ValueError`, :class:`LookupError` or :class:`TypeError` for other data."""
 
 
 class Natives:
-    """The plans among those of a stream that the native core runs, in one session."""
+    """The plans of a stream that run on the native core, in one session."""
 
     def __init__(self, engine: str, output: str, limits: Limits | None = None) -> None:
         self.engine = engine
@@ -75,10 +75,10 @@ class Natives:
         self.plans: list[Plan] = []
         self.engines: list[str] = []
         self.session: NativeSession | None = None
-        self.inner: set[int] = set()  # of the plans, those whose matches are events of another
+        self.inner: set[int] = set()  # plans whose matches are events of another plan
 
     def core(self, plan: Plan, *, inner: bool = False) -> Running:
-        """What runs a plan; ``inner``: its matches are the events of another."""
+        """Return the runtime of a plan; ``inner``: its matches are the events of another plan."""
         if self.limits is not None and plan.sources:
             self.limits.compose(plan)
         if plan.sources:
@@ -118,7 +118,7 @@ class Natives:
         return self._native(inner=inner)
 
     def start(self) -> None:
-        """All plans are known."""
+        """Start the session, once all plans are known."""
         if self.limits is not None:
             self.limits.check(self.plans)
         if self.plans:
@@ -132,34 +132,34 @@ class Natives:
                     self.session.tally(number, self.output)
 
     def tallies(self, number: int) -> bool:
-        """Whether the matches of a plan are only counted, though they are made one by one."""
+        """Return whether the matches of a plan are only counted, though they are made one by one."""
         wanted = self.output in COUNTED and number not in self.inner and number not in self.recoveries
         return wanted and alone(self.engines[number]) == "nodes"
 
     @property
     def peak(self) -> int:
-        """The most bytes that were held, where there is a bound on them."""
+        """Return the most bytes that were held, where there is a bound on them."""
         return 0 if self.session is None else self.session.peak
 
     def push(self, batch: Batch) -> None:
-        """More events for all of them."""
+        """Push events to all of the plans."""
         if self.session is not None:
             self.session.push(batch)
 
     def advance(self, clock: int) -> None:
-        """No event with ``ts <= clock`` will come any more."""
+        """Advance the time: no event with ``ts <= clock`` will come any more."""
         if self.session is not None:
             self.session.advance(clock)
 
     def finish(self) -> None:
-        """The stream has ended."""
+        """End the stream."""
         if self.session is not None:
             self.session.finish()
 
 
 def bounded_engine(choice: Choice, *, windows: bool = True) -> str:
-    """The native engine that chooses among nodes, in place of one that was chosen; behind match ``windows`` no bound on
-    memory is kept."""
+    """Return the native engine that sheds partial matches, in place of the chosen one. ``windows``: it may stay
+    behind match windows, which keep no bound on memory."""
     nodes = "dominance" if choice.alone == "dominance" else "nodes"
     return WINDOWS + nodes if windows and choice.engine.startswith(WINDOWS) else nodes
 
@@ -170,7 +170,7 @@ class Native:
 
     natives: Natives
     number: int
-    given: int = 0  # of the matches that were counted, those that were told
+    given: int = 0  # counted matches returned so far
 
     def counted(self) -> Counted | int | None:
         session = self.natives.session
@@ -192,7 +192,7 @@ class Native:
     def _take(self) -> Sequence[Found]:
         assert self.natives.session is not None
         if self.natives.engines[self.number].endswith("dominance"):
-            return []  # match points, which wait until they are asked for
+            return []  # counted() returns the match points
         return self.natives.session.take(self.number)
 
     def push(self, batch: Batch) -> Sequence[Found]:  # noqa: ARG002 - the session has it
@@ -222,7 +222,7 @@ class Native:
         if engine == "count":
             counts.matches = session.total(self.number)
         elif engine == "bundles":
-            counts.matches = self.given  # since a restart; what was given before is known where it went
+            counts.matches = self.given  # since a restart; the receiver has those given before
         counts.counted = engine not in ("dominance", "points")
         return [counts]
 
@@ -231,17 +231,17 @@ class Native:
         return self.natives.session.live(self.number)
 
     def dump(self) -> None:
-        """Its state is the session's."""
+        """Return nothing: the session has the state."""
 
     def load(self, data: Any) -> None:
         if data is not None:
             raise ValueError("state")
-        self.counted()  # was given before
+        self.counted()  # dropped: it was given before
 
 
 @dataclass
 class Plain:
-    """A plan over the stream itself."""
+    """A plan over the stream itself, on the reference engine."""
 
     core: Core
 
@@ -275,7 +275,7 @@ class Plain:
 
 @dataclass
 class Composed:
-    """A plan over the matches of others, which it gets in order once no earlier one can come."""
+    """A plan over the matches of other plans; it gets them in order, once no earlier one can come."""
 
     plan: Plan
     inner: list[Running]

@@ -1,4 +1,4 @@
-"""The keywords that :func:`acep.match` takes beside ``output``, with their types, for editors and type checkers."""
+"""Types of the keywords of :func:`acep.match` other than ``output``, for editors and type checkers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["MatchOptions"]
 
 
 class MatchOptions(TypedDict, total=False):
-    """See :func:`acep.match`."""
+    """The keywords of :func:`acep.match`."""
 
     budget: Budget | None
     ts: str

@@ -1,4 +1,4 @@
-"""One query over a stream that comes in batches, with what is asked for given in its order as soon as it is certain."""
+"""Matching of one query over a stream of batches: results come in output order, as soon as they are certain."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from acep.runtime.stream import together
 
 __all__ = ["Passing"]
 
-PART = 4096  # events between two looks at whether a match was found
+PART = 4096  # events between two checks for a match
 HELD = 1 << 22
-"""Bound events of the matches of one match point that are put in order; of more each part is in order by itself."""
+"""The most bound events held back to sort the matches of one match point; beyond it, each part is sorted by itself."""
 
 
 class Passing:
-    """A query over the batches of a stream, in order of time. ``arrow`` has the stream's columns, ``names`` those of
-    :func:`acep.match`; ``output`` is ``"matches"``, ``"points"``, ``"bundles"``, ``"count"`` or ``"exists"``, ``how``
-    the rest of what :class:`Matcher` takes.
+    """A query over the batches of a stream, in order of time. ``arrow`` is the schema of the stream, of ``rows``
+    events in all; ``names`` are the columns as for :func:`acep.match`; ``output`` is ``"matches"``, ``"points"``,
+    ``"bundles"``, ``"count"`` or ``"exists"``; ``how`` has the other arguments of :class:`Matcher`.
 
-    :meth:`push` and :meth:`finish` give, some at a time, what is certain and can have nothing before it any more:
-    ``Matches``, lists of points or bundles, for a count how many more there are, for existence whether there is one.
+    :meth:`push` and :meth:`finish` yield, in parts, results that are certain and that nothing can precede any more:
+    ``Matches``, lists of points or bundles, how many more there are for a count, or whether there is one.
     """
 
     def __init__(
@@ -59,17 +59,17 @@ class Passing:
 
     @property
     def like(self) -> Matches:
-        """No matches, of this query."""
+        """Return an empty result of this query."""
         return self.matcher._matches(0, [])
 
     @property
     def fractional(self) -> bool:
-        """Whether an error may be a fraction."""
+        """Return whether an error may be a fraction."""
         return self.matcher._plans[0].automaton.costs.scale != 1
 
     @property
     def span(self) -> float | None:
-        """Seconds from the first event to the last by their clock; ``None`` where its ticks have no length."""
+        """Return the seconds from the first to the last event by their clock; ``None`` if its ticks have no length."""
         schema = self.matcher._schema
         if schema is None or schema.tick_ns is None or self._first is None:
             return None
@@ -77,11 +77,11 @@ class Passing:
 
     @property
     def report(self) -> Report:
-        """The work done so far."""
+        """Return the report of the work so far."""
         return self.matcher.report
 
     def push(self, table: pa.Table) -> Iterator[Any]:
-        """More events; raises as :meth:`Matcher.push` does. All that is given is to be read before the next call."""
+        """Push events and yield results; raises as :meth:`Matcher.push` does. Read them all before the next call."""
         matcher, stream = self.matcher, self.matcher._stream
         assert stream is not None
         started, processor = time.perf_counter(), time.thread_time()
@@ -103,7 +103,7 @@ class Passing:
         matcher._rows += table.num_rows
 
     def finish(self) -> Iterator[Any]:
-        """The stream has ended: all the rest."""
+        """End the stream and yield the remaining results."""
         yield self._given(self.matcher._end()[0], None, last=True)
 
     def _given(self, found: Sequence[Found], low: int | None, *, last: bool = False) -> Any:
@@ -120,7 +120,7 @@ class Passing:
         return self._made(self._groups.take(low, self._span(), last=last))
 
     def _due(self, found: Sequence[Found], low: int | None, *, last: bool) -> Sequence[Found]:
-        """Of the matches that are held, those that can have no other before them any more, in order."""
+        """Return in order those of the held matches that no other match can precede any more."""
         if len(found):
             self._held.append(found)
         if last:
@@ -140,7 +140,7 @@ class Passing:
         return together([one for one in parts if len(one)])
 
     def _span(self) -> int | None:
-        """How far apart two match points of a bundle may be; ``None`` where time does not tell."""
+        """Return how far apart two match points of a bundle may be; ``None`` where time does not decide it."""
         window = self.matcher._plans[0].window
         return 0 if self._groups.by == "end" else None if window.counted else window.span
 
@@ -154,12 +154,12 @@ class Passing:
 
 
 def _weight(found: Sequence[Found]) -> int:
-    """About how much memory matches take, in bound events."""
+    """Return the approximate memory of matches, in bound events."""
     return len(found.ids) + 8 * len(found) if isinstance(found, FoundColumns) else 100 * len(found)
 
 
 def _cut(found: Sequence[Found], low: int) -> tuple[Sequence[Found], Sequence[Found]]:
-    """The matches that end before a time, and the others."""
+    """Return the matches that end before a time, and the others."""
     if not isinstance(found, FoundColumns):
         return [one for one in found if one.end < low], [one for one in found if one.end >= low]
     before = found.end < low
@@ -171,14 +171,14 @@ def _cut(found: Sequence[Found], low: int) -> tuple[Sequence[Found], Sequence[Fo
 
 
 class _Groups:
-    """Match points, or bundles, that may still grow or have another one before them."""
+    """Match points, or bundles, that may still grow or that another one may still precede."""
 
     def __init__(self, by: str) -> None:
         self.by = by
         self._open: dict[tuple[tuple[Any, ...], int], list[Any]] = {}
 
     def add(self, groups: Sequence[Group]) -> None:
-        """More of each."""
+        """Add groups to those known."""
         for one in groups:
             known = self._open.setdefault((one.key, one.first), [one.last, 0, one.best])
             known[0] = max(known[0], one.last)
@@ -186,7 +186,7 @@ class _Groups:
             known[2] = min(known[2], one.best, key=Fraction)
 
     def take(self, low: int | None, span: int | None, *, last: bool = False) -> list[Group]:
-        """Those that are complete and come before all others, in order; no match ends before ``low`` any more."""
+        """Remove and return the groups that are complete and first in order; no match will end before ``low``."""
         if not last and (low is None or span is None):
             return []
         order = sorted(self._open.items(), key=lambda item: item[0][1])

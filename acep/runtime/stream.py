@@ -1,4 +1,4 @@
-"""Several plans over one stream in one pass, composed queries among them: what ``Matcher`` and Spark call."""
+"""Matching of several plans, also of composed queries, over one stream in one pass; ``Matcher`` and Spark call it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from acep.storage.sealing import seal, unseal
 
 __all__ = ["EVENTS", "SEVERAL", "Stream", "together"]
 
-FIRST = 256  # events of a batch are taken first, and then as many as their matches permit
-EVENTS = 4096  # events that are taken at a time, where their matches are
+FIRST = 256  # events in the first part of a batch; later parts have as many as their matches permit
+EVENTS = 4096  # the most events in a part of a batch whose matches are returned in blocks
 
 UNREAD = "not all blocks of an earlier batch were read"
 SEVERAL = "each query has a recall of its own, in the report of its matches"
@@ -34,8 +34,8 @@ class Stream:
     """The state of ``plans`` over one stream.
 
     Batches come in stream order: no event may be older, by ``(ts, order)``, than one pushed before. Each method
-    that gives matches gives one list for each plan, in output order. Where all that is asked for, ``output``, can be
-    counted without making matches, the list is empty, and :meth:`counted` says what was counted.
+    that returns matches returns one list per plan, in output order. If the requested ``output`` can be counted
+    without making matches, the list is empty, and :meth:`counted` returns the counts.
     """
 
     def __init__(
@@ -48,11 +48,11 @@ class Stream:
         self._newest: tuple[int, int | None] | None = None
         self._events = 0
         self._finished = False
-        self._halfway = ""  # why it cannot be told what was taken in
+        self._halfway = ""  # why it is unknown which events were processed
 
     @property
     def counts(self) -> Counts:
-        """Events seen by the stream, and the work of all plans."""
+        """Return the events seen by the stream, and the work of all plans."""
         if len(self.plans) == 1:
             return self.counts_of(0)
         total = Counts(events=self._events, memory=self._natives.peak)
@@ -64,7 +64,7 @@ class Stream:
         return total
 
     def counts_of(self, plan: int) -> Counts:
-        """Events seen by the stream, and the work of plan number ``plan`` and its sources."""
+        """Return the events seen by the stream, and the work of plan number ``plan`` and its sources."""
         if not self._cores:
             return Counts(events=self._events)
         parts = self._cores[plan].all_counts()
@@ -78,9 +78,9 @@ class Stream:
         return total
 
     def push(self, batch: Batch) -> list[Sequence[Found]]:
-        """Feed events.
+        """Push events and return the matches.
 
-        Raises :class:`DataError`, with nothing fed, for a batch that is out of order or older than what was
+        Raises :class:`DataError`, with nothing pushed, for a batch that is out of order or older than what was
         seen, and after :meth:`finish`.
         """
         with self._at_once():
@@ -91,22 +91,22 @@ class Stream:
 
     @contextmanager
     def _at_once(self) -> Iterator[None]:
-        """One call, after which either all is taken in or nothing more can be: where memory was too small, or blocks
-        were not read. Raises :class:`EngineError` from then on."""
+        """Guard one call. After a call that ran out of memory, or whose blocks were not all read, the state is
+        undefined and every call raises :class:`EngineError`."""
         if self._halfway:
             raise EngineError(self._halfway, hint="make a new Matcher, or restore a snapshot")
         try:
             yield
         except MemoryError as error:
             self._halfway = "memory was too small for an earlier call, of which only a part was done"
-            self._natives.session = None  # so that there is some again
+            self._natives.session = None  # to free memory
             self._cores.clear()
             clear_frames(error.__traceback__)
             raise memory_error() from None
 
     def blocks(self, batch: Batch, most: int = ROWS, together: int | None = None) -> Iterator[list[Sequence[Found]]]:
-        """As :meth:`push`, with about ``most`` matches at a time, and ``together`` of one match point at most
-        (docs/native.md): read all of them before the next call."""
+        """Push like :meth:`push`, but yield about ``most`` matches at a time, with at most ``together`` of one
+        match point (docs/native.md). Read all blocks before the next call."""
         with self._at_once():
             self._check_order(batch)
             self._halfway = UNREAD
@@ -115,7 +115,7 @@ class Stream:
             self._halfway = ""
 
     def _some(self, batch: Batch, most: int, together: int | None) -> Iterator[list[Sequence[Found]]]:
-        """The same, from a frame of its own: memory that is short is had back from frames that have ended alone."""
+        """Do the same in a frame of its own, because only frames that have ended can be cleared to free memory."""
         session = self._natives.session
         if len(self._cores) == 1 and isinstance(self._cores[0], Native) and session is not None and session.flows:
             for found in session.blocks(batch, most, together):
@@ -124,7 +124,7 @@ class Stream:
             yield from self._parts(batch, most, paced=session is not None and session.pace is not None)
 
     def _parts(self, batch: Batch, most: int, *, paced: bool) -> Iterator[list[Sequence[Found]]]:
-        """As :meth:`push`, so many events at a time as have about ``most`` matches. ``paced``: time bounds those."""
+        """Push like :meth:`push`, in parts with about ``most`` matches each. ``paced``: time bounds the matches."""
         size, begin = EVENTS if paced else FIRST, 0
         while begin < len(batch):
             rest = batch.at(slice(begin, None))
@@ -138,43 +138,43 @@ class Stream:
                 size = max(1, min(EVENTS, 2 * len(some), fit))
 
     def finish_blocks(self, most: int = ROWS) -> Iterator[list[Sequence[Found]]]:
-        """As :meth:`finish`, likewise."""
+        """End the stream like :meth:`finish`, but yield the matches in blocks."""
         yield from _cut(self.finish(), most)
 
     def took(self, processor: float, wall: float) -> None:
-        """What the whole call took, in seconds, in which the last batch was pushed: a budget of time counts it."""
+        """Record the seconds that the whole call took that pushed the last batch; a budget of time counts them."""
         session = self._natives.session
         if session is not None and session.pace is not None:
             session.pace.end(processor, wall)
 
     def allow(self, rate: float, events: int, matches: float) -> None:
-        """The next ``events`` may take ``rate`` touches each, and have so many ``matches``: from one who keeps a budget
-        of time for the stream."""
+        """Allow ``rate`` touches for each of the next ``events``, and so many ``matches``; for callers that keep a
+        budget of time for the stream."""
         if self._natives.session is not None:
             self._natives.session.allow(rate, events, matches)
 
     @property
     def walked(self) -> int:
-        """Under a budget, the matches made since the stream was made or restored, before any choice among them."""
+        """Return the matches made under a budget since the stream was made or restored, before any choice."""
         return 0 if self._natives.session is None else self._natives.session.walked
 
     @property
     def live(self) -> int:
-        """How many partial matches of all plans wait for events, their windows not over. The native core counts those
-        as one that it holds as one, and does not count what begins with events that it still keeps back."""
+        """Return how many partial matches of all plans have a window that is not over. The native core counts
+        merged ones as one, and leaves out those that begin with events that it still holds back."""
         return 0 if self._finished else sum(core.live() for core in self._cores)
 
     def epochs(self, events: int) -> int:
-        """How often a policy learns in the next ``events``."""
+        """Return how many epochs of policies end within the next ``events``."""
         return 0 if self._natives.session is None else self._natives.session.epochs(events)
 
     @property
     def learning(self) -> float:
-        """Seconds in which policies have learned since the stream was made or restored."""
+        """Return the seconds in which policies have learned since the stream was made or restored."""
         return 0.0 if self._natives.session is None else self._natives.session.learning
 
     def advance(self, clock: int) -> list[Sequence[Found]]:
-        """No event with ``ts <= clock`` (ticks) will come any more: decide what waited for that."""
+        """Advance the time: no event with ``ts <= clock`` (ticks) will come any more. Return what this decides."""
         if self._newest is None or clock >= self._newest[0]:
             self._newest = (clock + 1, None)
         with self._at_once():
@@ -182,24 +182,24 @@ class Stream:
             return [in_order(core.advance(clock)) for core in self._cores]
 
     def finish(self) -> list[Sequence[Found]]:
-        """The stream has ended."""
+        """End the stream and return the remaining matches."""
         self._finished = True
         with self._at_once():
             self._natives.finish()
             return [in_order(core.finish()) for core in self._cores]
 
     def counted(self, plan: int) -> Counted | int | None:
-        """What plan number ``plan`` has counted since this was last called: the number of matches, or rows of match
-        points or of bundles (what is added to a bundle later comes as another row of it); ``None`` where matches are
-        made. Whoever keeps snapshots calls this first."""
+        """Return what plan number ``plan`` has counted since the last call: the number of matches, or rows of match
+        points or of bundles (later additions to a bundle come as another row of it); ``None`` where matches are
+        made. To keep snapshots, call this before each."""
         return self._cores[plan].counted() if self._cores else None
 
     def low(self, plan: int) -> int | None:
-        """The time before which no match of plan number ``plan`` ends any more; ``None`` where that is not known."""
+        """Return the time before which no match of plan number ``plan`` ends any more; ``None`` if it is unknown."""
         return self._cores[plan].low()
 
     def snapshot(self) -> bytes:
-        """The whole state as bytes that :meth:`restore` reads."""
+        """Return the whole state as bytes that :meth:`restore` reads."""
         with self._at_once():
             return self._sealed()
 
@@ -216,7 +216,7 @@ class Stream:
 
     @property
     def fingerprint(self) -> str:
-        """What a snapshot must have been taken with."""
+        """Return the fingerprint that a snapshot must have."""
         return "+".join(plan.fingerprint for plan in self.plans)
 
     @classmethod
@@ -228,7 +228,7 @@ class Stream:
         output: str = "matches",
         limits: Limits | None = None,
     ) -> Stream:
-        """The stream that a snapshot was taken of.
+        """Restore the stream that a snapshot was taken of.
 
         Raises :class:`SnapshotError` if the bytes are damaged or belong to other plans.
         """
@@ -271,7 +271,7 @@ class Stream:
         if order is not None:
             older |= (ts[1:] == ts[:-1]) & (order[1:] < order[:-1])
         first = False
-        if (newest := self._newest) is not None:  # in Python's integers: a clock may have passed all of 64 bits
+        if (newest := self._newest) is not None:  # in Python's integers: a clock may exceed 64 bits
             tied = order is not None and newest[1] is not None and int(order[0]) < newest[1]
             first = int(ts[0]) < newest[0] or (int(ts[0]) == newest[0] and tied)
         if first or older.any():
@@ -289,18 +289,18 @@ def _listed(engines: Sequence[str]) -> str:
 
 
 def in_order(found: Sequence[Found]) -> Sequence[Found]:
-    """Matches in the order of the output."""
+    """Return matches in output order."""
     return ordered(found, native_sort()) if isinstance(found, FoundColumns) else sorted(found, key=output_order)
 
 
 def _cut(found: list[Sequence[Found]], most: int) -> Iterator[list[Sequence[Found]]]:
-    """What each plan gave, with at most so many matches of each at a time; nothing where there are none."""
+    """Yield what each plan returned, at most so many matches of each at a time; nothing where there are none."""
     for start in range(0, max(map(len, found)), most):
         yield [one[start : start + most] for one in found]
 
 
 def together(parts: Sequence[Sequence[Found]]) -> Sequence[Found]:
-    """What one plan gave at several times, each in the order of the output, in that order."""
+    """Merge what one plan returned at several times, each part in output order, in that order."""
     filled = [part for part in parts if len(part)]
     if len(filled) == 1:
         return filled[0]

@@ -1,4 +1,4 @@
-"""Best effort beside the native core: what a policy is told, its orders handed on, and the allowance."""
+"""The link between a load shedding policy and the native core: epochs, shedding tables, and the budget of touches."""
 
 from __future__ import annotations
 
@@ -29,67 +29,67 @@ __all__ = ["BestEffort", "allowance"]
 FIRST_EPOCH = 1024  # events
 LEAST_EPOCH = 128
 LAST_EPOCH = 65_536
-LEARNED = 2  # times as long are all epochs of who has learned before
-LOOK = 8192  # events between two looks at what is found
-FALLEN_EPOCH, SLOWLY = 4096, 4  # where it has fallen; of an epoch, the part by which the next one is longer then
-CALM_EPOCH = 32_768  # where nothing is dropped or watched, and the allowance is not nearly used
-LEAST_RATE = 0.01  # touches an event, as a policy is told
-LEAST_POOL = 1 << 16  # bytes for nodes
-CARRIED = 16_384  # events whose allowance is carried over at most
-RESERVE = 8  # of what a budget of time gives at once, the part that may be used beside it, if it was left over
+LEARNED = 2  # factor on the length of all epochs of a policy that begins with a learned state
+LOOK = 8192  # events between two checks of the yield
+FALLEN_EPOCH, SLOWLY = 4096, 4  # after detected drift: the length of the epoch; each next one is longer by 1/SLOWLY
+CALM_EPOCH = 32_768  # while the budget is far from used up, and nothing is dropped or logged
+LEAST_RATE = 0.01  # the least touches per event reported to a policy
+LEAST_POOL = 1 << 16  # bytes for partial matches
+CARRIED = 16_384  # the most events whose unused budget is carried over
+RESERVE = 8  # under a time budget, one part in so many of the events may have its unused budget carried over
 
-NUMBERS = ("events", "length", "longest", "slowly", "spent", "dropped", "granted")  # of the state
+NUMBERS = ("events", "length", "longest", "slowly", "spent", "dropped", "granted")  # saved in the state
 
-# What a policy may say of a state that was made by hand.
+# Errors that a policy may raise for an invalid state.
 NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 def allowance(work: float | None, rate: float, events: int) -> tuple[float, float]:
-    """Touches an event, and how many unused ones are carried over at most, where time permits ``rate`` touches for each
-    of the next ``events``, and ``work`` is the bound on touches an event (``None``: there is none)."""
+    """Return the touches allowed per event, and the most unused ones to carry over. ``rate``: touches that time permits
+    for each of the next ``events``; ``work``: the bound on touches per event (``None``: no bound)."""
     if work is not None and rate >= work:
         return work, work * CARRIED
     return rate, rate * min(
         events / RESERVE, CARRIED
-    )  # what time was not used comes with the next rate, but for a reserve
+    )  # unused time already raises the next rate, so only a reserve is carried over
 
 
 @dataclass
 class BestEffort:
-    """The policy of one plan. ``rate`` is the allowance in touches an event (``None``: no bound); epochs
-    are counts of events, so that batches make no difference. ``learned``: a state to begin with. ``lives``: about how
-    many are to be logged in an epoch, where the policy has all logged."""
+    """The policy of one plan at work. ``rate`` is the budget in touches per event (``None``: no bound). Epochs are
+    counts of events, so that batches make no difference. ``learned``: the initial state. ``lives``: about how many
+    trajectories to log in an epoch, for policies that log all."""
 
     policy: Policy
     seed: int
     rate: float | None
     learned: Mapping[str, Any] | None = None
-    memory: int | None = None  # bytes that it may hold, with the nodes and all that waits
-    held: int = 0  # bytes of what the policy has learned
-    beside: int = 0  # bytes of it that texts take
+    memory: int | None = None  # bytes for the policy, the partial matches and all else that waits
+    held: int = 0  # bytes that the policy's state takes
+    beside: int = 0  # bytes of the memory that texts take
     lives: int | None = None
-    estimate: float = 0.0  # of the allowance, for units that are spared so that recall can be estimated
+    estimate: float = 0.0  # share of the budget for shadow samples that estimate the recall
     setting: Setting = field(init=False)
     number: int = field(init=False)
     orders: Orders = field(init=False)
-    granted: float = 0.0  # touches in this epoch, where a budget of time told
+    granted: float = 0.0  # touches granted in this epoch by a time budget
     events: int = 0  # at the end of the last epoch
     length: int = FIRST_EPOCH
     longest: int = LAST_EPOCH
-    slowly: int = 1  # of an epoch, the part by which the next one is longer
+    slowly: int = 1  # each epoch is longer than the last by 1/slowly
     spent: int = 0
     dropped: int = 0
     sparing: Sparing = field(default_factory=Sparing)
-    seconds: float = 0.0  # learning and choosing
+    seconds: float = 0.0  # spent learning and choosing
     seen: Seen = field(init=False)
     yields: Yield = field(default_factory=Yield)
-    fell: bool = False  # what is found, at this look
+    fell: bool = False  # drift was detected at this look
     looked: tuple[int, int] = (0, 0)  # match points and touches until the last look
-    settling: Settling | None = None  # where match bundles are recovered
-    noted: Rows = field(default_factory=Rows)  # of units that are spared, in this epoch, as far as they were asked for
+    settling: Settling | None = None  # only if match bundles are recovered
+    noted: Rows = field(default_factory=Rows)  # of shadow-sampled units in this epoch, as far as reports have read them
 
     def start(self, core: NativeCore, number: int, setting: Setting) -> None:
-        """The session knows its plans; no event has come."""
+        """Begin the policy, once the session has its plans and before the first event."""
         self.number, self.setting = number, setting
         self.seen = Seen(setting.span, setting.counted)
         core.start_shedding(number, self.seed % 2**64)
@@ -107,9 +107,9 @@ class BestEffort:
             raise SnapshotError("the history is damaged: the state of its policy makes no sense") from None
 
     def bound(self, core: NativeCore, memory: int) -> None:
-        """At most ``memory`` bytes may be held: up to half of it by the policy, the rest by the core.
+        """Bound the memory to ``memory`` bytes: up to half for the policy, the rest for the native core.
 
-        Raises :class:`QueryError` for fewer than there must be, and for a query of which more than nodes waits."""
+        Raises :class:`QueryError` if that is too little, or if more than partial matches waits in the query."""
         self.held = held_by(self.policy.state()) + self.seen.rows.nbytes
         least = max(2 * self.held, self.held + 2 * (core.least_memory(self.number) + LEAST_POOL))
         if memory < least:
@@ -122,7 +122,7 @@ class BestEffort:
         self._bound(core)
 
     def set_beside(self, core: NativeCore, size: int) -> None:
-        """So many bytes of its memory are taken by texts."""
+        """Set how many bytes of the memory texts take."""
         if size != self.beside:
             self.beside = size
             self._bound(core)
@@ -131,7 +131,7 @@ class BestEffort:
         if self.memory is None:
             return
         self.held = held_by(self.policy.state()) + self.seen.rows.nbytes
-        if self.held > self.memory // 2:  # it has learned more than there is room for, and begins anew
+        if self.held > self.memory // 2:  # no room for the learned state: begin anew
             self._order(core, self.policy.begin(self.setting, self.seed))
             self.held = held_by(self.policy.state()) + self.seen.rows.nbytes
         try:
@@ -143,7 +143,7 @@ class BestEffort:
             ) from None
 
     def allow(self, core: NativeCore, rate: float, events: int) -> None:
-        """The next ``events`` may take ``rate`` touches each, and no more than ``work`` permits."""
+        """Allow ``rate`` touches for each of the next ``events``, but no more than :attr:`rate`."""
         rate, carried = allowance(self.rate, rate, events)
         if self.events == self.granted == 0 and self.orders.prices:
             self._order(core, self.orders, rate)
@@ -152,31 +152,31 @@ class BestEffort:
         core.allow(self.number, rate, carried)
 
     def lend(self, core: NativeCore, more: float) -> None:
-        """So many touches an event more than :attr:`rate` are allowed from now on."""
+        """Allow ``more`` touches per event beyond :attr:`rate` from now on."""
         assert self.rate is not None
         core.allow(self.number, self.rate + more, (self.rate + more) * CARRIED)
 
     def touches(self, core: NativeCore) -> int:
-        """Touches so far, deciding included."""
+        """Return the touches spent so far, shedding decisions included."""
         return int(core.shedding_counts(self.number)["spent"])
 
     def left(self, events: int) -> int:
-        """How many events are yet to come before the next :meth:`look`."""
+        """Return how many events come before the next :meth:`look`."""
         since = events - self.events
-        if self.events == 0 and since < LOOK:  # early ones, at 1,024, 2,048 and 4,096
+        if self.events == 0 and since < LOOK:  # early looks, at 1,024, 2,048 and 4,096 events
             return min(self.length, FIRST_EPOCH << (since // FIRST_EPOCH).bit_length()) - since
         return min(self.length - since, LOOK - since % LOOK)
 
     def due(self, events: int) -> bool:
-        """Whether event number ``events`` is the last one before a :meth:`look`."""
+        """Return whether event number ``events`` is the last one before a :meth:`look`."""
         return self.left(events - 1) == 1
 
     def ends(self, events: int) -> bool:
-        """Whether an epoch ends with event number ``events``."""
+        """Return whether an epoch ends with event number ``events``."""
         return events == self.events + self.length
 
     def look(self, core: NativeCore, events: int) -> None:
-        """``events`` have come in all: learns if the epoch has ended, or ends here, as what is found has fallen."""
+        """Look after ``events`` in all: learn if the epoch ends, also early because drift was detected."""
         counts = core.shedding_counts(self.number)
         self.fell = (self.ends(events) or (events - self.events) % LOOK == 0) and self._fell(counts)
         if self.fell or self.ends(events):
@@ -188,13 +188,13 @@ class BestEffort:
 
     def _fell(self, counts: Mapping[str, Any]) -> bool:
         before, self.looked = self.looked, (int(counts["points"]), int(counts["spent"]))
-        if counts["calm"] or (self.rate is None and not self.granted):  # or there is no bound
+        if counts["calm"] or (self.rate is None and not self.granted):  # nothing is shed
             return False
         self.yields, fell = self.yields.after(self.looked[0] - before[0], self.looked[1] - before[1])
         return fell
 
     def epochs(self, events: int) -> int:
-        """How many epochs end at or before event number ``events``."""
+        """Return how many epochs end at or before event number ``events``, if their lengths double."""
         found, end, length = 0, self.events + self.length, self.length
         while end <= events:
             length = min(2 * length, self.longest)
@@ -202,7 +202,7 @@ class BestEffort:
         return found
 
     def learn(self, core: NativeCore, events: int) -> None:
-        """An epoch has ended: ``events`` have come in all."""
+        """End the epoch after ``events`` in all: the policy learns from it."""
         began = time.process_time()
         if self.settling is not None:
             self.settling.note(core, core.spared_points(self.number))
@@ -211,7 +211,7 @@ class BestEffort:
         spent, points, clock = int(counts["spent"]), core.spared_points(self.number), int(counts["clock"])
         self.seen = self.seen.then(*((points, clock) if self.settling is None else self.settling.release(clock)))
         dropped = int(counts["dropped"]) + int(counts["refused"])
-        if counts["calm"]:  # nothing was watched: there is nothing to learn
+        if counts["calm"]:  # nothing was logged: there is nothing to learn
             self.events, self.spent, self.dropped, self.granted = events, spent, dropped, 0.0
             self.length = min(2 * self.length, CALM_EPOCH)
             self._bound(core)
@@ -238,19 +238,19 @@ class BestEffort:
         self.seconds += time.process_time() - began
 
     def _allowance(self, events: int) -> float | None:
-        """Touches an event in this epoch, as far as it has come."""
+        """Return the touches allowed per event in this epoch so far, ``None`` without a bound."""
         return max(self.granted / (events - self.events), LEAST_RATE) if self.granted else self.rate
 
     def _spare(self, events: int, counts: Mapping[str, Any]) -> None:
-        """How many units are spared from now on, by what they cost until now."""
+        """Update the share of shadow-sampled units from what they have cost so far."""
         if self.estimate == 0:
             return
         allowed = None if counts["price"] <= 0 else self._allowance(events)
         self.sparing = self.sparing.after(events, int(counts["watching"]), self.share, allowed, self.estimate)
 
     def recall(self, core: NativeCore, away: float) -> Callable[[], tuple[Tally, Tally]]:
-        """What tells the recall so far, of match points and of match bundles, whatever comes after; a share ``away`` of
-        the events was not let in."""
+        """Return a function that tallies the recall so far, of match points and of match bundles, whatever comes later.
+        ``away``: the share of events that was not admitted."""
         clock = int(core.shedding_counts(self.number)["clock"])
         points = self.noted.more(core.spared_points(self.number, self.noted.size // len(COLUMNS)))
         if self.settling is not None:
@@ -258,7 +258,7 @@ class BestEffort:
         return partial(self.seen.so_far, points, clock, away)
 
     def dump(self) -> dict[str, Any]:
-        """Its state as JSON-like data, with bytes; the core has what it was told and what it has spent."""
+        """Return the state as JSON-like data, with bytes. The native core saves its shedding table and counts."""
         numbers = {name: getattr(self, name) for name in NUMBERS} | {
             "yields": self.yields.to_data(),
             "looked": self.looked,
@@ -268,7 +268,7 @@ class BestEffort:
         return {"policy": self.policy.name, "state": state, "seen": seen, **numbers}
 
     def load(self, core: NativeCore, data: Any) -> None:
-        """Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for what is no state of this policy."""
+        """Restore :meth:`dump`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for other data."""
         if data["policy"] != self.policy.name:
             raise ValueError("another policy")
         self.events, self.length, self.longest, self.slowly = (int(data[name]) for name in NUMBERS[:4])
@@ -289,7 +289,7 @@ class BestEffort:
 
     @property
     def share(self) -> float:
-        """Of units, those that are spared, for the policy or for the estimate."""
+        """Return the share of shadow-sampled units, for the policy or for the estimate."""
         return max(self.orders.spared, self.sparing.share) if self.estimate > 0 else self.orders.spared
 
     def _order(self, core: NativeCore, orders: Orders, rate: float | None = None) -> None:
@@ -304,7 +304,7 @@ class BestEffort:
 
 
 def held_by(state: Any) -> int:
-    """Bytes of the arrays, texts and numbers of plain data.
+    """Return the bytes of the arrays, texts and numbers of plain data.
 
     >>> held_by({"a": np.zeros(4), "b": [1, "xyz"]})
     85

@@ -1,4 +1,4 @@
-"""What a file of history holds for a policy: the state that another run left, and of which query."""
+"""The learned state of a policy in a history file, with the query it belongs to."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from acep.storage.plain_data import from_bytes, to_bytes
 __all__ = ["SECTION", "Learned", "learned_by", "read_history", "read_learned"]
 
 SECTION = "policy"
-"""The section of the file."""
+"""The name of the file section."""
 
 
 @dataclass(frozen=True)
 class Learned:
-    """The ``state`` of the policy ``policy``, of the query whose plan has the ``fingerprint``."""
+    """The ``state`` of the policy ``policy``, learned from the query whose plan has the ``fingerprint``."""
 
     fingerprint: str
     policy: str
     state: Mapping[str, Any]
 
     def to_bytes(self) -> bytes:
-        """As a section of a file. Raises :class:`TypeError` for a state that is no plain data."""
+        """Return the contents of the file section. Raises :class:`TypeError` for a state that is not plain data."""
         return to_bytes({"fingerprint": self.fingerprint, "policy": self.policy, "state": dict(self.state)})
 
     @classmethod
     def from_sections(cls, sections: Mapping[str, bytes]) -> Learned:
-        """Raises :class:`SnapshotError` for a file without this section, or with a damaged one."""
+        """Read the file section. Raises :class:`SnapshotError` where it is missing or damaged."""
         if SECTION not in sections:
             raise SnapshotError(
                 "the history has no state of a policy, to look at it is all it is good for",
@@ -49,7 +49,7 @@ class Learned:
         return cls(fingerprint, policy, state)
 
     def serve(self, policy: Policy) -> Mapping[str, Any]:
-        """The state, for a policy of the kind that learned it. Raises :class:`SnapshotError` for another one."""
+        """Return the state. Raises :class:`SnapshotError` for a policy of another kind than the one that learned it."""
         if learned_by(policy) != self.policy:
             raise SnapshotError(
                 f"the history was learned by the policy `{self.policy}`, which `{policy.name}` does not understand",
@@ -59,14 +59,14 @@ class Learned:
 
 
 def learned_by(policy: Policy) -> str:
-    """The name of the policy whose states this one takes: its own, unless it says otherwise."""
+    """Return the name of the policy whose states this one takes: its own, unless ``learned_by`` names another."""
     return str(getattr(policy, "learned_by", policy.name))
 
 
 def read_history(given: Any) -> bytes:
-    """The bytes of a history, which is given as bytes or by the name of its file.
+    """Return the bytes of a history, given as bytes or as the name of its file.
 
-    Raises :class:`DataError` for a file that cannot be read, :class:`QueryError` for something else.
+    Raises :class:`DataError` for a file that cannot be read, :class:`QueryError` for anything else.
     """
     if isinstance(given, bytes | bytearray | memoryview):
         return bytes(given)
@@ -79,9 +79,9 @@ def read_history(given: Any) -> bytes:
 
 
 def read_learned(given: Any) -> dict[str, Learned]:
-    """What one history holds, or several of them, by the fingerprint of their queries.
+    """Read one or several histories, and return their learned states by the fingerprint of the query.
 
-    Raises :class:`SnapshotError`, :class:`DataError` or :class:`QueryError` for what is no history.
+    Raises :class:`SnapshotError`, :class:`DataError` or :class:`QueryError` if one is no history or repeats a query.
     """
     several = isinstance(given, Sequence) and not isinstance(given, str | bytes | bytearray | memoryview)
     found: dict[str, Learned] = {}

@@ -1,4 +1,4 @@
-"""What binds the queries of a stream: a budget, a policy, and what was learned before."""
+"""The limits on the queries of a stream: a budget, a policy, and what was learned before."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from acep.shedding.recovery.bundles import Recovery
 
 __all__ = ["Limits", "checked_seed", "want_a_bound"]
 
-MOST_MEMORY = 1 << 62  # bytes, as the core counts them; more there are not
+MOST_MEMORY = 1 << 62  # bytes: larger bounds are lowered to this, to fit 64 bits
 
 
 def want_a_bound(policy: object, history: object) -> None:
-    """Raises :class:`QueryError` where there is no bound for a policy other than the usual one, or a history."""
+    """Raise :class:`QueryError` for a policy other than the default, or a history, where no bound is set."""
     for name, given in (("policy", policy != "history"), ("history", history is not None)):
         if given:
             raise QueryError(
@@ -35,8 +35,8 @@ def want_a_bound(policy: object, history: object) -> None:
 
 @dataclass(frozen=True)
 class Limits:
-    """What binds the queries of a stream: a budget, and who chooses; a policy is
-    made for each of them by ``policy``, and begins with what was ``learned`` of its query, by fingerprint."""
+    """The limits on the queries of a stream. ``policy`` makes the policy of each query, which begins with the state
+    that was ``learned`` for it, by plan fingerprint."""
 
     policy: Callable[[], Policy]
     budget: Budget
@@ -47,8 +47,8 @@ class Limits:
         object.__setattr__(self, "seed", checked_seed(self.seed))
 
     def effort(self, number: int, plan: Plan) -> BestEffort:
-        """What keeps plan number ``number`` to it. Raises :class:`SnapshotError` for the history of another policy, and
-        :class:`QueryError` where a policy has none and learns nothing itself."""
+        """Return what keeps plan ``number`` to the budget. Raises :class:`SnapshotError` for the history of another
+        policy, and :class:`QueryError` where a policy has no history and learns nothing itself."""
         policy, known = self.policy(), self.learned.get(plan.fingerprint)
         if known is None and learned_by(policy) != policy.name:
             raise QueryError(
@@ -60,7 +60,7 @@ class Limits:
         return BestEffort(policy, self.seed + number, work, learned, estimate=self.budget.estimate)
 
     def compose(self, plan: Plan) -> None:
-        """Raises :class:`QueryError` for a composed query that might invent matches where an inner match is lost."""
+        """Raise :class:`QueryError` for a composed query that might invent matches where an inner match is lost."""
         why = ""
         if plan.query.strategy is not Strategy.SKIP_TILL_ANY_MATCH:
             why = f"{plan.query.strategy.value.replace('_', ' ')} takes"
@@ -75,11 +75,11 @@ class Limits:
                 hint="use skip_till_any_match, no negation and a window of time in the outer query, or leave these "
                 "bounds out of the Budget",
             )
-        self.recovery(plan)  # says that it cannot
+        self.recovery(plan)  # raises if recover= is set
 
     def recovery(self, plan: Plan) -> Recovery | None:
-        """What recovers the match bundles of a plan; ``None``: nothing does. Raises :class:`QueryError` where they
-        cannot be recovered."""
+        """Return what recovers the match bundles of a plan, or ``None`` where recovery is off. Raises
+        :class:`QueryError` where the bundles cannot be recovered."""
         share = float(self.budget.recover)
         if share == 0:
             return None
@@ -97,7 +97,7 @@ class Limits:
         return Recovery(share, None if self.budget.work is None else self.budget.work * share)
 
     def check(self, plans: Sequence[Plan]) -> None:
-        """Raises :class:`SnapshotError` where a history is of none of the queries."""
+        """Raise :class:`SnapshotError` where a history belongs to none of the queries."""
         if set(self.learned) - {plan.fingerprint for plan in plans}:
             raise SnapshotError(
                 "the history is of another query",
@@ -106,16 +106,16 @@ class Limits:
 
     @property
     def memory(self) -> int | None:
-        """Bytes that all of them together may hold; ``None``: no bound."""
+        """Return the bytes that all queries together may hold; ``None``: no bound."""
         return None if self.budget.memory is None else min(size_in_bytes(self.budget.memory), MOST_MEMORY)
 
     def pace(self, schema: Schema) -> Pace | None:
-        """What keeps all of them to the time that they are given."""
+        """Return the controller that keeps all queries to their time budget; ``None``: there is no such budget."""
         return pace_of(self.budget, schema.tick_ns)
 
 
 def checked_seed(seed: object) -> int:
-    """The seed itself. Raises :class:`QueryError` for what is no integer."""
+    """Return the seed as an integer. Raises :class:`QueryError` for anything else."""
     if isinstance(seed, bool) or not isinstance(seed, Integral):
         raise QueryError(f"seed={seed!r} is not an integer")
     return int(seed)

@@ -1,4 +1,4 @@
-"""A plan as policies see it, and whether its recall can be estimated."""
+"""The description of a plan for policies, and whether its recall can be estimated."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from acep.plan.schema import Kind
 
 __all__ = ["no_recall", "setting_of"]
 
-MOST_ERRORS = 16  # levels
+MOST_ERRORS = 16  # error levels
 
 
 def setting_of(plan: Plan, tables: PlanTables, classes: int) -> Setting:
-    """A plan as a policy sees it; ``classes`` is the number of event classes of its session."""
+    """Return the description of a plan for a policy; ``classes`` is the number of event classes of its session."""
     costs, schema = plan.automaton.costs, plan.schema
     names = [""] * len(plan.arcs.states)
     for arcs in plan.arcs.arcs:
@@ -39,7 +39,7 @@ def setting_of(plan: Plan, tables: PlanTables, classes: int) -> Setting:
 
 
 def no_recall(plan: Plan) -> str:
-    """Why the recall of a plan is not estimated, as what is given is not each complete run; "" if it is."""
+    """Say why the recall of a plan is not estimated: its output is not every complete run; "" if it is estimated."""
     if plan.query.output is not Output.ALL:
         return "how many is not estimated where matches are chosen by others"
     if plan.having is not None or plan.automaton.negations:

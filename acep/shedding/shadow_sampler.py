@@ -1,4 +1,4 @@
-"""How many units are spared, so that the recall can be estimated: by what that costs of the allowance."""
+"""The share of sampling units that are shadow-sampled to estimate recall, set by what they cost of the allowance."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 
 __all__ = ["Sparing"]
 
-FIRST, LEAST, MOST = 1 / 512, 2.0**-16, 1 / 16  # of units
-LIKELY, FEW = 10.0, 3.0  # times the allowance that an exact run takes, as long as few events were spared
-FORGET = 0.9  # what is left of what was seen, after a look
-LESS = 2.0  # times less is spared as long as it has cost too much
+FIRST, LEAST, MOST = 1 / 512, 2.0**-16, 1 / 16  # shares of units: at first, at least, at most
+LIKELY, FEW = 10.0, 3.0  # cost of an exact run as assumed at first, in allowances, with the weight of FEW events
+FORGET = 0.9  # factor of old sums at each update
+LESS = 2.0  # divides the share as long as sampling has cost too much
 
 
 @dataclass(frozen=True)
 class Sparing:
-    """The ``share`` of units, and how many ``events`` had come and ``touches`` had been made in such units when it was
-    last looked at; so many might have been ``given`` until then. ``seen``: such touches, older ones less, and ``of``:
-    events, each counted as the share that was spared."""
+    """The ``share`` of shadow-sampled units. At the last update, ``events`` had come, and ``touches`` had been made
+    in such units where ``given`` were allowed. ``seen``: these touches, older ones weighted less; ``of``: events,
+    weighted by the share that was sampled."""
 
     share: float = FIRST
     events: int = 0
@@ -30,8 +30,8 @@ class Sparing:
     of: float = 0.0
 
     def after(self, events: int, touches: int, held: float, allowed: float | None, part: float) -> Sparing:
-        """When so many have come and been made, where a share ``held`` of units was spared. A ``part`` of the touches
-        that are ``allowed`` an event may go there; ``None``: nothing is dropped, and nothing to be learned of costs.
+        """Return the update after ``events`` and ``touches``, where a share ``held`` of units was sampled. A ``part``
+        of the touches ``allowed`` per event may go there; ``None``: nothing is dropped, so no costs are learned.
 
         >>> found = Sparing().after(1 << 20, 1 << 16, 1 / 512, 4.0, 1 / 32)
         >>> round(found.share, 4), found.of
@@ -48,12 +48,12 @@ class Sparing:
         return Sparing(min(max(share, LEAST), MOST), events, touches, given, seen, of)
 
     def to_data(self) -> dict[str, float]:
-        """As plain data."""
+        """Return the state as plain data."""
         return asdict(self)
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Sparing:
-        """Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for what is none."""
+        """Restore :meth:`to_data`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for others."""
         sums = given, seen, of = float(data["given"]), float(data["seen"]), float(data["of"])
         found = cls(float(data["share"]), int(data["events"]), int(data["touches"]), given, seen, of)
         if not (0 < found.share <= 1 and found.events >= 0 and all(0 <= one < np.inf for one in sums)):

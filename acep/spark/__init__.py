@@ -1,4 +1,4 @@
-"""acep on Spark: DataFrames in and out, batch and streaming. PySpark is imported when a function needs it."""
+"""Match patterns in Spark DataFrames, batch and streaming. PySpark is imported only when a function needs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sort the rows of a partition by bucket and time, in temporary files where they are many."""
+"""Sort the rows of a partition by bucket and time; use temporary files if they are many."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from acep.streaming.step import BUCKET, plain
 
 __all__ = ["HASH", "NOW", "PartitionRows", "SortedRows", "rows_of_partition"]
 
-HASH = "__hash"  # a column with a hash of each row
-NOW = "__now"  # a column with the time at which the micro-batch began, in milliseconds, where the job needs a clock
+HASH = "__hash"  # column with a hash of each row
+NOW = "__now"  # column with the time at which the micro-batch began, in milliseconds, if the job needs a clock
 HELD = 128 << 20
-"""Bytes of rows that a partition holds in memory; beyond it they go to temporary files, one for each bucket."""
+"""Bytes of rows that a partition holds in memory; more rows go to temporary files, one for each bucket."""
 
 
 @dataclass(frozen=True)
 class SortedRows:
     """Rows of a bucket in the order of time, with their ``codes`` and their times in ``ticks``, both int. A code is the
-    number of the bucket, or ``-1 - number`` for a row that only tells it of time."""
+    number of the bucket, or ``-1 - number`` for a row that only advances its time."""
 
     rows: pa.Table
     codes: NDArray[np.int32]
@@ -41,10 +41,9 @@ class SortedRows:
 
 @dataclass
 class PartitionRows:
-    """Hold the rows of a partition by bucket: ``there`` in memory, and ``files`` of others, which need no name and so
-    are gone with the process. ``mark`` is the number that the row without a hash gave (``None``: there was none), and
-    ``now`` when the micro-batch began. ``spans``: the beginnings and ends of sorting and writing, in seconds since
-    1970."""
+    """The rows of a partition by bucket: ``there`` in memory, and others in ``files``, which have no name and so vanish
+    with the process. ``mark`` is the number in the row without a hash (``None`` without such a row), and ``now`` is
+    when the micro-batch began. ``spans`` are the beginnings and ends of sorting and writing, in seconds since 1970."""
 
     job: SentJob
     there: Mapping[int, SortedRows] = field(default_factory=dict)
@@ -59,7 +58,7 @@ class PartitionRows:
         return {*self.there, *self.files}
 
     def of(self, number: int) -> SortedRows | None:
-        """Give the rows of a bucket, once."""
+        """Return the rows of a bucket; its file can be read only once."""
         held, file = self.there.get(number), self.files.pop(number, None)
         if file is None:
             return held
@@ -71,19 +70,19 @@ class PartitionRows:
         return _sorted(self.job, pa.concat_tables(pieces if held is None else [*pieces, held.rows]))[number]
 
     def close(self) -> None:
-        """Remove the files that were not read."""
+        """Close, and so remove, the files that were not read."""
         for file in self.files.values():
             file.close()
 
     def sort(self, batches: Sequence[pa.RecordBatch]) -> None:
-        """Hold the rows of batches in memory, in place of others."""
+        """Sort the rows of batches, and keep them in memory in place of earlier ones."""
         began = time.time()
         rows = plain(received(self.job, batches))
         self.there = _sorted(self.job, rows.drop_columns([NOW]) if NOW in rows.column_names else rows)
         self.spans.append([began, time.time()])
 
     def write(self) -> None:
-        """Move what is in memory into the files of the buckets."""
+        """Move the rows in memory to the files of their buckets."""
         began = time.time()
         for number, one in self.there.items():
             if number not in self.files:
@@ -97,7 +96,7 @@ class PartitionRows:
 def rows_of_partition(job: SentJob, batches: Iterable[pa.RecordBatch], *, marked: bool) -> PartitionRows:
     """Read the rows of a partition.
 
-    ``marked``: there may be a row without a hash, which says what partition it is, and is none of the rows.
+    If they are ``marked``, a row without a hash may give the number of the partition; it is left out of the rows.
 
     Raises :class:`DataError` if a time is null.
     """
@@ -124,7 +123,7 @@ def rows_of_partition(job: SentJob, batches: Iterable[pa.RecordBatch], *, marked
 
 
 def _sorted(job: SentJob, rows: pa.Table) -> dict[int, SortedRows]:
-    """Sort rows by bucket, then by time: what is in order need not be copied again."""
+    """Sort rows by bucket, then by time, so that the rows of each bucket are a slice and need no copy."""
     codes = rows.column(BUCKET).to_numpy()
     numbers = np.where(codes >= 0, codes, -1 - codes)
     ticks, null = ticks_of(job.schema.ts, rows.column(job.schema.ts), job.schema.tick_ns or 1)
@@ -141,5 +140,5 @@ def _sorted(job: SentJob, rows: pa.Table) -> dict[int, SortedRows]:
 
 
 def _folder() -> str | None:
-    """The folder of temporary files that Spark gives to an executor, ``None``: the usual one."""
+    """Return the folder for temporary files that Spark gives to an executor; ``None`` for the system's folder."""
     return os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None

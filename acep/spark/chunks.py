@@ -1,4 +1,4 @@
-"""A table of events as files for a file stream: one micro-batch each, in order, and a last one that ends the stream."""
+"""Write a table of events as files for a file stream: one micro-batch each, in order; the last ends the stream."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from acep.plan.schema import Kind
 
 __all__ = ["ORDER", "ROW", "for_spark", "with_order", "write_chunks"]
 
-# Columns that stand for what Spark does not know: the place of an event in the stream, and its row in the file.
+# Columns that Spark does not have: the position of an event in the stream, and its row in the table.
 ORDER, ROW = "__order", "__row"
 
-# A file stream reads files by their time of modification, and forgets those a week older than the newest.
+# A file stream reads files by their modification time, and drops those a week older than the newest.
 FIRST_MTIME = 1_000_000_000
 
 
 def for_spark(table: pa.Table) -> pa.Table:
-    """The table in types that Parquet files and Spark have.
+    """Cast the columns of a table to types that Parquet files and Spark have.
 
-    Raises :class:`DataError` for times that fall between Spark's microseconds, integers beyond 64 bits, decimals of
-    more than 38 digits, and durations where they are not ticks of microseconds.
+    Raises :class:`DataError` for times that are not whole microseconds, integers beyond 64 bits, decimals of more than
+    38 digits, and durations if the table's finest time unit is not a microsecond.
     """
     units = [unit for field in table.schema if (unit := tick_of(field.type)) is not None]
     for field in table.schema:
@@ -59,7 +59,7 @@ def _fitted(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _wanted(plain: pa.DataType) -> pa.DataType:
-    """The type of Spark's that holds the values of a plain type, the type itself where there is none."""
+    """Return the Spark type that holds the values of a plain type; if there is none, the type itself."""
     is_ = pa.types
     if is_.is_timestamp(plain):
         return pa.timestamp("us", tz=plain.tz)
@@ -80,9 +80,9 @@ def _wanted(plain: pa.DataType) -> pa.DataType:
 
 
 def with_order(table: pa.Table, schema: InputSchema, *, sort: bool) -> pa.Table:
-    """The table with its rows numbered, as :data:`ROW`, and their places in the stream's order, as :data:`ORDER`.
+    """Add the column :data:`ROW` with row numbers, and :data:`ORDER` with positions in the stream.
 
-    The order is that of (``ts``, ``seq``, row). ``sort`` puts the rows in that order too.
+    The order of the stream is that of (``ts``, ``seq``, row). With ``sort`` the rows are sorted by it, too.
     """
     size = table.num_rows
     keys: list[Any] = []
@@ -101,10 +101,10 @@ def with_order(table: pa.Table, schema: InputSchema, *, sort: bool) -> pa.Table:
 
 
 def write_chunks(table: pa.Table, folder: Path, size: int, end: dict[str, Any], about: dict[str, Any]) -> int:
-    """Write ``table`` as files of ``size`` rows, and the row ``end`` as the last one; how many files there are.
+    """Write ``table`` as files of ``size`` rows, and the row ``end`` as the last file; return the number of files.
 
-    ``about`` says what the files are of, as JSON. Where the folder holds files already, they stay, if they are of
-    the same; else :class:`SnapshotError` is raised.
+    ``about`` describes the content of the files as JSON-like data. Existing files of the same content stay; if the
+    content differs, :class:`SnapshotError` is raised.
     """
     folder.mkdir(parents=True, exist_ok=True)
     note = folder / "_about.json"
@@ -133,7 +133,7 @@ def write_chunks(table: pa.Table, folder: Path, size: int, end: dict[str, Any], 
 
 def _write(rows: pa.Table, folder: Path, number: int) -> None:
     path = folder / f"{number:06}.parquet"
-    # A name that begins with a dot is not read, so half a file is never seen.
+    # Spark does not read names that begin with a dot, so it never sees half a file.
     part = path.with_name(f".{path.name}")
     pq.write_table(rows, part)
     os.utime(part, (FIRST_MTIME + number, FIRST_MTIME + number))
@@ -141,7 +141,7 @@ def _write(rows: pa.Table, folder: Path, number: int) -> None:
 
 
 def end_row(schema: InputSchema, held: pa.DataType) -> dict[str, Any]:
-    """The row that ends a stream whose time column has this Arrow type."""
+    """Return the row that ends a stream whose time column has this Arrow type."""
     if pa.types.is_integer(held):
         return {schema.ts: int(np.iinfo(held.to_pandas_dtype()).max)}
     day = dt.datetime(9999, 12, 31)

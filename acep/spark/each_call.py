@@ -1,4 +1,4 @@
-"""Match a micro-batch of foreachBatch: decide what travels, match it, and count what was done."""
+"""Match a micro-batch of foreachBatch: choose the events that travel, match them, and collect the metrics."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ __all__ = ["Call", "call_of"]
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-    """One call in one run of a streaming query: ``ids`` are those of the query and the run. ``bound`` is that of the
-    time of a micro-batch, where ``admission`` can shed, and the workers too if they are ``paced``. ``latest`` bounds
-    the times of events. ``on_driver``: no worker is asked."""
+    """One call in one run of a streaming query; ``ids`` are those of the query and the run. ``bound`` is the time bound
+    of a micro-batch: ``admission`` sheds events to keep it, and so do the workers if they are ``paced``. ``latest``
+    bounds the times of events. With ``on_driver`` no worker is used."""
 
     ids: tuple[str, str]
     job: SentJob
@@ -70,7 +70,7 @@ class Call:
     on_driver: bool
 
     def decided(self, decision: Decision) -> Decision:
-        """Decide what is admitted from now on."""
+        """Decide which events are admitted from now on."""
         share = 1.0
         if self.admission is not None and self.bound is not None:
             last = decision.admission or self.admission
@@ -84,13 +84,13 @@ class Call:
 
     @property
     def _once(self) -> bool:
-        """Whether a micro-batch must be matched only once: if it is matched again other events may be shed."""
+        """Whether a micro-batch must be matched only once, because a second time other events may be shed."""
         return self.job.timed
 
     def run(
         self, frame: DataFrame, batch: int, decision: Decision, sink: Callable[[Any, int], None]
     ) -> tuple[Mapping[str, Any], Sequence[str]]:
-        """Match a micro-batch, hand what was found to the sink, and give the counts of rows and the texts of
+        """Match a micro-batch, and hand the matches to the sink; return the counts of rows and the metrics of
         buckets."""
         if self.on_driver:
             return self._run_here(frame, batch, decision, sink)
@@ -108,7 +108,7 @@ class Call:
     def _run_here(
         self, frame: DataFrame, batch: int, decision: Decision, sink: Callable[[Any, int], None]
     ) -> tuple[Mapping[str, Any], Sequence[str]]:
-        """Do so in this process; the sink is given a table."""
+        """Run a micro-batch in this process; the sink gets a table."""
         rows, observed = self._going(frame, decision)
         events = sent_rows(rows, self.columns.sent).toArrow()
         stepped = step_in_files(self.job, self._place(batch, decision), events.to_batches())
@@ -128,7 +128,7 @@ class Call:
         return seen, both.column(TOLD).drop_null().to_pylist()
 
     def _going(self, frame: DataFrame, decision: Decision) -> tuple[DataFrame, Observed]:
-        """Give the rows that travel, and observations."""
+        """Return the rows that travel, and their observations."""
         from pyspark.sql import Observation
 
         columns, observed = self.columns, Observed(Observation(), Observation(), Observation())
@@ -141,7 +141,7 @@ class Call:
         return dataclasses.replace(self.place, seen=decision.carried.seen, sampled=sampled, known=(batch, *self.ids))
 
     def _matched(self, frame: DataFrame, batch: int, decision: Decision) -> tuple[DataFrame, Observed]:
-        """Give the result of a micro-batch with the texts that buckets tell, and observations of both."""
+        """Return the result of a micro-batch together with the metrics of buckets, and the observations of both."""
         rows, observed = self._going(frame, decision)
         both = in_files(rows, self.job, self.result, self._place(batch, decision), self.columns.sent, self.marks)
         both = both.observe(observed.buckets, *self.columns.told)
@@ -150,8 +150,8 @@ class Call:
     def _told(
         self, frame: DataFrame, batch: int, decision: Decision, observed: Observed
     ) -> tuple[Mapping[str, Any], Sequence[str]]:
-        """Give the counts of rows and the texts of buckets. A sink that did not read all matches leaves buckets that
-        have not been stepped; the micro-batch is then run again, as a whole."""
+        """Return the counts of rows and the metrics of buckets. If the sink did not read all matches, some buckets have
+        not been processed; the whole micro-batch is then run again."""
         told = observed.told(self.job.buckets, PATIENCE if self.versions.written(batch) else 0.0)
         if told is None:
             both, observed = self._matched(frame, batch, decision)
@@ -162,7 +162,7 @@ class Call:
         return told
 
     def _given(self, both: DataFrame, decision: Decision) -> DataFrame:
-        """Give what the sink is given."""
+        """Return the DataFrame for the sink."""
         from pyspark.sql import functions as sf
 
         found = both.where(sf.col(TOLD).isNull()).drop(TOLD)
@@ -173,11 +173,11 @@ class Call:
         return found.withColumn(EXACT, exact)
 
     def _whole(self, decision: Decision) -> bool:
-        """Whether no event has been shed before it travelled."""
+        """Return whether no event has been shed before it travelled."""
         return decision.carried.shed == 0 and decision.admission is not None and decision.admission.whole
 
     def after(self, decision: Decision, seen: Mapping[str, Any], told: Sequence[str], seconds: float) -> Decision:
-        """Give what the next micro-batch begins with."""
+        """Return the decision with which the next micro-batch begins."""
         so_far, went = decision.carried, int(seen["carried"])
         shed, greatest, late = int(seen["needed"]) - went, seen["seen"], int(seen.get("late", 0))
         counts, length, known = points_in(told)
@@ -199,7 +199,7 @@ class Call:
             ahead=so_far.ahead + int(seen.get("ahead", 0)),
         )
         carrying = seconds
-        if self.paced:  # the workers keep to what Spark leaves of the time
+        if self.paced:  # the workers bound the time of matching themselves
             lines = [json.loads(text) for text in told if not text.startswith(POINTS)]
             carrying = spent_of(lines, seconds).spark
         load = decision.load.paced(seconds) if self.paced else decision.load
@@ -212,7 +212,7 @@ class Call:
         return Decision(decision.admission, load, carried, utility, left=left)
 
     def _crossing(self, points: int, length: int) -> float:
-        """Give the chance that a match reaches from one unit into the next, from the sum of the lengths of matches."""
+        """Estimate the chance that a match crosses into the next sampling unit, from the sum of match lengths."""
         if self.admission is None or not points:
             return 0.0
         usual = self.admission.span / 2 if length < 0 else length / points
@@ -221,7 +221,7 @@ class Call:
     def progress(
         self, batch: int, carried: Carried, told: Sequence[str], seen: Mapping[str, Any], seconds: float
     ) -> Progress:
-        """Tell what was done so far, with what was shed before events travelled."""
+        """Return the progress so far, including events that were shed before they travelled."""
         lines = [text for text in told if not text.startswith(POINTS)]
         row = {"told": "\n".join(lines), "names": json.dumps(self.job.names)}
         done = progress_of(
@@ -253,10 +253,10 @@ class Call:
 
 
 class _Row(dict[str, Any]):
-    """A row as :func:`progress_of` reads it."""
+    """A row in the form that :func:`progress_of` reads."""
 
     def asDict(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """As a dict."""
+        """Return the row as a dict."""
         return dict(self)
 
 
@@ -270,7 +270,7 @@ def call_of(
     options: Mapping[str, Any],
     on_driver: bool,
 ) -> Call:
-    """Make the call of a run of a streaming query, whose ids these are, from a micro-batch and what was asked for.
+    """Create the call of a run of a streaming query with these ids, from its first micro-batch and the user's options.
 
     Raises :class:`QueryError`, :class:`DataError` or :class:`EngineError`.
     """
@@ -284,13 +284,13 @@ def call_of(
             warnings.warn(f"events are shed behind the shuffle, which saves less time: {why}", stacklevel=4)
         else:
             admission = Admission(span_of(plans), seed=job.seed)
-            # Where partial matches multiply, matching is the cost. Fewer of them cost less recall than fewer keys.
+            # Under skip till any match, matching dominates, and shedding partial matches costs less recall than keys.
             paced = bound.cpu is None and all(plan.query.strategy is Strategy.SKIP_TILL_ANY_MATCH for plan in plans)
-            if not paced:  # time is kept by what travels; the workers have only the other bounds
+            if not paced:  # admission keeps the bound of time; the workers have only the other bounds
                 rest = dataclasses.replace(budget, latency=None, cpu=None)
                 job, result = job_of(frame.schema, query, budget=rest, **options)
     warn_of(job)
-    latest, job = job.latest, dataclasses.replace(job, latest=None)  # the driver keeps to it
+    latest, job = job.latest, dataclasses.replace(job, latest=None)  # the driver enforces it
     spark = frame.sparkSession
     if not on_driver:
         check_workers(spark, job.engine)
@@ -315,7 +315,7 @@ def _untold(batch: int) -> EngineError:
 
 
 def _delay_ms(frame: DataFrame, job: SentJob, watermark: Any) -> int:
-    """The delay of the watermark. Raises :class:`DataError` if there is none, or two."""
+    """Return the delay of the watermark. Raises :class:`DataError` if there is none, or two."""
     known = (frame.schema[job.schema.ts].metadata or {}).get(DELAY_KEY) if "." not in job.schema.ts else None
     if watermark is None:
         if known is None:

@@ -1,4 +1,4 @@
-"""Errors of the workers, as they come back from Spark: inside the text of an exception of another kind."""
+"""Find the errors that acep raised on Spark's workers, which Spark reports as text inside its own exceptions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from acep.errors import AcepError, DataError, EngineError
 __all__ = ["error_in", "needs_python"]
 
 _RAISED = re.compile(r"^acep\.errors\.(\w+Error): (.*(?:\n(?!\s|$|File |Traceback |=== |SQLSTATE).*)*)", re.MULTILINE)
-# How a worker fails that has not the driver's Python environment.
+# Failures of a worker whose Python environment differs from the driver's.
 _MISSING = re.compile(r"ModuleNotFoundError: No module named '(acep[\w.]*)'")
 _OTHER = re.compile(r"(?:Can't get attribute '\w+' on <module 'acep|cannot import name '\w+' from 'acep)")
 _PYTHONS = re.compile(
@@ -22,7 +22,7 @@ _USER = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE|$)", re.MULTILI
 
 
 def error_in(failure: BaseException) -> AcepError | None:
-    r"""The error of acep that made a Spark job or a streaming query fail, or ``None`` if it was something else.
+    r"""Return the error of acep that made a Spark job or a streaming query fail; ``None`` for any other cause.
 
     ``failure`` is what Spark raised, such as a ``StreamingQueryException``.
 
@@ -47,7 +47,7 @@ def error_in(failure: BaseException) -> AcepError | None:
 
 
 def _environment(text: str) -> str | None:
-    """What is wrong with the workers' Python environment, ``None`` if that is not known to be wrong."""
+    """Return the problem with the workers' Python environment; ``None`` if none is found."""
     if found := _MISSING.search(text):
         return f"the Python of Spark's workers has no `{found[1]}`"
     if _OTHER.search(text):
@@ -60,7 +60,7 @@ def _environment(text: str) -> str | None:
 
 
 def needs_python(problem: str) -> EngineError:
-    """The error where Spark's workers have not the environment that they need."""
+    """Create the error for Spark's workers that lack the environment they need."""
     return EngineError(
         problem,
         hint=f"set PYSPARK_PYTHON={sys.executable} before Spark starts; on a cluster name a Python that has acep"
@@ -69,7 +69,7 @@ def needs_python(problem: str) -> EngineError:
 
 
 def _rebuilt(name: str, rendered: str) -> AcepError:
-    """An error from its class and from what :meth:`AcepError.render` said."""
+    """Rebuild an error from the name of its class and the text of :meth:`AcepError.render`."""
     kind = getattr(errors, name, AcepError)
     lines = rendered.strip().splitlines()
     hint = None

@@ -1,4 +1,4 @@
-"""Columns of a DataFrame, and fields of its structs, by name (``dev.id``); why those of some types cannot be used."""
+"""Find columns of a DataFrame and fields of its structs by name (``dev.id``), and refuse types that cannot be used."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 __all__ = ["all_columns", "input_schema", "path_of", "quoted", "refused", "with_fields"]
 
-CHAR_KEY = "__CHAR_VARCHAR_TYPE_STRING"  # by which Spark remembers, in a column's metadata, that a string is a CHAR(n)
+CHAR_KEY = "__CHAR_VARCHAR_TYPE_STRING"  # metadata key with which Spark marks a string column as CHAR(n)
 TWICE = "is the name of two fields; rename one of them"
 
 
 def quoted(name: str) -> str:
-    """A column's name as Spark reads it, whatever characters it has."""
+    """Quote a column's name for Spark, so that it may have any characters."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def refused(held: DataType) -> str | None:
-    """Why a column of this type cannot be used, and after ``; `` what to do; ``None`` where it can.
+    """Return why a column of this type cannot be used, and after ``; `` what to do; ``None`` if it can be used.
 
     >>> from pyspark.sql.types import YearMonthIntervalType
     >>> refused(YearMonthIntervalType())
@@ -56,7 +56,7 @@ def refused(held: DataType) -> str | None:
 
 
 def input_schema(columns: StructType, **names: Any) -> InputSchema:
-    """What a plan must know of the columns of :func:`all_columns`; ``names`` are those of
+    """Create the input schema of a plan from the columns of :func:`all_columns`; ``names`` are those of
     :func:`acep.events.tables.schema_of`.
 
     Raises :class:`DataError` for a column that is missing, or of a type that its role does not allow.
@@ -88,8 +88,8 @@ def input_schema(columns: StructType, **names: Any) -> InputSchema:
 
 
 def _inner(columns: StructType) -> dict[str, tuple[tuple[str, ...], StructField]]:
-    """The fields of structs, level by level, by name: the way to each, and what it is. A column of that name goes
-    first."""
+    """Return the path and the field of each struct field by its full name, level by level. A column of the same name
+    takes precedence."""
     from pyspark.sql import types as st
 
     names = set(columns.names)
@@ -112,7 +112,7 @@ def _inner(columns: StructType) -> dict[str, tuple[tuple[str, ...], StructField]
 
 
 def path_of(columns: StructType, name: str) -> tuple[tuple[str, ...], StructField]:
-    """The way to a column or to a field of a struct, and what it is. Raises :class:`DataError` where there is none."""
+    """Return the path to a column or to a struct field, and its field. Raises :class:`DataError` if there is none."""
     inner = _inner(columns)
     if name in columns.names:
         return (name,), columns[name]
@@ -122,8 +122,8 @@ def path_of(columns: StructType, name: str) -> tuple[tuple[str, ...], StructFiel
 
 
 def all_columns(columns: StructType) -> StructType:
-    """The columns of a DataFrame, and after them all fields of structs, under the names by which a query reaches them;
-    CHAR and VARCHAR as the texts that they are."""
+    """Return the columns of a DataFrame and after them all struct fields, under the names that a query uses for them;
+    CHAR and VARCHAR become strings."""
     from pyspark.sql import types as st
 
     fields = list(columns.fields)
@@ -138,8 +138,8 @@ def all_columns(columns: StructType) -> StructType:
 
 
 def with_fields(frame: DataFrame, wanted: Iterable[str]) -> DataFrame:
-    """The DataFrame with the wanted columns: fields of structs are columns of their own, and a CHAR loses the blanks at
-    its end, which SQL does not count."""
+    """Add the wanted struct fields to the DataFrame as columns, and strip trailing blanks from CHAR columns, which SQL
+    ignores."""
     from pyspark.sql import functions as sf
 
     added: dict[str, Column] = {}

@@ -1,4 +1,4 @@
-"""``acep.spark.for_each_batch``: match a stream in foreachBatch, and shed before events travel where time is short."""
+"""Match a stream in foreachBatch, and shed events before they travel to the workers if time is short."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ForEachBatch", "for_each_batch"]
 
-GAPS = 8  # between micro-batches, the least of which is what Spark itself takes
+GAPS = 8  # recent pauses between micro-batches; the shortest is Spark's own time
 PROPERTIES = ("sql.streaming.queryId", "spark.jobGroup.id")
 
 
@@ -44,20 +44,20 @@ def for_each_batch(
     ``found.persist()`` first.
 
     ``query``, ``watermark``, ``state``, ``budget`` and the ``options`` are those of :func:`acep.spark.match`. Only
-    events travel that some query can use, by their types and by conditions on one event alone, where that leaves the
-    answer as it is (docs/spark.md).
+    events that some query can use, by their types and by conditions on one event alone, travel to the workers, if that
+    leaves the result as it is (docs/spark.md).
 
     ``Budget(latency=)`` is the time of a micro-batch in seconds, the sink included. ``Budget(cpu=)`` is a share of a
-    core against the clock of the events; a micro-batch counts as holding all cores of the session while it runs. Where
-    these do not suffice, events are shed before they travel to the workers, by whole sampling units
-    (docs/spark_overload.md). Where the query does not allow that, they are shed where they are matched, as by
-    :func:`acep.spark.match`, with a warning. Under ``latency`` both places shed if the query skips till any match.
+    core against the clock of the events; a micro-batch counts as holding all cores of the session while it runs. If the
+    time is not sufficient, events are shed before they travel to the workers, by whole sampling units
+    (docs/spark_overload.md). If the query does not allow that, the workers shed, as in :func:`acep.spark.match`, with
+    a warning. Under ``latency`` both shed if the strategy is skip till any match.
 
     With ``on_driver`` the events of a micro-batch are collected as Arrow and matched in the driver's process, on one
-    core, without a shuffle or a Python worker. That is for one machine and micro-batches that fit in memory. ``sink``
-    is then given a ``pyarrow.Table``. A stream may be taken up again with it or without it.
+    core, without a shuffle or a Python worker. This is for one machine and micro-batches that fit in memory. ``sink``
+    then gets a ``pyarrow.Table``. A stream may be restarted with or without it.
 
-    ``progress`` is called after each micro-batch, with what was done so far.
+    ``progress`` is called after each micro-batch with the progress so far.
 
     Raises :class:`QueryError`, :class:`DataError` or :class:`EngineError`.
     """
@@ -74,7 +74,7 @@ def for_each_batch(
 
 
 class ForEachBatch:
-    """Match the micro-batches that foreachBatch hands over; :func:`for_each_batch` makes one."""
+    """The function for foreachBatch that matches each micro-batch; :func:`for_each_batch` creates it."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class ForEachBatch:
         self._behind = False
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
-        """Match one micro-batch, and hand what was found to the sink."""
+        """Match one micro-batch, and hand the matches to the sink."""
         began = time.monotonic()
         if self._ended is not None:
             self._gaps = [*self._gaps, began - self._ended][-GAPS:]
@@ -123,7 +123,7 @@ class ForEachBatch:
             self._progress(call.progress(batch, done.carried, told, seen, seconds))
 
     def _say(self, call: Call, done: Decision, seconds: float) -> None:
-        """Warn when micro-batches begin to take too long though what can be shed is shed. This one took ``seconds``."""
+        """Warn when micro-batches begin to take too long although no more can be shed; this one took ``seconds``."""
         assert call.bound is not None
         target = call.bound.target(done.left)
         behind = call.admission is not None and done.load.behind(target)
@@ -137,7 +137,7 @@ class ForEachBatch:
 
 
 def _streaming(spark: SparkSession) -> tuple[str, str]:
-    """Tell the ids of the streaming query and of its run. Raises :class:`EngineError` outside of foreachBatch."""
+    """Return the ids of the streaming query and of its run. Raises :class:`EngineError` outside of foreachBatch."""
     context = getattr(spark, "sparkContext", None)
     query, run = (None if context is None else context.getLocalProperty(name) for name in PROPERTIES)
     if query is None or run is None:

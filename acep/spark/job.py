@@ -1,4 +1,4 @@
-"""A job on Spark: made from the columns of a DataFrame, and sent to the workers."""
+"""Create a job from the columns of a DataFrame and send it to Spark's workers."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ __all__ = ["SentJob", "job_of"]
 
 @dataclass(frozen=True)
 class SentJob(plain.Job):
-    """A job that is sent to Spark's workers. ``version`` is of the acep that made it."""
+    """A job that is sent to Spark's workers. ``version`` is that of the acep that created it."""
 
     version: str = __version__
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Be read by a worker. Raises :class:`EngineError` where it has another acep than who made the job."""
+        """Restore the job on a worker. Raises :class:`EngineError` if the driver has another version of acep."""
         if state["version"] != __version__:
             raise needs_python(f"Spark's workers have acep {__version__}, and the driver has acep {state['version']}")
         self.__dict__.update(state)
 
     def sent_as(self, name: str) -> str:
-        """The name under which a column travels: PySpark cannot hand over one that has a dot or a backtick in it."""
+        """Return the name under which a column travels: PySpark cannot transfer a name with a dot or a backtick."""
         return f"__column{self.columns.index(name)}" if "." in name or "`" in name else name
 
 
@@ -47,10 +47,10 @@ def job_of(
     unit: str | None = None,
     **options: Any,
 ) -> tuple[SentJob, StructType]:
-    """The job of queries over a DataFrame with these columns, and the columns of its result.
+    """Create the job of queries over a DataFrame with these columns; return it and the columns of its result.
 
-    ``options`` are those of :func:`acep.streaming.job.job_of`, but for ``end`` and ``ties``.
-    Raises :class:`QueryError` or :class:`DataError`, and :class:`EngineError` where ``engine`` cannot run a query.
+    ``options`` are those of :func:`acep.streaming.job.job_of`, except ``end`` and ``ties``. Raises :class:`QueryError`
+    or :class:`DataError`, and :class:`EngineError` if ``engine`` cannot run a query.
     """
     top, columns = columns.names, all_columns(columns)
     schema = input_schema(columns, ts=ts, type=type, seq=seq, id=id, unit=unit)

@@ -1,4 +1,4 @@
-"""``acep.spark.match``: patterns over a batch or streaming DataFrame, by hash bucket of the partition key."""
+"""Match patterns in a batch or streaming DataFrame (``acep.spark.match``), by hash bucket of the partition key."""
 
 from __future__ import annotations
 
@@ -52,34 +52,34 @@ def match(
     """Find patterns in a DataFrame of events, batch or streaming.
 
     ``df``: a Spark DataFrame, or a table that :func:`acep.match` takes (a session is then started). ``query``: one
-    query, a list, or a dict of name to query; several share one pass over the data. ``ts`` (integer, date or
+    query, a list, or a dict of name to query; several queries share one pass over the data. ``ts`` (integer, date or
     timestamp), ``type``, ``seq`` and ``id`` name columns, ``unit`` is the length of a tick of an integer ``ts``.
     Spark has no arrival order: without ``seq`` ties in ``ts`` are broken by all other columns, which then
-    travel too. Without ``id`` events are numbered, from 0, within their partition.
+    travel to the workers, too. Without ``id`` events are numbered, from 0, within their partition.
 
-    On a stream, events are held until the watermark has passed them, then matched in order; those that come later
-    are counted. ``watermark`` is how far it stays behind the newest event: "10 minutes", a timedelta, or ticks
-    of an integer ``ts`` (needed unless ``df.withWatermark`` has been called on ``ts``).
+    On a stream, events are held until the watermark has passed them, then matched in order; later ones are counted,
+    not used. ``watermark`` is its delay behind the newest event: "10 minutes", a timedelta, or ticks of an integer
+    ``ts`` (needed unless ``df.withWatermark`` has been called on ``ts``).
 
-    ``latest``, of a stream: the greatest time that an event may have. A span ("1 hour", a timedelta) is counted from
+    ``latest``, for a stream: the greatest time that an event may have. A span ("1 hour", a timedelta) is counted from
     the beginning of the micro-batch; a date, a datetime, a text of one ("2030-01-01", in UTC) or ticks of an integer
     ``ts`` are fixed. Events beyond it are counted, not used, and do not move the watermark.
 
-    ``state``, of a stream: a folder, or a URI such as ``"s3://bucket/folder"``, that all workers and every later run
+    ``state``, for a stream: a folder, or a URI such as ``"s3://bucket/folder"``, that all workers and every later run
     can reach. The state is kept there in files, which is faster than Spark's own state (docs/spark.md).
 
-    ``buckets`` is how many parts the keys are hashed into: so many rows of state, and at most so many cores at work
-    (8 unless given; in a batch ``spark.sql.shuffle.partitions``). A checkpoint belongs to one query and one number
-    of buckets.
+    ``buckets`` is the number of parts into which the keys are hashed. It is the number of rows of state, and the
+    greatest number of cores at work (8 unless given; in a batch ``spark.sql.shuffle.partitions``). A checkpoint belongs
+    to one query and one number of buckets.
 
-    ``engine`` is ``"native"`` or ``"reference"``, or ``"auto"``: the native core where a worker has it and it can run
-    the query. Points, bundles and counts are found without making matches where no predicate ties events together.
+    ``engine`` is ``"native"`` or ``"reference"``, or ``"auto"``: the native core if a worker has it and it can run
+    the query. Points, bundles and counts are found without enumerating matches if no predicate relates events.
 
     ``budget``, ``policy`` (by its name), ``seed`` and ``history`` are those of :func:`acep.match`, in each bucket:
-    ``work`` counts touches an event of the bucket (docs/spark.md says what the other bounds mean here).
+    ``work`` counts transition evaluations per event of the bucket (docs/spark.md explains the other bounds).
 
-    ``observation``, of a batch: a ``pyspark.sql.Observation``, of which :func:`acep.spark.metrics.reports_of` makes
-    reports once an action has run; a stream tells by its progress.
+    ``observation``, for a batch: a ``pyspark.sql.Observation``, from which :func:`acep.spark.metrics.reports_of` makes
+    reports once an action has run; a stream reports its metrics by its progress.
 
     The result has the columns ``query`` (if several), ``key`` (struct of the partition attributes, if any) and,
     by ``output``:
@@ -87,10 +87,10 @@ def match(
     * "matches": ``start``, ``end`` (as ``ts``), ``error`` (long; double where weights are fractional), ``bindings``
       (map of variable to array of ids), ``bundle`` (as ``ts``), ``values`` (struct, if a query has RETURN);
     * "points": ``point``, ``best``; "bundles": ``start``, ``end``, ``matches``, ``best``;
-    * "count": ``count``, without a key: one row a query; on a stream, rows that have to be added up;
-    * under a ``budget`` with a bound also ``exact`` (boolean): whether nothing had been given up by then.
+    * "count": ``count``, without a key: one row per query; on a stream, rows that have to be added up;
+    * under a ``budget`` with a bound also ``exact`` (boolean): whether nothing had been shed by then.
 
-    Raises :class:`QueryError`, :class:`DataError` or :class:`EngineError`; what is wrong with the events only shows
+    Raises :class:`QueryError`, :class:`DataError` or :class:`EngineError`. Problems of the events themselves only show
     when Spark runs, see :func:`acep.spark.error_in`.
     """
     needs_pyspark()
@@ -119,12 +119,12 @@ def match(
 
 
 def punctuation(df: Any, *, ts: str = "ts") -> DataFrame:
-    """A DataFrame of one row that ends a stream with the columns of ``df``: written to where the stream
-    reads, it makes the watermark pass all events, and what waited for the end is decided.
+    """Create a DataFrame of one row that ends a stream with the columns of ``df``. Written to the source of the stream,
+    it makes the watermark pass all events, so that all remaining matches are final.
 
-    The row is no event. Its ``ts`` is 9999-12-31, or the greatest integer of the column's type, all else is null.
-    After it every event is late. ``ts`` may be a field of a struct (``dev.at``). Raises :class:`DataError` where it is
-    no column of times or integers.
+    The row is no event. Its ``ts`` is 9999-12-31, or the greatest integer of the column's type; all other columns are
+    null. After it every event is late. ``ts`` may be a field of a struct (``dev.at``). Raises :class:`DataError` if it
+    is no column of times or integers.
     """
     from pyspark.sql import functions as sf
     from pyspark.sql.types import StructType
@@ -149,18 +149,18 @@ def _frame(df: Any) -> DataFrame:
     if isinstance(df, DataFrame):
         return df
     table = for_spark(to_table(df))
-    # The types are said, since a timestamp without a zone would become one with the zone of the session.
+    # The types are explicit, because a timestamp without a zone would become one with the zone of the session.
     return get_session().createDataFrame(table, spark_schema(table.schema))
 
 
 def state_in(frame: DataFrame, state: Any) -> str:
-    """The folder for state. Raises :class:`DataError` if it cannot be used; on Spark Connect only workers can tell."""
+    """Return the folder for state. Raises :class:`DataError` if it is unusable; on Spark Connect it is not checked."""
     remote = type(frame).__module__.startswith("pyspark.sql.connect")
     return os.fspath(state) if remote and isinstance(state, str | os.PathLike) else state_folder(state)
 
 
 def warn_of(job: Job) -> None:
-    """Warn of what makes a job slow, or its answer depend on more than it seems."""
+    """Warn of a job that runs slowly, or whose result depends on unexpected columns."""
     warn_if_missing(job.engine)
     if job.schema.seq is None:
         warnings.warn(

@@ -1,4 +1,4 @@
-"""What a run on Spark has done: reports, with the estimated recall; of a stream its progress, rows held and state."""
+"""Make reports of runs on Spark, with the estimated recall, and report the progress of streams."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ["Progress", "listener", "progress_of", "report_of", "reports_of"]
 
 
 def progress_of(progress: Any) -> Progress | None:
-    """From a ``StreamingQueryProgress`` (``query.lastProgress``), ``None`` where no bucket was called.
+    """Return the progress of a ``StreamingQueryProgress`` (``query.lastProgress``); ``None`` if no bucket ran.
 
-    Where a stream holds several calls of :func:`acep.spark.match`, their counts are added up.
+    If a stream has several calls of :func:`acep.spark.match`, their counts are added up.
     """
     if progress is None:
         return None
@@ -36,32 +36,32 @@ def progress_of(progress: Any) -> Progress | None:
 
 
 def _rows_read(progress: Any) -> int:
-    """How many rows all sources gave; Spark Connect says it of each."""
+    """Return the number of rows of all sources; Spark Connect reports only that of each source."""
     rows = progress["numInputRows"]
     return int(sum(source["numInputRows"] for source in progress["sources"]) if rows is None else rows)
 
 
 def _seconds(moment: str | None) -> float | None:
-    """Seconds since 1970, of a moment as Spark writes one."""
+    """Convert a moment in Spark's format to seconds since 1970."""
     return None if moment is None else dt.datetime.fromisoformat(moment).timestamp()
 
 
 def report_of(observation: Observation) -> Report:
-    """The report of a batch, from the observation that was given to :func:`acep.spark.match`; of several queries
-    together, whose recall :func:`reports_of` has.
+    """Return the report of a batch from the observation that was given to :func:`acep.spark.match`. It sums up several
+    queries; :func:`reports_of` has the recall of each.
 
-    Like ``observation.get`` it waits for the first action on the result, and tells of what that has run.
+    Like ``observation.get`` it waits for the first action on the result, and reports what that action has run.
     """
     return reports_in([observation.get])[0]
 
 
 def reports_of(observation: Observation) -> dict[str, Report]:
-    """The same for each query, by its name ("" if it is the only one)."""
+    """Return the report of each query, by its name ("" if it is the only one)."""
     return reports_in([observation.get])[1]
 
 
 def _named(row: Any) -> dict[str, Any]:
-    """An observed row by its columns; Spark Connect gives its values and its schema, as if these were columns."""
+    """Return an observed row by its columns; Spark Connect has two columns instead, ``values`` and ``schema``."""
     columns: dict[str, Any] = row.asDict()
     if set(columns) == {"values", "schema"}:
         names = [field["name"] for field in columns["schema"]["fields"]]
@@ -70,22 +70,22 @@ def _named(row: Any) -> dict[str, Any]:
 
 
 def listener(tell: Callable[[Progress], None] | None = None) -> StreamingQueryListener:
-    """Make a listener for ``spark.streams.addListener`` that calls ``tell`` with the :class:`Progress` of each
-    micro-batch of each query of :func:`acep.spark.match`, or else writes a line to stderr. It is called by a thread of
-    Spark's, or of Spark Connect's, after the micro-batch; a query waits for nothing that ``tell`` does.
+    """Create a listener for ``spark.streams.addListener`` that calls ``tell`` with the :class:`Progress` of each
+    micro-batch of each query of :func:`acep.spark.match`. Without ``tell`` it writes a line to stderr. A thread of
+    Spark or Spark Connect calls it after the micro-batch; queries do not wait for it.
     """
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
     names = ("observedMetrics", "batchId", "timestamp", "eventTime", "numInputRows", "durationMs")
 
     class Listener(StreamingQueryListener):
-        """Passes on what a query of acep has done."""
+        """Report the progress of queries of acep."""
 
         def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's name
-            """Nothing has been done yet."""
+            """Do nothing."""
 
         def onQueryProgress(self, event: Any) -> None:  # noqa: N802 - Spark's name
-            """A micro-batch is done."""
+            """Report a micro-batch."""
             done = event.progress
             told = progress_of({name: getattr(done, name) for name in names})
             if told is None:
@@ -96,9 +96,9 @@ def listener(tell: Callable[[Progress], None] | None = None) -> StreamingQueryLi
                 sys.stderr.write(f"{done.name or done.id} {told.batch}: {told}\n")
 
         def onQueryIdle(self, event: Any) -> None:  # noqa: N802 - Spark's name
-            """No rows came."""
+            """Do nothing, as no rows came."""
 
         def onQueryTerminated(self, event: Any) -> None:  # noqa: N802 - Spark's name
-            """The last micro-batch has told all."""
+            """Do nothing, as all micro-batches have been reported."""
 
     return Listener()

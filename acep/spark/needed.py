@@ -1,8 +1,8 @@
-"""Make an expression of Spark that says which events some query can use.
+"""Build a Spark expression that selects the events that some query can use.
 
-Only what surely means in Spark what it means here is translated: comparisons of integers, doubles, texts and truth
-values of one event with each other and with constants, joined by AND, OR and NOT. Whatever else stands in a condition
-may be true. No part can fail, whatever the settings of the session.
+Only conditions with exactly the same meaning in Spark are translated: comparisons of integers, doubles, texts and truth
+values of one event with each other and with constants, joined by AND, OR and NOT. Any other part of a condition is
+assumed to be true. The expression cannot fail under any settings of the session.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["needed_events"]
 
 MOST: Final = 40
-"""How many comparisons there may be in all; conditions beyond it may be true, as Spark plans each micro-batch anew."""
+"""Most comparisons in all; further conditions are assumed to be true, because Spark plans each micro-batch anew."""
 
 KINDS: Final = {
     "byte": "integer", "short": "integer", "integer": "integer", "long": "integer",
@@ -41,9 +41,9 @@ COMPARE: Final[dict[str, Callable[[Any, Any], Any]]] = {
 
 
 def needed_events(columns: StructType, uses: Sequence[Use] | None, type: str | None) -> Column | None:
-    """Make a column that is true of each event for which there is some use, and never null; ``None`` if all travel.
+    """Build a column that is true for each event that has some use, and never null; ``None`` if all events travel.
 
-    ``columns`` are those that the queries see, ``type`` names that of the types.
+    ``columns`` are those that the queries see; ``type`` is the name of the type column.
     """
     from pyspark.sql import functions as sf
 
@@ -87,15 +87,15 @@ def _comparisons(expr: Expr, columns: StructType) -> int:
 
 
 def _tree(join: Callable[[Any, Any], Any], parts: Sequence[Column]) -> Column:
-    """Join columns as a balanced tree, as Spark walks it by recursion."""
+    """Join columns as a balanced tree, because Spark traverses it by recursion."""
     half = len(parts) // 2
     return join(_tree(join, parts[:half]), _tree(join, parts[half:])) if half else parts[0]
 
 
 def _can_be(wanted: bool, expr: Expr, columns: StructType) -> Column | None:
-    """Make a column that is true wherever the condition is ``wanted``; ``None``: it may be anywhere.
+    """Build a column that is true for all events where the condition equals ``wanted``; ``None`` if that is unknown.
 
-    A null in it counts as false. As only AND and OR join such columns, it counts as false in all of them.
+    A null in it counts as false. Since only AND and OR join such columns, this holds for all of them.
     """
     from pyspark.sql import functions as sf
 
@@ -128,7 +128,7 @@ def _can_be(wanted: bool, expr: Expr, columns: StructType) -> Column | None:
 
 
 def _joined(op: str, wanted: bool, parts: Sequence[Expr], columns: StructType) -> Column | None:
-    """Join what can be: NOT (x AND y) is NOT x OR NOT y."""
+    """Join the columns of ``parts`` by De Morgan's laws: NOT (x AND y) is NOT x OR NOT y."""
     found = [_can_be(wanted, part, columns) for part in parts]
     known = [one for one in found if one is not None]
     if (op == "and") == wanted:
@@ -137,9 +137,9 @@ def _joined(op: str, wanted: bool, parts: Sequence[Expr], columns: StructType) -
 
 
 def _looked_up(expr: In, columns: StructType) -> list[Any] | None:
-    """Give the constants among which an integer or a text is looked up; ``None`` for anything else.
+    """Return the constants among which an integer or a text is looked up; ``None`` for anything else.
 
-    Doubles would be looked up by their bits, and those of 0.0 are not those of -0.0.
+    Spark would compare doubles by their bits, which differ between 0.0 and -0.0.
     """
     kind = _kind(columns, expr.operand.name) if isinstance(expr.operand, Attribute) else None
     if kind not in ("integer", "text"):
@@ -166,7 +166,7 @@ def _kind(columns: StructType, name: str) -> str | None:
 
 
 def _value(name: str, columns: StructType) -> Column:
-    """The value of an event's column of a known kind, a NaN as null."""
+    """Return the value of a column of a known kind, with NaN as null."""
     from pyspark.sql import functions as sf
 
     kind, column = _kind(columns, name), sf.col(quoted(name))
@@ -176,7 +176,7 @@ def _value(name: str, columns: StructType) -> Column:
 
 
 def _constant(kind: str, op: str, value: Any) -> Any:
-    """A constant to compare a column of this kind with; ``None`` where Spark has none that means exactly the same."""
+    """Return the constant for a comparison with a column of this kind; ``None`` if Spark has no exact equivalent."""
     if isinstance(value, bool):
         return value if kind == "truth" else None
     if isinstance(value, str):

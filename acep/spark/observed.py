@@ -1,4 +1,4 @@
-"""Observe a micro-batch while the sink's own action matches it, so that none of ours is needed."""
+"""Observe a micro-batch while the sink's own action matches it, so that acep needs no action of its own."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
 __all__ = ["PATIENCE", "Observed", "run_whole"]
 
 PATIENCE = 10.0
-"""Seconds after an action in which Spark tells what it has observed; usually a few milliseconds."""
+"""Seconds to wait after an action for Spark's observations; usually they take a few milliseconds."""
 PAUSE = 0.002
 
 
 @dataclass(frozen=True)
 class Observed:
-    """Observations of one DataFrame: of the ``rows`` that come in, of the texts that ``buckets`` tell, and of those on
-    match ``points``. They come one by one, as the driver gets more than 8 KB at once some 40 ms later."""
+    """Observations of one DataFrame: of the input ``rows``, of the metrics of ``buckets``, and of the texts on match
+    ``points``. They are separate, because more than 8 KB at once reach the driver some 40 ms later."""
 
     rows: Observation
     buckets: Observation
     points: Observation
 
     def counted(self, patience: float) -> Mapping[str, Any] | None:
-        """Give what was observed of the rows alone, as :meth:`told` does."""
+        """Return the counts of rows alone; ``None`` if they do not arrive within ``patience`` seconds."""
         until = time.monotonic() + patience
         while not _succeeded(self.rows):
             if time.monotonic() >= until:
@@ -36,10 +36,10 @@ class Observed:
         return self.rows.get
 
     def told(self, size: int, patience: float) -> tuple[Mapping[str, Any], Sequence[str]] | None:
-        """Give the counts of rows and all texts, if the first action over the DataFrame has succeeded and went over all
-        buckets (``size`` of them).
+        """Return the counts of rows and all texts, if the first action over the DataFrame has succeeded and covered all
+        buckets (``size`` of them); otherwise ``None``.
 
-        ``patience``: seconds to wait for Spark to tell it. ``Observation.get`` would wait for an action for ever.
+        ``patience`` is the number of seconds to wait for Spark; ``Observation.get`` would wait without a limit.
         """
         until = time.monotonic() + patience
         while not all(map(_succeeded, (self.rows, self.buckets, self.points))):
@@ -52,11 +52,11 @@ class Observed:
 
 
 def run_whole(frame: Any) -> None:
-    """Run all of a DataFrame, and keep nothing of it."""
+    """Compute all of a DataFrame and discard it."""
     frame.write.format("noop").mode("overwrite").save()
 
 
 def _succeeded(observation: Observation) -> bool:
-    # PySpark has no name for it: the future of the observation in the JVM.
+    # PySpark does not expose the future of an observation in the JVM.
     future: Any = observation._jo.future()  # type: ignore[union-attr]
     return bool(future.isCompleted() and future.value().get().isSuccess())

@@ -1,7 +1,7 @@
-"""Step buckets whose state is in files: one call of Python for each partition of a micro-batch.
+"""Process buckets whose state is in files, with one call of Python for each partition of a micro-batch.
 
-The page docs/spark_state.md has the design. A bucket reads the version that it had before the micro-batch, takes in its
-rows, writes its next version, and only then gives its results.
+The page docs/spark_state.md has the design. A bucket reads the version that it had before the micro-batch, adds its
+rows, writes its next version, and only then returns its results.
 """
 
 from __future__ import annotations
@@ -22,20 +22,19 @@ from acep.streaming.versions import Versions
 
 __all__ = ["Place", "call_name", "step_in_files", "versions_of"]
 
-ROWS = 1 << 14  # of the result that travel at a time
+ROWS = 1 << 14  # result rows in one record batch
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a job runs: its state is in ``folder``, where the last ``keep`` micro-batches can be begun again.
-    ``delay_ms`` is how far the watermark stays behind. Bucket ``n`` is in partition ``n % partitions``. ``seen`` is the
-    greatest time of rows that did not travel in earlier micro-batches, in ticks; ``sampled``: some may not
-    travel for want of time, so that the match points of each key are counted, by the cells of the keys if these are
-    ``cells``, attributes that have them.
+    """The place where a job runs. Its state is in ``folder``, which allows a restart at each of the last ``keep``
+    micro-batches. ``delay_ms`` is the delay of the watermark. Bucket ``n`` is in partition ``n % partitions``. ``seen``
+    is the greatest time, in ticks, of rows that did not travel in earlier micro-batches. If ``sampled``, events may be
+    shed before they travel, so match points are counted by key, in the cells of the attributes ``cells``.
 
-    In foreachBatch the driver knows the micro-batch, the query and its run (``known``), and a sink may do anything with
-    the result. Of several partitions each then has a row without a hash, which only says which partition it is: behind
-    a union the task's own number is another one."""
+    In foreachBatch the driver has the number of the micro-batch and the ids of the query and its run (``known``), and a
+    sink may do anything with the result. If there are several partitions, each of them then has a row without a hash
+    that gives its number, because the task's own number changes behind a union."""
 
     folder: str
     keep: int
@@ -48,9 +47,9 @@ class Place:
 
 
 def step_in_files(job: SentJob, place: Place, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Step the buckets that a partition of a micro-batch holds: their rows in, rows of the result out.
+    """Process the buckets of a partition of a micro-batch: read their rows and yield rows of the result.
 
-    The result has one more column, :data:`TOLD`, as that of :func:`acep.spark.workers.match_partition`.
+    The result has the additional column :data:`TOLD`, as in :func:`acep.spark.workers.match_partition`.
 
     Raises :class:`DataError`, :class:`SnapshotError` or :class:`EngineError`.
     """
@@ -72,8 +71,8 @@ def _stepped(
     watch = Stopwatch(partition)
     watch.packed = rows.spans
     there = versions.before(batch)
-    # Without rows the number of the partition must be believed. It is right if a micro-batch with rows was stepped in
-    # this run, as a wrong number is refused there. Until then nothing is given that another task may give too.
+    # Without rows the number of the partition cannot be checked. It is right if this run has processed a micro-batch
+    # with rows, as a wrong number is refused there. Until then no result rows are returned, to avoid duplicates.
     sure = (
         place.known is not None
         or bool(rows.numbers)
@@ -96,7 +95,7 @@ def _stepped(
 
 
 def _marked(rows: PartitionRows, place: Place) -> int:
-    """The number of the partition, by the row that says so."""
+    """Return the number of the partition from its marking row."""
     if rows.mark is None:
         raise _moved(place)
     return rows.mark % place.partitions
@@ -126,23 +125,23 @@ def _part(job: SentJob, found: SortedRows, now: int | None) -> BucketRows:
 
 
 def _context(job: SentJob, place: Place) -> tuple[int, int, Versions]:
-    """The micro-batch, the task's number of the partition, and the versions of the run."""
+    """Return the number of the micro-batch, that of the task's partition, and the versions of the run."""
     batch, query, run, partition = _says() if place.known is None else (*place.known, 0)
     return batch, partition, versions_of(job, place, query, run)
 
 
 def versions_of(job: SentJob, place: Place, query: str, run: str) -> Versions:
-    """Name the versions of a job in a run of a streaming query, both by Spark's ids."""
+    """Return the versions of a job for a run of a streaming query, both given by Spark's ids."""
     return Versions(place.folder, query=query, call=call_name(job), run=run, buckets=job.buckets, keep=place.keep)
 
 
 def call_name(job: SentJob) -> str:
-    """Name a call among those of a streaming query."""
+    """Return the name of a call within its streaming query."""
     return job.fingerprint[:32]
 
 
 def _says() -> tuple[int, str, str, int]:
-    """Tell what Spark says: the micro-batch, the streaming query, its run, the partition."""
+    """Return Spark's ids of the micro-batch, the streaming query, its run and the partition."""
     from pyspark import TaskContext
 
     context = TaskContext.get()

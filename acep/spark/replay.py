@@ -1,4 +1,4 @@
-"""Past events, replayed through Spark Structured Streaming: micro-batches, a checkpoint, progress, a summary."""
+"""Replay past events through Spark Structured Streaming, with micro-batches, a checkpoint, progress and a summary."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ POLL = 0.2
 
 @dataclass(eq=False)
 class Replay:
-    """What a replay did, and where its matches are.
+    """The result of a replay: its metrics and its matches.
 
-    ``events`` taken in, ``late`` ones refused, ``matches`` and ``bundles`` found, micro-``batches`` and ``seconds`` of
-    this run, ``spent`` as it says. ``report`` is what :attr:`acep.Matches.report` is in one process, and ``allowance``
-    how many touches a budget gave (0: there was none). The most that any micro-batch told: bytes of ``state``, ``live``
-    partial matches and seconds of ``lag``. ``folder`` holds the matches as Parquet files, which Spark reads without the
-    leavings of a crash.
+    ``events`` accepted, ``late`` events refused, ``matches`` and ``bundles`` found, micro-``batches`` and ``seconds``
+    of this run, and the split ``spent`` of their time. ``report`` corresponds to :attr:`acep.Matches.report`, and
+    ``allowance`` is the number of transition evaluations that a budget allowed (0: no budget). The maxima over all
+    micro-batches are bytes of ``state``, ``live`` partial matches and seconds of ``lag``. ``folder`` has the matches as
+    Parquet files; read by Spark, they are without leftovers of a crash.
     """
 
     events: int
@@ -79,12 +79,12 @@ class Replay:
     _session: Any = field(repr=False, compare=False, default=None)
 
     def frame(self) -> DataFrame:
-        """The matches as a DataFrame, in the columns of :func:`acep.spark.match`."""
+        """Return the matches as a DataFrame with the columns of :func:`acep.spark.match`."""
         found: DataFrame = self._session.read.parquet(str(self.folder))
         return found
 
     def table(self, limit: int | None = None) -> pa.Table:
-        """The matches as an Arrow table, ordered by match point, bound ids and variables, or the first ``limit``."""
+        """Return all matches, or the first ``limit``, as an Arrow table by match point, bound ids and variables."""
         from pyspark.sql import functions as sf
 
         ids = sf.map_values("bindings")
@@ -128,22 +128,22 @@ def replay(
     seed: int = 0,
     history: Any = None,
 ) -> Replay:
-    """Replay events through Structured Streaming, as if they came now, and find the matches of a query.
+    """Replay events through Structured Streaming as if they arrived now, and find the matches of a query.
 
     ``events``: a file (CSV, Parquet, JSON Lines) or a table, as :func:`acep.match` takes. It is cut into micro-batches
-    of ``chunk`` events (a twentieth of them, at least 2,000), in order of time; with ``watermark`` (such as
-    "10 minutes") in the order of the rows instead, and what comes later than that is counted as late. An event
-    beyond the ``latest`` time, as :func:`acep.spark.match` takes it, is counted too, and not used. Ties, and ids
-    where no ``id`` is named, are by row, so the matches are those of :func:`acep.match`. A last row that is no event
-    ends the stream.
+    of ``chunk`` events (by default a twentieth of all, at least 2,000) in order of time. With ``watermark`` (such as
+    "10 minutes") the order is that of the rows, and events that arrive too late are counted as late. An event beyond
+    the ``latest`` time (see :func:`acep.spark.match`) is also counted and not used. Row numbers break ties and are the
+    ids if no ``id`` is named, so the matches are those of :func:`acep.match`. A last row that is no event ends the
+    stream.
 
-    ``checkpoint`` is a folder that the run can be taken up from after a crash, with the same arguments; nothing is
-    found twice. Without it a temporary folder serves, as long as the result lives. ``progress``: whether to tell on
-    stderr how far it is (``None``: if that is a terminal). ``engine``, ``budget``, ``policy``, ``seed`` and
+    ``checkpoint`` is a folder from which the run can be restarted after a crash, with the same arguments; no match is
+    found twice. Without it a temporary folder is used, which exists as long as the result. ``progress``: whether to
+    write the progress to stderr (``None``: if that is a terminal). ``engine``, ``budget``, ``policy``, ``seed`` and
     ``history`` are those of :func:`acep.spark.match`.
 
-    Raises :class:`QueryError`, :class:`DataError`, :class:`EngineError`, or :class:`SnapshotError` where the
-    checkpoint is of other events, another query or another engine.
+    Raises :class:`QueryError`, :class:`DataError`, :class:`EngineError`, or :class:`SnapshotError` if the checkpoint is
+    of other events, another query or another engine.
     """
     needs_pyspark()
     query = tolerant(query_of(query), budget)
@@ -177,7 +177,7 @@ def replay(
 
     spark = session or get_session()
     if watermark is None:
-        # Rows come in order, so one tick (or Spark's millisecond) of patience is enough for ties across chunks.
+        # Rows come in order, so a delay of one tick (or Spark's millisecond) is enough for ties across chunks.
         watermark = "1 millisecond" if schema.instants else 1
     stream = spark.readStream.schema(spark_schema(table.schema))
     frame = stream.option("maxFilesPerTrigger", 1).option("pathGlobFilter", "*.parquet").parquet(str(folder / "events"))
@@ -200,7 +200,7 @@ def replay(
 
 
 def _stamp(source: str, table: pa.Table) -> str:
-    """What tells events from others: the size and age of their file, or a digest of the table."""
+    """Identify events by the size and modification time of their file, or by a digest of the table."""
     if source:
         stat = Path(source).stat()
         return f"{stat.st_size} {stat.st_mtime_ns}"
@@ -252,7 +252,7 @@ def _run(spark: SparkSession, found: DataFrame, folder: Path, tell: Callable[[Pr
 
 
 def _watch(running: StreamingQuery, tell: Callable[[Progress], None] | None) -> list[Progress]:
-    """Follow a query to its end, and return what each of its micro-batches said."""
+    """Follow a query to its end, and return the progress of each micro-batch."""
     seen: dict[int, Progress] = {}
     while True:
         active = running.isActive
@@ -269,7 +269,7 @@ def _watch(running: StreamingQuery, tell: Callable[[Progress], None] | None) -> 
 
 
 def _told(path: Path, last: Progress | None) -> tuple[Report, int]:
-    """The report at the end, and the allowance: of this run, or of an earlier one if this had nothing left to do."""
+    """Return the final report and allowance, of this run or of an earlier one if this one had nothing left to do."""
     if last is not None:
         told = {"report": dataclasses.asdict(last.report), "allowance": last.allowance}
         path.write_text(json.dumps(told), encoding="utf-8")
@@ -283,14 +283,14 @@ def _told(path: Path, last: Progress | None) -> tuple[Report, int]:
 
 
 def _teller(chunks: int) -> Callable[[Progress], None]:
-    """Show one line a micro-batch, over the one before if stderr is a terminal."""
+    """Return a function that writes one line per micro-batch, over the previous one if stderr is a terminal."""
     terminal = sys.stderr.isatty()
     start, end = ("\r\x1b[K", "") if terminal else ("", "\n")
 
     def tell(done: Progress) -> None:
         line = f"batch {min(done.batch + 1, chunks)} of {chunks}: {done}"
         if terminal:
-            line = line[: shutil.get_terminal_size().columns - 1]  # what is written over must be one line
+            line = line[: shutil.get_terminal_size().columns - 1]  # only a single line can be overwritten
         sys.stderr.write(f"{start}{line}{end}")
         sys.stderr.flush()
 

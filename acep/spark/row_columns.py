@@ -1,4 +1,4 @@
-"""Expressions of Spark over the rows of a micro-batch: which are events, which may travel, what is counted of them."""
+"""Build Spark expressions over the rows of a micro-batch: which are events, which may travel, and their counts."""
 
 from __future__ import annotations
 
@@ -23,21 +23,20 @@ if TYPE_CHECKING:
 
 __all__ = ["RowColumns", "cell_keys", "row_columns"]
 
-# Columns that are made of a row: whether it is an event, and one that some query can use; its time in ticks; and in
-# each pass the number of its bucket, the beginning of its sampling unit, and that number if it travels. Then the cell
-# of its key.
+# Columns computed for a row: whether it is an event, and one that some query can use; its time in ticks; in each pass
+# the number of its bucket, the beginning of its sampling unit, and the bucket's number if it travels; its key's cell.
 EVENT, NEEDED, TICKS, NUMBER, BEGIN, GOING = "__event", "__needed", "__ticks", "__number", "__begin", "__going"
 CELL = "__cell"
-AHEAD = "__ahead"  # whether its time is too far ahead, so that it is no event
+AHEAD = "__ahead"  # whether the time of the row is too far ahead, so that it is no event
 
 
 @dataclass(frozen=True)
 class RowColumns:
-    """Expressions that are the same in every micro-batch, as Spark takes a while to build them.
+    """Expressions that are reused in every micro-batch, because building them takes Spark a while.
 
-    ``read`` of a row, ``observed`` of all rows, ``sent`` of those for which ``kept`` holds, ``told`` of the texts of
-    buckets, and ``points`` of those on match points. An ``idle`` row, for which no query has a use, would have gone to
-    these buckets. ``chosen`` holds the expressions of the last micro-batch by which some rows stay behind.
+    ``read`` are columns of each row, ``observed`` aggregates of all rows, ``sent`` columns of the rows for which
+    ``kept`` is true. ``told`` collects the metrics of buckets, and ``points`` the texts on match points. ``idle`` are
+    the buckets of a row that no query can use. ``chosen`` caches the last micro-batch's expressions that select rows.
     """
 
     read: tuple[Column, ...]
@@ -50,8 +49,8 @@ class RowColumns:
     chosen: dict[str, tuple[list[Column], list[Column]]] = field(default_factory=dict, compare=False)
 
     def counted(self, before: int | None, latest: int | None) -> list[Column]:
-        """Give what is observed of all rows; idle ones with a time less than ``before`` (ticks) are late, and those
-        with one greater than ``latest`` are ahead."""
+        """Return the aggregates of all rows. Idle rows with a time less than ``before`` (ticks) count as late, and rows
+        with a time greater than ``latest`` as ahead."""
         from pyspark.sql import functions as sf
 
         observed = list(self.observed)
@@ -65,10 +64,11 @@ class RowColumns:
         return observed
 
     def made(self, frame: DataFrame, job: SentJob, decision: Decision) -> DataFrame:
-        """Give what is read of the rows of ``frame``, with the numbers of the buckets that each travels to."""
+        """Return the columns ``read`` of the rows of ``frame``, with the numbers of the buckets to which each
+        travels."""
         from pyspark.sql import functions as sf
 
-        # In steps, so that Spark computes once what is used several times.
+        # Separate steps, so that Spark computes columns that are used several times only once.
         rows, admission = frame.select(*self.read), decision.admission
         if decision.latest is not None:
             near = sf.coalesce(sf.col(TICKS) <= _varying([decision.latest])(decision.latest), sf.lit(True))
@@ -86,9 +86,9 @@ class RowColumns:
 
 
 def row_columns(frame: DataFrame, job: SentJob, uses: Sequence[Use] | None) -> RowColumns:
-    """Make the expressions over rows with the columns of ``frame``, fields of structs among them.
+    """Build the expressions over rows with the columns of ``frame``, including struct fields.
 
-    ``uses`` are those that some query has for an event, ``None`` where every event is needed.
+    ``uses`` are the uses that queries have for events; ``None`` if every event is needed.
     """
     from pyspark.sql import functions as sf
 
@@ -99,7 +99,7 @@ def row_columns(frame: DataFrame, job: SentJob, uses: Sequence[Use] | None) -> R
     ticks = sf.when(event, ticks_of_row(job.schema.ts, held, job.schema))
     numbers = bucket_numbers(frame, job)
     names = sorted({*job.columns, *(key for part in job.passes for key in part.keys)})
-    # Columns that nobody reads would be observed, and so read.
+    # Only the columns that are needed: otherwise Spark would read the others for the observation, too.
     read = [sf.col(quoted(name)) for name in names]
     read += [event.alias(EVENT), needed.alias(NEEDED), ticks.alias(TICKS)]
     read += [number.alias(f"{NUMBER}{i}") for i, number in enumerate(numbers)]
@@ -124,7 +124,7 @@ def row_columns(frame: DataFrame, job: SentJob, uses: Sequence[Use] | None) -> R
 
 
 def _chosen(job: SentJob, admission: Admission | None, pieces: Pieces) -> tuple[list[Column], list[Column]]:
-    """Make the columns that choose the rows that travel: those to be computed first, and the numbers of their
+    """Build the columns that select the rows that travel: columns to be computed first, and the numbers of the
     buckets."""
     from pyspark.sql import functions as sf
 
@@ -143,7 +143,7 @@ def _chosen(job: SentJob, admission: Admission | None, pieces: Pieces) -> tuple[
 
 
 def _begin(admission: Admission, keys: Sequence[str]) -> Column:
-    """The beginning of an event's sampling unit, in ticks."""
+    """Return the beginning of an event's sampling unit, in ticks."""
     from pyspark.sql import functions as sf
 
     length, ticks = sf.lit(admission.length), sf.col(TICKS)
@@ -152,10 +152,10 @@ def _begin(admission: Admission, keys: Sequence[str]) -> Column:
 
 
 def _varying(numbers: Sequence[int]) -> Callable[[int], Column]:
-    """Give a function from each of these numbers, which are others in the next micro-batch, to its column.
+    """Return a function from each of these numbers, which change with each micro-batch, to its column.
 
-    A number becomes part of the code that Spark makes, so another one would be compiled again, and run slowly at first.
-    An element of an array at a place that depends on the row does not.
+    A literal becomes part of the code that Spark generates, so a new one would be compiled again and run slowly at
+    first. An array element whose index depends on the row does not.
     """
     from pyspark.sql import functions as sf
 
@@ -171,12 +171,12 @@ def _numbers(steps: Sequence[tuple[int, Sequence[int]]]) -> Iterator[int]:
 
 
 def _admitted(admission: Admission, pieces: Pieces, keys: Sequence[str], number: int) -> Column:
-    """Whether an event is admitted in a pass: what :meth:`Admission.admits` says, as a column."""
+    """Build the column that tells whether an event is admitted in a pass, equal to :meth:`Admission.admits`."""
     from pyspark.sql import functions as sf
 
     begin, ticks = sf.col(f"{BEGIN}{number}"), sf.col(TICKS)
     hashed = sf.xxhash64(*(sf.col(quoted(key)) for key in keys), begin, sf.lit(admission.seed))
-    # The end of a unit may lie beyond 64 bits; the least of two is then the other one.
+    # The end of a unit may exceed 64 bits; `try_add` is then null, and `least` ignores it.
     last = sf.least(ticks, sf.try_add(begin, sf.lit(admission.length - admission.span - 1)))
     number_of = _varying([bound for bound, _ in pieces] + [one for _, steps in pieces for one in _numbers(steps)])
     admitted = sf.lit(True)
@@ -197,8 +197,8 @@ def _admitted(admission: Admission, pieces: Pieces, keys: Sequence[str], number:
 
 
 def cell_keys(frame: DataFrame, job: SentJob) -> tuple[str, ...]:
-    """Name the partition attributes that have a cell as :func:`acep.streaming.utility.cell_of` gives it, () where there
-    are other ones, or several queries."""
+    """Return the partition attributes if all have types for :func:`acep.streaming.utility.cell_of`; () for other types
+    or several queries."""
     from pyspark.sql.types import ByteType, IntegerType, LongType, ShortType, StringType
 
     if job.several or len(job.passes) != 1:

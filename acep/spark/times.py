@@ -1,7 +1,7 @@
-"""Time on Spark: the event time column of the watermark, its clock in ticks, and the row that ends a stream.
+"""Convert times on Spark: the event time column of the watermark, its clock in ticks, and the end of a stream.
 
-A watermark needs a timestamp. A timestamp column serves itself; dates and timestamps without zone are read as UTC; an
-integer of known unit counts from 1970; an integer of unknown unit counts milliseconds there, whatever it means.
+A watermark needs a timestamp. A timestamp column is used as it is; dates and timestamps without zone are read as UTC;
+an integer of known unit counts from 1970; an integer of unknown unit is treated as milliseconds since 1970.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
 DELAY_KEY = "spark.watermarkDelayMs"
 
 END = dt.datetime(9999, 12, 31)
-# Event times of integers of unknown unit: Spark's timestamps reach to 9.2e15 ms.
+# For integers of unknown unit: Spark's timestamps reach to 9.2e15 ms.
 FAR_MS = 9 * 10**15
 WIDEST = 4 * 10**15
 
@@ -47,7 +47,7 @@ def _last_integer(held: DataType) -> int:
 
 
 def first_end_tick(held: DataType, schema: InputSchema) -> int:
-    """The first tick that is the end of the stream and no event: the year 9999's last day, or the greatest integer."""
+    """Return the first tick that marks the end of a stream: 9999-12-31, or the greatest integer of the type."""
     if held.typeName() in INTEGERS:
         return _last_integer(held)
     assert schema.tick_ns is not None
@@ -55,8 +55,8 @@ def first_end_tick(held: DataType, schema: InputSchema) -> int:
 
 
 def end_of_stream(held: DataType) -> Any:
-    """The ``ts`` of the row that ends a stream, for a column of this type. Raises :class:`DataError` where it holds no
-    times."""
+    """Return the ``ts`` of the row that ends a stream, for a column of this type. Raises :class:`DataError` for a type
+    without times."""
     name = held.typeName()
     if name in INTEGERS:
         return _last_integer(held)
@@ -70,7 +70,7 @@ def end_of_stream(held: DataType) -> Any:
 
 
 def end_column(held: DataType) -> Column:
-    """Give the ``ts`` of the row that ends a stream as a column, whatever the zone of the session."""
+    """Return the ``ts`` of the row that ends a stream as a column, independent of the session's time zone."""
     from pyspark.sql import functions as sf
 
     end = end_of_stream(held)
@@ -78,7 +78,7 @@ def end_column(held: DataType) -> Column:
 
 
 def event_time(name: str, held: DataType, schema: InputSchema) -> Column:
-    """A timestamp column for the watermark, from the time column of this name."""
+    """Return a timestamp column for the watermark, from the time column of this name."""
     from pyspark.sql import functions as sf
 
     column = sf.col(quoted(name))
@@ -88,7 +88,7 @@ def event_time(name: str, held: DataType, schema: InputSchema) -> Column:
     if kind == "date":
         return sf.timestamp_seconds(sf.unix_date(column).cast("long") * sf.lit(86400))
     if kind == "timestamp_ntz":
-        # By way of text, as the session's time zone (and its summer time) must not bear on the result.
+        # Converted through text, so that the session's time zone (and its summer time) does not affect the result.
         return sf.concat(column.cast("string"), sf.lit("Z")).cast("timestamp")
     ticks = column.cast("long")
     if schema.tick_ns is None:
@@ -100,7 +100,7 @@ def event_time(name: str, held: DataType, schema: InputSchema) -> Column:
         micros = Fraction(schema.tick_ns, 1000)
         whole = ticks * sf.lit(micros.numerator)
         if micros < 1:
-            # Whole division: `/` would go through a double, and lose the last digits.
+            # Integer division: `/` would use a double and lose the last digits.
             whole = sf.expr(f"cast({quoted(name)} as bigint) div {micros.denominator}")
         inside = sf.timestamp_micros(whole)
         end = END_MS
@@ -108,7 +108,7 @@ def event_time(name: str, held: DataType, schema: InputSchema) -> Column:
 
 
 def ticks_of_row(name: str, held: DataType, schema: InputSchema) -> Column:
-    """The time of a row in ticks, from the time column of this name."""
+    """Return the time of a row in ticks, from the time column of this name."""
     from pyspark.sql import functions as sf
 
     kind = held.typeName()
@@ -120,7 +120,7 @@ def ticks_of_row(name: str, held: DataType, schema: InputSchema) -> Column:
 
 
 def latest_tick(job: Job) -> Column | None:
-    """The greatest tick of an event in the micro-batch of a stream, as the workers have it; ``None``: no bound."""
+    """Return the greatest tick of an event in a micro-batch, as on the workers; ``None`` without a bound."""
     from pyspark.sql import functions as sf
 
     if job.latest is None or job.latest.ahead is None:
@@ -130,7 +130,7 @@ def latest_tick(job: Job) -> Column | None:
 
 
 def delay_of(watermark: Any, schema: InputSchema) -> str:
-    """The delay as Spark reads it: a text such as "10 minutes", a timedelta, or ticks of an integer ``ts``."""
+    """Format a delay for Spark: a text such as "10 minutes", a timedelta, or ticks of an integer ``ts``."""
     if isinstance(watermark, str):
         check_delay_text(watermark, schema)
         return watermark

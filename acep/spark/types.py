@@ -1,4 +1,4 @@
-"""Types of columns: Spark's as Arrow's, and those of a result."""
+"""Convert column types between Spark and Arrow, and determine the column types of a result."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ SIMPLE = (
 
 
 def arrow_type(held: DataType) -> pa.DataType | None:
-    """The Arrow type of a Spark type, ``None`` where acep has no use for it (intervals, variants, user types).
+    """Return the Arrow type of a Spark type; ``None`` for types that acep cannot use (intervals, variants, user types).
 
     >>> from pyspark.sql.types import ArrayType, LongType
     >>> arrow_type(ArrayType(LongType()))
@@ -72,15 +72,15 @@ def arrow_type(held: DataType) -> pa.DataType | None:
 
 
 def arrow_schema(columns: StructType) -> pa.Schema:
-    """The columns as Arrow sees them; what it cannot hold becomes binary, which no query can use."""
+    """Return the Arrow schema of columns; types that Arrow lacks become binary, which no query can use."""
     return pa.schema([(field.name, arrow_type(field.dataType) or pa.binary()) for field in columns.fields])
 
 
 def spark_schema(columns: pa.Schema) -> StructType:
-    """Spark's types for the columns of a table that :func:`acep.spark.chunks.for_spark` gave.
+    """Return Spark's types for the columns of a table from :func:`acep.spark.chunks.for_spark`.
 
-    Timestamps without a zone stay so, which ``createDataFrame`` by itself does not see to.
-    Raises :class:`DataError` for a type that Spark has not.
+    Timestamps without a zone stay without one, unlike in ``createDataFrame`` alone. Raises :class:`DataError` for a
+    type that Spark does not have.
     """
     from pyspark.sql import types as st
 
@@ -117,15 +117,15 @@ def _spark_type(held: pa.DataType) -> DataType | None:
 
 
 def result_type(job: Job, plans: Sequence[Plan], columns: StructType) -> StructType:
-    """The columns of the result; where a budget binds the job, :data:`EXACT` is the last one.
+    """Return the columns of the result; under a budget :data:`EXACT` is the last one.
 
-    Raises :class:`QueryError` where two queries give one name to values of different types.
+    Raises :class:`QueryError` if two queries give one name to values of different types.
     """
     from pyspark.sql import types as st
 
     output = job.output
     time = columns[job.schema.ts].dataType
-    # A time beside days has a time of day.
+    # If `ts` is a date, other times may still have a time of day.
     moment = st.TimestampNTZType() if isinstance(time, st.DateType) else time
     plain = {
         Kind.BOOL: st.BooleanType(),
@@ -187,7 +187,7 @@ def _struct(fields: list[tuple[str, Any]]) -> StructType:
 
 
 def _key_type(held: DataType) -> DataType:
-    """Durations are given in ticks, as in one process."""
+    """Return the type of a key in the result; durations are in ticks, as in one process."""
     from pyspark.sql import types as st
 
     return st.LongType() if isinstance(held, st.DayTimeIntervalType) else held

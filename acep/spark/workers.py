@@ -1,7 +1,7 @@
-"""What Spark's Python workers do: pack rows by bucket, step a bucket, unpack results; and a batch in one go.
+"""Functions for Spark's Python workers: pack rows by bucket, process a bucket, unpack results; match a whole batch.
 
-Rows travel as Arrow IPC bytes, one blob a bucket: the JVM then moves a few large rows instead of many small ones,
-and pandas, which PySpark puts between, never touches a value (it would turn integers with nulls into floats).
+Rows travel as Arrow IPC bytes, one blob per bucket. So the JVM moves a few large rows instead of many small ones, and
+pandas, which PySpark uses in between, does not change values (it would turn integers with nulls into floats).
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ __all__ = [
 BLOB_BYTES = 64 * 1024 * 1024
 LATEST = 2**63 - 1
 
-# What goes into a step and what comes out of it, as (column, Arrow type).
-# Packing is told with the first bucket that it packed for: when it was over, and how many seconds it took.
+# Input and output of :func:`step`, as (column, Arrow type). The time of packing, its end and its seconds, is in the row
+# of the first bucket.
 PACKED = pa.schema(
     {
         "bucket": pa.int32(),
@@ -55,7 +55,7 @@ STEPPED = pa.schema([("rows", pa.binary()), (TOLD, pa.string())])
 
 
 def to_bytes(table: pa.Table) -> bytes:
-    """A table as an Arrow IPC stream."""
+    """Serialize a table as an Arrow IPC stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table.combine_chunks())
@@ -63,12 +63,12 @@ def to_bytes(table: pa.Table) -> bytes:
 
 
 def from_bytes(data: bytes) -> pa.Table:
-    """The table of :func:`to_bytes`."""
+    """Read a table from the bytes of :func:`to_bytes`."""
     return pa.ipc.open_stream(data).read_all()
 
 
 def received(job: SentJob, batches: Sequence[pa.RecordBatch]) -> pa.Table:
-    """The rows of a batch with the columns under their own names."""
+    """Return the rows of batches as a table whose columns have their own names again."""
     own = {job.sent_as(name): name for name in job.columns}
     rows = pa.Table.from_batches(batches)
     return rows.rename_columns([own.get(name, name) for name in rows.column_names])
@@ -78,10 +78,10 @@ def received(job: SentJob, batches: Sequence[pa.RecordBatch]) -> pa.Table:
 
 
 def pack(job: SentJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows in, a row per bucket out.
+    """Pack the rows of a partition into one row per bucket.
 
-    Each bucket gets a row, if only an empty one: then all buckets learn of the watermark, and of the end of the
-    stream, in the same micro-batch.
+    Each bucket gets a row, even if it is empty, so that all buckets get the watermark and the end of the stream in the
+    same micro-batch.
     """
     waiting: dict[int, list[pa.Table]] = {bucket: [] for bucket in range(job.buckets)}
     size, ended, packing = 0, False, 0.0
@@ -108,7 +108,7 @@ def pack(job: SentJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
 def _blobs(waiting: dict[int, list[pa.Table]], packing: float, *, ended: bool) -> pa.RecordBatch:
     began = time.perf_counter()
     blobs = [to_bytes(pa.concat_tables(tables)) if tables else b"" for tables in waiting.values()]
-    # Spark drops rows whose event time the watermark has passed, and would count a blob as one row: these never are.
+    # Spark drops rows behind the watermark, and would count a blob as one late row. The time LATEST avoids this.
     return pa.RecordBatch.from_arrays(
         [
             pa.array(list(waiting), pa.int32()),
@@ -134,7 +134,7 @@ def _named(job: SentJob, number: int, data: bytes) -> str:
 def step(
     job: SentJob, delay_ms: int, key: tuple[Any, ...], frames: Iterable[pd.DataFrame], state: GroupState
 ) -> Iterator[pd.DataFrame]:
-    """One bucket in one micro-batch: its blobs and the watermark in, a row of result bytes and totals out."""
+    """Process one bucket in one micro-batch: read its blobs, and yield a row of result bytes and metrics."""
     import pandas as pd
     from pyspark import TaskContext
 
@@ -158,7 +158,7 @@ def step(
         out = decided(bucket, watermark, delay_ms, ended=ended)
     data = bucket.dumps()
     state.update((data,))
-    # So that the bucket is called again when the watermark moves, though no row of its comes.
+    # The timeout calls the bucket again when the watermark moves, even without new rows.
     state.setTimeoutTimestamp(max(watermark, 0) + 1)
     keep_live(_named(job, number, data), bucket)
     reached = max(watermark, passed(bucket.held.greatest, delay_ms, job.tick_ms))
@@ -167,7 +167,7 @@ def step(
 
 
 def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Result bytes in, rows of the result out."""
+    """Yield the rows of the result from result bytes."""
     for batch in batches:
         for blob in batch.column(0):
             if data := blob.as_py():
@@ -180,8 +180,8 @@ def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def match_partition(
     job: SentJob, batches: Iterable[pa.RecordBatch], *, tells: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """A partition of rows in the order of (bucket, ts) in, rows of the result out; ``tells``: with one more column,
-    :data:`TOLD`, and one more row for each bucket, in which only that is not null."""
+    """Match a partition of rows sorted by (bucket, ts), and yield rows of the result. If it ``tells``, they have the
+    additional column :data:`TOLD`, and each bucket an additional row in which only this column is not null."""
     current: tuple[int, Bucket] | None = None
 
     def emitted(bucket: Bucket, tables: list[pa.Table], *, last: bool) -> Iterator[pa.RecordBatch]:
@@ -204,7 +204,7 @@ def match_partition(
             current[1].begin(0)
             current[1].add(some)
             ticks, _ = ticks_of(job.schema.ts, some.column(job.schema.ts), job.schema.tick_ns or 1)
-            # More of the last time may follow, and ties are ordered among all of them.
+            # More rows with the last time may follow, and ties are ordered among all of them.
             found = current[1].advance(int(ticks[-1]))
             current[1].end()
             yield from emitted(current[1], found, last=False)

@@ -1,4 +1,4 @@
-"""Plain data with NumPy arrays in it, as JSON-like data or as bytes, and back: how the state of a policy is kept."""
+"""Conversion of plain data with NumPy arrays to JSON-like data or bytes, and back, to store the state of policies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LENGTH = struct.Struct("<Q")
 
 
 def to_json(value: Any) -> Any:
-    """Numbers, texts, truth values, ``None``, lists, dicts with texts as keys, and arrays of numbers.
+    """Convert numbers, texts, booleans, ``None``, lists, dicts with text keys and number arrays to JSON-like data.
 
     Raises :class:`TypeError` for anything else.
 
@@ -31,7 +31,7 @@ def to_json(value: Any) -> Any:
 
 
 def to_plain(value: Any) -> Any:
-    r"""The same with the data of arrays as bytes, as :func:`acep.storage.sealing.seal` takes them.
+    r"""Convert like :func:`to_json`, but with array data as bytes, as :func:`acep.storage.sealing.seal` takes them.
 
     >>> to_plain(np.zeros(1, np.uint8))
     {'array': '|u1', 'shape': [1], 'data': b'\x00'}
@@ -40,8 +40,8 @@ def to_plain(value: Any) -> Any:
 
 
 def from_json(value: Any) -> Any:
-    """What :func:`to_json` or :func:`to_plain` was given; tuples come back as lists. Raises :class:`ValueError` for
-    what they did not give.
+    """Return what :func:`to_json` or :func:`to_plain` was given; tuples come back as lists. Raises
+    :class:`ValueError` for other data.
 
     >>> from_json(to_json({"a": np.array([1.5])}))["a"].tolist()
     [1.5]
@@ -60,7 +60,7 @@ def from_json(value: Any) -> Any:
 
 
 def to_bytes(value: Any) -> bytes:
-    """The same as bytes, arrays as they are. Raises :class:`TypeError` as :func:`to_json` does.
+    """Convert the same data to bytes, arrays in binary. Raises :class:`TypeError` as :func:`to_json` does.
 
     >>> from_bytes(to_bytes({"a": np.array([1.5, 2.5]), "b": [None, "x"]}))
     {'a': array([1.5, 2.5]), 'b': [None, 'x']}
@@ -76,7 +76,7 @@ def to_bytes(value: Any) -> bytes:
 
 
 def from_bytes(data: bytes) -> Any:
-    """What :func:`to_bytes` was given; tuples come back as lists. Raises :class:`ValueError` for other bytes."""
+    """Return what :func:`to_bytes` was given; tuples come back as lists. Raises :class:`ValueError` for other bytes."""
     if len(data) < LENGTH.size:
         raise ValueError("no plain data")
     at = LENGTH.size + LENGTH.unpack_from(data)[0]

@@ -1,8 +1,8 @@
-"""State as bytes: magic, format version, fingerprint of the query, checksum, payload. Never pickle.
+"""State as bytes: magic, format version, fingerprint of the query, checksum, payload; never pickle.
 
-A payload is JSON, and after it the bytes that were in it, all compressed by LZ4. (Version 2 used zlib, which was
-too slow for buckets on Spark, as they are sealed with every micro-batch.) Whatever is wrong with the bytes is a
-:class:`SnapshotError` before anything of the old state is lost.
+A payload is JSON followed by the bytes that were in it, all compressed by LZ4. (Version 2 used zlib, which was too
+slow for buckets on Spark, as they are sealed with every micro-batch.) Invalid bytes raise :class:`SnapshotError`
+before anything of the old state is lost.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ MAGIC = b"ACEPSTAT"
 VERSION = 3
 HEADER = struct.Struct("<8sHH16s16sQ")
 LIMIT = 2**32
-DENSEST = 255  # times as large as its compressed bytes, a content is at most
+DENSEST = 255  # the most bytes of content per compressed byte
 SIZE = struct.Struct("<Q")  # of the JSON
-BYTES = "\0bytes"  # in place of bytes: how many there are
+BYTES = "\0bytes"  # the JSON key that stands for bytes, with their number
 
 
 def _digest(data: bytes) -> bytes:
@@ -32,7 +32,7 @@ def _digest(data: bytes) -> bytes:
 
 
 def seal(payload: Any, fingerprint: str) -> bytes:
-    """Bytes of a payload, JSON-like but for bytes, bound to the query with this fingerprint.
+    """Return a JSON-like payload, which may have bytes in it, as bytes bound to the query with this fingerprint.
 
     >>> unseal(seal({"a": [1, None, b"xyz"]}, "q"), "q")
     {'a': [1, None, b'xyz']}
@@ -54,10 +54,10 @@ def seal(payload: Any, fingerprint: str) -> bytes:
 
 
 def unseal(data: bytes, fingerprint: str) -> Any:
-    """The payload of sealed bytes.
+    """Return the payload of sealed bytes.
 
-    Raises :class:`SnapshotError` if the bytes are not a state, are damaged, or belong to another format
-    version or another query.
+    Raises :class:`SnapshotError` if the bytes are not a state, are damaged, or belong to another format version or
+    another query.
     """
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise SnapshotError(f"a snapshot is bytes, not {type(data).__name__}")
@@ -115,7 +115,7 @@ def _payload(content: bytes) -> Any:
     if at > len(content):
         raise ValueError("less than there should be")
 
-    def take(found: dict[str, Any]) -> Any:  # called in the order in which the bytes were put
+    def take(found: dict[str, Any]) -> Any:  # called in the order in which the bytes were written
         nonlocal at
         if BYTES not in found:
             return found

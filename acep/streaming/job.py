@@ -1,4 +1,4 @@
-"""A job, as data: queries, columns, how the rows are spread over buckets, and the form of the result."""
+"""Describe a streaming job as data: queries, columns, the spread of rows over buckets, and the form of the result."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from acep.streaming.times import tick_ms_of
 
 __all__ = ["BUCKETS", "EXACT", "OUTPUTS", "Job", "Pass", "columns_read", "job_of", "passes_of", "plans_of"]
 
-EXACT = "exact"  # the column that says, under a budget, whether nothing had been given up for a row
+EXACT = "exact"  # column, under a budget: whether nothing had been shed up to this row
 
 BUCKETS = 8
 
 OUTPUTS = ("matches", "points", "bundles", "count")
 
-# Outputs of one process that streams in buckets have not, and how to come by the same.
+# Outputs that exist only within one process, and what to ask for instead.
 ELSEWHERE = {
     "compressed": 'a graph of matches is of one process: ask for "matches", or for "count" where there are too many',
     "exists": 'ask for "count", or for "points" and whether there is one',
@@ -44,7 +44,7 @@ ELSEWHERE = {
 @dataclass(frozen=True)
 class Pass:
     """Queries that share one copy of the rows: their numbers, the columns by whose values the rows are spread, and
-    the numbers of the buckets that they are spread over (``first`` and the ``size - 1`` after it)."""
+    the buckets over which they are spread (number ``first`` and the ``size - 1`` after it)."""
 
     queries: tuple[int, ...]
     keys: tuple[str, ...]
@@ -54,12 +54,11 @@ class Pass:
 
 @dataclass(frozen=True)
 class Job:
-    """``names`` and ``queries`` go together; ``columns`` are those that travel to the workers; ``result`` is the Arrow
-    schema of the rows given, of which ``output`` says the kind; ``engine`` is what runs the queries, no part
-    of the fingerprint, as the state of a bucket says what it was made by; ``tick_ms`` is the length of a tick of ``ts``
-    on the clock of the watermark, as (numerator, denominator) in milliseconds; ``end`` the first tick that is no event
-    but the end of the stream. ``budget`` is there where it sets a bound;
-    ``policy`` (by its name), ``seed`` and ``histories`` go with it."""
+    """A streaming job: ``queries`` and their ``names``, and the ``columns`` that go to the workers. ``output`` is the
+    kind of the result, ``result`` the Arrow schema of its rows. ``engine`` is not part of the fingerprint, because the
+    state of a bucket records its engine. ``tick_ms`` is the length of a tick of ``ts`` on the clock of the watermark,
+    as (numerator, denominator) in milliseconds. ``end`` is the first tick that marks the stream's end, not an event.
+    ``budget`` is ``None`` if it bounds nothing; ``policy`` (a name), ``seed``, ``histories`` belong to it."""
 
     names: tuple[str, ...]
     queries: tuple[Query, ...]
@@ -81,40 +80,40 @@ class Job:
 
     @property
     def limits(self) -> Limits | None:
-        """What binds the queries in each bucket, beside time; ``None``: nothing."""
+        """The limits of the queries in each bucket, except those of time; ``None`` without a budget."""
         if self.budget is None:
             return None
         return _limits(self.budget, self.policy, self.seed, self.histories)
 
     @property
     def buckets(self) -> int:
-        """How many buckets there are in all."""
+        """The number of buckets of all passes."""
         return sum(part.size for part in self.passes)
 
     @property
     def timed(self) -> bool:
-        """Whether a budget sets a time, for which buckets must know when a micro-batch began."""
+        """Whether a budget sets a bound of time, for which buckets need the time at which a micro-batch began."""
         return self.budget is not None and (self.budget.latency is not None or self.budget.cpu is not None)
 
     @property
     def clocked(self) -> bool:
-        """Whether buckets must know when a micro-batch began, for whatever reason."""
+        """Whether buckets need the time at which a micro-batch began, for a budget or for ``latest``."""
         return self.timed or (self.latest is not None and self.latest.ahead is not None)
 
     def bound(self, now: int | None) -> int | None:
-        """Give the greatest time of an event, in ticks, in a micro-batch that began at ``now``, in milliseconds;
-        ``None``: there is no bound."""
+        """Return the greatest time of an event, in ticks, in a micro-batch that began at ``now``, in milliseconds;
+        ``None`` without a bound."""
         return None if self.latest is None else self.latest.bound(now, self.tick_ms)
 
     def pass_of(self, bucket: int) -> Pass:
-        """The pass that a bucket belongs to."""
+        """Return the pass that a bucket belongs to."""
         return next(part for part in self.passes if part.first <= bucket < part.first + part.size)
 
     def sealed(self) -> Self:
-        """The job with the fingerprint that its state must have been made with."""
+        """Return the job with its fingerprint, which the state of its buckets must match."""
         plans = plans_of(self.queries, self.schema)
         roles = (self.schema.ts, self.schema.type, self.schema.seq, self.schema.id, self.schema.tick_ns)
-        # Bounds of time may change when a stream is taken up again; what decides who is kept may not.
+        # Bounds of time may change when a stream is restarted; what decides which partial matches are kept may not.
         bounds = () if self.budget is None else (self.budget.work, self.budget.memory, self.policy, self.seed)
         parts = (
             repr(self.names),
@@ -130,7 +129,7 @@ class Job:
 
 
 def _shared(budget: Budget, buckets: int) -> Budget:
-    """What each bucket has of a budget: any of them may run beside any other, so that memory is divided."""
+    """Return the budget of each bucket: memory is divided, as all buckets may run at the same time."""
     if budget.memory is None:
         return budget
     share = size_in_bytes(budget.memory) // buckets
@@ -143,7 +142,7 @@ def _shared(budget: Budget, buckets: int) -> Budget:
 
 
 def _limits(budget: Budget, policy: str, seed: int, histories: Sequence[bytes]) -> Limits:
-    # Time is kept from batch to batch, by acep.streaming.pace.
+    # acep.streaming.pace enforces bounds of time from batch to batch.
     return Limits(policy_of(policy), replace(budget, cpu=None, latency=None), seed, read_learned(histories))
 
 
@@ -151,7 +150,7 @@ _PLANS: dict[tuple[tuple[Query, ...], InputSchema], tuple[Plan, ...]] = {}
 
 
 def plans_of(queries: tuple[Query, ...], schema: InputSchema) -> tuple[Plan, ...]:
-    """The plans of queries; a worker process compiles them once."""
+    """Return the plans of queries; a worker process compiles them once."""
     plans = _PLANS.get((queries, schema))
     if plans is None:
         if len(_PLANS) > 32:
@@ -161,26 +160,26 @@ def plans_of(queries: tuple[Query, ...], schema: InputSchema) -> tuple[Plan, ...
 
 
 def columns_read(plans: Sequence[Plan], schema: InputSchema) -> set[str]:
-    """The columns that the plans need, those of time, type, seq and id among them."""
+    """Return the columns that the plans need, including those of time, type, seq and id."""
     roles = {name for name in (schema.ts, schema.type, schema.seq, schema.id) if name is not None}
     return roles.union(*(plan.columns for plan in plans))
 
 
 def _needs_all(plan: Plan) -> bool:
-    """Whether a plan must see the whole stream in one place.
+    """Return whether a plan needs the whole stream in one bucket.
 
-    Without partition attributes, or under strict contiguity, every event bears on every other. A composed query
-    numbers the matches of the inner ones over the whole stream.
+    Without partition attributes, or under strict contiguity, any two events may affect each other. A composed query
+    numbers the matches of its inner queries over the whole stream.
     """
     strict = plan.query.strategy is Strategy.STRICT_CONTIGUITY
     return strict or not plan.keys or bool(plan.sources)
 
 
 def passes_of(plans: Sequence[Plan], buckets: int) -> tuple[Pass, ...]:
-    """How queries share the data: each joins the first pass with which it has a partition attribute in common.
+    """Group queries into passes: each query joins the first pass with which it shares a partition attribute.
 
-    A pass is spread by the attributes that all of its queries have; those that need the whole stream share one pass of
-    one bucket. Each pass gets its own copy of the rows, in one shuffle.
+    A pass is spread by the attributes that all of its queries share. Queries that need the whole stream share one pass
+    of one bucket. Each pass gets its own copy of the rows, in one shuffle.
     """
     groups: list[tuple[list[int], set[str]]] = []
     for number, plan in enumerate(plans):
@@ -224,10 +223,11 @@ def job_of(
     history: Any = None,
     latest: Any = None,
 ) -> Job:
-    """Give the job of queries over events of a schema, but for ``result``, the columns of what it gives.
+    """Create the job of queries over events of a schema, with an empty ``result``, which the caller fills in.
 
-    ``end`` is the first tick that is no event, ``ties`` names the columns that order events of equal ``ts`` and
-    ``seq``. Without ``spread`` all queries share one bucket. The other options are those of :func:`acep.spark.match`.
+    ``end`` is the first tick that marks the end of the stream. ``ties`` names the columns that order events of equal
+    ``ts`` and ``seq``. Without ``spread`` all queries share one bucket. The other options are those of
+    :func:`acep.spark.match`.
 
     Raises :class:`QueryError` or :class:`DataError`, and :class:`EngineError` where ``engine`` cannot run a query.
     """
@@ -252,9 +252,9 @@ def job_of(
     passes = passes_of(plans, buckets or BUCKETS) if spread else (Pass(tuple(range(len(plans))), (), 0, 1),)
     bound = None if bound is None else _shared(bound, sum(each.size for each in passes))
     limits = None if bound is None else _limits(bound, policy, seed, histories)
-    BatchPace.of(bound, 1, schema.tick_ns)  # says what it cannot keep to
+    BatchPace.of(bound, 1, schema.tick_ns)  # raises for a bound of time that cannot be enforced
     if engine == "native" or limits is not None:
-        Stream(plans, engine, output, limits)  # says what it cannot run
+        Stream(plans, engine, output, limits)  # raises for a query that the engine cannot run
     job = Job(
         names=asked.names,
         queries=queries,

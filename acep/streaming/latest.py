@@ -1,4 +1,4 @@
-"""Bound the times of events, so that one from far in the future does not move time for all others."""
+"""Set an upper bound on event times, so that one event from far in the future does not advance the watermark."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _MICROSECOND = dt.timedelta(microseconds=1)
 
 @dataclass(frozen=True)
 class Latest:
-    """The greatest time that an event may have: a ``tick``, or so many milliseconds ``ahead`` of the clock."""
+    """The greatest time that an event may have: a ``tick``, or a number of milliseconds ``ahead`` of the clock."""
 
     tick: int | None = None
     ahead: int | None = None
 
     def bound(self, now: int | None, tick_ms: tuple[int, int]) -> int | None:
-        """Give the greatest tick of an event in a micro-batch that began at ``now``, in milliseconds since 1970 (not
-        used where the tick is fixed).
+        """Return the greatest tick of an event in a micro-batch that began at ``now``, in milliseconds since 1970
+        (not used where the tick is fixed).
 
         >>> Latest(ahead=500).bound(1000, (1000, 1)), Latest(tick=7).bound(None, (1, 1))
         (1, 7)
@@ -41,10 +41,10 @@ class Latest:
 
 
 def latest_of(latest: Any, schema: InputSchema) -> Latest | None:
-    """Read ``latest=``: a span of time (a text or a timedelta) after the beginning of each micro-batch; or a fixed
-    time, ticks of an integer ``ts`` or else a date, a datetime or a text of one, in UTC unless it says otherwise.
+    """Read ``latest=``: a span of time (a text or a timedelta) after the beginning of each micro-batch, or a fixed time
+    (ticks of an integer ``ts``, or a date, a datetime or a text of one, in UTC unless it has a time zone).
 
-    Raises :class:`DataError` for what is neither.
+    Raises :class:`DataError` for other values.
 
     >>> latest_of("1 hour", InputSchema((), tick_ns=Fraction(1000), instants=True))
     Latest(tick=None, ahead=3600000)
@@ -81,7 +81,7 @@ def latest_of(latest: Any, schema: InputSchema) -> Latest | None:
 
 
 def _tick_at(moment: dt.date, schema: InputSchema) -> int:
-    """The last tick that is not after a moment."""
+    """Return the last tick that is not after a moment."""
     if schema.tick_ns is None:
         raise DataError(f"latest={moment} is a time, and the ticks of `{schema.ts}` have no unit", hint="unit=")
     if not isinstance(moment, dt.datetime):

@@ -1,4 +1,4 @@
-"""Keep buckets as they were after the last micro-batch, so that a worker that has one need not read its state."""
+"""Cache the buckets of the last micro-batch in a worker process, so that it need not read their state from a file."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ _LIVE: OrderedDict[str, Bucket] = OrderedDict()
 
 
 def live_name(job: Job, state: str) -> str:
-    """Give the name of a bucket whose state has the name ``state``. A bucket keeps the budget and the bounds of its
-    job, so a job with others must not find it."""
+    """Return the cache key of a bucket whose state has the name ``state``. A bucket keeps the budget and the time bound
+    of its job, so a job with other ones must not find it."""
     return f"{state} {job.fingerprint} {job.engine} {job.budget} {job.latest}"
 
 
 def take_live(name: str) -> Bucket | None:
-    """Take out the bucket whose state has this name, if it is there. A retry then begins with the state itself."""
+    """Remove and return the bucket with this cache key, if there is one. A retry then reads the state itself."""
     return _LIVE.pop(name, None)
 
 
 def keep_live(name: str, bucket: Bucket) -> None:
-    """Keep a bucket under a name that no other state has; the oldest ones go."""
+    """Cache a bucket under a key that no other state has; the oldest buckets are dropped."""
     _LIVE[name] = bucket
     while len(_LIVE) > MOST:
         _LIVE.popitem(last=False)
 
 
 def forget_live() -> None:
-    """Keep none."""
+    """Drop all cached buckets."""
     _LIVE.clear()

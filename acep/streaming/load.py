@@ -1,4 +1,4 @@
-"""Choose the share of the events that a micro-batch carries, from what earlier ones took: plain data, no Spark."""
+"""Choose the share of the events that a micro-batch carries, from the seconds that earlier ones took (no Spark)."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from numpy.typing import NDArray
 __all__ = ["Load", "Measured"]
 
 MOST = 24  # micro-batches that are remembered
-FORGET = 0.9  # the weight of one beside the next
-COLD = 2  # micro-batches of a run that tell nothing: Spark and its workers are just starting
-# What is believed before anything else is measured: parts of the time that are fixed, for reading, for carrying.
+FORGET = 0.9  # the weight of a micro-batch relative to the next one
+COLD = 2  # first micro-batches of a run, which are not used: Spark and its workers are just starting
+# Prior of the shares of the time that are fixed, for reading, and for carrying.
 PRIOR = (0.1, 0.15, 0.75)
-BELIEF = 0.05  # weight of that beside one micro-batch
-LEAST = 1 / 64  # of the events that are carried, where there is any time
-WORTH = 0.1  # of the time, what shedding all must save to be done at all
-SAME = 0.01  # a share that differs by less is the same
-NEAR = 0.05  # of the target, by which it may be missed before the share is changed: Spark then compiles anew
-FEW = 8  # micro-batches whose median tells whether the workers keep their time
-WIDE = 0.2  # of the target, by which that median misses it if they do not
+BELIEF = 0.05  # weight of the prior relative to one micro-batch
+LEAST = 1 / 64  # least share of the events that is carried
+WORTH = 0.1  # share of the time that shedding all events must save, or nothing is shed
+SAME = 0.01  # relative difference below which two shares count as the same
+NEAR = 0.05  # deviation from the target, relative to it, that is tolerated: a new share makes Spark compile anew
+FEW = 8  # micro-batches whose median decides whether the workers keep the target
+WIDE = 0.2  # excess of that median over the target, relative to it, above which they do not
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A micro-batch: ``rows`` read, of which the queries can use ``needed`` and ``carried`` went to the workers, in
-    ``seconds``, Spark's own work included."""
+    """The cost of a micro-batch: of ``rows`` read, the queries can use ``needed``, and ``carried`` went to the workers.
+    It took ``seconds``, including Spark's own work."""
 
     rows: int
     needed: int
@@ -40,10 +40,10 @@ class Measured:
 
 @dataclass(frozen=True)
 class Load:
-    """The last micro-batches, oldest first, and how many of this ``run`` there were.
+    """The ``last`` micro-batches, oldest first, and the number of micro-batches in this ``run``.
 
-    The time of a micro-batch is taken for ``fixed + read * rows + carry * carried``: least squares with forgetting,
-    none of the three negative.
+    The time of a micro-batch is modelled as ``fixed + read * rows + carry * carried``, fitted by least squares with
+    forgetting; none of the three is negative.
 
     >>> load = Load()
     >>> for share in (1, 1, 1, 0.25, 0.3, 0.28):
@@ -54,7 +54,7 @@ class Load:
 
     run: int = 0
     last: tuple[Measured, ...] = ()
-    took: tuple[float, ...] = ()  # seconds of the last few micro-batches, where the workers keep the time of matching
+    took: tuple[float, ...] = ()  # seconds of the last ones, where the workers bound the time of matching
 
     def after(self, one: Measured) -> Load:
         """Remember a micro-batch."""
@@ -63,13 +63,13 @@ class Load:
         return replace(self, run=self.run + 1, last=(*self.last, one)[-MOST:])
 
     def restarted(self) -> Load:
-        """Begin a run: its first micro-batches tell nothing."""
+        """Begin a run; its first micro-batches are not used."""
         return replace(self, run=0)
 
     def changed(self) -> Load:
-        """Carry another share from now on: the next micro-batch tells nothing, as Spark compiles anew.
+        """Carry another share from now on. The next micro-batch is not used, because Spark compiles anew.
 
-        The one after that does, whatever happens.
+        The one after it is used in any case.
 
         >>> once = Load(run=9).changed().after(Measured(10, 10, 5, 1.0))
         >>> once.last, len(once.changed().after(Measured(10, 10, 5, 1.0)).last)
@@ -78,13 +78,13 @@ class Load:
         return replace(self, run=COLD - 1) if self.run > COLD else self
 
     def costs(self) -> tuple[float, float, float]:
-        """Give the seconds that are fixed, and those for each row that is read, and that is carried."""
+        """Return the fixed seconds, the seconds per row read, and the seconds per row carried."""
         if not self.last:
             return (0.0, 0.0, 0.0)
         names = ("rows", "needed", "carried", "seconds")
         rows, needed, carried, seconds = (np.array([float(getattr(one, name)) for one in self.last]) for name in names)
         weights = np.sqrt(FORGET ** np.arange(len(seconds))[::-1])
-        # In units of what is believed, so that all three count alike.
+        # In units of the prior, so that all three have the same scale.
         scale = seconds.mean() * np.array([PRIOR[0], PRIOR[1] / rows.mean(), PRIOR[2] / max(needed.mean(), 1)])
         known = np.stack([np.ones_like(rows), rows, carried], axis=1) * scale * weights[:, None]
         belief = np.sqrt(BELIEF) * seconds.mean() * np.diag(PRIOR)
@@ -95,7 +95,7 @@ class Load:
         return fixed, read, carry
 
     def share(self, target: float, now: float) -> float:
-        """Give the share of the needed events to carry so that a micro-batch takes ``target`` seconds.
+        """Return the share of the needed events to carry so that a micro-batch takes ``target`` seconds.
 
         ``now`` is the last share.
         """
@@ -112,7 +112,7 @@ class Load:
         return now if abs(wanted - now) <= SAME * now else round(wanted, 4)
 
     def paced(self, seconds: float) -> Load:
-        """Remember how long a micro-batch took, where the workers keep the time of matching.
+        """Remember how long a micro-batch took, where the workers bound the time of matching.
 
         >>> load = Load(run=COLD)
         >>> for _ in range(FEW):
@@ -123,8 +123,8 @@ class Load:
         return self if self.run < COLD else replace(self, took=(*self.took, seconds)[-FEW:])
 
     def behind(self, target: float) -> bool:
-        """Tell whether a micro-batch takes longer than ``target`` seconds though next to nothing is carried, though
-        shedding saves next to nothing, or though the workers shed, too."""
+        """Return whether micro-batches take longer than ``target`` seconds although the least share is carried,
+        although shedding saves too little, or although the workers shed, too."""
         if len(self.took) == FEW and median(self.took) > (1 + WIDE) * target:
             return True
         if not self.last:
@@ -135,14 +135,14 @@ class Load:
         return floor + every > target and (floor + LEAST * every > target or every < WORTH * (floor + every))
 
     def dump(self) -> dict[str, Any]:
-        """As JSON-like data."""
+        """Return the measurements as JSON-like data."""
         last = [[one.rows, one.needed, one.carried, one.seconds] for one in self.last]
         return {"run": self.run, "last": last, "took": list(self.took)}
 
     @classmethod
     def load(cls, data: Mapping[str, Any]) -> Load:
-        """Raises :class:`KeyError`, :class:`TypeError` or :class:`ValueError` for what is none."""
-        # The first versions did not tell what was needed.
+        """Read the data of :meth:`dump`. Raises :class:`KeyError`, :class:`TypeError` or :class:`ValueError`."""
+        # The first versions did not record `needed`.
         every = (one if len(one) == 4 else [one[0], *one] for one in data["last"])
         last = tuple(Measured(int(rows), int(needed), int(went), float(took)) for rows, needed, went, took in every)
         if not all(one.rows > 0 and min(one.needed, one.carried) >= 0 and 0 <= one.seconds < 1e9 for one in last):
@@ -154,7 +154,7 @@ class Load:
 
 
 def _not_negative(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Solve least squares with no negative unknown: of all choices of unknowns that are 0, the best that is allowed.
+    """Solve non-negative least squares: try every subset of unknowns as the non-zero ones, and return the best fit.
 
     >>> _not_negative(np.array([[1.0, 1.0], [1.0, 2.0]]), np.array([2.0, 1.0])).round(2)
     array([1.5, 0. ])

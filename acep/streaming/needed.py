@@ -1,4 +1,4 @@
-"""Decide which events the answer of some queries can depend on, by what they look at in one event alone: no Spark."""
+"""Find the events that queries can use, from types and conditions on a single event; the rest need not travel."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ __all__ = ["Use", "uses_of"]
 
 @dataclass(frozen=True)
 class Use:
-    """One use of events: a variable binds, or a negation is broken by, events of ``types`` (empty: of any type) for
-    which all ``conditions`` are true. These look at nothing but the event."""
+    """Events that a variable can bind or that can break a negation: events of ``types`` (empty: of any type) for which
+    all ``conditions`` are true. The conditions depend on that event alone."""
 
     types: tuple[str, ...]
     conditions: tuple[Compiled, ...]
 
 
 def uses_of(plans: Sequence[Plan], *, ids: bool, budget: Budget | None = None) -> tuple[Use, ...] | None:
-    """Give the uses that queries have for events; without any event that has none, the answer is the same.
+    """Return the uses that queries have for events. Events without a use can be left out; the result stays the same.
 
-    ``None`` where each event bears on the answer. That is where events are numbered or counted: there is no column of
-    ``ids``, or a query has a window of events, contiguity, or other queries' matches as its events. It is also under a
-    ``budget`` of work or memory: work is allowed by the event, and what both keep follows from all events that came.
+    Returns ``None`` where every event affects the result. This is so if events are numbered or counted: there is no
+    column of ``ids``, or a query has a count window, contiguity, or other queries' matches as its events. It is also so
+    under a ``budget`` of work or memory: work is allowed per event, and shedding depends on all events that came.
 
     >>> import acep
     >>> from acep.plan.assume import assumed_plan
@@ -52,6 +52,6 @@ def uses_of(plans: Sequence[Plan], *, ids: bool, budget: Budget | None = None) -
 
 
 def _is_own(condition: Compiled, var: str) -> bool:
-    """Whether a condition looks at each event that ``var`` stands for, and at nothing else."""
+    """Return whether a condition depends on nothing but single events of ``var``."""
     each = (isinstance(leaf, Attribute) and leaf.var == var and leaf.index in (None, "i") for leaf in condition.leaves)
     return bool(condition.leaves) and all(each)

@@ -1,8 +1,8 @@
-"""Budgets of time: how many seconds a bucket may take in a micro-batch, and what that is in touches.
+"""Bound the time of a bucket in a micro-batch: how many seconds it may take, and how many transition evaluations fit.
 
-What a batch is given follows from the state of the bucket and from what was recorded with the number of the batch
-(its rows, its watermark, the time at which it began): if it is tried again it is given the same. What clocks
-measure goes into the state, for the batches to come.
+The allowance of a batch depends only on the state of the bucket and on what was recorded with the number of the batch
+(its rows, its watermark, the time at which it began), so a retry gets the same one. Measured times go into the state
+and affect later batches only.
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ from acep.budget.pace import GROWTH, MATCHES, pace_of
 __all__ = ["BatchPace"]
 
 CARRIED = 10.0  # seconds of the stream whose share of a core is carried over, or overdrawn, at most
-SPREAD, LONG = 4, 16  # batches over which what was carried over, or overdrawn, is spread
-FLOOR = 0.25  # of its share of a core, that a bucket has however much was overdrawn
-LEAST = 0.05  # of the seconds of a batch, and of a bucket in it, what there is for touches at least
-GAIN = 0.4  # of the deviation, what the next batch makes good
-RISE, MOST = 0.5, 3.0  # of the deviation, what is added to how many times as much is allowed, and the most of that
-CALM = 0.95  # what is left of that after a batch in which nothing is shed
-LESS = 0.7  # of its seconds, that a batch of few events has at least
+SPREAD, LONG = 4, 16  # batches over which a balance that is carried over, or overdrawn, is spread
+FLOOR = 0.25  # least part of its share of a core that a bucket gets, however much was overdrawn
+LEAST = 0.05  # least part of the seconds, of a batch and of a bucket in it, that is left for touches
+GAIN = 0.4  # part of the deviation that the next batch corrects
+RISE, MOST = 0.5, 3.0  # part of the deviation by which the factor `more` changes, and its maximum
+CALM = 0.95  # factor of `more - 1` after a batch in which nothing is shed
+LESS = 0.7  # least part of its seconds that a batch of few events gets
 TAIL = 0.3  # seconds from the last bucket's end to the end of a batch; more counts as a pause
-FORGET = 0.8  # what is left of old measurements after a new one
-UNSURE = 0.1  # deviation of a bucket's seconds, as a share of them, below which its effect is not believed
+FORGET = 0.8  # weight of old measurements after a new one
+UNSURE = 0.1  # relative deviation of a bucket's seconds below which the prior of `queue` outweighs the measurements
 
 
 @dataclass
 class BatchPace:
-    """The controller of one of ``buckets``; ``tick`` is the length of a tick of ``ts`` in seconds of the replay.
+    """The time controller of one of ``buckets``; ``tick`` is the length of a tick of ``ts`` in seconds of the replay.
 
     ``latency``: a batch takes ``overhead + queue * seconds``, where ``seconds`` are those of a bucket, and ``queue`` is
-    how many of them a core has to step in turn, learned from how batches vary. While input waits, batches follow each
-    other without a pause: so the time from the beginning of one to that of the next is what it took, Spark's own
-    work included. Not all that is allowed is used, even where something is shed: it may be held back for a burst that
-    does not come. So ``more`` times as much is allowed, learned from how far batches stay below the target. A batch of
-    few events has fewer seconds: otherwise it would be given more an event, and the next one less, and the price, which
-    says what is kept, follows only slowly. A batch of many events has no more seconds: they came while the batch before
-    took long, and the next batch would grow in turn.
+    the number of buckets that a core steps in turn, learned from how batches vary. While input waits, batches follow
+    each other without a pause, so the time from the beginning of one to that of the next is its duration, including
+    Spark's own work. Part of the allowance stays unused even where something is shed, held back for a burst that does
+    not come. So the allowance is multiplied by ``more``, learned from how far batches stay below the target. A batch of
+    few events gets fewer seconds: otherwise its allowance per event would rise and that of the next batch would fall,
+    and the utility threshold adapts only slowly. A batch of many events gets no extra seconds: its events came while
+    the batch before took long, and the next batch would grow in turn.
 
-    ``cpu``: each bucket has the same share, against the clock of the events.
+    ``cpu``: each bucket gets the same share of a core, against the clock of the events.
 
     The order of calls for a batch: ``begin``; ``touches``, where it has events; ``end``.
     """
@@ -60,21 +60,21 @@ class BatchPace:
     wall: CostModel = field(default_factory=CostModel)
     learning: float = 0.0  # seconds that a policy takes to learn once
     began: int | None = None  # the last batch, in milliseconds on the clock of the stream
-    took: float = 0.0  # seconds of this bucket in it
-    learned: float = 0.0  # and of these the policies'
+    took: float = 0.0  # seconds of this bucket in the last batch
+    learned: float = 0.0  # part of `took` in which policies learned
     ended: float = 0.0  # seconds from the beginning of that batch to this bucket's end
     queue: float = 0.0
     sums: list[float] = field(default_factory=lambda: [0.0] * 5)  # 1, x, x * x, y, x * y: x of a bucket, y of the batch
-    seconds: float = 0.0  # for this batch, by ``latency``
-    shed: bool = False  # whether something was
-    made: float = 0.0  # matches an event, of late
-    most: float = 0.0  # matches of a batch so far
-    more: float = 1.0  # times as much as there is time for is allowed
-    events: float = 0.0  # of a batch
+    seconds: float = 0.0  # allowed for this batch by ``latency``
+    shed: bool = False  # whether the last batch shed something
+    made: float = 0.0  # recent average of matches per event
+    most: float = 0.0  # greatest number of matches of a batch so far
+    more: float = 1.0  # factor of the allowance by ``latency``
+    events: float = 0.0  # average number of events of a batch
     balance: float = 0.0  # seconds of the processor that may still be used, by ``cpu``
     clock: int | None = None  # the stream's, up to which the balance has been paid
 
-    _started: tuple[float, float] | None = None  # processor and wall, where a batch is there
+    _started: tuple[float, float] | None = None  # processor and wall clock, while a batch runs
     _events: int = 0
 
     def __post_init__(self) -> None:
@@ -83,16 +83,16 @@ class BatchPace:
             self.seconds = self.latency / 2 / self.queue
 
     def begin(self, now: int) -> None:
-        """A batch is there, which began at ``now`` (milliseconds)."""
+        """Begin a batch that Spark began at ``now`` (milliseconds)."""
         self._started, self._events = _clocks(), 0
         target = self.latency
         if target is not None and self.began is not None and now > self.began and self.took > 0:
             interval = (now - self.began) / 1000
-            # What is longer than this had a pause in it, or a restart.
+            # A longer interval contains a pause or a restart.
             busy = min(self.ended + self.queue * self.took + TAIL, target + self.buckets * self.took)
             if interval <= busy:
                 self._learn(self.took, interval)
-            # Policies learn now and then: batches in which they do are met by `touches`.
+            # Policies learn only in some batches; `touches` allows for these.
             usual = min(interval, busy) - self.queue * self.learned
             right = self.took - self.learned + (target - usual) / self.queue
             if self.shed:
@@ -114,8 +114,8 @@ class BatchPace:
         self.queue = min(max(found, 1.0), float(self.buckets))
 
     def touches(self, events: int, first: int, last: int, epochs: int) -> tuple[float, float]:
-        """What the next ``events`` may take, which have the times from ``first`` to ``last``, and after which policies
-        learn ``epochs`` times; and how many matches they may have."""
+        """Return the transition evaluations and the matches that the next ``events`` may have. Their times are from
+        ``first`` to ``last``, and policies learn ``epochs`` times after them."""
         found = matches = math.inf
         besides = self.learning * epochs
         if self.latency is not None:
@@ -134,16 +134,16 @@ class BatchPace:
         return found, matches
 
     def _fitting(self, model: CostModel, seconds: float, besides: float, events: int) -> tuple[float, float]:
-        """The touches and the matches that fit into ``seconds`` beside ``events`` and what else there is, in seconds;
-        some at least: without any, all that waits would be lost."""
+        """Return the touches and the matches that fit into ``seconds`` after the cost of ``events`` and the ``besides``
+        seconds; always some, because without any all partial matches would be lost."""
         rest = max(seconds - besides - model.event * events, LEAST * seconds)
         likely = min(self.made * events * model.match, MATCHES * rest)
         matches = min(MATCHES * rest / model.match, max(GROWTH * self.most, MATCHES * rest / MATCH))
         return (rest - likely) / model.touch, matches
 
     def end(self, touches: int, shed: int, epochs: int, learning: float, *, matches: int = 0) -> None:
-        """The bucket is done, after so many touches and ``matches``, and has ``shed`` so much; policies learned so
-        often, in so many seconds."""
+        """End a batch in which the bucket had so many touches and ``matches`` and ``shed`` so many partial matches and
+        events; policies learned ``epochs`` times, in ``learning`` seconds."""
         if self._started is None:
             return
         used, self.took = (now - then for now, then in zip(_clocks(), self._started, strict=True))
@@ -163,13 +163,13 @@ class BatchPace:
             self.learning = one if self.learning == 0 else FORGET * self.learning + (1 - FORGET) * one
 
     def dump(self) -> dict[str, Any]:
-        """Its state as JSON-like data."""
+        """Return the state as JSON-like data."""
         names = (*NUMBERS, "sums", "began", "clock", "shed")
         models = {"work": self.work.state(), "wall": self.wall.state()}
         return {name: getattr(self, name) for name in names} | models
 
     def load(self, data: Mapping[str, Any]) -> None:
-        """Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for what is no such state."""
+        """Restore the state of :meth:`dump`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError`."""
         self.work, self.wall = CostModel.restore(data["work"]), CostModel.restore(data["wall"])
         self.began, self.clock = (None if data[n] is None else int(data[n]) for n in ("began", "clock"))
         numbers = [float(x) for x in (*(data[name] for name in NUMBERS), *data["sums"])]
@@ -184,7 +184,7 @@ class BatchPace:
 
     @classmethod
     def of(cls, budget: Budget | None, buckets: int, tick_ns: Fraction | int | None) -> BatchPace | None:
-        """What keeps one of ``buckets`` to a budget of time; ``None``: it sets none.
+        """Create the controller of one of ``buckets``; return ``None`` if the budget sets no bound of time.
 
         Raises :class:`QueryError` for a share of a core against a clock whose ticks have no known length.
 

@@ -1,4 +1,4 @@
-"""What a stream has done, from what its buckets told: its progress after a micro-batch, and reports."""
+"""Report the progress of a stream after a micro-batch, from the metrics of its buckets."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from acep.streaming.totals import COUNTS, counts_in, summed, told_in
 __all__ = ["Progress", "length_text", "moment_text", "mostly_late", "progress_in", "reports_in"]
 
 SKEWED = (
-    0.75  # of the rows of a micro-batch, beyond which one bucket does most of the work; of two even ones each has .5
+    0.75  # share of the rows of a micro-batch above which one bucket does most of the work; two even ones have 0.5 each
 )
-FEW = 1_000  # rows, of which such a share may be chance
-FEWEST = 10  # rows, of which most may be late by chance
+FEW = 1_000  # rows below which such a share may be chance
+FEWEST = 10  # rows below which most may be late by chance
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Hold what a stream tells after micro-batch ``batch``, over all its buckets; ``str`` of it is one line.
+    """The metrics of a stream after micro-batch ``batch``, over all its buckets; ``str`` of it is one line.
 
-    Since the stream began, restarts included: ``events`` taken in, ``late`` ones and those too far ``ahead`` refused,
-    ``matches`` found, match nodes ``made``, nodes and events ``shed`` for want of budget, ``work`` in touches, and the
-    ``allowance`` of touches that a budget gave for the events that were matched (0: there is none). ``report`` is what
-    :attr:`acep.Matches.report` is in one process, without seconds, with the estimated recall; ``reports`` has one for
-    each query, by its name ("" if it is the only one).
+    Since the stream began, restarts included: ``events`` accepted, ``late`` events and events too far ``ahead`` that
+    were refused, ``matches`` found, match nodes ``made``, partial matches and events ``shed`` to keep the budget,
+    ``work`` in transition evaluations, and the ``allowance`` of them by a budget for the events that were matched (0:
+    no budget). ``report`` is :attr:`acep.Matches.report` without seconds, with the estimated recall; ``reports`` has
+    one for each query, by its name ("" if it is the only one).
 
     Now: rows ``held`` back, ``live`` partial matches (those that the engine holds as one count as one), ``state`` in
-    bytes, the ``watermark`` (ISO 8601, "" if there is none), and how many buckets the ``reference`` engine ran, as
-    their worker has no native core. ``lag``: seconds of event time from the bucket that is furthest behind to the
-    newest event (0 once the stream has ended, ``None`` while there is no watermark; a tick of unknown length counts as
-    a millisecond). ``age``: seconds from the watermark of that bucket to the beginning of the micro-batch, by its
-    clock, where ``ts`` is a timestamp or date, and ``None`` elsewhere.
+    bytes, the ``watermark`` (ISO 8601, "" if there is none), and the number of buckets that the ``reference`` runtime
+    ran, because their worker has no native core. ``lag``: seconds of event time from the bucket that is furthest behind
+    to the newest event (0 once the stream has ended, ``None`` while there is no watermark; a tick of unknown length
+    counts as a millisecond). ``age``: seconds from the watermark of that bucket to the beginning of the micro-batch, by
+    its clock, where ``ts`` is a timestamp or date, and ``None`` elsewhere.
 
-    Of this micro-batch alone: ``rows``, ``seconds``, where those were ``spent``, the share of its rows in the
-    ``fullest`` bucket (0: it had none), and how many came late (``late_now``)."""
+    Of this micro-batch alone: ``rows``, ``seconds``, how these were ``spent``, the share of its rows in the ``fullest``
+    bucket (0: it had no rows), and the number of late rows (``late_now``)."""
 
     batch: int
     events: int
@@ -71,7 +71,7 @@ class Progress:
 
     @property
     def line(self) -> str:
-        """The line without where the time was spent."""
+        """The line without the split of the time."""
         speed = f" ({self.rows / self.seconds:,.0f}/s)" if self.rows and self.seconds else ""
         parts = [
             f"{self.events:,} events{speed}",
@@ -93,12 +93,12 @@ class Progress:
 
     @property
     def skewed(self) -> bool:
-        """Whether one bucket has more than three quarters of the rows of the micro-batch, and these are no few."""
+        """Whether one bucket has more than three quarters of the rows of the micro-batch, of at least 1,000 rows."""
         return self.fullest > SKEWED and self.rows >= FEW
 
 
 def mostly_late(late: int, rows: int) -> bool:
-    """Whether most rows of a micro-batch came late, and these are no few.
+    """Return whether most rows of a micro-batch came late, of at least 10 rows.
 
     >>> mostly_late(6, 11), mostly_late(5, 5)
     (True, False)
@@ -107,7 +107,7 @@ def mostly_late(late: int, rows: int) -> bool:
 
 
 def length_text(seconds: float) -> str:
-    """Show a length of time.
+    """Format a length of time.
 
     >>> length_text(2.5), length_text(508_620)
     ('2.5 s', '5 days, 21:17:00')
@@ -124,11 +124,11 @@ def progress_in(
     watermark: str | None = None,
     began: float | None = None,
 ) -> Progress | None:
-    """Give the progress after a micro-batch of so many ``events`` and ``seconds``, ``None`` where no bucket told.
+    """Return the progress after a micro-batch of so many ``events`` and ``seconds``; ``None`` without bucket metrics.
 
-    Each row holds what the buckets of one call of match ``told``, a line each, and the ``names`` of its queries as
-    JSON. ``watermark`` is that of the stream where it is known, else the greatest of the buckets; ``began`` is when the
-    micro-batch began, in seconds since 1970.
+    Each row belongs to one call of match: ``told`` holds the metrics of its buckets, one line of JSON each, and
+    ``names`` the names of its queries as JSON. ``watermark`` is that of the stream if it is known; otherwise the
+    greatest one of the buckets is used. ``began`` is when the micro-batch began, in seconds since 1970.
     """
     sums = [summed(row) for row in rows]
     if not any(one["buckets"] for one in sums):
@@ -165,7 +165,7 @@ def progress_in(
 
 
 def _behind(told: Sequence[Mapping[str, Any]]) -> int | None:
-    """The watermark, in milliseconds, of the bucket that is furthest behind, of those that have one and go on."""
+    """Return the least watermark, in milliseconds, of the buckets that have one and have not ended."""
     return min((one["watermark"] for one in told if one["watermark"] > 0 and not one["ended"]), default=None)
 
 
@@ -178,7 +178,7 @@ def _lag(told: Sequence[Mapping[str, Any]]) -> float | None:
 
 
 def _fullest(told: Sequence[Mapping[str, Any]]) -> float:
-    """The greatest share of one bucket of the rows of a pass."""
+    """Return the greatest share that one bucket has of the rows of its pass."""
     rows: dict[int, list[int]] = {}
     for one in told:
         rows.setdefault(one["pass"], []).append(one["rows"])
@@ -186,7 +186,7 @@ def _fullest(told: Sequence[Mapping[str, Any]]) -> float:
 
 
 def reports_in(rows: Sequence[Mapping[str, Any]]) -> tuple[Report, dict[str, Report]]:
-    """Give the report of all queries together, and of each by its name."""
+    """Return the report of all queries together, and that of each query by its name."""
     sums = [summed(row) for row in rows]
     each = [pair for row in rows for pair in counts_in(row)]
     every = each[0][1] if len(each) == 1 else Counts(unknown=SEVERAL)
@@ -199,7 +199,7 @@ def reports_in(rows: Sequence[Mapping[str, Any]]) -> tuple[Report, dict[str, Rep
 
 
 def moment_text(watermark: int) -> str:
-    """Write a moment in milliseconds since 1970 as Spark writes a watermark; "" for one beyond the year 9999."""
+    """Format a moment in milliseconds since 1970 as Spark formats a watermark; return "" beyond the year 9999."""
     try:
         moment = dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=max(watermark, 0))
     except OverflowError:

@@ -1,4 +1,4 @@
-"""Results of buckets: found matches as rows, and groups of them that wait until nothing can be added."""
+"""Turn the matches of a bucket into result rows, and collect match points and bundles until they are complete."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ __all__ = ["Groups", "group_rows", "match_rows", "number_of", "result_schema"]
 
 
 def match_rows(job: Job, plans: Sequence[Plan], query: int, found: Sequence[Found]) -> pa.Table:
-    """Matches of one query as rows of the result."""
+    """Return matches of one query as rows of the result."""
     return _fitted(job, query, _table(job, plans[query], found))
 
 
 def group_rows(job: Job, plans: Sequence[Plan], query: int, groups: Sequence[Group]) -> pa.Table:
-    """Match points or bundles of one query as rows of the result."""
+    """Return match points or bundles of one query as rows of the result."""
     found = [Found(g.key, g.start, g.end, g.best, (), g.start) for g in groups]
     table = _table(job, plans[query], found)
     if job.output == "bundles":
@@ -49,7 +49,7 @@ def group_rows(job: Job, plans: Sequence[Plan], query: int, groups: Sequence[Gro
 
 
 def result_schema(job: Job, plans: Sequence[Plan]) -> pa.Schema:
-    """Give the columns of the result of a job; where a budget binds it, :data:`EXACT` is the last one.
+    """Return the columns of the result of a job; under a budget :data:`EXACT` is the last one.
 
     Raises :class:`QueryError` where two queries give one name to values of different types.
     """
@@ -73,7 +73,7 @@ def result_schema(job: Job, plans: Sequence[Plan]) -> pa.Schema:
 
 
 def _all_of(given: Sequence[pa.Schema], name: str) -> dict[str, pa.DataType]:
-    """A column of structs with the fields of all queries, none where there are no fields."""
+    """Return a column of structs with the fields of all queries; return no column if there are no fields."""
     types: dict[str, pa.DataType] = {}
     for schema in given:
         for field in schema.field(name).type if name in schema.names else ():
@@ -101,14 +101,14 @@ def _table(job: Job, plan: Plan, found: Sequence[Found]) -> pa.Table:
 
 
 def _fitted(job: Job, query: int, table: pa.Table) -> pa.Table:
-    """The columns of the result, in its types; what this query does not give is null."""
+    """Return the columns of the result in its types; columns that this query does not have are null."""
     columns = []
     for field in job.result:
         if field.name == "query":
             column: Any = pa.array([job.names[query]] * table.num_rows, pa.string())
         elif field.name in ("key", "values"):
             column = _widened(table, field, job)
-        elif field.name == EXACT:  # the bucket knows whether they are
+        elif field.name == EXACT:  # the bucket sets it
             column = pa.array([False] * table.num_rows, pa.bool_())
         else:
             column = table.column(field.name)
@@ -130,7 +130,7 @@ def _widened(table: pa.Table, field: pa.Field, job: Job) -> pa.ChunkedArray:
 def _cast(values: pa.Array, held: pa.DataType, job: Job) -> pa.Array:
     if not pa.types.is_integer(values.type) or pa.types.is_integer(held) or not pa.types.is_temporal(held):
         return values.cast(held)
-    # Times beside an integer `ts` of unknown unit are in ticks of the finest among the columns that travel.
+    # If `ts` is an integer of unknown unit, times are in ticks of the finest time column of the job.
     types = [kept for name, kept in job.schema.times if name in job.columns]
     units = [unit for kept in types if (unit := tick_of(kept)) is not None]
     stamps = pc.multiply(values, min(units) // 1000) if min(units) >= 1000 else values
@@ -138,7 +138,7 @@ def _cast(values: pa.Array, held: pa.DataType, job: Job) -> pa.Array:
 
 
 def number_of(found: Sequence[Found] | Counted) -> int:
-    """How many matches there are; of counted match points, how many of those."""
+    """Count matches; for counted match points, sum up their matches."""
     if isinstance(found, Counted) and len(found.matches):
         return int(sum(found.matches.tolist()))
     return len(found)
@@ -149,7 +149,7 @@ def number_of(found: Sequence[Found] | Counted) -> int:
 
 @dataclass
 class Group:
-    """Matches that go into one row: a match point (``start`` is ``end``) or a bundle, in ticks."""
+    """Matches that form one row: a match point (``start`` equals ``end``) or a bundle, in ticks."""
 
     key: tuple[Value, ...]
     start: int
@@ -159,10 +159,10 @@ class Group:
 
 
 class Groups:
-    """The match points or bundles of one plan that something may still be added to.
+    """The match points or bundles of one plan that are still incomplete.
 
-    Matches of a partition are given in the order of their match points. So a group is whole when the partition's
-    next one begins; or, where it is known how long a match can wait to be given, when that time has passed.
+    Matches of a partition arrive in the order of their match points. So a group is complete when the partition's next
+    group begins, or, where the delay of a match is bounded, when that time has passed.
     """
 
     def __init__(self, plan: Plan, bundles: bool) -> None:
@@ -179,7 +179,7 @@ class Groups:
             self._wait = self._wait + window.span + 1 if timed and window.span is not None else None
 
     def add(self, found: Sequence[Found] | Counted) -> list[Group]:
-        """Take matches, or rows of them counted, in the order given; the groups that this shows to be whole."""
+        """Add matches, or counted ones, in the order of their match points; return the groups that are now complete."""
         by = "bundle" if self.bundles else "end"
         whole_now = []
         for new in groups_of_counts(found, by) if isinstance(found, Counted) else grouped(found, by):
@@ -195,24 +195,24 @@ class Groups:
         return whole_now
 
     def advance(self, clock: int) -> list[Group]:
-        """The groups to which nothing will be added, as no event with ``ts <= clock`` will come."""
+        """Return the groups that are complete because no event with ``ts <= clock`` will come."""
         if self._wait is None:
             return []
         return self._take([key for key, g in self._open.items() if clock >= g.end + self._wait])
 
     def finish(self) -> list[Group]:
-        """All that are left."""
+        """Return all groups that are left."""
         return self._take(list(self._open))
 
     def _take(self, keys: list[tuple[Value, ...]]) -> list[Group]:
         return [self._open.pop(key) for key in keys]
 
     def dump(self) -> list[Any]:
-        """The open groups, as JSON-like data."""
+        """Return the open groups as JSON-like data."""
         return [[list(g.key), g.start, g.end, g.matches, str(g.best)] for g in self._open.values()]
 
     def load(self, data: Any) -> None:
-        """The open groups of :meth:`dump`."""
+        """Restore the open groups from the data of :meth:`dump`."""
         self._open = {}
         for key, start, end, matches, best in data:
             cost = Fraction(best)

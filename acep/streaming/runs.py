@@ -1,4 +1,4 @@
-"""Let only the newest run of a streaming query go on with the state of a call of match."""
+"""Make sure that only the newest run of a streaming query continues with the state of a call of match."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from acep.streaming.version_files import NUMBER
 __all__ = ["UUID", "Runs"]
 
 KEPT = 100
-"""How many runs of a call keep their place in its folder."""
+"""The number of runs of a call whose files are kept in its folder."""
 KNOWN = 64
-"""How many runs a process remembers to have begun."""
+"""The number of begun runs that a process remembers."""
 
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _RUN = re.compile(rf"{NUMBER}-({UUID.pattern})")
 
-# The runs that this process has begun, and in which folder.
+# (folder, run id) of the runs that this process has begun.
 _begun: set[tuple[str, str]] = set()
 
 
 class Runs:
-    """The runs of a streaming query that have begun with the state of one call, each a file ``order-run id``.
+    """The runs of a streaming query that have begun with the state of one call, each a file named ``order-run id``.
 
     The newest is the one with the greatest order, and of two with the same order the one with the greater id.
     """
 
     def __init__(self, folder: Folder, call: str, run: str) -> None:
-        """Look at the runs in ``call``, a folder below ``folder``, for the run with this id."""
+        """Open the runs in ``call``, a folder below ``folder``, on behalf of the run with this id."""
         self.run = run
         self._folder = folder
         self._path = f"{call}/runs"
@@ -56,28 +56,28 @@ class Runs:
         return self._newest(self._listed())
 
     def begin(self) -> int:
-        """Make this run the newest, unless it has an order, and return that.
+        """Make this run the newest, unless it has an order already, and return its order.
 
-        Tasks of one run may do so at once: if they take different orders, the greatest is that of the run. Two runs may
-        do so at once, and one is refused.
+        Tasks of one run may call this at the same time: if they take different orders, the greatest is that of the run.
+        If two runs call this at the same time, one of them is refused.
 
         Raises :class:`SnapshotError` if another run is the newest.
         """
         if (order := self.order()) is None:
             runs = self._listed()
             order = runs[-1][0] + 1 if runs else 1
-            # The first run that is seen here has made all folders above durable.
+            # If runs are listed, the first of them has made all folders above durable.
             self._folder.write(f"{self._path}/{order}-{self.run}", b"", parents=0 if runs else 100)
             for old, run in runs[:-KEPT]:
                 self._folder.remove_file(f"{self._path}/{old}-{run}")
             order = self.newest()
         if len(_begun) >= KNOWN:
-            _begun.clear()  # it is only looked up again
+            _begun.clear()  # only costs another look at the folder
         _begun.add(self._key)
         return order
 
     def _listed(self) -> list[tuple[int, str]]:
-        """(order, run id) of all runs, the newest last."""
+        """Return (order, run id) of all runs, the newest last."""
         found = (_RUN.fullmatch(name) for name in self._folder.names(self._path))
         return sorted((int(each[1]), each[2]) for each in found if each)
 

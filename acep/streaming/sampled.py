@@ -1,4 +1,4 @@
-"""Estimate the recall of a stream of which only whole sampling units travelled to the workers: plain data, no Spark."""
+"""Estimate the recall of a stream of which only some sampling units travelled to the workers (no Spark)."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from acep.streaming.utility import SEPARATOR
 __all__ = ["POINTS", "points_by_cell", "points_in", "points_told", "tally_of", "with_shed"]
 
 POINTS = "points "
-"""How a text begins that :func:`points_told` gives."""
+"""The prefix of the texts of :func:`points_told`."""
 
 
 def with_shed(report: Report, carried: Carried, *, several: bool) -> Report:
-    """Add to a report of the workers what did not travel, and what it may have held."""
+    """Add the events that did not travel to a report of the workers, and the recall estimated without them."""
     events, late = report.events + carried.idle + carried.shed, report.late + carried.late
     report = replace(report, events=events, late=late, ahead=report.ahead + carried.ahead)
     if not carried.shed:
@@ -57,12 +57,12 @@ def with_shed(report: Report, carried: Carried, *, several: bool) -> Report:
 def points_by_cell(
     job: Job, keys: Sequence[str], carried: pa.Table | None, found: Sequence[pa.Table]
 ) -> tuple[NDArray[np.int64], int] | None:
-    """Count by cell what a bucket was given and what it found in a micro-batch.
+    """Count the events and the match points of a bucket in a micro-batch by cell of their key.
 
-    Returns an array of shape ``(4, CELLS)``: events, keys that have match points, points, and the sum over keys of the
-    squares of their points; and the sum over all points of the mean length of matches, in ticks, which is negative
-    where the result does not tell it. ``keys`` are the partition attributes; without them all is in the first cell.
-    Returns ``None`` where the rows that were ``found`` do not tell of which keys the match points are.
+    Returns an array of shape ``(4, CELLS)`` and an integer. The array has events, keys with match points, match points,
+    and the sum over keys of their squared points. The integer is the points times the mean length of a match in ticks;
+    it is negative if the result has no lengths. ``keys`` are the partition attributes; without them all falls into the
+    first cell. Returns ``None`` if the rows ``found`` have no key per match point.
     """
     if job.output in ("count", "bundles"):
         return None
@@ -91,7 +91,7 @@ def points_by_cell(
 
 
 def _cells_of(rows: pa.Table, keys: Sequence[str]) -> NDArray[np.int64]:
-    """Give the cell of each row; the first one without keys."""
+    """Return the cell of each row; without keys, the first cell."""
     if not keys:
         return np.zeros(len(rows), np.int64)
     columns = (rows.column(name).cast(pa.string()) for name in keys)
@@ -100,7 +100,7 @@ def _cells_of(rows: pa.Table, keys: Sequence[str]) -> NDArray[np.int64]:
 
 
 def points_told(every: Sequence[tuple[NDArray[np.int64], int] | None]) -> str:
-    """Tell the sums over some buckets of :func:`points_by_cell`, in few bytes, as :func:`points_in` reads them."""
+    """Sum :func:`points_by_cell` over some buckets, and pack the sums into a short text for :func:`points_in`."""
     known = [one for one in every if one is not None]
     if len(known) < len(every):
         return POINTS
@@ -109,7 +109,7 @@ def points_told(every: Sequence[tuple[NDArray[np.int64], int] | None]) -> str:
 
 
 def points_in(told: Sequence[str]) -> tuple[NDArray[np.int64], int, bool]:
-    """Give the sums over all buckets of :func:`points_by_cell` in a micro-batch, and whether they are known."""
+    """Return the sums of :func:`points_by_cell` over all buckets of a micro-batch, and whether they are known."""
     counts, lengths = np.zeros((4, CELLS), np.int64), 0
     every = [text.removeprefix(POINTS) for text in told if text.startswith(POINTS)]
     for length, data in (text.split() for text in every if text):
@@ -119,10 +119,10 @@ def points_in(told: Sequence[str]) -> tuple[NDArray[np.int64], int, bool]:
 
 
 def tally_of(counts: NDArray[np.int64], chances: NDArray[np.float64], needed: int, crossing: float) -> Tally:
-    """Sums for the recall of match points of which so many were found where units had these ``chances``.
+    """Return the sums that estimate the recall of match points, from ``counts`` by cell and the ``chances`` of cells.
 
-    ``needed`` events were there: what the chances say of them is put right by it. A match that is ``crossing`` into the
-    next unit needs both.
+    ``needed`` is the true number of events, which corrects the estimate from the chances. A share ``crossing`` of the
+    matches reaches into the next sampling unit and needs both units.
     """
     some = chances > 0
     (events, keys, points, squares), chances = counts[:, some], chances[some]

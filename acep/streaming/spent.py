@@ -1,4 +1,4 @@
-"""Say where the time of a micro-batch goes: Spark, the way to the engine and back, and matching."""
+"""Split the time of a micro-batch into Spark, transfer of data to the engine and back, and matching."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["Spent", "Stopwatch", "spent_of"]
 
 
 class Stopwatch:
-    """Measure one step of a bucket of a ``partition``, from now on. What it shows is told, and never part of a state: a
-    retry takes other times. ``rows`` is how many rows the micro-batch brought, ``late`` how many of them came late, and
-    ``packed`` are spans before, of sorting or packing rows."""
+    """A stopwatch of one step of a bucket of a ``partition``. Its times are metrics and never part of a state, because
+    a retry measures other times. ``rows`` counts the rows of the micro-batch, ``late`` those that came late. ``packed``
+    has earlier spans, of sorting or packing rows."""
 
     def __init__(self, partition: int = 0) -> None:
-        """Start now."""
+        """Start the clock."""
         self.partition = partition
         self.rows = self.late = 0
         self.packed: list[list[float]] = []
@@ -26,7 +26,7 @@ class Stopwatch:
 
     @contextmanager
     def matching(self) -> Iterator[None]:
-        """Count what is done inside as matching, not as transfer."""
+        """Count the time inside this context as matching, not as transfer."""
         began = time.perf_counter()
         try:
             yield
@@ -34,8 +34,8 @@ class Stopwatch:
             self._matching += time.perf_counter() - began
 
     def shown(self) -> dict[str, Any]:
-        """Show ``spans``, pairs of a beginning and an end in seconds since 1970, the seconds of ``matching`` in them,
-        the ``rows``, the late ones of them and the ``partition``."""
+        """Return the metrics: ``spans`` (pairs of beginning and end in seconds since 1970), the seconds of ``matching``
+        in them, the number of ``rows``, the number of late rows, and the ``partition``."""
         own = [self._began, self._began + time.perf_counter() - self._clock]
         return {
             "spans": [*self.packed, own],
@@ -48,9 +48,9 @@ class Stopwatch:
 
 @dataclass(frozen=True)
 class Spent:
-    """Seconds of one or more micro-batches: ``spark`` alone, and those in which some bucket was at work, split into
-    ``transfer`` (rows to the engine and back, state read and written) and ``matching``. Spark hands rows over while it
-    reads them, so that counts as Spark's. ``busiest`` is what the partition took that took longest, transfer and
+    """Seconds of one or more micro-batches: those of ``spark`` alone, and those in which some bucket was at work, split
+    into ``transfer`` (rows to the engine and back, state read and written) and ``matching``. Spark hands rows over
+    while it reads them, so this counts as Spark's time. ``busiest`` is the time of the slowest partition, transfer and
     matching together."""
 
     spark: float = 0.0
@@ -59,7 +59,7 @@ class Spent:
     busiest: float = 0.0
 
     def __add__(self, other: Spent) -> Spent:
-        """Add up what several micro-batches took."""
+        """Add the seconds of other micro-batches."""
         return Spent(
             self.spark + other.spark,
             self.transfer + other.transfer,
@@ -68,7 +68,7 @@ class Spent:
         )
 
     def __str__(self) -> str:
-        """Show the shares.
+        """Format the shares.
 
         >>> str(Spent(spark=3, transfer=0.5, matching=0.5))
         '75 % Spark, 12 % transfer, 12 % matching'
@@ -79,7 +79,7 @@ class Spent:
 
 
 def spent_of(told: Sequence[Mapping[str, Any]], seconds: float) -> Spent:
-    """Split the ``seconds`` of a micro-batch by the spans that its buckets told, on as many cores as there were.
+    """Split the ``seconds`` of a micro-batch by the spans of its buckets, which may overlap on several cores.
 
     >>> first = {"spans": [[0.0, 2.0]], "matching": 1.0, "partition": 0}
     >>> second = {"spans": [[1.0, 3.0]], "matching": 0.0, "partition": 1}

@@ -1,4 +1,4 @@
-"""Step a bucket in one micro-batch: rows by bucket in, rows of the result and what the bucket tells out."""
+"""Process a micro-batch in one bucket: take its rows, and return result rows and the metrics of the bucket."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ BUCKET = "__bucket"  # the column with the number of the bucket of a row
 
 
 def plain(rows: pa.Table) -> pa.Table:
-    """Without metadata and nullability, so that tables of any origin can be joined."""
+    """Remove metadata and nullability, so that tables of any origin can be concatenated."""
     return rows.cast(pa.schema([pa.field(f.name, f.type) for f in rows.schema]))
 
 
@@ -55,7 +55,7 @@ def events_only(job: Job, rows: pa.Table) -> pa.Table:
 
 
 def by_bucket(rows: pa.Table, column: str) -> Iterator[tuple[int, pa.Table]]:
-    """The rows of each bucket, their order kept; rows without a bucket belong to no partition and are left out."""
+    """Yield each bucket and its rows in order. Rows without a bucket belong to no partition and are left out."""
     numbers = rows.column(column)
     if numbers.null_count:
         rows = rows.filter(numbers.is_valid())
@@ -69,19 +69,19 @@ def by_bucket(rows: pa.Table, column: str) -> Iterator[tuple[int, pa.Table]]:
 
 
 def take_in(bucket: Bucket, rows: pa.Table, watermark: int, now: int | None, watch: Stopwatch) -> None:
-    """Let a bucket take in rows of a micro-batch that began at ``now`` under this watermark of all buckets, both in
+    """Add rows of a micro-batch to a bucket. ``now``, when it began, and ``watermark``, that of all buckets, are in
     milliseconds."""
     job, already, ended = bucket.job, bucket.totals.late, bucket.ended
     watch.rows += rows.num_rows
     bucket.add(rows, before(watermark, job.tick_ms), job.bound(now))
-    if not ended:  # else all is late
+    if not ended:  # afterwards every row is late
         watch.late += bucket.totals.late - already
 
 
 def decided(bucket: Bucket, watermark: int, delay_ms: int, *, ended: bool) -> list[pa.Table]:
-    """Give the rows of the result that are certain once a bucket has taken in all rows of a micro-batch.
+    """Return the result rows that are final once a bucket has all rows of a micro-batch.
 
-    ``watermark`` (milliseconds) is that of all buckets up to the micro-batch before; the bucket's own may be beyond it.
+    ``watermark`` (milliseconds) is that of all buckets up to the micro-batch before; the bucket's own may be later.
     """
     if ended:
         return bucket.finish()
@@ -91,8 +91,8 @@ def decided(bucket: Bucket, watermark: int, delay_ms: int, *, ended: bool) -> li
 
 
 def told(bucket: Bucket, state: int, watermark: int, watch: Stopwatch) -> str:
-    """Tell what a bucket has done so far: ``state`` is its size in bytes, ``watermark`` in milliseconds. ``watch`` was
-    started with the micro-batch. Warn if most of its rows came late, unless those of the one before did too."""
+    """Return the metrics of a bucket as JSON. ``state`` is its size in bytes, ``watermark`` in milliseconds; ``watch``
+    was started with the micro-batch. Warn if most of its rows came late, unless those of the one before did too."""
     job, newest = bucket.job, bucket.held.greatest
     late, already = mostly_late(watch.late, watch.rows), bucket.mostly_late
     bucket.mostly_late = late or (already and not watch.rows)
@@ -120,8 +120,8 @@ def told(bucket: Bucket, state: int, watermark: int, watch: Stopwatch) -> str:
 
 @dataclass(frozen=True)
 class BucketRows:
-    """The rows of a micro-batch for one bucket, the ``greatest`` time that they show, in ticks, but for those too
-    far ahead, and whether they end the stream. The same rows have the same ``digest``, in whatever order."""
+    """The rows of a micro-batch for one bucket. ``greatest`` is their greatest time in ticks, without rows too far
+    ahead; ``ended`` says whether they end the stream. The same rows have the same ``digest``, in any order."""
 
     rows: pa.Table | None
     greatest: int | None
@@ -130,14 +130,14 @@ class BucketRows:
 
 
 NOTHING = BucketRows(None, None, "", ended=False)
-"""Of a bucket to which no rows came."""
+"""The rows of a bucket that got none."""
 
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """A micro-batch of a job whose state is in files: its number, the versions that it begins with (``there``), how far
-    the watermark stays behind, when it began, in milliseconds, where the job needs a clock, and the greatest time
-    ``seen`` in earlier ones of rows that no bucket has, in ticks."""
+    """A micro-batch of a job whose state is in files: its number, the state versions that it begins with (``there``),
+    the delay of the watermark, when it began (``now``, in milliseconds, if the job needs a clock), and the greatest
+    time ``seen`` in earlier micro-batches in rows that no bucket has, in ticks."""
 
     job: Job
     versions: Versions
@@ -158,10 +158,10 @@ class MicroBatch:
 def step_bucket(
     micro_batch: MicroBatch, number: int, given: BucketRows, watch: Stopwatch, *, sure: bool = True
 ) -> tuple[list[pa.Table], str]:
-    """Step a bucket whose state is in files: its rows of a micro-batch in, rows of the result and what it tells out.
+    """Process a micro-batch in a bucket whose state is in files; return the result rows and the metrics as JSON.
 
-    The bucket's next version is durable when this returns. ``sure``: whether the bucket's number is known to be right;
-    else nothing is decided.
+    The bucket's next state version is durable when this returns. If the bucket's number is not ``sure`` to be right, no
+    result rows are returned.
 
     Raises :class:`DataError` or :class:`SnapshotError`.
     """
@@ -185,14 +185,14 @@ def step_bucket(
     new = versions.write(micro_batch.batch, number, bucket.held.greatest, digest, data, fed=fed)
     if number == 0:
         versions.clean(micro_batch.batch)
-    if bucket.pace is None:  # else an attempt that was first may have measured something else
+    if bucket.pace is None:  # with a pace, an earlier attempt may have written other measurements
         keep_live(live_name(job, versions.named(new)), bucket)
     reached = max(watermark, passed(bucket.held.greatest, micro_batch.delay_ms, job.tick_ms))
     return out, told(bucket, len(data), reached, watch)
 
 
 def telling(job: Job, rows: pa.Table, texts: list[str]) -> pa.Table:
-    """Put rows of the result, and rows of what buckets told, into one table with the column :data:`TOLD`."""
+    """Return one table of result rows and of rows with the metrics of buckets in the column :data:`TOLD`."""
     columns = [pa.chunked_array([*rows.column(f.name).chunks, pa.nulls(len(texts), f.type)]) for f in job.result]
     last = pa.chunked_array([pa.nulls(rows.num_rows, pa.string()), pa.array(texts, pa.string())])
     return pa.table([*columns, last], [*job.result.names, TOLD])

@@ -10,14 +10,14 @@ from typing import Any
 __all__ = ["CoreTime", "TimeBound"]
 
 KEPT = 10.0  # seconds of the stream whose share of the cores is carried over, or overdrawn, at most
-SPREAD, LONG = 4, 16  # micro-batches over which what was carried over, or overdrawn, is spread
-FLOOR = 0.25  # of its share, that a micro-batch has however much was overdrawn
+SPREAD, LONG = 4, 16  # micro-batches over which a balance that is carried over, or overdrawn, is spread
+FLOOR = 0.25  # least part of its share that a micro-batch gets, however much was overdrawn
 
 
 @dataclass(frozen=True)
 class CoreTime:
-    """Hold what a share of the cores still allows: the ``balance`` in seconds, and the ``income`` that the last
-    micro-batch with events brought (``None``: there was none yet).
+    """The account of a share of the cores: the ``balance`` in seconds, and the ``income`` of the last micro-batch with
+    events (``None``: there was none yet).
 
     >>> CoreTime().after(income=1.0, seconds=3.0, most=5.0)
     CoreTime(balance=-2.0, income=1.0)
@@ -27,7 +27,7 @@ class CoreTime:
     income: float | None = None
 
     def after(self, *, income: float, seconds: float, most: float) -> CoreTime:
-        """Pay for a micro-batch that took ``seconds``; the balance stays between ``-most`` and ``most``."""
+        """Account for a micro-batch that took ``seconds``; the balance stays between ``-most`` and ``most``."""
         return CoreTime(min(max(self.balance + income - seconds, -most), most), income)
 
     @property
@@ -38,12 +38,12 @@ class CoreTime:
         return max(self.income + self.balance / (SPREAD if self.balance > 0 else LONG), FLOOR * self.income)
 
     def dump(self) -> dict[str, Any]:
-        """As JSON-like data."""
+        """Return the account as JSON-like data."""
         return {"balance": self.balance, "income": self.income}
 
     @classmethod
     def load(cls, data: Mapping[str, Any] | None) -> CoreTime:
-        """Raises :class:`KeyError`, :class:`TypeError` or :class:`ValueError` for what is none."""
+        """Read the data of :meth:`dump`. Raises :class:`KeyError`, :class:`TypeError` or :class:`ValueError`."""
         if data is None:  # the first versions had no such bound
             return cls()
         balance, income = float(data["balance"]), None if data["income"] is None else float(data["income"])
@@ -54,8 +54,8 @@ class CoreTime:
 
 @dataclass(frozen=True)
 class TimeBound:
-    """The seconds that a micro-batch may take: ``latency``, or what ``cpu`` cores do while the clock of the events goes
-    on, if a micro-batch holds all ``cores`` as long as it runs. A tick of that clock takes ``tick`` seconds.
+    """The seconds that a micro-batch may take: at most ``latency``, and no more than ``cpu`` cores do while the clock
+    of the events goes on, if a micro-batch occupies all ``cores``. A tick of that clock takes ``tick`` seconds.
 
     >>> bound = TimeBound(latency=2.0, cpu=0.5, cores=2, tick=0.001)
     >>> after = bound.paid(CoreTime(), ticks=4_000, seconds=1.0)
@@ -69,17 +69,17 @@ class TimeBound:
     tick: float = 0.0
 
     def target(self, left: CoreTime) -> float:
-        """Give the seconds of the next micro-batch."""
+        """Return the seconds that the next micro-batch may take."""
         latency = math.inf if self.latency is None else self.latency
         return latency if self.cpu is None else min(latency, left.target)
 
     def named(self, left: CoreTime) -> str:
-        """Name the bound that binds, as the user has set it."""
+        """Return the bound that is in effect, as the user has written it."""
         latency = self.latency is not None and self.target(left) == self.latency
         return f"latency={self.latency:g}" if latency else f"cpu={self.cpu:g}"
 
     def paid(self, left: CoreTime, *, ticks: int, seconds: float) -> CoreTime:
-        """Pay for a micro-batch that took ``seconds``, while the clock of the events went on by ``ticks``."""
+        """Account for a micro-batch that took ``seconds``, while the clock of the events went on by ``ticks``."""
         if self.cpu is None:
             return left
         share = self.cpu / self.cores

@@ -1,4 +1,4 @@
-"""The clock of a watermark: how long a tick of event time is on it, and which ticks it has passed."""
+"""Convert between ticks of event time and the milliseconds of a watermark."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from acep.pattern.times import exact_number, unit_ns
 __all__ = ["END_MS", "before", "check_delay_text", "delay_ms_of", "first_end_tick", "passed", "tick_ms_of"]
 
 END_MS = 253402214400000
-"""The end of the year 9999's last day but one, in milliseconds: the end of a stream, and no event."""
+"""9999-12-31 00:00 UTC in milliseconds since 1970: this time marks the end of a stream and is no event."""
 _DELAY = re.compile(r"\s*([\d.]+)\s*([^\W\d]+)\s*")
 
 
 def tick_ms_of(schema: InputSchema) -> tuple[int, int]:
-    """The length of a tick on the watermark's clock, in milliseconds, as numerator and denominator."""
+    """Return the length of a tick on the watermark's clock, in milliseconds, as numerator and denominator."""
     length = Fraction(schema.tick_ns, 10**6) if schema.tick_ns is not None else Fraction(1)
     return length.numerator, length.denominator
 
 
 def before(watermark_ms: int, tick_ms: tuple[int, int]) -> int | None:
-    """Give the first tick that a watermark has not passed; ``None`` while there is no watermark.
+    """Return the first tick that a watermark has not passed; ``None`` while there is no watermark.
 
     >>> before(1500, (1000, 1)), before(0, (1000, 1))
     (2, None)
@@ -37,9 +37,9 @@ def before(watermark_ms: int, tick_ms: tuple[int, int]) -> int | None:
 
 
 def passed(greatest: int | None, delay_ms: int, tick_ms: tuple[int, int]) -> int:
-    """Give the watermark in milliseconds when ``greatest`` is the greatest tick that was seen, and 0 before the first.
+    """Return the watermark in milliseconds if ``greatest`` is the greatest tick seen, and 0 before the first event.
 
-    The time of the event is cut down to whole milliseconds, as Spark does it.
+    The event time is rounded down to whole milliseconds, as Spark does.
 
     >>> passed(1_999_999, 500, (1, 1000))
     1499
@@ -48,7 +48,7 @@ def passed(greatest: int | None, delay_ms: int, tick_ms: tuple[int, int]) -> int
 
 
 def first_end_tick(held: pa.DataType, schema: InputSchema) -> int:
-    """Give the first tick that is the end of a stream and no event, for a time column of this Arrow type.
+    """Return the first tick that marks the end of a stream, for a time column of this Arrow type.
 
     >>> first_end_tick(pa.int8(), InputSchema((), tick_ns=None))
     127
@@ -60,10 +60,10 @@ def first_end_tick(held: pa.DataType, schema: InputSchema) -> int:
 
 
 def delay_ms_of(watermark: Any, schema: InputSchema, named: str = "watermark") -> int:
-    """Give a delay in milliseconds: of a text such as "10 minutes", a timedelta, or ticks of an integer ``ts``. Errors
-    call it as it is ``named``.
+    """Convert a delay to milliseconds: a text such as "10 minutes", a timedelta, or ticks of an integer ``ts``. Error
+    messages use the name ``named``.
 
-    Raises :class:`DataError` for what is none, or where the length of a tick is not known.
+    Raises :class:`DataError` if it is no delay, or if the length of a tick is not known.
 
     >>> delay_ms_of("1.5 s", InputSchema((), tick_ns=Fraction(1000), instants=True))
     1500
@@ -90,7 +90,7 @@ def delay_ms_of(watermark: Any, schema: InputSchema, named: str = "watermark") -
 
 
 def check_delay_text(watermark: str, schema: InputSchema, named: str = "watermark") -> None:
-    """Raise :class:`DataError` for a delay without a unit, or where the length of a tick is not known."""
+    """Raise :class:`DataError` for a delay without a unit, or if the length of a tick is not known."""
     if not re.search(r"[a-zA-Z]", watermark):
         raise DataError(f"{named}={watermark!r} has no unit of time", hint=f'write {named}="10 minutes"')
     if not schema.instants and schema.tick_ns is None:

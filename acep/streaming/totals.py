@@ -1,4 +1,4 @@
-"""What a bucket has done since the stream began: part of its state, and told by all buckets, to be added up."""
+"""Count what a bucket has done since the stream began, and sum the counts of all buckets on the driver."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from acep.matches.records import Counts
 __all__ = ["COMPACT", "MOST", "TOLD", "Totals", "counts_in", "summed", "told_in"]
 
 MOST = 2**63 - 1
-COUNTS = ("matches", "nodes", "deciding", "shed", "touches")  # of a query
+COUNTS = ("matches", "nodes", "deciding", "shed", "touches")  # for each query
 TALLIES = ("points", "bundles")
 SUMS = tuple(one.name for one in fields(Tally))
 
-SINCE = ("events", "late", "ahead", "memory", "allowance")  # the stream began
+SINCE = ("events", "late", "ahead", "memory", "allowance")  # since the stream began
 NOW = ("held", "state", "live", "reference")  # after a micro-batch
-COMPACT = (",", ":")  # of JSON: the driver gets more than 8 KB some 40 ms later
-TOLD = "__told"  # the column in which buckets tell, as JSON
+COMPACT = (",", ":")  # JSON separators: more than 8 KB reach the driver some 40 ms later
+TOLD = "__told"  # column with the metrics of buckets, as JSON
 
 
 @dataclass
 class Totals:
-    """Since the stream began: events taken in, late ones and those too far ``ahead`` refused, the most bytes of
-    ``memory`` that were held where it is bounded, and the ``allowance`` of touches, 0 without a budget; of each of the
-    job's ``queries`` its work, what was shed, what is known of its recall, and its matches (at most :data:`MOST`; where
-    match points are asked for and no match is made, these)."""
+    """Counts of a bucket since the stream began, part of its state: events accepted, ``late`` events and events too far
+    ``ahead`` that were refused, the greatest number of bytes of ``memory`` under a memory budget, and the ``allowance``
+    of transition evaluations (0 without a budget). Each of the job's ``queries`` has its work, what was shed, the sums
+    for its recall, and its matches (at most :data:`MOST`; match points where only these are counted)."""
 
     events: int = 0
     late: int = 0
@@ -39,12 +39,12 @@ class Totals:
     queries: list[Counts] = field(default_factory=list)
 
     def sum(self, name: str) -> int:
-        """Of all queries, one of :data:`COUNTS`."""
+        """Sum one of :data:`COUNTS` over all queries."""
         return sum(getattr(one, name) for one in self.queries)
 
     def told(self, now: Mapping[str, Any]) -> str:
-        """Tell these totals as JSON, with what holds of the bucket ``now``: rows ``held``, the ``state`` in bytes,
-        ``live`` partial matches, whether the ``reference`` engine runs, its ``watermark`` in milliseconds, and more."""
+        """Return the totals as JSON, with current metrics (``now``): rows ``held``, the ``state`` in bytes, ``live``
+        partial matches, whether the ``reference`` runtime runs, the ``watermark`` in milliseconds, and others."""
         since = (self.events, self.late, self.ahead, self.memory, round(min(self.allowance, MOST / 2)))
         queries = [
             {name: getattr(one, name) for name in COUNTS}
@@ -55,7 +55,7 @@ class Totals:
         return json.dumps(dict(zip(SINCE, since, strict=True)) | dict(now) | {"queries": queries}, separators=COMPACT)
 
     def dump(self) -> dict[str, Any]:
-        """As JSON-like data."""
+        """Return the totals as JSON-like data."""
         queries = [
             {name: getattr(one, name) for name in (*COUNTS, "unknown")}
             | {name: _tally(one, name).to_arrays() for name in TALLIES}
@@ -65,8 +65,8 @@ class Totals:
 
     @classmethod
     def load(cls, data: Mapping[str, Any], queries: int) -> Totals:
-        """The totals of so many queries. Raises :class:`KeyError`, :class:`TypeError` or :class:`ValueError` for what
-        is none."""
+        """Read the data of :meth:`dump` for so many queries. Raises :class:`KeyError`, :class:`TypeError` or
+        :class:`ValueError` for other data."""
         if len(data["queries"]) != queries:
             raise ValueError("totals of other queries")
         counts = [
@@ -79,7 +79,7 @@ class Totals:
 
 
 def _sums(tally: Tally) -> list[float]:
-    """The sums of a tally, none if they are all 0."""
+    """Return the sums of a tally, or an empty list if they are all 0."""
     sums = [getattr(tally, name) for name in SUMS]
     return sums if any(sums) else []
 
@@ -96,7 +96,7 @@ def _counts(numbers: Mapping[str, int], tallies: Sequence[Tally], unknown: str) 
 
 
 def summed(row: Mapping[str, Any]) -> dict[str, int]:
-    """Give the sums over all buckets in a row of what they ``told``, a line each, the number of ``buckets`` that told,
+    """Sum the metrics of all buckets in a row (``told``, a line each); return the sums with the number of ``buckets``
     and the greatest ``watermark``."""
     told = told_in(row)
     sums = {name: sum(one.get(name, 0) for one in told) for name in (*SINCE, *NOW)}
@@ -104,7 +104,7 @@ def summed(row: Mapping[str, Any]) -> dict[str, int]:
 
 
 def counts_in(row: Mapping[str, Any]) -> list[tuple[str, Counts]]:
-    """Give of each query, with its name, what all buckets did that told in a row, which has the ``names`` as JSON."""
+    """Return the name and the summed counts of each query over all buckets in a row with the ``names`` as JSON."""
     told, sums = told_in(row), summed(row)
     found = []
     for i, name in enumerate(json.loads(row["names"])):
@@ -118,5 +118,5 @@ def counts_in(row: Mapping[str, Any]) -> list[tuple[str, Counts]]:
 
 
 def told_in(row: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Give what each bucket told in a row that was :func:`observed`."""
+    """Return the metrics of each bucket in a row of Spark's observed metrics."""
     return [json.loads(line) for line in str(row["told"]).splitlines()]

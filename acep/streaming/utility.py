@@ -1,10 +1,10 @@
-"""Choose which keys travel first, by what those of the same cell brought in earlier micro-batches: plain data.
+"""Favour keys with a high utility when events are shed before they travel, from the matches of earlier micro-batches.
 
-A key falls into one of :data:`~acep.streaming.admission.CELLS` cells by a hash. The utility of a cell is its match
-points by the event. Those of most utility are favoured, so that almost all of what travels is theirs; the others keep a
-small chance, by which it shows if their utility changes. A choice is made when a unit's length has passed since the
-last one. It is followed only if choices that were made by what had been seen before would have found more than equal
-chances.
+A key falls into one of :data:`~acep.streaming.admission.CELLS` cells by a hash. The utility of a cell is its number of
+match points per event. The cells with the highest utility are favoured, so that they have almost all of the events that
+travel. The others keep a small chance, so that a change of their utility is noticed. A choice is made when the length
+of a sampling unit has passed since the last one. It is applied only if earlier choices would have found more match
+points than equal chances.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from acep.streaming.admission import ALL, CELLS, chances_of
 __all__ = ["SEPARATOR", "CellUtility", "cell_of", "share_of", "threshold_of"]
 
 SEPARATOR = "\x1f"
-"""Between the values of a key, of which the hash is made."""
-FORGET = 0.97  # what is left of what was seen, after a choice
-WIDE = 0.85  # of the events that travel, those of favoured cells
-RECENT = 0.9  # what is left of the events of a micro-batch after the next one, where it matters how many there are now
-PRIOR = 0.02  # of all events, as many of the usual utility are added to each cell
-CHANGE = 1.2  # times as many match points that others must promise before they are favoured instead
-GAIN = 1.05  # times as many match points that favoured cells must have brought
+"""The separator of the values of a key in the text that is hashed."""
+FORGET = 0.97  # weight of old counts after a choice
+WIDE = 0.85  # share of the events that travel that favoured cells may have
+RECENT = 0.9  # weight of the events of a micro-batch after the next one, to estimate the current rates
+PRIOR = 0.02  # share of all events that is added to each cell, with the mean utility
+CHANGE = 1.2  # factor of expected match points that other cells must reach to replace the favoured ones
+GAIN = 1.05  # factor of match points that earlier choices must have reached over equal chances
 
 Figures = NDArray[np.float64]
 
 
 def cell_of(key: Iterable[object]) -> int:
-    """Give the cell of a key of integers and texts.
+    """Return the cell of a key of integers and texts.
 
     >>> cell_of(["a", 1])
     161
@@ -43,13 +43,13 @@ def cell_of(key: Iterable[object]) -> int:
 
 
 def share_of(threshold: int, favoured: Sequence[int], events: Figures) -> float:
-    """Give the share of the events that travel under a threshold, if cells have so many ``events``, of shape
+    """Return the share of the events that travel under a threshold, if the cells have these ``events``, of shape
     ``(CELLS,)``."""
     return float((chances_of(threshold, favoured) * events).sum() / events.sum())
 
 
 def threshold_of(share: float, favoured: Sequence[int], events: Figures) -> int:
-    """Give the threshold under which this ``share`` of the events travels.
+    """Return the threshold under which this ``share`` of the events travels.
 
     >>> threshold_of(0.25, [], np.ones(CELLS)) == ALL // 4
     True
@@ -65,10 +65,10 @@ def threshold_of(share: float, favoured: Sequence[int], events: Figures) -> int:
 
 @dataclass(frozen=True)
 class CellUtility:
-    """Events and match points by cell, as many as there were if nothing was shed: those ``before`` the last choice, and
-    those ``since``, both of shape ``(2, CELLS)``; of ``recent`` micro-batches the events alone. ``chosen`` is the time
-    of that choice, in ticks. ``tried``: match points that each choice would have found until the next one, and those
-    that equal chances would have found."""
+    """Events and match points by cell, estimated as if nothing had been shed: those ``before`` the last choice and
+    those ``since``, both of shape ``(2, CELLS)``; ``recent`` has only the events of recent micro-batches. ``chosen`` is
+    the time of the last choice, in ticks. ``tried`` has the match points that choices would have found until the next
+    one, and those that equal chances would have found."""
 
     before: Figures
     since: Figures
@@ -78,26 +78,26 @@ class CellUtility:
 
     @classmethod
     def none(cls) -> CellUtility:
-        """Nothing was seen."""
+        """Return the utility before any event was seen."""
         return cls(np.zeros((2, CELLS)), np.zeros((2, CELLS)), np.zeros(CELLS))
 
     @property
     def events(self) -> Figures:
-        """Events by cell of late, a few of them in each."""
+        """Recent events by cell, more than 0 in each."""
         return _some(self.recent)
 
     def after(self, events: NDArray[Any], points: NDArray[Any], chances: Figures) -> CellUtility:
-        """Remember a micro-batch: what was carried of each cell and found in it, and the chance that it had."""
+        """Add a micro-batch: events that travelled, match points that were found, and chances, each by cell."""
         seen = np.divide([events, points], chances, out=np.zeros((2, CELLS)), where=chances > 0)
         return replace(self, since=self.since + seen, recent=RECENT * self.recent + seen[0])
 
     def choose(
         self, share: float, current: tuple[int, ...], seen: int | None, length: int
     ) -> tuple[CellUtility, tuple[int, ...] | None]:
-        """Choose the cells to favour while a ``share`` of the events travels, if it is time to.
+        """Choose the cells to favour while a ``share`` of the events travels, if a choice is due.
 
-        ``seen`` is the time now, and ``length`` that of a unit, in ticks. Returns ``None`` where the ``current`` ones
-        stay: to change them costs the units that only one choice lets in.
+        ``seen`` is the current event time, and ``length`` that of a sampling unit, in ticks. Returns ``None`` if the
+        ``current`` cells stay: a change loses the units that are admitted under only one of the choices.
         """
         if seen is None or not self.since[1].any():
             return self, None
@@ -116,7 +116,7 @@ class CellUtility:
         return CellUtility(FORGET * every, np.zeros((2, CELLS)), self.recent, seen, (ours, equal)), favoured
 
     def dump(self) -> dict[str, Any] | None:
-        """As JSON-like data."""
+        """Return the counts as JSON-like data; ``None`` if there are none."""
         if not (self.before.any() or self.since.any()):
             return None
         figures = {name: getattr(self, name).round(3).tolist() for name in ("before", "since", "recent")}
@@ -124,7 +124,7 @@ class CellUtility:
 
     @classmethod
     def load(cls, data: Mapping[str, Any] | None) -> CellUtility:
-        """Raises :class:`KeyError`, :class:`TypeError` or :class:`ValueError` for what is none."""
+        """Read the data of :meth:`dump`. Raises :class:`KeyError`, :class:`TypeError` or :class:`ValueError`."""
         if data is None:
             return cls.none()
         before, since, recent = (np.array(data[name], np.float64) for name in ("before", "since", "recent"))
@@ -138,7 +138,7 @@ class CellUtility:
 
 
 def _best(seen: Figures, share: float) -> tuple[int, ...]:
-    """Give the cells of most utility, as long as they have no more than most of a ``share`` of the events."""
+    """Return the cells of highest utility that have at most :data:`WIDE` of a ``share`` of the events together."""
     events, points = seen
     every = events.sum()
     prior = PRIOR * every
@@ -148,7 +148,7 @@ def _best(seen: Figures, share: float) -> tuple[int, ...]:
 
 
 def _found(favoured: Sequence[int], share: float, seen: Figures) -> float:
-    """Tell how many of the match points would have been found if these cells had been favoured."""
+    """Return the match points that would have been found if these cells had been favoured."""
     events, points = seen
     return float((chances_of(threshold_of(share, favoured, _some(events)), favoured) * points).sum())
 

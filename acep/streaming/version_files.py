@@ -1,4 +1,4 @@
-"""Name the files that keep the state of buckets, and put a checksum around what is in them."""
+"""Name the files that keep the state of buckets, and protect their content with a checksum."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _VERSION = re.compile(rf"{NUMBER}-{NUMBER}-(none|-?[0-9]{{1,20}})-([0-9a-f]{{32}
 
 @dataclass(frozen=True)
 class Version:
-    """The state of one bucket after one micro-batch, as the name of its file tells.
+    """The state of one bucket after one micro-batch, as recorded in the name of its file.
 
     ``run`` is the order of the run that wrote it, ``greatest`` the greatest time that the bucket has seen, in ticks,
-    and ``digest`` (32 hexadecimal digits) stands for the rows that it has taken in. ``fed``: rows came to it in that
-    run.
+    and ``digest`` (32 hexadecimal digits) identifies the rows that it has received. ``fed`` says whether it received
+    rows in that run.
     """
 
     batch: int
@@ -48,12 +48,12 @@ class Version:
 
     @property
     def rows(self) -> tuple[int | None, str]:
-        """The same in every run, if the source repeats itself."""
+        """The part that is the same in every run, if the source repeats itself."""
         return self.greatest, self.digest
 
 
 class Damage(Exception):  # noqa: N818
-    """The content of a file is not that of a version; ``form`` is the version of its format, if it has another one."""
+    """The content of a file is not that of a version; ``form`` is the version of its format if this is unsupported."""
 
     def __init__(self, form: int | None = None) -> None:
         super().__init__(form)
@@ -61,7 +61,7 @@ class Damage(Exception):  # noqa: N818
 
 
 def versions_among(batch: int, names: list[str]) -> tuple[Version, ...]:
-    """Read the names in the folder of a micro-batch. Files with other names are left out.
+    """Parse the file names in the folder of a micro-batch. Files with other names are left out.
 
     >>> versions_among(5, ["tmp-12", ".DS_Store", "3-1-none-" + "0" * 32])
     (Version(batch=5, bucket=3, run=1, greatest=None, digest='00000000000000000000000000000000', fed=False),)
@@ -89,7 +89,7 @@ def packed(path: str, data: bytes) -> bytes:
 def unpacked(path: str, content: bytes) -> bytes:
     """Return the data of a version from the content of its file.
 
-    Raises :class:`Damage` if the content is not whole, or was written for another path.
+    Raises :class:`Damage` if the content is damaged or has another format, or was written for another path.
     """
     if len(content) < HEADER.size:
         raise Damage

@@ -1,6 +1,6 @@
-"""Keep the state of buckets in files: one file for each bucket and micro-batch, its version, which never changes.
+"""Keep the state of buckets in files: one immutable file, called a version, for each bucket and micro-batch.
 
-The page docs/spark_state.md says which files there are and when a version is refused. Nothing here needs Spark.
+The page docs/spark_state.md describes the files and when a version is refused. This module does not need Spark.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class Versions:
     """The versions of one call of match in one run of a streaming query. Call :meth:`before` first."""
 
     def __init__(self, folder: str, *, query: str, call: str, run: str, buckets: int, keep: int) -> None:
-        """Name the versions of a call below ``folder``, an absolute path or a URI of Arrow's file systems.
+        """Open the versions of a call below ``folder``, an absolute path or a URI of Arrow's file systems.
 
         ``query`` and ``run`` are Spark's ids of the query and of its run, ``call`` is hexadecimal. There are
-        ``buckets`` buckets, and each of the last ``keep`` micro-batches can be begun again.
+        ``buckets`` buckets, and a stream can restart at each of the last ``keep`` micro-batches.
 
         Raises :class:`DataError` if one of them cannot be part of a file name, or the folder cannot be used.
         """
@@ -43,12 +43,12 @@ class Versions:
         self._order: int | None = None
 
     def before(self, batch: int) -> dict[int, Version]:
-        """Return the versions of all buckets with which a micro-batch begins; none where the stream begins.
+        """Return the versions of all buckets with which a micro-batch begins; none for the first one of the stream.
 
         The first call of a run also makes it the newest run.
 
         Raises :class:`SnapshotError` if versions are missing, if the checkpoint was rolled back or copied, if the
-        source does not repeat itself, or if a newer run goes on.
+        source does not repeat itself, or if there is a newer run.
         """
         self._order = self._runs.order()
         there = self._found(batch - 1) if batch else ()
@@ -59,7 +59,7 @@ class Versions:
         if not self._runs.begun:
             self._refuse_later(batch)
             self._order = self._runs.begin()
-        # Of several runs the newest wrote last, and its results were used; this run comes before all.
+        # Prefer a version of this run, then that of the newest run, whose results were used.
         return {each.bucket: each for each in sorted(there, key=lambda one: (one.run == self._order, one.run))}
 
     def read(self, version: Version) -> bytes:
@@ -82,22 +82,22 @@ class Versions:
             raise SnapshotError(f"state is damaged: {self._shown(path)}", hint=_way_back(version.batch)) from None
 
     def of_this_run(self, version: Version) -> bool:
-        """Tell whether this run wrote a version."""
+        """Return whether this run wrote a version."""
         return version.run == self._order
 
     def named(self, version: Version) -> str:
-        """Return a name of a version that no other has, in whatever folder."""
+        """Return a name of a version that is unique over all folders."""
         return f"{self._folder.shown}/{self._path(version)}"
 
     def write(
         self, batch: int, bucket: int, greatest: int | None, digest: str, data: bytes, *, fed: bool = False
     ) -> Version:
-        """Write the version that a bucket has after a micro-batch, and return when it is durable. ``fed``: rows came to
-        the bucket in this run.
+        """Write the version of a bucket after a micro-batch, and return it once it is durable. ``fed`` says whether
+        rows came to the bucket in this run.
 
         If this run has written it already, the first one stays.
 
-        Raises :class:`SnapshotError` if there is a version of other rows, or a newer run goes on.
+        Raises :class:`SnapshotError` if there is a version of other rows, or a newer run.
         """
         if not 0 <= bucket < self.buckets or not _DIGEST.fullmatch(digest):
             raise DataError(f"no version has bucket {bucket} and digest {digest!r}")
@@ -114,19 +114,19 @@ class Versions:
             else:
                 return version
         path = self._path(version)
-        # Where a version can be seen, the folder of its micro-batch was made durable before.
+        # If a version exists, the folder of its micro-batch is durable already.
         self._folder.write(path, packed(path, data), replace=damaged, parents=0 if there else 1)
         return version
 
     def written(self, batch: int) -> bool:
-        """Tell whether this run has written the versions of all buckets after a micro-batch."""
+        """Return whether this run has written the versions of all buckets after a micro-batch."""
         order = self._runs.order()
         return {each.bucket for each in self._found(batch) if each.run == order} == set(range(self.buckets))
 
     def clean(self, batch: int) -> None:
-        """Remove the versions that none of the last ``keep`` micro-batches before ``batch`` begins with.
+        """Remove versions that are older than those with which the last ``keep`` micro-batches before ``batch`` begin.
 
-        Files that killed writers left behind go with them. It is enough if one task of a micro-batch does so.
+        Files that killed writers left behind are removed, too. One call in each micro-batch is enough.
         """
         oldest = batch - self.keep - 1
         there = self._batches()
@@ -148,7 +148,7 @@ class Versions:
         return f"`{self._folder.shown}/{path}`"
 
     def _going_on(self, there: tuple[Version, ...]) -> int:
-        """The order of this run, looked up where a task may come late: in a new folder, or beside newer versions."""
+        """Return the order of this run; look it up where a task may be late: in a new folder, or beside newer runs."""
         if self._order is None or not there or any(each.run > self._order for each in there):
             self._order = self._runs.newest()
         return self._order

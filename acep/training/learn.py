@@ -1,4 +1,4 @@
-"""Learning ahead: a query runs exactly over known events, and what became of its match nodes is kept as a history."""
+"""Learning ahead: runs a query exactly over past events and keeps what became of its partial matches as a history."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ def learn(
     seed: int = 0,
     history: Any = None,
 ) -> bytes:
-    """What a policy learns of a query from events that are known: the bytes of a file ``history.acep``.
+    """Learn a policy's state for a query from past events, and return the bytes of a file ``history.acep``.
 
-    The query runs over all events without giving up anything, and what becomes of its match nodes (of a sample, where
-    there are very many) is told to the policy. A policy that can choose in several ways learns from the first three
-    fifths, tries each way on the rest under allowances of several sizes, keeps to the one that found the most, and
-    learns the rest. The file holds the history graph that ``acep history`` prints, and the policy's state, with which a
-    run under a budget begins if :func:`acep.match` or :class:`acep.Matcher` gets it as ``history=``. It serves the
-    query it was learned of, with the same errors and the same columns.
+    The query runs over all events without shedding, and the policy learns what becomes of its partial matches (of a
+    sample, where there are very many). A policy with several scoring configurations tries each of them on the last
+    two fifths of the events, with allowances of several sizes, after learning from the others, and keeps the one that
+    finds the most. The file holds the history graph that ``acep history`` prints, and the policy's state. A run under
+    a budget begins with that state if :func:`acep.match` or :class:`acep.Matcher` gets the file as ``history=``. It
+    serves only the query it was learned from, with the same errors, weights and columns.
 
-    ``history``: bytes or the name of a file; learning goes on from it. ``budget`` may set errors and weights
-    only; the other arguments are those of :func:`acep.match`.
+    ``history``: bytes or the name of a file; learning continues from it. ``budget`` may set errors and weights only;
+    the other arguments are those of :func:`acep.match`.
 
-    Raises :class:`QueryError`, :class:`DataError`, :class:`EngineError` where the native core is missing or cannot run
-    the query, and :class:`SnapshotError` for a history that is damaged, or of another query or policy.
+    Raises :class:`QueryError`, :class:`DataError`, :class:`EngineError` where the native core is missing or cannot
+    run the query, and :class:`SnapshotError` for a history that is damaged, or of another query or policy.
 
     >>> import acep
     >>> events = {"ts": list(range(2000)), "type": list("abxx" * 500)}

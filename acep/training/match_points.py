@@ -1,4 +1,4 @@
-"""The match points of a run, with their partitions numbered alike in all runs, so that runs can be compared."""
+"""The match points of a run, with partitions numbered alike in all runs, so that runs can be compared."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass
 class Partitions:
-    """Numbers for partition keys, the same in all runs that share this."""
+    """Numbers for partition keys, the same in all runs that share this object."""
 
     known: dict[Any, int] = field(default_factory=dict)
 
     def of(self, keys: Sequence[Column], rows: int) -> Ints:
-        """(rows,) the number of the partition of each row.
+        """Return the partition number of each row, int64[rows].
 
         >>> from acep.plan.schema import Kind
         >>> one = Column(Kind.STRING, np.array([1, 0, 1]), None, ["a", "b"])
@@ -44,8 +44,8 @@ class Partitions:
 
 
 def points_of(found: FoundColumns | Counted, partitions: Partitions) -> Ints:
-    """Partition, time and bundle of each match, or of each match point that was counted, int64[n, 3]; of neighbours
-    that agree in them only one."""
+    """Return partition, time and bundle of each match or counted match point, int64[n, 3]; of equal neighbours only
+    one."""
     if not len(found):
         return np.zeros((0, 3), np.int64)
     end = found.last if isinstance(found, Counted) else found.end
@@ -59,8 +59,8 @@ def points_of(found: FoundColumns | Counted, partitions: Partitions) -> Ints:
 
 
 def recall_of(found: Ints, points: Ints) -> tuple[float, float]:
-    """The shares of match points and of bundles that were found (int64[n, 2 or 3]) of all ``points`` (int64[m, 3]); a
-    bundle is found with any of its points. Points that are not among all do not count.
+    """Return the shares of match points and of bundles that were found (int64[n, 2 or 3]), of all ``points``
+    (int64[m, 3]). A bundle is found if any of its points is. Found points that are not in ``points`` do not count.
 
     >>> recall_of(np.array([[0, 5], [0, 5]]), np.array([[0, 5, 1], [0, 6, 1], [2, 5, 1], [2, 9, 2]]))
     (0.25, 0.3333333333333333)

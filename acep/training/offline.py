@@ -1,4 +1,4 @@
-"""Learning ahead: a policy is told what becomes of all nodes of an exact run, and its ways to choose are tried."""
+"""Learning from an exact run: a policy sees what becomes of all partial matches, and its configurations are tried."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from acep.training.match_points import Ints, Partitions, points_of, recall_of
 
 __all__ = ["Standing", "Student", "study"]
 
-LIVES = 12_288  # to be logged in an epoch: the core logs no more than 16,384 starts
-MOST = 1 << 21  # lives that are all logged, of more a sample
+LIVES = 12_288  # trajectories to be logged in an epoch: the core logs no more than 16,384 starts
+MOST = 1 << 21  # trajectories up to which all are logged; of more, a sample is
 LEAST_SAMPLE = 2.0**-20
-KNOWN = 0.6  # of the events, from which is learned what is tried on the others
-SHARES = (0.05, 0.1, 0.25)  # of the touches of the exact run, at which it is tried
-PRICED = (0.02, 0.05, 0.1, 0.25, 0.5)  # at which the price is looked at
-LEAST_PART, PART = 64, 4096  # events between two looks at what was found
-ENOUGH = 30  # match points, without which nothing is tried
-NEAR, AGAIN = 0.03, (1, 2)  # of recall: ways that come so near to the best are tried with other seeds too
+KNOWN = 0.6  # share of the events to learn from before configurations are tried on the others
+SHARES = (0.05, 0.1, 0.25)  # allowances of the trial, as shares of the touches of the exact run
+PRICED = (0.02, 0.05, 0.1, 0.25, 0.5)  # the same, to measure the utility threshold
+LEAST_PART, PART = 64, 4096  # events between two reads of match points
+ENOUGH = 30  # match points needed for a trial
+NEAR, AGAIN = 0.03, (1, 2)  # configurations within NEAR of the best recall are tried with other seeds too
 
 
 def study(
@@ -48,9 +48,9 @@ def study(
     seed: int = 0,
     learned: Mapping[str, Any] | None = None,
 ) -> None:
-    """Runs a query exactly over ``parts`` and tells a student. A policy with ``ways`` (orders by each of its ways to
-    choose), ``rules`` (the numbers of those that make no use of what was learned) and ``choose`` (a way's number, and
-    the prices that it came to) is told which one found the most."""
+    """Run a query exactly over ``parts`` for a student to learn from. A policy may have ``ways`` (a shedding table
+    for each scoring configuration) and ``rules`` (the numbers of those that use nothing learned). Its ``choose``
+    then gets the number of the configuration that found the most, and the utility thresholds that it came to."""
     effort = BestEffort(student, seed, None, learned=learned, lives=LIVES)
     session = _session(plan, engine, effort)
     selective: Any = student.policy if hasattr(student.policy, "ways") else None
@@ -85,7 +85,7 @@ def study(
 
 
 def _session(plan: Plan, engine: str, effort: BestEffort) -> NativeSession:
-    """A run of which the match points are wanted: there may be very many matches, and none is made."""
+    """Make a session for match points alone: there may be very many matches, so none is made."""
     session = NativeSession([plan], [engine], {0: effort})
     if alone(engine) == "nodes":
         session.tally(0, "points")
@@ -93,7 +93,7 @@ def _session(plan: Plan, engine: str, effort: BestEffort) -> NativeSession:
 
 
 def _taken(session: NativeSession) -> Counted | FoundColumns:
-    """The match points that have been found since the last time."""
+    """Return the match points found since the last call."""
     found = session.take_tally(0, "points") if session.tallies else session.take(0)
     assert not isinstance(found, int)
     return found
@@ -101,7 +101,7 @@ def _taken(session: NativeSession) -> Counted | FoundColumns:
 
 @dataclass(frozen=True)
 class Trial:
-    """Events that orders are tried on, their match ``points`` (int64[n, 3]), and the touches an event of it exactly."""
+    """Events to try shedding tables on, their match ``points`` (int64[n, 3]), and the exact run's touches per event."""
 
     plan: Plan
     engine: str
@@ -112,7 +112,7 @@ class Trial:
     seed: int
 
     def best(self, ways: Sequence[Orders], rules: Sequence[int] = ()) -> int:
-        """The number of the way that is worth most, found with other seeds too where chance may tell."""
+        """Return the number of the best configuration; those close to it are tried with other seeds too."""
         if len(ways) == 1:
             return 0
         found = np.array([self._found(way) for way in ways])
@@ -125,10 +125,10 @@ class Trial:
         return int(near[np.argmax(self._worth(found, rules)[near])])
 
     def prices(self, way: Orders) -> list[Price]:
-        """What a way comes to under rising allowances; none where no touch was made."""
+        """Return the utility thresholds of a configuration under rising allowances; none where no touch was made."""
         if self.exact <= 0:
             return []
-        # Match points come many at a time: to expect one of each bundle is on the safe side.
+        # Match points come many at a time: to expect one per bundle is on the safe side.
         most = len(np.unique(self.points[:, [0, 2]], axis=0)) / sum(map(len, self.parts))
         tried = [(share * self.exact, *self.run(way, share)) for share in PRICED]
         found = [(rate, price, most * float(recall[1]) / rate) for rate, recall, price in tried]
@@ -138,8 +138,8 @@ class Trial:
         return np.array([self.run(way, share, more)[0] for share in SHARES])
 
     def _worth(self, found: Floats, rules: Sequence[int]) -> Floats:
-        """By way, the mean of the recalls ``found`` (by way, share and kind). What a rule finds more of one kind counts
-        against it as well; and where there are few match points to tell by, a rule is believed first."""
+        """Return the score of each configuration: the mean of its recalls ``found`` (by configuration, share and kind),
+        less what a rule finds more of any kind. With few match points, rules are preferred to what was learned."""
         worth: Floats = found.mean((1, 2))
         if not rules:
             return worth
@@ -149,8 +149,8 @@ class Trial:
         return np.asarray(worth - lost - doubt, np.float64)
 
     def run(self, orders: Orders, share: float, more: int = 0) -> tuple[Floats, float]:
-        """The recalls of match points and of bundles at a share of the exact touches, and the mean price. ``more`` is
-        added to the seed."""
+        """Return the recalls of match points and bundles at a share of the exact touches, and the mean utility
+        threshold. ``more`` is added to the seed."""
         effort = BestEffort(Standing(orders), self.seed + more, share * self.exact)
         session = _session(self.plan, self.engine, effort)
         found, prices = [], []
@@ -166,32 +166,32 @@ class Trial:
 
 @dataclass
 class Standing:
-    """A policy of orders that stay."""
+    """A policy whose shedding table never changes."""
 
     orders: Orders
     name: str = "standing"
 
     def begin(self, setting: Setting, seed: int) -> Orders:  # noqa: ARG002
-        """The orders."""
+        """Return the shedding table."""
         return self.orders
 
     def learn(self, epoch: Epoch) -> Orders:  # noqa: ARG002
-        """The orders."""
+        """Return the shedding table."""
         return self.orders
 
     def state(self) -> Mapping[str, Any]:
-        """Nothing."""
+        """Return an empty state."""
         return {}
 
     def restore(self, state: Mapping[str, Any]) -> Orders:  # noqa: ARG002
-        """The orders."""
+        """Return the shedding table."""
         return self.orders
 
 
 @dataclass
 class Student:
-    """A policy that also tells a history graph what it is told, and is otherwise like the other one. All lives are
-    logged, or a sample where they are very many."""
+    """A policy that does as another one and also updates a history graph. All trajectories are logged, or a sample
+    if there are very many."""
 
     policy: Policy
     history: History | None = None
@@ -204,7 +204,7 @@ class Student:
         self.name = self.policy.name
 
     def begin(self, setting: Setting, seed: int) -> Orders:
-        """Raises :class:`SnapshotError` for a history with other match vectors."""
+        """Begin both. Raises :class:`SnapshotError` for a history with other match vectors."""
         self.setting = setting
         if self.history is None:
             self.history = History(setting.grid(), names=setting.names, fingerprint=setting.fingerprint)
@@ -214,7 +214,7 @@ class Student:
         return self._logged(self.policy.begin(setting, seed))
 
     def learn(self, epoch: Epoch) -> Orders:
-        """Tells both."""
+        """Update both."""
         assert self.history is not None
         self.history.update(weighted(self.history.open.made, epoch.log.lives, 1 / self.sample))
         self.seen += len(epoch.log.lives.made) / self.sample
@@ -222,15 +222,15 @@ class Student:
         return self._logged(self.policy.learn(epoch))
 
     def state(self) -> Mapping[str, Any]:
-        """That of the other policy."""
+        """Return the state of the other policy."""
         return self.policy.state()
 
     def restore(self, state: Mapping[str, Any]) -> Orders:
-        """As the other policy."""
+        """Restore the other policy."""
         return self._logged(self.policy.restore(state))
 
     def to_bytes(self) -> bytes:
-        """The file; the stream has ended, so that what is still open is judged as far as it came."""
+        """Return the history file once the stream has ended: trajectories still open are judged as far as they came."""
         assert self.history is not None
         most, self.history.most_open = self.history.most_open, 0
         self.history.update(Lives())
@@ -245,9 +245,9 @@ class Student:
 
 
 def weighted(known: Made, lives: Lives, weight: float) -> Lives:
-    """Lives with one over the probability with which their tree was logged: that of their first node, where it is
-    ``known``, else ``weight``. (Nodes that became one are in the log if one of their trees is: they count for more than
-    they should.) The graph has no bins of features.
+    """Weight trajectories by one over the probability with which their tree was logged: that of its first partial
+    match where this is ``known``, else ``weight``. (Merged partial matches are logged if one of their trees is:
+    they count for more than they should.) The bins of features are set to 0, as the graph has none.
 
     >>> from acep.learning.trajectories.trajectories import Made
     >>> weighted(Made.none(), Lives(), 2.0) == Lives()

@@ -1,9 +1,9 @@
-"""Whether the pattern of success has changed, so that what was learned finds next to nothing.
+"""Drift detection: tests whether the learned utilities have become wrong, so that next to nothing is found.
 
-Who keeps what was worth most until then sees little of anything else, and what is watched beside it (a fiftieth of the
-allowance) takes long to say so. What is found for a touch says it at once (:class:`Yield`), but falls in a lull too. So
-much is watched then, and if of the match points that are seen a far smaller share is found than before, it is no lull
-(:class:`Proof`).
+A policy that keeps the best partial matches of the past sees little else, and its shadow samples (a fiftieth of the
+budget) show drift only slowly. The match points found per touch show it at once (:class:`Yield`), but also fall in a
+lull. So after such a fall many shadow samples are taken. If a far smaller share of their match points is found than
+before, it is drift (:class:`Proof`).
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from acep.learning.trajectories.match_vectors import Bools
 
 __all__ = ["Proof", "Yield"]
 
-ENOUGH = 40.0  # match points that there should be, to judge by
-FALL = 8.0  # times less than before
-SMOOTH = 0.75  # what is left of the mean after a new number
-LESS = 8.0  # times less is found of match points in spared units, where the pattern of success has changed
-SURE, NONE = 4.6, -2.3  # the evidence that suffices for and against it: one error in a hundred, one in ten
-FADES = 0.9  # what is left of older ones after an epoch
-USUAL = (8.0, 2.0)  # match points that are taken to have been there, and found, before any were seen
+ENOUGH = 40.0  # match points, expected or found, needed for a decision
+FALL = 8.0  # factor by which the yield must fall
+SMOOTH = 0.75  # weight of the old mean against a new value
+LESS = 8.0  # factor by which the share found in shadow-sampled units falls under drift
+SURE, NONE = 4.6, -2.3  # evidence that suffices for and against drift: one error in a hundred, one in ten
+FADES = 0.9  # factor on older counts after each epoch
+USUAL = (8.0, 2.0)  # prior: match points there, and found
 
 
 @dataclass(frozen=True)
 class Yield:
-    """The ``mean`` of match points found for a touch (0: not known yet), and ``points`` and ``touches`` since it was
-    last judged."""
+    """The yield: ``mean`` match points found per touch (0: unknown yet), and ``points`` and ``touches`` since the last
+    decision."""
 
     mean: float = 0.0
     points: int = 0
     touches: int = 0
 
     def after(self, points: int, touches: int) -> tuple[Yield, bool]:
-        """After more of both; and whether they have fallen below an eighth of what was to be expected.
+        """Add points and touches; return the new state, and whether the yield fell below an eighth of the expected.
 
         >>> usual, fell = Yield().after(100, 1000)
         >>> usual, fell
@@ -56,12 +56,12 @@ class Yield:
         return Yield(mean), fell
 
     def to_data(self) -> dict[str, float]:
-        """As plain data."""
+        """Return the fields as plain data."""
         return asdict(self)
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Yield:
-        """Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for what makes no sense."""
+        """Restore the fields. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for invalid data."""
         found = cls(float(data["mean"]), int(data["points"]), int(data["touches"]))
         if not (0 <= found.mean < np.inf and found.points >= 0 and found.touches >= 0):
             raise ValueError("what is found for a touch")
@@ -70,10 +70,10 @@ class Yield:
 
 @dataclass(frozen=True)
 class Proof:
-    """Of match points in units that are spared, how many were ``there`` and ``found``, older ones less; whether there
-    is a ``doubt``, and the ``evidence`` for it since it arose: the logarithm of how many times likelier what was seen
-    is if an eighth is found of what was found before (Wald, Sequential Tests of Statistical Hypotheses, 1945).
-    """
+    """A sequential test for drift. ``there`` and ``found`` count the match points in shadow-sampled units, and those
+    also found under shedding; older ones count less. ``doubt``: drift is suspected. ``evidence`` since then is the
+    log likelihood ratio of an eighth of the old share against the old share (Wald, Sequential Tests of Statistical
+    Hypotheses, 1945)."""
 
     there: float = USUAL[0]
     found: float = USUAL[1]
@@ -81,8 +81,8 @@ class Proof:
     evidence: float = 0.0
 
     def after(self, kept: Bools, *, fell: bool) -> tuple[Proof, bool]:
-        """After an epoch in which ``kept`` (one a match point in spared units) were found; ``fell``: a doubt arises.
-        And whether the pattern of success has changed.
+        """Add an epoch; return the new state, and whether drift is proven. ``kept`` says of each match point in
+        shadow-sampled units whether it was found, ``fell`` whether the yield fell, so that drift is suspected.
 
         >>> usual = Proof().after(np.arange(40) < 20, fell=False)[0]
         >>> usual.after(np.arange(20) < 1, fell=True)[1], usual.after(np.arange(20) < 8, fell=True)[1]
@@ -101,12 +101,12 @@ class Proof:
         return Proof(self.there, self.found) if evidence <= NONE else Proof(), evidence >= SURE
 
     def to_data(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return the fields as plain data."""
         return asdict(self)
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Proof:
-        """Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for what makes no sense."""
+        """Restore the fields. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for invalid data."""
         proof = cls(float(data["there"]), float(data["found"]), data["doubt"], float(data["evidence"]))
         if not (0 < proof.there < np.inf and 0 <= proof.found < np.inf and isinstance(proof.doubt, bool)):
             raise ValueError("shares of match points")

@@ -1,4 +1,4 @@
-"""What waiting nodes are worth for their cost, from lives: by match vector, and by how many were made later."""
+"""Estimates of the utility and cost of partial matches, learned from their logged trajectories."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ from acep.learning.trajectories.trajectories import MERGED, Lives, Made
 
 __all__ = ["Lived", "Sums", "chances", "later", "lived", "stays", "thinned"]
 
-DOUBT = 4.0  # visits that are taken to have been as those of the coarser vector
-TOLD = 4096  # lives that tell what ages mean
-FREE = 0.05  # touches: that no node is looked at for nothing
+DOUBT = 4.0  # prior weight, in visits, of the coarser vector
+TOLD = 4096  # trajectories used to learn the effect of age
+FREE = 0.05  # least cost in touches, since even an idle partial match is looked at
 
 
 @dataclass(frozen=True)
 class Lived:
-    """Lives that have ended, one row each: parts of vectors, ``until`` (when it ended), its ``touches`` with those of
-    all that came of it, how many targets it led to (``gain``), and the last time at which it still led to one
-    (``useful``; before ``made``: never). ``ends`` and ``last`` are how many nodes had been made after it in its
-    partition and state by these two times (``last``: -1 for never).
-    """
+    """Complete trajectories, one row each: parts of the match vector, the end (``until``), the ``touches`` of the
+    partial match and all its descendants, the number of targets it led to (``gain``), and the last time at which it
+    still led to one (``useful``; before ``made``: never). ``ends`` and ``last`` are how many partial matches had been
+    made after it in its partition and state by these two times (``last``: -1 for never)."""
 
     state: Ints
     error: Ints
@@ -46,24 +45,24 @@ class Lived:
 
     @classmethod
     def none(cls) -> Lived:
-        """No lives."""
+        """Return an empty table."""
         return cls.from_arrays({f.name: np.zeros(0) for f in fields(cls)})
 
     def then(self, other: Lived) -> Lived:
-        """These and others."""
+        """Return these rows followed by others."""
         return Lived(*(np.concatenate([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self)))
 
     def rows(self, which: Ints) -> Lived:
-        """Some of them."""
+        """Return some rows."""
         return Lived(*(getattr(self, f.name)[which] for f in fields(self)))
 
     def to_arrays(self) -> dict[str, Any]:
-        """The columns by name."""
+        """Return the columns by name."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Lived:
-        """The lives of :meth:`to_arrays`. Raises :class:`ValueError` or :class:`KeyError` for what is none."""
+        """Restore the table of :meth:`to_arrays`. Raises :class:`ValueError` or :class:`KeyError` for other data."""
         columns: list[Any] = [
             np.asarray(arrays[f.name], np.float64 if f.name in ("touches", "gain", "weight") else np.int64)
             for f in fields(cls)
@@ -74,8 +73,8 @@ class Lived:
 
 
 def lived(lives: Lives, reached: Reached, extra: Extra, ages: Ages, *, shared: bool) -> tuple[Lived, Ints]:
-    """The lives that ended otherwise than by becoming one with another, and their rows in ``lives.made``. ``extra`` is
-    by row. ``shared``: a life counts for the number of targets that it leads to; else for one if there are any."""
+    """Return the trajectories that ended other than by merging, and their rows in ``lives.made``. ``extra`` is by row.
+    ``shared``: the gain is the number of targets that a trajectory leads to; otherwise it is 1 if there are any."""
     made, ended = lives.made, lives.ended
     at = made.find(ended.life)
     here = (at >= 0) & (ended.how != MERGED)
@@ -86,7 +85,7 @@ def lived(lives: Lives, reached: Reached, extra: Extra, ages: Ages, *, shared: b
     useful = np.full(len(made), np.iinfo(np.int64).min)
     np.maximum.at(useful, reached.row, reached.until)
     gain = np.bincount(reached.row, minlength=len(made)).astype(np.float64)
-    # The last age that mattered: of the last useful child, or of the last run that was found.
+    # The last useful age: of the last child that led to a target, or of the last complete run.
     last = np.full(len(made), -1)
     parent = made.parents
     child = np.flatnonzero((gain > 0) & (parent >= 0))
@@ -120,7 +119,7 @@ def lived(lives: Lives, reached: Reached, extra: Extra, ages: Ages, *, shared: b
 
 
 def _below(made: Made, touches: Floats) -> Floats:
-    """By life, the touches of all that came of it."""
+    """Return the touches of all descendants, by trajectory."""
     parents = made.parents
     depth = depths(parents)
     below = np.zeros(len(made))
@@ -131,8 +130,8 @@ def _below(made: Made, touches: Floats) -> Floats:
 
 
 def thinned(lives: Lived, values: Floats, most: int) -> tuple[Lived, Floats]:
-    """At most ``most`` lives, with their rows of ``values``. Of those that came to nothing every second one goes, and
-    the others count twice, as often as is needed; of all, where even those that led to something are too many.
+    """Return at most ``most`` trajectories, with their rows of ``values``. Drop every second unsuccessful one and
+    double the weight of the other unsuccessful ones, as often as needed; once these are few, do so with all.
 
     >>> some = replace(Lived.none(), state=np.zeros(6), gain=np.array([0, 0, 1, 0, 0, 0.0]), weight=np.ones(6))
     >>> some = replace(some, **{f.name: np.zeros(6) for f in fields(some) if not len(getattr(some, f.name))})
@@ -152,20 +151,20 @@ def thinned(lives: Lived, values: Floats, most: int) -> tuple[Lived, Floats]:
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums by vector of a grid, float64[vectors]: ``visits``, and the gain ``won`` and touches ``paid`` after them."""
+    """Sums by match vector, float64[vectors]: ``visits``, and the gain ``won`` and touches ``paid`` after them."""
 
     visits: Floats
     won: Floats
     paid: Floats
 
     def plus(self, other: Sums, *, kept: float = 1.0) -> Sums:
-        """Both, of these a share."""
+        """Add other sums to these, which are first multiplied by ``kept``."""
         pairs = zip((self.visits, self.won, self.paid), (other.visits, other.won, other.paid), strict=True)
         return Sums(*(kept * a + b for a, b in pairs))
 
 
 def stays(grid: Grid, lives: Lived) -> Sums:
-    """What lives tell of the vectors that they waited at. Touches are taken to come evenly over a life."""
+    """Sum the visits, gain and touches by vector. Assume that touches are spread evenly over a trajectory."""
     zeros = np.zeros_like(lives.state)
     passage = grid.passage(lives.state, lives.error, lives.start, lives.made, lives.until, zeros)
     row = passage.row
@@ -178,8 +177,8 @@ def stays(grid: Grid, lives: Lived) -> Sums:
 
 
 def chances(grid: Grid, sums: Sums) -> tuple[Floats, Floats]:
-    """By vector, what is expected of a node that waits there: gain and touches, float64[vectors] each. Where there are
-    few visits, the vectors that are alike but for the time since, then but for the window, have their say."""
+    """Return the expected gain and touches of a partial match at each vector, float64[vectors] each. If visits are
+    few, back off to coarser vectors: without the time since the last event, then the remaining window, and so on."""
     parts = np.arange(grid.vectors)
     won, paid = np.zeros(grid.vectors), np.zeros(grid.vectors)
     prior = 0.0
@@ -195,9 +194,9 @@ def chances(grid: Grid, sums: Sums) -> tuple[Floats, Floats]:
 
 
 def later(grid: Grid, lives: Lived, won: Floats, paid: Floats) -> Floats:
-    """By state and bin of how many nodes were made in a list since (0, 1, 2 to 3, ...): the levels that this adds to
-    what the vectors tell, float64[states, AGES], none for 0. Births are taken to come evenly over a life.
-    """
+    """Return the utility buckets that age adds to those of the vectors, float64[states, AGES]. Age is the number of
+    partial matches made since in the same list, in bins 0, 1, 2 to 3, ...; bin 0 adds nothing. New partial matches are
+    assumed to come evenly over a trajectory."""
     found = np.zeros((grid.states, AGES))
     lives = lives.rows(np.arange(0, len(lives), max(1, -(-len(lives) // TOLD))))
     each = np.bincount(lives.state, lives.gain, grid.states) / np.maximum(

@@ -1,4 +1,4 @@
-"""What policies that learn have in common: lives that are not settled yet, and how much of a stream is watched."""
+"""Parts of all learning policies: unfinished trajectories of partial matches, and how much of a stream to log."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from acep.learning.trajectories.trajectories import MERGED, Lives, settle
 
 __all__ = ["Pending", "Settled", "Watch"]
 
-LIVES = 4096  # to be logged in an epoch
-OPEN = 65_536  # lives that may still be open
-EXPLORE = (0.05, 0.02)  # of the allowance, for units in which nothing is dropped: at first, and in the end
-AGAIN = 0.6  # the same, where what was learned may have ceased to hold
-FADES = 0.8  # what is left of that after an epoch
+LIVES = 4096  # trajectories to log in an epoch
+OPEN = 65_536  # the most unfinished trajectories to keep
+EXPLORE = (0.05, 0.02)  # share of the budget for shadow samples: at first, and in the end
+AGAIN = 0.6  # the same share after drift is suspected
+FADES = 0.8  # factor on that share after each epoch
 FIRST_SPARED = 1 / 512
-LIKELY, FEW = 10.0, 256.0  # how many times the allowance an exact run takes, as long as few events were spared
-KNOWN = 4096.0  # events that what was learned ahead counts for
-FORGET = 0.9  # what is left of that after an epoch
+LIKELY, FEW = 10.0, 256.0  # prior: an exact run takes LIKELY times the budget; it weighs as much as FEW events
+KNOWN = 4096.0  # the most events that costs measured on another stream count for
+FORGET = 0.9  # factor on older costs after each epoch
 LEAST_SPARED, MOST_SPARED = 1e-4, 1 / 16
 LEAST_SAMPLE = 2.0**-20
 
 
 class Settled(NamedTuple):
-    """Lives of whole trees that have ended, which targets they ``reached``, and ``extra`` and ``ages`` of them (the
-    first by row of ``lives.made``)."""
+    """Trajectories of complete trees, the targets that they ``reached``, their ``extra`` (by row of ``lives.made``)
+    and their ``ages``."""
 
     lives: Lives
     reached: Reached
@@ -40,7 +40,7 @@ class Settled(NamedTuple):
 
 @dataclass(frozen=True)
 class Pending:
-    """The targets so far, and the lives whose trees have not ended, with what is known of them."""
+    """The targets so far, and the trajectories whose trees are unfinished, with their logged terms and ages."""
 
     targets: Targets
     open: Lives = field(default_factory=Lives)
@@ -48,25 +48,25 @@ class Pending:
     ages: Ages = field(default_factory=Ages)
 
     def take_in(self, log: Log) -> tuple[Pending, Settled]:
-        """After another log, and what can be judged now."""
-        if not log.lives:  # as of most epochs of who has learned before
+        """Add the log of an epoch; return the new state, and the trajectories whose trees are now complete."""
+        if not log.lives:  # the usual case after learning ahead
             nothing = Settled(log.lives, Reached.none(), log.extra, log.ages)
             return replace(self, extra=self.extra.then(log.extra)), nothing
         targets, found = self.targets.numbered(log.lives.found)
         settled = settle(self.open, replace(log.lives, found=found), OPEN)
         lives, open_ = settled.lives, settled.open
-        # Bins of features are those of the orders that were in force: no grid of match vectors here has any.
+        # Feature bins belong to the shedding table then in force; no grid of match vectors here has any.
         lives = replace(lives, made=lives.made.featureless())
         extra, ages = self.extra.then(log.extra), self.ages.then(log.ages)
         known = Settled(lives, walk(lives.made, lives.found), extra.of(lives.made.life), ages)
         return Pending(targets, open_, extra.of(open_.made.life), ages.of(open_.made.life)), known
 
     def anew(self) -> Pending:
-        """For another stream, whose lives and partitions have numbers of their own: nothing is open there."""
+        """Return the state for another stream: nothing is open, since its trajectories and partitions are others."""
         return Pending(Targets(self.targets.gap, self.targets.limit, self.targets.count))
 
     def to_arrays(self) -> dict[str, Any]:
-        """As plain data, without what the targets are."""
+        """Return the state as plain data, without the definition of the targets."""
         return {
             "targets": self.targets.to_arrays(),
             "open": self.open.to_arrays(),
@@ -75,8 +75,8 @@ class Pending:
         }
 
     def with_arrays(self, data: Mapping[str, Any]) -> Pending:
-        """The state of :meth:`to_arrays`. Raises :class:`ValueError`, :class:`KeyError`, :class:`TypeError` or
-        :class:`acep.errors.SnapshotError` for what is none."""
+        """Restore the state of :meth:`to_arrays`. Raises :class:`ValueError`, :class:`KeyError`, :class:`TypeError`
+        or :class:`acep.errors.SnapshotError` for other data."""
         open_, extra = Lives.from_arrays(data["open"]), Extra.from_arrays(data["extra"])
         if not np.isin(open_.made.life, extra.life).all():
             raise ValueError("open lives of which nothing is known")
@@ -85,9 +85,9 @@ class Pending:
 
 @dataclass(frozen=True)
 class Watch:
-    """How much is watched in an epoch: the share of starts that are logged (``sample``), and of units in which nothing
-    is dropped (``spared``), for ``explored`` of the allowance. ``seen``: touches of what was spared, ``of``: events,
-    each counted as the share that was spared: by them that is made to cost so much.
+    """How much to log in an epoch: the share of starts (``sample``), and the share of shadow-sampled units
+    (``spared``), which may cost the share ``explored`` of the budget. ``seen`` counts the touches spent on shadow
+    samples, ``of`` the events, each weighted by the share sampled; their ratio is the cost of an exact run per event.
     """
 
     explored: float = EXPLORE[0]
@@ -97,7 +97,7 @@ class Watch:
     of: float = 0.0
 
     def after(self, epoch: Epoch) -> Watch:
-        """In the next epoch."""
+        """Return the shares for the next epoch."""
         made, share = len(epoch.log.lives.made), max(EXPLORE[1], FADES * self.explored)
         ended = epoch.log.lives.ended
         paid = float(ended.touches[ended.how != MERGED].sum())
@@ -106,7 +106,7 @@ class Watch:
             return Watch(share, sample, 0.0, self.seen + epoch.spent, self.of + epoch.events)
         if epoch.price <= 0:
             return replace(self, explored=share, sample=sample)
-        # What is dropped is not known of the others: only of units that are spared is all known.
+        # Only shadow-sampled units show everything; elsewhere the dropped partial matches are unknown.
         watched = self.spared if self.sample == 0 else 0.0
         seen = FORGET * self.seen + (paid if watched else 0.0)
         of = FORGET * self.of + watched * epoch.events
@@ -114,25 +114,25 @@ class Watch:
         return Watch(share, 0.0, min(max(share * epoch.allowance / exact, LEAST_SPARED), MOST_SPARED), seen, of)
 
     def more(self) -> Watch:
-        """Much is watched again, as what was learned may have ceased to hold."""
+        """Return a larger share for shadow samples, since drift is suspected."""
         return replace(self, explored=AGAIN)
 
     def less(self) -> Watch:
-        """It has not."""
+        """Return the usual share for shadow samples, since there was no drift."""
         return replace(self, explored=EXPLORE[1])
 
     def anew(self) -> Watch:
-        """For another stream; of what was learned before, a little counts."""
+        """Return the state for another stream; the costs measured so far count a little."""
         less = min(1.0, KNOWN / max(self.of, 1e-9))
         return Watch(EXPLORE[1], 0.0, LEAST_SPARED, less * self.seen, less * self.of)
 
     def to_data(self) -> dict[str, float]:
-        """As plain data."""
+        """Return the fields as plain data."""
         return asdict(self)
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Watch:
-        """Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for what makes no sense."""
+        """Restore the fields. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for invalid data."""
         watch = cls(*(float(data[name]) for name in ("explored", "sample", "spared", "seen", "of")))
         if not (0 <= watch.explored <= 1 and 0 <= watch.sample <= 1 and 0 <= watch.spared <= 1):
             raise ValueError("shares of what is watched")

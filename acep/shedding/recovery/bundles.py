@@ -1,8 +1,8 @@
-"""Of a match bundle of which a match was found under a budget all matches, by exact matching of the last events.
+"""Recovery of whole match bundles: where one match survives shedding, its events are matched again, exactly.
 
-Under a budget one match node stands for others (a *proxy*): when it is complete, its bundle is found. The bundle's
-other matches are looked for exactly, in the events of its partition from two windows before the first match point on;
-where that shows an earlier or a later match point, one window more, until there is none (2016 paper, section 3.2).
+Under a budget one partial match stands for others (a *proxy*): when it is complete, its bundle is found. Its other
+matches are searched exactly, in the events of the partition from two windows before the first match point on. Each
+earlier or later match point that this finds extends the search by a window (2016 paper, section 3.2).
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ __all__ = ["CUT", "Recovery"]
 Ints = npt.NDArray[np.int64]
 Key = tuple[int, ...]
 
-CUT = 1024  # events between two looks at what can be recovered
-KEPT = 12  # windows that are kept of the stream
-LONG = 4  # windows, of which a bundle that goes on is recovered at a time
-CARRIED = 16_384  # events whose share is carried over at most
-QUIET, ENOUGH = 8192, 8  # events in which no bundle took too much: then one part of so many of the bank is enough
-EAGER = 0.5  # of what may be spent, the most that a bundle is likely to take
+CUT = 1024  # events between two checks for bundles to recover
+KEPT = 12  # windows of the stream that are kept
+LONG = 4  # windows of an unfinished bundle that are recovered at a time
+CARRIED = 16_384  # events whose unused share is carried over at most
+QUIET, ENOUGH = 8192, 8  # after QUIET events without a bundle too costly, 1 / ENOUGH of a full bank is plenty
+EAGER = 0.5  # share of the bank that a bundle's expected cost may take
 NUMBERS = ("bank", "lent", "spent", "given", "recovered", "unrecovered", "full", "denied")
 
 
 @dataclass
 class Recovery:
-    """What recovers the bundles of one plan. ``share``: of the allowance; ``rate``: what that is in touches an event
-    (``None``: it is told with each stretch of events). ``bank``: touches that may be spent. ``lent``: there is so much
-    that the share goes to the other work."""
+    """The recovery of one plan's match bundles. ``share``: of the allowance; ``rate``: that share in touches per
+    event (``None``: given with each stretch of events). ``bank``: touches that may be spent. ``lent``: the bank has
+    plenty, so the share goes to ordinary matching."""
 
     share: float
     rate: float | None
@@ -59,12 +59,12 @@ class Recovery:
     recovered: int = 0
     unrecovered: int = 0
     worth: Worth = field(default_factory=Worth)
-    full: float = 0.0  # what the bank holds at most
-    denied: int = 0  # events, when a bundle would have taken too much
+    full: float = 0.0  # the most that the bank holds
+    denied: int = 0  # number of events when a bundle was last too costly
     poor: bool = False
     areas: dict[Key, Area] = field(default_factory=dict)
     due: list[tuple[int, str, Key]] = field(default_factory=list)
-    marks: deque[tuple[int, int]] = field(default_factory=lambda: deque([(NEVER, 0)]))  # time, what was shed before
+    marks: deque[tuple[int, int]] = field(default_factory=lambda: deque([(NEVER, 0)]))  # time, shed until then
     out: list[FoundColumns] = field(default_factory=list)
     session: PlanSession = field(init=False)
     number: int = field(init=False)
@@ -74,8 +74,8 @@ class Recovery:
     settling: Settling = field(init=False)
 
     def start(self, session: PlanSession, number: int, keys: Sequence[int], span: int, setting: Setting) -> None:
-        """No event has come. ``keys``: places of the partition attributes among the columns of the session; ``span``:
-        the window in ticks."""
+        """Start before the first event. ``keys``: positions of the partition attributes among the columns of the
+        session; ``span``: the window in ticks."""
         self.session, self.number, self.span = session, number, span
         self.recent = Recent(keys)
         table = list(session.key_tables).index(tuple(keys))
@@ -85,48 +85,48 @@ class Recovery:
     # The stream ------------------------------------------------------------------------------------
 
     def left(self, events: int) -> int:
-        """How many events there are to the next look."""
+        """Return how many events remain until the next check."""
         return CUT - events % CUT
 
     def allow(self, rate: float, events: int) -> float:
-        """The next ``events`` may take ``rate`` touches each: what is left of that for the other work."""
+        """Bank the share of ``rate`` touches for each of the next ``events``; return the rate left for other work."""
         if self.rate is not None:
             rate = min(rate, self.rate / self.share)
         self.grant(rate, events)
         return rate if self.lent else rate * (1 - self.share)
 
     def grant(self, rate: float, events: int) -> None:
-        """Of ``events`` its share of ``rate`` touches each."""
+        """Add the share of ``rate`` touches for each of ``events`` to the bank, unless it is lent."""
         if not self.lent:
             self.full = rate * self.share * CARRIED
             self.bank = min(self.bank + rate * self.share * events, max(self.full, self.bank))
 
     def saw(self, rows: Pushed, events: int, found: FoundColumns, keys: Ints, shed: int) -> None:
-        """Some events, the last of them number ``events``, and what was found in them, with the words of its keys."""
+        """Add events, up to event number ``events``, and the matches found in them, with the words of their keys."""
         self.recent.add(rows)
         self._wait(found, keys)
         if events % CUT == 0:
             clock = int(rows[0][-1])
-            # What was open at the last look goes on from there.
+            # Bundles that were open at the last check go on from there.
             self.recent.cut(self.marks[-1][0] - KEPT * self.span)
             if self._settle(clock - 1, shed):
                 self.denied = events
             self.marks.append((clock, shed))
             while len(self.marks) > 1 and self.marks[1][0] < clock - KEPT * self.span:
                 self.marks.popleft()
-            # What is not needed here is of use elsewhere.
+            # With plenty in the bank, the share is of more use elsewhere.
             plenty = self.bank * ENOUGH >= self.full and events - self.denied >= QUIET
             self.lent = self.full > 0 and (plenty or self.bank >= self.full)
 
     def finish(self, found: FoundColumns, keys: Ints, shed: int) -> None:
-        """The stream has ended."""
+        """End the stream and give out the remaining bundles."""
         self._wait(found, keys)
         self.recent.cut(NEVER)
         self._settle(ALWAYS, shed)
         self.settling.ended = True
 
     def take(self) -> FoundColumns | None:
-        """The matches whose bundles have ended since the last time; ``None``: there are none."""
+        """Return the matches whose bundles have ended since the last call; ``None``: there are none."""
         out, self.out = self.out, []
         return concatenate(out) if out else None
 
@@ -159,14 +159,14 @@ class Recovery:
             assert begin is not None
             assert base is not None
             due = min(area.chain(begin, self.span, ALWAYS), base + (LONG - 1) * self.span) + self.span
-        else:  # then it is forgotten
+        else:  # nothing waits: the area is forgotten then
             due = (area.until or 0) + KEPT * self.span
         if due != area.due:
             area.due = due
             heapq.heappush(self.due, (due, area.name, key))
 
     def _settle(self, now: int, shed: int) -> bool:
-        """All events up to ``now`` have come. Whether a bundle would have taken too much."""
+        """Give out the bundles due by ``now``, up to which all events have come. Return whether one was too costly."""
         self.poor = False
         while self.due and self.due[0][0] <= now:
             due, _, key = heapq.heappop(self.due)
@@ -182,7 +182,7 @@ class Recovery:
         return self.poor
 
     def _bundle(self, key: Key, area: Area, now: int, shed: int) -> None:
-        """Gives the matches of the earliest bundle of a partition, as far as it has come."""
+        """Give out the matches of the earliest bundle of a partition, as far as it has come."""
         span = self.span
         if area.open:
             assert area.until is not None
@@ -213,7 +213,7 @@ class Recovery:
             self.recovered += 1
 
     def _nothing_shed(self, since: int, shed: int) -> bool:
-        """Whether nothing has been given up since a time."""
+        """Return whether nothing has been shed since a time."""
         before = 0
         for clock, count in self.marks:
             if clock >= since:
@@ -224,17 +224,17 @@ class Recovery:
     def _recovered(
         self, key: Key, area: Area, begin: int, first: int, last: int, now: int, after: bool
     ) -> tuple[list[FoundColumns], int, int, bool]:
-        """The matches of a bundle from ``begin`` on, up to when all are there, its last match point, and whether they
-        are all: some may have been before what is still kept, or have been given already, or are too dear."""
+        """Return the matches of a bundle from ``begin`` on, the time up to which they are complete, the last match
+        point, and whether none is missing (its events may be gone, its start given out, or the cost too high)."""
         span = self.span
-        if after:  # its beginning has been given without what is missing there
+        if after:  # its beginning was given out incomplete
             return [], NEVER, last, False
         wanted, begin = begin, self._floor(area, begin)
         if begin > wanted and (area.open or not area.known_before(wanted, begin)):
             return [], NEVER, last, False
         events = self.recent.count(key, begin - span, min(last + span, now))
         matches = sum(int(np.count_nonzero(part.end <= last)) for part in area.waiting)
-        # Where no more can be saved up, costs are learned anew.
+        # With a full bank any bundle is tried, so that costs are learned anew.
         if self.bank < self.full and self.worth.cost(events, matches) > self.bank * EAGER:
             self.poor = True
             return [], NEVER, last, False
@@ -249,13 +249,13 @@ class Recovery:
     def _widened(
         self, key: Key, area: Area, begin: int, first: int, last: int, now: int
     ) -> tuple[list[FoundColumns], int, int, bool]:
-        """The matches of a bundle, a window at a time."""
+        """Return the matches of a bundle, as :meth:`_recovered` does, searched a window at a time."""
         span = self.span
         run = self._again(key, begin, now, last)
         parts = [] if run.found is None else [run.found]
         if not run.enough or area.open:
             return parts, run.done, run.last, run.enough
-        # Backward, a window at a time, as long as there is a match point before.
+        # Search backward, a window at a time, as long as an earlier match point is found.
         lowest, known = min([first, *(int(part.end.min()) for part in parts if len(part))]), begin
         while (wanted := lowest - span) < known:
             start = self._floor(area, wanted)
@@ -273,7 +273,7 @@ class Recovery:
         return parts, run.done, run.last, True
 
     def _floor(self, area: Area, wanted: int) -> int:
-        """From when on the matches can be known that have not been given, not before what is wanted."""
+        """Return the earliest time, not before ``wanted``, from which matches not yet given out can be found."""
         if area.until is not None:
             wanted = max(wanted, area.until + 1)
         return wanted if self.recent.floor is None else max(wanted, self.recent.floor + self.span)
@@ -281,7 +281,7 @@ class Recovery:
     def _lost(
         self, key: Key, area: Area, parts: list[FoundColumns], first: int, last: int, done: int, after: bool
     ) -> None:
-        """Of a bundle that is not recovered what was found is given: exactly up to ``done``, else as it is."""
+        """Give out the matches of a bundle that is not recovered: exact up to ``done``, then those found before."""
         upto = area.take(max(last, done))
         kept = [where(part, part.end > done) for part in upto]
         exact = [where(part, part.end <= done) for part in parts if done > NEVER]
@@ -302,8 +302,8 @@ class Recovery:
                 self.out.append(replace(part, bundle=np.full(len(part), area.first, np.int64), in_order=False))
 
     def _again(self, key: Key, begin: int, stop: int, last: int) -> Again:
-        """The matches that end from ``begin`` to ``stop``, exactly, but no later than a window after the last of them;
-        ``last``: a match point that is known."""
+        """Return the matches that end from ``begin`` to ``stop``, exactly, but no later than a window after the
+        last of them; ``last``: a known match point."""
         events = self.recent.of(key, begin - self.span, stop)
         found = again(self.session, self.number, self.orders, events, begin, stop, last, self.span, int(self.bank))
         self.spent += found.spent
@@ -314,7 +314,7 @@ class Recovery:
     # State -----------------------------------------------------------------------------------------
 
     def dump(self) -> dict[str, Any]:
-        """Its state as JSON-like data; what was given has been taken."""
+        """Return the state as JSON-like data; all matches given out must have been taken."""
         numbers = {name: getattr(self, name) for name in NUMBERS}
         return {
             **numbers,
@@ -326,7 +326,7 @@ class Recovery:
         }
 
     def load(self, data: Any) -> None:
-        """Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for what is no such state."""
+        """Restore :meth:`dump`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for other data."""
         for name in NUMBERS:
             kind = type(getattr(self, name))
             if kind is bool and not isinstance(data[name], bool):

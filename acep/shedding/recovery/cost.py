@@ -1,4 +1,4 @@
-"""Which match bundles are worth recovering: what it took to recover others like them, and whether it added matches."""
+"""The expected cost of recovering a match bundle, from what similar bundles took and whether it added matches."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ __all__ = ["Worth"]
 Floats = npt.NDArray[np.float64]
 
 EVENTS, MATCHES = 32, 8  # bins, by binary logarithm
-FADE = 0.98  # of what is known, when more is
-PRIOR = 1.0  # bundles of which matches were missing, before anything is known
-CUT_OFF = 2.0  # times what was spent, that it would have taken where that did not suffice
-KNOWN = 3.0  # bundles, with which a bin is believed
+FADE = 0.98  # factor of old sums with each new bundle
+PRIOR = 1.0  # bundles with missing matches that are assumed at first
+CUT_OFF = 2.0  # times the touches spent: assumed cost where they did not suffice
+KNOWN = 3.0  # bundles from which on a bin is relied on
 
 
 @dataclass
 class Worth:
-    """By the number of events that have to be looked at, and of the matches that were found: how many bundles were
-    tried, what they took, and how many of them had other matches; float64[3, EVENTS, MATCHES]."""
+    """Sums by the number of events to match and the number of matches found before: how many bundles were tried,
+    the touches spent, and how many bundles had further matches; float64[3, EVENTS, MATCHES]."""
 
     sums: Floats = field(default_factory=lambda: np.zeros((3, EVENTS, MATCHES)))
 
     def cost(self, events: int, matches: int) -> float:
-        """The touches that it is likely to take to find matches that are missing.
+        """Return the touches likely to be needed to find missing matches.
 
         >>> worth = Worth()
         >>> worth.learn(100, 1, 50, enough=True, more=False)
@@ -48,13 +48,13 @@ class Worth:
         return float(spent / tried / likely)
 
     def learn(self, events: int, matches: int, spent: float, *, enough: bool, more: bool) -> None:
-        """A bundle was tried; ``enough``: and recovered, with ``more`` matches than were known."""
+        """Add a bundle that was tried; ``enough``: it was recovered, ``more``: with more matches than were known."""
         row, column = _bins(events, matches)
         self.sums[:, row, column] *= FADE
         self.sums[:, row, column] += (1.0, spent if enough else CUT_OFF * spent, float(more or not enough))
 
     def with_sums(self, sums: Any) -> Worth:
-        """With these sums. Raises :class:`ValueError` for what are none."""
+        """Return a copy with these sums. Raises :class:`ValueError` for invalid ones."""
         if sums.shape != self.sums.shape or sums.dtype != np.float64 or not (np.isfinite(sums) & (sums >= 0)).all():
             raise ValueError("what bundles cost")
         return Worth(sums)

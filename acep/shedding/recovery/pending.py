@@ -1,4 +1,4 @@
-"""A partition whose match bundles are recovered: which of its matches wait, and what was given."""
+"""The state of bundle recovery for one partition: which matches wait, and what was given out."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ STATE = ("name", "until", "first", "last", "open", "whole")
 
 @dataclass
 class Area:
-    """A partition with matches not yet given, or where there were some not long ago.
+    """A partition with matches not yet given out, or one that had some not long ago.
 
-    ``waiting``: matches not given. ``points``: their match points, rising. ``until``: all matches that end up to
-    there were given (``None``: there are none). ``first``, ``last``: of the last bundle that was given. ``open``:
-    all of it up to ``until`` was given, and it may go on. ``whole``: up to ``until`` nothing is missing. ``name``: the
-    key. ``due``: when it is to be looked at.
+    ``waiting``: matches not given out. ``points``: their match points, ascending. ``until``: all matches that end
+    up to there were given out (``None``: none were). ``first``, ``last``: match points of the last bundle given
+    out. ``open``: all of that bundle up to ``until`` was given out, and it may go on. ``whole``: up to ``until``
+    nothing is missing. ``name``: the key as text. ``due``: when the partition is to be checked.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Area:
     due: int = ALWAYS
 
     def chain(self, last: int, span: int, now: int) -> int:
-        """The last of the waiting points that are chained to a point."""
+        """Return the last waiting point up to ``now`` that is linked to ``last`` by gaps of at most ``span``."""
         for point in self.points.tolist():
             if point > now or point - last > span:
                 break
@@ -48,12 +48,12 @@ class Area:
         return last
 
     def add(self, found: FoundColumns) -> None:
-        """More matches."""
+        """Add matches."""
         self.waiting.append(found)
         self.points = np.union1d(self.points, found.end)
 
     def take(self, last: int) -> list[FoundColumns]:
-        """The waiting matches up to a match point, which wait no more."""
+        """Remove and return the waiting matches up to a match point."""
         out = [where(part, part.end <= last) for part in self.waiting]
         rest = [where(part, part.end > last) for part in self.waiting]
         self.waiting = [part for part in rest if len(part)]
@@ -61,19 +61,18 @@ class Area:
         return [part for part in out if len(part)]
 
     def known_before(self, wanted: int, start: int) -> bool:
-        """Whether there is nothing to be found before ``start``, or it is no later than what is wanted: what has been
-        given already has nothing in reach where nothing was missing."""
+        """Return whether no match is missed by searching from ``start`` instead of ``wanted``. It is so if
+        ``start`` is no later, or if it directly follows ``until`` and nothing is missing before."""
         return start <= wanted or (self.whole and self.until is not None and start == self.until + 1)
 
     def dump(self) -> list[Any]:
-        """As plain data with arrays."""
+        """Return the state as plain data with arrays."""
         waiting = plain_of(concatenate(self.waiting)) if self.waiting else None
         return [*(getattr(self, name) for name in STATE), waiting]
 
     @classmethod
     def restored(cls, data: Any, variables: tuple[str, ...]) -> Area:
-        """What :meth:`dump` gave. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for what it did
-        not give."""
+        """Restore :meth:`dump`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for other data."""
         name, until, first, last, is_open, whole, waiting = data
         times = [None if time is None else int(time) for time in (until, last)]
         if not isinstance(name, str) or (is_open is True and None in times):
@@ -85,5 +84,5 @@ class Area:
 
 
 def where(found: FoundColumns, here: npt.NDArray[np.bool_]) -> FoundColumns:
-    """Some of the matches."""
+    """Return the matches selected by ``here``."""
     return found if here.all() else found.take(np.flatnonzero(here))

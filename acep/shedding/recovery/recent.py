@@ -1,4 +1,4 @@
-"""The last events of a stream, as the native core takes them: what matches are looked for in once more."""
+"""The latest events of a stream, kept in the form that the native core takes, so that they can be matched again."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ __all__ = ["Recent"]
 
 @dataclass
 class Recent:
-    """Events in stream order, in pieces that :meth:`cut` ends. ``keys``: the places of the partition attributes among
-    the columns. All events with ``ts >= floor`` are there (``None``: all events)."""
+    """Events in stream order, in pieces that :meth:`cut` ends. ``keys``: the positions of the partition attributes
+    among the columns. All events with ``ts >= floor`` are kept (``None``: all events)."""
 
     keys: Sequence[int]
     floor: int | None = None
@@ -26,7 +26,7 @@ class Recent:
     open: list[Pushed] = field(default_factory=list)
 
     def add(self, rows: Pushed) -> None:
-        """More events, which are copied."""
+        """Add a copy of more events."""
         ts, types, valid, ids, columns = rows
         if isinstance(types, tuple):
             types = types[1][types[0]]
@@ -37,7 +37,7 @@ class Recent:
         self.open.append((ts.copy(), own, None if valid is None else valid.copy(), ids.copy(), held))
 
     def cut(self, before: int) -> None:
-        """The present piece ends; pieces that end before a time go."""
+        """End the present piece, and drop the pieces that end before a time."""
         if self.open:
             self.pieces.append(together(self.open))
             self.open = []
@@ -45,12 +45,12 @@ class Recent:
             self.floor = int(self.pieces.popleft()[0][-1]) + 1
 
     def of(self, key: tuple[int, ...], first: int, last: int) -> Pushed | None:
-        """The events of a partition (words of its attributes) with ``first <= ts <= last``; ``None``: there is none."""
+        """Return the events of a partition (words of its attributes) with ``first <= ts <= last``, or ``None``."""
         found = [rows_of(piece, at) for piece, at in self._at(key, first, last)]
         return together(found) if found else None
 
     def count(self, key: tuple[int, ...], first: int, last: int) -> int:
-        """How many events :meth:`of` would give."""
+        """Return how many events :meth:`of` would return."""
         return sum(len(at) for _, at in self._at(key, first, last))
 
     def _at(self, key: tuple[int, ...], first: int, last: int) -> Iterator[tuple[Pushed, npt.NDArray[np.intp]]]:
@@ -70,13 +70,13 @@ class Recent:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays."""
+        """Return the bytes of all arrays."""
         arrays = [a for ts, types, valid, ids, columns in (*self.pieces, *self.open)
                   for a in (ts, types, valid, ids, *(x for column in columns for x in column))]  # fmt: skip
         return sum(a.nbytes for a in arrays if isinstance(a, np.ndarray))
 
     def dump(self) -> dict[str, Any]:
-        """As plain data with arrays."""
+        """Return the state as plain data with arrays."""
         return {
             "floor": self.floor,
             "pieces": [_plain(one) for one in self.pieces],
@@ -84,8 +84,8 @@ class Recent:
         }
 
     def load(self, data: Mapping[str, Any], columns: int) -> None:
-        """What :meth:`dump` gave, with so many columns. Raises :class:`ValueError`, :class:`KeyError` or
-        :class:`TypeError` for what it did not give."""
+        """Restore :meth:`dump`, with so many ``columns``. Raises :class:`ValueError`, :class:`KeyError` or
+        :class:`TypeError` for other data."""
         self.floor = None if data["floor"] is None else int(data["floor"])
         self.pieces = deque(_piece(one, columns) for one in data["pieces"])
         self.open = [_piece(one, columns) for one in data["open"]]

@@ -1,4 +1,4 @@
-"""The recall of match points where bundles are recovered: what was lost in units that are spared may be found later."""
+"""Estimation of match point recall with bundle recovery, which may find points lost in shadow-sampled units later."""
 
 from __future__ import annotations
 
@@ -26,10 +26,9 @@ WHEN, KIND = COLUMNS.index("ts"), COLUMNS.index("kind")
 
 @dataclass
 class Settling:
-    """Rows of :class:`acep.learning.estimation.recall.Seen` until it is known which points were recovered, which is
-    so ``lag``
-        ticks later, or when the stream has ``ended``. ``table``: the number of the partition table, ``width``: how many
-        words a key has. ``keys``: of the partition of each row; ``recovered``: keys with match points, rising."""
+    """Rows of :class:`acep.learning.estimation.recall.Seen`, held until it is known which points were
+    recovered: ``lag`` ticks later, or when the stream has ``ended``. ``table``: the number of the partition table; ``width``: the words of a
+    key. ``keys``: the partition key of each row; ``recovered``: keys with their recovered match points, ascending."""
 
     table: int
     width: int
@@ -40,19 +39,19 @@ class Settling:
     recovered: deque[tuple[Key, Ints]] = field(default_factory=deque)
 
     def note(self, core: NativeCore, points: Ints) -> None:
-        """More rows, in a flat array, before the core forgets partitions."""
+        """Add rows from a flat array, before the core forgets partitions."""
         rows = points.reshape(-1, len(COLUMNS))
         if len(rows):
             self.rows = np.concatenate([self.rows, rows])
             self.keys += self._keys(core, rows)
 
     def told(self, key: Key, points: Ints) -> None:
-        """The match points of a bundle that was recovered."""
+        """Add the match points of a recovered bundle."""
         if len(points):
             self.recovered.append((key, np.unique(points)))
 
     def release(self, clock: int) -> tuple[Ints, int]:
-        """The rows of which it is known by now, and up to when all are."""
+        """Remove and return the rows that are decided by now, with the time up to which all are."""
         until = clock if self.ended else clock - self.lag
         ready = self.rows[:, WHEN] <= until
         rows = self._marked(self.rows[ready], [key for key, one in zip(self.keys, ready, strict=True) if one])
@@ -62,7 +61,7 @@ class Settling:
         return rows.ravel(), until
 
     def so_far(self, core: NativeCore, points: Ints, clock: int) -> tuple[Ints, int]:
-        """As :meth:`note` and :meth:`release`, but nothing changes."""
+        """Do the same as :meth:`note` and then :meth:`release`, without changing anything."""
         other = Settling(self.table, self.width, self.lag, self.ended, self.rows, list(self.keys), self.recovered)
         other.note(core, points)
         return other.release(clock)
@@ -77,11 +76,11 @@ class Settling:
 
     @property
     def _none(self) -> Key:
-        """In place of a key that is not known, of a partition that is there no more; no point is recovered there."""
+        """Return the stand-in for the key of a partition that no longer exists; no point is recovered there."""
         return (NONE,) * self.width
 
     def _marked(self, rows: Ints, keys: list[Key]) -> Ints:
-        """Rows of points that were recovered are those of points that were kept."""
+        """Return the rows, with recovered points marked as kept."""
         if not len(rows) or not self.recovered:
             return rows
         found: dict[Key, list[Ints]] = {}
@@ -98,13 +97,13 @@ class Settling:
         return marked
 
     def dump(self) -> dict[str, Any]:
-        """Its state as JSON-like data."""
+        """Return the state as JSON-like data."""
         keys = np.array(self.keys, np.int64).reshape(len(self.keys), self.width)
         told = [[list(key), points] for key, points in self.recovered]
         return {"rows": to_plain(self.rows), "keys": to_plain(keys), "recovered": to_plain(told), "ended": self.ended}
 
     def load(self, data: Any) -> None:
-        """Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for what is no such state."""
+        """Restore :meth:`dump`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for other data."""
         rows, keys = from_json(data["rows"]), from_json(data["keys"])
         if rows.ndim != 2 or rows.shape[1] != len(COLUMNS) or len(keys) != len(rows) or keys.ndim != 2:
             raise ValueError("rows of points")

@@ -1,4 +1,4 @@
-"""Exact matching of a part of a stream once more, at no more than some touches."""
+"""Exact matching of a part of a stream once more, within a given number of touches."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 __all__ = ["SHED", "Again", "again"]
 
-PART = 256  # events between two looks at what was found
+PART = 256  # events between two reads of matches
 SHED = ("refused", "dropped", "passed_over", "withheld")
-"""What the core counts of what it gives up."""
+"""The core's counters of what it sheds."""
 
 
 @dataclass(frozen=True)
 class Again:
-    """An exact run over a part of the stream: its matches, and up to when they are all there; ``last``: the last match
-    point; ``enough``: whether the allowance sufficed; what was ``spent`` of it."""
+    """An exact run over a part of the stream: its matches (``found``); ``done``, the time up to which they are
+    complete; ``last``, the last match point; ``enough``: whether the allowance sufficed; and the touches ``spent``."""
 
     found: FoundColumns | None
     done: int
@@ -44,8 +44,8 @@ def again(
     span: int,
     most: int,
 ) -> Again:
-    """The matches of ``events`` that end from ``begin`` to ``stop``, but no later than a window, ``span``, after the
-    last of them, at ``most`` touches; ``last``: a match point that is known (``ALWAYS``: all up to ``stop``)."""
+    """Return the matches of ``events`` that end from ``begin`` to ``stop``, exactly, at ``most`` touches, but no later
+    than ``span`` (a window) after the last one; ``last``: a known match point (``ALWAYS``: all up to ``stop``)."""
     reach = min(stop, last + span)
     if events is None or int(events[0][0]) > reach:
         return Again(None, reach, last, True)
@@ -54,7 +54,7 @@ def again(
     ts = events[0]
     core = session.again(plan, orders)
     core.allow(0, float(most), np.inf)
-    # With the first event the allowance is given, once and for all.
+    # The whole allowance is granted with the first event.
     core.push(*rows_of(events, slice(0, 1)))
     core.allow(0, 0.0, np.inf)
     found: list[FoundColumns] = []
@@ -74,7 +74,7 @@ def again(
             done = int(ts[at - 1])
         if at == len(ts) or int(ts[at]) > reach:
             break
-        # All of one time together.
+        # Events of one time are pushed together.
         upto = int(np.searchsorted(ts, min(reach, ts[min(at + PART, len(ts)) - 1]), "right"))
         core.push(*rows_of(events, slice(at, upto)))
         at = upto
