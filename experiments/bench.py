@@ -18,7 +18,7 @@ from typing import Any
 
 from experiments.machine import described
 from experiments.measure import Measured
-from experiments.results import RESULTS, short, table, write
+from experiments.results import RESULTS, raw, short, table, write
 from experiments.workload import Workload
 from experiments.workloads import WORKLOADS, chosen
 
@@ -128,7 +128,7 @@ def curves_table(results: Iterable[Measured]) -> str:
 
 def _beside(folder: Path, machine: dict[str, Any], results: Sequence[Measured]) -> list[Measured]:
     """The results, with those of other workloads that the folder has from the same machine, versions and day."""
-    path, held = folder / "bench.json", []
+    path, held = raw(folder, "bench"), []
     if path.is_file():
         before = json.loads(path.read_text(encoding="utf-8"))
         if before["machine"] == machine:
@@ -154,7 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--output",
         type=Path,
-        help="folder for bench.json and bench.md; what it has of other workloads, from the same day, stays",
+        help="folder for bench.md and bench.csv; results of other workloads from the same day stay",
     )
     parser.add_argument("--list", action="store_true", help="list the workloads")
     given = parser.parse_args(arguments)

@@ -158,7 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m experiments.memory", description=(__doc__ or "").partition("\n")[0]
     )
     parser.add_argument("--events", type=int, default=WHOLE, help=f"how many ({WHOLE:,})")
-    parser.add_argument("--output", type=Path, help="where to write memory.json and memory.md")
+    parser.add_argument("--output", type=Path, help="folder for memory.md, memory.csv and raw/memory.json")
     given = parser.parse_args(arguments)
     points = []
     for point in measure(given.events):

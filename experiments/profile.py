@@ -238,7 +238,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", help=f"workloads, groups or patterns ({' '.join(USUAL)})")
     parser.add_argument("--engine", default="auto")
     parser.add_argument("--scale", type=float, default=1.0, help="the share of each stream to use (1)")
-    parser.add_argument("--output", type=Path, help="where to write profiles.json and profiles.md")
+    parser.add_argument("--output", type=Path, help="folder for profiles.md, profiles.csv and raw/profiles.json")
     given = parser.parse_args(arguments)
     pin()
     profiles = []

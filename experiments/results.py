@@ -1,13 +1,15 @@
-"""Results as JSON and as a Markdown page; nothing on the page is typed by hand."""
+"""Write results as a Markdown page, a compact CSV, and raw JSON that is not kept in the repository."""
 
 from __future__ import annotations
 
+import csv
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
-__all__ = ["RESULTS", "short", "table", "write", "write_page"]
+__all__ = ["RESULTS", "compact", "raw", "short", "table", "write", "write_csv", "write_page"]
 
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 
@@ -42,14 +44,66 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def write(folder: Path, name: str, *, title: str, words: str, machine: dict[str, Any], body: str, rows: Any) -> Path:
-    """Write ``name.json`` and ``name.md``; the path of the page."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.json").write_text(json.dumps({"machine": machine, "results": rows}, indent=1) + "\n")
+    """Write ``raw/name.json``, ``name.csv`` and ``name.md``; return the path of the page."""
+    file = raw(folder, name)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"machine": machine, "results": rows}, indent=1) + "\n")
+    write_csv(folder / f"{name}.csv", rows)
     return write_page(folder, name, title=title, words=words, machine=machine, body=body)
 
 
+def raw(folder: Path, name: str) -> Path:
+    """Return the path of the raw rows of a page; git ignores ``docs/results/raw``."""
+    return folder / "raw" / f"{name}.json"
+
+
+def write_csv(path: Path, rows: Iterable[Mapping[str, Any]] | Mapping[str, Iterable[Mapping[str, Any]]]) -> None:
+    """Write rows as a compact CSV (:func:`compact`); several tables by name have the name in the column ``table``."""
+    if isinstance(rows, Mapping):
+        rows = [{"table": name, **row} for name, part in rows.items() for row in part]
+    kept = compact(rows)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(dict.fromkeys(name for row in kept for name in row)), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(kept)
+
+
+def compact(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Average rows that differ by their ``seed`` only, flatten nested values, and keep four digits of numbers.
+
+    Rows belong together if their texts, truth values, ``x`` and ``share`` are equal.
+
+    >>> compact([{"name": "a", "seed": 0, "time": {"cpu": 1.0}}, {"name": "a", "seed": 1, "time": {"cpu": 2.00001}}])
+    [{'name': 'a', 'time.cpu': 1.5}]
+    """
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for number, row in enumerate(rows):
+        flat = _flat(row)
+        same = tuple((n, v) for n, v in flat.items() if n in ("x", "share") or isinstance(v, str | bool) or v is None)
+        groups.setdefault(same if flat.pop("seed", None) is not None else (number,), []).append(flat)
+    return [{name: _mean([row[name] for row in own]) for name in own[0]} for own in groups.values()]
+
+
+def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in row.items():
+        if isinstance(value, Mapping):
+            flat |= {f"{name}.{inner}": each for inner, each in _flat(value).items()}
+        else:
+            flat[name] = value
+    return flat
+
+
+def _mean(values: Sequence[Any]) -> Any:
+    if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        return values[0]
+    mean = values[0] if len(values) == 1 else fmean(values)
+    return mean if isinstance(mean, int) else float(f"{mean:.4g}")
+
+
 def write_page(folder: Path, name: str, *, title: str, words: str, machine: dict[str, Any], body: str) -> Path:
-    """Write ``name.md``; its path."""
+    """Write ``name.md``; return its path."""
+    folder.mkdir(parents=True, exist_ok=True)
     told = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in machine.items() if value is not None)
     page = folder / f"{name}.md"
     page.write_text(f"# {title}\n\n{words}\n\nMachine: {told}.\n\n{body}\n")

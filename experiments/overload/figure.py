@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import csv
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -47,17 +46,12 @@ def estimating(estimate: float) -> str:
 
 
 def written(folder: Path, figure: Figure) -> Path:
-    """Writes ``NAME.csv``, ``NAME.json``, ``NAME.svg`` and ``NAME.md``; the path of the page."""
+    """Write ``NAME.csv``, ``raw/NAME.json``, ``NAME.svg`` and ``NAME.md``; return the path of the page."""
     rows = [asdict(row) for row in figure.rows]
     body = f"![{figure.title}]({figure.name}.svg)\n\n{figure.body}"
     words = f"{figure.words.rstrip()}\n\n{estimating(ESTIMATE)}"
     page = write(folder, figure.name, title=figure.title, words=words, machine=described(), body=body, rows=rows)
     (folder / f"{figure.name}.svg").write_text(figure.picture, encoding="utf-8")
-    with (folder / f"{figure.name}.csv").open("w", newline="", encoding="utf-8") as file:
-        if rows:
-            writer = csv.DictWriter(file, [one.name for one in fields(figure.rows[0])], lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
     return page
 
 

@@ -24,7 +24,7 @@ from experiments.overload.paired import area, gain
 from experiments.overload.trial import REPEATS, exact, stream, tried, warmed
 from experiments.overload.workload import Overload
 from experiments.overload.workloads import OVERLOADS, chosen
-from experiments.results import RESULTS, table
+from experiments.results import RESULTS, raw, table
 
 __all__ = ["SHARES", "Row", "body", "main", "measured"]
 
@@ -243,7 +243,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _beside(folder: Path | None, measured: set[tuple[str, str]]) -> list[Row]:
     """What the folder has of other workloads and policies."""
-    path = folder / "recall.json" if folder else None
+    path = raw(folder, "recall") if folder else None
     if path is None or not path.is_file():
         return []
     held = [Row(**row) for row in json.loads(path.read_text(encoding="utf-8"))["results"]]

@@ -1,6 +1,6 @@
 """acep and its peers in one run, on one core: ``python -m experiments.peers [WORKLOAD ...] [--environment FOLDER]``.
 
-Writes ``docs/results/peers.md`` and ``peers.json``, or where ``--output`` says.
+Writes ``docs/results/peers.md`` and ``peers.csv``, or where ``--output`` says.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--limit", type=float, default=5.0, help="seconds of a processor that a run may take: else on a prefix (5)"
     )
-    parser.add_argument("--output", type=Path, help="where to write peers.json and peers.md")
+    parser.add_argument("--output", type=Path, help="folder for peers.md, peers.csv and raw/peers.json")
     given = parser.parse_args(arguments)
     names = given.names or list(known)
     if strange := set(names) - set(known):

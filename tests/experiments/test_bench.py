@@ -28,7 +28,7 @@ OURS = Measured(
 def test_a_benchmark_is_measured_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["w1-contiguity", "--engine", "reference", "--engine", "backtrack", "--scale", "0.003"]
     assert bench.main([*arguments, "--output", str(tmp_path)]) == 0
-    held = json.loads((tmp_path / "bench.json").read_text())
+    held = json.loads((tmp_path / "raw/bench.json").read_text())
     assert [(one["name"], one["engine"]) for one in held["results"]] == [
         ("w1-contiguity", "reference"),
         ("w1-contiguity", "backtrack"),
@@ -52,7 +52,7 @@ def test_what_is_measured_anew_replaces_what_was(tmp_path: Path, monkeypatch: py
     assert bench.main(["w1-next", "--engine", "reference", "--output", str(tmp_path)]) == 0
 
     def rows() -> list[tuple[str, int]]:
-        return [(one["name"], one["rows"]) for one in json.loads((tmp_path / "bench.json").read_text())["results"]]
+        return [(one["name"], one["rows"]) for one in json.loads((tmp_path / "raw/bench.json").read_text())["results"]]
 
     assert rows() == [("w1-next", 99), ("w2-next", 100)]
     monkeypatch.setattr(bench, "described", lambda: {"date": "another"})
@@ -134,7 +134,7 @@ def test_peers_run(tmp_path: Path) -> None:
 
 def test_profiles_tell_shares(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert profile.main(["w2-next", "--scale", "0.1", "--output", str(tmp_path)]) == 0
-    (one,) = json.loads((tmp_path / "profiles.json").read_text())["results"]
+    (one,) = json.loads((tmp_path / "raw/profiles.json").read_text())["results"]
     assert sum(one["shares"].values()) == pytest.approx(1)
     assert one["matches"] == WORKLOADS["w2-next"].expected(_first(20_000))
     assert 0 < one["shares"]["loading"] < 1

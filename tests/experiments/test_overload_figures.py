@@ -173,7 +173,7 @@ def test_a_figure_is_written(tmp_path: Path, data: Callable[[str], Path]) -> Non
     assert "## Recall of points: labs-k1-28d" in page
     assert f"| history | {float(rows[-2]['points']):.3f} |" in page
     assert (tmp_path / "few.svg").read_text(encoding="utf-8").startswith("<svg")
-    assert (tmp_path / "few.json").is_file()
+    assert (tmp_path / "raw/few.json").is_file()
 
 
 def test_the_picture_has_a_line_for_each_series() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from pathlib import Path
@@ -87,7 +88,7 @@ def test_without_perf_the_page_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert profile.main(["w2-next", "--scale", "0.02", "--output", str(tmp_path)]) == 0
     page = (tmp_path / "profiles.md").read_text()
     assert "Not measured: perf is not on this machine." in page
-    (row,) = json.loads((tmp_path / "profiles.json").read_text())["results"]
+    (row,) = json.loads((tmp_path / "raw/profiles.json").read_text())["results"]
     assert row["inside"] is None
     assert row["rows"] == 4_000
     assert "query" not in row["shares"]
@@ -108,8 +109,8 @@ def test_samples_of_the_core() -> None:
 def test_the_text_says_what_was_measured() -> None:
     """In a section of docs/profiles.md, ``*layer* 12 %`` is the share, and ``34 ns`` the time an event, of the workload
     that its heading names first; there are no other figures with these units."""
-    results = json.loads((ROOT / "docs" / "results" / "profiles.json").read_text(encoding="utf-8"))["results"]
-    measured = {row["name"]: row for row in results}
+    with (ROOT / "docs" / "results" / "profiles.csv").open(encoding="utf-8") as file:
+        measured = {row["name"]: row for row in csv.DictReader(file)}
     missing = {name for name in profile.USUAL if name not in {one.group for one in WORKLOADS.values()} | set(WORKLOADS)}
     assert {name.split("-")[0] for name in missing} <= {"pset", "ponco", "pnyse"}  # on streams that are not shipped
     assert set(measured) == {one.name for one in chosen([*set(profile.USUAL) - missing])} | missing
@@ -122,11 +123,12 @@ def test_the_text_says_what_was_measured() -> None:
         names = re.findall(r"`([^`]+)`", heading)
         told.update(names)
         row = measured[names[0]]
-        shares = row["shares"] | (row["inside"] or {})
+        numbers = {name.partition("."): float(value) for name, value in row.items() if "." in name and value}
+        shares = {layer: number for (kind, _, layer), number in numbers.items() if kind in ("shares", "inside")}
         figures = re.findall(r"\*([^*]+)\*\s(\d+)\s%", text)
         assert len(figures) == len(re.findall(r"\d\s%", text)), section
         for layer, share in figures:
             assert f"{shares[layer]:.0%}" == f"{share}%", (heading, layer)
-        times = {short(time) for time in row["sizes"].values()}
+        times = {short(number) for (kind, *_), number in numbers.items() if kind == "sizes"}
         assert [time for time in re.findall(r"([\d.,]+)\sns", text) if time not in times] == [], heading
     assert told == set(measured)

@@ -26,9 +26,12 @@ WHEN, KIND = COLUMNS.index("ts"), COLUMNS.index("kind")
 
 @dataclass
 class Settling:
-    """Rows of :class:`acep.learning.estimation.recall.Seen`, held until it is known which points were
-    recovered: ``lag`` ticks later, or when the stream has ``ended``. ``table``: the number of the partition table; ``width``: the words of a
-    key. ``keys``: the partition key of each row; ``recovered``: keys with their recovered match points, ascending."""
+    """Rows of :class:`acep.learning.estimation.recall.Seen`, held until it is known which points were recovered.
+
+    That is ``lag`` ticks later, or when the stream has ``ended``. ``table``: the number of the partition table;
+    ``width``: the words of a key. ``keys``: the partition key of each row; ``recovered``: keys with their recovered
+    match points, ascending.
+    """
 
     table: int
     width: int
