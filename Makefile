@@ -158,7 +158,7 @@ wheel: $(STAMP)  ## build the wheel into dist/
 	rm -rf dist
 	ACEP_REQUIRE_NATIVE=1 $(BIN)/python -m build --wheel --outdir dist .
 
-# What is measured, and how to read it: docs/benchmarks.md. BENCH_ARGS='w1 w2 --limit 5' measures some.
+# What is measured, and how to read it: docs/internals/benchmarks.md. BENCH_ARGS='w1 w2 --limit 5' measures some.
 BENCH_ARGS ?=
 PEERS := .venv-peers
 

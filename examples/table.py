@@ -1,4 +1,4 @@
-"""Runs every example on its whole stream and writes docs/examples.md: ``python -m examples.table``.
+"""Runs every example on its whole stream and writes docs/tutorial/examples.md: ``python -m examples.table``.
 
 All seven must be there as whole streams, in the folder ``$ACEP_DATA``. This takes some minutes.
 """

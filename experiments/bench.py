@@ -43,7 +43,8 @@ GROUPS = {
     "pnyse": "Match windows: Pnyse-like",
     "growth": "What the cost grows with",
 }
-WORDS = """Written by `python -m experiments.bench`; [how to read it](../benchmarks.md). Events and matches a second are
+WORDS = """Written by `python -m experiments.bench`; [how to read it](../internals/benchmarks.md). Events and matches
+a second are
 of processor time on one core, after loading, in the best run; the spread is how much longer the worst one took. A touch
 is an arc tried on an event (for backtrack: an event read by a run). Memory is what a run took besides the stream.
 *checked*: the matches are as many as were counted without an engine."""

@@ -129,7 +129,8 @@ def grown(points: Sequence[Point]) -> tuple[float, float]:
     return points[-1].resident / points[0].resident, points[-1].native / points[0].native
 
 
-WORDS = f"""Written by `python -m experiments.memory`; [how to read it](../benchmarks.md). {len(MATCHED)} queries whose
+WORDS = f"""Written by `python -m experiments.memory`; [how to read it](../internals/benchmarks.md). {len(MATCHED)}
+queries whose
 matches are made and {len(COUNTED)} whose matches are counted read the same generated events in one process: among them
 negations, a set, and keys and texts that come and go. Of the process, the resident memory; of the native engines, what
 they have reserved."""

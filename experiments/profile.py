@@ -61,8 +61,8 @@ LAYERS = {
 }
 """Layers by the file, the folder or the function that calls the core; ``rest``: others."""
 SHOWN = (*(of for of in LAYERS if of != "query"), "rest")
-WORDS = """Written by `make profile`; what follows from it is in [profiles](../profiles.md). Shares of processor time on
-one core."""
+WORDS = """Written by `make profile`; what follows from it is in [profiles](../internals/profiles.md). Shares of
+processor time on one core."""
 OUTSIDE_WORDS = """*start*: a run on one event, mostly text to plan, as a share of the whole run. The shares after
 *slower* are of what else the run does, by calls of Python, put to the module that made them: *loading*: tables to
 columns; *codes*: texts to numbers; *core*: the pass over the events; *taking*: matches made and handed over as arrays

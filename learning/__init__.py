@@ -2,5 +2,5 @@
 
 Here belong the protocol of a shedding policy and the policies themselves: the history of match vectors, coverage of
 bundles, learned values, exploration, and the plain baselines they are compared with.
-What is proved of them: docs/choice.md.
+What is proved of them: docs/explanation/choice.md.
 """

@@ -1,4 +1,4 @@
-"""Orders: what the core is told to do with match nodes, as tables by match vector (docs/best_effort.md)."""
+"""Orders: what the core is told to do with match nodes, as tables by match vector (docs/explanation/best_effort.md)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """How often keys occurred, in bounded memory: count-min (Cormode and Muthukrishnan, J. Algorithms 55, 2005), with
-conservative update if wanted (Estan and Varghese, SIGCOMM 2002). Bounds: docs/sketches.md.
+conservative update if wanted (Estan and Varghese, SIGCOMM 2002). Bounds: docs/explanation/sketches.md.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ STEP = 0x9E3779B9
 def sized(epsilon: float, delta: float, load: int = 0, false_bit: float | None = None) -> tuple[int, int]:
     """(width, depth) for which a count is above the truth by more than ``epsilon`` times the total with probability
     ``delta`` at most, and, where ``load`` vectors reached a bundle, another vector's map has its bit with
-    probability ``false_bit`` at most (``delta`` if it is not given). docs/sketches.md derives both.
+    probability ``false_bit`` at most (``delta`` if it is not given). docs/explanation/sketches.md derives both.
 
     >>> sized(epsilon=0.01, delta=0.01)
     (272, 5)

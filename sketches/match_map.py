@@ -1,8 +1,8 @@
 """The match-map sketch: the memory of a history in bounded space (DESIGN section 6; the paper of 2016, section 4).
 
 A count-min array whose cells hold sums and a bitmap. A vector has one cell in each row: its sums are the least of
-theirs, its map is what all of theirs have in common (AND). Bounds: docs/sketches.md. How it works is easier to read in
-:mod:`acep.sketches.match_map_plain`, which gives the same answers cell by cell.
+theirs, its map is what all of theirs have in common (AND). Bounds: docs/explanation/sketches.md. How it works is easier
+to read in :mod:`acep.sketches.match_map_plain`, which gives the same answers cell by cell.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class MatchMap(VectorMemory):
         """Adds another sketch of the same size, seed and way to update.
 
         Maps become those of one sketch that saw both streams. Sums do as well without conservative update; with
-        it the bounds hold, but one sketch might have come to other sums (docs/sketches.md).
+        it the bounds hold, but one sketch might have come to other sums (docs/explanation/sketches.md).
         """
         if not isinstance(other, MatchMap) or self._settings() != other._settings():
             raise ValueError("a sketch is merged with one that has the same size, seed and way to update")

@@ -3,7 +3,7 @@
 Where cells are fewer than vectors, a hash mixes what has nothing in common. Match vectors have an order: the next bin
 of time is much like this one. So here a cell is a run of neighbours. Where room is short, two runs become one: of those
 that have little, the two that are most alike (the least information is lost of where which sum is: Slonim and Tishby,
-"Agglomerative Information Bottleneck", NIPS 1999). Bounds: docs/sketches.md.
+"Agglomerative Information Bottleneck", NIPS 1999). Bounds: docs/explanation/sketches.md.
 """
 
 from __future__ import annotations

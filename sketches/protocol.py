@@ -25,7 +25,7 @@ class VectorMemory(Protocol):
     """Sums and match maps by vector. All methods take whole arrays; a vector may occur in them several times.
 
     What is said of a vector is never too little: its sums are at least, and its map holds at least, what was given
-    for it. A dense memory says exactly that. A sketch may say more, within the bounds of docs/sketches.md.
+    for it. A dense memory says exactly that. A sketch may say more, within the bounds of docs/explanation/sketches.md.
     """
 
     columns: int

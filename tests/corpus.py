@@ -1,7 +1,7 @@
 """Reads the declarative corpus: ``tests/corpus/*.toml``, one table ``[[case]]`` a case.
 
 A case is a query, a small stream, and *all* its matches, worked out by hand from
-``docs/semantics.md``. The short forms keep a case to a few lines:
+``docs/reference/semantics.md``. The short forms keep a case to a few lines:
 
 ``events``
     ``"A1 B2 B2"`` is one event a word: its type, then its ``ts``. Where no word has a ``ts`` it is 1, 2, ...

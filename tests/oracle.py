@@ -1,4 +1,4 @@
-"""The judge of the engines: all matches of a query by enumeration, read off docs/semantics.md.
+"""The judge of the engines: all matches of a query by enumeration, read off docs/reference/semantics.md.
 
 Nothing here knows an automaton, a register or a node. A run is built step by step on the pattern's *tree*: what is
 left of the walk is a list of frames, and :meth:`Walks.legs` says every way to walk on until an event is bound or the
@@ -234,7 +234,7 @@ def over_events(leaf: x.Aggregate, events: Sequence[Event]) -> Any:
 
 
 class Reading:
-    """A query as docs/semantics.md reads it: weights, groups, conjuncts, partition attributes."""
+    """A query as docs/reference/semantics.md reads it: weights, groups, conjuncts, partition attributes."""
 
     def __init__(self, query: Query) -> None:
         self.query = query

@@ -1,9 +1,9 @@
 """The examples on their streams: acep against a walk in plain Python, and the walk against the catalogue.
 
 ``tests/walks.py`` knows nothing of acep. On whole streams it must count what the catalogue says, by the catalogue's
-rule, and give the numbers of docs/examples.md, by that of acep; on the streams that are shipped, the numbers of
-``tests/golden/shipped.json``. On as much of a stream as the engine manages in seconds acep must find the same matches,
-event by event. ``ACEP_CASES`` makes that part greater. Streams that are not shipped have stand-ins
+rule, and give the numbers of docs/tutorial/examples.md, by that of acep; on the streams that are shipped, the numbers
+of ``tests/golden/shipped.json``. On as much of a stream as the engine manages in seconds acep must find the same
+matches, event by event. ``ACEP_CASES`` makes that part greater. Streams that are not shipped have stand-ins
 (``tests/stand_ins.py``), on which the same properties hold. ``ACEP_GOLDEN=write`` writes the numbers anew.
 """
 

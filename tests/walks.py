@@ -78,7 +78,7 @@ class Walk:
 
 
 def walk(this: Walk, table: pa.Table) -> Iterator[Found]:
-    """All matches of an example in a table, by the rules of docs/semantics.md."""
+    """All matches of an example in a table, by the rules of docs/reference/semantics.md."""
     return (this.run or _plain)(this, table)
 
 

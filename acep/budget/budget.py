@@ -47,10 +47,10 @@ class Budget:
     not used is carried over. The same stream has the same answer. ``cpu``: the share of a core that may be used,
     against the clock of the events; ``speed`` times as fast as that clock is how a recorded stream is replayed.
     ``latency``: seconds that a batch may take. ``memory``: bytes that the query may hold, a number or ``"64 MB"``;
-    several queries over one stream share it (docs/best_effort.md says what is in it). ``estimate``: the share of all
-    this that may go into estimating the recall; 0: it is not estimated. ``recover``: of match bundles of which a match
-    was found all are looked for, at the cost of that share of the allowance (``True``: a quarter); matches are given
-    when their bundle has ended.
+    several queries over one stream share it (docs/explanation/best_effort.md says what is in it). ``estimate``: the
+    share of all this that may go into estimating the recall; 0: it is not estimated. ``recover``: of match bundles of
+    which a match was found all are looked for, at the cost of that share of the allowance (``True``: a quarter);
+    matches are given when their bundle has ended.
 
     Bounds below 1e-9 or above 1e9 are taken as these.
 

@@ -1,5 +1,5 @@
 """The command line: ``acep match``, ``follow``, ``explain``, ``why``, ``replay``, ``learn`` and ``history``
-(docs/command_line.md).
+(docs/reference/command_line.md).
 
 Only argparse is loaded here; a command loads what it needs when it runs.
 """

@@ -48,10 +48,10 @@ class Report:
     counted, as only match points were asked for); the match ``points`` or ``bundles`` given, where these were asked
     for; ``seconds`` of wall time; the most bytes of ``memory`` held, where the budget bounds them (0: it does not).
 
-    ``recall`` is the share of all match points that were found, ``bundle_recall`` that of match bundles of which
-    one match was found; refused events do not count. Each has an interval with a confidence of 90 %
-    (docs/best_effort.md). They are 1 and (1, 1) if nothing was shed. An interval wider than 0.2 goes with a recall
-    of ``None``, as the likeliest value says little there. If nothing is known, it is (0, 1) and ``unknown`` says
+    ``recall`` is the share of all match points that were found, ``bundle_recall`` that of match bundles of which one
+    match was found; refused events do not count. Each has an interval with a confidence of 90 %
+    (docs/explanation/best_effort.md). They are 1 and (1, 1) if nothing was shed. An interval wider than 0.2 goes with a
+    recall of ``None``, as the likeliest value says little there. If nothing is known, it is (0, 1) and ``unknown`` says
     why. ``chosen``: matches are chosen among others, as by NON OVERLAP, so a budget may change which are given.
     ``limited``: matches stopped at a limit, and there may be more. Under ``Budget(recover=)``, ``recovered`` match
     bundles were matched again exactly, around what was found of them, and ``unrecovered`` were not, for want of

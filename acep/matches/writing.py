@@ -1,6 +1,6 @@
 """Output of matches, bundles and match points as JSON Lines, CSV or Parquet; a file is written whole or not at all.
 
-A line of JSON has the keys of ``docs/command_line.md``, in that order; times are ISO 8601 texts.
+A line of JSON has the keys of ``docs/reference/command_line.md``, in that order; times are ISO 8601 texts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Equalities that follow from others, and the attributes that partition a stream.
 
 If ``a.id = b.id`` and ``b.id = c.id`` are asked for and b may be missing, ``a.id = c.id`` must still hold
-(docs/semantics.md, "Predicates"; the closure of the 2012 paper, section 4.4). So the references and
+(docs/reference/semantics.md, "Predicates"; the closure of the 2012 paper, section 4.4). So the references and
 constants that top-level equalities connect are put into classes, and all pairs of a class must be equal.
 """
 

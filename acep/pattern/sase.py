@@ -1,6 +1,6 @@
 """SASE+ text to a :class:`~acep.pattern.tree.Query` (the language of the 2008 paper, section 2, and more).
 
-docs/language.md describes the language; ``sase.lark`` is its grammar.
+docs/reference/language.md describes the language; ``sase.lark`` is its grammar.
 """
 
 from __future__ import annotations

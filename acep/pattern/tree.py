@@ -43,7 +43,7 @@ class Strategy(Enum):
 
 
 class Output(Enum):
-    """Which of the matches are given (docs/semantics.md, "Output")."""
+    """Which of the matches are given (docs/reference/semantics.md, "Output")."""
 
     ALL = "all"
     NON_OVERLAP = "non_overlap"

@@ -28,7 +28,7 @@ UNITS = "units+"
 
 @dataclass(frozen=True)
 class Choice:
-    """``engine``: ``"reference"``, or one of the native core's (docs/native.md): ``"nodes"``,
+    """``engine``: ``"reference"``, or one of the native core's (docs/internals/native.md): ``"nodes"``,
     ``"dominance"``, ``"merged"``, ``"compressed"``, or an output of :data:`COUNTED`, behind match windows after
     :data:`WINDOWS`. ``why``: in words."""
 

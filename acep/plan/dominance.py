@@ -1,9 +1,9 @@
 """When a match node may go without loss, where match points, bundles without counts, or existence are asked for.
 
 Another node of the same partition and state *dominates* it: no greater error, no earlier start, and registers with
-which every predicate still to come passes if it passes with the other's (DESIGN 6; docs/dominance.md has the proof).
-This says for each state which registers must be equal for that, which need only be greater or less, and which no
-longer matter.
+which every predicate still to come passes if it passes with the other's (DESIGN 6; docs/internals/dominance.md has the
+proof). This says for each state which registers must be equal for that, which need only be greater or less, and which
+no longer matter.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """In which direction a register makes a predicate easier to pass: the half of dominance that looks at expressions.
 
 For each register that a predicate reads this says what must hold between two of its values, `mine` and `other`, so that
-whatever the rest is, the predicate passes with `mine` if it passes with `other`. docs/dominance.md has the proof.
+whatever the rest is, the predicate passes with `mine` if it passes with `other`. docs/internals/dominance.md has the
+proof.
 """
 
 from __future__ import annotations

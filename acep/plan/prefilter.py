@@ -23,7 +23,8 @@ MOST_LEVELS = 8
 """Beyond these the conditions are told in part: what is left out makes them weaker, never wrong."""
 
 LARGE_SET = 5
-"""Variables of a set from which match windows pay before an engine that merges or counts runs (docs/native.md)."""
+"""Variables of a set from which match windows pay before an engine that merges or counts runs
+(docs/internals/native.md)."""
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""Run queries by the letter of docs/semantics.md, slowly: what the native core is compared with."""
+"""Run queries by the letter of docs/reference/semantics.md, slowly: what the native core is compared with."""

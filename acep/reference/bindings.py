@@ -106,7 +106,7 @@ def breaks(
 
 
 def _view(plan: Plan, steps: Steps, resets: list[tuple[int, ...]], j: int, crossing: Crossing, var: str) -> list[Event]:
-    """Return the events of ``var`` that a negation's conjunct refers to (docs/semantics.md, "Negation")."""
+    """Return the events of ``var`` that a negation's conjunct refers to (docs/reference/semantics.md, "Negation")."""
     groups = plan.automaton.groups
     around = plan.automaton.negations[crossing.negation].groups
     common = [g for g in around if var in groups[g]]

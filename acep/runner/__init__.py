@@ -1,1 +1,1 @@
-"""Follow a growing folder of files without Spark: :func:`acep.follow` (docs/follow.md)."""
+"""Follow a growing folder of files without Spark: :func:`acep.follow` (docs/howto/follow.md)."""

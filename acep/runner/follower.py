@@ -213,7 +213,8 @@ def _for_files(bad: SnapshotError, batch: int) -> SnapshotError:
     back = max(batch - 1, 0)
     return SnapshotError(
         bad.message,
-        hint=f"put a copy of the state back; or go back to the beginning of micro-batch {back}, as docs/follow.md says",
+        hint=f"put a copy of the state back; or go back to the beginning of micro-batch {back}, as
+docs/howto/follow.md "         "says",
     )
 
 

@@ -106,7 +106,7 @@ class Stream:
 
     def blocks(self, batch: Batch, most: int = ROWS, together: int | None = None) -> Iterator[list[Sequence[Found]]]:
         """Push like :meth:`push`, but yield about ``most`` matches at a time, with at most ``together`` of one
-        match point (docs/native.md). Read all blocks before the next call."""
+        match point (docs/internals/native.md). Read all blocks before the next call."""
         with self._at_once():
             self._check_order(batch)
             self._halfway = UNREAD

@@ -1,7 +1,7 @@
 """Budgets for engines that need not choose among partial matches: the allowance and the recall estimate.
 
 When the allowance does not suffice for all events, whole sampling units are skipped, each of eight windows of one
-partition (docs/best_effort.md). No policy takes part.
+partition (docs/explanation/best_effort.md). No policy takes part.
 """
 
 from __future__ import annotations

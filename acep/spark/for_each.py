@@ -45,13 +45,13 @@ def for_each_batch(
 
     ``query``, ``watermark``, ``state``, ``budget`` and the ``options`` are those of :func:`acep.spark.match`. Only
     events that some query can use, by their types and by conditions on one event alone, travel to the workers, if that
-    leaves the result as it is (docs/spark.md).
+    leaves the result as it is (docs/howto/spark.md).
 
     ``Budget(latency=)`` is the time of a micro-batch in seconds, the sink included. ``Budget(cpu=)`` is a share of a
     core against the clock of the events; a micro-batch counts as holding all cores of the session while it runs. If the
     time is not sufficient, events are shed before they travel to the workers, by whole sampling units
-    (docs/spark_overload.md). If the query does not allow that, the workers shed, as in :func:`acep.spark.match`, with
-    a warning. Under ``latency`` both shed if the strategy is skip till any match.
+    (docs/explanation/spark_overload.md). If the query does not allow that, the workers shed, as in
+    :func:`acep.spark.match`, with a warning. Under ``latency`` both shed if the strategy is skip till any match.
 
     With ``on_driver`` the events of a micro-batch are collected as Arrow and matched in the driver's process, on one
     core, without a shuffle or a Python worker. This is for one machine and micro-batches that fit in memory. ``sink``

@@ -66,7 +66,7 @@ def match(
     ``ts`` are fixed. Events beyond it are counted, not used, and do not move the watermark.
 
     ``state``, for a stream: a folder, or a URI such as ``"s3://bucket/folder"``, that all workers and every later run
-    can reach. The state is kept there in files, which is faster than Spark's own state (docs/spark.md).
+    can reach. The state is kept there in files, which is faster than Spark's own state (docs/howto/spark.md).
 
     ``buckets`` is the number of parts into which the keys are hashed. It is the number of rows of state, and the
     greatest number of cores at work (8 unless given; in a batch ``spark.sql.shuffle.partitions``). A checkpoint belongs
@@ -76,7 +76,7 @@ def match(
     the query. Points, bundles and counts are found without enumerating matches if no predicate relates events.
 
     ``budget``, ``policy`` (by its name), ``seed`` and ``history`` are those of :func:`acep.match`, in each bucket:
-    ``work`` counts transition evaluations per event of the bucket (docs/spark.md explains the other bounds).
+    ``work`` counts transition evaluations per event of the bucket (docs/howto/spark.md explains the other bounds).
 
     ``observation``, for a batch: a ``pyspark.sql.Observation``, from which :func:`acep.spark.metrics.reports_of` makes
     reports once an action has run; a stream reports its metrics by its progress.

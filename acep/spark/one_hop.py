@@ -1,7 +1,7 @@
 """Process buckets whose state is in files, with one call of Python for each partition of a micro-batch.
 
-The page docs/spark_state.md has the design. A bucket reads the version that it had before the micro-batch, adds its
-rows, writes its next version, and only then returns its results.
+The page docs/internals/spark_state.md has the design. A bucket reads the version that it had before the micro-batch,
+adds its rows, writes its next version, and only then returns its results.
 """
 
 from __future__ import annotations

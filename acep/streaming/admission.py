@@ -5,7 +5,7 @@ unit and the seed is compared with a threshold, which is a function of event tim
 where it rises units that begin later come in. A row is admitted if the hash is below every threshold from the beginning
 of its unit to its own time, but for the last window of the unit, in which nothing is cut. So what is missing of a key
 is always a whole window long or longer, no partial match can wait through it, and no match is invented
-(docs/spark_overload.md). Whether a row is admitted does not depend on the micro-batch that brings it.
+(docs/explanation/spark_overload.md). Whether a row is admitted does not depend on the micro-batch that brings it.
 
 Keys that had more utility have a greater chance: keys fall into cells by a hash, and the threshold of cells that are
 favoured is 64 times as high.

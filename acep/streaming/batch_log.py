@@ -156,5 +156,5 @@ class BatchLog:
                 )
             return Decision.load_from(told)
         except (KeyError, TypeError, ValueError):
-            hint = "go back to the beginning of the micro-batch that wrote it (docs/spark_state.md)"
+            hint = "go back to the beginning of the micro-batch that wrote it (docs/internals/spark_state.md)"
             raise SnapshotError(f"state is damaged: {shown}", hint=hint) from None

@@ -238,7 +238,7 @@ class Bucket:
         if checksum != _checksum(data[SUMMED:]):
             raise SnapshotError(
                 "the state of a bucket is damaged: its checksum does not fit",
-                hint="go back to an earlier micro-batch (docs/spark_state.md), or begin a new checkpoint",
+                hint="go back to an earlier micro-batch (docs/internals/spark_state.md), or begin a new checkpoint",
             )
         ends = [HEAD.size + sum(sizes[: i + 1]) for i in range(3)]
         head, engine, rows = (data[end - size : end] for end, size in zip(ends, sizes, strict=True))

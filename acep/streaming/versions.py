@@ -1,6 +1,7 @@
 """Keep the state of buckets in files: one immutable file, called a version, for each bucket and micro-batch.
 
-The page docs/spark_state.md describes the files and when a version is refused. This module does not need Spark.
+The page docs/internals/spark_state.md describes the files and when a version is refused. This module does not need
+Spark.
 """
 
 from __future__ import annotations
@@ -187,5 +188,5 @@ def _way_back(batch: int) -> str:
         "use the state= folder and the query that the checkpoint was made with, and read the whole result of each"
         " micro-batch, which show(), take() and limit() may not; if the checkpoint was rolled back too far, or state"
         f" was lost, roll it back to the beginning of micro-batch {batch} or before, or begin a new checkpoint"
-        " (docs/spark_howto.md)"
+        " (docs/howto/spark_recipes.md)"
     )

@@ -39,7 +39,8 @@ NOTHING = 1e-9
 """A share of the work with which next to no node is looked at: what is left is to read the events."""
 HELD = 0.1
 """The share of the work at which policies are compared."""
-WORDS = """Written by `python -m experiments.overload.recall`; [the policies](../best_effort.md). Each policy runs on
+WORDS = """Written by `python -m experiments.overload.recall`; [the policies](../explanation/best_effort.md). Each
+policy runs on
 the second half of each stream, with what it learned from an exact run over the first half; rules never learn, and
 *trained-on-test* has learned from an exact run over the second half, and *experts* has *history* among its experts, so
 that neither is one to compare it with. The allowance is a share of the touches that the cheapest exact engine makes on

@@ -35,7 +35,8 @@ CHANCES = 3
 WORDS = f"""Written by `python -m experiments.overload.sketched`. The policy *history* with match vectors of {WINDOWS}
 by {WAITS} bins of time, so that there are many. What an exact run over the first half of the stream tells of them is
 held exactly, or in a part of the memory that this takes: in a sketch where neighbours share a cell
-([sketches](../sketches.md)), or where cells are given out by hashes. All else is the same for all: the lives that the
+([sketches](../explanation/sketches.md)), or where cells are given out by hashes. All else is the same for all: the
+lives that the
 registers' terms are fitted to, and the way to choose, which was tried out with the exact sums. Recall on the second
 half at {HELD:.0%} of the work, each the mean over {CHANCES} seeds of the policy."""
 

@@ -28,7 +28,8 @@ from experiments.workloads import WORKLOADS
 
 __all__ = ["Compared", "body", "main"]
 
-WORDS = """Written by `python -m experiments.peers`; [how to read it](../benchmarks.md). One core for everything, one
+WORDS = """Written by `python -m experiments.peers`; [how to read it](../internals/benchmarks.md). One core for
+everything, one
 process for each line; loading is not counted, nor is a peer's start. Events a second are of processor time and, in
 brackets, of wall time, in the best run. *count*: there are as many matches as were counted without an engine;
 *bindings*: those of the first events are the reference engine's, event by event. The last column is how many times the

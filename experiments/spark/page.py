@@ -14,7 +14,8 @@ from experiments.spark.routes import QUERIES, ROUTES
 __all__ = ["NAME", "body", "picture", "written"]
 
 NAME, TITLE = "spark", "On Spark"
-WORDS = f"""Written by `make bench-spark`; [how to read it](../benchmarks.md#on-spark). All routes ran in one session of
+WORDS = f"""Written by `make bench-spark`; [how to read it](../internals/benchmarks.md#on-spark). All routes ran in
+one session of
 Spark with two cores (`local[2]`), in random order in each repetition. A ratio compares the medians of one repetition;
 the figure is the median over repetitions, with a 95 % bootstrap interval. The yardstick of streams is
 *{ROUTES["yardstick"].about}*, that of a DataFrame *{ROUTES["batch-yardstick"].about}*.

@@ -190,14 +190,15 @@ def _carried(state: Path, batch: int) -> dict[str, int]:
     return dict(json.loads(path.read_text())["carried"])
 
 
-WORDS = """Written by `python -m experiments.spark.shedding`; [how to read it](../benchmarks.md#overload-on-spark).
+WORDS = """Written by `python -m experiments.spark.shedding`; [how to read
+it](../internals/benchmarks.md#overload-on-spark).
 Spark has two cores. `exact` has no budget, `floor` sheds every event before it travels. `budget` is
 `Budget(latency=target)` without a history. `random events` and `random keys` drop events by a hash before acep sees
 them, so many that a micro-batch takes as long as under the budget. The recall is that of match points, against the
 exact run; `told` is what the report estimates (nothing, if its interval is too wide for one number). A budget should
 find at least .8 of its share of the time between the floor and the exact run: that is `at least`. Where partial
 matches multiply (`heavy`) the workers shed partial matches, and events travel as far as Spark alone can carry them in
-time ([why](../spark_overload.md#where-matching-is-the-cost))."""
+time ([why](../explanation/spark_overload.md#where-matching-is-the-cost))."""
 
 
 def body(found: Sequence[Trial]) -> str:

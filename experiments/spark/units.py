@@ -166,7 +166,8 @@ def _mixed(numbers: Ints) -> Ints:
     return (mixed >> np.uint64(2)).astype(np.int64)
 
 
-WORDS = """Written by `python -m experiments.spark.units`; [how to read it](../benchmarks.md#overload-on-spark).
+WORDS = """Written by `python -m experiments.spark.units`; [how to read
+it](../internals/benchmarks.md#overload-on-spark).
 Of each stream a share of the events travels. `utility`: what `for_each_batch` decides, whole sampling units by what
 their keys brought so far, from nothing known. `equal`: whole units, each with the same chance. `events` and `keys`:
 random events and random keys, as many events as `utility` carried. The recall is that of match points."""

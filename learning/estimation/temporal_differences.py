@@ -1,5 +1,5 @@
 """Temporal differences: what is still to come from a match vector, learned from each step of a trajectory and the value
-of where it leads (DESIGN of it in docs/best_effort.md).
+of where it leads (DESIGN of it in docs/explanation/best_effort.md).
 
 TD(0) (Sutton, Machine Learning 3, 1988): ``V(v) <- V(v) + alpha * (reward + V(v') - V(v))``. A node waits at one vector
 after the other, and those that come of it are further steps, side by side: a step may lead to several vectors, and the

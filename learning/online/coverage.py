@@ -6,8 +6,8 @@ the probability that a node of vector ``v`` reaches a bundle like ``b``, and ``s
 
     f(S) = sum over b of share[b] * (1 - product over x in S of (1 - p[v(x), b])),
 
-and the partitions together the sum of theirs. f is monotone and submodular; docs/choice.md proves what greedy reaches.
-Nodes of one vector are alike, so S is given by *counts*: how many of each vector.
+and the partitions together the sum of theirs. f is monotone and submodular; docs/explanation/choice.md proves what
+greedy reaches. Nodes of one vector are alike, so S is given by *counts*: how many of each vector.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Hedge (Freund and Schapire 1997) learns from the rewards of all experts, Exp3 (Auer, Cesa-Bianchi, Freund and Schapire
 2002) from that of the one it chose. With ``share`` above 0 both forget (fixed share: Herbster and Warmuth 1998; Exp3.S)
-and follow an expert that is best only for a while. docs/choice.md derives the bounds. States are plain data.
+and follow an expert that is best only for a while. docs/explanation/choice.md derives the bounds. States are plain
+data.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A newcomer replaces the kept node of least recorded gain when its own gain is at least twice that; a gain is recorded
 once, when its node comes, on top of all that is kept then. For a fixed monotone submodular f the kept nodes are worth
 at least a quarter of the best that could have been kept (Chakrabarti and Kale, IPCO 2014; Buchbinder, Feldman and
-Schwartz, SODA 2015); docs/choice.md has the proof, and shows that this rule reaches no more.
+Schwartz, SODA 2015); docs/explanation/choice.md has the proof, and shows that this rule reaches no more.
 """
 
 from __future__ import annotations

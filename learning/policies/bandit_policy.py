@@ -1,6 +1,6 @@
 """The policy ``experts``: several policies learn side by side, and an online learner with a regret bound
-(:class:`acep.learning.online.experts.Exp3`, docs/choice.md) chooses whose orders are in force, until enough is seen
-of them.
+(:class:`acep.learning.online.experts.Exp3`, docs/explanation/choice.md) chooses whose orders are in force, until enough
+is seen of them.
 
 Its reward is the share of the match points in spared units that would have been found under these orders, for the work
 that they took of what was allowed. All of them learn from every epoch, whoever was in force, as lives in spared units

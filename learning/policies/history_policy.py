@@ -1,4 +1,5 @@
-"""The policy ``history``: what became of nodes alike decides who stays (DESIGN of it in docs/best_effort.md)."""
+"""The policy ``history``: what became of nodes alike decides who stays (DESIGN of it in
+docs/explanation/best_effort.md)."""
 
 from __future__ import annotations
 

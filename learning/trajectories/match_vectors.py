@@ -1,4 +1,5 @@
-"""Match vectors: what two match nodes have in common that may end alike (docs/best_effort.md, "Match vectors").
+"""Match vectors: what two match nodes have in common that may end alike (docs/explanation/best_effort.md, "Match
+vectors").
 
 A vector is one dense integer: state, error level, bin of the window that remains, bin of the time since the last event,
 feature bin; the last part changes fastest. Times are ticks, or positions where the window counts events.

@@ -1,4 +1,5 @@
-"""Lives of match nodes, as the engine logs them between two looks of a policy (docs/best_effort.md, "Lives").
+"""Lives of match nodes, as the engine logs them between two looks of a policy (docs/explanation/best_effort.md,
+"Lives").
 
 Three tables of columns: nodes *made*, nodes that *ended*, and runs that *found* a match. A *tree* is the nodes with one
 first event: those that come from one another, all logged or none of them. What is learned of a node is known when its

@@ -107,14 +107,16 @@ def test_samples_of_the_core() -> None:
 
 
 def test_the_text_says_what_was_measured() -> None:
-    """In a section of docs/profiles.md, ``*layer* 12 %`` is the share, and ``34 ns`` the time an event, of the workload
-    that its heading names first; there are no other figures with these units."""
+    """In a section of docs/internals/profiles.md, ``*layer* 12 %`` is the share, and ``34 ns`` the time an event, of
+    the workload that its heading names first; there are no other figures with these units."""
     with (ROOT / "docs" / "results" / "profiles.csv").open(encoding="utf-8") as file:
         measured = {row["name"]: row for row in csv.DictReader(file)}
     missing = {name for name in profile.USUAL if name not in {one.group for one in WORKLOADS.values()} | set(WORKLOADS)}
     assert {name.split("-")[0] for name in missing} <= {"pset", "ponco", "pnyse"}  # on streams that are not shipped
     assert set(measured) == {one.name for one in chosen([*set(profile.USUAL) - missing])} | missing
-    sections = re.split(r"^### ", (ROOT / "docs" / "profiles.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    sections = re.split(
+        r"^### ", (ROOT / "docs" / "internals" / "profiles.md").read_text(encoding="utf-8"), flags=re.MULTILINE
+    )
     assert not re.search(r"\d %|\d ns", sections[0])
     told = set()
     for section in sections[1:]:

@@ -50,7 +50,7 @@ class SlowHistory:
         self.alike = [self._alike(state) for state in range(grid.states)]
 
     def vector(self, row: int, now: int) -> int:
-        """Where a life is at a time, by the formulas of docs/best_effort.md."""
+        """Where a life is at a time, by the formulas of docs/explanation/best_effort.md."""
         m, grid = self.made, self.grid
         start, made, state, error = int(m.start[row]), int(m.made[row]), int(m.state[row]), int(m.error[row])
         remaining = since = 0

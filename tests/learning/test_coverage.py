@@ -1,4 +1,5 @@
-"""Coverage is what it says, and greedy reaches what docs/choice.md proves, compared with all choices there are."""
+"""Coverage is what it says, and greedy reaches what docs/explanation/choice.md proves, compared with all choices there
+are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The learners stay within the bounds of docs/choice.md, follow drift where they are to, and are plain data."""
+"""The learners stay within the bounds of docs/explanation/choice.md, follow drift where they are to, and are plain
+data."""
 
 from __future__ import annotations
 

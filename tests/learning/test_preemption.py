@@ -1,4 +1,5 @@
-"""The online choice reaches a quarter of the best in any order, and no more than that in the worst (docs/choice.md)."""
+"""The online choice reaches a quarter of the best in any order, and no more than that in the worst
+(docs/explanation/choice.md)."""
 
 from __future__ import annotations
 
@@ -71,7 +72,7 @@ def test_a_quarter_of_the_best_in_every_order(cases: Callable[[int], int]) -> No
 
 
 def hard(cap: int, levels: int) -> tuple[np.ndarray, np.ndarray, list[int]]:
-    """The instance of docs/choice.md: (share, rows in their order, a choice of at most ``cap`` of them)."""
+    """The instance of docs/explanation/choice.md: (share, rows in their order, a choice of at most ``cap`` of them)."""
     bundles = cap * (levels + 1)
     share = np.repeat(2.0 ** np.arange(levels + 1), cap)
     share[-cap:] = 2.0**levels * (1 - 1e-9)  # of those that come last: just not twice the least that is kept

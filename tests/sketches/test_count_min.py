@@ -1,4 +1,5 @@
-"""Count-min: both paths say the same, no count is too small, errors are as rare as docs/sketches.md derives."""
+"""Count-min: both paths say the same, no count is too small, errors are as rare as docs/explanation/sketches.md
+derives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The match-map sketch: arrays do what the plain one does cell by cell, and errors are as docs/sketches.md derives."""
+"""The match-map sketch: arrays do what the plain one does cell by cell, and errors are as docs/explanation/sketches.md
+derives."""
 
 from __future__ import annotations
 

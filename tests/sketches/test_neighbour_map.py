@@ -1,4 +1,5 @@
-"""The map of runs of neighbours: exact while there is room, within its bytes, its errors those of docs/sketches.md."""
+"""The map of runs of neighbours: exact while there is room, within its bytes, its errors those of
+docs/explanation/sketches.md."""
 
 from __future__ import annotations
 

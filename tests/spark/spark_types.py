@@ -1,4 +1,5 @@
-"""Every type of Spark in every role: ``python -m tests.spark.spark_types`` writes the table of ``docs/types.md``.
+"""Every type of Spark in every role: ``python -m tests.spark.spark_types`` writes the table of
+``docs/reference/types.md``.
 
 ``yes``: the workers give what one process gives for the same values, which other tests hold against exact arithmetic.
 ``no``: the column is refused by an error that names it, before anything runs.
@@ -21,7 +22,7 @@ from tests.spark.by_hand import as_rows, batch, same, stream, the_job
 
 __all__ = ["BEGIN", "END", "EVERY", "PAGE", "ROLES", "SAMPLES", "outcome", "table_lines"]
 
-PAGE = Path(__file__).parents[2] / "docs" / "types.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "types.md"
 BEGIN, END = "<!-- the table: python -m tests.spark.spark_types -->", "<!-- end of the table -->"
 NEAR = (Decimal("90071992547409930.01"), Decimal("90071992547409930.02"))
 WIDE = (Decimal("1234567890.000000001"), Decimal("1234567890.000000002"))

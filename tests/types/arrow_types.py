@@ -1,4 +1,5 @@
-"""Every Arrow type in every role: ``python -m tests.types.arrow_types`` writes the table of ``docs/types.md``.
+"""Every Arrow type in every role: ``python -m tests.types.arrow_types`` writes the table of
+``docs/reference/types.md``.
 
 A role is *exact* where the result is that of Python's own values, else it is refused by an error that names the column.
 """
@@ -20,7 +21,7 @@ from acep.errors import AcepError
 
 __all__ = ["ROLES", "SAMPLES", "outcome", "table_lines"]
 
-PAGE = Path(__file__).parents[2] / "docs" / "types.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "types.md"
 BEGIN, END = "<!-- the table: python -m tests.types.arrow_types -->", "<!-- end of the table -->"
 
 TIMES = (dt.datetime(2024, 3, 31, 0, 59, 59), dt.datetime(2024, 3, 31, 1, 0, 0))

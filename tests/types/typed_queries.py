@@ -1,6 +1,6 @@
 """Random small queries over typed tables, each with an evaluation of its own in Python's exact arithmetic.
 
-Nothing of acep is imported here: what a query means is said once more, by ``docs/types.md``.
+Nothing of acep is imported here: what a query means is said once more, by ``docs/reference/types.md``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From plans to flat tables: what the native engines read (docs/native.md).
+"""From plans to flat tables: what the native engines read (docs/internals/native.md).
 
 Several plans of one stream share columns, block programs, event classes and partition tables.
 A plan that the native core cannot run raises :class:`NotNativeError`, which says why.

@@ -2,7 +2,7 @@
 //
 // A cell binds an event to a variable (or unites two chains) and points back. A *chain* is what a match node holds: the
 // set of all trails that lead to it, the newest cell first, linked by `next`; `past` is the chain of what was bound
-// before (CORE's tECS; see docs/native.md). Each link carries the latest start that can be reached through it, so
+// before (CORE's tECS; see docs/internals/native.md). Each link carries the latest start that can be reached through it, so
 // that a walk never enters a part in which every trail began before the window, nor reads memory that was freed.
 #pragma once
 

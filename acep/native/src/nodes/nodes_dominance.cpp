@@ -1,4 +1,4 @@
-// Match points without matches: of the nodes of a state only those stay that no other dominates (docs/dominance.md). No trail is
+// Match points without matches: of the nodes of a state only those stay that no other dominates (docs/internals/dominance.md). No trail is
 // kept, and a complete run is a match point with its error.
 #include "nodes/nodes_dominance.hpp"
 

@@ -1,4 +1,4 @@
-// What must hold between two match nodes of a state so that one may go without loss (docs/dominance.md), as acep/plan/dominance.py
+// What must hold between two match nodes of a state so that one may go without loss (docs/internals/dominance.md), as acep/plan/dominance.py
 // has proved it, and how hard the node engine looks for such nodes.
 #pragma once
 

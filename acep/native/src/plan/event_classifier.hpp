@@ -1,6 +1,6 @@
 // What is looked at once for all plans: which classes each event of a batch is of. A *class* is a set of types and the
 // conditions on a single event that an arc asks for; the classes of an event are a bit vector, and each
-// distinct vector that occurs gets a number, its *pattern*, so that engines look up what to do (docs/native.md).
+// distinct vector that occurs gets a number, its *pattern*, so that engines look up what to do (docs/internals/native.md).
 #pragma once
 
 #include <algorithm>

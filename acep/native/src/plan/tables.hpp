@@ -102,7 +102,7 @@ struct State {
     std::vector<Check> ending;
 };
 
-// Which of the complete matches are given (docs/semantics.md, "HAVING, RETURN, output").
+// Which of the complete matches are given (docs/reference/semantics.md, "HAVING, RETURN, output").
 enum class Choice : int64_t { all = 0, non_overlap = 1, earliest_maximal = 2 };
 
 // How a reference to the events of a variable gets its value, from column `column` kept with them.

@@ -1,6 +1,6 @@
 // Under a budget: a plan runs on an engine that need not choose among partial matches. Where the allowance does not suffice
 // for all events, whole units are passed over, eight windows of one partition each, and the others are as without a budget
-// (docs/best_effort.md).
+// (docs/explanation/best_effort.md).
 #pragma once
 
 #include <cstdint>

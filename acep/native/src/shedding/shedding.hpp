@@ -1,5 +1,5 @@
 // Best effort: which match nodes stay when the allowance does not suffice for all, and the log of their lives
-// (docs/best_effort.md). What is worth how much is told by tables, the orders; this applies them.
+// (docs/explanation/best_effort.md). What is worth how much is told by tables, the orders; this applies them.
 #pragma once
 
 #include <algorithm>
