@@ -1,6 +1,5 @@
-"""Which match nodes to keep when not all can be kept; installed as ``acep.learning``.
+"""Load shedding policies, which choose the partial matches to keep; installed as ``acep.learning``.
 
-Here belong the protocol of a shedding policy and the policies themselves: the history of match vectors, coverage of
-bundles, learned values, exploration, and the plain baselines they are compared with.
-What is proved of them: docs/explanation/choice.md.
+The package has the protocol of a policy and the policies themselves: the history of match vectors, coverage of bundles,
+learned values, exploration, and the simple baselines they are compared with. docs/explanation/choice.md has the proofs.
 """

@@ -1,6 +1,6 @@
-"""The file ``history.acep``: a small container of named sections, each of bytes.
+"""The file format of ``history.acep``: a small container of named sections of bytes.
 
-Magic, format version, checksum, a table of contents in JSON, the sections one after the other. Never pickle.
+A file has a magic number, a format version, a checksum, a table of contents in JSON, and the sections. Never a pickle.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ HEADER = struct.Struct("<8sHH16sI")
 
 
 def write_sections(sections: Mapping[str, bytes]) -> bytes:
-    """Bytes of named sections.
+    """Return the bytes of a file with these sections.
 
     >>> read_sections(write_sections({"one": b"1", "none": b""}))
     {'one': b'1', 'none': b''}
@@ -30,7 +30,7 @@ def write_sections(sections: Mapping[str, bytes]) -> bytes:
 
 
 def read_sections(data: bytes) -> dict[str, bytes]:
-    """What :func:`write_sections` was given. Raises :class:`SnapshotError` for other, damaged or newer bytes."""
+    """Read the sections of a file. Raises :class:`SnapshotError` for other, damaged or newer bytes."""
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise SnapshotError(f"a history is read from bytes, not {type(data).__name__}")
     data = bytes(data)
@@ -57,6 +57,6 @@ def read_sections(data: bytes) -> dict[str, bytes]:
 
 
 def _digest(length: int, rest: bytes) -> bytes:
-    import hashlib  # loads OpenSSL, which matching does not need
+    import hashlib  # here, since it loads OpenSSL, which matching does not need
 
     return hashlib.blake2b(struct.pack("<I", length) + rest, digest_size=16).digest()

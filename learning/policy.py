@@ -1,4 +1,4 @@
-"""The protocol of a policy: what decides which match nodes stay when the budget does not suffice for all."""
+"""The protocol of a policy, which decides the partial matches to keep when the budget is insufficient."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["Epoch", "Policy"]
 
 @dataclass(frozen=True)
 class Epoch:
-    """What happened between two looks of a policy: ``events`` came, with an allowance of ``allowance`` touches each
-    (``None``: no bound); ``spent`` touches were made, deciding included, ``dropped`` nodes went because of the orders.
-    ``log`` is what became of the nodes that were watched. ``fell``: far less was found for a touch than before."""
+    """A stretch of ``events`` events between two calls of a policy, with ``allowance`` touches per event (``None``: no
+    bound). ``spent`` counts touches, shedding decisions included; ``dropped`` the partial matches that were shed.
+    ``log`` has the outcomes of the sampled ones. ``fell``: drift detected (far fewer match points per touch)."""
 
     events: int
     allowance: float | None
@@ -29,24 +29,24 @@ class Epoch:
 
 
 class Policy(Protocol):
-    """One policy serves one query over one stream; a copy of it on each bucket serves the partitions there.
+    """A policy serves one query over one stream; each bucket of partitions has a copy of it.
 
-    What it does must be a function of what it was told, so that the same stream has the same answer: whatever is random
-    comes from ``seed``, which it is made with. ``state`` is plain data (numbers, texts, lists, dicts with
-    texts as keys, NumPy arrays of numbers); a policy given the state of another of its kind goes on as that one would.
+    It must be deterministic, so that the same stream gives the same answer: randomness may come only from the ``seed``
+    of ``begin``. ``state`` is plain data (numbers, texts, lists, dicts with texts as keys, NumPy arrays of numbers). A
+    policy with the restored state of another of its kind continues as that one would.
     """
 
     name: str
 
     def begin(self, setting: Setting, seed: int) -> Orders:
-        """The query is known; orders for the first events."""
+        """Begin a query, and return the shedding table for its first events."""
 
     def learn(self, epoch: Epoch) -> Orders:
-        """What came of it; orders for the next ones."""
+        """Learn from an epoch, and return the shedding table for the next events."""
 
     def state(self) -> Mapping[str, Any]:
-        """All that it has learned."""
+        """Return all that was learned."""
 
     def restore(self, state: Mapping[str, Any]) -> Orders:
-        """Goes on from a state, after ``begin``; the orders that were in force. Raises :class:`ValueError` for what is
-        no state of such a policy."""
+        """Continue from a state, after ``begin``, and return the shedding table in use. Raises :class:`ValueError` for
+        data that is no state of such a policy."""

@@ -1,4 +1,4 @@
-"""What a policy is told of the query that it serves: plain data about states, registers and the window."""
+"""The query features that a policy sees: plain data on states, registers and the window."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ __all__ = ["Register", "Setting"]
 
 @dataclass(frozen=True)
 class Register:
-    """A register that nodes of a state hold, in slot ``slot``: of variable ``var`` and column ``column`` (``""``:
-    none), as a number (``"int"``, ``"float"``) or a text."""
+    """A register that partial matches of a state hold in slot ``slot``: of variable ``var`` and column ``column``
+    (``""``: none), a number (``"int"``, ``"float"``) or a text."""
 
     slot: int
     var: str
@@ -23,14 +23,13 @@ class Register:
 
 @dataclass(frozen=True)
 class Setting:
-    """A plan as a policy sees it.
+    """The features of a plan that a policy sees.
 
-    ``names``: of the states, by number; state 0 is the start, where no node waits. ``errors``: error levels, of
-    ``step`` of the engine's scaled errors each. ``span``: the window, in ticks or (``counted``) in events of a
-    partition; ``None``: none. ``registers``: by state. ``key_texts``: which parts of the partition key are texts.
-    ``takes``: by state, the event classes that an arc from it takes, with the states it leads to. ``loses_only``: an
-    event that is not let in can only lose matches, never make other ones. ``fingerprint`` is the same for two
-    plans that understand each other's history.
+    ``names``: of the states, by number; in state 0, the start, no partial match waits. ``errors``: the number of error
+    levels, each of ``step`` scaled errors of the engine. ``span``: the window, in ticks or (``counted``) in events of a
+    partition; ``None``: no window. ``registers``: by state. ``key_texts``: which parts of the partition key are texts.
+    ``takes``: by state, the event class and target state of each transition. ``loses_only``: skipping an event can
+    only lose matches, never create others. ``fingerprint`` is the same for two plans that can share a history.
 
     >>> Setting(("", "a"), 1, 1, 9, False, ((), ()), (), (((0, 1),), ()), 1, True, "").keyed
     False
@@ -50,16 +49,16 @@ class Setting:
 
     @property
     def states(self) -> int:
-        """How many states there are, the start among them."""
+        """Return the number of states, including the start."""
         return len(self.names)
 
     @property
     def keyed(self) -> bool:
-        """Whether there are partitions."""
+        """Return whether there are partitions."""
         return bool(self.key_texts)
 
     def grid(self, *, windows: int = 8, waits: int = 4, features: int = 1) -> Grid:
-        """The match vectors of its nodes."""
+        """Return the grid of match vectors of the plan."""
         return Grid.of(
             self.states, self.errors, self.span, windows=windows, waits=waits, features=features, step=self.step
         )

@@ -1,4 +1,5 @@
-"""Orders: what the core is told to do with match nodes, as tables by match vector (docs/explanation/best_effort.md)."""
+"""The shedding table of a policy, by which the native core keeps or drops partial matches
+(docs/explanation/best_effort.md)."""
 
 from __future__ import annotations
 
@@ -15,19 +16,19 @@ from acep.learning.trajectories.match_vectors import Grid
 
 __all__ = ["AGES", "BUCKETS", "HIGHEST", "STEPS", "Kind", "Orders", "Price", "Term", "Ties", "as_levels"]
 
-STEPS = 8  # levels to an octave
-HIGHEST = 254  # level of what may still be dropped
-AGES = 16  # bins of how many nodes were made in a list since: 0, 1, 2 to 3, 4 to 7, ...
-BUCKETS = 1024  # of what is hashed
+STEPS = 8  # utility buckets per octave
+HIGHEST = 254  # the highest utility bucket that may be shed
+AGES = 16  # bins of the number of later partial matches in a partition and state: 0, 1, 2 to 3, 4 to 7, ...
+BUCKETS = 1024  # bins of a hash
 
 Bytes = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]
 Price = tuple[float, float, float]
-"""An allowance in touches an event, the price that orders came to under it, and the match bundles found for a touch."""
+"""An allowance (touches per event), the utility threshold reached under it, and the match bundles found per touch."""
 
 
 class Kind(IntEnum):
-    """What number a term makes of a node's registers: one, the ratio or the difference of two, or a hash."""
+    """The number that a term computes from registers: one value, a ratio or difference of two, or a hash."""
 
     HELD = 0
     RATIO = 1
@@ -38,7 +39,7 @@ class Kind(IntEnum):
 
 
 class Ties(IntEnum):
-    """Who stays of nodes that are worth the same: by start, or by chance."""
+    """The order among partial matches of equal utility: by start, or at random."""
 
     NEWEST = 0
     OLDEST = 1
@@ -47,9 +48,9 @@ class Ties(IntEnum):
 
 @dataclass(frozen=True)
 class Term:
-    """A number made of the registers in slots ``a`` and ``b`` when a node is made, with the bounds of its bins and what
-    each bin adds to the node's level; the last entry of ``worth`` is for nodes without that number. An empty
-    ``worth`` only has it logged."""
+    """A number computed from the registers in slots ``a`` and ``b`` of a new partial match, with the bounds of its
+    bins. ``worth`` is what each bin adds to the utility bucket; its last entry is for a missing number. With an empty
+    ``worth`` the number is only logged."""
 
     kind: Kind
     a: int = 0
@@ -60,16 +61,16 @@ class Term:
 
     @property
     def hashed(self) -> bool:
-        """Whether its bins are the ``BUCKETS`` of a hash."""
+        """Return whether its bins are the ``BUCKETS`` of a hash."""
         return self.kind >= Kind.HASHED
 
     @property
     def bins(self) -> int:
-        """How many bins there are, the one for no number not counted."""
+        """Return the number of bins, without the one for a missing number."""
         return BUCKETS if self.hashed else len(self.bounds) + 1
 
     def bin(self, numbers: Floats) -> npt.NDArray[np.int64]:
-        """The bins of numbers (NaN: none).
+        """Return the bins of numbers (NaN: missing).
 
         >>> Term(Kind.HELD, bounds=np.array([1.0, 5.0])).bin(np.array([0.0, 1.0, 7.0, np.nan])).tolist()
         [0, 1, 2, 3]
@@ -82,18 +83,18 @@ class Term:
 
 @dataclass(frozen=True)
 class Orders:
-    """What the core does until it gets other orders.
+    """A shedding table, which the native core applies until it gets another one.
 
-    A waiting node's level is that of its match vector (``level``, uint8 by vector of ``grid``; 0: it is worth
-    nothing), plus what its terms add, plus ``later[state, bin]`` by how many nodes were made in its list since, plus a
-    random part of ``noise`` levels. A level is ``STEPS`` times the binary logarithm of worth for cost. Of the nodes of
-    one partition and state, best first, number r stays if its level is at least the price and ``decay[state]`` times
-    r; the price follows the allowance. An event comes in if the level of its best class, ``admit[class, place]``, is at
-    least the price; its place is that in the window that began with the oldest node of its partition (an empty
-    array: all come in). ``clears``: a match point ends all nodes of its partition that began before it.
-    ``sample``: the share of starts whose lives are logged. ``spared``: the share of units, eight windows of one
-    partition, in which nothing is dropped, so that what would have been lost is seen. ``prices``: what came
-    of them elsewhere, by rising allowance, of which the first price is made.
+    A utility bucket is ``STEPS`` times the binary logarithm of utility per cost. That of a partial match is the entry
+    of its match vector (``level``, uint8 by vector of ``grid``; 0: no utility), plus what its terms add, plus
+    ``later[state, bin]`` by the number of later partial matches in its partition and state, plus a random part of
+    ``noise`` buckets. In a partition and state, best first, number r stays if its bucket is at least the utility
+    threshold plus ``decay[state]`` times r. The threshold follows the allowance. An event is admitted if the bucket of
+    its best class, ``admit[class, place]``, is at least the threshold; its place is the position in the window since
+    the oldest start in its partition (an empty array: admit all). ``clears``: a match point ends all partial matches of
+    its partition that began before it. ``sample``: the share of starts whose trajectories are logged. ``spared``: the
+    share of sampling units that are shadow-sampled (a unit is eight windows of one partition). ``prices``: results of
+    this table in trial runs, by rising allowance, which give the first threshold.
     """
 
     grid: Grid
@@ -111,7 +112,7 @@ class Orders:
 
     @staticmethod
     def flat(setting: Setting, *, grid: Grid | None = None, level: int = HIGHEST // 2) -> Orders:
-        """Orders that prefer nothing: the same level for all nodes.
+        """Return a table with the same utility bucket for all partial matches.
 
         >>> setting = Setting(("", "a"), 1, 1, 9, False, ((), ()), (), (((0, 1),), ()), 1, True, "")
         >>> set(Orders.flat(setting, level=7).level.tolist())
@@ -126,11 +127,11 @@ class Orders:
         )
 
     def watching(self, *, sample: float, spared: float) -> Orders:
-        """The same with other shares of what is logged and spared."""
+        """Return the same table with other shares of logged starts and shadow-sampled units."""
         return replace(self, sample=float(min(max(sample, 0), 1)), spared=float(min(max(spared, 0), 1)))
 
     def price(self, rate: float) -> float:
-        """The price to begin with, where ``rate`` touches an event are allowed; 0 where nothing is known.
+        """Return the first utility threshold for an allowance of ``rate`` touches per event; 0 without ``prices``.
 
         >>> setting = Setting(("", "a"), 1, 1, 9, False, ((), ()), (), (((0, 1),), ()), 1, True, "")
         >>> replace(Orders.flat(setting), prices=((1.0, 100.0, 0.5), (4.0, 60.0, 0.2))).price(2.0)
@@ -139,7 +140,7 @@ class Orders:
         return self._came_to(rate, 1)
 
     def found(self, rate: float) -> float:
-        """How many match bundles are to be expected for a touch then; 0 where nothing is known."""
+        """Return the expected number of match bundles per touch at this allowance; 0 without ``prices``."""
         return self._came_to(rate, 2)
 
     def _came_to(self, rate: float, column: int) -> float:
@@ -149,7 +150,7 @@ class Orders:
         return float(np.interp(np.log2(max(rate, 1e-9)), np.log2(rates), others[column - 1]))
 
     def to_arrays(self) -> dict[str, Any]:
-        """As plain data, without the grid, and without what is watched."""
+        """Return plain data, without the grid and the sampling shares."""
         terms = [
             [[int(t.kind), t.a, t.b, int(t.floats), t.bounds, np.asarray(t.worth, np.float64)] for t in state]
             for state in self.terms
@@ -168,8 +169,8 @@ class Orders:
 
     @classmethod
     def from_arrays(cls, grid: Grid, data: Mapping[str, Any]) -> Orders:
-        """The orders of :meth:`to_arrays`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for what
-        is none."""
+        """Read the table of :meth:`to_arrays`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for
+        other data."""
         terms = tuple(tuple(_term(*one) for one in state) for state in data["terms"])
         level, later = np.asarray(data["level"]), np.asarray(data["later"])
         if level.shape != (grid.vectors,) or level.dtype != np.uint8 or later.shape != (grid.states, AGES):
@@ -195,7 +196,7 @@ class Orders:
         return replace(orders, prices=prices)
 
     def for_core(self, setting: Setting, rate: float | None = None) -> dict[str, Any]:
-        """As the native core takes them; ``rate``: the allowance, in touches an event."""
+        """Return the table in the form of the native core; ``rate``: the allowance in touches per event."""
         return {
             "price": 0.0 if rate is None else self.price(rate),
             "errors": self.grid.errors,
@@ -238,8 +239,8 @@ def _floats(values: Any) -> Floats:
 
 
 def as_levels(worth: Floats, *, top: int = 200, best: float | None = None) -> Bytes:
-    """Levels of what is worth ``worth`` for its cost, the best, or what is worth ``best``, at ``top``; nothing is 0,
-    very little is 1.
+    """Convert utilities per cost to utility buckets. The best utility (or ``best``) gets bucket ``top``, zero gets 0,
+    and very small ones get 1.
 
     >>> as_levels(np.array([1.0, 0.5, 0.0, 1e-30])).tolist()
     [200, 192, 0, 1]

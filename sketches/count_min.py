@@ -1,5 +1,6 @@
-"""How often keys occurred, in bounded memory: count-min (Cormode and Muthukrishnan, J. Algorithms 55, 2005), with
-conservative update if wanted (Estan and Varghese, SIGCOMM 2002). Bounds: docs/explanation/sketches.md.
+"""Approximate counts of keys in bounded memory: the count-min sketch (Cormode and Muthukrishnan, J. Algorithms 55,
+2005), optionally with conservative update (Estan and Varghese, SIGCOMM 2002). Error bounds:
+docs/explanation/sketches.md.
 """
 
 from __future__ import annotations
@@ -14,17 +15,17 @@ __all__ = ["CountMin"]
 
 KIND = "count-min"
 MOST = 2**62
-"""Most that all counts may come to: no cell holds more, so none overflows."""
+"""Largest total of all counts. No cell exceeds the total, so no cell overflows."""
 
 
 class CountMin:
-    """Counts of keys: never too small, and too large by more than ``epsilon * total`` with at most probability
-    ``delta``.
+    """A sketch of the counts of keys. A count is never too small, and exceeds the truth by more than
+    ``epsilon * total`` with a probability of at most ``delta``.
 
-    ``add`` and ``count`` take one key of any kind and go by mmh3, to be read; ``add_all`` and ``counts`` take arrays
-    of integers, and do the same. Conservative update raises only the cells that must be raised for the key's own count,
-    so errors are smaller. The keys of one call of ``add_all`` are counted at once: each is given its count before the
-    call plus what is added, whatever the order of the array.
+    ``add`` and ``count`` take one key of any kind and hash it with mmh3; they are the readable version. ``add_all``
+    and ``counts`` do the same for arrays of integers. Conservative update raises a cell only as far as the key's own
+    count requires, which makes errors smaller. All keys of one call of ``add_all`` are counted at once: each gets its
+    count before the call plus its amount, so the order of the array does not matter.
 
     >>> counts = CountMin.sized(epsilon=0.01, delta=0.001)
     >>> counts.add("a", 3)
@@ -37,16 +38,16 @@ class CountMin:
         self.width, self.depth, self.seed = checked_size(width, depth, seed)
         self.conservative = conservative
         self.total = 0
-        """The sum of all that was counted."""
+        """The sum of all amounts counted."""
         self.table: Ints = np.zeros((depth, width), dtype=np.int64)
 
     @classmethod
     def sized(cls, epsilon: float, delta: float, *, seed: int = 0, conservative: bool = False) -> CountMin:
-        """The smallest one with this error and this chance of a larger one."""
+        """Return the smallest sketch whose error exceeds ``epsilon * total`` with probability ``delta`` at most."""
         return cls(*sized(epsilon, delta), seed=seed, conservative=conservative)
 
     def add(self, key: Key, amount: int = 1) -> None:
-        """Counts a key; ``ValueError`` if the amount is negative, or all come to more than 2**62."""
+        """Count a key. Raise ``ValueError`` if the amount is negative, or the total would exceed 2**62."""
         self._admit(amount, amount)
         at = cells_of(key, self.width, self.depth, self.seed)
         if self.conservative:
@@ -58,17 +59,17 @@ class CountMin:
                 self.table[row, cell] += amount
 
     def count(self, key: Key) -> int:
-        """The count of a key."""
+        """Return the estimated count of a key."""
         at = cells_of(key, self.width, self.depth, self.seed)
         return min(int(self.table[row, cell]) for row, cell in enumerate(at))
 
     def add_all(self, keys: Ints, amounts: Ints | None = None) -> None:
-        """Counts integer keys (int64[n]), each once or by its amount (int64[n]); errors as for :meth:`add`."""
+        """Count integer keys (int64[n]), each once or by its amount (int64[n]). Errors are those of :meth:`add`."""
         keys = np.asarray(keys, dtype=np.int64)
         amounts = np.ones_like(keys) if amounts is None else np.asarray(amounts, dtype=np.int64)
         if keys.ndim != 1 or amounts.shape != keys.shape:
             raise ValueError(f"{amounts.shape} amounts do not fit {keys.shape} keys")
-        # A sum of doubles cannot wrap round; where it is small enough that of integers cannot either.
+        # A sum of doubles cannot wrap round. If it is small enough, the integer sum cannot either.
         about = float(amounts.sum(dtype=np.float64))
         self._admit(int(amounts.sum()) if about <= MOST else MOST + 1, int(amounts.min(initial=0)))
         if self.conservative:
@@ -84,17 +85,17 @@ class CountMin:
                 np.add.at(self.table[row], own, amounts)
 
     def counts(self, keys: Ints) -> Ints:
-        """The counts of integer keys, int64[n]."""
+        """Return the estimated counts of integer keys, int64[n]."""
         at = cells(np.asarray(keys, dtype=np.int64), self.width, self.depth, self.seed)
         found: Ints = np.min(np.take_along_axis(self.table, at, axis=1), axis=0)
         return found
 
     def merge(self, other: CountMin) -> None:
-        """Adds another sketch of the same size, seed and way to update; ``ValueError`` for one that does not fit.
+        """Add another sketch of the same size, seed and update rule; raise ``ValueError`` for one that differs.
 
-        Without conservative update the result is the sketch of both streams together, to the last bit. With it
-        counts are not below the truth and not above those of the plain sketch of both, so the bounds hold; but they
-        may differ from those of one sketch that saw both streams.
+        Without conservative update, the result equals the sketch of both streams together, bit for bit. With it,
+        counts are between the truth and those of the plain sketch of both streams, so the bounds hold. They may
+        still differ from those of one sketch that saw both streams.
         """
         if self._settings() != other._settings():
             raise ValueError("sketches are merged that have the same width, depth, seed and way to update")
@@ -102,12 +103,12 @@ class CountMin:
         self.table += other.table
 
     def to_bytes(self) -> bytes:
-        """The sketch as bytes."""
+        """Return the sketch as bytes."""
         return pack(KIND, self._settings() | {"total": self.total}, {"table": self.table})
 
     @classmethod
     def from_bytes(cls, data: bytes) -> CountMin:
-        """The sketch of :meth:`to_bytes`; :class:`acep.errors.SnapshotError` for other bytes."""
+        """Read the bytes of :meth:`to_bytes`; raise :class:`acep.errors.SnapshotError` for any others."""
         stored = unpack(data, KIND)
         width, depth = stored.number("width", 1, WIDEST), stored.number("depth", 1, DEEPEST)
         table = stored.array("table", "<i8", (depth, width))
@@ -124,7 +125,7 @@ class CountMin:
         return {"width": self.width, "depth": self.depth, "seed": self.seed, "conservative": int(self.conservative)}
 
     def _admit(self, amount: int, least: int) -> None:
-        """Takes an amount into the total; ``ValueError`` if it may not be counted."""
+        """Add an amount to the total; raise ``ValueError`` if ``least`` is negative or the total too large."""
         if least < 0:
             raise ValueError("an amount is negative")
         if self.total + amount > MOST:

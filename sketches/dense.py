@@ -1,4 +1,4 @@
-"""The exact memory of a history: one row of sums and one match map for each vector that occurred."""
+"""An exact vector memory: one row of sums and one match map for each vector that occurred."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["DENSE", "MOST", "DenseMemory", "sound", "usable"]
 
 DENSE = "dense"
 MOST = 2**16
-"""Most columns, and most slots of a ring."""
+"""Largest number of columns, and of slots of a ring."""
 
 
 class DenseMemory(VectorMemory):
-    """A :class:`acep.sketches.protocol.VectorMemory` that forgets nothing and mixes up nothing.
+    """A :class:`acep.sketches.protocol.VectorMemory` with exact sums and maps for every vector.
 
     >>> memory = DenseMemory(columns=2, ring=4)
     >>> memory.add(np.array([70, -5, 70]), np.array([[1.0, 10.0], [1.0, 5.0], [1.0, 2.5]]))
@@ -34,65 +34,65 @@ class DenseMemory(VectorMemory):
             raise ValueError(f"{columns} columns and a ring of {ring}: from 0 to {MOST}")
         self.columns, self.ring = columns, ring
         self.vectors: Ints = np.zeros(0, dtype=np.int64)
-        """The vectors that occurred, rising."""
+        """The vectors that occurred, in ascending order."""
         self._sums: Floats = np.zeros((0, columns))
         self._words: Words = np.zeros((0, maps.width(ring)), dtype=np.uint64)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays."""
+        """Return the size of the arrays in bytes."""
         return self.vectors.nbytes + self._sums.nbytes + self._words.nbytes
 
     def add(self, vectors: Ints, amounts: Floats) -> None:
-        """Adds ``amounts`` to the sums of ``vectors``."""
+        """Add ``amounts`` to the sums of ``vectors``."""
         distinct, summed = rows(vectors, amounts, self.columns)
         where = self._known(distinct)  # may replace the arrays
         self._sums[where] += summed
 
     def look(self, vectors: Ints) -> Floats:
-        """The sums of ``vectors``."""
+        """Return the sums of ``vectors``."""
         where, known = self._find(np.asarray(vectors, dtype=np.int64))
         found = np.zeros((len(where), self.columns))
         found[known] = self._sums[where[known]]
         return found
 
     def scale(self, factor: float) -> None:
-        """Multiplies all sums by a factor from 0 to 1."""
+        """Multiply all sums by a factor from 0 to 1."""
         self._sums *= usable(factor)
 
     def set_bits(self, vectors: Ints, slots: Ints) -> None:
-        """Sets one bit in the map of each of ``vectors``."""
+        """Set one bit in the map of each of ``vectors``."""
         vectors, slots = pairs(vectors, slots, self.ring)
         self._known(np.unique(vectors))
         np.bitwise_or.at(self._words, (self._find(vectors)[0], slots // 64), maps.bit(slots))
 
     def maps(self, vectors: Ints) -> Bits:
-        """The maps of ``vectors``, bool[n, ring]."""
+        """Return the maps of ``vectors``, bool[n, ring]."""
         return maps.unpacked(self.words(vectors), self.ring)
 
     def words(self, vectors: Ints) -> Words:
-        """The maps of ``vectors``, packed."""
+        """Return the maps of ``vectors``, packed into words."""
         where, known = self._find(np.asarray(vectors, dtype=np.int64))
         found = np.zeros((len(where), self._words.shape[1]), dtype=np.uint64)
         found[known] = self._words[where[known]]
         return found
 
     def recycle(self, slot: int) -> None:
-        """Clears a slot in all maps."""
+        """Clear a slot in all maps."""
         pairs(np.zeros(1, dtype=np.int64), np.array([slot]), self.ring)
         maps.clear(self._words, slot)
 
     def merge(self, other: VectorMemory, slots: Ints | None = None) -> None:
-        """Adds another dense memory."""
+        """Add another dense memory."""
         if not isinstance(other, DenseMemory) or (other.columns, other.ring) != (self.columns, self.ring):
             raise ValueError("a dense memory is merged with one of as many columns and slots")
         added = maps.moved(other._words, slots, self.ring)
-        sums, where = other._sums.copy(), self._known(other.vectors)  # the other may be this one
+        sums, where = other._sums.copy(), self._known(other.vectors)  # copied, because the other memory may be this one
         self._sums[where] += sums
         self._words[where] |= added
 
     def to_bytes(self) -> bytes:
-        """The memory as bytes."""
+        """Return the memory as bytes."""
         return pack(
             DENSE,
             {"columns": self.columns, "ring": self.ring},
@@ -101,12 +101,12 @@ class DenseMemory(VectorMemory):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> DenseMemory:
-        """The memory of :meth:`to_bytes`; :class:`acep.errors.SnapshotError` for other bytes."""
+        """Read the bytes of :meth:`to_bytes`; raise :class:`acep.errors.SnapshotError` for any others."""
         return cls.from_stored(unpack(data, DENSE))
 
     @classmethod
     def from_stored(cls, stored: Stored) -> DenseMemory:
-        """The memory of bytes that have been unpacked."""
+        """Return the memory held by unpacked bytes."""
         memory = cls(stored.number("columns", 0, MOST), stored.number("ring", 0, MOST))
         count = len(stored.arrays.get("vectors", ()))
         memory.vectors = stored.array("vectors", "<i8", (count,))
@@ -117,14 +117,14 @@ class DenseMemory(VectorMemory):
         return memory
 
     def _find(self, vectors: Ints) -> tuple[Ints, Bits]:
-        """The row of each vector, and whether it has one (otherwise the row means nothing)."""
+        """Return the row of each vector, and whether the vector has one (otherwise the row is meaningless)."""
         where = np.searchsorted(self.vectors, vectors)
         if not len(self.vectors):
             return where, np.zeros(len(where), dtype=np.bool_)
         return where, self.vectors[np.minimum(where, len(self.vectors) - 1)] == vectors
 
     def _known(self, distinct: Ints) -> Ints:
-        """The rows of distinct rising vectors, made where they are missing."""
+        """Return the rows of distinct ascending vectors, and add the missing rows."""
         where, known = self._find(distinct)
         if not known.all():
             at, new = where[~known], distinct[~known]
@@ -136,13 +136,13 @@ class DenseMemory(VectorMemory):
 
 
 def usable(factor: float) -> float:
-    """A factor of :meth:`VectorMemory.scale`; ``ValueError`` unless it is from 0 to 1."""
+    """Check a factor of :meth:`VectorMemory.scale`; raise ``ValueError`` unless it is from 0 to 1."""
     if not 0 <= factor <= 1:
         raise ValueError(f"sums are scaled by a factor from 0 to 1, not {factor}")
     return factor
 
 
 def sound(sums: Floats | Singles, words: Words, ring: int) -> bool:
-    """Whether arrays that were read can be sums and maps."""
+    """Return whether arrays read from bytes are valid sums and maps."""
     spare = words[..., -1] >> np.uint64(ring % 64) if ring % 64 else np.zeros(0)
     return bool(np.all((sums >= 0) & np.isfinite(sums))) and not np.any(spare)

@@ -1,7 +1,7 @@
-"""Where a key stands in each row of a sketch: MurmurHash3 (x64, 128 bits), one 32-bit piece of it a row.
+"""Hashing of keys to cells of a sketch: MurmurHash3 (x64, 128 bits), one 32-bit piece of the hash for each row.
 
-``mmh3`` says what the hash of a key is. For 64-bit integers, taken as 8 bytes, little-endian, :func:`cells` computes
-the same hash of a whole array with NumPy.
+The library ``mmh3`` defines the hash of a key. For 64-bit integers, taken as 8 bytes, little-endian, :func:`cells`
+computes the same hash of a whole array with NumPy.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ Key = int | str | bytes
 WIDEST = 2**32
 DEEPEST = 64
 PIECES = 4
-"""Rows that one hash of 128 bits serves."""
+"""Number of rows that one hash of 128 bits serves."""
 STEP = 0x9E3779B9
-"""Between the seeds of one group of rows and the next: 2**32 over the golden ratio, so near seeds share no rows."""
+"""Difference of the seeds of successive groups of rows: 2**32 / golden ratio, so near seeds share no rows."""
 
 
 def sized(epsilon: float, delta: float, load: int = 0, false_bit: float | None = None) -> tuple[int, int]:
-    """(width, depth) for which a count is above the truth by more than ``epsilon`` times the total with probability
-    ``delta`` at most, and, where ``load`` vectors reached a bundle, another vector's map has its bit with
-    probability ``false_bit`` at most (``delta`` if it is not given). docs/explanation/sketches.md derives both.
+    """Return the (width, depth) of a sketch for these error bounds (docs/explanation/sketches.md). A count exceeds the
+    truth by more than ``epsilon`` times the total with probability ``delta`` at most. If ``load`` vectors reached a
+    bundle, another vector has its bit with probability ``false_bit`` at most (default: ``delta``).
 
     >>> sized(epsilon=0.01, delta=0.01)
     (272, 5)
@@ -44,7 +44,7 @@ def sized(epsilon: float, delta: float, load: int = 0, false_bit: float | None =
 
 
 def checked_size(width: int, depth: int, seed: int) -> tuple[int, int, int]:
-    """The size and the seed of a sketch; ``ValueError`` for those that no sketch can have."""
+    """Check the size and the seed of a sketch; raise ``ValueError`` if they are out of range."""
     if not (1 <= width <= WIDEST and 1 <= depth <= DEEPEST and 0 <= seed < 2**32):
         raise ValueError(
             f"a sketch of {depth} rows, {width} wide, with seed {seed}: {DEEPEST} rows, 2**32 wide at most"
@@ -53,12 +53,12 @@ def checked_size(width: int, depth: int, seed: int) -> tuple[int, int, int]:
 
 
 def cells_of(key: Key, width: int, depth: int, seed: int) -> list[int]:
-    """The cell of a key in each row, as ``mmh3`` says. Text is taken as UTF-8; the integer 1 is not the text "1".
+    """Return the cell of a key in each row, hashed by ``mmh3``. Text is UTF-8; the integer 1 differs from the text "1".
 
     >>> cells_of(12, 100, 3, seed=1) == cells(np.array([12]), 100, 3, seed=1)[:, 0].tolist()
     True
     """
-    import mmh3  # the vectorised path does without
+    import mmh3  # imported here: the vectorised path does not need it
 
     data = key.to_bytes(8, "little", signed=True) if isinstance(key, int) else key
     found: list[int] = []
@@ -69,7 +69,7 @@ def cells_of(key: Key, width: int, depth: int, seed: int) -> list[int]:
 
 
 def cells(keys: Ints, width: int, depth: int, seed: int) -> Ints:
-    """The cells of integer keys, int64[depth, n]: those of :func:`cells_of`."""
+    """Return the cells of integer keys, int64[depth, n]; they equal those of :func:`cells_of`."""
     found = np.empty((depth, len(keys)), dtype=np.int64)
     for row in range(depth):
         if row % PIECES == 0:
@@ -80,10 +80,10 @@ def cells(keys: Ints, width: int, depth: int, seed: int) -> Ints:
 
 
 def _murmur(keys: Ints, seed: int) -> tuple[Words, Words]:
-    """MurmurHash3_x64_128 of each key as 8 bytes: the low and the high half (Appleby, public domain)."""
+    """Return the low and the high half of MurmurHash3_x64_128 of each key as 8 bytes (Appleby, public domain)."""
     k = np.asarray(keys, dtype=np.int64).view(np.uint64) * np.uint64(0x87C37B91114253D5)
     k = ((k << np.uint64(31)) | (k >> np.uint64(33))) * np.uint64(0x4CF5AD432745937F)
-    start = np.uint64(seed ^ 8)  # both halves begin with the seed, and take in the length of the key
+    start = np.uint64(seed ^ 8)  # both halves begin with the seed xor the key length
     low = (k ^ start) + start
     high = low + start
     low, high = _mixed(low), _mixed(high)
@@ -92,7 +92,7 @@ def _murmur(keys: Ints, seed: int) -> tuple[Words, Words]:
 
 
 def _mixed(h: Words) -> Words:
-    """The last step of MurmurHash3, in which each bit comes to depend on every other."""
+    """Apply the last step of MurmurHash3, after which each bit depends on every other."""
     h = (h ^ (h >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
     h = (h ^ (h >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
     return h ^ (h >> np.uint64(33))

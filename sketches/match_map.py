@@ -1,8 +1,8 @@
-"""The match-map sketch: the memory of a history in bounded space (DESIGN section 6; the paper of 2016, section 4).
+"""The match-map sketch: sums and match maps of vectors in bounded memory (2016 paper, section 4).
 
-A count-min array whose cells hold sums and a bitmap. A vector has one cell in each row: its sums are the least of
-theirs, its map is what all of theirs have in common (AND). Bounds: docs/explanation/sketches.md. How it works is easier
-to read in :mod:`acep.sketches.match_map_plain`, which gives the same answers cell by cell.
+A count-min array whose cells hold sums and a bitmap. A vector has one cell in each row. Its sums are the minimum over
+these cells, and its map is the AND of their maps. Bounds: docs/explanation/sketches.md. A version that is easier to
+read is :mod:`acep.sketches.match_map_plain`, which gives the same answers cell by cell.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ MATCH_MAP = "match-map"
 class MatchMap(VectorMemory):
     """A :class:`acep.sketches.protocol.VectorMemory` of ``depth`` rows with ``width`` cells each.
 
-    Each sum of a vector is at least the truth, and above it by more than ``epsilon`` times the sum over all vectors
-    with probability ``delta`` at most; each bit that was set is there, and one that was not with a probability that
-    :func:`acep.sketches.hashing.sized` bounds. With conservative update (the usual) the errors of sums are smaller.
+    Each sum of a vector is at least the truth, and exceeds it by more than ``epsilon`` times the sum over all vectors
+    with probability ``delta`` at most. Each bit that was set is found. :func:`acep.sketches.hashing.sized` bounds the
+    probability of a false bit. With conservative update (the default) the errors of sums are smaller.
 
     >>> memory = MatchMap.sized(columns=1, ring=8, epsilon=0.01, delta=0.01)
     >>> memory.add(np.array([5, 6]), np.array([[2.0], [3.0]]))
@@ -47,25 +47,25 @@ class MatchMap(VectorMemory):
 
     @classmethod
     def sized(cls, columns: int, ring: int, *, epsilon: float, delta: float, load: int = 0, seed: int = 0) -> MatchMap:
-        """The smallest one with this error and chance of a larger one.
+        """Return the smallest sketch whose sums exceed this error with probability ``delta`` at most.
 
-        Where ``load`` vectors reached a bundle that is the chance of a false bit as well.
+        If ``load`` vectors reached a bundle, ``delta`` also bounds the probability of a false bit.
         """
         width, depth = sized(epsilon, delta, load)
         return cls(columns, ring, width=width, depth=depth, seed=seed)
 
     @classmethod
     def within(cls, columns: int, ring: int, *, nbytes: int, depth: int = 2, seed: int = 0) -> MatchMap:
-        """The largest one of ``depth`` rows whose arrays take at most so many bytes; ``ValueError`` if none does."""
+        """Return the largest sketch of ``depth`` rows in ``nbytes`` bytes; raise ``ValueError`` if none fits."""
         return cls(columns, ring, width=nbytes // (8 * depth * (columns + maps.width(ring))), depth=depth, seed=seed)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays."""
+        """Return the size of the arrays in bytes."""
         return self._sums.nbytes + self._words.nbytes
 
     def add(self, vectors: Ints, amounts: Floats) -> None:
-        """Adds ``amounts`` to the sums of ``vectors``, at once, as :class:`acep.sketches.count_min.CountMin` does."""
+        """Add ``amounts`` to the sums of ``vectors``, all at once like :class:`acep.sketches.count_min.CountMin`."""
         distinct, summed = rows(vectors, amounts, self.columns)
         at = cells(distinct, self.width, self.depth, self.seed)
         least = self._least(at) + summed
@@ -77,39 +77,39 @@ class MatchMap(VectorMemory):
                     np.add.at(self._sums[row, column], own, summed[:, column])
 
     def look(self, vectors: Ints) -> Floats:
-        """The sums of ``vectors``."""
+        """Return the sums of ``vectors``."""
         return self._least(self._cells(vectors))
 
     def scale(self, factor: float) -> None:
-        """Multiplies all sums by a factor from 0 to 1."""
+        """Multiply all sums by a factor from 0 to 1."""
         self._sums *= usable(factor)
 
     def set_bits(self, vectors: Ints, slots: Ints) -> None:
-        """Sets one bit in the map of each of ``vectors``."""
+        """Set one bit in the map of each of ``vectors``."""
         vectors, slots = pairs(vectors, slots, self.ring)
         for row, own in enumerate(self._cells(vectors)):
             np.bitwise_or.at(self._words[row], (own, slots // 64), maps.bit(slots))
 
     def maps(self, vectors: Ints) -> Bits:
-        """The maps of ``vectors``, bool[n, ring]."""
+        """Return the maps of ``vectors``, bool[n, ring]."""
         return maps.unpacked(self.words(vectors), self.ring)
 
     def words(self, vectors: Ints) -> Words:
-        """The maps of ``vectors``, packed."""
+        """Return the maps of ``vectors``, packed into words."""
         at = self._cells(vectors)
         found: Words = np.bitwise_and.reduce([own[cell] for own, cell in zip(self._words, at, strict=True)])
         return found
 
     def recycle(self, slot: int) -> None:
-        """Clears a slot in all cells."""
+        """Clear a slot in all cells."""
         pairs(np.zeros(1, dtype=np.int64), np.array([slot]), self.ring)
         maps.clear(self._words, slot)
 
     def merge(self, other: VectorMemory, slots: Ints | None = None) -> None:
-        """Adds another sketch of the same size, seed and way to update.
+        """Add another sketch of the same size, seed and update rule.
 
-        Maps become those of one sketch that saw both streams. Sums do as well without conservative update; with
-        it the bounds hold, but one sketch might have come to other sums (docs/explanation/sketches.md).
+        Maps become those of one sketch that saw both streams, and so do sums without conservative update. With it
+        the bounds hold, but sums may differ from those of one sketch (docs/explanation/sketches.md).
         """
         if not isinstance(other, MatchMap) or self._settings() != other._settings():
             raise ValueError("a sketch is merged with one that has the same size, seed and way to update")
@@ -118,24 +118,24 @@ class MatchMap(VectorMemory):
         self._words |= added
 
     def to_bytes(self) -> bytes:
-        """The sketch as bytes."""
+        """Return the sketch as bytes."""
         return pack(MATCH_MAP, self._settings(), {"sums": self._sums, "words": self._words})
 
     @classmethod
     def from_bytes(cls, data: bytes) -> MatchMap:
-        """The sketch of :meth:`to_bytes`; :class:`acep.errors.SnapshotError` for other bytes."""
+        """Read the bytes of :meth:`to_bytes`; raise :class:`acep.errors.SnapshotError` for any others."""
         return cls.from_stored(unpack(data, MATCH_MAP))
 
     @classmethod
     def from_stored(cls, stored: Stored) -> MatchMap:
-        """The sketch of bytes that have been unpacked."""
+        """Return the sketch held by unpacked bytes."""
         columns, ring = stored.number("columns", 0, MOST), stored.number("ring", 0, MOST)
         width, depth = stored.number("width", 1, WIDEST), stored.number("depth", 1, DEEPEST)
         sums = stored.array("sums", "<f8", (depth, columns, width))
         words = stored.array("words", "<u8", (depth, width, maps.width(ring)))
         check(sound(sums, words, ring))
         seed, conservative = stored.number("seed", 0, 2**32 - 1), bool(stored.number("conservative", 0, 1))
-        # Sizes are those of arrays that are there: no bytes make this allocate more than they are.
+        # Sizes are those of arrays that were read, so damaged bytes cannot make this allocate more than their length.
         memory = cls(columns, ring, width=width, depth=depth, seed=seed, conservative=conservative)
         memory._sums, memory._words = sums, words
         return memory
@@ -144,7 +144,7 @@ class MatchMap(VectorMemory):
         return cells(np.asarray(vectors, dtype=np.int64), self.width, self.depth, self.seed)
 
     def _least(self, at: Ints) -> Floats:
-        """The least sums over the cells at[row] of each row, float64[n, columns]."""
+        """Return the minimum of the sums over the cells ``at[row]`` of all rows, float64[n, columns]."""
         found = np.min([own[:, cell] for own, cell in zip(self._sums, at, strict=True)], axis=0)
         return np.ascontiguousarray(found.T)
 

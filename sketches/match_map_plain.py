@@ -1,6 +1,6 @@
-"""The match-map sketch cell by cell, to be read: what :class:`acep.sketches.match_map.MatchMap` does with whole arrays.
+"""A readable version of the match-map sketch :class:`acep.sketches.match_map.MatchMap`, which works cell by cell.
 
-``mmh3`` says where a vector's cells are, each map is a ``bitarray``.
+``mmh3`` hashes a vector to its cells. Each map is a ``bitarray``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Cell", "PlainMatchMap"]
 
 @dataclass
 class Cell:
-    """One cell: sums, and one bit for each slot of the ring."""
+    """One cell of the sketch: sums, and one bit for each slot of the ring."""
 
     sums: list[float]
     map: bitarray
@@ -42,12 +42,12 @@ class PlainMatchMap:
         self.rows = [[Cell([0.0] * columns, zeros(ring)) for _ in range(width)] for _ in range(depth)]
 
     def cells(self, vector: int) -> list[Cell]:
-        """The cells of a vector, one in each row."""
+        """Return the cells of a vector, one in each row."""
         at = cells_of(vector, self.width, self.depth, self.seed)
         return [row[cell] for row, cell in zip(self.rows, at, strict=True)]
 
     def add(self, amounts: dict[int, Sequence[float]]) -> None:
-        """Adds to the sums of several vectors at once."""
+        """Add to the sums of several vectors at once."""
         targets = {v: [s + a for s, a in zip(self.look(v), added, strict=True)] for v, added in amounts.items()}
         for vector, added in amounts.items():
             for cell in self.cells(vector):
@@ -57,22 +57,22 @@ class PlainMatchMap:
                     cell.sums = [s + a for s, a in zip(cell.sums, added, strict=True)]
 
     def look(self, vector: int) -> list[float]:
-        """The sums of a vector: the least in its cells."""
+        """Return the sums of a vector: the minimum over its cells."""
         return [min(sums) for sums in zip(*(cell.sums for cell in self.cells(vector)), strict=True)]
 
     def scale(self, factor: float) -> None:
-        """Multiplies all sums."""
+        """Multiply all sums by a factor."""
         for row in self.rows:
             for cell in row:
                 cell.sums = [s * factor for s in cell.sums]
 
     def set_bit(self, vector: int, slot: int) -> None:
-        """Sets the bit of a slot in all cells of a vector."""
+        """Set the bit of a slot in all cells of a vector."""
         for cell in self.cells(vector):
             cell.map[slot] = 1
 
     def map(self, vector: int) -> bitarray:
-        """The map of a vector: the bits that all its cells have."""
+        """Return the map of a vector: the bits that are set in all its cells."""
         first, *others = self.cells(vector)
         found = first.map.copy()
         for cell in others:
@@ -80,13 +80,13 @@ class PlainMatchMap:
         return found
 
     def recycle(self, slot: int) -> None:
-        """Clears a slot in all cells."""
+        """Clear a slot in all cells."""
         for row in self.rows:
             for cell in row:
                 cell.map[slot] = 0
 
     def merge(self, other: PlainMatchMap, slots: Sequence[int]) -> None:
-        """Adds another sketch of the same settings, with its bit ``s`` at ``slots[s]``, left out where that is -1."""
+        """Add another sketch of the same settings; move its bit ``s`` to ``slots[s]``, or drop it where that is -1."""
         for row, theirs in zip(self.rows, other.rows, strict=True):
             for cell, added in zip(row, theirs, strict=True):
                 cell.sums = [s + a for s, a in zip(cell.sums, added.sums, strict=True)]

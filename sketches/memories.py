@@ -1,4 +1,4 @@
-"""Memories of a history from bytes, whatever kind they are of."""
+"""Reading of stored vector memories of any kind from bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["read_memory"]
 
 
 def read_memory(data: bytes) -> VectorMemory:
-    """The memory that these bytes were made of by ``to_bytes()``; :class:`acep.errors.SnapshotError` for other bytes.
+    """Read a memory from the bytes of its ``to_bytes()``; raise :class:`acep.errors.SnapshotError` for other bytes.
 
     >>> read_memory(MatchMap(columns=1, ring=64, width=10, depth=2).to_bytes()).nbytes
     320

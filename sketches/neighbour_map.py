@@ -1,9 +1,9 @@
-"""The neighbour map: the memory of a history in bounded space, in which vectors that follow each other share a cell.
+"""The neighbour map: a vector memory of bounded size, in which consecutive vectors share a cell.
 
-Where cells are fewer than vectors, a hash mixes what has nothing in common. Match vectors have an order: the next bin
-of time is much like this one. So here a cell is a run of neighbours. Where room is short, two runs become one: of those
-that have little, the two that are most alike (the least information is lost of where which sum is: Slonim and Tishby,
-"Agglomerative Information Bottleneck", NIPS 1999). Bounds: docs/explanation/sketches.md.
+If cells are fewer than vectors, a hash mixes vectors that have nothing in common. But match vectors have an order:
+one time bin is much like the next. So a cell here covers a run of neighbours. If memory is short, two runs are merged:
+of the pairs with small sums, the most similar one. This loses the least information about the sums by cell (Slonim
+and Tishby, "Agglomerative Information Bottleneck", NIPS 1999). Bounds: docs/explanation/sketches.md.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ __all__ = ["NEIGHBOUR_MAP", "NeighbourMap"]
 NEIGHBOUR_MAP = "neighbour-map"
 LARGEST = 2**48
 ACROSS = 2.0
-"""More than all else that it costs to make two runs one: across groups only where none are left within them."""
-LIGHTER = 1e-6  # of runs as much alike, the lighter ones
+"""Cost of merging across groups. It exceeds all other costs, so merges within groups come first."""
+LIGHTER = 1e-6  # among equally similar pairs, prefer the lighter one
 GONE = -2
 
 
 class NeighbourMap(VectorMemory):
     """A :class:`acep.sketches.protocol.VectorMemory` of at most ``nbytes`` bytes.
 
-    Neighbours are vectors that are ``step`` apart. A group is ``size`` of them (the bins of one part of a vector, if
-    the parts after it have ``step`` values), a block is ``step`` groups. A cell has the sums of a run of neighbours,
-    rounded up to single precision. As long as there is room, each vector has a run to itself; of a vector that is in no
-    run nothing is known.
+    Neighbours are vectors that are ``step`` apart. A group is ``size`` neighbours: the bins of one component of a
+    vector, if the components after it have ``step`` values. A block is ``step`` groups. A cell holds the sums of a run
+    of neighbours, rounded up to single precision. While there is room, each vector has its own run. A vector in no run
+    has sums of 0 and an empty map.
 
     >>> memory = NeighbourMap(columns=1, ring=0, nbytes=24, step=10, size=8)
     >>> memory.add(np.array([12, 22, 32, 15]), np.array([[5.0], [1.0], [2.0], [9.0]]))
@@ -48,7 +48,7 @@ class NeighbourMap(VectorMemory):
         if not (1 <= step <= MOST**2 and 1 <= size <= MOST**2 and step * size <= MOST**2):
             raise ValueError(f"groups of {size} vectors {step} apart: each from 1, and {MOST**2} together at most")
         self.columns, self.ring, self.step, self.size, self.most_bytes = columns, ring, step, size, nbytes
-        self._low: Ints = np.zeros(0, dtype=np.int16)  # as narrow as its content
+        self._low: Ints = np.zeros(0, dtype=np.int16)  # the narrowest dtype that holds the borders
         self._high: Ints = self._low.copy()
         self._sums: Singles = np.zeros((0, columns), dtype=np.float32)
         self._words: Words = np.zeros((0, maps.width(ring)), dtype=np.uint64)
@@ -57,28 +57,28 @@ class NeighbourMap(VectorMemory):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays."""
+        """Return the size of the arrays in bytes."""
         return self._low.nbytes + self._high.nbytes + self._sums.nbytes + self._words.nbytes
 
     def add(self, vectors: Ints, amounts: Floats) -> None:
-        """Adds ``amounts`` to the sums of ``vectors``; ``ValueError`` for sums that single precision does not hold."""
+        """Add ``amounts`` to the sums of ``vectors``; raise ``ValueError`` if a sum overflows single precision."""
         distinct, summed = rows(vectors, amounts, self.columns)
         at = self._positions(distinct)
         self._join(at, at, summed, np.zeros((len(at), self._words.shape[1]), np.uint64))
 
     def look(self, vectors: Ints) -> Floats:
-        """The sums of ``vectors``: of all vectors that have their cells."""
+        """Return the sums of ``vectors``: for each, the sums of all vectors in its cell."""
         where, known = self._find(vectors)
         found = np.zeros((len(where), self.columns))
         found[known] = self._sums[where[known]]
         return found
 
     def scale(self, factor: float) -> None:
-        """Multiplies all sums by a factor from 0 to 1."""
+        """Multiply all sums by a factor from 0 to 1."""
         self._sums = _up(self._sums * np.float64(usable(factor)))
 
     def set_bits(self, vectors: Ints, slots: Ints) -> None:
-        """Sets one bit in the map of each of ``vectors``."""
+        """Set one bit in the map of each of ``vectors``."""
         vectors, slots = pairs(vectors, slots, self.ring)
         words = np.zeros((len(vectors), self._words.shape[1]), np.uint64)
         words[np.arange(len(vectors)), slots // 64] = maps.bit(slots)
@@ -86,30 +86,30 @@ class NeighbourMap(VectorMemory):
         self._join(at, at, np.zeros((len(at), self.columns)), words)
 
     def maps(self, vectors: Ints) -> Bits:
-        """The maps of ``vectors``, bool[n, ring]."""
+        """Return the maps of ``vectors``, bool[n, ring]."""
         return maps.unpacked(self.words(vectors), self.ring)
 
     def words(self, vectors: Ints) -> Words:
-        """The maps of ``vectors``, packed."""
+        """Return the maps of ``vectors``, packed into words."""
         where, known = self._find(vectors)
         found = np.zeros((len(where), self._words.shape[1]), dtype=np.uint64)
         found[known] = self._words[where[known]]
         return found
 
     def recycle(self, slot: int) -> None:
-        """Clears a slot in all maps."""
+        """Clear a slot in all maps."""
         pairs(np.zeros(1, dtype=np.int64), np.array([slot]), self.ring)
         maps.clear(self._words, slot)
 
     def merge(self, other: VectorMemory, slots: Ints | None = None) -> None:
-        """Adds another map with the same columns, slots, bytes and groups: runs that overlap become one."""
+        """Add another map with the same columns, slots, bytes and groups; merge runs that overlap."""
         if not isinstance(other, NeighbourMap) or self._settings() != other._settings():
             raise ValueError("a neighbour map is merged with one of the same shape, bytes and groups")
         added = maps.moved(other._words, slots, self.ring)
         self._join(other._low.astype(np.int64), other._high.astype(np.int64), other._sums.astype(np.float64), added)
 
     def to_bytes(self) -> bytes:
-        """The map as bytes."""
+        """Return the map as bytes."""
         arrays: dict[str, NDArray[Any]] = {
             "low": self._low.astype(np.int64),
             "high": self._high.astype(np.int64),
@@ -120,12 +120,12 @@ class NeighbourMap(VectorMemory):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> NeighbourMap:
-        """The map of :meth:`to_bytes`; :class:`acep.errors.SnapshotError` for other bytes."""
+        """Read the bytes of :meth:`to_bytes`; raise :class:`acep.errors.SnapshotError` for any others."""
         return cls.from_stored(unpack(data, NEIGHBOUR_MAP))
 
     @classmethod
     def from_stored(cls, stored: Stored) -> NeighbourMap:
-        """The map of bytes that have been unpacked."""
+        """Return the map held by unpacked bytes."""
         columns, ring = stored.number("columns", 0, MOST), stored.number("ring", 0, MOST)
         step, size = stored.number("step", 1, MOST**2), stored.number("size", 1, MOST**2)
         count = len(stored.arrays.get("low", ()))
@@ -146,18 +146,18 @@ class NeighbourMap(VectorMemory):
         return {**numbers, "step": self.step, "size": self.size}
 
     def _cell(self, width: int) -> int:
-        """Bytes of a cell, with borders of so many bytes each."""
+        """Return the bytes of a cell whose two borders take ``width`` bytes each."""
         return 2 * width + 4 * self.columns + 8 * maps.width(self.ring)
 
     def _positions(self, vectors: Ints) -> Ints:
-        """Where vectors stand: neighbours one after the other, groups and blocks too."""
+        """Return the positions of vectors, at which neighbours are consecutive, and so are groups and blocks."""
         vectors = np.asarray(vectors, dtype=np.int64)
         rest = vectors % (self.step * self.size)
         found: Ints = vectors - rest + rest % self.step * self.size + rest // self.step
         return found
 
     def _find(self, vectors: Ints) -> tuple[Ints, Bits]:
-        """The cell of each vector, and whether it has one (otherwise the cell means nothing)."""
+        """Return the cell of each vector, and whether the vector has one (otherwise the cell is meaningless)."""
         at = self._positions(vectors)
         where = np.searchsorted(self._low, at, side="right") - 1
         if not len(self._low):
@@ -165,7 +165,7 @@ class NeighbourMap(VectorMemory):
         return where, (where >= 0) & (at <= self._high[where])
 
     def _join(self, low: Ints, high: Ints, sums: Floats, words: Words) -> None:
-        """Takes in runs with their sums and maps; those that overlap become one, and more while room is short."""
+        """Add runs with their sums and maps. Merge runs that overlap, and others until all fit into memory."""
         if not len(low):
             return
         low, high = (np.concatenate([own, new]) for own, new in ((self._low, low), (self._high, high)))
@@ -179,7 +179,7 @@ class NeighbourMap(VectorMemory):
         self._set(*self._fewer(low[first], np.maximum.reduceat(high, first), sums, words))
 
     def _fewer(self, low: Ints, high: Ints, sums: Floats, words: Words) -> tuple[Ints, Ints, Floats, Words]:
-        """Runs that fit into the memory: two that follow each other become one, those first that cost least."""
+        """Merge adjacent runs, in each step the pair of least cost, until the runs fit into the memory."""
         most = self.most_bytes // self._cell(_narrow(low, high).itemsize)
         if len(low) <= most:
             return low, high, sums, words
@@ -199,7 +199,7 @@ class NeighbourMap(VectorMemory):
 
         count = len(low)
         after, before = np.arange(1, count + 1), np.arange(-1, count - 1)
-        cost = np.append(costs(after[:-1] - 1, after[:-1]), np.inf)  # of a run and the one after it
+        cost = np.append(costs(after[:-1] - 1, after[:-1]), np.inf)  # of merging a run with the next one
         for _ in range(count - most):
             one = int(np.argmin(cost))
             other = after[one]
@@ -223,7 +223,7 @@ class NeighbourMap(VectorMemory):
 
 
 def _mixed(shares: Floats) -> Floats:
-    """The entropy of what is in each run, times how much it is."""
+    """Return the entropy of the sums of each run, weighted by their total."""
     whole = shares.sum(axis=1)
     mixed: Floats = _times_log(whole) - _times_log(shares).sum(axis=1)
     return mixed
@@ -235,7 +235,7 @@ def _times_log(x: Floats) -> Floats:
 
 
 def _narrow(low: Ints, high: Ints) -> np.dtype[np.signedinteger]:
-    """The smallest whole numbers that hold these rising borders."""
+    """Return the smallest signed integer dtype that holds these ascending borders."""
     for kind in (np.int16, np.int32):
         info = np.iinfo(kind)
         if not len(low) or (info.min <= low[0] and high[-1] <= info.max):
@@ -244,7 +244,7 @@ def _narrow(low: Ints, high: Ints) -> np.dtype[np.signedinteger]:
 
 
 def _up(sums: Floats | Singles) -> Singles:
-    """Single precision, never less."""
+    """Convert sums to single precision, rounded up."""
     found = sums.astype(np.float32)
     low = found < sums
     found[low] = np.nextafter(found[low], np.float32(np.inf))

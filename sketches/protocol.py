@@ -1,8 +1,8 @@
-"""What a history of match vectors needs of its memory, whether that is exact (:mod:`acep.sketches.dense`) or of bounded
-size with stated errors (:mod:`acep.sketches.match_map`).
+"""The interface of vector memories, which store statistics of match vectors: exact ones (:mod:`acep.sketches.dense`)
+and ones of bounded size with stated errors (:mod:`acep.sketches.match_map`).
 
-For each *vector* (any 64-bit integer) a memory has ``columns`` sums of non-negative numbers, such as visits and
-touches, and a *match map*: one bit for each of ``ring`` slots, which :class:`acep.sketches.ring.Ring` gives to bundles.
+For each *vector* (any 64-bit integer) a memory has ``columns`` sums of non-negative numbers, such as visits, and a
+*match map*: one bit for each of ``ring`` slots, which :class:`acep.sketches.ring.Ring` assigns to bundles.
 """
 
 from __future__ import annotations
@@ -24,66 +24,66 @@ Words = NDArray[np.uint64]
 class VectorMemory(Protocol):
     """Sums and match maps by vector. All methods take whole arrays; a vector may occur in them several times.
 
-    What is said of a vector is never too little: its sums are at least, and its map holds at least, what was given
-    for it. A dense memory says exactly that. A sketch may say more, within the bounds of docs/explanation/sketches.md.
+    Answers are never too small: sums are at least what was added for the vector, and its map has every bit that was
+    set. A dense memory is exact. A sketch may return more, within the bounds of docs/explanation/sketches.md.
     """
 
     columns: int
-    """How many sums each vector has."""
+    """Number of sums of each vector."""
     ring: int
-    """How many slots a match map has."""
+    """Number of slots of a match map."""
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays."""
+        """Return the size of the arrays in bytes."""
         ...
 
     def add(self, vectors: Ints, amounts: Floats) -> None:
-        """Adds ``amounts`` (float64[n, columns]) to the sums of ``vectors`` (int64[n]).
+        """Add ``amounts`` (float64[n, columns]) to the sums of ``vectors`` (int64[n]).
 
-        ``ValueError`` for other shapes and for amounts that are negative or not finite; then nothing is added.
+        Raise ``ValueError`` and add nothing for other shapes, or if an amount is negative or not finite.
         """
         ...
 
     def look(self, vectors: Ints) -> Floats:
-        """The sums of ``vectors``, float64[n, columns]; 0 for a vector that is not known."""
+        """Return the sums of ``vectors``, float64[n, columns]; 0 for a vector that was never added."""
         ...
 
     def scale(self, factor: float) -> None:
-        """Multiplies all sums by a factor from 0 to 1: exponential forgetting. Maps forget by their ring."""
+        """Multiply all sums by a factor from 0 to 1 (exponential forgetting). Maps forget by reuse of slots."""
         ...
 
     def set_bits(self, vectors: Ints, slots: Ints) -> None:
-        """Sets bit ``slots[i]`` (0 to ``ring`` - 1) in the map of ``vectors[i]``; ``ValueError`` for another slot."""
+        """Set bit ``slots[i]`` in the map of ``vectors[i]``; raise ``ValueError`` unless 0 <= slot < ``ring``."""
         ...
 
     def maps(self, vectors: Ints) -> Bits:
-        """The maps of ``vectors``, bool[n, ring]."""
+        """Return the maps of ``vectors``, bool[n, ring]."""
         ...
 
     def words(self, vectors: Ints) -> Words:
-        """The maps packed, uint64[n, ceil(ring / 64)]: slot ``s`` is bit ``s % 64`` of word ``s // 64``."""
+        """Return the packed maps, uint64[n, ceil(ring / 64)]: slot ``s`` is bit ``s % 64`` of word ``s // 64``."""
         ...
 
     def recycle(self, slot: int) -> None:
-        """Clears a slot in the maps of all vectors: it goes to another bundle."""
+        """Clear a slot in the maps of all vectors, so that another bundle can use it."""
         ...
 
     def merge(self, other: VectorMemory, slots: Ints | None = None) -> None:
-        """Adds another memory of the same kind and shape.
+        """Add another memory of the same kind and shape; raise ``ValueError`` for one that differs.
 
-        Bit ``s`` of the other's maps becomes bit ``slots[s]`` of these, or is left out where that is -1
-        (``slots``: int64[ring]; ``None``: every bit stays where it is). ``ValueError`` for a memory that does not fit.
+        Bit ``s`` of the other maps becomes bit ``slots[s]`` of these, or is dropped where that is -1
+        (``slots``: int64[ring]; ``None``: every bit keeps its place).
         """
         ...
 
     def to_bytes(self) -> bytes:
-        """The memory as bytes (:mod:`acep.sketches.stored`); :func:`acep.sketches.memories.read_memory` reads it."""
+        """Return the memory as bytes (:mod:`acep.sketches.stored`), for :func:`acep.sketches.memories.read_memory`."""
         ...
 
 
 def rows(vectors: Ints, amounts: Floats, columns: int) -> tuple[Ints, Floats]:
-    """The arguments of :meth:`VectorMemory.add`, checked: the distinct vectors, rising, and what to add to each."""
+    """Check the arguments of :meth:`VectorMemory.add`; return distinct ascending vectors and the total for each."""
     vectors = np.asarray(vectors, dtype=np.int64)
     amounts = np.asarray(amounts, dtype=np.float64)
     if vectors.ndim != 1 or amounts.shape != (len(vectors), columns):
@@ -96,7 +96,7 @@ def rows(vectors: Ints, amounts: Floats, columns: int) -> tuple[Ints, Floats]:
 
 
 def pairs(vectors: Ints, slots: Ints, ring: int) -> tuple[Ints, Ints]:
-    """The arguments of :meth:`VectorMemory.set_bits`, checked."""
+    """Check the arguments of :meth:`VectorMemory.set_bits` and return them as int64 arrays."""
     vectors, slots = np.asarray(vectors, dtype=np.int64), np.asarray(slots, dtype=np.int64)
     if vectors.ndim != 1 or slots.shape != vectors.shape:
         raise ValueError(f"{slots.shape} slots do not fit {vectors.shape} vectors")

@@ -1,4 +1,4 @@
-"""Which bundle has which slot of the match maps: a ring, where a new bundle takes the slot of the oldest."""
+"""Assignment of match-map slots to bundles: a ring in which a new bundle takes the slot of the oldest."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["Ring"]
 
 
 class Ring:
-    """The last ``size`` bundles, each with a slot; bundles have any non-negative numbers.
+    """The last ``size`` bundles, each with its slot. Bundles are non-negative numbers.
 
-    Whoever takes a slot clears it in the memory, if it was somebody's (:meth:`VectorMemory.recycle`).
+    If a slot belonged to another bundle, the caller must clear it in the memory (:meth:`VectorMemory.recycle`).
 
     >>> ring = Ring(2)
     >>> [ring.take(bundle) for bundle in (7, 8, 9, 8)]
@@ -26,16 +26,16 @@ class Ring:
         if size < 1:
             raise ValueError("a ring has at least one slot")
         self.bundles: Ints = np.full(size, -1, dtype=np.int64)
-        """The bundle of each slot, -1: none yet."""
+        """The bundle of each slot, or -1 if none has used it yet."""
         self._slots: dict[int, int] = {}
         self._next = 0
 
     def slot(self, bundle: int) -> int:
-        """The slot of a bundle, -1 if it has none, or none any more."""
+        """Return the slot of a bundle, or -1 if it has none (any more)."""
         return self._slots.get(bundle, -1)
 
     def take(self, bundle: int) -> tuple[int, bool]:
-        """The slot of a bundle, and whether another lost it by this: then it is to be cleared."""
+        """Return the slot of a bundle, assigned if need be, and whether the caller must clear it in the memory."""
         if bundle < 0:
             raise ValueError("bundles have non-negative numbers")
         if bundle in self._slots:
@@ -48,16 +48,16 @@ class Ring:
         return slot, oldest >= 0
 
     def to_data(self) -> dict[str, list[int] | int]:
-        """Plain data, for JSON."""
+        """Return plain data for JSON."""
         return {"bundles": self.bundles.tolist(), "next": self._next}
 
     @classmethod
     def from_data(cls, data: object) -> Ring:
-        """The ring of :meth:`to_data`; :class:`SnapshotError` for what no ring can be."""
+        """Read the data of :meth:`to_data`; raise :class:`SnapshotError` for data that is no valid ring."""
         match data:
             case {"bundles": [_, *_] as bundles, "next": int(at)} if all(type(b) is int for b in bundles):
                 held = [b for b in bundles if b >= 0]
-                # While the first round lasts, the slots from the next one on are empty; later none is.
+                # In the first round the slots from ``next`` on are empty; later no slot is empty.
                 empty = 0 if len(held) == len(bundles) else len(bundles) - at
                 if (
                     0 <= at < len(bundles)

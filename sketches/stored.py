@@ -1,7 +1,7 @@
-"""Sketches as bytes: magic, format version, checksum, a header in JSON, the arrays as they are. Never pickle.
+"""The byte format of sketches: magic, format version, checksum, a JSON header, the raw arrays. It never uses pickle.
 
-The checksum finds accidents, it is no signature: so the sizes and kinds that the header names are checked too, and
-each reader checks what its own arrays must fulfil (:func:`check`).
+The checksum detects accidents but is no signature. So the sizes and types in the header are checked too, and each
+reader checks the conditions on its own arrays (:func:`check`).
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ KINDS = frozenset({"<i8", "<u8", "<f8", "<f4"})
 
 @dataclass(frozen=True)
 class Stored:
-    """What bytes hold: the kind of sketch, its whole numbers by name, its arrays by name."""
+    """Unpacked content of stored bytes: the kind of sketch, its integers by name, and its arrays by name."""
 
     kind: str
     numbers: dict[str, int]
     arrays: dict[str, NDArray[Any]]
 
     def number(self, name: str, least: int, most: int) -> int:
-        """One of the numbers; :class:`SnapshotError` if it is missing or not between the bounds."""
+        """Return a number by name; raise :class:`SnapshotError` if it is missing or out of bounds."""
         found = self.numbers.get(name)
         check(found is not None and least <= found <= most)
         assert found is not None
         return found
 
     def array(self, name: str, dtype: str, shape: tuple[int, ...]) -> NDArray[Any]:
-        """One of the arrays; :class:`SnapshotError` if it is missing, or of another kind or shape."""
+        """Return an array by name; raise :class:`SnapshotError` if it is missing, or of another dtype or shape."""
         found = self.arrays.get(name)
         check(found is not None and found.dtype == np.dtype(dtype).newbyteorder("=") and found.shape == shape)
         assert found is not None
@@ -50,19 +50,19 @@ class Stored:
 
 
 def check(holds: bool | np.bool_) -> None:
-    """Raises :class:`SnapshotError` where bytes with a fitting checksum hold what no sketch can."""
+    """Raise :class:`SnapshotError` if a condition on the content of bytes with a valid checksum does not hold."""
     if not holds:
         raise SnapshotError("the sketch is damaged: its content makes no sense")
 
 
 def _digest(rest: bytes) -> bytes:
-    import hashlib  # loads OpenSSL, which matching does not need
+    import hashlib  # imported here: it loads OpenSSL, which matching does not need
 
     return hashlib.blake2b(rest, digest_size=16).digest()
 
 
 def pack(kind: str, numbers: Mapping[str, int], arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """Bytes of a sketch; arrays of 64-bit numbers, or of single precision.
+    """Pack a sketch into bytes. Arrays are of 64-bit numbers or of single-precision floats.
 
     >>> stored = unpack(pack("count-min", {"seed": 7}, {"table": np.eye(2)}), "count-min")
     >>> stored.number("seed", 0, 9), stored.array("table", "<f8", (2, 2)).tolist()
@@ -80,8 +80,8 @@ def pack(kind: str, numbers: Mapping[str, int], arrays: Mapping[str, NDArray[Any
 
 
 def unpack(data: bytes, *kinds: str) -> Stored:
-    """What :func:`pack` was given. Raises :class:`SnapshotError` for bytes that are no sketch of these kinds, are
-    damaged, or are of another format version.
+    """Read the arguments of :func:`pack` back. Raise :class:`SnapshotError` for bytes that are no sketch of these
+    kinds, are damaged, or are of another format version.
     """
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise SnapshotError(f"a sketch is read from bytes, not {type(data).__name__}")
@@ -104,7 +104,7 @@ def unpack(data: bytes, *kinds: str) -> Stored:
 
 
 def _read(rest: bytes, length: int) -> Stored:
-    """The parts of sealed bytes; any of the errors that :func:`unpack` lists where they do not fit together."""
+    """Read header and arrays; raise one of the errors that :func:`unpack` catches if they are inconsistent."""
     told = json.loads(rest[:length])
     kind, numbers, arrays, at = told["kind"], told["numbers"], {}, length
     if not isinstance(kind, str) or not all(type(number) is int for number in numbers.values()):
@@ -113,7 +113,7 @@ def _read(rest: bytes, length: int) -> Stored:
         if dtype not in KINDS or not all(type(size) is int and 0 <= size < 2**40 for size in shape):
             raise ValueError("no array of numbers")
         count = math.prod(shape)
-        # A copy: what is read can be written to, and lies where 64-bit numbers may lie.
+        # The conversion copies, so that the array is writable and aligned.
         arrays[name] = np.frombuffer(rest, dtype, count, at).reshape(shape).astype(np.dtype(dtype).newbyteorder("="))
         at += np.dtype(dtype).itemsize * count
     if at != len(rest):

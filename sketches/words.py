@@ -10,12 +10,12 @@ __all__ = ["bit", "clear", "moved", "packed", "unpacked", "width"]
 
 
 def width(ring: int) -> int:
-    """How many words a map of so many slots takes."""
+    """Return the number of words that a map of ``ring`` slots takes."""
     return -(-ring // 64)
 
 
 def bit(slots: Ints) -> Words:
-    """The bit of each slot in its word.
+    """Return the bit of each slot within its word.
 
     >>> bit(np.array([0, 3, 64])).tolist()
     [1, 8, 1]
@@ -24,14 +24,14 @@ def bit(slots: Ints) -> Words:
 
 
 def unpacked(words: Words, ring: int) -> Bits:
-    """Maps as truth values, bool[..., ring]."""
+    """Unpack maps into booleans, bool[..., ring]."""
     slots = np.arange(ring)
     bits: Bits = (words[..., slots // 64] & bit(slots)) != 0
     return bits
 
 
 def packed(bits: Bits) -> Words:
-    """Maps as words, uint64[..., ceil(ring / 64)].
+    """Pack maps into words, uint64[..., ceil(ring / 64)].
 
     >>> unpacked(packed(np.array([[True, False, True]])), 3).tolist()
     [[True, False, True]]
@@ -43,14 +43,14 @@ def packed(bits: Bits) -> Words:
 
 
 def clear(words: Words, slot: int) -> None:
-    """Clears one slot of all maps, in place."""
+    """Clear one slot of all maps, in place."""
     words[..., slot // 64] &= np.uint64(~(1 << slot % 64) & (2**64 - 1))
 
 
 def moved(words: Words, slots: Ints | None, ring: int) -> Words:
-    """Maps with bit ``s`` at ``slots[s]``, left out where that is -1.
+    """Move bit ``s`` of each map to ``slots[s]``, and drop it where that is -1.
 
-    ``ValueError`` unless those that stay get distinct slots of the ring.
+    Raise ``ValueError`` unless the slots other than -1 are distinct slots of the ring.
     """
     if slots is None:
         return words

@@ -1,4 +1,4 @@
-"""What becomes of a query, stage by stage, as text, and what in it is costly."""
+"""A text that explains the compilation of a query stage by stage, and lists its costly parts."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _WIDTH = 100
 
 
 def explain(query: Query | str, schema: Schema | None = None, *, missing: str | None = None) -> str:
-    """What becomes of a query, in sections with a heading each.
+    """Explain the compilation of a query, in sections with headings.
 
-    Without a ``schema`` the columns are assumed to be what the query asks for; the text says so. ``missing``: why there
-    is no native core here, as :func:`acep.native.compiled.why_not` says; ``None``: it is there.
+    Without a ``schema`` the columns are assumed from the query; the text says so. ``missing`` is the reason why the
+    native core is not available (from :func:`acep.native.compiled.why_not`), or ``None`` if it is available.
 
-    Raises :class:`QueryError` where the query cannot be compiled.
+    Raise :class:`QueryError` if the query cannot be compiled.
 
     >>> from acep.pattern.letters import regex
     >>> print(explain(regex("ab", within=5, by="user")))
@@ -70,7 +70,7 @@ def _text(sections: list[tuple[str, list[str]]]) -> str:
 
 
 def _stages(plan: Plan, *, assumed: bool, missing: str | None, source: bool = False) -> Iterator[tuple[str, list[str]]]:
-    """The sections of one query, those of its sources among them."""
+    """Yield the sections of one query, including those of its sources."""
     yield "tree", tree_lines(plan.query)
     for inner, kind in plan.sources:
         stages = _stages(inner, assumed=assumed, missing=missing, source=True)
@@ -110,7 +110,7 @@ def _plan(plan: Plan, assumed: bool) -> Iterator[str]:
 
 
 def _engine(plan: Plan, missing: str | None, source: bool) -> Iterator[str]:
-    """What runs the plan for each output, and why; what comes to it; whether match windows keep events back."""
+    """Yield the engine for each output with the reason, its input events, and the use of match windows."""
     choice = choose(plan)
     why = missing or choice.why
     if missing is None and source and not decides_at_once(plan):
@@ -156,7 +156,7 @@ def _named(engine: str) -> str:
 
 
 def _wanted(plan: Plan) -> str:
-    """What is asked of a single event, for each variable, before it comes to the engine."""
+    """Return the conditions, by variable, that a single event must meet to reach the engine."""
     negations = plan.automaton.negations
     waits = plan.query.output is not Output.ALL or any(n.trailing for n in negations)
     if waits and (plan.window.counted or plan.query.strategy.contiguous):

@@ -1,6 +1,6 @@
-"""A stream that a query could be meant for: what its columns hold, as far as the query tells.
+"""Inference of a plausible stream schema from a query: the columns it mentions and their kinds.
 
-Lets a query be compiled, explained and linted before there are events. Names cannot be wrong then.
+With this a query can be compiled, explained and linted before there are events. Misspelled names go undetected then.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _SAME = ("least", "greatest", "coalesce")
 
 
 def assumed_plan(query: Query) -> Plan:
-    """The plan of a query for a stream that has what it asks for.
+    """Compile a query for the stream schema that it implies.
 
-    Raises :class:`QueryError` where no stream could: a column compared with a text and with a number.
+    Raise :class:`QueryError` if no schema fits, as for a column compared with both a text and a number.
     """
     try:
         return compile_query(query, assumed_schema(query))
@@ -59,7 +59,7 @@ def assumed_plan(query: Query) -> Plan:
 
 
 def assumed_schema(query: Query, number: Kind = Kind.FLOAT) -> Schema:
-    """A schema with the columns that a query mentions; those that may be numbers are of kind ``number``.
+    """Return a schema with the columns that a query mentions; columns of unknown or numeric kind are ``number``.
 
     >>> from acep.pattern.sase import parse
     >>> schema = assumed_schema(parse("PATTERN SEQ(A a, B b) WHERE [k] AND a.x > b.x AND b.name LIKE 'x%' WITHIN 5"))
@@ -78,7 +78,7 @@ def assumed_schema(query: Query, number: Kind = Kind.FLOAT) -> Schema:
 
 @dataclass
 class _Slots:
-    """Columns in classes that must hold the same, and what is known of each class."""
+    """A union-find of columns that must have the same kind, with the kinds seen for each class."""
 
     parent: dict[Slot, Slot] = field(default_factory=dict)
     known: dict[Slot, set[Kind]] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class _Slots:
         return slot
 
     def same(self, one: Term, two: Term) -> None:
-        """What one holds the other holds too."""
+        """Record that both terms have the same kind."""
         if isinstance(one, Kind):
             one, two = two, one
         if one is None or two is None or isinstance(one, Kind):
@@ -105,7 +105,7 @@ class _Slots:
             self.known.setdefault(first, set()).update(self.known.pop(second, set()))
 
     def kind(self, slot: Slot) -> Kind | None:
-        """What a column holds; a text next to a timestamp is read as one."""
+        """Return the kind of a column, or ``None`` if unknown or float. Timestamp takes precedence over text."""
         known = self.known.get(self.root(slot), set())
         order = (Kind.TIMESTAMP, Kind.STRING, Kind.BOOL, Kind.FLOAT, Kind.INT)
         found = next((kind for kind in order if kind in known), None)
@@ -114,7 +114,7 @@ class _Slots:
 
 @dataclass
 class _Reader:
-    """Goes through one query; ``path`` leads to it through the clauses FROM."""
+    """A walk over one query. ``path`` holds the index of the source in each enclosing FROM clause."""
 
     slots: _Slots
     query: Query
@@ -136,7 +136,7 @@ class _Reader:
                 self.slots.same(self.column(name), reader.given(name))
 
     def names(self) -> set[str]:
-        """The attributes that the query mentions."""
+        """Return the attributes that the query mentions."""
         exprs = [*self.query.where, *([self.query.having] if self.query.having else [])]
         exprs += [e for _, e in self.query.returns]
         leaves = [leaf for expr in exprs for leaf in leaves_of(expr)]
@@ -144,7 +144,7 @@ class _Reader:
         return found | set(partition_attributes(self.query))
 
     def given(self, name: str) -> Term:
-        """What the matches of this query hold under a name."""
+        """Return the term for an attribute of the matches of this query."""
         returned = dict(self.query.returns)
         if name in returned:
             return self.term(returned[name])
@@ -154,7 +154,7 @@ class _Reader:
         return own.get(name)
 
     def column(self, name: str) -> Slot:
-        """The slot of an attribute."""
+        """Return the slot of an attribute."""
         slot: Slot = TS if name == "ts" else (self.path if self.query.sources else None, name)
         if name == "type":
             self.slots.same(slot, Kind.STRING)
@@ -168,14 +168,14 @@ class _Reader:
         return Kind.FLOAT
 
     def alike(self, *exprs: Expr) -> Term:
-        """Expressions that are compared: they hold the same."""
+        """Record that compared expressions have the same kind, and return the term of the first."""
         terms = [self.term(e) for e in exprs]
         for term in terms[1:]:
             self.slots.same(terms[0], term)
         return terms[0]
 
     def term(self, expr: Expr) -> Term:
-        """What an expression gives: what a column holds, a kind, or ``None`` where nothing is known."""
+        """Return the term of an expression: a column, a kind, or ``None`` where nothing is known."""
         match expr:
             case Literal(value=None):
                 return None
@@ -223,7 +223,7 @@ class _Reader:
         return Kind.FLOAT if expr.function in ("avg", "count") else column
 
     def arithmetic(self, op: str, left: Expr, right: Expr) -> Term:
-        """A time moved by a duration is a time; the difference of two of a kind is a number, or a duration."""
+        """Return the term of an operation. Time plus or minus a duration is a time; other differences are unknown."""
         if op in "+-" and isinstance(right, Duration):
             return self.term(left)
         if op == "+" and isinstance(left, Duration):
@@ -240,7 +240,7 @@ class _Reader:
             return self.alike(*expr.args)
         if expr.name in TIME_PARTS:
             slot = self.term(expr.args[0])
-            # The hour of an integer ts is known as well.
+            # Time parts of an integer ts are allowed as well.
             if slot != self.slots.root(TS):
                 self.slots.same(slot, Kind.TIMESTAMP)
             return Kind.FLOAT

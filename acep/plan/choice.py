@@ -1,4 +1,4 @@
-"""Which engine runs a plan, by its pattern and by what is asked of it, and why; never another result."""
+"""The choice of the engine that runs a plan, by its pattern and the requested output. It never changes the result."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ __all__ = ["COUNTED", "POINTS", "UNITS", "WINDOWS", "Choice", "alone", "choose",
 
 
 COUNTED = ("count", "points", "bundles")
-"""The outputs for which no match has to be made."""
+"""Outputs that do not need the matches themselves."""
 
 POINTS = ("points", "exists")
-"""The outputs for which the match points suffice, with the least error of each."""
+"""Outputs that only need the match points, with the least error of each."""
 
 WINDOWS = "windows+"
-"""Before the name of an engine: it stands behind match windows."""
+"""Prefix of the name of an engine whose events are filtered by match windows."""
 
 UNITS = "units+"
-"""Before the name of an engine that need not choose among partial matches: it keeps to an allowance of touches."""
+"""Prefix of the name of an engine that keeps to a budget of transition evaluations by skipping sampling units."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """``engine``: ``"reference"``, or one of the native core's (docs/internals/native.md): ``"nodes"``,
-    ``"dominance"``, ``"merged"``, ``"compressed"``, or an output of :data:`COUNTED`, behind match windows after
-    :data:`WINDOWS`. ``why``: in words."""
+    """An engine and the reason for its choice (``why``). ``engine`` is ``"reference"`` or an engine of the native
+    core (docs/internals/native.md): ``"nodes"``, ``"dominance"``, ``"merged"``, ``"compressed"``, or an output of
+    :data:`COUNTED`, with prefix :data:`WINDOWS` if match windows filter its events."""
 
     engine: str
     why: str
 
     @property
     def alone(self) -> str:
-        """The engine, whether it stands behind match windows or not."""
+        """Return the name of the engine without prefixes."""
         return alone(self.engine)
 
 
 def choose(plan: Plan, output: str = "matches") -> Choice:
-    """The engine for a plan where the native core is there; ``output`` is what :func:`acep.match` is asked for; bundles
-    without counts are made from ``"points"``.
+    """Choose the engine for a plan, assuming that the native core is available. ``output`` is that of
+    :func:`acep.match`. Bundles without counts are made from ``"points"``.
 
     >>> import acep
     >>> from acep.plan.assume import assumed_plan
@@ -80,7 +80,7 @@ def _alone(plan: Plan, output: str) -> Choice:
 
 
 def _not_merged(plan: Plan, tables: PlanTables) -> str | None:
-    """Why runs in one state are not alike in all that can matter later."""
+    """Return why runs in one state cannot be merged, or ``None`` if they can."""
     if plan.query.strategy.contiguous and plan.automaton.costs.budget:
         return "under contiguity what is missing depends on each run's gaps"
     if tables.mergeable:
@@ -95,7 +95,7 @@ def _not_merged(plan: Plan, tables: PlanTables) -> str | None:
 
 
 def alone(engine: str) -> str:
-    """The name of an engine without what stands before it.
+    """Return the name of an engine without its prefixes.
 
     >>> alone("windows+units+merged")
     'merged'
@@ -104,7 +104,7 @@ def alone(engine: str) -> str:
 
 
 def with_allowance(choice: Choice) -> str:
-    """The engine that keeps to an allowance of touches, in place of one that was chosen.
+    """Return the engine that replaces a chosen one under a budget of transition evaluations.
 
     >>> with_allowance(Choice("windows+merged", "")), with_allowance(Choice("dominance", ""))
     ('windows+units+merged', 'dominance')
@@ -115,5 +115,5 @@ def with_allowance(choice: Choice) -> str:
 
 
 def decides_at_once(plan: Plan) -> bool:
-    """Whether a match is given with its last event: nothing has to pass first."""
+    """Return whether a match is final at its last event, so that it can be output at once."""
     return plan.query.output is Output.ALL and not any(n.trailing for n in plan.automaton.negations)

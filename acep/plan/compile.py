@@ -1,4 +1,4 @@
-"""From a query and the columns of a stream to a plan: all that an engine needs, as plain data."""
+"""Compile a query for the columns of a stream to a plan: everything an engine needs, as plain data."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["Plan", "TimeOf", "Window", "compile_query"]
 
 @dataclass(frozen=True)
 class Window:
-    """The longest a match may be: ``last - first <= span``, in ticks or (``counted``) in positions."""
+    """The limit on the length of a match: ``last - first <= span``, in ticks or (``counted``) in positions."""
 
     span: int | None
     counted: bool
@@ -34,8 +34,8 @@ class Window:
 
 @dataclass(frozen=True)
 class TimeOf:
-    """A time or decimal among the values of RETURN: the ``columns`` of times that it comes from. If ``plain`` it is a
-    value of the first of them as it stands, which is all that is told of a decimal."""
+    """The source ``columns`` of a time or decimal among the values of RETURN. If ``plain``, it is an unchanged value
+    of the first of them. Decimals are described only if they are plain."""
 
     columns: tuple[str, ...]
     plain: bool
@@ -46,11 +46,10 @@ class Plan:
     """A query compiled for a stream.
 
     ``keys``: partition attributes (columns). ``columns``: attribute columns that are read, besides the time and type
-    columns. ``row``: the columns of the tuples that the engine evaluates predicates on; the first ``kept`` of them
-    stay with a bound event (for negations, HAVING and RETURN). ``return_scales`` are the scales of the values of
-    RETURN that are decimals, ``return_times`` say of which columns those and times are. ``predicates`` are
-    checked on arcs; ``negated[n]`` with the events that may break negation n. ``sources`` are the plans whose matches
-    are this plan's stream.
+    columns. ``row``: the columns of the tuples on which the engine evaluates expressions. ``return_scales`` are the
+    scales of decimals among the values of RETURN. ``return_times`` are the source columns of these decimals and of
+    times. ``predicates`` are checked on arcs, ``negated[n]`` on the events that may violate negation n. ``sources``
+    are the plans whose matches form the stream of this plan, with the event type of each.
     """
 
     query: Query
@@ -75,20 +74,20 @@ class Plan:
 
     @property
     def strict(self) -> bool:
-        """Whether positions are those of the whole stream."""
+        """Return whether positions count the events of the whole stream."""
         return self.query.strategy is Strategy.STRICT_CONTIGUITY or (
             self.query.strategy is Strategy.PARTITION_CONTIGUITY and not self.keys
         )
 
     @property
     def chooses(self) -> bool:
-        """Whether matches are chosen among others, here or in a source."""
+        """Return whether this plan or a source outputs a selection of its matches."""
         return self.query.output is not Output.ALL or any(source.chooses for source, _ in self.sources)
 
     @cached_property
     def fingerprint(self) -> str:
-        """The same for two plans that understand each other's state."""
-        import hashlib  # loads OpenSSL, for snapshots alone
+        """Return a hash that is equal for plans that can read each other's snapshots."""
+        import hashlib  # imported here: it loads OpenSSL, which only snapshots need
 
         schema = self.schema
         text = "\n".join(
@@ -107,8 +106,8 @@ class Plan:
 def compile_query(query: Query, schema: Schema) -> Plan:
     """Compile a query for a stream.
 
-    Raises :class:`QueryError` where the query names columns that are not there, compares what cannot be
-    compared, or needs to know how long a tick is.
+    Raise :class:`QueryError` if the query names missing columns, compares values of incompatible kinds, or needs
+    the length of a tick where it is unknown.
     """
     try:
         return _compile(query, schema)
@@ -184,7 +183,7 @@ def _compile(query: Query, schema: Schema) -> Plan:
 
 
 def _check_repetitions(automaton: Thompson) -> None:
-    """A variable that several alternatives declare is repeated in all of them or in none."""
+    """Raise ``QueryError`` if a variable is repeated in one alternative and single in another."""
     if repeated := {x.var for x in automaton.letters if x.kleene is not None}:
         mixed = sorted(repeated & {x.var for x in automaton.letters if x.kleene is None})
         if mixed:
@@ -255,7 +254,7 @@ def _column_kind(kind: str) -> Kind:
 
 
 def _derived(sources: tuple[tuple[Plan, str], ...], base: Schema) -> Schema:
-    """The columns of a stream of matches: key, RETURN values, start, end, error, and its own ts and type."""
+    """Return the schema of a stream of matches: keys, RETURN values, start, end, error, ts and type."""
     time = Kind.TIMESTAMP if base.instants else Kind.INT
     kinds: dict[str, tuple[Kind, int | None]] = {}
     for plan, _ in sources:

@@ -1,8 +1,8 @@
-"""Expressions over decimals as expressions over integers, exact, which both engines run.
+"""Rewriting of expressions over decimals to exact expressions over integers, which both engines can run.
 
-A decimal is an integer that counts units of 10**-scale. Two of one scale meet as integers do; all else becomes a
-few exact functions (:data:`acep.pattern.evaluation.EXACT`). A number that is written down is exact beside integers
-and decimals, and a float beside floats.
+A decimal is an integer that counts units of 10**-scale. Decimals of one scale are compared as integers. Other cases
+use a few exact functions (:data:`acep.pattern.evaluation.EXACT`). A number literal is exact beside integers and
+decimals, and a float beside floats.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ NARROWER: Final = "cast a column to a decimal of fewer places, or to double"
 
 @dataclass(frozen=True)
 class Typed:
-    """An expression over a stream's columns, and what it gives.
+    """An expression over a stream's columns with its type.
 
-    ``kind``: bool, int, float, string, timestamp, duration, decimal or null; ``scale``: of a decimal, else 0.
-    ``exact``: the value of a number that is written down.
+    ``kind``: bool, int, float, string, timestamp, duration, decimal or null. ``scale``: that of a decimal, else 0.
+    ``exact``: the exact value of a number literal, else ``None``.
     """
 
     expr: Expr
@@ -55,12 +55,12 @@ class Typed:
 
     @property
     def named(self) -> str:
-        """What it is, for a message."""
+        """Return the name of the type, for messages."""
         return f"decimal of scale {self.scale}" if self.kind == DECIMAL else self.kind
 
     @property
     def whole(self) -> bool:
-        """Whether it is an integer or a decimal that is not written down."""
+        """Return whether it is an integer or a decimal, and no literal."""
         return self.kind in ("int", DECIMAL) and self.exact is None
 
 
@@ -69,7 +69,7 @@ def fail(span: Span | None, message: str, hint: str | None = None) -> QueryError
 
 
 def exact_value(literal: Literal) -> Fraction | None:
-    """The value of a number as it is written.
+    """Return the exact value of a number literal, or ``None`` for other literals.
 
     >>> exact_value(Literal(1.1)), exact_value(Literal("a"))
     (Fraction(11, 10), None)
@@ -86,7 +86,7 @@ def exact_value(literal: Literal) -> Fraction | None:
 
 
 def compare(op: str, x: Typed, y: Typed, span: Span | None = None) -> Expr:
-    """``x op y``, exact whatever kinds of numbers meet.
+    """Return ``x op y``, exact for all kinds of numbers.
 
     >>> from acep.pattern.expressions import Attribute
     >>> from acep.pattern.spelling import expression_text
@@ -102,7 +102,7 @@ def compare(op: str, x: Typed, y: Typed, span: Span | None = None) -> Expr:
         return Binary(op, x.expr, y.expr, span)
     if x.kind in ("int", DECIMAL) and y.kind in ("int", DECIMAL) and x.scale == y.scale:
         return Binary(op, x.expr, y.expr, span)
-    if x.kind not in ("int", DECIMAL):  # the function takes a float, or a time, second
+    if x.kind not in ("int", DECIMAL):  # the function takes a float or a time as its second argument
         op, x, y = EXCHANGED[op], y, x
     order = Call("decimal order", (x.expr, y.expr, Literal(x.scale), Literal(y.scale)), span)
     return Binary(op, order, Literal(0), span)
@@ -112,7 +112,7 @@ EXCHANGED: Final = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": 
 
 
 def _rounds(x: Typed, y: Typed) -> bool:
-    """Whether ``y``, which is written down, does not mean the same beside ``x`` as the float that it is."""
+    """Return whether the literal ``y``, rounded to a float, could change a comparison with ``x``."""
     if x.kind == DECIMAL:
         return True
     if y.kind != "float":
@@ -125,12 +125,12 @@ def _rounds(x: Typed, y: Typed) -> bool:
 
 
 def _bounded(op: str, x: Typed, value: Fraction, span: Span | None) -> Expr:
-    """A comparison with a number that is written down, as one of integers."""
+    """Return the comparison of ``x`` with a literal of this value as a comparison of integers."""
     scaled = value * 10**x.scale
     if op in ("=", "!="):
         if scaled.denominator == 1 and LOWEST <= scaled <= HIGHEST:
             return Binary(op, x.expr, Literal(int(scaled)), span)
-        # Equal to none of the integers: false, or true, where there is no null.
+        # No integer equals the value. Use a comparison that is always false (or true), and null for null.
         return Binary("<" if op == "=" else ">=", x.expr, Literal(LOWEST), span)
     bound = math.ceil(scaled) if op in ("<", ">=") else math.floor(scaled)
     if LOWEST <= bound <= HIGHEST:
@@ -140,13 +140,13 @@ def _bounded(op: str, x: Typed, value: Fraction, span: Span | None) -> Expr:
 
 
 def between(x: Typed, low: Typed, high: Typed, negated: bool, span: Span | None) -> Expr:
-    """``x [NOT] BETWEEN low AND high`` as two comparisons."""
+    """Return ``x [NOT] BETWEEN low AND high`` as two comparisons."""
     inside = Binary("and", compare(">=", x, low, span), compare("<=", x, high, span), span)
     return Unary("not", inside, span) if negated else inside
 
 
 def is_one_of(x: Typed, values: list[Typed], negated: bool, span: Span | None) -> Expr:
-    """``x [NOT] IN (values)`` as comparisons."""
+    """Return ``x [NOT] IN (values)`` as comparisons."""
     found = compare("=", x, values[0], span)
     for value in values[1:]:
         found = Binary("or", found, compare("=", x, value, span), span)
@@ -154,7 +154,7 @@ def is_one_of(x: Typed, values: list[Typed], negated: bool, span: Span | None) -
 
 
 def alike(parts: list[Typed]) -> bool:
-    """Whether values can be compared as they are, without this module."""
+    """Return whether values can be compared directly, without a rewrite."""
     if any(part.kind == DECIMAL for part in parts):
         return False
     wholes = [part for part in parts if part.whole]
@@ -165,7 +165,7 @@ def alike(parts: list[Typed]) -> bool:
 
 
 def arithmetic(op: str, x: Typed, y: Typed, span: Span | None) -> Typed:
-    """``x op y`` of numbers of which one is a decimal: exact, but with a float, and for ``/``, a float."""
+    """Return ``x op y`` of numbers, one of them a decimal. It is exact, except that floats and ``/`` give a float."""
     if not all(part.kind in ("int", DECIMAL) or part.exact is not None for part in (x, y)):
         return Typed(Binary(op, as_float(x), as_float(y), span), "float")
     if op == "/":
@@ -184,7 +184,7 @@ def arithmetic(op: str, x: Typed, y: Typed, span: Span | None) -> Typed:
 
 
 def _places(x: Typed) -> int:
-    """The scale of an operand; that of a number that is written down is the least that holds it."""
+    """Return the scale of an operand. For a literal, this is the least scale that represents it exactly."""
     if x.exact is None:
         return x.scale
     places = 0
@@ -200,7 +200,7 @@ def _check(scale: int, span: Span | None) -> None:
 
 
 def _scaled(x: Typed, scale: int, span: Span | None) -> Typed:
-    """The same number as an integer of units of 10**-scale, where ``scale`` is no less than its own."""
+    """Return the same number as an integer of units of 10**-scale; ``scale`` is at least its own scale."""
     if x.exact is not None:
         number = int(x.exact * 10**scale)
         if not LOWEST <= number <= HIGHEST:
@@ -213,7 +213,7 @@ def _scaled(x: Typed, scale: int, span: Span | None) -> Typed:
 
 
 def as_float(x: Typed) -> Expr:
-    """A number as a float, rounded once.
+    """Return a number as a float, rounded once.
 
     >>> from acep.pattern.expressions import Attribute
     >>> as_float(Typed(Attribute("a", None, "x"), DECIMAL, 2)).op
@@ -226,7 +226,7 @@ def as_float(x: Typed) -> Expr:
 
 
 def call(expr: Call, args: list[Typed]) -> Typed:
-    """A function of numbers, the first of which, or one of several alike, is a decimal."""
+    """Return a function call on numbers that include a decimal, rewritten to integers or floats."""
     name, span, first = expr.name, expr.span, args[0]
     if name in ("least", "greatest", "coalesce"):
         return _same(expr, args)
@@ -251,7 +251,7 @@ def call(expr: Call, args: list[Typed]) -> Typed:
 
 
 def _same(expr: Call, args: list[Typed]) -> Typed:
-    """One of several values: with a float all as floats, else decimals of the greatest scale."""
+    """Rewrite ``least``, ``greatest`` or ``coalesce``: to floats if any is a float, else to the greatest scale."""
     if any(arg.kind not in ("int", DECIMAL, "null") and arg.exact is None for arg in args):
         return Typed(Call(expr.name, tuple(as_float(arg) for arg in args), expr.span), "float")
     scale = max(_places(arg) for arg in args if arg.kind != "null")
@@ -259,7 +259,7 @@ def _same(expr: Call, args: list[Typed]) -> Typed:
     result: Expr = Call(expr.name, tuple(part.expr for part in parts), expr.span)
     for arg in args:
         if arg.whole and arg.scale < scale:
-            # These functions pass over nulls; one that is beyond 64 bits on the way to the scale must not be.
+            # These functions skip nulls. A null from overflow in the rescaling must make the result null instead.
             known = Typed(Call("coalesce", (arg.expr, Literal(0)), expr.span), DECIMAL, arg.scale)
             zero = Binary("*", _scaled(known, scale, expr.span).expr, Literal(0), expr.span)
             result = Binary("+", result, zero, expr.span)

@@ -1,8 +1,8 @@
-"""Rewrite rule: what is asked of one text becomes a column of its own.
+"""A rewrite rule for predicates: a part that depends on a single text attribute becomes a derived column.
 
-``lower(a.name) = 'x'`` or ``a.name LIKE 'x%'`` depends on one attribute alone. The native engine does not work on
-texts but on their codes; so such a part is computed once for each distinct text of a batch, and
-stands in the predicate as an attribute ``lower(.name) = 'x'`` of the same event.
+``lower(a.name) = 'x'`` and ``a.name LIKE 'x%'`` depend on one attribute alone. The native engine works on codes of
+texts, not on texts. So such a part is computed once for each distinct text of a batch, and replaced in the predicate
+by a new attribute of the same event.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Derived:
 def derive(
     expressions: Sequence[Expr], schema: Schema, tick_ns: Fraction | None
 ) -> tuple[tuple[Expr, ...], dict[str, Derived]]:
-    """The expressions with derived columns in the place of what depends on one text, and these columns by name.
+    """Replace parts that depend on one text by derived columns; return the expressions and the columns by name.
 
     >>> like = Like(Attribute("a", 2, "name"), "x%")
     >>> (rewritten,), columns = derive([like], Schema((("name", Kind.STRING),)), None)

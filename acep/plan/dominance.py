@@ -1,9 +1,9 @@
-"""When a match node may go without loss, where match points, bundles without counts, or existence are asked for.
+"""Lossless pruning of partial matches for match points, bundles without counts, or existence.
 
-Another node of the same partition and state *dominates* it: no greater error, no earlier start, and registers with
-which every predicate still to come passes if it passes with the other's (DESIGN 6; docs/internals/dominance.md has the
-proof). This says for each state which registers must be equal for that, which need only be greater or less, and which
-no longer matter.
+A partial match may be dropped if another one of the same partition and state *dominates* it: the other one has no
+greater error, no earlier start, and registers with which every later predicate passes if it passes for the dropped one
+(proof in docs/internals/dominance.md). This module derives for each state which registers must be equal, which must
+only be greater or less, and which do not matter.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from acep.plan.schema import Kind
 __all__ = ["Demands", "demands", "demands_of", "lines", "reason_against"]
 
 Demands = tuple[dict[Register, Demand], ...]
-"""By state: what is demanded of a register's values; nothing of those that are not there."""
+"""By state: the demand on each register. Registers without an entry do not matter."""
 
 NUMBERS = (Kind.INT, Kind.FLOAT, Kind.TIMESTAMP)
 
 
 def reason_against(plan: Plan) -> str | None:
-    """Why what becomes of a run is not told by its state, error, start and registers; ``None``: it is."""
+    """Return why state, error, start and registers do not determine the future of a run; ``None`` if they do."""
     if plan.sources:
         return "it runs on the matches of other queries"
     if plan.automaton.negations:
@@ -41,7 +41,7 @@ def reason_against(plan: Plan) -> str | None:
 
 
 def demands(plan: Plan) -> Demands:
-    """What is demanded by state, of a plan that :func:`reason_against` has nothing against.
+    """Return the demands by state, for a plan without a :func:`reason_against`.
 
     >>> import acep
     >>> from acep.plan.assume import assumed_plan
@@ -59,7 +59,7 @@ def demands(plan: Plan) -> Demands:
 
 
 def demands_of(plan: Plan, program: Program, predicates: Sequence[Expr], kind: Callable[[str], Kind]) -> Demands:
-    """The same for a program over other columns, of which ``kind`` tells the kind."""
+    """Return the demands for a program over other columns, whose kinds ``kind`` returns."""
     found: list[dict[Register, Demand]] = [{} for _ in program.layouts]
 
     def add(state: int, wanted: Iterable[tuple[Register, Demand]]) -> bool:
@@ -77,7 +77,7 @@ def demands_of(plan: Plan, program: Program, predicates: Sequence[Expr], kind: C
             add(state, read.demands(check, program.layouts[state], exact=False))
     for state, here in enumerate(program.steps):
         for step in here:
-            # Under this strategy it is no gain to take an event that the other one may ignore.
+            # Under this strategy a run loses if it must take an event that the other run ignores.
             exact = step.arc.blocking and plan.query.strategy is Strategy.SKIP_TILL_NEXT_MATCH
             kept = tuple(r for r in program.layouts[state] if r.var not in step.forgets)
             for checks, layout in ((step.leaving, program.layouts[state]), (step.binding, kept)):
@@ -94,17 +94,17 @@ def demands_of(plan: Plan, program: Program, predicates: Sequence[Expr], kind: C
 
 @dataclass(frozen=True)
 class _Reading:
-    """What a plan's checks demand of the registers that they read."""
+    """A reader of a plan's checks, which derives the demands on the registers they read."""
 
     plan: Plan
     predicates: Sequence[Expr]
     kind: Callable[[str], Kind]
 
     def demands(self, check: Check, layout: Sequence[Register], *, exact: bool) -> Iterator[tuple[Register, Demand]]:
-        """``exact``: it must pass for both nodes or for neither."""
+        """Yield the demands of a check. ``exact``: it must pass for both partial matches or for neither."""
         counter = {check.only[0]} if check.only else set()
         if not (check.reads() - counter).issubset(layout):
-            return  # not bound in any run that gets here: the predicate is dropped
+            return  # never bound in this state: the predicate is dropped
         if exact or check.loops:
             yield from ((r, EQUAL) for r in check.reads())
             return
@@ -123,7 +123,7 @@ class _Reading:
 
 
 def _number(register: Register, kind: Callable[[str], Kind]) -> Kind | None:
-    """The kind of the one number that a register holds. A sum may be no number, or two words wide."""
+    """Return the kind of the single number in a register, or ``None``. Sums may be no number, or two words wide."""
     if register.kind in ("count", "nonnull"):
         return Kind.INT
     if register.kind not in ("last", "nth", "min", "max"):
@@ -133,7 +133,7 @@ def _number(register: Register, kind: Callable[[str], Kind]) -> Kind | None:
 
 
 def _before(plan: Plan, step: Step, after: Mapping[Register, Demand]) -> list[tuple[Register, Demand]]:
-    """What must hold of the registers before an arc, so that it holds ``after`` it."""
+    """Return the demands before an arc that imply the demands ``after`` it."""
     var = step.arc.var
     again = plan.arcs.states[step.arc.source].var == var  # surely bound before
     wanted: list[tuple[Register, Demand]] = []
@@ -141,7 +141,7 @@ def _before(plan: Plan, step: Step, after: Mapping[Register, Demand]) -> list[tu
         if register.var != var or (register.kind == "nth" and register.number == 1 and again):
             wanted.append((register, demand))  # copied
         elif register.kind == "last":
-            continue  # what the event says, for both
+            continue  # set from the event, which is the same for both
         else:
             wanted.append((register, EQUAL))
         if register.kind == "nth" and register.number > 1 and register.var == var:
@@ -153,7 +153,7 @@ def _before(plan: Plan, step: Step, after: Mapping[Register, Demand]) -> list[tu
 
 
 def lines(plan: Plan) -> list[str]:
-    """What dominance does, in words, for ``acep explain``: a line for each state that waits."""
+    """Describe dominance for ``acep explain``: one line for each state that has outgoing arcs, except the start."""
     told: list[str] = []
     for state, here, held in zip(plan.arcs.states, demands(plan), plan.program.layouts, strict=True):
         if not state.number or not plan.arcs.arcs[state.number]:

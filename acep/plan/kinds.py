@@ -1,4 +1,4 @@
-"""Checks the expressions of a query against the columns of a stream: names, and what may meet what."""
+"""Type checking of a query's expressions against the columns of a stream: names, and kinds of operands."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ LENGTHS = ("duration", *NUMBERS)
 
 
 def resolve(expr: Expr, schema: Schema, *, condition: bool = False) -> Typed:
-    """The expression with its columns' real names and literals of the right kind, and what it gives.
+    """Return the expression with real column names and literals of the right kind, and the kind of its result.
 
-    Decimals become integers (:mod:`acep.plan.decimals`). With ``condition`` it must be a truth value. Raises
-    :class:`QueryError` at the part that is wrong.
+    Decimals become integers (:mod:`acep.plan.decimals`). With ``condition`` the result must be a truth value. Raise
+    :class:`QueryError` with the position of the wrong part.
     """
     found = _resolve(expr, schema)
     if condition and found.kind not in ("bool", "null"):
@@ -51,7 +51,7 @@ def _error(expr: Expr, message: str, hint: str | None = None) -> QueryError:
 
 
 def column(name: str, expr: Expr, schema: Schema) -> tuple[str, str]:
-    """The real column behind an attribute name, and its kind; ``ts`` and ``type`` may stand for theirs."""
+    """Return the real column of an attribute name, and its kind. ``ts`` and ``type`` are aliases of these columns."""
     kind = schema.kind(name)
     if kind is None and name == "ts":
         name, kind = schema.ts, schema.kind(schema.ts) or (Kind.TIMESTAMP if schema.instants else Kind.INT)
@@ -151,7 +151,7 @@ def _aggregate(expr: Aggregate, schema: Schema) -> Typed:
 
 
 def _comparable(left: Typed, right: Typed) -> tuple[Typed, Typed]:
-    """Both sides, once they can be compared: a text next to a timestamp is read as one."""
+    """Return both sides, made comparable: a text literal beside a timestamp is read as a timestamp."""
     k1, k2 = left.kind, right.kind
     if "null" in (k1, k2) or k1 == k2 or (k1 in LENGTHS and k2 in LENGTHS):
         return left, right
@@ -230,7 +230,7 @@ ARITHMETIC: dict[tuple[str, str, str], Callable[[str, str], str]] = {
     ("+", "duration", "timestamp"): _always("timestamp"),
     ("+", "duration", "duration"): _always("duration"),
     ("-", "duration", "duration"): _always("duration"),
-    # An integer ts counts ticks, so that a duration meets it as a number of ticks.
+    # An integer ts counts ticks, so a duration beside it is a number of ticks.
     ("+", "number", "duration"): _always("float"),
     ("-", "number", "duration"): _always("float"),
     ("+", "duration", "number"): _always("float"),

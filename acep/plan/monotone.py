@@ -1,8 +1,7 @@
-"""In which direction a register makes a predicate easier to pass: the half of dominance that looks at expressions.
+"""Monotonicity of predicates in registers, for dominance: the direction that makes a predicate easier to pass.
 
-For each register that a predicate reads this says what must hold between two of its values, `mine` and `other`, so that
-whatever the rest is, the predicate passes with `mine` if it passes with `other`. docs/internals/dominance.md has the
-proof.
+For each register that a predicate reads, this derives a demand on two of its values, `mine` and `other`. If the demands
+hold, the predicate passes with `mine` whenever it passes with `other`. docs/internals/dominance.md has the proof.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from acep.plan.schema import Kind
 __all__ = ["EQUAL", "Demand", "Scene", "demanded", "joined"]
 
 MOST = 2**63 - 1
-LEAST_BOUND = 2**32  # integers are seldom larger: with a smaller bound a demand would help nobody
+LEAST_BOUND = 2**32  # integers are seldom larger, and a demand with a smaller bound would rarely hold
 OPPOSITE = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 NEGATED = {"<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 WORDS = (Kind.INT, Kind.TIMESTAMP)
@@ -38,9 +37,9 @@ WORDS = (Kind.INT, Kind.TIMESTAMP)
 
 @dataclass(frozen=True)
 class Demand:
-    """What must hold of a register's values: ``sign`` 0: they are equal; 1: mine is not less; -1: not greater.
-    ``bound``: mine is in [-bound, bound], as else arithmetic with it might have no answer where that with the other has
-    one."""
+    """A demand on two values of a register. ``sign`` 0: they are equal; 1: mine is not less; -1: mine is not greater.
+    ``bound``: mine is in [-bound, bound]. Outside of it, arithmetic could overflow to null for mine but not for the
+    other value."""
 
     sign: int
     bound: int = MOST
@@ -50,7 +49,7 @@ EQUAL = Demand(0)
 
 
 def joined(one: Demand | None, other: Demand) -> Demand:
-    """What demands both; ``None`` demands nothing.
+    """Return a demand that implies both; ``None`` demands nothing.
 
     >>> joined(Demand(1), Demand(1, 9)), joined(Demand(1), Demand(-1)) == EQUAL
     (Demand(sign=1, bound=9), True)
@@ -62,9 +61,9 @@ def joined(one: Demand | None, other: Demand) -> Demand:
 
 @dataclass(frozen=True)
 class Scene:
-    """Where a predicate stands: the ``kind`` of a column, which ``numbers`` among its references are single registers
-    with a number (with its kind), and which are ``fixed``, the same for both nodes. The other references must be equal.
-    ``time``: the column of time, where no two bound events are further apart than ``span``."""
+    """The context of a predicate. ``kind`` returns the kind of a column. ``numbers`` are the references to single
+    numeric registers, with their kinds. ``fixed`` references are the same for both partial matches; all others must be
+    equal. ``time``: the time column, in which any two bound events differ by ``span`` at most."""
 
     kind: Callable[[str], Kind]
     tick_ns: Fraction | None
@@ -76,11 +75,10 @@ class Scene:
 
 @dataclass(frozen=True)
 class _Side:
-    """A side of a comparison: a function of one register, rising (``sign`` 1) or falling, and of what is fixed.
+    """A side of a comparison: a function of fixed values and one register, rising (``sign`` 1) or falling in it.
 
-    ``whole``: it is an integer, ``factor * register + term`` at most, within 64 bits while the register is in
-    [-bound, bound]. ``mixed``: a float that something fixed was added to, so that it may be null for one value of the
-    register and not for another."""
+    ``whole``: an integer of magnitude at most ``|factor * register| + |term|``, within 64 bits while the register is in
+    [-bound, bound]. ``mixed``: a float sum with a fixed value, so it may be null for some register values only."""
 
     leaf: Leaf
     sign: int
@@ -92,7 +90,7 @@ class _Side:
 
 
 def demanded(expr: Expr, scene: Scene) -> Iterator[tuple[Leaf, Demand]]:
-    """For each reference that is not fixed what its values must be like so that ``expr`` still holds.
+    """Yield the demand on each reference that is not fixed, under which ``expr`` still holds.
 
     >>> from acep.pattern.expressions import Attribute
     >>> price, last = Attribute("b", None, "price"), Attribute("a", "last", "price")
@@ -104,8 +102,8 @@ def demanded(expr: Expr, scene: Scene) -> Iterator[tuple[Leaf, Demand]]:
 
 
 def _true(expr: Expr, scene: Scene, wanted: bool) -> Iterator[tuple[Leaf, Demand]]:
-    """So that ``expr`` is true, or (``wanted`` false) false: with NOT moved inwards, a formula of AND and OR is true if
-    those of its comparisons are that were."""
+    """Yield demands that keep ``expr`` true, or false if ``wanted`` is false. NOT is moved inwards; a formula of AND
+    and OR stays true if every comparison in it that was true stays true."""
     match expr:
         case Unary(op="not", operand=x):
             yield from _true(x, scene, not wanted)
@@ -133,8 +131,8 @@ def _comparison(op: str, left: Expr, right: Expr, scene: Scene) -> Iterator[tupl
         if scene.fixed.issuperset(leaves_of(part)):
             continue
         side = _side(part, scene)
-        # An infinity that is of no use to the other node could be null for this one: it matters where infinities are
-        # equal.
+        # With infinite values a sum could be null for mine only. This matters only for >= and <=, where infinities can
+        # be equal (docs/internals/dominance.md).
         if side is None or (side.mixed and len(op) == 2 and not _finite(other, scene)):
             yield from _equal(left, scene)
             yield from _equal(right, scene)
@@ -144,7 +142,7 @@ def _comparison(op: str, left: Expr, right: Expr, scene: Scene) -> Iterator[tupl
 
 
 def _side(expr: Expr, scene: Scene) -> _Side | None:
-    """``None``: what is known of it does not suffice."""
+    """Return the side of a comparison, or ``None`` if monotonicity cannot be derived."""
     match expr:
         case Attribute() | Length() | Aggregate():
             kind = scene.numbers.get(expr)
@@ -176,12 +174,12 @@ def _arithmetic(op: str, left: Expr, right: Expr, scene: Scene) -> _Side | None:
         return None
     kind = _number_kind(still, scene)
     if kind is None or (side.whole and kind in WORDS):
-        return None  # an integer sum may be beyond 64 bits for one value and not for another
+        return None  # an integer sum may overflow 64 bits for some register values only
     return replace(side, whole=False, mixed=True)
 
 
 def _apart(op: str, left: Expr, right: Expr, scene: Scene) -> _Side | None:
-    """The time between two bound events, which is at most the window for both nodes."""
+    """Return the difference of two times as a side; it is at most the window for both partial matches."""
     parts = (left, right)
     if op != "-" or not all(isinstance(x, Attribute) and x.name == scene.time for x in parts):
         return None
@@ -209,7 +207,7 @@ def _plus(side: _Side | None, constant: float) -> _Side | None:
 
 
 def _bounded(side: _Side, sign: int, factor: int, term: int) -> _Side | None:
-    """Integers with the bound for which they stay in 64 bits."""
+    """Return an integer side with the bound that keeps it within 64 bits, or ``None`` if that is too small."""
     room = MOST - abs(term)
     if room < 0:
         return None
@@ -224,7 +222,7 @@ def _divided(side: _Side | None, constant: float) -> _Side | None:
 
 
 def _constant(expr: Expr, scene: Scene) -> int | float | None:
-    """A number that is written down."""
+    """Return the value of a numeric constant, or ``None`` for other expressions and values out of range."""
     found: int | float | None = None
     match expr:
         case Literal(value=value) if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -240,7 +238,7 @@ def _constant(expr: Expr, scene: Scene) -> int | float | None:
 
 
 def _number_kind(expr: Expr, scene: Scene) -> Kind | None:
-    """INT or FLOAT where it is surely a number."""
+    """Return INT or FLOAT if the expression is certainly a number, else ``None``."""
     constant = _constant(expr, scene)
     if constant is not None:
         return Kind.INT if isinstance(constant, int) else Kind.FLOAT
@@ -269,5 +267,5 @@ def _of_column(name: str, scene: Scene) -> Kind | None:
 
 
 def _finite(expr: Expr, scene: Scene) -> bool:
-    """Whether it is surely not infinite."""
+    """Return whether the expression is certainly not infinite."""
     return _constant(expr, scene) is not None or _number_kind(expr, scene) is Kind.INT

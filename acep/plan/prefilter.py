@@ -1,7 +1,7 @@
 """Necessary conditions for a window to hold a match (Cadonna, Gamper and Böhlen: match windows, 2012, Theorem 2).
 
-From the pattern's tree: which variables must have an event, how many, in which order, and what it costs if one
-is missing. The native core (``windows.hpp``) hands a window's events to an engine only if they meet them.
+They are derived from the pattern tree: the variables that need events, how many, in which order, and the cost of a
+missing one. The native core (``windows.hpp``) passes the events of a window to an engine only if they meet them.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ __all__ = ["Necessary", "Need", "Worth", "lines", "necessary", "reason_against",
 MOST_NEEDS = 64
 MOST_COUNT = 16
 MOST_LEVELS = 8
-"""Beyond these the conditions are told in part: what is left out makes them weaker, never wrong."""
+"""Limits on the conditions. Larger ones are cut, which makes them weaker but never wrong."""
 
 LARGE_SET = 5
-"""Variables of a set from which match windows pay before an engine that merges or counts runs
+"""Least size of a set for which match windows pay off with engines that merge or count runs
 (docs/internals/native.md)."""
 
 
 @dataclass(frozen=True)
 class Need:
-    """At least ``count`` events that one of ``variables`` may bind; each that is missing costs ``weight`` (scaled;
-    ``None``: none may be missing)."""
+    """A condition: at least ``count`` events that one of ``variables`` may bind. Each missing event costs ``weight``
+    (scaled; ``None``: none may be missing)."""
 
     variables: tuple[str, ...]
     count: int
@@ -39,17 +39,17 @@ class Need:
 
 @dataclass(frozen=True)
 class Necessary:
-    """``stages``: what must be there, each stage after the one before it, in any order within a stage. ``budget``
-    bounds the sum of what is missing, scaled like the weights. ``least``: how many events a match has at least."""
+    """The conditions of a plan. ``stages``: needs in sequence, in any order within a stage. ``budget`` bounds the
+    total cost of missing events, scaled like the weights. ``least``: the least number of events of a match."""
 
     stages: tuple[tuple[Need, ...], ...]
     budget: int
     least: int
 
     def arrays(self, variables: Several[str]) -> dict[str, tuple[int, ...]]:
-        """As the native core reads them; ``variables`` are the plan's, by number.
+        """Return the conditions as arrays for the native core; ``variables`` are those of the plan, by number.
 
-        Errors are counted in at most ``MOST_LEVELS`` levels, weights rounded down.
+        Errors are counted in at most ``MOST_LEVELS`` steps, with weights rounded down.
         """
         needs = [(stage, need) for stage, here in enumerate(self.stages) for need in here]
         unit = gcd(*(n.weight for _, n in needs if n.weight is not None)) or 1
@@ -71,14 +71,14 @@ class Necessary:
 
 @dataclass(frozen=True)
 class Worth:
-    """Whether match windows are worth trying for a plan, and why."""
+    """A decision whether match windows pay off for a plan, with the reason."""
 
     worth: bool
     why: str
 
 
 def reason_against(plan: Plan) -> str | None:
-    """Why no event of a plan's stream may be kept back; ``None``: it may."""
+    """Return why no event of a plan's stream may be filtered out; ``None`` if events may be."""
     query = plan.query
     if plan.window.span is None:
         return "there is no window"
@@ -94,9 +94,9 @@ def reason_against(plan: Plan) -> str | None:
 
 
 def necessary(plan: Plan) -> Necessary | None:
-    """What a window must hold for a match of the plan to be in it (Theorem 2, and its order transitively).
+    """Return the conditions for a window to hold a match of the plan (Theorem 2, with the transitive order).
 
-    ``None`` where events may not be kept back, or where nothing must be there.
+    Return ``None`` if events may not be filtered out, or if there is no condition.
 
     >>> import acep
     >>> from acep.plan.assume import assumed_plan
@@ -122,12 +122,12 @@ def necessary(plan: Plan) -> Necessary | None:
 
 
 def worth(plan: Plan, engine: str = "nodes") -> Worth:
-    """Whether an engine should stand behind match windows: a rule on the plan alone, since how rare its events
-    are is not known beforehand.
+    """Decide whether match windows should filter the events of an engine. The rule uses the plan alone, since the
+    frequency of events is unknown beforehand.
 
-    The node engine looks at every live run, so that an event kept back saves much, and where events are not rare the
-    core soon lets them pass. They cannot be rare where all variables bind the same types. The other engines do
-    about as much for an event as the windows do, but in a set: there a run may stand at each of its subsets.
+    The node engine visits every live run, so each filtered event saves much; where events are not rare, the core soon
+    stops filtering. Events cannot be rare if all variables bind the same types. The other engines do about as much work
+    for an event as the windows do. Large sets are an exception, as a run may be at each subset of the set.
 
     >>> import acep
     >>> from acep.plan.assume import assumed_plan
@@ -154,7 +154,7 @@ def worth(plan: Plan, engine: str = "nodes") -> Worth:
 
 
 def lines(plan: Plan) -> list[str]:
-    r"""The conditions in words, for ``acep explain``.
+    r"""Describe the conditions in words, for ``acep explain``.
 
     >>> import acep
     >>> from acep.plan.assume import assumed_plan
@@ -188,7 +188,7 @@ def _need(need: Need) -> str:
 
 
 def _least(needs: Several[Need], budget: int) -> int:
-    """How many of the events must be there whatever is missing: the lightest go first."""
+    """Return the least number of events in a match: the budget is spent on the lightest missing events first."""
     total = sum(need.count for need in needs)
     for weight, count in sorted((n.weight, n.count) for n in needs if n.weight is not None):
         gone = min(count, budget // weight)
@@ -200,7 +200,7 @@ def _least(needs: Several[Need], budget: int) -> int:
 
 
 def _stages(node: Node, costs: Costs) -> list[list[Need]]:
-    """What each way through a part of the pattern binds, or pays for, in order."""
+    """Return the needs, in order, that every path through a part of the pattern meets or pays for."""
     match node:
         case Component(var=var):
             return [[Need((var,), 1, costs.weight(var))]]
@@ -209,7 +209,7 @@ def _stages(node: Node, costs: Costs) -> list[list[Need]]:
         case Repeat(item=Component(var=var), low=low):
             return [[Need((var,), low, costs.weight(var))]]
         case Repeat(item=item, low=low):
-            # Those iterations that are there stand first; what is missing costs no less than all its parts.
+            # Present iterations count first. A missing iteration costs at least as much as all its parts.
             once = _stages(item, costs)
             return [stage for _ in range(min(low, MOST_NEEDS)) for stage in once]
         case Sequence(items=items):

@@ -1,4 +1,4 @@
-"""What a plan must know of a stream: its columns, what they hold, and the length of a tick."""
+"""The schema of a stream for plans: its columns, their kinds, and the length of a tick."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ __all__ = ["Kind", "Schema", "kinds_text"]
 
 
 class Kind(Enum):
-    """What a column holds: timestamps are integers in ticks, decimals integers of a known scale; ``NULL`` is a column
-    of nothing but nulls."""
+    """The kind of a column. Timestamps are integers in ticks, decimals are integers of a known scale. ``NULL`` is a
+    column that contains only nulls."""
 
     BOOL = "bool"
     INT = "int"
@@ -23,9 +23,9 @@ class Kind(Enum):
 
 
 def kinds_text(kinds: Iterable[tuple[str, Kind | None]]) -> str:
-    """Write columns with their kinds as fingerprints have them.
+    """Write columns with their kinds in the format of fingerprints.
 
-    States hold these fingerprints. So the text stays as it is, whatever the classes here are called.
+    Stored states contain these fingerprints, so the text must not change, even if classes are renamed.
 
     >>> kinds_text([("k", Kind.INT), ("other", None)])
     "[('k', <Kind.INT: 'int'>), ('other', None)]"
@@ -39,11 +39,11 @@ class Schema:
     """The columns of a stream.
 
     ``kinds`` are (column, kind) pairs of every column that a predicate may use; ``ts``, ``type``,
-    ``seq`` and ``id`` are column names (``type`` is ``None`` where the stream has no type
+    ``seq`` and ``id`` are column names (``type`` is ``None`` if the stream has no type
     column). ``tick_ns`` is the length of a tick of ``ts`` in nanoseconds, ``None`` for an integer
-    ``ts`` of unknown unit. ``instants`` tells whether ``ts`` is a timestamp rather than an integer.
+    ``ts`` of unknown unit. ``instants`` is true if ``ts`` is a timestamp rather than an integer.
     ``scales`` are (column, scale) pairs of the decimals among the columns of kind ``INT``: such a column counts units
-    of 10**-scale. ``unusable`` are (column, why) pairs of those that no predicate may use.
+    of 10**-scale. ``unusable`` are (column, reason) pairs of columns that no predicate may use.
     """
 
     kinds: tuple[tuple[str, Kind], ...]
@@ -57,9 +57,9 @@ class Schema:
     unusable: tuple[tuple[str, str], ...] = ()
 
     def kind(self, name: str) -> Kind | None:
-        """The kind of a column, or ``None`` if there is none of that name."""
+        """Return the kind of a column, or ``None`` if there is no such column."""
         return dict(self.kinds).get(name)
 
     def scale(self, name: str) -> int | None:
-        """The scale of a decimal column, or ``None`` if it is none."""
+        """Return the scale of a decimal column, or ``None`` for other columns."""
         return dict(self.scales).get(name)

@@ -213,8 +213,8 @@ def _for_files(bad: SnapshotError, batch: int) -> SnapshotError:
     back = max(batch - 1, 0)
     return SnapshotError(
         bad.message,
-        hint=f"put a copy of the state back; or go back to the beginning of micro-batch {back}, as
-docs/howto/follow.md "         "says",
+        hint="put a copy of the state back; or, as docs/howto/follow.md says, "
+        f"go back to the beginning of micro-batch {back}",
     )
 
 

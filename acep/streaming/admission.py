@@ -1,14 +1,14 @@
-"""Decide which sampling units of a stream travel to the workers, where there is no time for all: plain data, no Spark.
+"""Selection of the sampling units that are sent to the workers under overload, as plain data without Spark.
 
-A *unit* is eight windows of one partition key. Units of different keys begin at different times. A hash of the key, the
-unit and the seed is compared with a threshold, which is a function of event time: where it falls a unit is cut short,
-where it rises units that begin later come in. A row is admitted if the hash is below every threshold from the beginning
-of its unit to its own time, but for the last window of the unit, in which nothing is cut. So what is missing of a key
-is always a whole window long or longer, no partial match can wait through it, and no match is invented
-(docs/explanation/spark_overload.md). Whether a row is admitted does not depend on the micro-batch that brings it.
+A *sampling unit* is eight windows of one partition key. Units of different keys begin at different times. A hash of
+the key, the unit and the seed is compared with a threshold, which depends on event time. If the threshold falls, units
+are cut short; if it rises, units that begin later are admitted. A row is admitted if the hash is below all thresholds
+from the beginning of its unit to its own time. Changes of the threshold in the last window of the unit do not count.
+So each gap of a key is at least one window long, no partial match can survive it, and no false match arises
+(docs/explanation/spark_overload.md). The admission of a row does not depend on its micro-batch.
 
-Keys that had more utility have a greater chance: keys fall into cells by a hash, and the threshold of cells that are
-favoured is 64 times as high.
+Keys of high utility have a greater chance: keys are hashed to cells, and the threshold of favoured cells is 64 times
+as high.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from acep.plan.compile import Plan
 __all__ = ["ALL", "CELLS", "SHIFT", "UNIT", "Admission", "Pieces", "chances_of", "span_of", "why_not_before"]
 
 ALL = 1 << 32
-"""The threshold below which every hash is."""
+"""The threshold above all hashes, which admits every row."""
 UNIT = 8  # windows
-MOST = 48  # thresholds that are kept; where there are more only falls are allowed, which make them fewer
+MOST = 48  # thresholds that are stored; from then on the threshold may only fall, which merges older ones
 CELLS = 256
-"""Cells that keys fall into."""
+"""Number of cells into which keys are hashed."""
 SHIFT = 6
-"""By so many bits the threshold of favoured cells is shifted to the left."""
+"""Number of bits by which the threshold of favoured cells is shifted to the left."""
 
 Pieces = list[tuple[int, list[tuple[int, tuple[int, ...]]]]]
-"""What :meth:`Admission.pieces` gives."""
+"""The result of :meth:`Admission.pieces`."""
 
 
 @dataclass(frozen=True)
 class Admission:
-    """Thresholds by event time, in ticks: ``thresholds[i]`` holds for times after ``since[i]``, up to ``since[i + 1]``;
-    the first also holds for all times before. ``favoured[j]`` are the cells that are favoured from the threshold
-    ``begins[j]`` on; there are at most two. ``span`` is the longest window, and ``delay`` that of the watermark, in
-    ticks; ``seed`` goes into the hash.
+    """Thresholds by event time, in ticks. ``thresholds[i]`` holds for times after ``since[i]``, up to ``since[i + 1]``;
+    the first also holds for all earlier times. ``favoured[j]`` are the favoured cells from threshold number
+    ``begins[j]`` on; there are at most two such sets. ``span`` is the longest window and ``delay`` that of the
+    watermark, both in ticks. ``seed`` is part of the hash.
 
     >>> Admission(10).admits(hashed=5, begin=0, tick=3)
     True
@@ -61,35 +61,35 @@ class Admission:
 
     @property
     def length(self) -> int:
-        """How many ticks a unit is long."""
+        """Return the length of a sampling unit in ticks."""
         return UNIT * (self.span + 1)
 
     @property
     def now(self) -> int:
-        """The threshold of the newest units."""
+        """Return the newest threshold."""
         return self.thresholds[-1]
 
     @property
     def whole(self) -> bool:
-        """Whether every row is admitted."""
+        """Return whether every row is admitted."""
         return min(self.thresholds) == ALL
 
     def admits(self, *, hashed: int, begin: int, tick: int, cell: int = 0) -> bool:
-        """Tell whether a row is admitted, whose unit has this hash (below :data:`ALL`) and begins at ``begin``."""
+        """Return whether a row is admitted whose unit has this hash (below :data:`ALL`) and begins at ``begin``."""
         bear = range(self._at(begin), self._at(self.last_cut(begin, tick)) + 1)
         return all(hashed < self.thresholds[i] << (SHIFT if cell in self.favoured[self._table(i)] else 0) for i in bear)
 
     def last_cut(self, begin: int, tick: int) -> int:
-        """Give the time up to which thresholds bear on a row."""
+        """Return the last time at which thresholds affect a row."""
         return min(tick, begin + self.length - self.span - 1)
 
     def chances(self, tick: int) -> NDArray[np.float64]:
-        """Give the chance that a row at a time is admitted, by its cell: the mean over where its unit may begin.
+        """Return the probability that a row at ``tick`` is admitted, by cell: the mean over all beginnings of its unit.
 
-        Returns an array of shape ``(CELLS,)``.
+        The result is an array of shape ``(CELLS,)``.
         """
         first, reach = tick - self.length + 1, self.length - self.span - 1
-        # The thresholds that bear on a row change only where its unit begins after one of these.
+        # The thresholds that affect a row change only as the beginning of its unit passes one of these times.
         cuts = {one for since in self.since for one in (since, since - reach) if first <= one < tick}
         edges = [first, *sorted(one + 1 for one in cuts if one + 1 > first), tick + 1]
         under = np.stack([chances_of(one, self.favoured[self._table(i)]) for i, one in enumerate(self.thresholds)])
@@ -99,18 +99,18 @@ class Admission:
         return sums / self.length
 
     def after(self, seen: int | None, threshold: int, favoured: tuple[int, ...] | None = None) -> Admission:
-        """Give the thresholds with a new one for times after ``seen``, the greatest time of all rows so far.
+        """Return the thresholds with a new one for times after ``seen``, the greatest time of all rows so far.
 
-        Rows that are older than ``seen - delay`` are late: what bears on no other row is left out. ``favoured``: the
-        cells that are from now on; they may not change while they are :attr:`changing`.
+        Rows older than ``seen - delay`` are late; thresholds that affect only late rows are dropped. ``favoured`` are
+        the favoured cells from now on; they may not change while :attr:`changing` is true.
         """
-        if seen is None:  # no row has come
+        if seen is None:  # there was no row yet
             return replace(self, since=self.since[:1], thresholds=(threshold,))
         if threshold > self.now and len(self.since) >= MOST:
             threshold = self.now
         tables, every = [self._table(i) for i in range(len(self.since))], list(self.favoured)
         since, thresholds = list(self.since), list(self.thresholds)
-        if since[-1] >= seen and len(since) > 1:  # no row has come since
+        if since[-1] >= seen and len(since) > 1:  # there was no row since the last threshold
             since.pop()
             thresholds.pop()
             tables.pop()
@@ -120,7 +120,7 @@ class Admission:
         thresholds.append(threshold)
         tables.append(len(every) - 1)
         first, last = self._oldest(since, seen - self.length), self._oldest(since, seen)
-        # For rows that may come, a threshold that is followed by a lower one has the effect of that.
+        # For future rows, an old threshold acts like a lower one that follows it.
         for i in reversed(range(first, last)):
             if tables[i] == tables[i + 1]:
                 thresholds[i] = min(thresholds[i], thresholds[i + 1])
@@ -140,26 +140,26 @@ class Admission:
 
     @property
     def changing(self) -> bool:
-        """Whether other cells were favoured at a time that bears on some row that may come."""
+        """Return whether future rows may be affected by two different sets of favoured cells."""
         return len(self.favoured) > 1
 
     def _table(self, i: int) -> int:
-        """Give the number of the favoured cells that go with a threshold."""
+        """Return the number of the set of favoured cells that belongs to a threshold."""
         return sum(begin <= i for begin in self.begins) - 1
 
     def _oldest(self, since: Sequence[int], seen: int) -> int:
-        """Give the number of the oldest threshold that may be the last to bear on a row that is not late."""
+        """Return the number of the oldest threshold that can be the last one to affect a row that is not late."""
         return max(0, bisect_left(since, seen - self.delay - self.span - 1) - 1)
 
     def _at(self, tick: int) -> int:
         return max(0, bisect_left(self.since, tick) - 1)
 
     def pieces(self, seen: int | None) -> Pieces:
-        """Give the thresholds by :meth:`last_cut` and by the beginning of a unit, for rows that are not late.
+        """Return the thresholds by :meth:`last_cut` and by the beginning of a unit, for rows that are not late.
 
-        Pairs of a bound on the former and of what holds beyond it: pairs of a bound on the latter and of the thresholds
-        beyond it, one for each of :attr:`favoured`. The greatest bounds come first. Where none of them is passed, the
-        last pair holds.
+        The result has pairs of a bound on ``last_cut`` and the steps that hold beyond it. A step is a pair of a bound
+        on the beginning and the thresholds beyond it, one for each of :attr:`favoured`. The greatest bounds come first.
+        If no bound is exceeded, the last pair holds.
         """
         oldest = 0 if seen is None else self._oldest(self.since, seen)
         found: Pieces = []
@@ -175,14 +175,14 @@ class Admission:
         return found
 
     def dump(self) -> dict[str, Any]:
-        """As JSON-like data."""
+        """Return JSON-like data."""
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @classmethod
     def load(cls, data: Mapping[str, Any]) -> Admission:
-        """Raises :class:`KeyError`, :class:`TypeError` or :class:`ValueError` for what is none."""
+        """Read the data of ``dump``. Raise :class:`KeyError`, :class:`TypeError` or :class:`ValueError` if invalid."""
         since, thresholds = (tuple(int(one) for one in data[name]) for name in ("since", "thresholds"))
-        # Earlier development versions favoured none.
+        # Earlier development versions had no favoured cells.
         begins = tuple(int(one) for one in data.get("begins", [0]))
         favoured = tuple(tuple(int(cell) for cell in cells) for cells in data.get("favoured", [[]]))
         fits = len(since) == len(thresholds) > 0 and list(since) == sorted(set(since))
@@ -194,7 +194,7 @@ class Admission:
 
 
 def chances_of(threshold: int, favoured: Sequence[int]) -> NDArray[np.float64]:
-    """Give the chance of a unit under a threshold, by its cell: an array of shape ``(CELLS,)``.
+    """Return the probability that a unit is below a threshold, by cell: an array of shape ``(CELLS,)``.
 
     >>> chances_of(ALL // 128, [0])[:2].tolist()
     [0.5, 0.0078125]
@@ -205,9 +205,9 @@ def chances_of(threshold: int, favoured: Sequence[int]) -> NDArray[np.float64]:
 
 
 def why_not_before(plans: Sequence[Plan], *, ids: bool) -> str:
-    """Say why events of these plans cannot be shed before they travel; "" if they can be. ``ids``: a column has ids.
+    """Return why events of these plans cannot be shed before the shuffle, or "". ``ids``: there is a column of ids.
 
-    What is shed must leave the matches in the rest as they are, so that none is invented.
+    Shedding must not change the matches among the remaining events, so that no false match arises.
     """
     for plan in plans:
         if not ids:
@@ -226,5 +226,5 @@ def why_not_before(plans: Sequence[Plan], *, ids: bool) -> str:
 
 
 def span_of(plans: Sequence[Plan]) -> int:
-    """Give the longest window of plans, in ticks."""
+    """Return the longest window of the plans, in ticks."""
     return max(plan.window.span or 0 for plan in plans)

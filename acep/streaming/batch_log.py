@@ -1,4 +1,4 @@
-"""Keep what the driver decides of a micro-batch and what it counted in it, beside the versions of the buckets."""
+"""Storage of the driver's decisions and counts of each micro-batch, beside the versions of the buckets."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Carried:
-    """Since the stream began: ``rows`` read, events in all passes, those of them that no query can need (``idle``; the
-    ``late`` ones of these, which are no events any more, are counted apart), those too far ``ahead``, and those that
-    were ``shed``; the greatest time ``seen`` in ticks; and what is known of the recall of match ``points``, if it is
-    ``known``."""
+    """Totals since the stream began: ``rows`` read, ``events`` of all passes, events that no query can need (``idle``;
+    ``late`` ones are counted separately and not as events), those too far ``ahead``, and those that were ``shed``.
+    ``seen`` is the greatest time in ticks. ``points`` has the recall statistics of match points, valid if ``known``."""
 
     rows: int = 0
     events: int = 0
@@ -37,15 +36,15 @@ class Carried:
     ahead: int = 0
 
     def dump(self) -> dict[str, Any]:
-        """As JSON-like data."""
+        """Return JSON-like data."""
         names = ("rows", "events", "idle", "shed", "seen", "known", "late", "ahead")
         return {name: getattr(self, name) for name in names} | {"points": self.points.to_arrays()}
 
     @classmethod
     def load(cls, data: Any) -> Carried:
-        """Raises :class:`KeyError`, :class:`TypeError` or :class:`ValueError` for what is none."""
+        """Read the data of ``dump``. Raise :class:`KeyError`, :class:`TypeError` or :class:`ValueError` if invalid."""
         rows, events, idle, shed = (int(data[name]) for name in ("rows", "events", "idle", "shed"))
-        late, ahead = (int(data.get(name, 0)) for name in ("late", "ahead"))  # were not counted by the first versions
+        late, ahead = (int(data.get(name, 0)) for name in ("late", "ahead"))  # the first versions did not count these
         if min(rows, events, idle, shed, late, ahead) < 0:
             raise ValueError("counts")
         seen = None if data["seen"] is None else int(data["seen"])
@@ -55,9 +54,9 @@ class Carried:
 
 @dataclass(frozen=True)
 class Decision:
-    """The beginning of a micro-batch: the admission, if something can be shed, the ``latest`` time that an event may
-    have, in ticks, and of earlier micro-batches their load, their counts, the utility of keys and what is left of the
-    time of the cores."""
+    """The decision at the beginning of a micro-batch: the ``admission``, if events can be shed, and the ``latest``
+    time allowed for an event, in ticks. From earlier micro-batches it has the load, the counts, the utility of keys
+    and the core time that is ``left``."""
 
     admission: Admission | None = None
     load: Load = field(default_factory=Load)
@@ -67,14 +66,14 @@ class Decision:
     left: CoreTime = field(default_factory=CoreTime)
 
     def dump(self) -> dict[str, Any]:
-        """As JSON-like data."""
+        """Return JSON-like data."""
         admission = None if self.admission is None else self.admission.dump()
         parts = {name: getattr(self, name).dump() for name in ("load", "carried", "utility", "left")}
         return {"admission": admission, "latest": self.latest} | parts
 
     @classmethod
     def load_from(cls, data: Any) -> Decision:
-        """Raises :class:`KeyError`, :class:`TypeError` or :class:`ValueError` for what is none."""
+        """Read the data of ``dump``. Raise :class:`KeyError`, :class:`TypeError` or :class:`ValueError` if invalid."""
         admission = None if data["admission"] is None else Admission.load(data["admission"])
         load, carried = Load.load(data["load"]), Carried.load(data["carried"])
         latest = None if data.get("latest") is None else int(data["latest"])
@@ -83,13 +82,13 @@ class Decision:
 
 
 def decide(decision: Decision, own: Admission | None, share: float, delay: int) -> Decision:
-    """Decide what a micro-batch admits: from now on this ``share`` of the events, first of keys of most utility.
+    """Decide what a micro-batch admits: from now on this ``share`` of the events, preferring keys of high utility.
 
-    ``own``: what a call that can shed begins with, ``None`` for one that has no budget for it. Units that were cut
-    short stay so, whatever the budget is by now: a gap that ends before its time could make a match of events that are
-    none. ``delay`` is that of the watermark, in ticks.
+    ``own`` is the initial admission of a call that can shed, or ``None`` for a call without a budget. Sampling units
+    that were cut short stay so even if the budget grows: a gap that ends too early could create a false match.
+    ``delay`` is that of the watermark, in ticks.
 
-    Raises :class:`SnapshotError` if the seed or the delay are not those by which units are being shed.
+    Raise :class:`SnapshotError` if units are being shed under another seed or delay.
     """
     before = decision.admission
     if before is None or before.whole:
@@ -113,28 +112,28 @@ def decide(decision: Decision, own: Admission | None, share: float, delay: int) 
 
 
 class BatchLog:
-    """Two files for each micro-batch: ``begun``, what was decided, and ``done``, what the next one begins with.
-    The first one that is written stays, so that a retry does the same."""
+    """A log with two files for each micro-batch: ``begun`` has its decision, ``done`` the start of the next one.
+    Files are never overwritten, so that a retry does the same."""
 
     def __init__(self, folder: Folder, query: str, call: str) -> None:
-        """Name the log of a call in a streaming query."""
+        """Open the log of a call in a streaming query."""
         self._folder = folder
         self._path = f"{query}/{call}"
 
     def begun(self, batch: int) -> Decision | None:
-        """Return what a micro-batch began with, ``None`` if it has not begun. Raises :class:`SnapshotError`."""
+        """Return the decision of a micro-batch, ``None`` if not begun. Raise :class:`SnapshotError` if damaged."""
         return self._read(f"{self._path}/{batch}/begun")
 
     def done(self, batch: int) -> Decision | None:
-        """Return what the micro-batch after this one begins with, ``None`` if it is not done."""
+        """Return the start of the micro-batch after this one, ``None`` if this one is not done."""
         return self._read(f"{self._path}/{batch}/done")
 
     def begin(self, batch: int, decision: Decision) -> Decision:
-        """Write what a micro-batch begins with, and return what it has begun with."""
+        """Write the decision of a micro-batch, and return the decision that was written first."""
         return self._first(f"{self._path}/{batch}/begun", decision)
 
     def end(self, batch: int, decision: Decision) -> Decision:
-        """Write what the next micro-batch begins with, and return what was written first."""
+        """Write the start of the next micro-batch, and return the one that was written first."""
         return self._first(f"{self._path}/{batch}/done", decision)
 
     def _first(self, path: str, decision: Decision) -> Decision:

@@ -1,7 +1,7 @@
-"""A bucket: the state of all keys that share a hash, fed by Arrow tables, and that state as bytes.
+"""A bucket: the matching state of all keys that share a hash. It processes Arrow tables and can be stored as bytes.
 
-Batch and streaming feed the same bucket: rows are held back until time has passed them, go through the
-engine in stream order, and come out as rows of the result.
+Batch and streaming use the same bucket. It holds rows back until no earlier ones can come, runs the engine on them in
+stream order, and returns rows of the result.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ __all__ = ["Bucket"]
 
 MAGIC = b"ACEPBUCK"
 FORMAT = 1
-"""Version of the form that the state of a bucket has. Where the form is changed it is raised, and states of it
-go to tests/golden/state, where those of earlier forms stay (tests/spark/test_golden_states.py)."""
+"""Format version of the state of a bucket. A change of the format must raise it and add states of the new format to
+tests/golden/state, beside those of earlier formats (tests/spark/test_golden_states.py)."""
 HEAD = struct.Struct("<8sH16sQQQ")
-"""Magic, version of the format, checksum of all that follows it, and the lengths of the three parts."""
-SUMMED = struct.calcsize("<8sH16s")  # from here on
+"""Magic, format version, checksum of everything after it, and the lengths of the three parts."""
+SUMMED = struct.calcsize("<8sH16s")  # offset of the first byte that the checksum covers
 
 ANEW = "go on with the acep that wrote it, or begin anew, with a new checkpointLocation"
 
 
 class Bucket:
-    """The state of one bucket of ``job``, which belongs to the pass ``part``.
+    """The state of one bucket of ``job``, for the queries of the pass ``part``.
 
-    With ``whole`` rows under a budget are given at the end, so that the column ``exact`` is of the whole bucket.
+    With ``whole``, rows under a budget are returned at the end, so that the column ``exact`` covers the whole bucket.
     """
 
     def __init__(self, job: Job, part: Pass, *, whole: bool = False) -> None:
@@ -65,12 +65,12 @@ class Bucket:
         self.ended = False
         self.mostly_late = False  # of the last micro-batch with rows; not part of the state
         self.pace = BatchPace.of(job.budget, job.buckets, job.schema.tick_ns)
-        self.begun = (0, 0, 0.0, 0)  # touches, what was shed, seconds of learning and matches before this micro-batch
-        self.epochs = 0  # that end in it
+        self.begun = (0, 0, 0.0, 0)  # touches, shed, seconds of learning and matches before this micro-batch
+        self.epochs = 0  # that end in this micro-batch
 
     def begin(self, now: int) -> None:
-        """A micro-batch is there, which began at ``now``, in milliseconds on a clock that shows the same if it is tried
-        again."""
+        """Start the accounting of a micro-batch that began at ``now``, in milliseconds, a time that is the same when
+        the micro-batch is retried."""
         if self.pace is not None:
             stream = self.stream
             self.begun = self.totals.sum("touches"), self.totals.sum("shed"), stream.learning, stream.walked
@@ -78,7 +78,7 @@ class Bucket:
             self.pace.begin(now)
 
     def end(self) -> None:
-        """All of the micro-batch is done."""
+        """Finish the accounting of a micro-batch."""
         self._count()
         if self.pace is not None:
             work, shed, learning, walked = self.begun
@@ -88,8 +88,7 @@ class Bucket:
             self.pace.end(touches, lost, self.epochs, learned, matches=matches)
 
     def add(self, rows: pa.Table, before: int | None = None, latest: int | None = None) -> None:
-        """Take rows in; those with ``ts < before`` or ``ts > latest`` (ticks), and any that come after the end, are
-        counted, not used."""
+        """Add rows. Those with ``ts < before`` or ``ts > latest`` (ticks), and all after the end, are only counted."""
         if self.ended:
             self.totals.late += rows.num_rows
             return
@@ -101,7 +100,7 @@ class Bucket:
         self.totals.events += rows.num_rows - late - ahead
 
     def advance(self, before: int) -> list[pa.Table]:
-        """Give the rows of the result that are certain when no event with ``ts < before`` (ticks) will come."""
+        """Return the rows of the result that are certain once no event with ``ts < before`` (ticks) can come."""
         if self.ended or (self.held.released is not None and before <= self.held.released):
             return []
         rows = self.held.release(before)
@@ -110,7 +109,7 @@ class Bucket:
         return out
 
     def finish(self) -> list[pa.Table]:
-        """The stream has ended: what is left of the result."""
+        """End the stream and return the remaining rows of the result."""
         if self.ended:
             return []
         rows = self.held.drain()
@@ -127,7 +126,7 @@ class Bucket:
     def _push(self, rows: pa.Table) -> list[pa.Table]:
         schema = self.job.schema
         batch = batch_of(rows, replace(schema, id=None), self.columns)
-        # Without ids the engine numbers the events of each partition: on Spark a row has no position of its own.
+        # Without ids the engine numbers the events of each partition, as rows on Spark have no position.
         ids: Any = None
         if schema.id is not None:
             kind = schema.kind(schema.id)
@@ -163,7 +162,7 @@ class Bucket:
                 if groups:
                     out.append((number, group_rows(self.job, self.every, number, groups)))
             elif self.job.output == "count":
-                # Rows are added up: that something was given up is told by one of them, if only by a 0.
+                # Count rows are summed later. A change of `exact` needs a row, even with a count of 0.
                 if many or self._exact(number) != whole_so_far[i]:
                     out.append((number, _count_row(self.job, number, many)))
             elif many:
@@ -176,18 +175,18 @@ class Bucket:
         return [self._marked(number, table) for number, table in out]
 
     def _exact(self, number: int) -> bool:
-        """Whether nothing has been given up of a query, by the last count."""
+        """Return whether nothing was shed for a query, as of the last count."""
         return self.totals.queries[number].shed == 0
 
     def _marked(self, number: int, rows: pa.Table) -> pa.Table:
-        """Rows of the result, which say whether they are exact where there is a budget."""
+        """Return rows of the result with the column ``exact`` set if there is a budget."""
         if self.job.budget is None:
             return rows
         exact = pa.array([self._exact(number)] * rows.num_rows, pa.bool_())
         return rows.set_column(rows.schema.get_field_index(EXACT), self.job.result.field(EXACT), exact)
 
     def _count(self) -> None:
-        """What the engine has done so far."""
+        """Update the totals from the counts of the engine."""
         if self.ended:
             return
         for i, number in enumerate(self.part.queries):
@@ -198,9 +197,9 @@ class Bucket:
     # State ------------------------------------------------------------------------------------------
 
     def dumps(self) -> bytes:
-        """The whole state, bound to the job: a sealed head, then the engine's state and the rows held back."""
+        """Return the whole state, bound to the job: a sealed head, the engine's state, and the rows held back."""
         engine, rows = self.stream.snapshot(), self.held.dumps()
-        self.end()  # it belongs to what a batch takes to make these bytes, but for the head
+        self.end()  # the work of making these bytes counts for the micro-batch, except for the head
         head = seal(
             {
                 "released": self.held.released,
@@ -218,9 +217,9 @@ class Bucket:
 
     @classmethod
     def loads(cls, job: Job, part: Pass, data: bytes) -> Bucket:
-        """The bucket that :meth:`dumps` was called on.
+        """Restore a bucket from the bytes of :meth:`dumps`.
 
-        Raises :class:`SnapshotError` if the bytes are damaged, have another format, or were made by another query, for
+        Raise :class:`SnapshotError` if the bytes are damaged, have another format, or were made by another query, for
         a stream with other columns, with other column names, another output or another number of buckets, or by
         another engine.
         """

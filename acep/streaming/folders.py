@@ -1,4 +1,4 @@
-"""Keep small whole files in a folder of a local disk, of HDFS or of an object store; every file is written once."""
+"""Storage of small files in a folder of a local disk, HDFS or an object store. A file is written as a whole."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from acep.errors import DataError
 __all__ = ["Folder", "LocalFolder", "RemoteFolder", "folder_of", "state_folder"]
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
-_MOVES = ("hdfs",)  # a file is seen there while it is written, so it is moved to its name
+_MOVES = ("hdfs",)  # a file is visible there while it is written, so it is written under another name and moved
 _NO_LINKS = {errno.EPERM, errno.EACCES, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK, errno.EINVAL}
 _NO_SYNC = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP}
 
 
 class Folder(Protocol):
-    """Small files by paths below one folder. Every method raises :class:`DataError` if the folder cannot be used."""
+    """A folder of small files, addressed by path. All methods raise :class:`DataError` if the folder cannot be used."""
 
     shown: str
 
     def names(self, path: str) -> list[str]:
-        """List the names of files and folders in a folder below; none if there is no such folder."""
+        """List the names of files and folders in a subfolder; none if there is no such folder."""
         ...
 
     def read(self, path: str) -> bytes | None:
@@ -39,29 +39,29 @@ class Folder(Protocol):
         ...
 
     def write(self, path: str, data: bytes, *, replace: bool = False, parents: int = 0) -> None:
-        """Write a file as a whole, durable when this returns; so are then its folder and ``parents`` folders above.
+        """Write a whole file durably, and make its folder and ``parents`` folders above durable.
 
-        If there is a file already, it stays unless ``replace`` is set (an object store always replaces it).
+        An existing file stays unless ``replace`` is set (an object store always replaces it).
         """
         ...
 
     def remove(self, path: str) -> None:
-        """Remove a folder below and the files in it, also if somebody else does so at the same time."""
+        """Remove a subfolder and its files, even if another process does so at the same time."""
         ...
 
     def remove_file(self, path: str) -> None:
-        """Remove a file if it is there."""
+        """Remove a file if it exists."""
         ...
 
 
 def temporary_name() -> str:
-    """Return a new name that no version has."""
+    """Return a new unique name that differs from the names of versions."""
     return f"tmp-{uuid4().hex}"
 
 
 @contextmanager
 def _usable(shown: str) -> Iterator[None]:
-    """Turn the errors of a disk or a store into one line."""
+    """Convert errors of a disk or a store to a :class:`DataError` with a one-line message."""
     try:
         yield
     except (OSError, pa.ArrowException) as error:
@@ -73,14 +73,14 @@ def _usable(shown: str) -> Iterator[None]:
 
 
 class LocalFolder:
-    """A folder on a disk, or on what is mounted like one."""
+    """A folder on a local disk or a mounted file system."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.shown = str(root)
 
     def names(self, path: str) -> list[str]:
-        """List the names in a folder below."""
+        """List the names in a subfolder."""
         with _usable(self.shown):
             try:
                 return [each.name for each in (self.root / path).iterdir()]
@@ -96,9 +96,9 @@ class LocalFolder:
                 return None
 
     def write(self, path: str, data: bytes, *, replace: bool = False, parents: int = 0) -> None:
-        """Write a file as a whole, and sync it, its folder and ``parents`` folders above.
+        """Write a whole file, and sync it, its folder and ``parents`` folders above.
 
-        The folders above come first: a file that others can see stands in folders that are durable.
+        The folders above are synced first, so that a visible file is always in durable folders.
         """
         final = self.root / path
         folder = final.parent
@@ -121,7 +121,7 @@ class LocalFolder:
             _sync(folder)
 
     def remove(self, path: str) -> None:
-        """Remove a folder below and its files, but for one that is written now: the next call removes that."""
+        """Remove a subfolder and its files. A file that is being written now stays until the next call."""
         with _usable(self.shown):
             folder = self.root / path
             for name in self.names(path):
@@ -134,13 +134,13 @@ class LocalFolder:
                     raise
 
     def remove_file(self, path: str) -> None:
-        """Remove a file if it is there."""
+        """Remove a file if it exists."""
         with _usable(self.shown):
             (self.root / path).unlink(missing_ok=True)
 
 
 def _link(temporary: Path, final: Path) -> None:
-    """Give a file its name unless that is taken (without hard links the last of two who do so at once takes it)."""
+    """Give a file its name unless that is taken. Without hard links, of two concurrent calls the last one wins."""
     try:
         final.hardlink_to(temporary)
     except FileExistsError:
@@ -153,10 +153,10 @@ def _link(temporary: Path, final: Path) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """Make the names in a folder durable, where its disk can do so."""
+    """Make the names in a folder durable, if the disk supports this."""
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    except PermissionError:  # a folder above the user's own: its entry is older than the stream
+    except PermissionError:  # a folder that belongs to another user already existed before the stream
         return
     try:
         os.fsync(descriptor)
@@ -168,7 +168,7 @@ def _sync(folder: Path) -> None:
 
 
 class RemoteFolder:
-    """A folder of a file system of Arrow. With ``moves`` a file is written under another name and moved to its own."""
+    """A folder of an Arrow file system. With ``moves`` a file is written under a temporary name and then renamed."""
 
     def __init__(self, filesystem: Any, root: str, shown: str, *, moves: bool = False) -> None:
         self.filesystem = filesystem
@@ -177,7 +177,7 @@ class RemoteFolder:
         self.moves = moves
 
     def names(self, path: str) -> list[str]:
-        """List the names in a folder below."""
+        """List the names in a subfolder."""
         with _usable(self.shown):
             found = self.filesystem.get_file_info(fs.FileSelector(f"{self.root}/{path}", allow_not_found=True))
             return [each.base_name for each in found]
@@ -194,7 +194,7 @@ class RemoteFolder:
             return data
 
     def write(self, path: str, data: bytes, *, replace: bool = False, parents: int = 0) -> None:
-        """Write a file as a whole: one PUT, or a file under another name that is moved. ``parents`` has no meaning."""
+        """Write a whole file by one PUT, or under a temporary name that is then renamed. ``parents`` is ignored."""
         del parents
         final = f"{self.root}/{path}"
         with _usable(self.shown):
@@ -216,7 +216,7 @@ class RemoteFolder:
                     raise
 
     def remove(self, path: str) -> None:
-        """Remove a folder below and its files."""
+        """Remove a subfolder and its files."""
         with _usable(self.shown):
             try:
                 self.filesystem.delete_dir(f"{self.root}/{path}")
@@ -227,12 +227,12 @@ class RemoteFolder:
                     raise
 
     def remove_file(self, path: str) -> None:
-        """Remove a file if it is there."""
+        """Remove a file if it exists."""
         with _usable(self.shown):
             self._remove_file(f"{self.root}/{path}")
 
     def _put(self, path: str, data: bytes) -> None:
-        # Not closed if `write` fails: on an object store closing would complete an object that lacks its end.
+        # Not closed if `write` fails: on an object store, closing would create a truncated object.
         stream = self.filesystem.open_output_stream(path, compression=None)
         stream.write(data)
         stream.close()
@@ -249,9 +249,9 @@ class RemoteFolder:
 
 
 def folder_of(folder: str) -> Folder:
-    """Return the folder that an absolute path or a URI of Arrow's file systems names.
+    """Return the folder of an absolute path or of a URI of Arrow's file systems.
 
-    Raises :class:`DataError` if it names none.
+    Raise :class:`DataError` if the text is neither.
     """
     if not (scheme := _URI.match(folder)):
         if not folder.startswith("/") or "\0" in folder:
@@ -270,20 +270,20 @@ def folder_of(folder: str) -> Folder:
     return RemoteFolder(filesystem, path, shown, moves=filesystem.type_name in _MOVES)
 
 
-@lru_cache(maxsize=16)  # a store may be asked for its region
+@lru_cache(maxsize=16)  # opening a store may request its region
 def _filesystem(uri: str) -> tuple[Any, str]:
     if uri.startswith("s3:"):  # without this a small file takes three requests
-        with suppress(pa.ArrowInvalid):  # Arrow 20 does not know it
+        with suppress(pa.ArrowInvalid):  # Arrow 20 does not support the option
             return tuple(fs.FileSystem.from_uri(f"{uri}{'&' if '?' in uri else '?'}allow_delayed_open=true"))
     return tuple(fs.FileSystem.from_uri(uri))
 
 
 def state_folder(given: str | os.PathLike[str]) -> str:
-    """Return the absolute path or the URI of a folder for state, after a file was written there and removed.
+    """Return the absolute path or the URI of a state folder, after a test write and removal of a file.
 
-    A folder on a disk is made if there is none.
+    A missing folder on a disk is created.
 
-    Raises :class:`DataError` if ``given`` is no folder that can be written.
+    Raise :class:`DataError` if ``given`` is no writable folder.
     """
     if not isinstance(given, (str, os.PathLike)) or not (text := os.fspath(given)):
         raise DataError(

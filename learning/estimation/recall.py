@@ -1,25 +1,25 @@
-"""The recall of a run that gives up match nodes, estimated from units in which nothing is given up.
+"""Estimates the recall of a run under shedding, from a sample of units that are also matched without shedding.
 
-**Sample.** A *unit* is eight windows of one partition; a hash of its key, its number and the seed chooses it with a
-probability ``p``. There the core also follows, apart, whatever would be there without a budget. So of each match point
-in the last seven windows of a unit it is known whether what was kept found it: all runs that end there began in the
-unit. That is Poisson sampling of clusters, and nothing is assumed of how points lie in them.
+**Sample.** A *unit* is eight windows of one partition. A hash of its key, its number and the seed selects it with
+probability ``p``. In selected units the native core also follows all partial matches, without shedding (shadow sample).
+So for each match point in the last seven windows of a unit it is certain whether the shedding run found it: all runs
+that end there began in the unit. This is Poisson sampling of clusters, without assumptions on the points within them.
 
-**Ratio.** With ``x`` the points of a unit, ``y`` those that were found, both over ``p``, the recall is
-``r = sum(y) / sum(x)``, and its variance about ``V = n / (n - 1) * sum((1 - p) * (y - r * x)**2) / sum(x)**2``
+**Ratio.** Let ``x`` be the points of a unit and ``y`` those found, both divided by ``p``. The recall is
+``r = sum(y) / sum(x)``, with variance about ``V = n / (n - 1) * sum((1 - p) * (y - r * x)**2) / sum(x)**2``
 (linearised; Särndal, Swensson, Wretman, Model Assisted Survey Sampling, 1992, sections 3.5 and 5.6).
 
-**Few units.** ``V`` is unsure where they are few, and 0 where all or nothing was found. So it is computed as if there
-were one unit more, as large as the others (``sum(x**2) / sum(x)``), of which half was found wholly and half was missed
-wholly. The variance becomes an effective sample size ``r * (1 - r) / V``, and the interval is Wilson's (1927), with the
-quantile of t for ``m = sum(x)**2 / sum(x**2)`` degrees of freedom in place of the normal one (after Korn and Graubard,
-Survey Methodology 24, 1998). Where all was found it tells no more than ``m + 1`` draws would.
+**Few units.** ``V`` is unreliable for few units, and 0 where all or nothing was found. So it is computed with one unit
+more, as large as the others (``sum(x**2) / sum(x)``): half a unit fully found and half a unit fully missed. The
+variance becomes an effective sample size ``r * (1 - r) / V``. The interval is Wilson's (1927), with the quantile of t
+for ``m = sum(x)**2 / sum(x**2)`` degrees of freedom instead of the normal quantile (after Korn and Graubard, Survey
+Methodology 24, 1998). Where all was found, the interval is no narrower than that of ``m + 1`` draws.
 
-**Bundles.** One whose first point lies in a unit, two windows or more from its beginning, is known to begin there. It
-is found by its first point that was found; it is missed if none is when a window has passed since its last point. What
-is not decided when the unit ends is left out, and what took ``e`` of the ``R`` ticks in which a bundle might have begun
-counts as ``R / (R - e)``: so likely it was to be seen, wherever it began (inverse probability of censoring). After two
-thirds of ``R`` it counts as half found, and the interval allows for both.
+**Bundles.** A bundle is known to begin in a unit if its first point lies two windows or more after the unit's start. It
+is found once one of its points is found, and missed if none was found when a window has passed since its last point. A
+bundle not decided when the unit ends is left out. One decided after ``e`` of the ``R`` ticks in which it might have
+begun counts ``R / (R - e)`` times (inverse probability of censoring). After two thirds of ``R`` it counts as half
+found, and the interval allows for both outcomes.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from acep.learning.trajectories.match_vectors import Bools, Floats, Ints
 __all__ = ["ALL", "COLUMNS", "Estimate", "Rows", "Seen", "Tally", "distinct"]
 
 UNIT = 8  # windows
-ALL = 2.0**32  # shares are counted in so many parts
+ALL = 2.0**32  # shares are integers in units of 1 / ALL
 COLUMNS = ("partition", "begin", "when", "ts", "kind", "blind", "share")
 ENDED, LOST, WHOLE, KEPT = -2, -1, 0, 1
 NEVER = np.iinfo(np.int64).min
-LEVEL_90 = 1.6448536269514722  # of the normal distribution, 5 % lie beyond
-MOST_ROWS = 1 << 15  # of units that have not ended; where there are more these are taken for ended
+LEVEL_90 = 1.6448536269514722  # quantile of the normal distribution: 5 % lie above
+MOST_ROWS = 1 << 15  # of units that have not ended; with more rows they are treated as ended
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A recall with an interval that has it with a confidence of 90 %."""
+    """An estimated recall with its 90 % confidence interval."""
 
     recall: float
     low: float
@@ -54,9 +54,9 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Tally:
-    """Sums over ``units`` with something in them, of what there was (``x``) and what of it was found (``y``), each over
-    the unit's probability; ``half``: what of ``y`` is not sure. The squares and the product are those of a unit's sums,
-    times one less its probability, but for ``whole``. Those of several streams, or buckets, add up."""
+    """Sums over the ``units`` that are not empty: all points or bundles (``x``) and those found (``y``), divided by the
+    unit's probability p; ``half``: the uncertainty of ``y``. ``xx``, ``xy`` and ``yy`` sum products of the unit
+    sums, times 1 - p; ``whole`` sums squares of x without that factor. Tallies of several streams or buckets add up."""
 
     units: float = 0.0
     x: float = 0.0
@@ -69,7 +69,7 @@ class Tally:
 
     @classmethod
     def of(cls, x: Floats, y: Floats, half: Floats, chance: Floats) -> Tally:
-        """From the sums of units, which are taken with a ``chance``.
+        """Build the tally from sums by unit, each sampled with probability ``chance``.
 
         >>> Tally.of(np.array([2.0, 4.0]), np.array([1.0, 4.0]), np.zeros(2), np.full(2, 0.5)).x
         12.0
@@ -84,7 +84,7 @@ class Tally:
         return Tally(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
     def beside(self, share: float) -> Tally:
-        """With what a ``share`` (below 1) of the events may have held that was not let in: nothing of it was found.
+        """Add what a skipped ``share`` (below 1) of the events may have held, of which nothing was found.
 
         >>> Tally.of(np.array([4.0]), np.array([4.0]), np.zeros(1), np.ones(1)).beside(0.5).x
         8.0
@@ -93,19 +93,19 @@ class Tally:
         return replace(self, x=self.x + more, half=self.half + more / 2)
 
     def to_arrays(self) -> dict[str, float]:
-        """As plain data: numbers that may be added up."""
+        """Return plain data: numbers that may be added up."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @classmethod
     def from_arrays(cls, data: Mapping[str, Any]) -> Tally:
-        """Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for what is none."""
+        """Read the sums. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for other data."""
         found = cls(*(float(data[f.name]) for f in fields(cls)))
         if not all(np.isfinite(getattr(found, f.name)) and getattr(found, f.name) >= 0 for f in fields(cls)):
             raise ValueError("sums of a recall")
         return found
 
     def estimate(self) -> Estimate | None:
-        """``None``: nothing was seen.
+        """Return the estimated recall, or ``None`` if nothing was seen.
 
         >>> Tally().estimate()
         >>> x = np.full(400, 10.0)
@@ -124,12 +124,12 @@ class Tally:
         squares += size**2 * (drawn**2 + (1 - drawn) ** 2) / 2
         variance = squares / (self.x + size) ** 2
         low, high = _wilson(likely, drawn * (1 - drawn) / variance, _quantile(max(m, 1.0)))
-        # Rounding must not put the recall outside.
+        # Rounding must not put the recall outside its interval.
         return Estimate(likely, max(0.0, min(low - unsure, likely)), min(1.0, max(high + unsure, likely)))
 
 
 def _quantile(degrees: float) -> float:
-    """Of Student's t, what 5 % lie beyond (Abramowitz and Stegun, 26.7.5).
+    """Return the quantile of Student's t above which 5 % lie (Abramowitz and Stegun, 26.7.5).
 
     >>> round(_quantile(10.0), 3)
     1.812
@@ -141,15 +141,15 @@ def _quantile(degrees: float) -> float:
 
 
 def _wilson(share: float, tries: float, z: float) -> tuple[float, float]:
-    """The interval of a share among so many tries."""
+    """Return Wilson's interval for a share among this many tries."""
     middle = (share + z * z / (2 * tries)) / (1 + z * z / tries)
     half = z / (1 + z * z / tries) * np.sqrt(share * (1 - share) / tries + z * z / (4 * tries * tries))
     return max(0.0, float(middle - half)), min(1.0, float(middle + half))
 
 
 def distinct(rows: Ints) -> tuple[Ints, Bools]:
-    """Of rows of :data:`COLUMNS` (n, 7) the match points, by partition, unit and time: their rows, of which ``when`` is
-    the first and ``blind`` the last one, and whether what was kept found them.
+    """Return the distinct match points in rows of :data:`COLUMNS` (n, 7), by partition, unit and time: a row for each,
+    with its first ``when`` and its last ``blind``, and whether the shedding run found it.
 
     >>> rows = np.array([[0, 0, 9, 9, 0, 1, 5], [0, 0, 9, 9, 1, 1, 5], [0, 0, 3, 3, 0, 1, 5]])
     >>> points, kept = distinct(rows)
@@ -168,7 +168,7 @@ def distinct(rows: Ints) -> tuple[Ints, Bools]:
 
 
 class Rows:
-    """Numbers one after the other, more and more of them; who has those so far keeps them without a copy.
+    """A growing array of numbers. Views returned earlier stay valid without a copy.
 
     >>> rows = Rows()
     >>> first = rows.more(np.array([1, 2]))
@@ -181,7 +181,7 @@ class Rows:
         self._held: Ints = np.zeros(0, np.int64)
 
     def more(self, new: Ints) -> Ints:
-        """All of them, the ``new`` ones last."""
+        """Append the ``new`` numbers, and return all of them."""
         end = self.size + len(new)
         if end > len(self._held):
             self._held = np.concatenate([self._held[: self.size], np.zeros(2 * end - self.size, np.int64)])
@@ -192,8 +192,8 @@ class Rows:
 
 @dataclass(frozen=True)
 class Seen:
-    """What was seen of the units of one query with the window ``span`` (``counted``: in positions; ``None``: without
-    one): the tallies of units that have ended, and the ``rows`` of the core of those that have not."""
+    """The sampled units of one query with the window ``span`` (``counted``: in positions; ``None``: no window): the
+    tallies of units that have ended, and the ``rows`` from the native core of those that have not."""
 
     span: int | None
     counted: bool
@@ -203,13 +203,13 @@ class Seen:
     most: int = MOST_ROWS
 
     def then(self, rows: Ints, clock: int) -> Seen:
-        """With more rows, one after the other in a flat array; no more will come with times before ``clock``."""
+        """Add more rows, in a flat array; no later ones will have times before ``clock``."""
         if not len(self.rows) and not len(rows):
             return self
         rows = np.concatenate([self.rows, rows.reshape(-1, len(COLUMNS))])
         if self.span is None:
             ended = np.zeros(len(rows), np.bool_)
-        elif self.counted:  # positions of a partition, whose units do not end together
+        elif self.counted:  # positions of a partition: units end at different times
             _, unit = np.unique(rows[:, :2], axis=0, return_inverse=True)
             ended = np.isin(unit.ravel(), unit.ravel()[rows[:, 4] == ENDED])
         else:
@@ -221,12 +221,12 @@ class Seen:
         return replace(self, points=self.points + points, bundles=self.bundles + bundles, rows=rows[~ended])
 
     def tallies(self, clock: int) -> tuple[Tally, Tally]:
-        """Of match points and of match bundles, units that have not ended among them."""
+        """Return the tallies of match points and of match bundles, including units that have not ended."""
         points, bundles = self._tallies(self.rows, clock, lasting=True)
         return self.points + points, self.bundles + bundles
 
     def so_far(self, rows: Ints, clock: int, away: float) -> tuple[Tally, Tally]:
-        """The same with more rows, and with a share ``away`` of the events that was not let in."""
+        """Return the tallies with more rows, and with a skipped share ``away`` of the events."""
         points, bundles = self.then(rows, clock).tallies(clock)
         return points.beside(away), bundles.beside(away)
 
@@ -235,7 +235,7 @@ class Seen:
         return UNIT * ((self.span or 0) + 1)
 
     def _tallies(self, rows: Ints, clock: int, *, lasting: bool) -> tuple[Tally, Tally]:
-        """``lasting``: units of positions may go on."""
+        """Return the tallies of match points and bundles in ``rows``; ``lasting``: units of positions may continue."""
         points, kept = distinct(rows)
         if not len(points):
             return Tally(), Tally()
@@ -257,18 +257,18 @@ class Seen:
         return of_points, self._bundles(rows, points, kept, unit, clock, tally, lasting=lasting)
 
     def _since(self, points: Ints, windows: int) -> Ints:
-        """Since when all is known that began so many windows before, in the unit."""
+        """Return the time from which all is known that began in the unit up to so many windows earlier."""
         span = (self.span or 0) * windows
         begin, blind = points[:, 1], points[:, 5]
         since = np.where(blind == NEVER, NEVER, np.maximum(blind, NEVER + 1) + span + 1)
         if self.span is None:
             return np.where(blind == NEVER, NEVER, np.iinfo(np.int64).max)
-        if self.counted:  # before position 0 there was nothing
+        if self.counted:  # nothing precedes position 0
             begin = np.where(begin <= 0, -span, begin)
         return np.maximum(since, begin + span)
 
     def _whole(self, unit: Ints, known: Bools, kept: Bools, tally: Any) -> Tally:
-        """Without a window a partition is one unit and one bundle."""
+        """Return the tally of bundles without a window, where a partition is one unit and one bundle."""
         of, first = np.unique(unit[known], return_index=True)
         found = np.zeros(int(unit[-1]) + 1)
         np.maximum.at(found, unit, kept)
@@ -288,12 +288,12 @@ class Seen:
         until = self._until(rows, points, first, unit, clock, goes_on=goes_on)
         begins = when[first]
         room = (until - np.maximum(since, points[first, 1])).astype(np.float64)
-        took = np.full(len(first), np.inf)  # until it was found
+        took = np.full(len(first), np.inf)  # time until it was found
         np.minimum.at(took, chain[kept], (when[kept] - begins[chain[kept]]).astype(np.float64))
         ended = (when[last] + span - begins).astype(np.float64)
         cut = np.floor(room * 2 / 3)
         decided = np.minimum(np.minimum(took, ended), cut)
-        # Of a key that has no more events only what was found would ever be decided: so all counts there.
+        # If a key gets no more events, only found bundles would be decided; so all bundles count here.
         decided = until - 1 - begins if goes_on else decided
         seen = (begins >= since) & (begins + decided < until) & (decided >= 0)
         weight = np.ones(np.count_nonzero(seen)) if goes_on else room[seen] / (room[seen] - decided[seen])
@@ -303,14 +303,14 @@ class Seen:
         return result
 
     def _until(self, rows: Ints, points: Ints, first: Ints, unit: Ints, clock: int, *, goes_on: bool) -> Ints:
-        """Up to when, not included, all is known after the ``first`` points of bundles."""
+        """Return the exclusive end of complete knowledge after the ``first`` points of bundles."""
         until: Ints = points[first, 1] + self._length
         if goes_on:
             last = points[np.append(np.flatnonzero(np.diff(unit)), len(points) - 1), 2]
             until = np.minimum(until, last[unit[first]] + 1)
         elif not self.counted:
             until = np.minimum(until, clock)
-        # The next loss of the same unit: units and times become ranks, and both one number that sorts as they do.
+        # Find the next loss in the same unit: the ranks of unit and time become one number with the same order.
         lost = rows[rows[:, 4] == LOST, :3]
         both = np.concatenate([lost, points[first, :3]])
         _, of = np.unique(both[:, :2], axis=0, return_inverse=True)
@@ -323,12 +323,12 @@ class Seen:
         return until
 
     def to_arrays(self) -> dict[str, Any]:
-        """As plain data, without the window."""
+        """Return plain data, without the window."""
         return {"points": self.points.to_arrays(), "bundles": self.bundles.to_arrays(), "rows": self.rows}
 
     def with_arrays(self, data: Mapping[str, Any]) -> Seen:
-        """The state of :meth:`to_arrays`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for what
-        is none."""
+        """Read the state of :meth:`to_arrays`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for
+        other data."""
         rows = np.asarray(data["rows"])
         if rows.dtype != np.int64 or rows.ndim != 2 or rows.shape[1] != len(COLUMNS):
             raise ValueError("rows of points")

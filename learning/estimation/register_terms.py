@@ -1,5 +1,5 @@
-"""What the registers of a node tell of its worth, beside its match vector: which numbers are made of them, and how each
-bin of such a number changes the chance of success and the cost, as factors fitted to lives."""
+"""Register features of partial matches: the numbers computed from registers, and the factors by which each bin of such
+a number changes the expected gain and cost, fitted to finished trajectories."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ __all__ = ["Told", "candidates", "fitted"]
 
 BINS = 8
 ROUNDS = 4
-DOUBT = 2.5  # successes, or the cost of as many lives, that speak for no difference
-LEAST = 50  # lives of a state from which something is learned
+DOUBT = 2.5  # prior weight of "no difference": in successes, or in mean costs of a trajectory
+LEAST = 50  # trajectories of a state that it takes to fit
 MOST_TERMS = 12
 WITHIN_SUCCESS = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 
 def candidates(setting: Setting) -> tuple[tuple[Term, ...], ...]:
-    """By state, the terms that are logged: each number, the ratio or difference of any two of one column, texts by
-    their hash, and the partition."""
+    """Return by state the terms to log: each number, the ratio or difference of any two of one column, text hashes, and
+    the partition."""
     return tuple(_of_state(setting, state) for state in range(setting.states))
 
 
@@ -46,19 +46,18 @@ def _of_state(setting: Setting, state: int) -> tuple[Term, ...]:
 
 @dataclass(frozen=True)
 class Told:
-    """A term, and by bin the binary logarithms of the factors by which it changes the gain and the cost (empty: nothing
-    is known of it yet)."""
+    """A term, with the binary logarithms of its factors on gain and cost by bin (empty: not fitted yet)."""
 
     term: Term
     gain: Floats = field(default_factory=lambda: np.zeros(0))
     cost: Floats = field(default_factory=lambda: np.zeros(0))
 
     def less(self, part: float) -> Told:
-        """Of what it tells a part."""
+        """Return the term with its factors scaled to a part (in logarithms)."""
         return replace(self, gain=part * self.gain, cost=part * self.cost)
 
     def at(self, temper: float) -> Term:
-        """For the core: ``temper`` of what it tells; if that is nothing, it is only logged.
+        """Return the term for the native core, with factors to the power ``temper``; at 0 it is only logged.
 
         >>> told = Told(Term(Kind.HELD, bounds=np.array([5.0])), np.array([1.0, 0.0, 0.0]), np.zeros(3))
         >>> told.at(0.5).worth.tolist(), told.at(0.0).worth.tolist()
@@ -67,7 +66,7 @@ class Told:
         return replace(self.term, worth=temper * STEPS * (self.gain - self.cost) if temper else np.zeros(0))
 
     def to_data(self) -> list[Any]:
-        """As plain data."""
+        """Return plain data."""
         t = self.term
         return [
             int(t.kind),
@@ -81,7 +80,7 @@ class Told:
 
     @classmethod
     def from_data(cls, data: Sequence[Any]) -> Told:
-        """What :meth:`to_data` gave. Raises :class:`ValueError` or :class:`TypeError` for what is none."""
+        """Read :meth:`to_data`. Raises :class:`ValueError` or :class:`TypeError` for other data."""
         kind, a, b, floats, *columns = data
         if not isinstance(floats, bool | int):
             raise ValueError("a term")
@@ -97,12 +96,12 @@ class Told:
 def fitted(
     told: Sequence[Told], numbers: Floats, gain: Floats, cost: Floats, expected: Floats, paid: Floats, weight: Floats
 ) -> tuple[Told, ...]:
-    """What the terms of one state tell after more lives.
+    """Return the terms of one state, fitted to more trajectories.
 
-    ``numbers``: float64[n, terms] of n lives; ``gain`` what came of each, ``cost`` its touches; ``expected`` and
-    ``paid`` what their vectors tell of these; ``weight``: how many lives each stands for. Factors for the bins of all
-    terms together are found by turns, from those that are known: each makes the sums by bin those that were observed,
-    ``DOUBT`` of them apart.
+    ``numbers``: float64[n, terms] of n trajectories; ``gain`` and ``cost`` (transition evaluations): their outcomes;
+    ``expected`` and ``paid``: the same, as estimated by their match vectors; ``weight``: how many trajectories each
+    stands for. The factors of all terms are fitted in turns, starting from the current ones: each step makes the
+    estimated sums by bin equal to the observed ones, up to the prior ``DOUBT``.
     """
     n = len(gain)
     succeeded = gain > 0
@@ -139,7 +138,7 @@ def _bounded(term: Term, numbers: Floats, succeeded: Bools) -> Term:
 def _factors(
     places: Sequence[Ints], sizes: Sequence[int], seen: Floats, expected: Floats, doubt: float
 ) -> list[Floats]:
-    """Binary logarithms of the factors by bin of each term, with which ``expected`` has the sums of ``seen``."""
+    """Return log2 factors by bin of each term, which make the sums of ``expected`` equal to those of ``seen``."""
     expected = expected * (seen.sum() / max(float(expected.sum()), 1e-300))
     found = [np.zeros(size) for size in sizes]
     for _ in range(ROUNDS):

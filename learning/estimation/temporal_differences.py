@@ -1,9 +1,9 @@
-"""Temporal differences: what is still to come from a match vector, learned from each step of a trajectory and the value
-of where it leads (DESIGN of it in docs/explanation/best_effort.md).
+"""Temporal-difference learning of the value of match vectors (docs/explanation/best_effort.md): the targets still to be
+expected.
 
-TD(0) (Sutton, Machine Learning 3, 1988): ``V(v) <- V(v) + alpha * (reward + V(v') - V(v))``. A node waits at one vector
-after the other, and those that come of it are further steps, side by side: a step may lead to several vectors, and the
-values of all of them count. The reward is 1 for a run that is the first of its target, so that no target counts twice.
+TD(0) (Sutton, Machine Learning 3, 1988): ``V(v) <- V(v) + alpha * (reward + V(v') - V(v))``. A partial match passes
+through several vectors, and its extensions are further steps beside it. So a step may lead to several vectors, and the
+values of all of them add up. The reward is 1 for the first run of a target, so that no target counts twice.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ PASSES = 4  # over the steps of an epoch
 
 @dataclass(frozen=True)
 class Steps:
-    """Stays at vectors: ``vector``, the ``reward`` before the next one, and ``weight``, one row each. ``origin``
-    (rows) and ``target`` (vectors) are where they lead, a row each; a stay without one is the last. ``turn``: stays of
-    a lower turn are learned from first."""
+    """Stays at vectors, one row each: the ``vector``, the ``reward`` during the stay, and the ``weight``. ``origin``
+    (rows) and ``target`` (vectors) have one row per successor of a stay; a stay without a successor is the last one.
+    ``turn``: stays of a lower turn are learned from first."""
 
     vector: Ints
     reward: Floats
@@ -37,9 +37,9 @@ class Steps:
 
 
 def steps(grid: Grid, lives: Lives) -> Steps:
-    """The steps of lives of whole trees that have ended; ``lives.found`` has its targets. What comes last is learned
-    from first. Of the last stay of a life that did not come to its natural end nothing is learned: what was still to
-    come is not known, and is told by the value of that vector."""
+    """Return the steps of finished trees of trajectories; ``lives.found`` must have its targets. Later steps have lower
+    turns. The last stay of a trajectory that was shed, cleared, merged or cut has weight 0, because its outcome is not
+    known; the value of its vector stands for it."""
     made, found, ended = lives.made, lives.found, lives.ended
     until, lost = made.made.copy(), np.ones(len(made), np.bool_)
     row = made.find(ended.life)
@@ -73,10 +73,9 @@ def steps(grid: Grid, lives: Lives) -> Steps:
 
 
 def learned(values: Floats, taken: Steps, *, rate: float = RATE, passes: int = PASSES) -> Floats:
-    """Values (float64[vectors]) after steps, each of weight 1 moving that of its vector by a share ``rate``.
+    """Return values (float64[vectors]) after steps. A step of weight 1 moves its vector's value by a share ``rate``.
 
-    Stays of one turn are learned from together: the mean of what they say, as far as so many of them one after the
-    other would move it.
+    Stays of one turn are averaged by vector; the mean moves the value as far as one step after the other would.
 
     >>> chain = Steps(np.array([0, 1, 1]), np.array([0.0, 1.0, 0.0]), np.ones(3), np.array([1, 0, 0]),
     ...               np.array([0]), np.array([1]))

@@ -1,8 +1,8 @@
-"""The history graph as text and as a picture like the 2016 paper's Figure 3, of the vectors that were visited most.
+"""Prints the history graph as text, and draws its most visited vectors as an SVG like Figure 3 of the 2016 paper.
 
-Green boxes are match vectors, state by state: (state, remaining window, error, time since last) and the count of
-visits. Red balls below are match bundles in the order of time. Lines lead from where nodes were to where they went,
-the heavier the more did. SVG is plain text here; whatever a query names is escaped.
+Green boxes are match vectors, one row per state: (state, remaining window, error, time since last) and the count of
+visits. Red circles below are match bundles in the order of time. Lines show where partial matches went from each
+vector; wider lines stand for more of them. The SVG is written as plain text; names from the query are escaped.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ text{fill:#e6edf3}
 
 
 def history_listing(history: History, most: int = MOST) -> str:
-    """The ``most`` visited vectors, the bundles that the maps hold, and the overlap by state, as lines of text."""
+    """Return the ``most`` visited vectors, the bundles of the match maps and the overlap by state, as lines of text."""
     grid, vectors = history.grid, _most_visited(history, most)
     window = "no window" if grid.span is None else f"a window of {grid.span:,}"
     visited = len(history.visited())
@@ -84,9 +84,9 @@ def history_listing(history: History, most: int = MOST) -> str:
 
 
 def history_svg(history: History, most: int = MOST) -> str:
-    """The ``most`` visited vectors with their edges, and the last of the bundles that they lead to, as an SVG document.
+    """Return an SVG document of the ``most`` visited vectors, their edges, and the last bundles that they lead to.
 
-    Edges between vectors are there if the history has them.
+    Edges between vectors are drawn if the history has them.
     """
     vectors = _most_visited(history, most)
     rows: dict[int, list[int]] = defaultdict(list)
@@ -139,7 +139,7 @@ def history_svg(history: History, most: int = MOST) -> str:
 
 
 def _lines(history: History, centre: dict[tuple[str, int], tuple[float, float]]) -> Iterator[str]:
-    """The edges between what is drawn, the heavier the wider."""
+    """Yield the edges between the drawn vertices; heavier edges are wider."""
     kinds = [(history.direct.triples(), "direct", "b")]
     if history.edges is not None:
         kinds.insert(0, (history.edges.triples(), "edge", "v"))
@@ -170,19 +170,19 @@ def _most_visited(history: History, most: int) -> Ints:
 
 
 def _slots(history: History) -> list[int]:
-    """The slots of the bundles, in the order of their first points."""
+    """Return the slots that hold bundles, ordered by first match point."""
     slots = np.flatnonzero(history.bundles >= 0)
     return [int(s) for s in slots[np.lexsort((history.bundles[slots], history.points[slots]))]]
 
 
 def _order(history: History, vector: int) -> tuple[int, ...]:
-    """State by state, what has most of its window left first."""
+    """Return a sort key: by state, then the longest remaining window first."""
     state, error, remaining, since, feature = (int(part) for part in history.grid.parts(vector))
     return state, -remaining, since, error, feature
 
 
 def _place(history: History, vector: int) -> tuple[str, str, str, str]:
-    """State, remaining bin, error level and since bin, in the order of Definition 4; a feature goes with the state."""
+    """Return state (with the feature), remaining bin, error level and since bin, in the order of Definition 4."""
     state, error, remaining, since, feature = (int(part) for part in history.grid.parts(vector))
     name = f"{state} {history.names[state]}" if state < len(history.names) and history.names[state] else str(state)
     if history.grid.features > 1:
@@ -200,7 +200,7 @@ def _overlaps(history: History) -> list[str]:
 
 
 def _table(rows: list[tuple[str, ...]]) -> list[str]:
-    """Columns below their heads: names to the left, numbers to the right, the last to the left if it is no number."""
+    """Return table lines, the head first; the first column and text columns are left-aligned, numbers right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     words = [not re.fullmatch(r"[-\d.,%e+]*", row) for row in (rows[1] if len(rows) > 1 else rows[0])]
     return [
@@ -221,7 +221,7 @@ def _share(value: float) -> str:
 
 
 def _plain(name: str) -> str:
-    """A name as it can stand in a line, not too long."""
+    """Return a name for one line: unprintable characters replaced, at most 28 characters."""
     shown = "".join(c if c.isprintable() else "\ufffd" for c in name)
     return shown if len(shown) <= 28 else shown[:27] + "…"
 

@@ -1,4 +1,4 @@
-"""Counted edges of the history graph: a sparse matrix as sorted coordinates, so that adding needs no SciPy."""
+"""Weighted edges of the history graph: a sparse matrix of sorted coordinates, which needs no SciPy to add to."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["Edges"]
 
 
 class Edges:
-    """Weights of pairs (row, column), of a matrix of ``rows`` by ``columns``.
+    """Weights of pairs (row, column) in a matrix of ``rows`` by ``columns``.
 
-    At most ``limit`` pairs are kept: beyond that the lightest go.
+    At most ``limit`` pairs are kept; beyond that the lightest are removed.
 
     >>> edges = Edges(4, 3)
     >>> edges.add(np.array([2, 0, 2]), np.array([1, 2, 1]), np.array([1.0, 5.0, 2.0]))
@@ -29,34 +29,34 @@ class Edges:
         self.weights: Floats = np.zeros(0)
 
     def add(self, rows: Ints, columns: Ints, weights: Floats) -> None:
-        """Adds weights; pairs may occur several times."""
+        """Add weights; pairs may occur several times."""
         if not len(rows):
             return
         keys, where = np.unique(rows * self.columns + columns, return_inverse=True)
         self._add(keys, np.bincount(where, weights, len(keys)).astype(np.float64))
 
     def merge(self, other: Edges, moved: Ints | None = None) -> None:
-        """Adds another matrix of the same size; ``moved``: the new number of each column, -1: left out."""
+        """Add another matrix of the same size; ``moved``: the new number of each column (-1: left out)."""
         rows, columns, weights = other.triples()
         if moved is not None:
             columns = moved[columns]
         self.add(rows[columns >= 0], columns[columns >= 0], weights[columns >= 0])
 
     def scale(self, factor: float) -> None:
-        """Multiplies all weights."""
+        """Multiply all weights by a factor."""
         self.weights *= factor
 
     def drop(self, columns: Bools) -> None:
-        """Forgets the columns of a mask."""
+        """Remove the columns of a mask."""
         kept = ~columns[self.keys % self.columns]
         self.keys, self.weights = self.keys[kept], self.weights[kept]
 
     def triples(self) -> tuple[Ints, Ints, Floats]:
-        """Rows, columns and weights, sorted by row, then column."""
+        """Return rows, columns and weights, sorted by row, then column."""
         return self.keys // self.columns, self.keys % self.columns, self.weights
 
     def restore(self, keys: Ints, weights: Floats) -> None:
-        """Takes over ``keys`` and ``weights``; ``ValueError`` for what cannot be those of such a matrix."""
+        """Set ``keys`` and ``weights``; ``ValueError`` if they are not valid for this matrix."""
         fits = keys.dtype == np.int64 and weights.dtype == np.float64 and keys.shape == weights.shape == (len(keys),)
         fits = fits and bool(np.all(keys[1:] > keys[:-1]) and np.all((weights >= 0) & np.isfinite(weights)))
         if not fits or (len(keys) and not 0 <= keys[0] <= keys[-1] < self.rows * self.columns):
@@ -64,7 +64,7 @@ class Edges:
         self.keys, self.weights = keys, weights
 
     def matrix(self) -> Any:
-        """The edges as a ``scipy.sparse.csr_array`` (needs SciPy)."""
+        """Return the edges as a ``scipy.sparse.csr_array`` (needs SciPy)."""
         sparse = import_module("scipy.sparse")
         rows, columns, weights = self.triples()
         return sparse.csr_array((weights, (rows, columns)), shape=(self.rows, self.columns))

@@ -1,10 +1,10 @@
-"""The history graph H (2016 paper, Definition 4): what became of match nodes, by match vector.
+"""The history graph H (2016 paper, Definition 4): outcomes of past partial matches, counted by match vector.
 
-Vertices are match vectors with their visits, and match bundles with their numbers; edges say from which vector nodes
-went to which, and from which they led to a bundle directly. Each vector has a *match map* of the bundles that were
-reached from it (the last ``ring`` bundles), and the sums that policies need
-(:data:`acep.learning.history.sums.SUMS`). Sums and
-maps are in a memory of :mod:`acep.sketches`, exact or of bounded size.
+Vertices are match vectors with their visits, and match bundles with their numbers. Edges count how often partial
+matches went from one vector to another, and from a vector directly to a bundle. Each vector has a *match map* of the
+bundles reached from it (the last ``ring`` bundles) and the sums that policies need
+(:data:`acep.learning.history.sums.SUMS`). Sums and maps are in a memory of :mod:`acep.sketches`, exact or of bounded
+size.
 """
 
 from __future__ import annotations
@@ -37,17 +37,16 @@ EMPTY = np.iinfo(np.int64).min
 
 
 class History:
-    """What is known of a query's match vectors, over all stretches of events that were looked at.
+    """The statistics of a query's match vectors, over all stretches of events so far.
 
-    ``targets`` are the query's match bundles, or its match points (then "bundle" means point in what follows).
-    ``memory`` keeps sums and maps: by default exactly; a :class:`acep.sketches.match_map.MatchMap` of ``len(SUMS)``
-    columns instead bounds its size. With each stretch the sums are multiplied by ``forget``. ``most_open`` is how
-    many lives may wait for their tree to end (:func:`acep.learning.trajectories.trajectories.settle`).
-    ``edges=False`` keeps no edges
-    between vectors. ``names`` of the states are for readers; ``fingerprint`` is the query's.
+    ``targets`` are the query's match bundles, or its match points (then "bundle" below means match point). ``memory``
+    keeps sums and maps, exactly by default; a :class:`acep.sketches.match_map.MatchMap` of ``len(SUMS)`` columns bounds
+    the size instead. With each stretch the sums are multiplied by ``forget``. At most ``most_open`` trajectories wait
+    for their tree to finish (:func:`acep.learning.trajectories.trajectories.settle`). ``edges=False`` keeps no edges
+    between vectors. ``names`` of the states are for display; ``fingerprint`` is that of the query.
 
-    ``bundles`` has the number of the bundle of each slot of the maps (-1: none), ``points`` its first match point.
-    ``cut`` counts the lives whose end was not waited for. ``ValueError`` for a memory of other columns.
+    ``bundles`` has the number of the bundle in each slot of the maps (-1: none), ``points`` its first match point.
+    ``cut`` counts trajectories that were cut before their end. ``ValueError`` for a memory of other columns.
     """
 
     def __init__(
@@ -84,21 +83,21 @@ class History:
 
     @property
     def bundles(self) -> Ints:
-        """The number of the bundle of each slot, int64[ring]; -1: none."""
+        """Return the bundle number of each slot, int64[ring]; -1: none."""
         return self.ring.bundles
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays, without the lives that are still open."""
+        """Return the bytes of the arrays, without the trajectories that are still open."""
         edges = [self.direct, *([self.edges] if self.edges else [])]
         return self.memory.nbytes + sum(e.keys.nbytes + e.weights.nbytes for e in edges) + self.alike.nbytes
 
-    # ---- what happened
+    # ---- updates
 
     def update(self, lives: Lives) -> int:
-        """Takes in the log of a stretch of events; how many lives were settled by it.
+        """Add the log of a stretch of events, and return how many trajectories it finished.
 
-        ``ValueError`` for states or features that are not of the grid, with nothing changed.
+        ``ValueError`` for states or features outside the grid; then nothing has changed.
         """
         targets, found = self.targets.numbered(lives.found)
         step = settle(self.open, replace(lives, found=found), self.most_open)
@@ -118,15 +117,15 @@ class History:
         return len(step.lives.made)
 
     def begin(self) -> None:
-        """Another stream, or another run over one, begins: what is open, lives and bundles, is forgotten."""
+        """Begin another stream or run: forget the open trajectories and bundles."""
         self.open, self.recent = Lives(), Contemporaries.none()
         self.targets = Targets(self.targets.gap, self.targets.limit, self.targets.count)
 
     def merge(self, other: History) -> None:
-        """Adds what another history of the same query knows; its bundles become others, numbered after the own ones.
+        """Add another history of the same query. Its bundles get new numbers, after those of this one.
 
-        Where the maps have no room for the bundles of both, the newest of each stay, half the slots for each at least.
-        The other's open lives are left out. ``ValueError`` for a history of another query, grid, targets or memory.
+        If the maps have no room for all bundles, each history keeps its newest, in at least half the slots. The other's
+        open trajectories are left out. ``ValueError`` for a history of another query, grid, targets or memory.
         """
         if (other.fingerprint, other.grid, other.kind) != (self.fingerprint, self.grid, self.kind):
             raise ValueError("histories of one query are merged, not of several")
@@ -171,7 +170,7 @@ class History:
         np.minimum.at(self.points, slot, when)
 
     def _take(self, numbers: Ints) -> Ints:
-        """Slots for bundles, rising; those that others lose are cleared."""
+        """Return slots for bundles with rising ``numbers``, after clearing those that were in use."""
         taken = [self.ring.take(int(number)) for number in numbers]
         slots = np.array([slot for slot, _ in taken], dtype=np.int64)
         lost = np.array([slot for slot, other in taken if other], dtype=np.int64)
@@ -184,13 +183,13 @@ class History:
             self.points[lost] = EMPTY
         return slots
 
-    # ---- what is known
+    # ---- queries
 
     def sums(self, vectors: Ints | None = None, level: int = 0) -> Floats:
-        """The sums of vectors (all of the grid, if none are given), float64[n, len(SUMS)], in the order of ``SUMS``.
+        """Return the sums of vectors (default: all of the grid), float64[n, len(SUMS)], in the order of ``SUMS``.
 
-        At a level of back-off above 0 (:meth:`Grid.coarse`) each vector has the sums of all those that are not told
-        apart there; with a sketch that needs all its vectors, and adds up their errors.
+        At a back-off ``level`` above 0 (:meth:`Grid.coarse`) each vector has the sums of all vectors in its coarser
+        group. This reads all vectors of the grid; with a sketch their errors add up.
         """
         if level == 0:
             return self.memory.look(np.arange(self.grid.vectors) if vectors is None else vectors)
@@ -201,22 +200,22 @@ class History:
         return table[group if vectors is None else self.grid.coarse(vectors, level)]
 
     def maps(self, vectors: Ints) -> Bools:
-        """The match maps of vectors, bool[n, ring]: which bundles (:attr:`bundles`) were reached from each."""
+        """Return the match maps of vectors, bool[n, ring]: the bundles (:attr:`bundles`) reached from each."""
         return self.memory.maps(vectors)
 
     def words(self, vectors: Ints) -> Words:
-        """The match maps packed, uint64[n, ceil(ring / 64)]."""
+        """Return the packed match maps, uint64[n, ceil(ring / 64)]."""
         return self.memory.words(vectors)
 
     def overlap(self) -> Floats:
-        """By state, the share of the other nodes that reach the bundle that one reaches, float64[states]; NaN: unknown
-        (:mod:`acep.learning.history.overlap`)."""
+        """Return by state the share of other partial matches that reach the same bundle as one does, float64[states];
+        NaN: unknown (:mod:`acep.learning.history.overlap`)."""
         shares, weights = self.alike.T
         found: Floats = np.divide(shares, weights, out=np.full(len(weights), np.nan), where=weights > 0)
         return found
 
     def visited(self) -> Ints:
-        """The vectors that were visited, rising: int64[n]. A sketch may name some that were not."""
+        """Return the visited vectors, rising: int64[n]. A sketch may include some that were not visited."""
         known = getattr(self.memory, "vectors", None)
         every = np.arange(self.grid.vectors) if known is None else known
         return every[self.memory.look(every)[:, SUMS.index("visits")] > 0]
@@ -224,7 +223,7 @@ class History:
     # ---- as bytes
 
     def to_sections(self) -> dict[str, bytes]:
-        """The sections of a history in a file (:mod:`acep.learning.container`); it may have others besides."""
+        """Return the file sections of the history (:mod:`acep.learning.container`). The file may have others."""
         about: dict[str, Any] = {
             "fingerprint": self.fingerprint,
             "names": list(self.names),
@@ -251,9 +250,9 @@ class History:
 
     @classmethod
     def from_sections(cls, sections: Mapping[str, bytes], fingerprint: str | None = None) -> History:
-        """The history of :meth:`to_sections`.
+        """Read the history of :meth:`to_sections`.
 
-        Raises :class:`SnapshotError` for sections that hold none, or that of a query with another ``fingerprint``.
+        Raises :class:`SnapshotError` for sections without a history, or of a query with another ``fingerprint``.
         """
         try:
             about = json.loads(sections["history"])
@@ -297,17 +296,17 @@ class History:
         return history
 
     def to_bytes(self) -> bytes:
-        """The history as the bytes of a file."""
+        """Return the history as the bytes of a file."""
         return write_sections(self.to_sections())
 
     @classmethod
     def from_bytes(cls, data: bytes, fingerprint: str | None = None) -> History:
-        """The history of :meth:`to_bytes`; :class:`SnapshotError` for other bytes, or one of another query."""
+        """Read the history of :meth:`to_bytes`; :class:`SnapshotError` for other bytes or another query."""
         return cls.from_sections(read_sections(data), fingerprint)
 
 
 def _looked_up(numbers: Ints, slots: Ints, asked: Ints) -> tuple[Ints, Bools]:
-    """The slots of bundles, and which of them have one; ``numbers`` rise."""
+    """Return the slots of the bundles ``asked``, and a mask of those that have one; ``numbers`` rise."""
     at = np.minimum(np.searchsorted(numbers, asked), len(numbers) - 1)
     return slots[at], numbers[at] == asked
 
@@ -331,6 +330,6 @@ def _count(value: object) -> int:
 
 
 def _fits(grid: Grid, lives: Lives) -> None:
-    """``ValueError`` unless the lives are at vectors of the grid."""
+    """Raise :class:`ValueError` unless the trajectories fit the grid."""
     made = lives.made
     grid.number(made.state, made.error, made.start, made.made, made.made, made.feature)

@@ -1,12 +1,12 @@
-"""How alike the match nodes are that live at one time in one partition and state: do they lead to the same targets?
+"""Measures how often contemporary partial matches of one partition and state reach the same targets.
 
-When a node that will reach a target is made, look at the other nodes of its partition and state that live then (ends
-included): what share of them will reach the same target from then on? The mean over such moments is 1 where all share
-their targets, and 0 where each has its own. A moment counts by the weight of the node; where no other node lives there
-is no share. The log is a sample of trees: the share among those in the log is an estimate of the share among all.
+For each new partial match that will reach a target, take the others of its partition and state at that moment (ends
+included), and the share of them that will still reach the same target. The mean share is 1 where all have the same
+targets, and 0 where each has its own. A moment counts by the weight of the new partial match; it gives no share where
+there are no others. The log is a sample of trees, so the share within the log estimates the share among all.
 
-A moment can be looked at when all trees that lived then have been settled, so settled lives are kept until none is open
-that began earlier.
+A moment is evaluated once all trees that were open then are finished. So finished trajectories are kept until no
+trajectory is open that began earlier.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ LATE = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class Contemporaries:
-    """Settled lives that lived at moments still to be looked at, a row each; ``done``: 1 where the moment at which one
-    was made was looked at. ``of``, ``target`` and ``left`` are the pairs of row and target, and when the last run left.
+    """Finished trajectories needed for moments still to be evaluated, one row each. ``done``: 1 where the moment of
+    its making was evaluated. ``of`` (row), ``target`` and ``left`` (when the last run left) have a row per pair.
     """
 
     partition: Ints
@@ -46,7 +46,7 @@ class Contemporaries:
 
     @classmethod
     def none(cls) -> Contemporaries:
-        """No lives."""
+        """Return a table without rows."""
         empty: dict[str, Any] = {f.name: np.zeros(0, _kind(f.name)) for f in fields(cls)}
         return cls(**empty)
 
@@ -54,7 +54,7 @@ class Contemporaries:
         return len(self.made)
 
     def then(self, made: Made, until: Ints, reached: Reached) -> Contemporaries:
-        """With lives that were settled: when they ended, and what they reached."""
+        """Add finished trajectories, with their end times and the targets they reached."""
         lives = (made.partition, made.state, made.made, until, made.weight, np.zeros(len(made), np.int64))
         new = (*lives, reached.row + len(self), reached.target, reached.until)
         columns = {
@@ -63,10 +63,10 @@ class Contemporaries:
         return Contemporaries(**columns)
 
     def looked_at(self, open_: Made, states: int, limit: int) -> tuple[Contemporaries, Floats]:
-        """Looks at all moments before the start of what is open in their partition, or at all if there are more than
-        ``limit`` rows; then forgets what no later moment needs.
+        """Evaluate all moments before the oldest start still open in their partition, or all moments if there are more
+        than ``limit`` rows; then remove the rows that no later moment needs.
 
-        Gives the lives that stay, and float64[states, 2]: the shares summed by state, and their weights.
+        Return the rows that stay, and float64[states, 2]: by state, the sums of the weighted shares and of the weights.
         """
         _, place = np.unique(np.concatenate([self.partition, open_.partition]), return_inverse=True)
         horizon = np.full(len(place), LATE)
@@ -100,7 +100,7 @@ class Contemporaries:
         _, group = np.unique(self.partition * states + self.state, return_inverse=True)
         _, target = np.unique(self.target, return_inverse=True)
         _, both = np.unique(group[self.of] * (int(target.max()) + 1) + target, return_inverse=True)
-        # Times as ranks, so that a group and a time fit into one number.
+        # Times become ranks, so that a group and a time fit into one number.
         _, time = np.unique(np.concatenate([self.made, self.until, self.left]), return_inverse=True)
         begin, end, left = np.split(time, [len(self), 2 * len(self)])
         x = self.of[asked]
@@ -114,12 +114,12 @@ class Contemporaries:
         return out
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """All columns, by names such as ``alike.made``."""
+        """Return all columns, by names such as ``alike.made``."""
         return {f"alike.{f.name}": getattr(self, f.name) for f in fields(self)}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], states: int) -> Contemporaries:
-        """The lives of :meth:`to_arrays`; :class:`SnapshotError` for arrays that are none."""
+        """Read the table of :meth:`to_arrays`; :class:`SnapshotError` for invalid arrays."""
         wrong = SnapshotError("the history is damaged: the lives of its last moments make no sense")
         try:
             columns = {f.name: arrays[f"alike.{f.name}"] for f in fields(cls)}
@@ -143,7 +143,7 @@ def _kind(name: str) -> type:
 
 
 def _live(group: Ints, begin: Ints, end: Ints, asked: Ints, at: Ints) -> Ints:
-    """How many intervals of a group hold a time, ends included; times are ranks."""
+    """Return how many intervals of a group contain a time, ends included; times are ranks."""
     width = max(int(begin.max(initial=0)), int(end.max(initial=0)), int(at.max(initial=0))) + 2
     begins, ends = np.sort(group * width + begin), np.sort(group * width + end)
     key = asked * width + at

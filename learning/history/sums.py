@@ -1,9 +1,9 @@
-"""What a batch of whole trees of lives says of match vectors: sums, edges, and the targets reached.
+"""Sums up a batch of finished trees by match vector: counts, edges, and the targets reached.
 
-A life is at several vectors one after the other, as time passes
-(:meth:`acep.learning.trajectories.match_vectors.Grid.passage`). What it
-reached counts for a vector if the run that was found left the life there or later: so a vector is judged by what was
-still to come, and a node that found something and then waits in vain has failed since.
+A partial match passes through several vectors over time
+(:meth:`acep.learning.trajectories.match_vectors.Grid.passage`). A target counts for a vector if the run that found it
+left the partial match there or later. So a vector is scored by what is still to come: after its last success a partial
+match counts as failed.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from acep.learning.trajectories.trajectories import CLEARED, MERGED, SHED, Found
 __all__ = ["SUMS", "Tally", "tally"]
 
 SUMS = (
-    "seen",  # visits in the log
-    "visits",  # the same, each with the weight of its tree; so are all that follow
-    "own",  # touches of the node while it was there; a life's touches are spread evenly over its time
-    "rest",  # touches of the node from then on
-    "descendants",  # touches of what came of the node from then on
-    "reached",  # visits from which a target was reached
-    "first",  # targets whose first run passed there
-    "targets",  # distinct targets reached, of all visits together
-    "unknown",  # visits that reached nothing, where the node or what came of it did not live to its natural end
+    "seen",  # visits in the log, without weights
+    "visits",  # visits times the weight of their tree; all the following sums are weighted too
+    "own",  # transition evaluations during the visit; those of a partial match are spread evenly over its time
+    "rest",  # transition evaluations of the partial match from then on
+    "descendants",  # transition evaluations of its extensions from then on
+    "reached",  # visits that led to a target
+    "first",  # targets whose first run passed through
+    "targets",  # distinct targets reached per visit, summed over visits
+    "unknown",  # visits without a target where the partial match or an extension was shed, cleared, merged or cut
     "advanced",  # visits after which an event was bound
-    "wait",  # the time until then, of all of them together
+    "wait",  # the total time until then
 )
 """The sums of each vector, in this order."""
 
 
 @dataclass(frozen=True)
 class Tally:
-    """What some lives add to a history.
+    """The additions of some finished trajectories to a history.
 
-    ``vectors`` (distinct, rising) with their ``sums`` (float64[n, len(SUMS)]); ``edges`` from vector to vector as
-    columns (source, target, weight), ``direct`` from vector to target likewise; ``hits`` which target was reached from
-    which vector, each once; ``reached`` which life led to which target, and ``until`` when each life ended.
+    ``vectors`` (distinct, rising) with their ``sums`` (float64[n, len(SUMS)]). ``edges`` from vector to vector as
+    columns (source, target, weight), and ``direct`` from vector to target likewise. ``hits``: pairs of vector and
+    target reached from it, each once. ``reached``: the targets of each row, and ``until`` when each row ended.
     """
 
     vectors: Ints
@@ -53,7 +53,7 @@ class Tally:
 
 
 def tally(grid: Grid, lives: Lives) -> Tally:
-    """The sums and edges of lives of whole trees; ``lives.found`` has its targets."""
+    """Return the sums and edges of finished trees; ``lives.found`` must have its targets."""
     made, found = lives.made, lives.found
     reached = walk(made, found)
     parents = made.parents
@@ -86,9 +86,9 @@ def tally(grid: Grid, lives: Lives) -> Tally:
 
 
 def _ends(grid: Grid, lives: Lives, parents: Ints, leaf: Ints, found: Found) -> tuple[Ints, Bools, Ints]:
-    """When each life ended, whether it was lost before its natural end, and its touches.
+    """Return when each row ended, whether it was lost before its natural end, and its touches.
 
-    Of a life that was cut nothing is known after the last that came of it.
+    A row that was cut ends with its last extension or found run, as nothing later is known.
     """
     made, ended = lives.made, lives.ended
     row = made.find(ended.life)
@@ -115,7 +115,7 @@ def _sums(
     parents: Ints,
     ends: tuple[Found, Bools, Ints],
 ) -> list[Floats]:
-    """The columns of ``SUMS``, by stay."""
+    """Return the columns of ``SUMS``, by stay."""
     reach_stay, child, child_stay, found_stay = places
     found, lost, touches = ends
     count = len(stays.row)
@@ -131,7 +131,7 @@ def _sums(
         _counted(child_stay, below_lost[child], count) + _counted(last, lost.astype(np.int64), count),
     )
     targets, firsts, descendants, gone = to_come
-    # Touches by time; all of them belong to the only stay of a life that took none.
+    # Touches are split by time; a row without duration has one stay, which gets them all.
     life = (stays.end[last] - made.made)[stays.row]
     share = np.divide(stays.end - stays.begin, life, out=np.ones(count), where=life > 0)
     remaining = np.divide(stays.end[last][stays.row] - stays.begin, life, out=np.ones(count), where=life > 0)
@@ -154,7 +154,7 @@ def _sums(
 
 
 def _to_come(stays: Passage, *columns: Ints) -> list[Ints]:
-    """Of numbers by stay, the sum over this and the later stays of the same life."""
+    """Return, for numbers by stay, the sums over each stay and the later stays of the same row."""
     out = []
     for column in columns:
         total = np.concatenate([[0], np.cumsum(column)])
@@ -163,12 +163,12 @@ def _to_come(stays: Passage, *columns: Ints) -> list[Ints]:
 
 
 def _counted(places: Ints, amounts: Ints, count: int) -> Ints:
-    """Whole numbers summed by place (exact, as they are far below 2**53)."""
+    """Return integers summed by place (exact, as they are far below 2**53)."""
     return np.bincount(places, amounts, count).astype(np.int64)
 
 
 def _below(parents: Ints, *columns: Ints) -> list[Ints]:
-    """Of numbers by life, the sum over the life and all that came of it: level by level, the deepest first."""
+    """Return, for numbers by row, the sums over each row and all its extensions, computed from the deepest level up."""
     depth = depths(parents)
     order = np.argsort(-depth, kind="stable")
     borders = np.flatnonzero(np.diff(depth[order])) + 1
@@ -182,7 +182,7 @@ def _below(parents: Ints, *columns: Ints) -> list[Ints]:
 
 
 def _next(stays: Passage, moved: Ints, when: Ints) -> tuple[Bools, Ints]:
-    """For each stay, whether an event was bound in it or later in the life, and how long that took."""
+    """Return for each stay whether an event was bound in it or later in the same row, and the time until then."""
     order = np.lexsort((when, moved))
     moved, when = moved[order], when[order]
     at = np.searchsorted(moved, np.arange(len(stays.row)))
@@ -194,7 +194,7 @@ def _next(stays: Passage, moved: Ints, when: Ints) -> tuple[Bools, Ints]:
 
 
 def _hits(vectors: Ints, where: Ints, stays: Passage, reached: Reached, reach_stay: Ints) -> tuple[Ints, Ints]:
-    """Which target was reached from which vector: a run sets its bit at every stay up to the one that it left from."""
+    """Return the pairs of vector and reached target: a run counts at every stay up to the one that it left from."""
     lengths = reach_stay - stays.first[reached.row] + 1
     pair = np.repeat(np.arange(len(reached)), lengths)
     begins = np.cumsum(lengths) - lengths
@@ -205,7 +205,7 @@ def _hits(vectors: Ints, where: Ints, stays: Passage, reached: Reached, reach_st
 
 
 def _compact(values: Ints, size: int) -> tuple[Ints, Ints]:
-    """The distinct values, rising, and the place of each value among them; ``values`` are below ``size``."""
+    """Return the distinct values, rising, and the place of each value among them; ``values`` are below ``size``."""
     if size > 1 << 22:
         distinct, where = np.unique(values, return_inverse=True)
         return distinct, np.asarray(where, np.int64)

@@ -1,13 +1,13 @@
-"""What a set of match nodes is worth, and which to keep under a budget (DESIGN section 6, "Choice").
+"""Utility of a set of partial matches, and the greedy choice of which to keep under a budget.
 
-Two nodes of one partition may end in the same bundle, so a second one is worth less than the first. With ``p[v, b]``
-the probability that a node of vector ``v`` reaches a bundle like ``b``, and ``share[b]`` how much of the future is like
-``b``, the nodes S of one partition are worth the expected share of distinct bundles,
+Two partial matches of one partition may end in the same bundle, so the second adds less utility than the first. Let
+``p[v, b]`` be the probability that a partial match of vector ``v`` reaches a bundle like ``b``, and ``share[b]`` the
+share of future bundles like ``b``. The utility of a set S in one partition is the expected share of distinct bundles,
 
     f(S) = sum over b of share[b] * (1 - product over x in S of (1 - p[v(x), b])),
 
-and the partitions together the sum of theirs. f is monotone and submodular; docs/explanation/choice.md proves what
-greedy reaches. Nodes of one vector are alike, so S is given by *counts*: how many of each vector.
+and the utilities of partitions add up. f is monotone and submodular; docs/explanation/choice.md proves the bound of
+greedy. Partial matches of one vector are interchangeable, so S is given by *counts*: how many of each vector.
 """
 
 from __future__ import annotations
@@ -26,35 +26,35 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Quotas:
-    """How many nodes to keep, what they are worth and what they cost."""
+    """The number of partial matches to keep, with their utility and cost."""
 
     keep: Ints
-    """int64[partitions, vectors]: nodes to keep of those that live."""
+    """int64[partitions, vectors]: how many of the live partial matches to keep."""
     value: float
     cost: float
     price: float
-    """Gain per cost of the last node that was kept: what a newcomer must offer. 0 if all were kept that gain."""
+    """Utility threshold: gain per cost of the last one kept. 0 if the budget refused none that gains."""
 
     def probabilities(self, live: Ints) -> Floats:
-        """The quotas as keep probabilities, float64[partitions, vectors]; 1 where no node lives."""
+        """Return the quotas as keep probabilities, float64[partitions, vectors]; 1 where nothing is live."""
         return np.divide(self.keep, live, out=np.ones(self.keep.shape), where=live > 0)
 
 
 def missing(p: Floats, counts: Ints) -> Floats:
-    """The probability that a bundle is found by no node, float64[..., B], for counts int64[..., V] and p float64[V, B].
+    """Return the probability that a bundle is not found, float64[..., B], for counts int64[..., V] and p float64[V, B].
 
     >>> missing(np.array([[0.5, 0.0], [1.0, 0.5]]), np.array([2, 1])).tolist()
     [0.0, 0.5]
     """
     kept = np.asarray(counts)[..., None] > 0
-    # 0 nodes of a vector leave 1 even where one would leave nothing: 0 ** 0 is 1.
+    # A count of 0 gives the factor 1 even for p = 1: 0 ** 0 is 1.
     powers = np.where(kept, (1 - p) ** np.asarray(counts, dtype=np.float64)[..., None], 1.0)
     found: Floats = np.prod(powers, axis=-2)
     return found
 
 
 def value(p: Floats, share: Floats, counts: Ints) -> float:
-    """What nodes are worth: the sum over partitions for counts int64[P, V], or one partition's for int64[V].
+    """Return the utility f: the sum over partitions for counts int64[P, V], or of one partition for int64[V].
 
     >>> value(np.array([[0.5, 0.0], [1.0, 0.5]]), np.array([0.25, 0.75]), np.array([2, 1]))
     0.625
@@ -63,7 +63,7 @@ def value(p: Floats, share: Floats, counts: Ints) -> float:
 
 
 def gains(p: Floats, share: Floats, left: Floats) -> Floats:
-    """What one more node of each vector adds, float64[..., V], where ``left`` (float64[..., B]) is :func:`missing`.
+    """Return what one more of each vector adds, float64[..., V]; ``left`` (float64[..., B]) is :func:`missing`.
 
     >>> p, share = np.array([[0.5, 0.0], [1.0, 0.5]]), np.array([0.25, 0.75])
     >>> gains(p, share, missing(p, np.array([1, 0]))).tolist()
@@ -74,15 +74,15 @@ def gains(p: Floats, share: Floats, left: Floats) -> Floats:
 
 
 def quotas(p: Floats, share: Floats, costs: Floats, live: Ints, budget: float) -> Quotas:
-    """How many of the live nodes (int64[P, V]) to keep, for at most ``budget``: greedily, by gain per cost.
+    """Choose greedily by gain per cost how many ``live`` partial matches (int64[P, V]) to keep within ``budget``.
 
-    ``costs`` (float64[V]) is what a node of each vector costs, such as its expected touches to come. The gains of a
-    partition are computed anew when one of its nodes was kept, all at once, and not otherwise: nothing else changes
-    them. Where one node alone is worth more than all that greedy takes, that one is kept. The result is worth at least
-    (1 - 1/e) / 2 of the best there is, and 1 - exp(c - 1) of it if no node costs more than ``c`` of the budget. Nodes
-    that gain nothing are not kept.
+    ``costs`` (float64[V]) is the cost per vector, such as the expected number of further transition evaluations. The
+    gains of a partition are computed again only after its best offer was taken or no longer fits, as nothing else
+    changes them. If a single one has more utility than the greedy choice, only that one is kept. The result has at
+    least (1 - 1/e) / 2 of the best utility, and 1 - exp(c - 1) of it if none costs more than ``c`` of the budget.
+    Partial matches without gain are not kept.
 
-    ``ValueError`` for shapes that do not fit, probabilities outside 0 to 1, negative shares, costs not above 0.
+    ``ValueError`` for wrong shapes, probabilities not in 0 to 1, negative shares or budget, costs not above 0.
 
     >>> p = np.array([[0.5, 0.5, 0.0], [0.0, 0.0, 0.4]])
     >>> quotas(p, np.array([0.4, 0.3, 0.3]), np.ones(2), np.array([[3, 3]]), budget=3).keep.tolist()
@@ -98,7 +98,7 @@ def quotas(p: Floats, share: Floats, costs: Floats, live: Ints, budget: float) -
     refused = False
 
     def offer(part: int, rows: Ints) -> tuple[float, int, int] | None:
-        """The node of a partition with the largest gain per cost that fits: minus that, the partition, the vector."""
+        """Return the best fit of a partition: minus its gain per cost, the partition and the vector."""
         nonlocal refused
         density = np.where(keep[part, rows] < live[part, rows], p[rows] @ worth[part] / costs[rows], 0.0)
         fits = spent + costs[rows] <= budget
@@ -108,7 +108,7 @@ def quotas(p: Floats, share: Floats, costs: Floats, live: Ints, budget: float) -
         return (-float(density[best]), part, int(rows[best])) if density[best] > 0 else None
 
     members = [np.flatnonzero(row) for row in (live > 0) & (alone > 0)]
-    # Largest first; of equal ones the first by partition and vector, so that the result is one.
+    # Largest first; ties by partition and vector, so that the result is deterministic.
     heap = [entry for part, rows in enumerate(members) if len(rows) and (entry := offer(part, rows))]
     heapq.heapify(heap)
     while heap:
@@ -123,7 +123,7 @@ def quotas(p: Floats, share: Floats, costs: Floats, live: Ints, budget: float) -
             heapq.heapreplace(heap, renewed)
         else:
             heapq.heappop(heap)
-    total = float((share - worth).sum())  # term by term: never negative, and 0 where nothing is kept
+    total = float((share - worth).sum())  # subtracted term by term, so never negative, and 0 where nothing is kept
     single = np.where((live > 0) & (costs <= budget), alone, 0.0)
     if single.max(initial=0.0) > total:
         part, v = (int(at) for at in np.unravel_index(np.argmax(single), single.shape))

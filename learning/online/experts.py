@@ -1,9 +1,9 @@
-"""Which rule to trust: experts, and learners whose regret against the best of them is bounded.
+"""Online learners that weight experts, with a bounded regret against the best expert.
 
-Hedge (Freund and Schapire 1997) learns from the rewards of all experts, Exp3 (Auer, Cesa-Bianchi, Freund and Schapire
-2002) from that of the one it chose. With ``share`` above 0 both forget (fixed share: Herbster and Warmuth 1998; Exp3.S)
-and follow an expert that is best only for a while. docs/explanation/choice.md derives the bounds. States are plain
-data.
+Hedge (Freund and Schapire 1997) learns from the rewards of all experts; Exp3 (Auer, Cesa-Bianchi, Freund and Schapire
+2002) learns from that of the one it chose. With ``share`` above 0 both forget (fixed share: Herbster and Warmuth 1998;
+Exp3.S) and follow an expert that is best only for a while. docs/explanation/choice.md derives the bounds. States are
+plain data.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Floats = NDArray[np.float64]
 
 
 def importance_weighted(reward: float, probability: float) -> float:
-    """A reward that was seen with some probability, such that its mean is that of the reward: reward / probability."""
+    """Return reward / probability, an unbiased estimate of a reward that was seen with this probability."""
     if not 0 < probability <= 1:
         raise ValueError(f"what was seen had a probability above 0 and at most 1, not {probability}")
     return reward / probability
 
 
 def path_cost(experts: int, rounds: int, switches: int, share: float) -> float:
-    """-log of the weight that fixed share gives at least to a sequence of experts with so many switches.
+    """Return -log of the least weight that fixed share gives a sequence of experts with this many switches.
 
     >>> path_cost(experts=4, rounds=100, switches=0, share=0.0) == math.log(4)
     True
@@ -43,7 +43,7 @@ def path_cost(experts: int, rounds: int, switches: int, share: float) -> float:
 
 
 def _mixed(logs: Floats, share: float) -> tuple[float, ...]:
-    """Log weights that add up to 1, of which ``share`` is spread over all."""
+    """Return log weights normalised to sum 1, with ``share`` of the total spread evenly over all."""
     logs = logs - logs.max()
     logs = logs - np.log(np.exp(logs).sum())
     if share:
@@ -52,7 +52,7 @@ def _mixed(logs: Floats, share: float) -> tuple[float, ...]:
 
 
 def _drift(rounds: int, switches: int) -> float:
-    """The share that makes a path with so many switches cost least."""
+    """Return the share with the least cost for a path with this many switches, at most 0.5."""
     return min(0.5, switches / (rounds - 1)) if switches else 0.0
 
 
@@ -70,7 +70,7 @@ def _rewards(found: Floats, shape: tuple[int, ...], largest: float) -> Floats:
 
 @dataclass(frozen=True)
 class Hedge:
-    """Weights of experts, all of whose rewards are seen. Rewards are from 0 to ``largest``.
+    """Weights of experts where the rewards of all are seen. Rewards are from 0 to ``largest``.
 
     >>> hedge = Hedge.tuned(experts=2, rounds=100)
     >>> for _ in range(100):
@@ -80,7 +80,7 @@ class Hedge:
     """
 
     log_weights: tuple[float, ...]
-    """Of weights that add up to 1; as logarithms none becomes 0, however poor its expert was."""
+    """Logarithms of weights that add up to 1; so the weight of a poor expert does not become 0."""
     rate: float
     share: float = 0.0
     largest: float = 1.0
@@ -90,41 +90,41 @@ class Hedge:
 
     @classmethod
     def start(cls, experts: int, rate: float, share: float = 0.0, largest: float = 1.0) -> Hedge:
-        """All experts alike; ``ValueError`` for settings that no learner can have."""
+        """Return a learner with equal weights; ``ValueError`` for invalid settings."""
         _check(experts, rate, share, largest)
         return cls((-math.log(experts),) * experts, rate, share, largest)
 
     @classmethod
     def tuned(cls, experts: int, rounds: int, switches: int = 0, largest: float = 1.0) -> Hedge:
-        """With the rate and the share for which the bound is least, for this many rounds and switches of the best."""
+        """Return a learner with the rate and share that minimise the bound for this many rounds and switches."""
         share = _drift(rounds, switches)
         cost = max(path_cost(experts, rounds, switches, share), 1e-9)
         return cls.start(experts, math.sqrt(8 * cost / rounds), share, largest)
 
     @property
     def weights(self) -> Floats:
-        """The experts' shares of the allowance, float64[experts]; they add up to 1."""
+        """Return the experts' weights, float64[experts], which add up to 1."""
         weights: Floats = np.exp(np.array(self.log_weights))
         return weights
 
     def update(self, rewards: Floats) -> Hedge:
-        """The learner after a round with these rewards (float64[experts]); ``ValueError`` for others."""
+        """Return the learner after a round with these rewards (float64[experts]); ``ValueError`` if invalid."""
         found = _rewards(rewards, (len(self.log_weights),), self.largest)
         logs = np.array(self.log_weights) + self.rate / self.largest * found
         return replace(self, log_weights=_mixed(logs, self.share))
 
     def bound(self, rounds: int, switches: int = 0) -> float:
-        """What any sequence of experts with so many switches gains more than this learner, at most, in all rounds."""
+        """Return the regret bound over all rounds, against any sequence of experts with this many switches."""
         cost = path_cost(len(self.log_weights), rounds, switches, self.share)
         return self.largest * (cost / self.rate + self.rate * rounds / 8)
 
     def to_data(self) -> dict[str, object]:
-        """Plain data, for JSON."""
+        """Return plain data, for JSON."""
         return {"log_weights": list(self.log_weights), "rate": self.rate, "share": self.share, "largest": self.largest}
 
     @classmethod
     def from_data(cls, data: object) -> Hedge:
-        """The learner of :meth:`to_data`; :class:`acep.errors.SnapshotError` for what no learner can be."""
+        """Read the learner of :meth:`to_data`; :class:`acep.errors.SnapshotError` for invalid data."""
         match data:
             case {"log_weights": list(logs), "rate": float(rate), "share": float(share), "largest": float(largest)}:
                 return cls(_logs(logs, rate, share, largest), rate, share, largest)
@@ -133,9 +133,9 @@ class Hedge:
 
 @dataclass(frozen=True)
 class Exp3:
-    """Weights of experts, of whom one a round is chosen, and its reward alone is seen. Rewards are 0 to ``largest``.
+    """Weights of experts where only the reward of the chosen one is seen. Rewards are from 0 to ``largest``.
 
-    Same seed, same choices. A share ``explore`` of the choices is made at random.
+    The same seed gives the same choices. A share ``explore`` of the choices is made uniformly at random.
 
     >>> learner = Exp3.tuned(experts=3, rounds=2000, seed=1)
     >>> for _ in range(2000):
@@ -159,32 +159,32 @@ class Exp3:
 
     @classmethod
     def start(cls, experts: int, explore: float, share: float = 0.0, largest: float = 1.0, seed: int = 0) -> Exp3:
-        """All experts alike; ``ValueError`` for settings that no learner can have."""
+        """Return a learner with equal weights; ``ValueError`` for invalid settings."""
         _check(experts, explore, share, largest)
         return cls((-math.log(experts),) * experts, explore, share, largest, seed)
 
     @classmethod
     def tuned(cls, experts: int, rounds: int, switches: int = 0, largest: float = 1.0, seed: int = 0) -> Exp3:
-        """With the exploration and the share for which the bound is least, for so many rounds and switches."""
+        """Return a learner whose exploration and share minimise the bound for this many rounds and switches."""
         share = _drift(rounds, switches)
         cost = max(path_cost(experts, rounds, switches, share), 1e-9)
         return cls.start(experts, min(1.0, math.sqrt(experts * cost / ((math.e - 1) * rounds))), share, largest, seed)
 
     @property
     def weights(self) -> Floats:
-        """The probability of each expert to be chosen, float64[experts]; none is below explore / experts."""
+        """Return the probability of choosing each expert, float64[experts]; none is below explore / experts."""
         weights: Floats = np.exp(np.array(self.log_weights))
         return (1 - self.explore) * weights + self.explore / len(weights)
 
     @property
     def choice(self) -> int:
-        """The expert of this round: the same, however often it is asked."""
-        # A draw by seed and number of the round: nothing else is to be kept.
+        """Return the expert of this round. Repeated calls return the same one."""
+        # The draw depends only on the seed and the round, so no generator state has to be kept.
         draw = np.random.Generator(np.random.Philox(key=self.seed, counter=self.round)).random()
         return min(int(np.searchsorted(np.cumsum(self.weights), draw, side="right")), len(self.log_weights) - 1)
 
     def update(self, reward: float) -> Exp3:
-        """The learner after a round in which its choice had this reward; ``ValueError`` for other rewards."""
+        """Return the learner after a round in which its choice had this reward; ``ValueError`` if it is invalid."""
         (found,) = _rewards(np.array([reward]), (1,), self.largest)
         chosen, experts = self.choice, len(self.log_weights)
         logs = np.array(self.log_weights)
@@ -193,19 +193,19 @@ class Exp3:
         return replace(self, log_weights=_mixed(logs, self.share), round=self.round + 1)
 
     def bound(self, rounds: int, switches: int = 0) -> float:
-        """What any sequence of experts with so many switches, fixed beforehand, gains more on the mean, at most."""
+        """Return the bound on the mean regret, against any sequence fixed beforehand with this many switches."""
         experts = len(self.log_weights)
         cost = path_cost(experts, rounds, switches, self.share)
         return self.largest * ((math.e - 1) * self.explore * rounds + experts * cost / self.explore)
 
     def to_data(self) -> dict[str, object]:
-        """Plain data, for JSON."""
+        """Return plain data, for JSON."""
         own = {"explore": self.explore, "share": self.share, "largest": self.largest}
         return own | {"log_weights": list(self.log_weights), "seed": self.seed, "round": self.round}
 
     @classmethod
     def from_data(cls, data: object) -> Exp3:
-        """The learner of :meth:`to_data`; :class:`acep.errors.SnapshotError` for what no learner can be."""
+        """Read the learner of :meth:`to_data`; :class:`acep.errors.SnapshotError` for invalid data."""
         match data:
             case {
                 "log_weights": list(logs),
@@ -220,7 +220,7 @@ class Exp3:
 
 
 def _logs(logs: list[object], rate: float, share: float, largest: float) -> tuple[float, ...]:
-    """The log weights of a state, checked, with the settings that come with them."""
+    """Return the log weights of a state, after checking them and the settings."""
     try:
         _check(len(logs), rate, share, largest)
         found = tuple(log for log in logs if isinstance(log, float) and -math.inf < log < 1e-6)

@@ -1,9 +1,9 @@
-"""Which nodes to keep as they come, with a cap on their number: preemptive submodular maximisation.
+"""Online choice of partial matches under a cap on their number: preemptive submodular maximisation.
 
-A newcomer replaces the kept node of least recorded gain when its own gain is at least twice that; a gain is recorded
-once, when its node comes, on top of all that is kept then. For a fixed monotone submodular f the kept nodes are worth
-at least a quarter of the best that could have been kept (Chakrabarti and Kale, IPCO 2014; Buchbinder, Feldman and
-Schwartz, SODA 2015); docs/explanation/choice.md has the proof, and shows that this rule reaches no more.
+A new partial match replaces the kept one of least recorded gain if its own gain is at least twice as large. A gain is
+recorded once, on arrival, on top of all that is kept then. For a fixed monotone submodular f the result has at least
+a quarter of the best utility (Chakrabarti and Kale, IPCO 2014; Buchbinder, Feldman and Schwartz, SODA 2015).
+docs/explanation/choice.md has the proof, and shows that the bound is tight for this rule.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 
 
 class Preemption:
-    """The rule alone: places with recorded gains. Who offers a node says what it gains.
+    """The replacement rule alone: places with recorded gains. The caller computes each gain.
 
     >>> rule = Preemption(cap=2)
     >>> [rule.offer(gain) for gain in (3.0, 1.0, 1.9, 2.0, 3.9)]
@@ -31,15 +31,14 @@ class Preemption:
             raise ValueError("at least one node is kept, and a newcomer must gain more than the node it replaces")
         self.factor = factor
         self.recorded: Floats = np.full(cap, np.nan)
-        """The recorded gain of the node in each place; NaN: a free place."""
+        """The recorded gain in each place; NaN: a free place."""
         self._age = np.zeros(cap, dtype=np.int64)
         self._offers = 0
 
     def offer(self, gain: float) -> int | None:
-        """The place that a newcomer of this gain takes, free or from another; ``None``: it is not kept.
+        """Return the place that a new partial match of this gain takes, or ``None`` if it is not kept.
 
-        Of nodes that recorded the same, the one that came first goes. ``ValueError`` for a gain that is negative or
-        not finite.
+        Among equal recorded gains the oldest is replaced. ``ValueError`` for a gain that is negative or not finite.
         """
         if not (gain >= 0 and np.isfinite(gain)):
             raise ValueError(f"a gain is a number from 0 up, not {gain}")
@@ -55,12 +54,12 @@ class Preemption:
         return place
 
     def leave(self, place: int) -> None:
-        """Frees the place of a node that ended. (The quarter is for nodes that stay.)"""
+        """Free the place of a partial match that ended. (The bound of a quarter holds only for those that stay.)"""
         self.recorded[place] = np.nan
 
 
 class OnlineCoverage:
-    """The rule for the coverage of bundles (:mod:`acep.learning.online.coverage`): nodes are rows of probabilities by
+    """The rule for coverage (:mod:`acep.learning.online.coverage`); a partial match is a row of probabilities by
     bundle.
 
     >>> choice = OnlineCoverage(np.array([0.5, 0.5]), cap=1)
@@ -80,15 +79,15 @@ class OnlineCoverage:
 
     @property
     def value(self) -> float:
-        """What the kept nodes are worth."""
+        """Return the utility of those kept."""
         return float(self._share @ (1 - self._left))
 
     def gain(self, row: Floats) -> float:
-        """What a node adds to those that are kept."""
+        """Return what a row adds to the utility of those kept."""
         return float((self._share * self._left) @ row)
 
     def offer(self, row: Floats) -> int | None:
-        """The place that a node takes (float64[B]), or ``None``; ``ValueError`` for rows that are no probabilities."""
+        """Return the place that a row (float64[B]) takes, or ``None``; ``ValueError`` for an invalid row."""
         row = np.asarray(row, dtype=np.float64)
         if row.shape != self._share.shape or not np.all((row >= 0) & (row <= 1)):
             raise ValueError("a node has a probability from 0 to 1 for each bundle")
@@ -98,11 +97,11 @@ class OnlineCoverage:
         return place
 
     def leave(self, place: int) -> None:
-        """Takes out a node that ended."""
+        """Remove a partial match that ended."""
         self.rule.leave(place)
         self._put(place, np.zeros_like(self._share))
 
     def _put(self, place: int, row: Floats) -> None:
         self._rows[place] = row
-        # Anew, and not by division: a node that was sure of a bundle left nothing to divide.
+        # Computed again, since division would fail where a removed row had probability 1.
         self._left = np.prod(1 - self._rows, axis=0)

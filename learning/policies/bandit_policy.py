@@ -1,11 +1,11 @@
-"""The policy ``experts``: several policies learn side by side, and an online learner with a regret bound
-(:class:`acep.learning.online.experts.Exp3`, docs/explanation/choice.md) chooses whose orders are in force, until enough
-is seen of them.
+"""The policy ``experts``: several policies learn side by side, and a bandit with a regret bound chooses among them.
 
-Its reward is the share of the match points in spared units that would have been found under these orders, for the work
-that they took of what was allowed. All of them learn from every epoch, whoever was in force, as lives in spared units
-are complete. The price in the core is one for all: levels of who takes over are raised or lowered by what the price was
-above its own last one, so that it does not spend too much or too little until the price has followed.
+The bandit is :class:`acep.learning.online.experts.Exp3` (docs/explanation/choice.md). The shedding table of the chosen
+expert is used until enough is seen to judge it. The reward is the share of the match points in shadow-sampled units
+that it found, reduced where it spent more than its allowance. All experts learn from every epoch, because trajectories
+in shadow-sampled units are complete. The native core has one utility threshold for all experts. When another expert
+takes over, its utility buckets are shifted by the difference to its own last threshold, so its work is about right at
+once.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from acep.learning.shedding_table import HIGHEST, Bytes, Orders
 
 __all__ = ["EXPERTS", "Advised", "Seen"]
 
-ROUNDS = 64  # for which the learner is tuned
-LEAST = 10  # match points in spared units without which nothing is said of whose orders were in force
+ROUNDS = 64  # the learner is tuned for this many
+LEAST = 10  # match points in shadow-sampled units that it takes to judge an expert
 
 EXPERTS: Mapping[str, Callable[[], Policy]] = {
     "history": Remembering,
     "hybrid": lambda: Counted("hybrid", SCHEMES["hybrid"]),
     "newest-per-state": lambda: Rule("newest-per-state"),
 }
-"""The first of them says what is watched."""
+"""The experts by name. The first one sets the sampling rates and the logged terms."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What orders found of the match ``points`` in spared units, and what they ``spent`` of what was ``allowed``."""
+    """Success of a shedding table: ``kept`` of ``points`` in shadow-sampled units, work ``spent`` and ``allowed``."""
 
     points: int = 0
     kept: int = 0
@@ -49,7 +49,7 @@ class Seen:
     allowed: float = 0.0
 
     def then(self, epoch: Epoch) -> Seen:
-        """With another epoch, if something was dropped there."""
+        """Add an epoch, if it was subject to shedding."""
         if epoch.allowance is None or epoch.price <= 0:
             return self
         kept = epoch.log.kept
@@ -58,7 +58,7 @@ class Seen:
 
     @property
     def reward(self) -> float | None:
-        """From 0 to 1; ``None``: too little was seen.
+        """Return the reward, from 0 to 1, or ``None`` if too little was seen.
 
         >>> Seen(20, 15, 200, 100.0).reward, Seen(2, 1, 200, 100.0).reward
         (0.375, None)
@@ -70,13 +70,13 @@ class Seen:
 
 @dataclass
 class Advised:
-    """``made``: the experts by name."""
+    """The policy ``experts``; ``made`` has the constructors of its experts by name."""
 
     made: Mapping[str, Callable[[], Policy]] = field(default_factory=lambda: EXPERTS)
     name: str = "experts"
 
     def begin(self, setting: Setting, seed: int) -> Orders:
-        """Nothing is known of the experts."""
+        """Begin all experts, with equal weights."""
         self.experts = {name: make() for name, make in self.made.items()}
         self.learner = Exp3.tuned(len(self.experts), ROUNDS, seed=seed % 2**64)
         self.prices: dict[str, float] = {}
@@ -85,7 +85,7 @@ class Advised:
         return self._orders({name: one.begin(setting, seed) for name, one in self.experts.items()})
 
     def learn(self, epoch: Epoch) -> Orders:
-        """All learn; who was in force is judged."""
+        """Let all experts learn, and judge the one in use once enough was seen."""
         self.seen = self.seen.then(epoch)
         found, names, before = self.seen.reward, list(self.experts), self.learner.choice
         if found is not None:
@@ -99,18 +99,18 @@ class Advised:
     def _orders(self, given: Mapping[str, Orders]) -> Orders:
         orders = list(given.values())
         first, chosen = orders[0], orders[self.learner.choice]
-        # What the first one wants to know of registers is logged whoever is in force.
+        # The register terms of the first expert are logged whichever expert is in use.
         logged = tuple(tuple(replace(term, worth=term.worth[:0]) for term in state) for state in first.terms)
         chosen = chosen if chosen.terms else replace(chosen, terms=logged)
         chosen = replace(chosen, level=_raised(chosen.level, self.raised), admit=_raised(chosen.admit, self.raised))
         return chosen.watching(sample=first.sample, spared=first.spared)
 
     def state(self) -> Mapping[str, Any]:
-        """That of all experts, and of the learner."""
+        """Return the state of all experts and of the learner."""
         return self._state({name: one.state() for name, one in self.experts.items()})
 
     def learned(self) -> Mapping[str, Any]:
-        """The same for another stream."""
+        """Return the state for another stream."""
         states = {name: getattr(one, "learned", one.state)() for name, one in self.experts.items()}
         return {**self._state(states), "prices": {}, "raised": 0, "seen": asdict(Seen())}
 
@@ -124,7 +124,7 @@ class Advised:
         }
 
     def restore(self, state: Mapping[str, Any]) -> Orders:
-        """Goes on as the policy would whose state this is."""
+        """Restore :meth:`state`. Raises :class:`ValueError` for other data."""
         try:
             states, learner = state["experts"], Exp3.from_data(state["learner"])
             prices, raised = {str(name): float(price) for name, price in state["prices"].items()}, int(state["raised"])
@@ -140,5 +140,5 @@ class Advised:
 
 
 def _raised(levels: Bytes, by: int) -> Bytes:
-    """What is worth nothing stays so."""
+    """Shift utility buckets; bucket 0 (no utility) stays 0."""
     return np.where(levels > 0, np.clip(levels.astype(np.int64) + by, 1, HIGHEST), 0).astype(np.uint8)

@@ -1,4 +1,4 @@
-"""The policies that learning is compared with: what is kept is told by a rule, or by a single number a state."""
+"""Baseline policies: fixed rules for which partial matches to keep, which never learn."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from acep.learning.shedding_table import HIGHEST, Orders, Ties
 
 __all__ = ["RULES", "Rule"]
 
-BINS = 64  # of the window that remains, for rules on ages
+BINS = 64  # bins of the remaining window, for rules on ages
 
 
 def _random(setting: Setting) -> Orders:
@@ -50,9 +50,9 @@ RULES = {
     "newest-per-state": _newest_per_state,
     "clear": _clear,
 }
-"""Policies that never learn. ``random``: by chance; ``newest``, ``oldest``: by start, over all partitions;
-``newest-per-state``: as many of the newest starts of each partition and state as the allowance permits; ``clear``: the
-same, and a match point ends what began before it, which loses no bundle, but other match points."""
+"""The rules by name. ``random``: keep at random. ``newest``, ``oldest``: keep by start time, over all partitions.
+``newest-per-state``: keep as many of the newest starts of each partition and state as the allowance permits. ``clear``:
+the same, but a match point also ends all that began before it; this loses no bundle, but other match points."""
 
 
 @dataclass
@@ -62,20 +62,20 @@ class Rule:
     name: str
 
     def begin(self, setting: Setting, seed: int) -> Orders:  # noqa: ARG002 - chance is the core's
-        """Its orders, which stay."""
+        """Return the shedding table, which never changes."""
         self._orders = RULES[self.name](setting)
         return self._orders
 
     def learn(self, epoch: Epoch) -> Orders:  # noqa: ARG002
-        """Nothing is learned."""
+        """Return the same table; nothing is learned."""
         return self._orders
 
     def state(self) -> Mapping[str, Any]:
-        """Nothing."""
+        """Return an empty state."""
         return {}
 
     def restore(self, state: Mapping[str, Any]) -> Orders:
-        """Raises :class:`ValueError` for another policy's state."""
+        """Return the same table. Raises :class:`ValueError` for another policy's state."""
         if state:
             raise ValueError("a rule has no state")
         return self._orders

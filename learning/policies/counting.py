@@ -1,4 +1,5 @@
-"""Policies that count: sums over lives, made into one set of orders by a scheme (acep.learning.policies.schemes)."""
+"""Policies that sum up outcomes of trajectories and make a shedding table by a scheme
+(acep.learning.policies.schemes)."""
 
 from __future__ import annotations
 
@@ -19,15 +20,15 @@ from acep.learning.trajectories.targets import Targets
 __all__ = ["Counted", "Scheme", "Table"]
 
 Table = Mapping[str, Floats]
-"""Sums by name, each of them float64 of one shape that never changes."""
+"""Sums by name, each a float64 array of a fixed shape."""
 
 
 @dataclass(frozen=True)
 class Scheme:
-    """What a policy counts, and what it makes of it.
+    """The sums of a policy, and how its shedding table follows from them.
 
-    ``grid``: the match vectors that it tells apart. ``empty``: sums of nothing. ``taught``: the sums after some lives,
-    where a share of the old ones is left. ``orders``: what follows from sums; ``None`` where too little is known.
+    ``grid``: the match vectors it distinguishes. ``empty``: the initial sums. ``taught``: the sums after more finished
+    trajectories, with the old sums multiplied by a factor. ``orders``: the shedding table (``None``: too few data).
     """
 
     grid: Callable[[Setting], Grid]
@@ -38,9 +39,9 @@ class Scheme:
 
 @dataclass
 class Counted:
-    """A scheme as a policy (:class:`acep.learning.policy.Policy`). ``target``: ``"points"`` or ``"bundles"``, what is
-    to be found; ``forget``: what is left of old sums after an epoch. Until enough is known it keeps as many of the
-    newest starts of each partition and state as can be afforded."""
+    """A scheme as a policy (:class:`acep.learning.policy.Policy`). ``target``: what is to be found, ``"points"`` or
+    ``"bundles"``. ``forget``: the factor by which old sums are multiplied in each epoch. Until enough is known it keeps
+    as many of the newest starts of each partition and state as the allowance permits."""
 
     name: str
     scheme: Scheme
@@ -49,7 +50,7 @@ class Counted:
     setting: Setting = field(init=False)
 
     def begin(self, setting: Setting, seed: int) -> Orders:  # noqa: ARG002 - chance is the core's
-        """Nothing is known yet."""
+        """Begin with empty sums."""
         self.setting = setting
         self.grid = self.scheme.grid(setting)
         self.pending = Pending(Targets(gap=0 if self.target == "points" else setting.span))
@@ -58,7 +59,7 @@ class Counted:
         return self._orders()
 
     def learn(self, epoch: Epoch) -> Orders:
-        """Takes in what became of the nodes that were watched."""
+        """Add the log of an epoch to the sums."""
         self.pending, settled = self.pending.take_in(epoch.log)
         if len(settled.lives.made):
             self.sums = dict(self.scheme.taught(self.setting, self.grid, self.sums, settled, self.forget))
@@ -73,15 +74,15 @@ class Counted:
         return chosen.watching(sample=self.watch.sample, spared=self.watch.spared)
 
     def state(self) -> Mapping[str, Any]:
-        """All that it has learned, as arrays and numbers."""
+        """Return all that was learned, as arrays and numbers."""
         return {"sums": self.sums, "pending": self.pending.to_arrays(), "watch": self.watch.to_data()}
 
     def learned(self) -> Mapping[str, Any]:
-        """Its state for another stream."""
+        """Return the state for another stream."""
         return {"sums": self.sums, "pending": self.pending.anew().to_arrays(), "watch": self.watch.anew().to_data()}
 
     def restore(self, state: Mapping[str, Any]) -> Orders:
-        """Goes on as the policy would whose state this is."""
+        """Restore :meth:`state`. Raises :class:`ValueError` for other data."""
         try:
             pending, watch = self.pending.with_arrays(state["pending"]), Watch.from_data(state["watch"])
             sums = {name: np.asarray(held, np.float64) for name, held in state["sums"].items()}

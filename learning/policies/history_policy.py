@@ -1,5 +1,5 @@
-"""The policy ``history``: what became of nodes alike decides who stays (DESIGN of it in
-docs/explanation/best_effort.md)."""
+"""The policy ``history``: learns utilities of partial matches from outcomes of similar ones
+(docs/explanation/best_effort.md)."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ from acep.sketches.protocol import VectorMemory
 
 __all__ = ["Remembering", "Way"]
 
-REMEMBERED = 16_384  # lives that terms are fitted to
-AHEAD = 1 << 20  # the same, where it learns ahead
-VISITS = 1 << 18  # of match vectors: as many as all that was learned ahead counts for
-ANEW = 4  # where a quarter of them are new, the fit is made anew
-LEAST_TRUST = 1 / 8  # in what was learned, where what is found has fallen
+REMEMBERED = 16_384  # trajectories that terms are fitted to
+AHEAD = 1 << 20  # the same when learning ahead
+VISITS = 1 << 18  # most visits of match vectors that all learned ahead counts for
+ANEW = 4  # fit again once a quarter of the visits is new
+LEAST_TRUST = 1 / 8  # in what was learned, after drift
 DOUBTED = 4096.0  # visits that it counts for then
-ENOUGH = 20.0  # successes without which nothing is believed
+ENOUGH = 20.0  # least number of successes to learn from
 LEAST_WORTH = 1e-9
 WINDOWS, WAITS = 8, 6  # bins of match vectors
 Terms = tuple[tuple[Told, ...], ...]  # by state
-FARTHEST = 3.0  # octaves that the best worth may go from that of the top level
+FARTHEST = 3.0  # octaves that the best utility may move until buckets are rescaled
 
 
 @dataclass(frozen=True)
 class Way:
-    """How what is known becomes levels. ``temper``: the power of worth for cost that is believed in: where it is small,
-    all partitions and states keep something, as the nodes of one list find much the same. ``decay``: levels by which
-    each further node of a partition and state is worth less. ``noise``: levels of chance. ``hashed``: whether texts and
-    keys are told apart; they may be others in another time. ``clears``: whether a match point ends all nodes of its
-    partition that began before it, which would end in its bundle.
+    """A scoring configuration, which turns statistics into utility buckets. ``temper``: the power applied to utility
+    per cost; a small one keeps something in all partitions and states, since the partial matches of one state find much
+    the same. ``decay``: buckets by which each further partial match of a partition and state has less. ``noise``:
+    random buckets. ``hashed``: whether texts and keys are distinguished; they may change over time. ``clears``: whether
+    a match point ends all earlier partial matches of its partition, as those would end in its bundle.
     """
 
     temper: float = 0.5
@@ -57,7 +57,7 @@ class Way:
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Way:
-        """Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for what makes no sense."""
+        """Read it from data. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for invalid data."""
         way = cls(float(data["temper"]), float(data["decay"]), int(data["noise"]), data["hashed"], data["clears"])
         if not (
             isinstance(way.hashed, bool)
@@ -71,11 +71,11 @@ class Way:
 
     @property
     def rule(self) -> bool:
-        """Whether it makes no use of what is known."""
+        """Return whether it is a fixed rule, which uses no statistics."""
         return self.temper == 0
 
     def trust(self, term: Term) -> float:
-        """The power of what a term tells."""
+        """Return the power applied to a term."""
         return self.temper if self.hashed or not term.hashed else 0.0
 
 
@@ -86,18 +86,18 @@ WAYS = (
     Way(0.0, 4.0, noise=0, hashed=False, clears=True),
     Way(0.0, 4.0, noise=0, hashed=False),
 )
-"""Of which learning ahead chooses; the last two are the rules clear and newest-per-state."""
+"""The configurations that learning ahead tries; the last two are the rules clear and newest-per-state."""
 
 
 @dataclass
 class Remembering:
-    """Keeps what its history says leads to the most targets for its cost.
+    """The policy ``history``: keeps the partial matches that lead to the most targets per cost by its statistics.
 
-    ``target``: ``"points"`` or ``"bundles"``. ``way``: how levels are made of what is known, at first. ``tries``:
-    whether learning ahead chooses among ``WAYS``. ``terms``, ``ages``, ``costs``: whether registers, the number of
-    later nodes, and what a node costs are taken into account. ``forget``: what is left of old counts after an epoch at
-    the least, if as much is new. ``differences``: what is to come of a vector is not counted, but learned by temporal
-    differences (acep.learning.estimation.temporal_differences).
+    ``target``: ``"points"`` or ``"bundles"``. ``way``: the first scoring configuration. ``tries``: whether learning
+    ahead chooses among ``WAYS``. ``terms``, ``ages``, ``costs``: whether registers, the number of later partial
+    matches, and costs are taken into account. ``forget``: the least factor for old counts in an epoch; less is
+    forgotten if less is new. ``differences``: whether the value of a vector is learned by temporal differences
+    (acep.learning.estimation.temporal_differences) instead of counted.
     """
 
     target: str = "points"
@@ -112,7 +112,7 @@ class Remembering:
     setting: Setting = field(init=False)
 
     def begin(self, setting: Setting, seed: int) -> Orders:  # noqa: ARG002 - chance is the core's
-        """Nothing is known yet: as many of the newest starts of each partition and state as can be afforded."""
+        """Begin without statistics: keep as many of the newest starts of each partition and state as possible."""
         self.setting = setting
         self.grid: Grid = setting.grid(windows=WINDOWS, waits=WAITS)
         logged = candidates(setting) if self.terms else ()
@@ -129,7 +129,7 @@ class Remembering:
         return self._orders()
 
     def learn(self, epoch: Epoch) -> Orders:
-        """Takes in what became of the nodes that were watched."""
+        """Learn from the log of an epoch."""
         ahead = epoch.allowance is None
         doubted = self.proof.doubt
         self.proof, changed = self.proof.after(epoch.log.kept, fell=epoch.fell)
@@ -142,35 +142,35 @@ class Remembering:
         elif doubted and not self.proof.doubt:
             self.watch = self.watch.less()
         self.watch = self.watch.after(epoch)
-        # What is fitted to many lives is not changed by a few. Without a bound nothing depends on it.
+        # A fit to many trajectories is not repeated for a few. Without a bound nothing depends on it.
         if not ahead and self.fresh * ANEW >= self.visits:
             self.chosen, self.fresh = self._chosen(self.way, self._told()), 0.0
         return self._orders()
 
     def _begin_anew(self) -> None:
-        """What was learned is not so any more: it tells little, and each epoch more of what is learned from now on."""
+        """Begin again after drift: give old statistics little trust, which grows again with each epoch."""
         self.trusted = LEAST_TRUST
         self._scale(min(1.0, DOUBTED / max(self.visits, 1.0)))
         self.known, self.values, self.fresh = Lived.none(), np.zeros((0, 0)), self.visits
         self.told = tuple(tuple(one.less(LEAST_TRUST) for one in state) for state in self.told)
 
     def ways(self) -> list[Orders]:
-        """Orders from what is known so far, by each of the ways that are to be tried."""
+        """Return the shedding table of each scoring configuration that is to be tried."""
         told = self._told()
         return [self._chosen(way, told) for way in (WAYS if self.tries else [self.way])]
 
     def rules(self) -> list[int]:
-        """The numbers of those ways that make no use of what is known."""
+        """Return the numbers of the configurations that are fixed rules."""
         return [number for number, way in enumerate(WAYS) if way.rule] if self.tries else []
 
     def choose(self, number: int, prices: Sequence[Price]) -> None:
-        """From now on by the way with that number, which came to ``prices`` when it was tried."""
+        """Use the scoring configuration ``number`` from now on, which reached ``prices`` when it was tried."""
         self.way = WAYS[number] if self.tries else self.way
-        # Under a rule it makes no difference whether what was learned holds.
+        # A rule uses nothing that was learned, so drift need not be detected.
         self.prices = tuple((rate, price, 0.0 if self.way.rule else found) for rate, price, found in prices)
 
     def _orders(self) -> Orders:
-        if self.way.rule:  # whatever is seen makes no difference
+        if self.way.rule:  # a rule learns nothing, so it needs no samples
             return self.chosen.watching(sample=0.0, spared=0.0)
         return self.chosen.watching(sample=self.watch.sample, spared=self.watch.spared)
 
@@ -212,7 +212,7 @@ class Remembering:
             self.to_come = learned(self.to_come, steps(self.grid, settled.lives))
         counted = stays(self.grid, lives)
         seen = np.flatnonzero(counted.visits)
-        if epoch.allowance is not None:  # no more is forgotten than is new
+        if epoch.allowance is not None:  # forget no more than is new
             share = float(counted.visits.sum()) / max(self.visits, 1.0)
             self._scale(max(self.forget, 1 - share))
         self.visits += float(counted.visits.sum())
@@ -232,7 +232,7 @@ class Remembering:
         return self.to_come if self.differences else won, paid
 
     def _told(self) -> Terms:
-        """What the terms tell, after the lives that are remembered."""
+        """Return the terms, fitted to the remembered trajectories."""
         lives, sums = self.known, self._sums()
         if not len(lives) or sums.won.sum() < ENOUGH:
             return self.told
@@ -247,7 +247,7 @@ class Remembering:
         return tuple(found)
 
     def state(self) -> Mapping[str, Any]:
-        """All that it has learned, as arrays and numbers."""
+        """Return all that was learned, as arrays and numbers."""
         return {
             "sums": np.frombuffer(self.sums.to_bytes(), np.uint8),
             "visits": self.visits,
@@ -266,7 +266,7 @@ class Remembering:
         }
 
     def learned(self) -> Mapping[str, Any]:
-        """Its state for another stream: of the lives only what was made of them."""
+        """Return the state for another stream: the fitted terms and sums, without the trajectories."""
         self.told = self._told()
         self.known, self.values, self.fresh = Lived.none(), np.zeros((0, 0)), 0.0
         self.trusted = 1.0
@@ -276,7 +276,7 @@ class Remembering:
         return {**self.state(), **anew, "proof": Proof().to_data()}
 
     def restore(self, state: Mapping[str, Any]) -> Orders:
-        """Goes on as the policy would whose state this is."""
+        """Restore :meth:`state`. Raises :class:`ValueError` for other data."""
         try:
             sums = read_memory(state["sums"].tobytes())
             known, values = Lived.from_arrays(state["known"]), np.asarray(state["values"], np.float64)

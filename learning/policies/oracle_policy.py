@@ -1,5 +1,5 @@
-"""The policy ``trained-on-test``: what ``history`` learned from the very events that are to come, and nothing else. It
-has seen the future: what it finds is what ``history`` may hope for if its past is like the future; for experiments."""
+"""The policy ``trained-on-test``, for experiments: ``history``, trained beforehand on the very events it then runs on.
+It shows the recall that ``history`` can reach if the past is like the future."""
 
 from __future__ import annotations
 
@@ -17,48 +17,48 @@ __all__ = ["Foreseeing"]
 
 @dataclass
 class Foreseeing:
-    """Begins with a history of the events to come, and keeps to it: nothing is explored, nothing learned under a
-    budget. Without a bound it learns, as :func:`acep.learn` asks it to."""
+    """A policy that uses a history of the same events: under a budget it explores nothing and learns nothing. Without
+    a bound it learns, for :func:`acep.learn`."""
 
     inner: Remembering = field(default_factory=Remembering)
     name: str = "trained-on-test"
     learned_by: str = "history"
-    """Whose states it takes; it does not run without one."""
+    """The policy whose learned states it takes; it does not run without one."""
 
     def begin(self, setting: Setting, seed: int) -> Orders:
-        """Those of ``history`` before it has learned."""
+        """Begin ``history``, without shadow samples."""
         return replace(self.inner.begin(setting, seed), spared=0.0)
 
     def learn(self, epoch: Epoch) -> Orders:
-        """What it learned stays."""
+        """Learn from an epoch without a bound; ignore any other."""
         if epoch.allowance is None:
             return self.inner.learn(epoch)
         return self._orders()
 
     def ways(self) -> list[Orders]:
-        """Those of ``history``."""
+        """Return the shedding tables of ``history``, one per scoring configuration."""
         return self.inner.ways()
 
     def rules(self) -> list[int]:
-        """As it does."""
+        """Return the numbers of those that are fixed rules."""
         return self.inner.rules()
 
     def choose(self, number: int, prices: Sequence[Price]) -> None:
-        """As ``history``."""
+        """Choose a scoring configuration, as ``history`` does."""
         self.inner.choose(number, prices)
 
     def _orders(self) -> Orders:
         return self.inner.chosen.watching(sample=0.0, spared=0.0)
 
     def state(self) -> Mapping[str, Any]:
-        """That of ``history``."""
+        """Return the state of ``history``."""
         return self.inner.state()
 
     def learned(self) -> Mapping[str, Any]:
-        """That of ``history``, for another run."""
+        """Return the state of ``history`` for another run."""
         return self.inner.learned()
 
     def restore(self, state: Mapping[str, Any]) -> Orders:
-        """Raises :class:`ValueError` for what is no state of ``history``."""
+        """Restore a state of ``history``. Raises :class:`ValueError` for other data."""
         self.inner.restore(state)
         return self._orders()

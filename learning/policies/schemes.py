@@ -1,15 +1,14 @@
-"""Policies after what was published on load shedding: by events, by partial matches, and by both.
+"""Load shedding policies from the literature: of events, of partial matches, and of both.
 
-``input``: eSPICE (Slo, Bhowmik, Rothermel, Middleware 2019). What an event is worth is told by its class and its
-position in the window: the share of the nodes made there that led to something. Here each start opens a window.
+``input``: eSPICE (Slo, Bhowmik, Rothermel, Middleware 2019). The utility of an event depends on its class and its
+position in the window: it is the share of partial matches made there that led to a target. Each start opens a window.
 
-``state``: pSPICE (Slo, Bhowmik, Flaig, Rothermel, DEBS 2020). What a partial match is worth is told by its state and
-the window that remains: the chance that it completes, over what it is expected to cost until then, with all that comes
-of it, in one table.
+``state``: pSPICE (Slo, Bhowmik, Flaig, Rothermel, DEBS 2020). The utility of a partial match depends on its state and
+the remaining window: it is the probability of completion over the expected cost until then, extensions included.
 
-``hybrid``: Zhao, Hung, Weidlich (ICDE 2020). What partial matches of a class contribute and what they consume, with all
-that comes of them; and events are kept out that could only make what is not worth its price. Both have one price, and
-so the shares that keep most: at these, the last touch of either keeps the same.
+``hybrid``: Zhao, Hung, Weidlich (ICDE 2020). The utility of a partial match is its contribution over its consumption,
+extensions included. Events that could only make partial matches below the utility threshold are skipped. Both kinds
+have one threshold, so that the last transition evaluation spent on either gains the same; this keeps the most.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ from acep.learning.trajectories.trajectories import MERGED
 
 __all__ = ["SCHEMES"]
 
-PLACES = 16  # of the window, for events
-BINS = 8  # of the window that remains, for nodes
-ENOUGH = 20.0  # successes without which nothing is believed
-NOISE = 2 * STEPS  # that not all events of a class and place go at once
+PLACES = 16  # bins of the window, for events
+BINS = 8  # bins of the remaining window, for partial matches
+ENOUGH = 20.0  # least number of successes to learn from
+NOISE = 2 * STEPS  # so that not all events of a class and place are shed at once
 
 
 def _plus(sums: Table, forget: float, more: Table) -> Table:
@@ -43,8 +42,8 @@ def _plus(sums: Table, forget: float, more: Table) -> Table:
 
 
 def _makers(setting: Setting) -> Floats:
-    """float64[states, states, classes]: how likely the event was of a class that made a node of one state from one of
-    another."""
+    """Return float64[states, states, classes]: by source and target state of a partial match, the probability of each
+    class of the event that made it."""
     takes: Floats = np.zeros((setting.states, setting.states, max(setting.classes, 1)))
     for source, arcs in enumerate(setting.takes):
         for taken, target in arcs:
@@ -54,7 +53,7 @@ def _makers(setting: Setting) -> Floats:
 
 
 def _takers(setting: Setting) -> Floats:
-    """float64[states, classes]: the classes of the events that look at the nodes of a state, in equal shares."""
+    """Return float64[states, classes]: the classes of events that a state can bind, in equal shares."""
     takes = (_makers(setting).sum(axis=1) > 0).astype(np.float64)
     found: Floats = takes / np.maximum(takes.sum(axis=1, keepdims=True), 1.0)
     return found
@@ -65,12 +64,12 @@ def _place(grid: Grid, start: Ints, now: Ints) -> Ints:
 
 
 def _by_place(grid: Grid, place: Ints, likely: Floats) -> Floats:
-    """Sums by class and place of shares (float64[n, classes])."""
+    """Return the sums of shares (float64[n, classes]) by class and place."""
     return np.array([np.bincount(place, of, grid.windows) for of in likely.T])
 
 
 def _let_in(setting: Setting, levels: Bytes) -> Bytes:
-    """Which events come in, where keeping one out makes no other matches."""
+    """Return the table of admission, empty (admit all) where skipping an event could create other matches."""
     return levels if setting.loses_only and setting.classes else np.zeros((0, 1), np.uint8)
 
 
@@ -78,7 +77,7 @@ def _let_in(setting: Setting, levels: Bytes) -> Bytes:
 
 
 def _fine(setting: Setting) -> Grid:
-    """With many bins of waiting, so that nodes that were just made are told from all others."""
+    """Return a grid with many bins of waiting time, to distinguish new partial matches from all others."""
     return setting.grid(windows=PLACES, waits=8)
 
 
@@ -87,7 +86,7 @@ def _no_events(setting: Setting, grid: Grid) -> Table:
 
 
 def _of_events(setting: Setting, grid: Grid, sums: Table, settled: Settled, forget: float) -> Table:
-    """By class and place: nodes made, and those that led to something, as what completes a match always does."""
+    """Count by class and place the partial matches made, and the useful ones; a completed match is always useful."""
     lives = settled.lives
     made = lives.made
     useful, own = np.zeros(len(made), np.bool_), np.ones(len(made), np.bool_)
@@ -106,7 +105,7 @@ def _of_events(setting: Setting, grid: Grid, sums: Table, settled: Settled, forg
 
 
 def _by_events(setting: Setting, grid: Grid, sums: Table) -> Orders | None:
-    """A new node is worth what its event is at its place; once it has stayed, it stays."""
+    """Score a new partial match by its event and place; one that was kept is always kept."""
     made, useful = sums["made"], sums["useful"]
     if useful.sum() < ENOUGH:
         return None
@@ -118,13 +117,13 @@ def _by_events(setting: Setting, grid: Grid, sums: Table) -> Orders | None:
     return replace(
         Orders.flat(setting, grid=grid),
         level=np.where(parts.since == int(grid.since(0, 0)), of_node, HIGHEST).astype(np.uint8),
-        # An event is at one place in each of the windows that are open: as good as at the best of them.
+        # An event has one place in each open window; the best one counts.
         admit=_let_in(setting, np.maximum.accumulate(levels, axis=1)),
         noise=NOISE,
     )
 
 
-# Nodes by state and window ------------------------------------------------------------------------
+# Partial matches by state and window --------------------------------------------------------------
 
 
 def _plain(setting: Setting) -> Grid:
@@ -157,7 +156,7 @@ def _of_nodes(setting: Setting, grid: Grid, sums: Table, settled: Settled, forge
 
 
 def _by_nodes(won: str, paid: str, setting: Setting, grid: Grid, sums: Table) -> Orders | None:
-    """Worth for cost, by one table. ``won``, ``paid``: the sums that tell them."""
+    """Score by utility per cost. ``won`` and ``paid`` name the sums for utility and cost."""
     if sums["won"].sum() < ENOUGH:
         return None
     gain, cost = chances(grid, Sums(sums["visits"], sums["won"], sums[paid]))
@@ -182,14 +181,14 @@ def _no_both(setting: Setting, grid: Grid) -> Table:
 
 
 def _of_both(setting: Setting, grid: Grid, sums: Table, settled: Settled, forget: float) -> Table:
-    """Of events by class: the nodes that they made (``born``, by vector), and what they won, by place."""
+    """Add by event class the partial matches made (``born``, by vector), and the targets ``won``, by place."""
     lives, reached = settled.lives, settled.reached
     made = lives.made
     parent = made.parents
     likely = _makers(setting)[np.where(parent >= 0, made.state[parent], 0), made.state] * made.weight[:, None]
     vector = grid.number(made.state, made.error, made.start, made.made, made.made)
     born = np.array([np.bincount(vector, of, grid.vectors) for of in likely.T])
-    # A target counts once for an event, however many of its nodes led there.
+    # A target counts once per event, even if several of its partial matches led there.
     of_event = np.stack([made.partition[reached.row], made.made[reached.row], reached.target])
     once = np.unique(of_event, axis=1, return_index=True)[1]
     row = reached.row[once]
@@ -210,7 +209,7 @@ def _by_both(setting: Setting, grid: Grid, sums: Table) -> Orders | None:
     node = gain / cost
     parts = grid.parts(np.arange(grid.vectors))
     place = grid.windows - 1 - parts.remaining
-    # What an event costs: the nodes that it looks at, and all that comes of those that it makes.
+    # An event costs the evaluations of waiting partial matches, and all that comes of those it makes.
     looks = _by_place(grid, place, _takers(setting)[parts.state] * sums["own"][:, None])
     costs = looks + _by_place(grid, place, (sums["born"] * cost).T)
     event = np.cumsum(sums["won"], axis=1) / np.maximum(np.cumsum(costs, axis=1), 1.0)
@@ -224,8 +223,8 @@ def _by_both(setting: Setting, grid: Grid, sums: Table) -> Orders | None:
 
 
 def _state(won: str = "won", paid: str = "consumed") -> Scheme:
-    """``won``: ``"value"`` has the chances told by temporal differences; ``paid``: ``"paid"`` leaves out what the nodes
-    cost that come of one."""
+    """Build the scheme ``state``. ``won="value"`` takes probabilities from temporal differences; ``paid="paid"`` leaves
+    out the cost of extensions."""
     names = dict.fromkeys(("visits", "won", paid, won))
     return Scheme(_plain, partial(_no_nodes, tuple(names)), _of_nodes, partial(_by_nodes, won, paid))
 
@@ -236,4 +235,4 @@ SCHEMES: Mapping[str, Scheme] = {
     "state by differences": _state(won="value"),
     "hybrid": Scheme(_waiting, _no_both, _of_both, _by_both),
 }
-"""By name; ``state by differences`` has the chances of ``state`` told by temporal differences."""
+"""The schemes by name; ``state by differences`` is ``state`` with temporal-difference learning."""

@@ -1,4 +1,4 @@
-"""Tables as columns of one length."""
+"""Base class of tables that hold NumPy columns of one length."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KINDS: dict[str, type] = {"weight": np.float64, "first": np.bool_}
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of one length, one-dimensional, each turned into its type; ``ValueError`` where that loses something."""
+    """One-dimensional columns of one length, each cast to its type; ``ValueError`` where a cast would lose data."""
 
     def __post_init__(self) -> None:
         for name in names_of(type(self)):
@@ -29,7 +29,7 @@ class Table:
 
     @classmethod
     def none(cls) -> Self:
-        """No rows."""
+        """Return a table without rows."""
         return cls(**{name: np.zeros(0, _KINDS.get(name, np.int64)) for name in names_of(cls)})
 
     def __len__(self) -> int:
@@ -43,19 +43,19 @@ class Table:
     __hash__ = None  # type: ignore[assignment]
 
     def rows(self, which: Ints | Bools) -> Self:
-        """Some rows: numbers of rows, or a mask."""
+        """Return some rows, given by row numbers or by a mask."""
         some = {name: getattr(self, name)[which] for name in names_of(type(self))}
-        # What holds of all rows holds of some in their order.
+        # A mask keeps the order, so the rows need no new check.
         return self.unchecked(some) if which.dtype == np.bool_ else replace(self, **some)
 
     def unchecked(self, columns: Mapping[str, NDArray[Any]]) -> Self:
-        """A table of columns that are known to make sense."""
+        """Return a table of columns that are known to be valid."""
         table = object.__new__(type(self))
         vars(table).update(columns)
         return table
 
     def then(self, other: Self) -> Self:
-        """These rows and those of another table."""
+        """Return these rows followed by those of another table."""
         if not len(other) or not len(self):
             return self if len(self) else other
         both = {n: np.concatenate([getattr(self, n), getattr(other, n)]) for n in names_of(type(self))}
@@ -63,7 +63,7 @@ class Table:
 
 
 def names_of(table: type[Table]) -> Iterable[str]:
-    """The names of its columns."""
+    """Return the names of the columns of a table."""
     return table.__dataclass_fields__.keys()
 
 

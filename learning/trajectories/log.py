@@ -1,4 +1,4 @@
-"""The log of an epoch as the core writes it: lives, and what besides is known of each."""
+"""The log of an epoch as the native core writes it: trajectories, with register values and ages for each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NO_LIVES = Lives()
 
 
 def stacked(upper: Floats, lower: Floats) -> Floats:
-    """Rows under rows; columns that one does not have hold no numbers there.
+    """Stack two tables by rows; columns that one of them lacks are NaN there.
 
     >>> stacked(np.ones((1, 1)), np.zeros((1, 2))).tolist()
     [[1.0, nan], [0.0, 0.0]]
@@ -34,27 +34,27 @@ def stacked(upper: Floats, lower: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Extra:
-    """Of lives, by rising number: ``values`` (float64[n, terms], of the terms that were logged), and ``age``: how many
-    nodes had been made after its parent, in that one's partition and state, when the life was made."""
+    """More columns of partial matches, by rising number: ``values`` (float64[n, terms]) of the logged terms, and
+    ``age``: how many had been made after its parent, in the parent's partition and state, when this one was made."""
 
     life: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     age: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     values: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
     def then(self, other: Extra) -> Extra:
-        """These and later ones; terms that were not logged before have no number."""
+        """Return these rows followed by later ones; values of terms that were not logged are NaN."""
         if not len(other.life) or not len(self.life):
             return self if len(self.life) else other
         life, age = (np.concatenate(two) for two in ((self.life, other.life), (self.age, other.age)))
         return Extra(life, age, stacked(self.values, other.values))
 
     def to_arrays(self) -> dict[str, Any]:
-        """The columns by name."""
+        """Return the columns by name."""
         return {"life": self.life, "age": self.age, "values": self.values}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Extra:
-        """What :meth:`to_arrays` gave. Raises :class:`ValueError` or :class:`KeyError` for what is none."""
+        """Read :meth:`to_arrays`. Raises :class:`ValueError` or :class:`KeyError` for invalid data."""
         life, age = np.asarray(arrays["life"], np.int64), np.asarray(arrays["age"], np.int64)
         values = np.asarray(arrays["values"], np.float64)
         if life.ndim != 1 or age.shape != life.shape or values.ndim != 2 or (len(values) != len(life)):
@@ -64,15 +64,15 @@ class Extra:
         return cls(life, age, values)
 
     def of(self, lives: Ints) -> Extra:
-        """Those of some lives, all of which are there."""
+        """Return the rows of some numbers, all of which must be there."""
         at = np.searchsorted(self.life, lives)
         return Extra(lives, self.age[at], self.values[at])
 
 
 @dataclass(frozen=True)
 class Ages:
-    """How many nodes had been made after a life, in its partition and state, when it ended (``ends`` of ``life``), and
-    when it bound the last event but one of a match (``finds`` of ``parent``)."""
+    """How many partial matches had been made in the same partition and state after a given one: by the time it ended
+    (``ends`` of ``life``), and by the time an event completed a match from it (``finds`` of ``parent``)."""
 
     life: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     ends: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -80,16 +80,16 @@ class Ages:
     finds: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def then(self, other: Ages) -> Ages:
-        """These and later ones."""
+        """Return these rows followed by later ones."""
         return Ages(*(np.concatenate([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self)))
 
     def to_arrays(self) -> dict[str, Any]:
-        """The columns by name."""
+        """Return the columns by name."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Ages:
-        """What :meth:`to_arrays` gave. Raises :class:`ValueError` or :class:`KeyError` for what is none."""
+        """Read :meth:`to_arrays`. Raises :class:`ValueError` or :class:`KeyError` for invalid data."""
         found = [np.asarray(arrays[f.name], np.int64) for f in fields(cls)]
         if any(column.ndim != 1 for column in found):
             raise ValueError("ages")
@@ -98,15 +98,15 @@ class Ages:
         return cls(*found)
 
     def of(self, lives: Ints) -> Ages:
-        """Those of some lives, which rise."""
+        """Return the rows of some numbers, which rise."""
         own, found = np.isin(self.life, lives), np.isin(self.parent, lives)
         return Ages(self.life[own], self.ends[own], self.parent[found], self.finds[found])
 
 
 @dataclass(frozen=True)
 class Log:
-    """``lives`` of a stretch of events, and ``extra`` of those that were made in it. Of units that are spared,
-    ``partition`` and ``when`` are the match points, and ``kept`` whether what was kept found them."""
+    """The log of a stretch of events: its ``lives``, with ``extra`` and ``ages``. ``partition`` and ``when`` are the
+    match points in shadow-sampled units, ``kept`` whether the partial matches kept under shedding found them."""
 
     lives: Lives
     extra: Extra
@@ -117,8 +117,8 @@ class Log:
 
 
 def log_of(made: Ints, ended: Ints, found: Ints, values: Floats, *, step: int, points: Ints) -> Log:
-    """From the rows of the core, one after the other in flat arrays; ``step``: of the scaled error, to a level;
-    ``points``: of units that are spared (:mod:`acep.learning.estimation.recall`).
+    """Build the log from rows of the native core, in flat arrays. ``step``: scaled errors per error level. ``points``:
+    the match points in shadow-sampled units (:mod:`acep.learning.estimation.recall`).
 
     Raises :class:`ValueError` for rows that contradict themselves.
     """

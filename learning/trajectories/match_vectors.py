@@ -1,8 +1,7 @@
-"""Match vectors: what two match nodes have in common that may end alike (docs/explanation/best_effort.md, "Match
-vectors").
+"""Match vectors: the features by which partial matches count as similar (docs/explanation/best_effort.md).
 
-A vector is one dense integer: state, error level, bin of the window that remains, bin of the time since the last event,
-feature bin; the last part changes fastest. Times are ticks, or positions where the window counts events.
+A vector is one dense integer of state, error level, bin of the remaining window, bin of the time since the last event,
+and feature bin; the last part changes fastest. Times are ticks, or positions where the window counts events.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 LEVELS = 5
-"""How many grains of vectors there are: as they are, and without one more of since, remaining, error, feature."""
+"""Number of back-off levels: all parts, then without since, remaining, error and feature, one more each."""
 
 MOST = 2**31
-"""There are fewer vectors than this."""
+"""Exclusive limit on the number of vectors."""
 
 NEVER = np.iinfo(np.int64).max
 
@@ -41,11 +40,11 @@ class Parts(NamedTuple):
 
 @dataclass(frozen=True)
 class Grid:
-    """The vectors of a query, ``vectors`` of them.
+    """The match vectors of a query, ``vectors`` of them.
 
-    ``states`` states, ``errors`` error levels of ``step`` (in the engine's scaled errors) each, a window of ``span``
-    (``None``: none) in ``windows`` bins, ``waits`` bins of the time since the last event, ``features`` bins of a number
-    made from the registers. ``ValueError`` where one of them is not positive (``span``: negative), or all are too many.
+    There are ``states`` states, ``errors`` error levels of ``step`` scaled errors (of the engine) each, a window of
+    ``span`` (``None``: none) in ``windows`` bins, ``waits`` bins of the time since the last event, and ``features``
+    bins of a register feature. ``ValueError`` where one is not positive (``span``: is negative), or there are too many.
 
     >>> grid = Grid(states=3, errors=2, span=100)
     >>> int(grid.number(state=2, error=1, start=10, made=30, now=40, feature=0))
@@ -81,24 +80,24 @@ class Grid:
         features: int = 1,
         step: int = 1,
     ) -> Grid:
-        """A grid without bins of time where there is no window."""
+        """Return a grid, with only one bin of each time if there is no window."""
         if span is None:
             windows = waits = 1
         return cls(states, errors, span, windows, waits, features, step)
 
     @property
     def shape(self) -> tuple[int, int, int, int, int]:
-        """How many values each part has, in the order of :class:`Parts`."""
+        """Return how many values each part has, in the order of :class:`Parts`."""
         return (self.states, self.errors, self.windows, self.waits, self.features)
 
     @cached_property
     def vectors(self) -> int:
-        """How many vectors there are."""
+        """Return the number of vectors."""
         return self.states * self.errors * self.windows * self.waits * self.features
 
     @cached_property
     def ages(self) -> Ints:
-        """The ages (time since the start) at which the remaining bin becomes one less, rising: int64[windows - 1].
+        """Return the ages (time since the start) at which the remaining bin falls by one, rising: int64[windows - 1].
 
         They are the least ages with ``(span - age) * windows // (span + 1)`` below ``windows - 1``, and so on.
 
@@ -112,21 +111,21 @@ class Grid:
 
     @cached_property
     def bounds(self) -> Ints:
-        """The times since the last event at which the since bin becomes one more, rising: int64[waits - 1]; for four
-        bins a 64th, a 16th and a fourth of the window, rounded down."""
+        """Return the times since the last event at which the since bin increases by one, rising: int64[waits - 1]. For
+        four bins these are a 64th, a 16th and a fourth of the window, rounded down."""
         if self.span is None:
             return np.zeros(0, dtype=np.int64)
         return np.array([self.span // 4**n for n in range(self.waits - 1, 0, -1)], np.int64)
 
     def remaining(self, start: ArrayLike, now: ArrayLike) -> Ints:
-        """The remaining bin; before the start it is the first, after the end of the window the last one, 0."""
+        """Return the remaining bin: the highest before the start, and 0 after the end of the window."""
         if self.span is None:
             return np.zeros(np.broadcast(start, now).shape, dtype=np.int64)
         age = np.asarray(now, np.int64) - np.asarray(start, np.int64)
         return self.windows - 1 - np.searchsorted(self.ages, age, side="right")
 
     def since(self, made: ArrayLike, now: ArrayLike) -> Ints:
-        """The bin of the time since the last event."""
+        """Return the bin of the time since the last event."""
         if self.span is None:
             return np.zeros(np.broadcast(made, now).shape, dtype=np.int64)
         age = np.asarray(now, np.int64) - np.asarray(made, np.int64)
@@ -141,9 +140,9 @@ class Grid:
         now: ArrayLike,
         feature: ArrayLike = 0,
     ) -> Ints:
-        """The vectors of nodes at a time ``now``; errors are levels, those above the last one are of the last one.
+        """Return the vectors of partial matches at a time ``now``; errors are levels, capped at the last one.
 
-        Arguments broadcast. ``ValueError`` for a state or feature that is not of the grid, or a negative error.
+        Arguments broadcast. ``ValueError`` for a state or feature outside the grid, or a negative error.
         """
         state, error, feature = (np.asarray(part, np.int64) for part in (state, error, feature))
         _within(state, self.states, "state")
@@ -160,18 +159,18 @@ class Grid:
         )
 
     def _time(self, start: Ints, made: Ints, now: Ints) -> Ints:
-        """What the bins of time add to a vector."""
+        """Return what the bins of time add to a vector."""
         return (self.remaining(start, now) * self.waits + self.since(made, now)) * self.features
 
     def joined(self, parts: Parts) -> Ints:
-        """The vectors with these parts, which must be of the grid."""
+        """Return the vectors with these parts, which must be within the grid."""
         found: Any = parts.state
         for size, part in zip(self.shape[1:], parts[1:], strict=True):
             found = found * size + part
         return np.asarray(found, np.int64)
 
     def parts(self, vectors: ArrayLike) -> Parts:
-        """The parts of vectors; ``ValueError`` for a number that is no vector."""
+        """Return the parts of vectors; ``ValueError`` for a number that is no vector."""
         rest = np.asarray(vectors, np.int64)
         _within(rest, self.vectors, "vector")
         found = []
@@ -181,11 +180,11 @@ class Grid:
         return Parts(rest, *reversed(found))
 
     def coarse(self, vectors: ArrayLike, level: int) -> Ints:
-        """Back-off: vectors of a coarser grain, for where too little is known of the fine one.
+        """Return coarser vectors (back-off), for use where a vector has too little data.
 
-        Level 0 changes nothing, 1 no longer tells the since bins apart, 2 also not the remaining bins, 3 not the error
-        levels, 4 not the features, which leaves the state. All that are not told apart have the same number, the
-        least of them. ``ValueError`` for another level.
+        Level 0 changes nothing, 1 merges the since bins, 2 also the remaining bins, 3 also the error levels, and 4 also
+        the features, which leaves the state. Merged vectors have the same number, the least of them. ``ValueError`` for
+        another level.
 
         >>> grid = Grid(states=3, errors=2, span=100)
         >>> [int(grid.coarse(182, level)) for level in range(LEVELS)]
@@ -201,10 +200,10 @@ class Grid:
         )
 
     def bounds_of(self, vector: int) -> tuple[tuple[int, int], tuple[int, int] | None]:
-        """The window that remains at a vector, and the time since the last event: each the least and the most ticks.
+        """Return the remaining window at a vector and the time since the last event, each as least and most ticks.
 
-        ``((0, 0), None)`` without a window. The most may be below the least: then nothing has this bin. The time
-        since has no bound above in the last bin but the window.
+        The result is ``((0, 0), None)`` without a window. If the most is below the least, the bin is empty. In the
+        last since bin the only upper bound is the window.
 
         >>> Grid(states=3, errors=2, span=100).bounds_of(182)
         ((64, 75), (6, 24))
@@ -227,9 +226,9 @@ class Grid:
         until: Ints,
         feature: Ints,
     ) -> Passage:
-        """The vectors that waiting nodes pass through from ``made`` to ``until``, both included: int64[n] each.
+        """Return the vectors that partial matches pass from ``made`` to ``until``, both included: int64[n] each.
 
-        A node is at a vector at a time when an event at that time would find it there.
+        A partial match is at a vector at a time when an event at that time would find it there.
 
         >>> grid, one = Grid(states=3, errors=2, span=15), np.array([1])
         >>> stays = grid.passage(state=one, error=one, start=one, made=one + 2, until=one + 5, feature=one * 0)
@@ -251,7 +250,7 @@ class Grid:
         end = np.empty_like(begin)
         end[:-1] = begin[1:]
         end[first[1:] - 1] = np.maximum(until, made)
-        # The vector without its bins of time is the same for all stays of a life.
+        # The part of the vector without time bins is the same for all stays of a partial match.
         now = np.zeros(1, np.int64)
         without = self.number(state, error, now, now, now, feature) - self._time(now, now, now)
         number = without[row] + self._time(start[row], made[row], begin)
@@ -261,11 +260,11 @@ class Grid:
 
 @dataclass(frozen=True)
 class Passage:
-    """Stays of nodes at vectors, one after the other: those of node ``i`` are ``first[i]`` to ``first[i + 1]`` - 1.
+    """Stays of partial matches at vectors: those of row ``i`` are ``first[i]`` to ``first[i + 1]`` - 1, in time order.
 
-    ``row`` is the node of a stay, ``vector`` where it is from ``begin`` on; ``end`` is when it goes on, or for a node's
-    last stay when it ends. ``first`` has one entry more than there are nodes; ``changes`` is by node (columns in any
-    order, unused ones very late).
+    ``row`` is the partial match of a stay, ``vector`` its vector from ``begin`` to ``end``, when it moves on or ends.
+    ``first`` has one entry more than there are rows. ``changes`` has the times of change by row (columns in any order,
+    unused ones very late).
     """
 
     row: Ints
@@ -276,7 +275,7 @@ class Passage:
     changes: Ints
 
     def at(self, rows: Ints, times: Ints) -> Ints:
-        """The stays in which nodes are at these times (before its first a node is in its first)."""
+        """Return the stays of rows at these times; times before the first stay give the first stay."""
         reached = np.count_nonzero(self.changes[rows] <= times[:, None], axis=1)
         return np.asarray(self.first[rows] + np.maximum(reached, 1) - 1, np.int64)
 

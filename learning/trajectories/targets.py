@@ -1,4 +1,4 @@
-"""What is to be found, and which lives lead to it: match points, or match bundles, and the walk up the trees of lives.
+"""Numbers the targets of learning (match points or match bundles), and finds the partial matches that lead to them.
 
 A *target* is a match point (the distinct pairs of partition and time at which matches end) or a match bundle: points of
 one partition chained by gaps of at most the window (2016 paper, Definition 3).
@@ -24,12 +24,12 @@ NONE = np.iinfo(np.int64).min
 
 @dataclass(frozen=True)
 class Targets:
-    """Numbers for targets, which rise from 0 over the whole run, in the order of their first points.
+    """The numbering of targets, from 0 over the whole run, in the order of their first points.
 
-    ``gap`` is how far apart points of one target may be: 0 for match points, the window for bundles, ``None`` for all
-    of a partition (bundles without a window). ``partition`` (rising), ``last`` and ``number`` are the partitions with a
-    target that may go on; when there are more than ``limit``, those whose last points are the oldest are forgotten, and
-    a later point begins another target. ``count`` numbers have been given.
+    ``gap`` is the largest distance between points of one target: 0 for match points, the window for bundles, ``None``
+    for a whole partition (bundles without a window). ``partition`` (rising), ``last`` and ``number`` are the partitions
+    with a target that may continue. Beyond ``limit`` partitions, those with the oldest last points are forgotten, and
+    a later point there begins another target. ``count`` numbers have been given.
     """
 
     gap: int | None
@@ -48,10 +48,10 @@ class Targets:
             raise ValueError("no numbers of targets")
 
     def numbered(self, found: Found) -> tuple[Targets, Found]:
-        """The targets of what was found in the next stretch of events, and the state after it.
+        """Number the targets of the next stretch of events, and return the state after it and the completed table.
 
-        Fills in ``target``, and ``first``: whether the row is the first one of its target. A point before the last one
-        of its partition, as it may come of a match that waited, belongs to the target of that one if the gap allows.
+        ``target`` and ``first`` (whether the row is the first of its target) are filled in. A delayed point, earlier
+        than the last one of its partition, belongs to the target of that one if the gap allows.
 
         >>> found = Found(*map(np.array, ([-1] * 4, [7, 7, 7, 5], [3, 9, 4, 4], [0] * 4, [-1] * 4, [False] * 4)))
         >>> targets, found = Targets(gap=5).numbered(found)
@@ -65,7 +65,7 @@ class Targets:
         partition, when = found.partition[order], found.when[order]
         opens = np.ones(len(order), dtype=np.bool_)
         opens[1:] = partition[1:] != partition[:-1]
-        # What the first point of each partition is chained to: the last one of the stretch before.
+        # The first point of each partition is chained to the last one of the stretch before.
         goes_on = opens & known[order]
         before = np.where(goes_on, self.last[at[order]] if len(self.last) else 0, 0)
         if self.gap is not None:
@@ -82,7 +82,7 @@ class Targets:
         number[~old] = self.count + rank
         target = np.empty(len(found), dtype=np.int64)
         target[order] = number[run]
-        # The first row in the order of the log, not of the points.
+        # The first row is the first in the log, not the earliest point.
         _, earliest = np.unique(target, return_index=True)
         first = np.zeros(len(found), dtype=np.bool_)
         first[earliest] = target[earliest] >= self.count
@@ -97,7 +97,7 @@ class Targets:
         return at, self.partition[at] == partitions
 
     def _later(self, partition: Ints, last: Ints, number: Ints) -> Targets:
-        """With these last points; of equal partitions the new ones count, but time does not go back."""
+        """Return the state with new last points; they replace old ones, but never by an earlier time."""
         at, known = self._find(partition)
         if known.any():
             before = self.last[at[known]]
@@ -119,7 +119,7 @@ class Targets:
         return Targets(self.gap, self.limit, count, partition[order], last[order], number[order])
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """The state as arrays; ``gap`` and ``limit`` are not among them."""
+        """Return the state as arrays, without ``gap`` and ``limit``."""
         return {
             "targets.count": np.array([self.count]),
             "targets.partition": self.partition,
@@ -128,7 +128,7 @@ class Targets:
         }
 
     def with_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> Targets:
-        """The state of :meth:`to_arrays`; :class:`SnapshotError` for arrays that are none."""
+        """Read the state of :meth:`to_arrays`; :class:`SnapshotError` for invalid arrays."""
         try:
             columns = {name: arrays[f"targets.{name}"] for name in ("partition", "last", "number")}
             count = arrays["targets.count"]
@@ -141,11 +141,10 @@ class Targets:
 
 @dataclass(frozen=True)
 class Reached:
-    """Which lives lead to which targets, each pair once: ``row`` of the life, ``target``.
+    """Pairs of a partial match (``row``) and a ``target`` that it leads to, each once.
 
-    ``until`` is the last time at which the life still led to the target: when the run that was found, or the last
-    of them, left it by binding its next event. ``first`` is the same for the run that was the first of its
-    target, ``NONE`` where that did not come from here.
+    ``until`` is the last time at which it still led to the target: when the last of the found runs left it by binding
+    the next event. ``first`` is that time for the first run of the target, ``NONE`` if that run did not pass here.
     """
 
     row: Ints
@@ -158,14 +157,14 @@ class Reached:
 
     @classmethod
     def none(cls) -> Reached:
-        """No life leads to any."""
+        """Return a table without pairs."""
         return cls(*(np.zeros(0, np.int64) for _ in range(4)))
 
 
 def walk(made: Made, found: Found) -> Reached:
-    """All lives that lead to targets, up the chains of parents: level by level of the trees, no loop over lives.
+    """Return all pairs of partial match and target, by walking up the parents, one tree level at a time.
 
-    ``found`` has its targets; rows whose parent is not in ``made`` are left out. Sorted by row, then target.
+    ``found`` must have its targets; rows whose parent is not in ``made`` are left out. Sorted by row, then target.
     """
     leaf = made.find(found.parent)
     here = leaf >= 0
@@ -198,14 +197,14 @@ def walk(made: Made, found: Found) -> Reached:
 
 
 def depths(parents: Ints) -> Ints:
-    """How many parents above each row of ``parents`` (rows; -1: none): int64[n].
+    """Return how many ancestors each row of ``parents`` (row numbers; -1: none) has: int64[n].
 
     >>> depths(np.array([-1, 0, 1, 0, -1])).tolist()
     [0, 1, 2, 1, 0]
     """
     depth = (parents >= 0).astype(np.int64)
     above = parents.copy()
-    while True:  # each round doubles how far a row looks up
+    while True:  # pointer doubling
         more = above >= 0
         if not more.any():
             return depth
@@ -214,7 +213,7 @@ def depths(parents: Ints) -> Ints:
 
 
 def _highest(keys: Ints, *values: Ints) -> tuple[Ints, ...]:
-    """The distinct keys, rising, and the highest of each of the values."""
+    """Return the distinct keys, rising, and for each key the highest of its values."""
     if not len(keys):
         return (keys, *values)
     order = np.argsort(keys, kind="stable")

@@ -1,11 +1,10 @@
-"""Lives of match nodes, as the engine logs them between two looks of a policy (docs/explanation/best_effort.md,
-"Lives").
+"""Trajectories of partial matches, as the engine logs them in an epoch (docs/explanation/best_effort.md).
 
-Three tables of columns: nodes *made*, nodes that *ended*, and runs that *found* a match. A *tree* is the nodes with one
-first event: those that come from one another, all logged or none of them. What is learned of a node is known when its
-whole tree has ended, for whatever comes from it may still find something: so trees are *settled* as wholes
-(:func:`settle`), each once, and those still open are carried along. To count a success at once, but a failure only
-at the end of the window, would make every chance look better than it is.
+The log has three tables: partial matches *made*, those that *ended*, and runs that *found* a match. A *tree* is all
+partial matches with the same first event; they extend one another, and all or none of them are logged. The outcome of a
+partial match is known only when its whole tree has ended, since its extensions may still find a match. So whole trees
+are finished at once (:func:`settle`), and open trees wait for the next epoch. Counting a success at once, but a failure
+only at the end of the window, would overestimate every success probability.
 """
 
 from __future__ import annotations
@@ -38,16 +37,16 @@ __all__ = [
 ]
 
 EXPIRED, SHED, TAKEN, CLEARED, MERGED = range(5)
-"""How a life ended; TAKEN: its strategy let no event pass."""
+"""How a partial match ended; TAKEN: its selection strategy lets no event pass, or another dominates it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Made(Table):
-    """Nodes made, in the order of their numbers ``life``, which rise over the whole run.
+    """Partial matches made, in the order of their numbers ``life``, which rise over the whole run.
 
-    ``parent`` is the life that a node came from (-1: none, or not logged), ``error`` a level, ``start`` and ``made``
-    times (positions where the window counts events), ``feature`` a bin, ``weight`` (float64, at least 1) one over the
-    probability that the node is in the log.
+    ``parent`` is the number of the one extended (-1: none, or not logged), ``error`` a level, ``start`` and ``made``
+    times (positions where the window counts events), ``feature`` a bin, and ``weight`` (float64, at least 1) one over
+    the probability of being in the log.
     """
 
     life: Ints
@@ -73,16 +72,16 @@ class Made(Table):
 
     @cached_property
     def parents(self) -> Ints:
-        """The rows of their parents, -1 where these are not there."""
+        """Return the rows of the parents, -1 where a parent is not in the table."""
         return self.find(self.parent)
 
     def featureless(self) -> Made:
-        """The same nodes, all of feature 0."""
+        """Return the same rows, all with feature 0."""
         columns = {name: getattr(self, name) for name in names_of(Made)}
         return self.unchecked({**columns, "feature": np.zeros_like(self.feature)})
 
     def find(self, lives: Ints) -> Ints:
-        """The rows of lives, -1 where they have none."""
+        """Return the rows of the numbers ``lives``, -1 where there is none."""
         if not len(self) or not len(lives):
             return np.full(lives.shape, -1, dtype=np.int64)
         least, most = int(self.life[0]), int(self.life[-1])
@@ -97,7 +96,7 @@ class Made(Table):
 
 @dataclass(frozen=True, eq=False)
 class Ended(Table):
-    """Lives that ended: ``when``, ``how`` (``EXPIRED``, ...), and the ``touches`` while they lasted."""
+    """Partial matches that ended: ``when``, ``how`` (``EXPIRED``, ...), and ``touches``, the transition evaluations."""
 
     life: Ints
     when: Ints
@@ -116,9 +115,9 @@ class Ended(Table):
 
 @dataclass(frozen=True, eq=False)
 class Found(Table):
-    """Runs that were complete: ``parent`` is the life that bound the last event but one (-1: none, or not logged),
-    ``when`` the match point. ``target`` and ``first`` are filled in by
-    :meth:`acep.learning.trajectories.targets.Targets.number`.
+    """Complete runs: ``parent`` is the partial match that bound the last event but one (-1: none, or not logged),
+    ``when`` the match point. :meth:`acep.learning.trajectories.targets.Targets.numbered` fills in ``target`` and
+    ``first``.
     """
 
     parent: Ints
@@ -131,7 +130,7 @@ class Found(Table):
 
 @dataclass(frozen=True)
 class Lives:
-    """The log of a stretch of events. ``ValueError`` at construction for tables that contradict themselves."""
+    """The log of a stretch of events; construction raises :class:`ValueError` for contradictory tables."""
 
     made: Made = field(default_factory=Made.none)
     ended: Ended = field(default_factory=Ended.none)
@@ -139,7 +138,7 @@ class Lives:
 
     @classmethod
     def of(cls, made: Mapping[str, ArrayLike], ended: Mapping[str, ArrayLike], found: Mapping[str, ArrayLike]) -> Lives:
-        """From columns by name, the targets of ``found`` not yet numbered.
+        """Build the log from columns by name; the targets of ``found`` are not numbered yet.
 
         >>> made = {"life": [4], "parent": [-1], "partition": [0], "state": [1], "error": [0], "start": [7],
         ...         "made": [7], "feature": [0], "weight": [1]}
@@ -157,21 +156,21 @@ class Lives:
         return cls(Made(**_arrays(made)), Ended(**_arrays(ended)), Found(**_arrays(found)))
 
     def __bool__(self) -> bool:
-        """Whether anything was logged."""
+        """Return whether anything was logged."""
         return len(self.made) > 0 or len(self.ended) > 0 or len(self.found) > 0
 
     def then(self, other: Lives) -> Lives:
-        """This log and the one of the events after it."""
+        """Return this log followed by the log of later events."""
         return Lives(self.made.then(other.made), self.ended.then(other.ended), self.found.then(other.found))
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """All columns, by names such as ``made.life``."""
+        """Return all columns, by names such as ``made.life``."""
         tables = {f.name: getattr(self, f.name) for f in fields(self)}
         return {f"{t}.{f.name}": getattr(table, f.name) for t, table in tables.items() for f in fields(table)}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Lives:
-        """The lives of :meth:`to_arrays`; :class:`SnapshotError` for arrays that are none."""
+        """Read the log of :meth:`to_arrays`; :class:`SnapshotError` for invalid arrays."""
         tables: dict[str, Any] = {"made": Made, "ended": Ended, "found": Found}
         try:
             columns = {
@@ -183,7 +182,7 @@ class Lives:
 
 
 class Settled(NamedTuple):
-    """What :func:`settle` gives: lives of whole trees, the lives still open, and how many lives were cut off."""
+    """Result of :func:`settle`: finished trajectories of whole trees, those still open, and how many were cut."""
 
     lives: Lives
     open: Lives
@@ -191,13 +190,13 @@ class Settled(NamedTuple):
 
 
 def settle(open_: Lives, new: Lives, limit: int) -> Settled:
-    """Takes the trees that have ended out of the lives known so far.
+    """Separate the finished trees from the open ones.
 
-    ``open_`` is what was left the last time. A tree has ended when all its nodes have. At most ``limit`` lives stay
-    open, so that memory is bounded where windows are very long, or there is none: beyond that, the trees that began
-    first are settled as they are. Nodes of theirs that had not ended are *cut*: how they end is unknown, and
-    counts as unknown; what comes of them later begins trees of its own. Found runs go with the tree of their parent,
-    or, where that is not known, with what is settled.
+    ``open_`` is what the last call left open. A tree is finished when all its partial matches have ended. At most
+    ``limit`` trajectories stay open, which bounds the memory for long windows or none; beyond that, the trees that
+    began first are finished early. Their partial matches that had not ended are *cut*: their outcome counts as unknown,
+    and later extensions of them begin new trees. Found runs go with the tree of their parent; those without a known
+    parent go with the finished trees.
     """
     lives = open_.then(new)
     made = lives.made
@@ -210,14 +209,14 @@ def settle(open_: Lives, new: Lives, limit: int) -> Settled:
     stays = trees[root]
     cut = 0
     if np.count_nonzero(stays) > limit:
-        # Of the trees with open lives, as many of the newest as there is room for.
+        # Keep as many of the newest open trees as there is room for.
         sizes = np.bincount(root[stays], minlength=len(made))
         newer = np.cumsum(sizes[::-1])[::-1]
         stays &= (newer <= limit)[root]
         cut = int(np.count_nonzero(alive & ~stays))
     ended = _of(stays, ends)
     found = _of(stays, made.find(lives.found.parent))
-    # Ends of lives that are not known, as their tree was cut, are forgotten.
+    # Ends without a row belong to trees that were cut; drop them.
     return Settled(
         Lives(made.rows(~stays), lives.ended.rows(~ended & (ends >= 0)), lives.found.rows(~found)),
         Lives(made.rows(stays), lives.ended.rows(ended), lives.found.rows(found)),
@@ -226,9 +225,9 @@ def settle(open_: Lives, new: Lives, limit: int) -> Settled:
 
 
 def roots(made: Made) -> Ints:
-    """The row of the first node of each node's tree, int64[n]; a node whose parent is not there is a first node."""
+    """Return the row of the root of each row's tree, int64[n]; a row whose parent is not in the table is a root."""
     root = np.where(made.parents < 0, np.arange(len(made)), made.parents)
-    while True:  # each round doubles how far a row looks up
+    while True:  # pointer doubling
         higher = root[root]
         if np.array_equal(higher, root):
             return np.asarray(root, np.int64)
@@ -236,7 +235,7 @@ def roots(made: Made) -> Ints:
 
 
 def _of(mask: Bools, rows: Ints) -> Bools:
-    """What a mask says of rows; nothing of row -1."""
+    """Return the mask at some rows; False for row -1."""
     known = rows >= 0
     known[known] = mask[rows[known]]
     return known

@@ -1,4 +1,4 @@
-"""Rules of the lint on what a query costs in matches, partial matches and memory, wherever it runs."""
+"""Lint rules on the cost of a query in matches, partial matches and memory, independent of the environment."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MANY_TIMES = 16
 
 
 def any_match_repetition(looked: Looked) -> Iterator[Finding]:
-    """Skip till any match with a repetition that can bind many events: exponentially many matches."""
+    """Warn of long repetitions under skip till any match, which give exponentially many matches."""
     if looked.query.strategy is not Strategy.SKIP_TILL_ANY_MATCH:
         return
     for node in _long_repetitions(looked):
@@ -45,7 +45,7 @@ def any_match_repetition(looked: Looked) -> Iterator[Finding]:
 
 
 def last_repetition(looked: Looked) -> Iterator[Finding]:
-    """Skip till next match with an open repetition that may end a match with each of its events."""
+    """Warn of a long repetition at the end under skip till next match: each of its events ends a match."""
     if looked.query.strategy is not Strategy.SKIP_TILL_NEXT_MATCH:
         return
     ends = {s.var for s in looked.plan.arcs.states if any(accept.cost == 0 for accept in s.accepts)}
@@ -63,7 +63,7 @@ def last_repetition(looked: Looked) -> Iterator[Finding]:
 
 
 def repetitions_share_events(looked: Looked) -> Iterator[Finding]:
-    """Two long repetitions that can bind the same events, or one that may be cut into iterations at will."""
+    """Warn of two long repetitions that can bind the same events, and of repetitions with ambiguous iterations."""
     for one, two in combinations(_long_repetitions(looked), 2):
         nested = two in list(nodes(one))
         if not nested and _share_types(one, two):
@@ -90,10 +90,10 @@ def repetitions_share_events(looked: Looked) -> Iterator[Finding]:
 
 
 def no_window(looked: Looked) -> Iterator[Finding]:
-    """Without a window nothing expires."""
+    """Warn of a missing window, without which partial matches never expire."""
     query, plan = looked.query, looked.plan
     waits = any(here for here in plan.arcs.arcs[1:])
-    # Under contiguity a run either goes on with the next event or is over, unless a repetition keeps it alive.
+    # Under contiguity a run ends unless the next event extends it, so only unbounded repetitions are long.
     brief = query.strategy.contiguous and not any(
         isinstance(n, Repeat) and n.high is None for n in nodes(query.pattern)
     )
@@ -106,7 +106,7 @@ def no_window(looked: Looked) -> Iterator[Finding]:
 
 
 def large_set(looked: Looked) -> Iterator[Finding]:
-    """A set whose items may have come in very many combinations."""
+    """Warn of a set with very many combinations of items."""
     for node in nodes(looked.query.pattern):
         if not isinstance(node, EventSet):
             continue
@@ -121,7 +121,7 @@ def large_set(looked: Looked) -> Iterator[Finding]:
 
 
 def many_states(looked: Looked) -> Iterator[Finding]:
-    """Repetitions and sets that are written out to a large automaton."""
+    """Warn of repetitions and sets that expand to a large automaton."""
     arcs = looked.plan.arcs
     if len(arcs.states) > MANY_STATES:
         yield Finding(
@@ -133,9 +133,9 @@ def many_states(looked: Looked) -> Iterator[Finding]:
 
 
 def single_events_match(looked: Looked) -> Iterator[Finding]:
-    """An error budget that leaves one event of the pattern."""
+    """Warn of an error budget that lets a single event match."""
     arcs, costs = looked.plan.arcs, looked.plan.automaton.costs
-    least: dict[str, int] = {}  # by the first event's variable, what is missing if nothing else is bound
+    least: dict[str, int] = {}  # by variable, the error of a match of this one event
     for arc in arcs.arcs[0]:
         for accept in arcs.states[arc.target].accepts:
             missing = arc.weight + accept.cost
@@ -154,7 +154,7 @@ def single_events_match(looked: Looked) -> Iterator[Finding]:
 
 
 def begins_anywhere(looked: Looked) -> Iterator[Finding]:
-    """Errors that let a match begin at a later letter: more events begin a run."""
+    """Warn of errors that let a match begin at a later letter, so that more events begin a run."""
     arcs = looked.plan.arcs.arcs[0]
     first = dict.fromkeys(arc.var for arc in arcs if arc.weight == 0)
     later = [var for var in dict.fromkeys(arc.var for arc in arcs) if var not in first]
@@ -171,7 +171,7 @@ def begins_anywhere(looked: Looked) -> Iterator[Finding]:
 
 
 def decided_late(looked: Looked) -> Iterator[Finding]:
-    """Conditions on a repetition as a whole, which no event decides."""
+    """Warn of conditions on a whole repetition, which are decided only when it has been left."""
     program = looked.plan.program
     steps = [step for here in program.steps for step in here]
     late = {check.predicate for step in steps for check in step.leaving}
@@ -188,7 +188,7 @@ def decided_late(looked: Looked) -> Iterator[Finding]:
 
 
 def each_value_kept(looked: Looked) -> Iterator[Finding]:
-    """Conditions on each event of a repetition and another variable that comes later."""
+    """Warn of conditions that compare each event of a repetition with a later variable."""
     kept: dict[int, dict[str, None]] = {}
     for layout in looked.plan.program.layouts:
         for register in layout:
@@ -207,7 +207,7 @@ def each_value_kept(looked: Looked) -> Iterator[Finding]:
 
 
 def bare_name_in_set(looked: Looked) -> Iterator[Finding]:
-    """A name in a set that is taken for a variable, of any type, since conditions speak of it."""
+    """Warn of a bare name in a set that counts as a variable of any type because conditions use it."""
     for node in nodes(looked.query.pattern):
         for item in node.items if isinstance(node, EventSet) else ():
             component = item.item if isinstance(item, Repeat) else item
@@ -223,7 +223,7 @@ def bare_name_in_set(looked: Looked) -> Iterator[Finding]:
                 )
 
 
-# ---- parts of patterns
+# ---- Helpers for parts of patterns.
 
 
 def _shown(looked: Looked, node: Node) -> str:
@@ -239,13 +239,13 @@ def _long_repetitions(looked: Looked) -> list[Repeat]:
 
 
 def _share_types(one: Node, two: Node) -> bool:
-    """Whether an event could be bound in both."""
+    """Return whether some event could be bound in both nodes."""
     types = [[c.types for c in components(node) if isinstance(c, Component)] for node in (one, two)]
     return any(not a or not b or set(a) & set(b) for a in types[0] for b in types[1])
 
 
 def _most(item: Component | Repeat) -> int:
-    """As many events of an item as places are counted for."""
+    """Return the largest number of events of an item that its places distinguish."""
     if isinstance(item, Component):
         return 1
     return max(item.low, 1) if item.high is None else item.high

@@ -1,4 +1,4 @@
-"""Rules of the lint on what keeps a query in one place, or its matches waiting."""
+"""Lint rules on constructs that prevent the distribution of a query, or delay its matches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["composed", "leading_negation", "nearly_partitioned", "no_partition",
 
 
 def no_partition(looked: Looked) -> Iterator[Finding]:
-    """No partition attribute: every event meets every partial match, and on Spark all work is in one bucket."""
+    """Warn of a missing partition attribute: each event meets all partial matches, on Spark all in one bucket."""
     plan = looked.plan
     if plan.keys or plan.strict or len(plan.automaton.letters) < 2:
         return
@@ -27,7 +27,7 @@ def no_partition(looked: Looked) -> Iterator[Finding]:
 
 
 def one_order(looked: Looked) -> Iterator[Finding]:
-    """Strict contiguity: the order of the whole stream matters."""
+    """Warn of strict contiguity, for which the order of the whole stream matters."""
     if not looked.plan.strict:
         return
     strict = looked.query.strategy is Strategy.STRICT_CONTIGUITY
@@ -40,7 +40,7 @@ def one_order(looked: Looked) -> Iterator[Finding]:
 
 
 def nearly_partitioned(looked: Looked) -> Iterator[Finding]:
-    """An attribute that equalities tie in all variables but some, so that it is no partition attribute."""
+    """Warn of an attribute that is equal in most variables, but not in all, so it does not partition the stream."""
     query = looked.query
     every, negated, grouped = (
         set(variables(query.pattern)),
@@ -72,7 +72,7 @@ def nearly_partitioned(looked: Looked) -> Iterator[Finding]:
 
 
 def leading_negation(looked: Looked) -> Iterator[Finding]:
-    """A negation before the first component looks back over a window."""
+    """Warn of a negation before the first component, which looks back over a whole window."""
     for negation in looked.plan.automaton.negations:
         if negation.leading:
             yield Finding(
@@ -85,7 +85,7 @@ def leading_negation(looked: Looked) -> Iterator[Finding]:
 
 
 def trailing_negation(looked: Looked) -> Iterator[Finding]:
-    """A negation after the last component is decided when the window has passed."""
+    """Warn of a negation after the last component, which is decided only when the window has passed."""
     for negation in looked.plan.automaton.negations:
         if negation.trailing:
             yield Finding(
@@ -98,7 +98,7 @@ def trailing_negation(looked: Looked) -> Iterator[Finding]:
 
 
 def composed(looked: Looked) -> Iterator[Finding]:
-    """A query over the matches of others waits for theirs to be certain."""
+    """Warn of a query over matches of other queries, which waits until those are certain."""
     if looked.query.sources:
         yield Finding(
             "composed",

@@ -1,4 +1,4 @@
-"""What a lint looks at, and what it finds: a query with its plan, and where its variables stand in the text."""
+"""Input and output of the lint rules: a query with its plan and the text positions of its variables, and findings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Declared", "Finding", "Looked", "declarations", "tokens_of"]
 
 @dataclass(frozen=True)
 class Finding:
-    """Something costly: which rule found it, what it is, what to do about it, and where it stands in the text."""
+    """A costly construct: the rule that found it, a message, a hint for a remedy, and its place in the text."""
 
     rule: str
     message: str
@@ -28,7 +28,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Declared:
-    """Where a variable is declared; ``bare`` if it is a name in a set without a type."""
+    """The place where a variable is declared; ``bare`` if it is a name in a set without a type."""
 
     span: Span
     bare: bool
@@ -43,16 +43,16 @@ class Looked:
 
     @property
     def query(self) -> Query:
-        """The query."""
+        """Return the query."""
         return self.plan.query
 
     def place(self, var: str) -> Span | None:
-        """Where a variable is declared, if that is known."""
+        """Return the place where a variable is declared, or ``None`` if unknown."""
         return self.places[var].span if var in self.places else None
 
 
 def tokens_of(query: Query) -> list[Token]:
-    """The words of a query's text as the grammar reads them; none if the text is not one of ours.
+    """Return the tokens of a query's text; none if the text does not parse.
 
     >>> from acep.pattern.letters import regex
     >>> [str(token) for token in tokens_of(regex("a(b|c)+", within=5))]
@@ -65,7 +65,7 @@ def tokens_of(query: Query) -> list[Token]:
 
 
 def declarations(tokens: list[Token], number: int) -> dict[str, Declared]:
-    """Where the variables of a text's ``number``-th pattern are declared, by their names; inner queries come first."""
+    """Return the declarations of the ``number``-th pattern of a text, by variable; inner queries come first."""
     starts = [i for i, token in enumerate(tokens) if token.type == "_PATTERN"]
     begin = starts[number] + 1 if number < len(starts) else 0
     found: dict[str, Declared] = {}

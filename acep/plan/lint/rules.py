@@ -1,6 +1,6 @@
-"""What will cost a query dearly whatever the stream is, in words, with what to do about it.
+"""The lint: it finds constructs that make a query costly on any stream, and suggests remedies.
 
-Each rule is a plain function; they are asked in the order of ``RULES``. None of them is an error.
+Each rule is a plain function; rules run in the order of ``RULES``. Findings are warnings, not errors.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ RULES: tuple[Callable[[Looked], Iterator[Finding]], ...] = (
 
 
 def lint(query: Query, schema: Schema | None = None) -> list[Finding]:
-    """The costly constructs of a query, those of its sources first.
+    """Return the costly constructs of a query, those of its sources first.
 
-    Raises :class:`QueryError` where the query cannot be compiled, for the columns of ``schema`` or, without one, for
+    Raise :class:`QueryError` if the query cannot be compiled for the columns of ``schema``, or without a schema for
     any columns.
 
     >>> from acep.pattern.letters import regex
@@ -73,7 +73,7 @@ def lint(query: Query, schema: Schema | None = None) -> list[Finding]:
 
 
 def lint_plan(plan: Plan) -> list[Finding]:
-    """The costly constructs of a query that has been compiled."""
+    """Return the costly constructs of a compiled query."""
     tokens = tokens_of(plan.query)
     return [
         finding
@@ -84,7 +84,7 @@ def lint_plan(plan: Plan) -> list[Finding]:
 
 
 def _plans(plan: Plan) -> Iterator[Plan]:
-    """The plans of the sources, then the plan: in the order of their patterns in the text."""
+    """Yield the plans of the sources, then the plan itself, in the order of their patterns in the text."""
     for source, _ in plan.sources:
         yield from _plans(source)
     yield plan

@@ -1,7 +1,7 @@
-"""From expressions to block programs: flat words that the native core runs over columns, up to 256 rows at a time.
+"""Compile expressions to block programs: flat words that the native core runs over columns, up to 256 rows at a time.
 
-The meaning is that of :mod:`acep.pattern.evaluation`, value for value. What a program cannot say (functions that look
-into texts, LIKE) raises :class:`CannotLower`; such an expression is computed in Python and comes as a column.
+Results equal those of :mod:`acep.pattern.evaluation`, value for value. An expression that a program cannot express
+(text functions, LIKE) raises :class:`CannotLower`; it is computed in Python and passed as a column.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ _MOST_TICK: Final = 2**62
 
 @dataclass(frozen=True)
 class BlockProgram:
-    """An expression as words.
+    """An expression compiled to words.
 
-    ``code`` holds 64-bit words: an operation, the slot that it gives, the slots that it reads, and words of its own;
-    floats stand as their bits. ``slots`` is how many vectors it needs, ``leaves`` how many inputs it has, ``result``
-    what it gives (``Kind.NULL``: null in all rows). Texts are codes; truth values are 0 or 1.
+    ``code`` holds 64-bit words: an operation, its result slot, its operand slots, and its own arguments; floats are
+    stored as their bits. ``slots`` is the number of vectors needed, ``leaves`` the number of inputs, ``result`` the
+    kind of the result (``Kind.NULL``: null in all rows). Texts are codes; truth values are 0 or 1.
     """
 
     code: tuple[int, ...]
@@ -72,11 +72,11 @@ def lower_expression(
     tick_ns: Fraction | None,
     code_of_text: Callable[[str], int],
 ) -> BlockProgram:
-    """The program of an expression over inputs ``leaves`` of ``kinds``, which may be more than it refers to.
+    """Compile an expression over inputs ``leaves`` of ``kinds``. Inputs that it does not refer to are allowed.
 
     Texts in the expression get their codes from ``code_of_text``. Durations and timestamps become ticks of ``tick_ns``
-    nanoseconds. Raises :class:`CannotLower` where there is no such program, and :class:`~acep.errors.QueryError` for a
-    time where ``tick_ns`` is unknown.
+    nanoseconds. Raise :class:`CannotLower` if there is no such program, and :class:`~acep.errors.QueryError` for a
+    time if ``tick_ns`` is unknown.
 
     >>> from acep.pattern.expressions import Attribute, Binary, Literal
     >>> price, last = Attribute("a", None, "price"), Attribute("b", None, "price")
@@ -94,7 +94,7 @@ def lower_expression(
     ((1, 2, 0, 0, 1), 3, 2, <Kind.BOOL: 'bool'>)
     """
     values = Values(code_of_text, tick_ns)
-    # The same reference at two places of a query is one input.
+    # Without spans, references at several places of a query are one input.
     index = {replace(leaf, span=None): i for i, leaf in enumerate(leaves)}
     lowering = _Lowering(index, tuple(kinds), tick_ns, values)
     result = values.single(lowering.lower(expr))
@@ -104,7 +104,7 @@ def lower_expression(
 
 
 def program_lines(program: BlockProgram) -> tuple[str, ...]:
-    """A program for people to read, one operation a line."""
+    """Return a readable listing of a program, one operation a line."""
     lines: list[str] = []
     code, at = program.code, 0
     while True:
@@ -208,7 +208,7 @@ class _Lowering:
         return self.values.spread(lambda *each: self._strict(call.name, each), *args)
 
     def _exact(self, call: Call) -> Operand:
-        """A function of decimals: the last arguments are numbers of places."""
+        """Lower an exact function of decimals, whose last arguments are numbers of decimal places."""
         reads = 2 if call.name in ("decimal order", "decimal quotient") else 1
         args = [self.lower(arg) for arg in call.args[:reads]]
         places = [arg.value for arg in call.args[reads:] if isinstance(arg, Literal) and isinstance(arg.value, int)]
@@ -233,7 +233,7 @@ class _Lowering:
         return self.values.spread(given, *args)
 
     def _strict(self, name: str, args: tuple[Single, ...]) -> Single:
-        """A function that is null where an argument is."""
+        """Lower a function that is null where any argument is null."""
         if any(isinstance(x, Constant) and x.value is None for x in args):
             return constant(None)
         literals = tuple(Literal(x.value) for x in args if isinstance(x, Constant))
@@ -276,7 +276,7 @@ class _Lowering:
         return self.values.give(Kind.INT, Op.PART, moment, own=own)
 
     def _in(self, x: Operand, parts: list[Operand]) -> Single:
-        """Whether x is one of the parts; the constants among them are looked for at once."""
+        """Lower ``x IN (parts)``. Constant parts are tested by one operation."""
         values = self.values
         if isinstance(x, Constant) and x.value is None:
             return x
@@ -291,7 +291,7 @@ class _Lowering:
         return found
 
     def _in_constants(self, x: Vector, known: list[Constant]) -> Single:
-        # A number that is no value of x's kind is equal to nothing; what is left out gives false, and null for null.
+        # A number that is no value of x's kind equals no row, so it is left out. Nulls in x still give null.
         if x.kind is Kind.STRING:
             words = [bits for c in known if isinstance(text := c.value, str) for bits in [self.values.code(text)]]
         elif x.kind is Kind.FLOAT:

@@ -1,8 +1,8 @@
-"""Values of block programs by kind, and the operations on them, as :mod:`acep.pattern.evaluation` means them.
+"""Typed values of block programs and the operations on them, with the semantics of :mod:`acep.pattern.evaluation`.
 
-Python's values know at run time whether they are integers or floats; a column of a program is one of them. Where both
-may come, as from ``greatest(a.volume, a.price)``, a value is :class:`Mixed`: both, and which of them it is. What is
-done to it is done to both.
+A Python value is an integer or a float at run time, but a column of a program is always one of the two. If both are
+possible, as from ``greatest(a.volume, a.price)``, a value is :class:`Mixed`: both columns, and a flag that selects one.
+Operations are applied to both columns.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ NUMBERS: Final = (*WHOLE, Kind.FLOAT)
 LOWEST: Final = -(2**63)
 HIGHEST: Final = 2**63 - 1
 COMPARISONS: Final = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-"""Each comparison, and the same with its sides exchanged."""
+"""Each comparison, and its equivalent with exchanged sides."""
 _NAMES: Final = {"=": "EQ", "!=": "NE", "<": "LT", "<=": "LE", ">": "GT", ">=": "GE"}
 _ARITHMETIC: Final = {"+": "ADD", "-": "SUB", "*": "MUL", "/": "DIV", "%": "MOD"}
 
 
 @dataclass(frozen=True)
 class Constant:
-    """The same value in all rows; an integer may be beyond 64 bits."""
+    """A value that is the same in all rows. An integer may exceed 64 bits."""
 
     value: Value
     kind: Kind
@@ -40,7 +40,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Vector:
-    """A value of the program, by number."""
+    """A computed value of the program, identified by its number ``at``."""
 
     at: int
     kind: Kind
@@ -51,7 +51,7 @@ Single: TypeAlias = Constant | Vector
 
 @dataclass(frozen=True)
 class Mixed:
-    """An integer in some rows and a float in others; ``floating`` (never null) says which, and both may be null."""
+    """An integer in some rows and a float in others. ``floating`` (never null) selects; both columns may hold nulls."""
 
     ints: Single
     floats: Single
@@ -63,7 +63,7 @@ Parts: TypeAlias = tuple[Single | None, Single | None, Single]
 
 
 def constant(value: Value, kind: Kind | None = None) -> Constant:
-    """A constant of the kind that its value has, or of ``kind``."""
+    """Return a constant of the kind of its value, or of ``kind`` if given."""
     if kind is None:
         kind = Kind.NULL if value is None else _KINDS[type(value)]
     return Constant(value, kind)
@@ -76,12 +76,12 @@ FALSE: Final = constant(False)
 
 
 def is_null(x: Operand) -> bool:
-    """Whether a value is null in all rows, as far as is known here."""
+    """Return whether a value is the constant null."""
     return isinstance(x, Constant) and x.value is None
 
 
 class Values:
-    """The operations: they fold constants and write the rest into ``words``."""
+    """The operations on values. They fold constants and write all other operations into ``words``."""
 
     def __init__(self, code_of_text: Callable[[str], int], tick_ns: Fraction | None) -> None:
         self.words = Words()
@@ -89,14 +89,14 @@ class Values:
         self._tick_ns = tick_ns
 
     def fold(self, expr: Expr, kind: Kind | None = None) -> Constant:
-        """What an expression without references is worth."""
+        """Evaluate an expression without references."""
         value: Value = compile_expression(expr, self._tick_ns).run(())
         return constant(value, kind if value is not None else None)
 
-    # From values to numbers of the program.
+    # Conversion of values to numbers of the program.
 
     def word(self, x: Single) -> int:
-        """A value as 64-bit words."""
+        """Return the number of a value as 64-bit words."""
         if isinstance(x, Vector):
             return self.words.number_of(x.at) if x.kind is Kind.BOOL else x.at
         match x.value:
@@ -113,17 +113,17 @@ class Values:
         return self.words.give(Op.CONST, own=(bits,))
 
     def truth(self, x: Single) -> int:
-        """A condition as truth values."""
+        """Return the number of a condition as truth values."""
         if x.kind not in (Kind.BOOL, Kind.NULL):
             raise CannotLower(f"a {x.kind.value} is no condition")
         return x.at if isinstance(x, Vector) else self.words.give(Op.TRUTH, self.word(x))
 
     def give(self, kind: Kind, op: Op, *reads: Single, own: tuple[int, ...] = ()) -> Vector:
-        """An operation on words."""
+        """Add an operation on words and return its result as a vector of ``kind``."""
         return Vector(self.words.give(op, *[self.word(x) for x in reads], own=own), kind)
 
     def single(self, x: Operand) -> Single:
-        """A value that is one column: a float, where the integers among it are exact as floats."""
+        """Convert a value to one column: a float column if its integers are one constant that is exact as a float."""
         if not isinstance(x, Mixed):
             return x
         if isinstance(x.ints, Constant) and isinstance(x.ints.value, int) and abs(x.ints.value) <= 2**53:
@@ -135,7 +135,7 @@ class Values:
     # Conditions.
 
     def both(self, x: Single, y: Single) -> Single:
-        """x AND y."""
+        """Return x AND y."""
         for one, other in ((x, y), (y, x)):
             if isinstance(one, Constant) and one.value is not None:
                 self._condition(one)
@@ -143,7 +143,7 @@ class Values:
         return Vector(self.words.give(Op.AND, self.truth(x), self.truth(y)), Kind.BOOL)
 
     def any_of(self, x: Single, y: Single) -> Single:
-        """x OR y."""
+        """Return x OR y."""
         for one, other in ((x, y), (y, x)):
             if isinstance(one, Constant) and one.value is not None:
                 self._condition(one)
@@ -151,7 +151,7 @@ class Values:
         return Vector(self.words.give(Op.OR, self.truth(x), self.truth(y)), Kind.BOOL)
 
     def negated(self, x: Single) -> Single:
-        """NOT x."""
+        """Return NOT x."""
         if isinstance(x, Constant):
             self._condition(x)
             return NULL if x.value is None else constant(not x.value)
@@ -162,7 +162,7 @@ class Values:
             raise CannotLower(f"a {x.kind.value} is no condition")
 
     def missing(self, x: Operand) -> Single:
-        """x IS NULL."""
+        """Return x IS NULL."""
         if isinstance(x, Constant):
             return constant(x.value is None)
         if isinstance(x, Mixed):
@@ -170,7 +170,7 @@ class Values:
         return Vector(self.words.give(Op.UNKNOWN if x.kind is Kind.BOOL else Op.IS_NULL, x.at), Kind.BOOL)
 
     def conditional(self, condition: Single, x: Single, y: Single) -> Single:
-        """The condition x where ``condition`` (never null) holds, else the condition y."""
+        """Return the condition x where ``condition`` (never null) holds, else the condition y."""
         if isinstance(condition, Constant):
             return x if condition.value else y
         return self.any_of(self.both(condition, x), self.both(self.negated(condition), y))
@@ -178,7 +178,7 @@ class Values:
     # Values of several kinds.
 
     def spread(self, function: Callable[..., Operand], *values: Operand) -> Operand:
-        """A function of values of one kind each, for values that may be mixed."""
+        """Apply a function of single values to values that may be mixed."""
         for i, x in enumerate(values):
             if isinstance(x, Mixed):
                 ints = self.spread(function, *values[:i], x.ints, *values[i + 1 :])
@@ -187,7 +187,7 @@ class Values:
         return function(*values)
 
     def choose(self, condition: Single, x: Operand, y: Operand) -> Operand:
-        """x where ``condition`` (never null) holds, else y."""
+        """Return x where ``condition`` (never null) holds, else y."""
         if isinstance(condition, Constant):
             return x if condition.value else y
         if isinstance(x, Mixed) or isinstance(y, Mixed):
@@ -216,7 +216,7 @@ class Values:
         return Mixed(one(i, j), one(f, h), self.conditional(condition, g, k))
 
     def compare(self, op: str, x: Operand, y: Operand) -> Single:
-        """A comparison, exact whatever kinds of numbers meet."""
+        """Compare two values, exactly for all kinds of numbers."""
         result = self.spread(lambda a, b: self._compare(op, a, b), x, y)
         assert not isinstance(result, Mixed)
         return result
@@ -248,7 +248,7 @@ class Values:
         return self.give(Kind.BOOL, Op[f"{_NAMES[op]}_{suffix}"], x, y)
 
     def _bounded(self, op: str, x: Vector, y: Constant) -> Single:
-        """A number compared with a constant: a bound of its own kind gives the same answer in all rows."""
+        """Compare a number with a constant, converted to an equivalent bound of the same kind as the number."""
         suffix, find = ("F", _float_bound) if x.kind is Kind.FLOAT else ("I", _whole_bound)
         op, bound = find(op, y.value)
         return self._ordered(op, suffix, x, constant(bound))
@@ -256,7 +256,7 @@ class Values:
     # Numbers.
 
     def as_float(self, x: Single) -> Single:
-        """A number as a float, rounded as Python rounds integers; null where it is too large for one."""
+        """Convert a number to a float, rounded like Python's ``float``; null if it is too large."""
         if x.kind in (Kind.FLOAT, Kind.NULL):
             return x
         if x.kind not in WHOLE:
@@ -270,7 +270,7 @@ class Values:
         return self.give(Kind.FLOAT, Op.FLOAT, x)
 
     def arithmetic(self, op: str, x: Operand, y: Operand) -> Operand:
-        """One of + - * / %."""
+        """Apply one of + - * / %."""
         return self.spread(lambda a, b: self._arithmetic(op, a, b), x, y)
 
     def _arithmetic(self, op: str, x: Single, y: Single) -> Single:
@@ -291,7 +291,7 @@ class Values:
         return self.give(Kind.FLOAT, Op[f"{_ARITHMETIC[op]}_F"], x, y)
 
     def extreme(self, name: str, x: Operand, y: Operand) -> Operand:
-        """The least or greatest of two values: a null leaves the other, of equal ones it is the first."""
+        """Return the least or greatest of two values: the other one if one is null, the first if they are equal."""
         if is_null(x) or is_null(y):
             return y if is_null(x) else x
         if isinstance(x, Mixed) or isinstance(y, Mixed) or (x.kind is Kind.FLOAT) != (y.kind is Kind.FLOAT):
@@ -302,7 +302,7 @@ class Values:
         return self._same_kind(Op[f"{'MIN' if name == 'least' else 'MAX'}_{suffix}"], x, y)
 
     def coalesce(self, x: Operand, y: Operand) -> Operand:
-        """x, or y where x is null."""
+        """Return x, or y where x is null."""
         if is_null(x) or is_null(y) or isinstance(x, Constant):
             return y if is_null(x) else x
         if isinstance(x, Mixed) or isinstance(y, Mixed) or (x.kind is Kind.FLOAT) != (y.kind is Kind.FLOAT):
@@ -330,7 +330,7 @@ def _parts(x: Operand) -> Parts:
 
 
 def _whole_bound(op: str, value: Value) -> tuple[str, int]:
-    """(comparison, 64-bit integer) that holds for the same integers of 64 bits as ``op value``."""
+    """Return (comparison, 64-bit integer) that holds for the same 64-bit integers as ``op value``."""
     assert isinstance(value, (int, float))
     always, never = ("<=", HIGHEST), ("<", LOWEST)
     if value != value:
@@ -353,7 +353,7 @@ def _far(value: float) -> int:
 
 
 def _float_bound(op: str, value: Value) -> tuple[str, float]:
-    """(comparison, float) that holds for the same floats, NaN among them, as ``op value``."""
+    """Return (comparison, float) that holds for the same floats, including NaN, as ``op value``."""
     assert isinstance(value, (int, float))
     try:
         near = float(value)

@@ -1,6 +1,6 @@
-"""The words of block programs: their operations, and how values that are each given once come to share slots.
+"""The instruction set of block programs, and the assembly of their values into words with shared slots.
 
-``acep/native/src/expression/opcodes.hpp`` has the same list of operations and says what their words are.
+``acep/native/src/expression/opcodes.hpp`` has the same list of operations and describes their words.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MOST_WORDS: Final = 1 << 20
 
 
 class CannotLower(Exception):  # noqa: N818  (what it says is no fault of anyone's: the expression runs in Python)
-    """An expression, or a part of it, that block programs do not know; ``reason`` says which and why."""
+    """Raised for an expression that block programs cannot compute, wholly or in part. ``reason`` explains why."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -25,7 +25,7 @@ class CannotLower(Exception):  # noqa: N818  (what it says is no fault of anyone
 
 
 class Op(IntEnum):
-    """Operations by number. ``_I`` are of integers (or codes), ``_F`` of floats, ``_M`` of both, ``_S`` of texts."""
+    """Operations by number: ``_I`` on integers or codes, ``_F`` on floats, ``_M`` on one of each, ``_S`` on texts."""
 
     @staticmethod
     def _generate_next_value_(name: str, start: int, count: int, last_values: list[int]) -> int:  # noqa: ARG004
@@ -60,23 +60,23 @@ _ONE_READ = (
 READS: Final[dict[Op, int]] = {
     op: 0 if op in _NONE_READ else 1 if op in _ONE_READ else 3 if op is Op.SELECT else 2 for op in Op
 }
-"""How many slots an operation reads."""
+"""Number of slots that an operation reads."""
 
 
 def bits_of(value: float) -> int:
-    """The bits of a double as a signed word."""
+    """Return the bits of a double as a signed 64-bit word."""
     return int.from_bytes(struct.pack("<d", value), "little", signed=True)
 
 
 class Words:
-    """A program in the making: each value is given once, and equal values are one."""
+    """A builder of programs. Each value is computed once; equal values share a number."""
 
     def __init__(self) -> None:
         self._made: list[tuple[Op, tuple[int, ...], tuple[int, ...]]] = []
         self._known: dict[tuple[Op, tuple[int, ...], tuple[int, ...]], int] = {}
 
     def give(self, op: Op, *reads: int, own: tuple[int, ...] = ()) -> int:
-        """The number of the value that an operation gives, from values by number and words of its own."""
+        """Return the number of an operation's result, given the numbers of its operands and its own arguments."""
         assert len(reads) == READS[op]
         made = (op, reads, own)
         if made not in self._known:
@@ -85,14 +85,14 @@ class Words:
         return self._known[made]
 
     def number_of(self, truth: int) -> int:
-        """The value 1 for true and 0 for false: the column itself, where the truth value is that of a column."""
+        """Return the number of a truth value as 1 or 0. For the truth value of an input this is the input itself."""
         op, reads, _ = self._made[truth]
         if op is Op.TRUTH and self._made[reads[0]][0] is Op.LEAF:
             return reads[0]
         return self.give(Op.NUMBER, truth)
 
     def program(self, result: int) -> tuple[tuple[int, ...], int]:
-        """The words that give ``result``, and how many slots they need; what it does not need is left out."""
+        """Return the words that compute ``result``, without unneeded values, and the number of slots."""
         order = self._in_order_of_need(result)
         last = {read: number for number in order for read in self._made[number][1]}
         code: list[int] = []
@@ -101,7 +101,7 @@ class Words:
         slots = 0
         for number in order:
             op, reads, own = self._made[number]
-            # The slots of operands are still taken here: a result never takes the place of its own operand.
+            # Operand slots are freed after this, so a result never overwrites its own operand.
             if free:
                 slot[number] = heapq.heappop(free)
             else:
@@ -116,7 +116,7 @@ class Words:
         return tuple(int(word) for word in code), slots
 
     def _in_order_of_need(self, result: int) -> list[int]:
-        """The values that ``result`` needs, each as late as it can be and after those that it reads."""
+        """Return the values that ``result`` needs in depth-first order, each after its operands."""
         order: dict[int, None] = {}
         stack = [result]
         while stack:

@@ -1,7 +1,7 @@
-"""From plans to flat tables: what the native engines read (docs/internals/native.md).
+"""Lower plans to flat tables, the input of the native engines (docs/internals/native.md).
 
 Several plans of one stream share columns, block programs, event classes and partition tables.
-A plan that the native core cannot run raises :class:`NotNativeError`, which says why.
+A plan that the native core cannot run raises :class:`NotNativeError` with the reason.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ _Placed = tuple[int, int, tuple[Triple, ...], list[int]]
 class PlanTables:
     """One plan as named arrays of 64-bit integers.
 
-    ``mergeable``: nothing ties its events together, and each complete run is given. ``return_kinds``: what the words
-    are that stand for the values of RETURN. ``registers``: by state, (slot, variable, column, kind) of each that is one
-    value. ``takes``: by state, (event class, state that it leads to) of each arc.
+    ``mergeable``: no predicate ties its events together, and each complete run is a match. ``unambiguous``: a binding
+    determines its run. ``return_kinds``: the kinds of the words of RETURN. ``registers``: by state, (slot, variable,
+    column, kind) of each register with a single value. ``takes``: by state, (event class, target state) of each arc.
     """
 
     arrays: dict[str, tuple[int, ...]]
@@ -68,12 +68,12 @@ class PlanTables:
 def lower(
     plan: Plan, shared: SharedTables, code_of_text: Callable[[str], int], *, dominance: bool = False
 ) -> PlanTables:
-    """The tables of a plan; what they share with those of other plans is added to ``shared``.
+    """Return the tables of a plan, and add the parts shared with other plans to ``shared``.
 
-    ``code_of_text`` gives the code of a text that occurs in a predicate. ``dominance``: with what is demanded of each
-    slot (``demands``: a relation and a bound).
+    ``code_of_text`` returns the code of a text that occurs in a predicate. ``dominance`` adds the demand on each slot
+    (``demands``: a relation and a bound).
 
-    Raises :class:`NotNativeError`.
+    Raise :class:`NotNativeError` if the native core cannot run the plan.
     """
     lowering = _Lowering(plan, shared, code_of_text)
     tables = lowering.tables()
@@ -112,11 +112,11 @@ class _Lowering:
         return r.kind == "sum" and self.writer.kind(r.name) is not Kind.FLOAT
 
     def _size(self, state: int) -> int:
-        """Slots of a state: those of its registers, and after them one for the position of the first event."""
+        """Return the number of slots of a state: those of its registers, and one for the first position if needed."""
         return sum(2 if self._is_total(r) else 1 for r in self.program.layouts[state]) + int(self.firsts and state > 0)
 
     def _source(self, source: Source, layout: dict[Register, int], loops: tuple[Register, ...]) -> Triple | None:
-        """``None``: it is not bound in any run that gets here, so that the predicate is dropped."""
+        """Return a source as a triple, or ``None`` if it is never bound in this state: the predicate is dropped."""
         if source.kind == "event":
             return EVENT, self.writer.column(source.name), 0
         if source.kind == "one":
@@ -134,7 +134,7 @@ class _Lowering:
         return TOTAL if self._is_total(first) else SLOT, layout[first], 0
 
     def _check(self, check: Check, layout: dict[Register, int]) -> _Placed | None:
-        """(only, turn, sources, loops), or ``None`` where it always holds."""
+        """Return (only, turn, sources, loops) of a check, or ``None`` if it always holds."""
         only, turn = -1, 0
         if check.only is not None:
             only, turn = layout.get(check.only[0], -1), check.only[1] - 1
@@ -151,7 +151,7 @@ class _Lowering:
         return only, turn if only >= 0 else 0, tuple(sources), [layout[r] for r in check.loops]
 
     def _numbered(self, check: Check, layout: dict[Register, int]) -> list[int]:
-        """The number of a check on registers; nothing where it always holds."""
+        """Return a list with the number of a check on registers; an empty list if it always holds."""
         found = self._check(check, layout)
         if found is None:
             return []
@@ -190,7 +190,7 @@ class _Lowering:
         shared.keys[key] = shared.keys.get(key, False) or positions
         unambiguous = _unambiguous(plan)
         arrays = self.writer.arrays((*PLAIN, *COMPLETION), (*LISTS, *COMPLETION_LISTS))
-        del arrays["accept"], arrays["arc"]  # only where those of each state begin is told
+        del arrays["accept"], arrays["arc"]  # only their offsets by state are needed
         arrays["span"] = (-1 if window.span is None else window.span,)
         arrays["meta"] = (
             STRATEGIES.index(plan.query.strategy),
@@ -201,7 +201,7 @@ class _Lowering:
             int(unambiguous),
             int(positions),
             list(shared.keys).index(key),
-            0,  # the numbers of classes and columns of the stream, known when all plans are lowered
+            0,  # placeholders for the numbers of event classes and columns, known when all plans are lowered
             0,
             len(plan.variables),
             self.frames,
@@ -221,7 +221,7 @@ class _Lowering:
         return slot, r.var, r.name, "float" if kind is Kind.FLOAT else "text" if kind is Kind.STRING else "int"
 
     def demands(self) -> dict[str, tuple[int, ...]]:
-        """What another node's registers must be like, by slot."""
+        """Return the demands on the registers of a dominating partial match, by slot."""
         found: list[int] = []
         at = [0]
         for state, here in enumerate(demands_of(self.plan, self.program, self.expressions, self.writer.kind)):
@@ -236,7 +236,7 @@ class _Lowering:
         return {"demands": tuple(found), "demands_at": tuple(at)}
 
     def _relation(self, register: Register, demand: Demand) -> int:
-        """``Relation`` in nodes_dominance.hpp."""
+        """Return the value of ``Relation`` in nodes_dominance.hpp."""
         if not demand.sign:
             return EQUAL
         floats = register.kind not in ("count", "nonnull") and self.writer.kind(register.name) is Kind.FLOAT
@@ -280,7 +280,7 @@ class _Lowering:
     def _write(
         self, r: Register, slot: int, arc: Arc, old: dict[Register, int], frames: dict[Register, Frame]
     ) -> list[tuple[int, ...]]:
-        """How a register of the target gets its value: (write, slot, from, column, counter, extra) for each slot."""
+        """Return the writes of a target register: (write, slot, from, column, counter, extra) for each slot."""
         before = old.get(r, -1)
         if r.var != arc.var:
             copies: list[tuple[int, ...]] = [(COPY, slot, before, -1, -1, 0)]
@@ -335,7 +335,7 @@ def _check(plan: Plan) -> None:
 
 
 def _unambiguous(plan: Plan) -> bool:
-    """Whether a binding determines its run: no two arcs of a state may bind one event to one variable."""
+    """Return whether a binding determines its run: no two arcs of a state can bind one event to one variable."""
     for here in plan.arcs.arcs:
         seen: dict[str, set[str]] = {}
         for arc in here:

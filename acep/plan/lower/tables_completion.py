@@ -1,6 +1,6 @@
-"""What happens to complete runs, as flat tables: negations, HAVING, RETURN, and which matches are given.
+"""Tables for the treatment of complete runs: negations, HAVING, RETURN, and the choice of output matches.
 
-The meaning is that of :mod:`acep.reference.runtime`, :mod:`~acep.reference.bindings` and
+The semantics is that of :mod:`acep.reference.runtime`, :mod:`~acep.reference.bindings` and
 :mod:`~acep.reference.choosing`.
 """
 
@@ -23,10 +23,10 @@ __all__ = ["COMPLETION", "COMPLETION_LISTS", "Negations", "completes", "needs_fi
 CHOICES = (Output.ALL, Output.NON_OVERLAP, Output.EARLIEST_MAXIMAL)
 
 LENGTH, NTH, LAST, COUNT, SUM, ADD, LEAST, GREATEST, AVERAGE, MEAN, EACH, PREVIOUS = range(12)
-"""How a reference to the events of a variable gets its value (``How`` in tables.hpp)."""
+"""Ways in which a reference to the events of a variable gets its value (``How`` in tables.hpp)."""
 
 CANDIDATE = -1
-"""The variable of the event that may break a negation."""
+"""Number that stands for the variable of the event that may violate a negation."""
 
 COMPLETION = (
     "kept",
@@ -52,18 +52,18 @@ COMPLETION_LISTS = (
 
 
 def completes(plan: Plan) -> bool:
-    """Whether a complete run is not simply given."""
+    """Return whether a complete run needs further processing before it is output."""
     return bool(plan.automaton.negations or plan.having or plan.returns or plan.query.output is not Output.ALL)
 
 
 def needs_firsts(plan: Plan) -> bool:
-    """Whether each node must know the position of its first event: for what waits on the runs alive."""
+    """Return whether partial matches must store the position of their first event, as output waits for live runs."""
     endless = bool(plan.automaton.negations) and plan.window.span is None
     return plan.query.output is not Output.ALL or endless
 
 
 class _Kept:
-    """Columns kept with an event, by place."""
+    """Columns that are kept with an event, numbered by place."""
 
     def __init__(self, writer: Writer) -> None:
         self.writer = writer
@@ -74,9 +74,9 @@ class _Kept:
 
 
 class Negations:
-    """The negations of a plan, and the crossings that arcs and endings have.
+    """The negations of a plan, and the crossings of arcs and accepting states.
 
-    ``conjuncts``: of each negation, the conditions on what breaks it.
+    ``conjuncts``: for each negation, the conditions on the event that violates it.
     """
 
     def __init__(self, writer: Writer, conjuncts: Sequence[Sequence[Expr]]) -> None:
@@ -85,14 +85,14 @@ class Negations:
         self.numbers: dict[Crossing, int] = {}
         self.histories: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
         plan = writer.plan
-        self.never: set[int] = set()  # negations that nothing can break
+        self.never: set[int] = set()  # negations that no event can violate
         for variables in plan.automaton.groups:
             writer.add("group_variables", [plan.variables.index(v) for v in variables if v in plan.variables])
         for number, (negation, these) in enumerate(zip(plan.automaton.negations, conjuncts, strict=True)):
             self._negation(number, negation, these)
 
     def crossed(self, crossings: Sequence[Crossing]) -> list[int]:
-        """The numbers of what was walked past, without what cannot be broken."""
+        """Return the numbers of crossings, without those of negations that no event can violate."""
         found = []
         for crossing in crossings:
             if crossing.negation in self.never:
@@ -105,7 +105,7 @@ class Negations:
         return found
 
     def history(self, crossings: Sequence[int], resets: Sequence[int]) -> int:
-        """A number that tells what was walked past before an event; 0 where there are no negations."""
+        """Return a number that identifies the crossings and resets before an event; 0 without negations."""
         if not self.writer.plan.automaton.negations:
             return 0
         return self.histories.setdefault((tuple(crossings), tuple(resets)), len(self.histories))
@@ -132,10 +132,10 @@ class Negations:
         writer.add("negation_conjuncts", general)
 
     def _conjunct(self, expr: Expr, negated: str, own: _Kept) -> int:
-        """A condition that ties the event to those bound: as ``bindings._holds`` has it."""
+        """Write a condition on the event and bound events, evaluated as in ``bindings._holds``; return its number."""
         writer, plan = self.writer, self.writer.plan
         leaves = leaves_of(expr)
-        each: dict[str, int] = {}  # variable: the first index that it speaks of
+        each: dict[str, int] = {}  # variable: the first index that the condition refers to
         for leaf in leaves:
             if leaf.var in plan.kleene and _means_each(leaf):
                 earlier = not isinstance(leaf, Attribute) or leaf.index == "i-1"
@@ -161,7 +161,7 @@ class Negations:
 def write_output(
     writer: Writer, negations: Negations, having: Expr | None, returns: Sequence[Expr]
 ) -> tuple[Kind, ...]:
-    """HAVING, RETURN and the choice of the output; what the values of RETURN are."""
+    """Write HAVING, RETURN and the choice of the output; return the kinds of the values of RETURN."""
     plan = writer.plan
     kinds = []
     wholes = ([having] if having is not None else []) + list(returns)
@@ -175,14 +175,14 @@ def write_output(
         writer.put("variable_rank", sorted(plan.variables).index(name))
     identity = plan.schema.id
     if plan.query.output is Output.NON_OVERLAP and identity and plan.schema.kind(identity) is Kind.STRING:
-        writer.put("order_by", negations.kept.place(identity))  # numbers stand for such ids: their order is another
+        writer.put("order_by", negations.kept.place(identity))  # the core numbers such ids in another order
     for column in negations.kept.columns:
         writer.put("kept", column)
     return tuple(kinds[1:] if having is not None else kinds)
 
 
 def _ref(writer: Writer, kept: _Kept, leaf: Leaf, var: int | None, loops: dict[str, int]) -> list[int]:
-    """A reference as (variable, how, place, n, loop, whether nothing has a value, and which)."""
+    """Return a reference as (variable, how, place, n, loop, has default, default); the default replaces a null."""
     loop, default = -1, None
     name = leaf.name if not isinstance(leaf, Length) else None
     if _means_each(leaf) and leaf.var in loops:
@@ -227,7 +227,7 @@ def _word(value: bool | float | str, writer: Writer) -> int:
 
 
 def _nowhere(leaf: Leaf, negated: str, plan: Plan) -> bool:
-    """Whether there is no such event: the second of a negated variable, which is one event, or another negation's."""
+    """Return whether no such event exists: the second of the negated variable, or one of another negation."""
     if leaf.var != negated:
         return leaf.var not in plan.variables
     return isinstance(leaf, Attribute) and isinstance(leaf.index, int) and leaf.index > 1

@@ -1,4 +1,4 @@
-"""What the tables of plans share, and how they are written: columns by number, predicates as programs, named arrays."""
+"""Writer of the tables of plans and their shared parts: numbered columns, predicates as programs, named arrays."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from acep.plan.schema import Kind
 __all__ = ["EVENT", "ONE", "EventClass", "NotNativeError", "SharedTables", "Triple", "Writer"]
 
 EVENT, ONE = range(2)
-"""Sources of a condition on a single event: a column of it, and 1 (0 where a column is null)."""
+"""Sources of a condition on a single event: a column of the event, and 1 (0 where a column is null)."""
 
 Triple = tuple[int, int, int]
 
 
 class NotNativeError(Exception):
-    """The native core has no way to run this plan; the message is the reason."""
+    """Raised for a plan that the native core cannot run; the message is the reason."""
 
 
 @dataclass(frozen=True)
 class EventClass:
-    """What is asked of a single event: one of ``types`` (none: any), and ``checks``: (program, sources)."""
+    """Conditions on a single event: one of ``types`` (empty: any type), and ``checks`` as (program, sources)."""
 
     types: tuple[str, ...]
     checks: tuple[tuple[int, tuple[Triple, ...]], ...]
@@ -34,10 +34,10 @@ class EventClass:
 
 @dataclass
 class SharedTables:
-    """What the plans of one stream share.
+    """The parts of tables that the plans of one stream share.
 
-    ``columns``: for each column its name and what derives it, if anything does. ``keys``: for each partition
-    table its columns, and whether positions must be counted in it.
+    ``columns``: for each column its name, and its derivation if it is derived. ``keys``: for each partition
+    table its columns, and whether it must count positions.
     """
 
     columns: dict[str, Derived | None] = field(default_factory=dict)
@@ -46,13 +46,13 @@ class SharedTables:
     keys: dict[tuple[int, ...], bool] = field(default_factory=dict)
 
     def column(self, name: str, derived: dict[str, Derived]) -> int:
-        """The number of a column, a new one if need be."""
+        """Return the number of a column; assign a new number if necessary."""
         self.columns.setdefault(name, derived.get(name))
         return list(self.columns).index(name)
 
 
 class _Lists:
-    """Lists of integers as one array with offsets."""
+    """Lists of integers, stored as one array with offsets."""
 
     def __init__(self) -> None:
         self.items: list[int] = []
@@ -64,7 +64,7 @@ class _Lists:
 
 
 class Writer:
-    """The arrays of one plan as they grow, and the numbers of what they refer to."""
+    """A builder of the arrays of one plan, which numbers the columns, programs and event classes they refer to."""
 
     def __init__(
         self, plan: Plan, shared: SharedTables, derived: dict[str, Derived], code_of_text: Callable[[str], int]
@@ -77,7 +77,7 @@ class Writer:
         self.plain: dict[str, list[int]] = {}
 
     def kind(self, name: str) -> Kind:
-        """What the words of a column are: integers where it holds nothing but nulls."""
+        """Return the kind of a column's words: INT for a column that contains only nulls."""
         kind = self._held(name)
         return Kind.INT if kind is Kind.NULL else kind
 
@@ -103,13 +103,13 @@ class Writer:
                 return self._held(name)
 
     def column(self, name: str) -> int:
-        """The number of a column."""
+        """Return the number of a column."""
         return self.shared.column(name, self.derived)
 
     def program(self, expr: Expr) -> tuple[int, Kind]:
-        """The number of an expression's program over ``leaves_of(expr)``, and what it gives.
+        """Return the number of an expression's program over ``leaves_of(expr)``, and the kind of its result.
 
-        Raises :class:`NotNativeError` where there is none.
+        Raise :class:`NotNativeError` if there is no such program.
         """
         leaves = leaves_of(expr)
         kinds = [self._leaf_kind(leaf) for leaf in leaves]
@@ -120,20 +120,20 @@ class Writer:
         return self.shared.programs.setdefault(program, len(self.shared.programs)), program.result
 
     def event_class(self, types: tuple[str, ...], checks: Sequence[tuple[int, tuple[Triple, ...]]]) -> int:
-        """The number of a class of events."""
+        """Return the number of an event class."""
         event_class = EventClass(types, tuple(dict.fromkeys(checks)))
         return self.shared.classes.setdefault(event_class, len(self.shared.classes))
 
     def put(self, name: str, value: int) -> None:
-        """One more value of an array."""
+        """Append a value to an array."""
         self.plain.setdefault(name, []).append(value)
 
     def add(self, name: str, values: Sequence[int]) -> None:
-        """One more list of an array of lists: ``name``, and where each begins and ends in ``name_at``."""
+        """Append a list to an array of lists: the values go to ``name``, the offsets to ``name_at``."""
         self.lists.setdefault(name, _Lists()).add(values)
 
     def arrays(self, plain: Sequence[str], lists: Sequence[str]) -> dict[str, tuple[int, ...]]:
-        """All that was written; what is named here is there though it be empty."""
+        """Return all arrays. Those named in ``plain`` and ``lists`` are included even if empty."""
         found = {name: tuple(values) for name, values in self.plain.items()}
         for name, values in self.lists.items():
             found |= {name: tuple(values.items), f"{name}_at": tuple(values.at)}
