@@ -1,4 +1,4 @@
-// Enumeration of complete matches: a root for each way to end one, and a cursor that can stop after any match.
+// Enumeration of complete matches: a root for each ending, and a cursor that can stop after any match.
 #pragma once
 
 #include <algorithm>
@@ -13,13 +13,13 @@
 
 namespace acep {
 
-// The earliest key (time or position) that lies in a window ending at `now`; span -1: no window.
+// The earliest key (time or position) in a window ending at `now`; span -1: no window.
 inline int64_t earliest(int64_t now, int64_t span) {
     int64_t low;
     return span < 0 || __builtin_sub_overflow(now, span, &low) ? NEVER + 1 : std::max(low, NEVER + 1);
 }
 
-// All matches that end with one event bound to one variable, their beginnings being one chain.
+// All matches that end with one event bound to one variable; their beginnings are one chain.
 struct Root {
     int64_t low;  // the earliest start
     int64_t ts;
@@ -31,12 +31,12 @@ struct Root {
     uint16_t var;
 };
 
-// Matches as columns, with room made beforehand: columns are longer than what is written until they are trimmed.
+// Matches as columns with spare room: columns are longer than their content until they are trimmed.
 class MatchWriter {
 public:
     explicit MatchWriter(size_t width) : width_(width) {}
 
-    // The columns, to be read or taken as a whole.
+    // Trim the columns and return them, to be read or taken as a whole.
     Output& trimmed();
     size_t written() const { return trimmed_ ? output_.size() : n_; }
 
@@ -45,26 +45,26 @@ private:
     friend class OrderedWalk;
     void begin();
     void make_room(size_t matches, size_t items);
-    // The matches written last bind these variables; `first`: there are no others.
+    // Record that the matches written last bind these variables; `first`: there are no others.
     void shaped(const std::vector<uint16_t>& vars, bool first);
     void shapeless();
 
     Output output_;
     size_t width_;  // number of key columns
     size_t n_ = 0, items_ = 0;  // matches and bound events written
-    size_t most_ = 256, most_items_ = 1024;  // those to make room for at first
+    size_t most_ = 256, most_items_ = 1024;  // initial room
     bool trimmed_ = true;
 };
 
-// Walks the matches of one root after another.
+// A walk over the matches of one root at a time.
 class Cursor {
 public:
-    // `counted`: starts are positions, and the times of first events are to be looked up. `width`: number of key columns.
+    // `counted`: starts are positions, and times of first events are looked up. `width`: number of key columns.
     Cursor(bool counted, size_t width) : counted_(counted), key_(width), ids_(64), vars_(64) {}
 
-    // Goes to the matches of a root; `key` are the values of its partition's key.
+    // Start the matches of a root; `key` has the values of its partition's key.
     void open(const Root& root, const int64_t* key);
-    // What is left of the root is not asked for.
+    // Skip the remaining matches of the root.
     void stop() {
         alone_ = false;
         at_ = NIL;
@@ -73,21 +73,21 @@ public:
     bool done() const { return !alone_ && at_ == NIL && stack_.empty(); }
     const Root& root() const { return root_; }
 
-    // Writes at most so many matches, and says how many. Links to what began before the window are shortened on the
-    // way if `shortens`: then nothing is passed over twice, and the arena serves windows no earlier than this one from now on.
+    // Write at most `most` matches, and return their number. `shortens`: links to cells that began before the window
+    // are shortened, so that none is skipped twice; the arena may then not be walked for earlier windows.
     template <bool shortens, class Arena_>
     size_t next(Arena_& arena, MatchWriter& writer, size_t most);
 
-    // Goes to one match of a root just opened: `passes(cell)` says whether all that is bound through a cell, which leads
-    // to a start in the window, is passed over.
+    // Move to one match of a root just opened. passes(cell) decides whether to skip all matches through a cell that
+    // leads to a start in the window.
     template <class Passes>
     void seek(const Arena& arena, Passes&& passes);
 
     void dump(Writer& out) const;
-    // `places`: how many keys roots may refer to.
+    // `places`: the number of keys that roots may refer to.
     void load(Reader& in, const Tables& tables, const Arena& arena, size_t places);
 
-    // For compaction: calls f(cell, low) for the cells at which the walk goes on.
+    // For compaction: call f(cell, low) for the cells at which the walk continues.
     template <class F>
     void visit(F&& f) {
         f(at_, root_.low);
@@ -96,8 +96,8 @@ public:
 
 private:
     struct Step {
-        uint32_t cell;   // the walk goes on along `next` of this cell
-        uint32_t depth;  // events bound after it
+        uint32_t cell;   // the walk continues at `next` of this cell
+        uint32_t depth;  // number of events bound after it
     };
     void put(uint32_t depth, int64_t id, uint16_t var) {
         if (depth + 1 >= ids_.size()) deepen();
@@ -113,7 +113,7 @@ private:
     uint32_t at_ = NIL;
     uint32_t depth_ = 0;
     std::vector<Step> stack_;
-    // The events bound after the cell at hand in stream order, at the end of the buffers.
+    // The events bound after the current cell, in stream order, at the end of the buffers.
     std::vector<int64_t> ids_;
     std::vector<uint16_t> vars_;
 };
@@ -168,7 +168,7 @@ size_t Cursor::next(Arena_& arena, MatchWriter& writer, size_t most) {
         --left;
     };
     uint32_t at = at_;
-    uint32_t unlinked = NIL;  // where there is no link to shorten
+    uint32_t unlinked = NIL;  // used when there is no link to shorten
     uint32_t* link = &unlinked;
     if (alone_) {
         emit(root_.ts, root_.id, root_.var, 0);
@@ -205,7 +205,7 @@ size_t Cursor::next(Arena_& arena, MatchWriter& writer, size_t most) {
             if constexpr (shortens) link = &c.past;
             at = c.past;
         } else {
-            // Runs along the first events of a chain.
+            // Emits the first events of a chain in a loop.
             const auto* first = &c;
             for (;;) {
                 emit(counted_ ? arena.events[first->event].ts : first->latest, first->id, first->var, depth_);

@@ -1,4 +1,4 @@
-// The live match nodes of one state in one partition, as columns: latest start, chain, error, last position, registers.
+// Match nodes of one state in one partition, as columns: latest start, chain, error, last position, registers.
 #pragma once
 
 #include <algorithm>
@@ -11,33 +11,33 @@
 
 namespace acep {
 
-// What a register holds.
+// The kind of a register's content.
 enum Tag : uint8_t { unbound = 0, null = 1, value = 2 };
 
-// Columns of equal capacity in one buffer, so that a block of nodes is read from contiguous memory, and an empty list
-// costs nothing. Nodes are [head, end), in the order in which they were made.
+// Columns of equal capacity in one buffer, so that a block of nodes is contiguous in memory, and an empty list needs
+// none. Nodes are [head, end), in the order in which they were made.
 class NodeList {
 public:
     uint32_t head = 0;
     uint32_t end = 0;
-    bool sorted = true;  // starts do not fall from head to end: those that expire are at the head
+    bool sorted = true;  // starts do not fall from head to end: expired nodes are at the head
     bool plain = true;   // every register of every node is bound and not null
-    bool tight = false;  // it has room for at most twice as many nodes as it holds, or 8, while it grows
-    // Which of the nodes have which registers: an open table of the rows before `indexed`, made where it is asked for. Rows
-    // before `head` are in it too. Once rows have moved it counts for nothing.
+    bool tight = false;  // while it grows, it has room for at most twice its nodes, or 8
+    // Hash table (open addressing) from registers to rows, made on demand; it covers the rows before `indexed`, also
+    // those before `head`. It is invalid once rows have moved.
     std::vector<uint32_t> index;
-    std::vector<uint32_t> before;  // by row, the last one before it that is alike, where all of them are wanted
+    std::vector<uint32_t> before;  // by row: the last equal row before it, if all of them are needed
     uint32_t indexed = 0;
-    uint64_t scanned = 0;  // rows looked at for want of it, since rows moved
-    // Best effort (shedding.hpp): how often each node was looked at, and when the list was last looked through.
+    uint64_t scanned = 0;  // rows compared without the index since rows moved
+    // Best effort (shedding.hpp): how often each node was evaluated, and when the list was last pruned.
     int64_t touched = 0;
     int64_t tended = 0;
     uint32_t births = 0;   // nodes made in it, modulo 2^16
-    uint32_t popped = 0;   // and when the first one was last looked at
+    uint32_t popped = 0;   // `births` when the first node was last checked
     double price = 0;
-    uint32_t limit = 0;    // nodes that it may have before that is done again
-    uint32_t patience = 0; // how seldom it is looked through for its age alone
-    uint32_t room = 0;     // and before expired ones are looked for: no matter of memory, as a restart must make no difference
+    uint32_t limit = 0;    // number of nodes at which it is pruned again
+    uint32_t patience = 0; // how seldom it is pruned for its age alone
+    uint32_t room = 0;     // nodes before expired ones are removed; not the capacity: a restart must change nothing
 
     uint32_t size() const { return end - head; }
     bool empty() const { return head == end; }
@@ -53,7 +53,7 @@ public:
         return reinterpret_cast<uint8_t*>(word(3 + size_t{slots})) + size_t{s} * capacity_;
     }
 
-    // What row `from` of another list of as many slots holds, into a row of this one.
+    // Copy the registers of row `from` of another list with the same slots into row `to` of this one.
     void take_slots(uint32_t to, NodeList& other, uint32_t from, uint32_t slots) {
         int64_t* words = slot(0);
         uint8_t* known = tags(0, slots);
@@ -66,7 +66,7 @@ public:
         }
     }
 
-    // Forgets what began before `low` where that is cheap; whether all that is left is alive.
+    // Remove expired nodes if they are at the head; return whether no expired node is left.
     bool expire(int64_t low) {
         if (!sorted) return false;
         const int64_t* start = starts();
@@ -81,7 +81,7 @@ public:
         moved();
     }
 
-    // The index is of rows, or of registers, that are not there any more.
+    // Invalidate the index, as rows or registers have changed.
     void moved() {
         indexed = 0;
         scanned = 0;
@@ -95,7 +95,7 @@ public:
         std::vector<uint32_t>().swap(before);
     }
 
-    // To as little room as its nodes need.
+    // Shrink the buffer to what its nodes need.
     void shrink(uint32_t slots) {
         if (empty()) return release();
         std::vector<uint32_t>().swap(index);
@@ -105,7 +105,7 @@ public:
         if (const uint32_t wanted = std::max(8u, end); wanted < capacity_) resize(slots, wanted);
     }
 
-    // Room for one more node after `end`, which the caller fills in; expired ones make room first.
+    // Add a row at `end` for the caller to fill in; expired nodes are removed first if the buffer is full.
     uint32_t add(uint32_t slots, int64_t low) {
         if (end == capacity_) {
             if (capacity_ != 0) keep(slots, [&](uint32_t i) { return starts()[i] >= low; });
@@ -118,14 +118,14 @@ public:
         return end++;
     }
 
-    // Room for more slots, the last ones of each node.
+    // Add slots, the last ones of each node.
     void widen(uint32_t slots, uint32_t more) {
         if (empty()) return release();
         rebuild(slots, slots + more, capacity_);
         moved();
     }
 
-    // Keeps the nodes for which `wanted(index)` holds, moved to the front of the buffer.
+    // Keep the nodes for which `wanted(index)` holds, and move them to the front of the buffer.
     template <class Wanted>
     void keep(uint32_t slots, Wanted&& wanted) {
         uint32_t to = 0;
@@ -135,7 +135,7 @@ public:
             while (i + 1 < end && wanted(i + 1)) ++i;
             if (to != from) move(slots, from, i + 1 - from, to);
             to += i + 1 - from;
-            ++i;  // it is not wanted
+            ++i;
         }
         if (to != end) moved();
         head = 0;
@@ -148,7 +148,7 @@ private:
     int64_t* word(size_t column) {
         return reinterpret_cast<int64_t*>(bytes_.data() + column * capacity_ * sizeof(int64_t));
     }
-    // `count` rows to some before them.
+    // Move `count` rows to earlier ones.
     void move(uint32_t slots, uint32_t from, uint32_t count, uint32_t to) {
         const auto shift = [=](auto* column) { std::copy_n(column + from, count, column + to); };
         shift(starts());

@@ -1,5 +1,5 @@
-// Compaction of the arena. Cells point to older ones only, so that one pass from the newest to the oldest finds what is
-// reached, and one back moves it.
+// Compaction of the arena. Cells point to older cells only: one pass from the newest to the oldest finds those that
+// are reached, and one pass back moves them.
 #include "common/arena.hpp"
 
 namespace acep {
@@ -7,7 +7,7 @@ namespace {
 
 constexpr int64_t UNREACHED = std::numeric_limits<int64_t>::max();
 
-// The number after the last one given; NIL is never given.
+// The number after `number`, skipping NIL.
 uint32_t after(uint32_t number) { return number + 1 == NIL ? 0 : number + 1; }
 
 }  // namespace
@@ -21,7 +21,7 @@ void Arena::sweep() {
         const int64_t low = low_[k];
         if (low == UNREACHED) continue;
         Cell& c = cells[tail + k];
-        // What began too early stays only as a link to the rest of its chain.
+        // A cell whose sequences began too early stays only as a link to the rest of its chain.
         if (c.latest < low) c.past = NIL;
         if (c.below < low) {
             c.next = NIL;

@@ -1,9 +1,9 @@
-// Where trajectories live: cells that share their pasts, in rings that are freed by epoch or by compaction.
+// The arena of partial matches: cells that share their pasts, in rings that are freed by epoch or by compaction.
 //
-// A cell binds an event to a variable (or unites two chains) and points back. A *chain* is what a match node holds: the
-// set of all trails that lead to it, the newest cell first, linked by `next`; `past` is the chain of what was bound
-// before (CORE's tECS; see docs/internals/native.md). Each link carries the latest start that can be reached through it, so
-// that a walk never enters a part in which every trail began before the window, nor reads memory that was freed.
+// A cell binds an event to a variable (or unites two chains) and points back. A match node holds a *chain*: the set of
+// all sequences of bound events that lead to it, newest cell first, linked by `next`. `past` is the chain of the
+// events bound before (the tECS of CORE; see docs/internals/native.md). Each link carries the latest start that can be reached
+// through it, so a walk never enters a part in which every sequence began before the window, nor reads freed memory.
 #pragma once
 
 #include <algorithm>
@@ -20,11 +20,11 @@
 namespace acep {
 
 constexpr uint32_t NIL = 0xFFFFFFFFu;
-constexpr uint16_t UNION = 0xFFFFu;  // the variable of a cell that binds nothing
+constexpr uint16_t UNION = 0xFFFFu;  // variable of a cell that binds nothing
 constexpr int64_t NEVER = std::numeric_limits<int64_t>::min();
 
-// Elements by ever growing numbers in a power-of-two buffer; the oldest are dropped from the tail. Numbers wrap at 32
-// bits, and NIL is never given; at most 2^31 elements live at once.
+// Elements numbered in rising order, in a power-of-two buffer; the oldest are dropped from the tail. Numbers wrap at
+// 32 bits and skip NIL. At most 2^31 elements are held at once.
 template <class T>
 class Ring {
 public:
@@ -47,7 +47,7 @@ public:
         if (tail_ == NIL) tail_ = 0;
     }
     void clear() { tail_ = head_; }
-    // To as little room as what is in it needs.
+    // Shrink the buffer to what its elements need.
     void shrink() {
         const size_t wanted = std::bit_ceil(std::max<size_t>(64, size()));
         if (wanted < items_.size()) resize(wanted);
@@ -67,22 +67,22 @@ public:
         tail_ = head_ = tail;
         for (const T& item : live) {
             if (size() == items_.size()) grow();
-            items_[head_++ & mask_] = item;  // number NIL has its place among them, as it had when they were written
+            items_[head_++ & mask_] = item;  // the place of number NIL is kept, as when the elements were written
         }
     }
-    // Elements [tail, head) stay: after a compaction that moved the survivors to the front.
+    // Keep the elements [tail, head): called after a compaction that moved the survivors to the front.
     void truncate(uint32_t head) { head_ = head; }
 
 private:
     uint32_t skip_nil() {
-        // The number NIL itself holds no element: an empty one is stored so that numbers and places stay in step.
+        // No element has the number NIL: an empty one is stored there so that numbers and places stay in step.
         if (size() == items_.size()) grow();
         items_[head_ & mask_] = T{};
         return 0;
     }
     void grow() {
         size_t wanted = items_.empty() ? 64 : items_.size() * 2;
-        if (wanted > (size_t{1} << 31)) throw std::bad_alloc();  // a number of more has no 32 bits;
+        if (wanted > (size_t{1} << 31)) throw std::bad_alloc();  // more elements need numbers of more than 32 bits
         resize(wanted);
     }
     void resize(size_t wanted) {
@@ -99,17 +99,17 @@ private:
 };
 
 struct Cell {
-    int64_t id;       // of the event
-    int64_t latest;   // the latest start of a trail through `past` (of a first event: its own)
-    int64_t below;    // the latest start of a trail through `next`; NEVER if there is none
-    uint32_t past;    // chain of what was bound before; NIL: this event is the first
+    int64_t id;       // id of the event
+    int64_t latest;   // latest start of a sequence through `past` (the own start of a first event)
+    int64_t below;    // latest start of a sequence through `next`; NEVER if there is none
+    uint32_t past;    // chain of the events bound before; NIL: this event is the first
     uint32_t next;    // the rest of the chain that this cell heads
     uint32_t event;   // number in the ring of bound events
     uint16_t var;     // UNION: this cell stands for both its links
     uint16_t arc;     // the arc that bound the event
 };
 
-// A chain with the latest start that it reaches.
+// A chain and the latest start in it.
 struct Chain {
     uint32_t cell = NIL;
     int64_t latest = NEVER;
@@ -121,9 +121,9 @@ struct BoundEvent {
     int64_t id;
 };
 
-// Values of columns kept with bound events, by the events' numbers: in step with the ring of events.
+// Column values kept with bound events, stored by event number in step with the ring of events.
 struct KeptRows {
-    size_t width = 0;  // values of an event
+    size_t width = 0;  // values per event
     std::vector<int64_t> values;
     std::vector<uint8_t> valid;
 
@@ -154,7 +154,7 @@ struct KeptRows {
             out.items(valid.data() + at(i), width);
         }
     }
-    // After the events themselves.
+    // Call this after the events themselves are loaded.
     void load(const Ring<BoundEvent>& events, Reader& in) {
         fit(events);
         for (uint32_t i = events.tail(); width != 0 && i != events.head(); ++i) {
@@ -185,7 +185,7 @@ public:
 
     bool holds(uint32_t cell) const { return cell != NIL && cell - cells.tail() < cells.size(); }
 
-    // `event` bound after `past` (none: it is the first, and `start` its own), put before `rest`.
+    // Bind `event` after `past` and put it before `rest`. An empty `past`: it is the first, and begins at `start`.
     Chain bind(uint32_t event, int64_t id, uint16_t var, uint16_t arc, Chain past, int64_t start, Chain rest) {
         int64_t latest = past.cell == NIL ? start : past.latest;
         uint32_t cell = cells.push({id, latest, rest.latest, past.cell, rest.cell, event, var, arc});
@@ -200,14 +200,14 @@ public:
         return {cell, a.latest};
     }
 
-    // Calls emit(path, length) for each trail of the chain that began at `low` or later; path[0] is `last` when
-    // given (a cell that need not be in the arena), then cells from newest to oldest. `emit` says whether to go on.
+    // Call emit(path, length) for each sequence of the chain that began at `low` or later. path[0] is `last` if given
+    // (it need not be in the arena), then come cells from newest to oldest. The walk stops when `emit` returns false.
     template <class Emit>
     bool walk(Chain chain, int64_t low, const Cell* last, Emit&& emit) {
         begin_walk(chain, low, last);
         return go_on(low, emit);
     }
-    // The same in parts: `go_on` goes on where `emit` stopped it last; in between no cell comes or goes.
+    // The same walk in parts: `go_on` continues where `emit` stopped it. No cell may be added or freed in between.
     void begin_walk(Chain chain, int64_t low, const Cell* last) {
         size_t first = 0;
         if (path_.size() < 64) path_.resize(64);
@@ -222,7 +222,7 @@ public:
             auto [at, depth] = stack_.back();
             stack_.pop_back();
             if (depth + 1 >= path_.size()) path_.resize(path_.size() * 2);
-            // Runs along a chain of cells; what lies behind a cell is walked before the rest of its chain.
+            // Follows one chain of cells; the past of a cell is walked before the rest of its chain.
             for (;;) {
                 const Cell& c = cells[at];
                 bool more = c.next != NIL && c.below >= low;
@@ -251,10 +251,10 @@ public:
         return true;
     }
 
-    // Frees the cells and events that no trail within its window can reach, where epochs do not tell. `visit(f)` calls
-    // f(uint32_t& cell, int64_t low) for each reference held outside, with the earliest start that still counts for it;
-    // that must never fall from one compaction to the next. It is called twice: references that reach nothing become
-    // NIL, then the others get their new numbers.
+    // Free the cells and events that no sequence within its window can reach, where epochs do not suffice. `visit(f)`
+    // calls f(uint32_t& cell, int64_t low) for each reference held outside, with the earliest start that still counts
+    // for it. That start must never fall from one compaction to the next. `visit` is called twice: first, references
+    // that reach nothing become NIL, then the others get their new numbers.
     template <class Visit>
     void compact(Visit&& visit) {
         begin_marking();
@@ -272,7 +272,7 @@ public:
         });
     }
 
-    // To as little room as is needed, with what compaction took.
+    // Shrink all buffers, and free those of compaction.
     void shrink() {
         cells.shrink();
         events.shrink();
@@ -295,8 +295,8 @@ private:
     }
     void sweep();
 
-    std::vector<int64_t> low_;             // of each cell that is reached, the earliest start that counts
-    std::vector<uint32_t> moved_;          // its new number
+    std::vector<int64_t> low_;             // by cell: the earliest start that counts, if it is reached
+    std::vector<uint32_t> moved_;          // by cell: its new number
     std::vector<uint32_t> moved_events_;
     std::vector<const Cell*> path_;
     struct Step {

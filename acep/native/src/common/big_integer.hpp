@@ -1,4 +1,4 @@
-// Natural numbers of any size, for counts of matches: as many as there are, exactly.
+// Natural numbers of any size, for exact counts of matches.
 #pragma once
 
 #include <bit>
@@ -10,7 +10,7 @@
 
 namespace acep {
 
-// NaturalView of 64 bits, the least first; the last is not 0, and zero has none.
+// Words of 64 bits, the least first; the last is not 0, and zero has none.
 using Natural = std::vector<uint64_t>;
 using NaturalView = std::span<const uint64_t>;
 
@@ -25,7 +25,7 @@ inline void increase(Natural& a, NaturalView b) {
     if (carry) a.push_back(1);
 }
 
-// a -= b, which is not to be negative.
+// a -= b; the result must not be negative.
 inline void decrease(Natural& a, NaturalView b) {
     bool borrow = false;
     for (size_t i = 0; i < a.size() && (borrow || i < b.size()); ++i) {
@@ -43,7 +43,7 @@ inline std::strong_ordering compare(NaturalView a, NaturalView b) {
     return std::strong_ordering::equal;
 }
 
-// A number below `end`, which is not 0, each with the same probability. `random` gives words of 64 random bits.
+// Draw a number below `end` (not 0), each with equal probability. `random` returns words of 64 random bits.
 template <class Random>
 Natural below(NaturalView end, Random&& random) {
     const auto bits = std::bit_width(end.back());

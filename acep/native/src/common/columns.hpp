@@ -1,4 +1,4 @@
-// Columns of events as Python hands them over, and named integer arrays as the tables of a plan.
+// Columns of events as Python passes them, and the named integer arrays that make up a plan's tables.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,14 @@
 
 namespace acep {
 
-// Values are 64 bits wide whatever they mean: integers, ticks, booleans, codes of texts, or the bits of doubles.
+// Values are always 64 bits wide: integers, ticks, booleans, codes of texts, or the bits of doubles.
 struct Column {
     const int64_t* values = nullptr;
     const uint8_t* valid = nullptr;  // nullptr: nothing is null
     bool null(size_t row) const { return valid != nullptr && valid[row] == 0; }
 };
 
-// Texts as places in a list of their codes: integers with sign, of `width` bytes. A place where there is no null is in the list.
+// Texts as indices into a list of codes: signed integers of `width` bytes. An index that is not null is in the list.
 struct Places {
     const void* values = nullptr;  // nullptr: a stream without types
     size_t width = sizeof(int64_t);
@@ -32,25 +32,25 @@ struct Batch {
     size_t size = 0;
     const int64_t* ts = nullptr;
     Places types;
-    const int64_t* ids = nullptr;  // nullptr: `first_id`, and on from there, or positions
+    const int64_t* ids = nullptr;  // nullptr: `first_id` and the numbers after it, or positions
     int64_t first_id = NO_IDS;
     std::vector<Column> columns;
 
     static constexpr int64_t NO_IDS = std::numeric_limits<int64_t>::min();
-    bool positions() const { return ids == nullptr && first_id == NO_IDS; }  // ids are positions in partitions
+    bool positions() const { return ids == nullptr && first_id == NO_IDS; }  // ids are positions in their partitions
 };
 
 // One event of a batch, as an engine sees it.
 struct Event {
     int64_t ts;
-    int64_t position;  // in its partition, or in the whole stream where the plan asks for that
+    int64_t position;  // in its partition, or in the whole stream if the plan needs that
     int64_t id;
-    uint32_t pattern;  // which classes it is of: a number of the front
+    uint32_t pattern;  // number of the set of classes that the event belongs to (event_classifier.hpp)
     const Batch* batch;
     size_t row;
 };
 
-// Tables of a plan: one-dimensional int64 arrays by name. What is missing or out of range is std::invalid_argument.
+// Tables of a plan: one-dimensional int64 arrays by name. Missing or out-of-range values raise std::invalid_argument.
 class Arrays {
 public:
     void set(const std::string& name, std::vector<int64_t> values) { held_[name] = std::move(values); }
@@ -71,7 +71,7 @@ public:
         return values;
     }
 
-    // Where the lists of `rows` rows begin and end in an array of `size` values: rows + 1 rising numbers.
+    // Offsets of the lists of `rows` rows in an array of `size` values: rows + 1 numbers that do not fall.
     std::span<const int64_t> offsets(const std::string& name, size_t rows, size_t size) const {
         auto values = at(name, rows + 1, 0, static_cast<int64_t>(size) + 1);
         if (values.front() != 0 || values.back() != static_cast<int64_t>(size)) {

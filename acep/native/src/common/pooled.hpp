@@ -1,5 +1,5 @@
-// Memory for large columns of output that is used again. A page that is touched for the first time costs more than all
-// that is written to it, and what is given to Python is mostly dropped batch by batch.
+// A pool that reuses memory for large columns of output. The first touch of a page costs more than all that is written
+// to it, and Python mostly drops its columns batch by batch.
 #pragma once
 
 #include <bit>
@@ -17,8 +17,8 @@ namespace acep {
 
 class Pool {
 public:
-    static constexpr size_t least = size_t{1} << 16;  // bytes: smaller blocks are not kept
-    static constexpr size_t most = size_t{1} << 26;   // bytes that are kept in all
+    static constexpr size_t least = size_t{1} << 16;  // bytes: smaller blocks are not pooled
+    static constexpr size_t most = size_t{1} << 26;   // bytes pooled in all
 
     static Pool& shared() {
         static Pool* pool = new Pool;  // never destroyed: arrays may outlive everything else
@@ -56,19 +56,19 @@ public:
     }
 
 private:
-    static constexpr size_t page = size_t{1} << 21;  // of the large kind, of which there are 512 times fewer to touch
-    static constexpr size_t huge = size_t{1} << 22;  // bytes: from here on blocks are of large pages, where there are any
+    static constexpr size_t page = size_t{1} << 21;  // bytes of a large page: 512 times fewer first touches
+    static constexpr size_t huge = size_t{1} << 22;  // bytes: from here on blocks use large pages if there are any
     static void* fresh(size_t size) {
         if (size < huge) return ::operator new(size);
         void* block = ::operator new(size, std::align_val_t{page});
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
-        madvise(block, size, MADV_HUGEPAGE);  // a wish
+        madvise(block, size, MADV_HUGEPAGE);  // only advice: failure is harmless
 #endif
         return block;
     }
 
 #if defined(__SANITIZE_ADDRESS__)
-    static constexpr bool keeps = false;  // so that the sanitizer sees what is used after it was freed
+    static constexpr bool keeps = false;  // so that the sanitizer detects use after free
 #else
     static constexpr bool keeps = true;
 #endif
@@ -76,11 +76,11 @@ private:
         for (auto& free : free_) free.reserve(64);
     }
     std::mutex mutex_;
-    std::vector<void*> free_[64];  // by the logarithm of the size
+    std::vector<void*> free_[64];  // by binary logarithm of the size
     size_t kept_ = 0;
 };
 
-// For vectors of numbers; what is not given a value has none.
+// Allocator for vectors of numbers; elements without a given value stay uninitialised.
 template <class T>
 struct Pooled {
     using value_type = T;

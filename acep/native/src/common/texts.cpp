@@ -1,4 +1,4 @@
-// Texts as codes (texts.hpp).
+// Interning of texts (texts.hpp).
 #include "common/texts.hpp"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace acep {
 namespace {
 
-// Bytes that a text has of its own, where it is too long for its place among the others.
+// Bytes that a text takes on the heap, if it is too long for the string object itself.
 int64_t beside(std::string_view text) { return text.size() < 16 ? 0 : static_cast<int64_t>(text.size()) + 17; }
 
 }  // namespace
@@ -62,13 +62,13 @@ void Texts::keep(std::span<const uint8_t> used, int64_t begin) {
         kept_.pop_back();
     }
     std::erase_if(free_, [&](int64_t code) { return static_cast<size_t>(code) >= used_.size(); });
-    std::sort(free_.begin(), free_.end(), std::greater<>());  // the least is given first, so that the last become free
+    std::sort(free_.begin(), free_.end(), std::greater<>());  // the least is reused first, so that the last become free
     used_.shrink_to_fit();
     free_.shrink_to_fit();
 }
 
 int64_t Texts::bytes() const {
-    constexpr size_t entry = sizeof(std::string_view) + sizeof(int64_t) + 4 * sizeof(void*);  // of the table
+    constexpr size_t entry = sizeof(std::string_view) + sizeof(int64_t) + 4 * sizeof(void*);  // of the hash table
     return letters_ + static_cast<int64_t>(kept_.size() * sizeof(std::string) + used_.capacity() + free_.capacity() * sizeof(int64_t) +
                                            codes_.size() * entry);
 }

@@ -1,4 +1,4 @@
-// What waits, as bytes and back. What is read is checked as hostile tables are: nothing refers to what is not there.
+// The state of completion (waiting matches and events) as bytes. Loading checks all references, as for hostile tables.
 #include <algorithm>
 
 #include "completion/completion.hpp"
@@ -108,7 +108,7 @@ void Completion::load(Reader& in) {
         h.waiting = load_bindings(in);
         h.ready = load_bindings(in);
         for (const Binding& b : h.undecided) h.earliest = std::min(h.earliest, key(b));
-        touch(p);  // looked at when time next passes, which puts it in the queue
+        touch(p);  // visited when time next advances, which puts it in the queue
     }
 }
 

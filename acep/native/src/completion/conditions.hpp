@@ -1,6 +1,6 @@
-// Conditions over whole bindings: HAVING, RETURN, and what breaks a negation (acep/reference/bindings.py).
+// Conditions over whole bindings: HAVING, RETURN, and the events that break a negation (acep/reference/bindings.py).
 //
-// Predicates on arcs run on registers; these look at the events themselves.
+// Predicates on arcs read registers; these read the bound events themselves.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace acep {
 
-// A way to end a run: its error so far, what was walked past (a place in Binding::arcs), and the ending.
+// One way to end a run: its error so far, its arcs (an offset into Binding::arcs), the state and the ending.
 struct Option {
     int64_t error;
     uint32_t arcs;
@@ -22,16 +22,16 @@ struct Option {
     uint16_t accept;
 };
 
-// A complete run: n bound events, oldest first, on their own, so that nothing else need be kept for it.
+// A complete run of n bound events, oldest first, with copies of all it needs: nothing else is kept for it.
 struct Binding {
     int64_t error = 0;
     int64_t start = 0, end = 0;  // ts of the first and the last event
     std::vector<int64_t> positions, ids;
     std::vector<uint16_t> vars;
-    std::vector<uint16_t> arcs;  // n for each run that has this binding
-    std::vector<int64_t> rows;   // n times the columns kept
+    std::vector<uint16_t> arcs;  // n for each run with this binding
+    std::vector<int64_t> rows;   // n times the kept columns
     std::vector<uint8_t> valid;
-    std::vector<int64_t> values;  // of RETURN
+    std::vector<int64_t> values;  // results of RETURN
     std::vector<uint8_t> known;
     std::vector<Option> options;
 
@@ -51,7 +51,7 @@ struct Binding {
     }
 };
 
-// Events that may break one negation, in stream order; the first `head` of them are forgotten.
+// Events that may break one negation, in stream order; the first `head` of them are discarded.
 struct Suspects {
     std::vector<int64_t> ts, positions, rows;
     std::vector<uint8_t> valid;
@@ -68,8 +68,8 @@ public:
 
     bool having(const Binding& binding);
     void returns(Binding& binding);
-    // How many of the suspects [from, to) break a negation that a run walked past before its event j; no more are counted
-    // than `most`. `arcs`: of the run.
+    // Count the suspects [from, to) that break a negation crossed by a run before its event j; stop at `most`. `arcs`:
+    // those of the run.
     int64_t breaks(const Crossing& crossing, const Binding& binding, std::span<const uint16_t> arcs, size_t j,
                    const Suspects& suspects, size_t from, size_t to, int64_t most);
     const Arc& arc(uint16_t number) const { return *arcs_[number]; }
@@ -79,7 +79,7 @@ private:
         int64_t word;
         bool valid;
     };
-    // Events of one variable: places in rows of `width` values.
+    // Events of one variable: indices into rows of `width` values.
     struct Rows {
         const int64_t* rows;
         const uint8_t* valid;
@@ -98,7 +98,7 @@ private:
     Front& front_;
     std::vector<const Arc*> arcs_;
     std::vector<std::vector<uint32_t>> events_;  // by variable
-    std::vector<uint8_t> seen_;                  // which of these are those of the negation at hand
+    std::vector<uint8_t> seen_;                  // whether they are those of the current negation
     std::vector<std::vector<Prepared>> prepared_;  // by conjunct and reference
     std::vector<size_t> combinations_;             // by conjunct
     std::vector<uint8_t> pass_;

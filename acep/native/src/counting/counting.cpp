@@ -1,4 +1,4 @@
-// Counts by event, by error and by bundle.
+// Counting of matches by event, error and bundle.
 #include "counting/counting.hpp"
 
 #include <algorithm>
@@ -110,7 +110,7 @@ void CountingEngine::sums(Part& part, uint32_t pattern, int64_t key, int64_t low
     }
 }
 
-// Each latest start may go on once for each variable; what is done to the sum of a D-state is one touch.
+// Each latest start may be bound once per variable; an update of the sum of a D-state is one touch.
 size_t CountingEngine::most_touches(const Part& part) const {
     if (asked_ == Asked::points) return (part.latest.size() + 1) * tables_.variables;
     return part.large != nullptr ? part.large->states() : part.small.states();
@@ -137,7 +137,7 @@ int64_t CountingEngine::drop(uint32_t partition, int64_t ts) {
     return many;
 }
 
-// The D-states in which partial matches that began at `low` or later are counted.
+// Count the D-states with partial matches that began at `low` or later.
 int64_t CountingEngine::waiting(const Part& part, int64_t low) const {
     int64_t many = std::count_if(part.latest.begin(), part.latest.end(), [&](const Latest& l) { return l.start >= low; });
     if (!part.small.expired(low)) many += static_cast<int64_t>(part.small.states());

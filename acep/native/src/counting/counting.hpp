@@ -1,4 +1,4 @@
-// The counting engine: how many matches end with each event, when, and in which bundle, without enumerating any.
+// The counting engine: it counts the matches that end with each event, by error and bundle, without enumerating any.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@
 
 namespace acep {
 
-// What is asked: the number of all matches, match points (Definition 2 of the 2016 paper) with the least error of each,
-// bundles (Definition 3) with the number of their matches, or a row for each event that ends matches, and each error.
+// The result asked for: the number of all matches, match points (Definition 2 of the 2016 paper) with the least error
+// of each, bundles (Definition 3) with their numbers of matches, or a row for each error of each event that ends any.
 enum class Asked { count, points, bundles, ends };
 
-// Rows as columns. Of points and ends: `first` and `last` are the time of the event, and `bundle` the first match point
-// of its bundle. Of bundles: `first` and `last` are the first and the last match point.
+// Rows as columns. For points and ends, `first` and `last` are the time of the event, and `bundle` is the first match
+// point of its bundle. For bundles, `first` and `last` are the first and the last match point.
 struct CountRows {
     Numbers<int64_t> keys;  // n times the number of key columns
     Numbers<int64_t> first, last, bundle;
-    Numbers<int64_t> error;  // scaled; the least of the row
+    Numbers<int64_t> error;  // scaled; the least error of the row
     Numbers<int64_t> count;  // -1: in `large`
     std::vector<std::pair<size_t, Natural>> large;  // row, number
 
@@ -35,21 +35,21 @@ public:
     void advance(int64_t) override {}
     bool idle(uint32_t partition, int64_t clock) override;
     void forget(uint32_t partition) override;
-    int64_t oldest() const override { return int64_max; }  // it gives none
+    int64_t oldest() const override { return int64_max; }  // it gives no ids
     int64_t bytes() const override;
     int64_t partial_matches(int64_t clock) const override;
     int64_t drop(uint32_t partition, int64_t ts) override;
-    // Without rows that were not taken.
+    // The state does not include rows that were not taken yet.
     void dump(Writer& out) const override;
     void load(Reader& in) override;
 
-    // Rows that have become certain. `all`: also the bundles that later matches may still join, which are then given up.
+    // Return the rows that are final. `all`: also the bundles that later matches could join, which are then closed.
     CountRows take(bool all);
-    // The number of all matches so far, by error (scaled).
+    // Return the number of all matches so far, by error (scaled).
     std::vector<std::pair<int64_t, Natural>> totals() const;
 
 private:
-    // Of points alone, the latest start in each D-state suffices.
+    // For points, the latest start in each D-state suffices.
     struct Latest {
         uint32_t state;
         int64_t start;
@@ -61,7 +61,7 @@ private:
         Bundle bundle;
         int64_t last = -1;  // position of the last event
     };
-    struct Open {  // a bundle that may go on
+    struct Open {  // a bundle that may still grow
         int64_t best = 0;
         Amount count;
         bool any = false;
@@ -86,7 +86,7 @@ private:
     std::vector<Part> parts_;
     std::vector<Open> open_;      // by partition, of bundles
     std::vector<Found> totals_;   // by error
-    std::vector<Found> found_;    // those that end with the current event, by error
+    std::vector<Found> found_;    // matches that end with the current event, by error
     std::vector<Latest> made_;
     CountScratch<Small> small_;
     CountScratch<Large> large_;

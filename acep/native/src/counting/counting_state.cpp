@@ -1,4 +1,4 @@
-// The state of the counting engine as bytes, and back.
+// Writing and reading the state of the counting engine.
 #include "common/arena.hpp"
 #include "counting/counting.hpp"
 

@@ -1,10 +1,10 @@
-// Numbers of partial matches in a sliding window, by D-state (automaton.hpp), without walking their starts.
+// Numbers of partial matches in a sliding window, by D-state (automaton.hpp), without a walk over their starts.
 //
-// What an event does to the numbers of one partition is a sparse matrix over the D-states and the start. The number of
-// partial matches that began in the window is the row of the start in the product of its events' matrices, kept in two
-// parts as a queue is by two stacks: the front has that row for each start that may still expire, the back is a matrix to
-// which events are applied. When the last start of the front has expired, the back's events are gone through once, from
-// the last to the first, and become the front. So work is constant per event and move, amortised, whatever the window.
+// The effect of an event on the numbers of one partition is a sparse matrix over the D-states and the start. The
+// numbers of partial matches that began in the window are the row of the start in the product of its events' matrices.
+// That product has two parts, like a queue made of two stacks: the front has the row for each start that may still
+// expire, the back is a matrix to which events are applied. When all starts of the front have expired, the back's
+// events are read once, from last to first, and become the front. So amortised work is constant per event and move.
 #pragma once
 
 #include <algorithm>
@@ -23,13 +23,13 @@
 
 namespace acep {
 
-// Words that the numbers of one partition are kept in: 64 bits while they suffice, else as many as it takes.
+// The number types of one partition: 64 bits while they suffice, else numbers of any size.
 struct Small {
     using Number = uint64_t;
     static constexpr uint64_t most = uint64_t{1} << 62;
     static bool zero(Number a) { return a == 0; }
     static Number one() { return 1; }
-    static void add(Number& a, Number b) { a += b; }  // where there is known to be room
+    static void add(Number& a, Number b) { a += b; }  // the caller has checked that it fits
     static bool fits(Number a) { return a <= most; }
 };
 struct Large {
@@ -40,7 +40,7 @@ struct Large {
     static bool fits(const Number&) { return true; }
 };
 
-// A number of matches: 128 bits while they suffice.
+// A number of matches: 128 bits while they suffice, else a natural number.
 class Amount {
 public:
     void add(uint64_t n) { add_small(n); }
@@ -73,7 +73,7 @@ private:
     }
     void add_small(uint128 n) {
         if (!spilt_ && !__builtin_add_overflow(small_, n, &small_)) return;
-        if (!spilt_) small_ -= n;  // it went round
+        if (!spilt_) small_ -= n;  // undo the overflow
         spill();
         increase(large_, NaturalView(words(n)));
     }
@@ -87,7 +87,7 @@ private:
     bool spilt_ = false;
 };
 
-// What the counts of all partitions use in turn.
+// Buffers shared by the counts of all partitions.
 template <class Kind>
 struct CountScratch {
     struct Action {
@@ -96,12 +96,12 @@ struct CountScratch {
     };
     struct Addition {
         size_t target;
-        size_t saved;  // which of the saved columns
+        size_t saved;  // index of the saved column
     };
     std::vector<Action> actions;
     std::vector<Addition> additions;
     std::vector<typename Kind::Number> saved;
-    std::vector<typename Kind::Number> ways;  // of a D-state, in how many ways it becomes each of those that live
+    std::vector<typename Kind::Number> ways;  // of a D-state: numbers of ways to each live one
     std::vector<typename Kind::Number> row;
     std::vector<size_t> kept;
 };
@@ -111,9 +111,9 @@ class Sums {
 public:
     using Number = typename Kind::Number;
 
-    // One event; `low` is the earliest start that still counts, in a window or (`windowed` is false) for ever. Calls
-    // give(error, amount) for the matches that end with it. False if numbers grow too large: then nothing was given, and
-    // the event is to be given to a wider copy.
+    // Apply one event; `low` is the earliest start that still counts, or is ignored (`windowed` is false). Calls
+    // give(error, amount) for the matches that end with it. Returns false if numbers grow too large: then nothing was
+    // given, and the event must be applied to a wider copy.
     template <class Give>
     bool event(Automaton& automaton, uint32_t pattern, int64_t key, int64_t low, bool windowed,
                CountScratch<Kind>& scratch, Give&& give);
@@ -123,15 +123,15 @@ public:
     // Whether no start at `low` or later is left.
     bool expired(int64_t low) const { return empty() || newest_ < low; }
     void clear();
-    // The same in other words; those of `other` must fit.
+    // Copy the numbers into another number type; those of `other` must fit.
     template <class Other>
     void copy(const Sums<Other>& other);
-    // Whether 64 bits would do; looked at only since the last turn of the back, once.
+    // `small`: whether 64 bits suffice; it is only called once after each `turn` of the back.
     bool turned() { return std::exchange(turned_, false); }
     bool small() const;
     size_t bytes() const;
     void dump(Writer& out) const;
-    // `patterns`: those of the front, by their numbers when the state was written; `states`: how many D-states there are.
+    // `patterns`: those of the front by their numbers when the state was written; `states`: the number of D-states.
     void load(Reader& in, std::span<const uint32_t> patterns, size_t states);
 
 private:
@@ -158,19 +158,19 @@ private:
     bool room(size_t moves);
     Amount value(size_t column) const;
 
-    // The back: a column for each D-state; row 0 are starts since the front was made, the others the D-states that lived then.
+    // The back: a column for each D-state. Row 0 counts starts since the front was made; other rows are its D-states.
     std::vector<uint32_t> states_;
-    std::vector<uint8_t> live_;  // of a column, whether any of it is not 0
+    std::vector<uint8_t> live_;  // by column: whether any number is not 0
     std::vector<Number> back_;
-    std::vector<Logged> log_;    // the events that it is made of
-    // The front: the starts that may still expire, the oldest last, each with the numbers of partial matches
-    // that began there or later, by the D-state that they were in when the front was made.
+    std::vector<Logged> log_;    // the events applied to it
+    // The front: the starts that may still expire, the oldest last. Each has the numbers of partial matches that began
+    // there or later, by their D-state when the front was made.
     std::vector<int64_t> starts_;
     std::vector<Number> front_;
-    size_t support_ = 0;      // how many D-states lived then
-    int64_t first_ = NEVER;   // the first start of the back
-    int64_t newest_ = NEVER;  // the last start of all
-    uint64_t bound_ = 1;      // no number of the back is larger
+    size_t support_ = 0;      // number of D-states of the front
+    int64_t first_ = NEVER;   // first start of the back
+    int64_t newest_ = NEVER;  // last start of all
+    uint64_t bound_ = 1;      // upper bound of the numbers of the back
     bool turned_ = false;
 };
 
@@ -200,11 +200,11 @@ bool Sums<Kind>::event(Automaton& automaton, uint32_t pattern, int64_t key, int6
             if (error < 0) continue;
             if (!known) found = value(action.column);
             known = true;
-            if (found.zero()) break;  // all that were in this D-state have expired
+            if (found.zero()) break;  // all in this D-state have expired
             give(error, found);
         }
     }
-    // All that is read is as it was before the event.
+    // All moves read the numbers as they were before the event.
     scratch.additions.clear();
     size_t saved = 0;
     bool moved = false;
@@ -320,7 +320,7 @@ bool Sums<Kind>::expire(Automaton& automaton, int64_t low, CountScratch<Kind>& s
     return first_ >= low || turn(automaton, low, scratch);
 }
 
-// Nothing that began before the back is left.
+// Remove the front, all of whose starts have expired.
 template <class Kind>
 void Sums<Kind>::forget_front() {
     const size_t height = rows();
@@ -333,10 +333,10 @@ void Sums<Kind>::forget_front() {
     support_ = 0;
 }
 
-// The back becomes the front, but for what has expired.
+// Make the back the new front, without the events that have expired.
 template <class Kind>
 bool Sums<Kind>::turn(Automaton& automaton, int64_t low, CountScratch<Kind>& scratch) {
-    auto& kept = scratch.kept;  // the columns that live: their D-states are those of the front
+    auto& kept = scratch.kept;  // the columns that are not 0: their D-states are those of the front
     kept.clear();
     for (size_t i = 0; i < states_.size(); ++i) {
         if (!Kind::zero(back_[i])) kept.push_back(i);
@@ -373,7 +373,7 @@ bool Sums<Kind>::turn(Automaton& automaton, int64_t low, CountScratch<Kind>& scr
             starts_.push_back(log_[e].key);
             front_.insert(front_.end(), scratch.row.begin(), scratch.row.end());
         }
-        // The ways on from before this event: those of D-states that it changes, all read before any is written.
+        // Ways from before this event: update the D-states that it changes, reading all of them before any is written.
         scratch.actions.clear();
         for (size_t i = 0; i < states_.size(); ++i) {
             const Automaton::Step step = automaton.step(pattern, states_[i]);
@@ -402,7 +402,7 @@ bool Sums<Kind>::turn(Automaton& automaton, int64_t low, CountScratch<Kind>& scr
         front_.clear();
         return false;
     }
-    // `starts_` has the newest first, as it should be: the oldest is the first to go.
+    // `starts_` already has the newest first.
     for (size_t k = 0; k < width; ++k) states_[k] = states_[kept[k]];
     states_.resize(width);
     live_.assign(width, 1);

@@ -1,4 +1,4 @@
-// Block programs (vm.hpp): running them.
+// Execution of block programs (vm.hpp).
 #include "expression/vm.hpp"
 
 #include <algorithm>
@@ -19,10 +19,10 @@ using namespace operations;
 
 namespace {
 
-// So few rows are done one after the other: beginning an operation on a block takes longer than doing it to a row.
+// Up to so many rows are computed one by one: a block operation takes longer to start than one row takes.
 constexpr size_t few_rows = 4;
 
-// A function of one double, null where Python raises: NaN, and infinity from what is finite.
+// Apply a function of one double; null where Python raises: for NaN, and for infinity from a finite argument.
 template <class AnyWork, class Function>
 void function(AnyWork w, Function f) {
     doubles<double>(w, [=](double x, double) {
@@ -92,7 +92,7 @@ void BlockProgram::run(const Frame& frame, const Texts& texts) const {
     using F = double;
     for (const Instruction& it : instructions_) {
         const auto w = frame.work(it.a, it.b, it.to);
-        const auto u = frame.work(it.a, it.a, it.to);  // of one operand: twice the same
+        const auto u = frame.work(it.a, it.a, it.to);  // one operand, passed twice
         const std::span<const int64_t> own(constants_.data() + (it.op == Op::LEAF ? 0 : it.at), it.count);
         switch (it.op) {
             case Op::LEAF: frame.leaf(it.at, it.to); break;

@@ -1,4 +1,4 @@
-// Block programs (vm.hpp): checking their words, and finding those that are conjunctions of comparisons.
+// Validation of block programs (vm.hpp), and detection of those that are conjunctions of comparisons.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -25,7 +25,7 @@ BlockProgram::BlockProgram(std::span<const int64_t> code, int64_t slots, int64_t
     if (code.size() > most_words) refuse("too long");
     slots_ = static_cast<size_t>(slots);
     leaves_ = static_cast<size_t>(leaves);
-    std::vector<char> holds(slots_, ' ');  // what is in a slot so far: words, truth values, nothing
+    std::vector<char> holds(slots_, ' ');  // content of each slot so far: words, truth values, nothing
     size_t at = 0;
     const auto next = [&](int64_t low, int64_t high, const char* what) {  // in [low, high]
         if (at == code.size()) refuse("ends too early");
@@ -85,7 +85,7 @@ BlockProgram::BlockProgram(std::span<const int64_t> code, int64_t slots, int64_t
     find_terms();
 }
 
-// The terms of a program that is a conjunction of comparisons of inputs and constants; none if it is anything else.
+// Find the terms of a program that is a conjunction of comparisons of inputs and constants; none for any other one.
 void BlockProgram::find_terms() {
     if (!condition_ || leaves_ == 0) return;
     struct Held {

@@ -1,4 +1,4 @@
-// Operations of block programs that are the same for a block of rows and for one row.
+// Operations of block programs that are shared by the evaluation of blocks and of single rows.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,7 @@
 
 namespace acep::operations {
 
-// fn(the types of both operands, the comparison), of a comparison other than of texts; false if `op` is none.
+// Call fn(type, type, comparison) for a comparison other than of texts, with its operand types; false for other `op`.
 template <class T>
 struct Type {
     using type = T;

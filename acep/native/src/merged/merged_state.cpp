@@ -1,5 +1,5 @@
-// The state of the merged engine as bytes. What is read is made to hold what the walks rely on: links lead to older cells,
-// and no link says that it reaches a later start than it does. So a state that is none is refused, or gives other matches.
+// The state of the merged and compressed engines as bytes. Loading restores what walks rely on: links lead to older
+// cells, and no link claims a later start than it reaches. So an invalid state is refused, or gives other matches.
 #include <algorithm>
 
 #include "merged/compressed.hpp"
@@ -8,7 +8,7 @@
 namespace acep {
 namespace {
 
-// The earliest start of a window.
+// Read the earliest start of a window.
 int64_t low_from(Reader& in) {
     const int64_t low = in.number();
     if (low == NEVER) bad_state("start of a window");
@@ -21,7 +21,7 @@ void dump(Writer& out, const Root& root) {
     }
 }
 
-// `places`: of keys. A root whose beginnings were freed cannot be.
+// `places`: number of keys. A root whose beginnings were freed is invalid.
 Root root_from(Reader& in, const Tables& tables, const Arena& arena, size_t places) {
     Root root{};
     root.low = low_from(in);
@@ -84,7 +84,7 @@ void Merger::load_arena(Reader& in) {
             if (age > k) {
                 *link = NIL;  // freed
             } else if (by_epoch() && key(events[cells[*link].event]) > key(events[c.event])) {
-                // Those of other partitions may be later: behind match windows events of a partition come together.
+                // Events of other partitions may be later: match windows pass on the events of one partition together.
                 bad_state("order of events");
             }
         }

@@ -1,5 +1,5 @@
-// The node engine: one match node a partial match, or for all partial matches that are alike in state, error and
-// registers (SASE+ 2008, section 5.2.2). Runs every pattern: registers, strategies, errors, groups, sets.
+// The node engine: one match node per partial match, or per set of partial matches with equal state, error and
+// registers (SASE+ 2008, section 5.2.2). It runs every pattern: registers, strategies, errors, groups, sets.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace acep {
 
-// The earliest start that is in a window of `span` (negative: none) that ends now.
+// The earliest start in a window of `span` (negative: none) that ends now.
 inline int64_t before(int64_t now, int64_t span) {
     int64_t low;
     return span < 0 || __builtin_sub_overflow(now, span, &low) ? NEVER + 1 : std::max(low, NEVER + 1);
@@ -25,7 +25,7 @@ inline int64_t before(int64_t now, int64_t span) {
 
 class NodeEngine final : public Engine {
 public:
-    // With `dominance` match points are given, and no trails.
+    // With `dominance`, only match points are output, without bound events.
     NodeEngine(Tables tables, Front& front, Partitions& partitions, std::unique_ptr<Dominance> dominance = nullptr);
 
     void event(uint32_t partition, const Event& event) override;
@@ -39,12 +39,12 @@ public:
     void dump(Writer& out) const override;
     void load(Reader& in) override;
 
-    // Best effort: to be called before any event comes.
+    // Best effort; the first call must come before any event.
     Shedding& shed(uint64_t seed = 0);
     void order(Orders orders);
     int64_t clock() const { return clock_; }
-    // From now on at most so many bytes are held, of the partitions too (nodes_memory.cpp): what they are too few for is
-    // given up. std::invalid_argument: they do not suffice for anything, or for this query nothing can be given up.
+    // Hold at most `bytes` from now on, including the partitions, and give up nodes for it (nodes_memory.cpp).
+    // std::invalid_argument: `bytes` is negative, or complete runs wait, whose memory has no bound.
     void bound_memory(int64_t bytes);
     int64_t least_memory() const;
     int64_t peak() const { return peak_; }
@@ -59,10 +59,10 @@ public:
     int64_t seen(uint32_t partition) const override { return partition < parts_.size() ? parts_[partition].seen : -1; }
     void give_up_partition(uint32_t partition, int64_t clock) override;
     bool gave_up() override { return std::exchange(gave_up_, false); }
-    // Slots that each node has for it now.
+    // Number of slots that shedding adds to each node now.
     uint32_t hidden() const { return hidden_; }
     bool rests() const { return resting_ != nullptr; }
-    // Nodes may have to be chosen among: what is known of each is kept.
+    // Keep the data for shedding with each node from now on, as nodes may have to be dropped.
     void rouse() {
         if (resting_) wake(clock_);
     }
@@ -70,18 +70,18 @@ public:
 private:
     struct Part {
         std::vector<NodeList> lists;  // by state
-        std::vector<NodeList> spared; // the same of what began where units are spared, nothing of which is dropped
+        std::vector<NodeList> spared; // the same for the shadow sample: nothing in them is dropped
         Bundle bundle;
-        int64_t last = -1;  // position of the last event seen here
-        int64_t seen = -1;  // its number in the stream
-        // All of them, as visit(list, state).
+        int64_t last = -1;  // position of its last event
+        int64_t seen = -1;  // number of that event in the stream
+        // Call visit(list, state) for all lists.
         template <class Visit>
         void each(Visit&& visit) {
             for (uint32_t s = 0; s < lists.size(); ++s) visit(lists[s], s);
             for (uint32_t s = 0; s < spared.size(); ++s) visit(spared[s], s);
         }
     };
-    // The arcs that events of a pattern may take, those of one state together.
+    // The arcs from one state that events of a pattern may take.
     struct Turn {
         uint32_t state;
         std::vector<const Arc*> arcs;
@@ -93,11 +93,11 @@ private:
         uint32_t nulls;  // a bit for each value
         int64_t values[most_of_frame];
     };
-    // Nodes made by the current event in one state, before they are united and given cells.
+    // Nodes made by the current event in one state, before they are united and get cells.
     struct Made {
         NodeList nodes;
         std::vector<const Arc*> arcs;
-        std::vector<uint32_t> also;  // in a group of nodes that are one: the next of them, or NIL
+        std::vector<uint32_t> also;  // in a group of united nodes: the next one, or NIL
         std::vector<uint8_t> gone;
     };
 
@@ -106,8 +106,8 @@ private:
     void free_expired(int64_t clock);
     bool timed() const { return tables_.span >= 0 && !tables_.counted; }
     void look(Part& part, uint32_t partition, const Event& event);
-    // A bound on bytes: what is decided goes by the bytes that things may take, so that it does not matter how much room
-    // was reserved for them.
+    // With a bound on bytes, decisions depend on the bytes that the content may take, not on the capacity that happens
+    // to be reserved.
     bool bounded() const { return most_bytes_ >= 0; }
     int64_t node_bytes(uint32_t state) const;
     int64_t made_bytes(uint32_t state) const;
@@ -134,12 +134,12 @@ private:
     void step(Part& part, const Turn& turn, const Event& event, int64_t low);
     void begin(const Turn& turn, const Event& event);
     void contiguous_end(Part& part, const Event& event);
-    // Of rows_[0 .. count) in `list` those that pass the checks stay; `base` + i is row i where they are contiguous.
+    // Keep those of rows_[0 .. count) in `list` that pass the checks, and return their number.
     size_t passing(const std::vector<Check>& checks, NodeList& list, uint32_t slots, const Event& event, size_t count);
     void load(const Source& source, NodeList& list, uint32_t slots, const Event& event, size_t count, size_t leaf);
     void room_for(size_t leaves);
     bool all_frames(const Check& check, NodeList& list, uint32_t slots, const Event& event, uint32_t row);
-    // `early`: that it stays is told, and `own_mark_` is its mark.
+    // `early`: the node was scored before it is made, and `own_mark_` is its mark.
     void make(const Arc& arc, NodeList& list, uint32_t row, const Event& event, int32_t error, bool early);
     void put(const Put& p, NodeList& from, uint32_t row, uint32_t before, NodeList& to, uint32_t made, uint32_t after,
              const Event& event);
@@ -149,24 +149,24 @@ private:
     void load_dominance(Reader& in);
     void unite(Made& made, uint32_t this_state);
     void complete(Part& part, uint32_t partition, uint32_t state, Made& made, const Event& event, int64_t low);
-    // A way in which an event ends matches: all trails of a chain, with the event after them.
+    // One ending of matches by an event: all sequences of a chain, each followed by the event.
     struct Ending {
         Cell last;
         Chain past;
         int64_t error;
         int64_t bundle;
-        uint32_t state;  // `completion_` is to know it
+        uint32_t state;  // for `completion_`
     };
-    // Whether matches may be left for later: not where those of one binding, which have a trail each, are yet to become one.
+    // Whether matches may be written later. They may not if matches with one binding must first become one.
     bool flows() const { return full_ != endless && tables_.unambiguous; }
     void give(uint32_t partition, const Ending& root, const Event& event, int64_t low);
     bool give_trail(uint32_t partition, const Ending& root, const Event& event, const Cell* const* path, size_t length);
     void go_on(uint32_t partition, const Event& event);
     Chain bind_all(Made& made, uint32_t leader, const Event& event, Chain chain);
     void alive(uint32_t partition, int64_t low, Alive& found);
-    // Slots of a state that nodes must have in common to be one: all but the position of the first event.
+    // Number of slots of a state in which united nodes are equal: all but the position of the first event.
     uint32_t common(const State& s) const { return s.slots == 0 ? 0 : s.slots - hidden_ - (tables_.firsts ? 1 : 0); }
-    // As NodeList::expire and NodeList::keep, with the log of what goes.
+    // As NodeList::expire and NodeList::keep, but removed nodes are logged.
     bool expire(NodeList& list, uint32_t state, int64_t low);
     void make_room(NodeList& list, uint32_t state, int64_t low);
     template <class Wanted>
@@ -180,7 +180,7 @@ private:
     }
     bool admits(const Part& part, const Event& event);
     void take_in(Part& part, uint32_t partition, const Event& event);
-    // What a new node takes over from its parent: until it has a birth of its own, how many came after that one.
+    // The mark a new node takes over from its parent; its `birth` is first the number of nodes made after the parent.
     Shedding::Mark inherited(const Arc& arc, NodeList& list, uint32_t row) const {
         if (arc.source == 0) return mark_;
         Shedding::Mark mark = Shedding::Mark::of(list.slot(tables_.states[arc.source].slots - 1)[row]);
@@ -197,7 +197,7 @@ private:
     void stop_sparing(Part& part, int64_t now);
     bool idle_spared(Part& part, int64_t low, int64_t clock);
     int64_t oldest_start(const Event& event) const;
-    // Whether the allowance suffices for so many touches and for all that may come of them; elsewhere it rests no more.
+    // Whether the budget suffices for `touches` and all that they lead to; if not, shedding must start (`wake`).
     bool suffices(size_t touches) {
         return work_.touches + static_cast<int64_t>(touches) + work_.nodes - nodes_before_ <= ample_ || suffices_still(touches);
     }
@@ -209,20 +209,20 @@ private:
     void widen(NodeList& list, uint32_t state, int64_t low, int64_t now);
     void distinct(size_t first);
     void count_written(uint32_t partition);
-    // Death many of the last nodes of a state met one like them among those of earlier events, and became one with it. Of
-    // `trial` one in 8 must; else none is looked for while 16 times as many are made.
+    // How many of the last nodes of a state met an equal node of an earlier event, and were united with it. Of `trial`
+    // nodes one in 8 must be; else the search pauses while 16 times as many are made.
     struct Likes {
         bool possible = false;
-        bool often = false;  // 15 in 16 of the last `trial` met one: worth a list whose starts do not rise
+        bool often = false;  // 15 in 16 of the last `trial` met one: an unsorted list pays off
         uint32_t seen = 0, met = 0, joined = 0;
-        uint32_t rest = 0;  // nodes that are yet to be made before they are looked for again
+        uint32_t rest = 0;  // nodes still to be made before the search starts again
     };
     static constexpr uint32_t trial = 256;
-    // How many of the last nodes of a state became one with another one; if hardly any, the next `rest` are each for itself.
+    // How many of the last nodes of a state were united; if hardly any, the next `rest` are treated as separate.
     struct Unions {
         uint32_t seen = 0, joined = 0, rest = 0;
     };
-    // The node of `list` that is like node `i` of `made` and began at `low` or later, or NIL.
+    // The node of `list` that equals node `i` of `made` and began at `low` or later, or NIL.
     uint32_t like(NodeList& list, NodeList& made, uint32_t i, const State& s, size_t wanted, int64_t low) const;
     uint32_t earlier(NodeList& list, Made& made, uint32_t i, uint32_t state, int64_t low);
     uint32_t bound(const Event& event);
@@ -234,9 +234,9 @@ private:
     std::vector<uint32_t> touched_;   // states with nodes made by the current event
     Arena arena_;
     Ring<Frame> frames_;
-    NodeList nothing_;                // the start: one node without registers
+    NodeList nothing_;                // the start state: one node without registers
     std::vector<uint32_t> rows_;
-    std::vector<uint32_t> all_;       // the live rows of a list
+    std::vector<uint32_t> all_;       // live rows of a list
     std::vector<uint8_t> taken_;
     std::vector<int32_t> after_;      // error of each row once the arc is taken
     bool contiguous_rows_ = false;
@@ -244,45 +244,45 @@ private:
     std::vector<uint8_t> valid_;
     std::vector<Leaf> leaves_;
     alignas(64) uint8_t pass_[block_rows];
-    uint8_t dropped_[block_rows];     // a leaf is unbound: the predicate is dropped
+    uint8_t dropped_[block_rows];     // a leaf is unbound: the predicate is ignored
     bool drops_ = false;
     Scratch scratch_;
-    uint32_t current_ = NIL;          // the current event, once bound
+    uint32_t current_ = NIL;          // number of the current event, once bound
     int64_t clock_ = NEVER;
-    std::vector<std::vector<uint8_t>> framed_;  // by state: which slots hold lists of frames
+    std::vector<std::vector<uint8_t>> framed_;  // by state: whether a slot holds a list of frames
     uint32_t kept_ = 0;                         // cells left by the last compaction
     uint32_t kept_frames_ = 0;
     std::vector<std::vector<uint32_t>> loops_;
     std::vector<Likes> likes_;              // by state
     std::vector<Unions> unions_;            // by state, under a budget
-    bool merges_;                           // nodes that are alike are one; else a node has one trail
-    std::unique_ptr<Dominance> dominance_;    // where match points are all that is asked for
-    int64_t paid_ = 0;                        // touches that were counted as its credit
-    std::unique_ptr<Shedding> shed_;          // where not all nodes may be kept
-    std::unique_ptr<Shedding> resting_;       // the same as long as they may: then nodes are as without it
-    int64_t nodes_before_ = 0;                // the current event
-    int64_t ample_ = -1;                      // as long as touches and new nodes are no more than this, the allowance suffices
-    bool clears_ = false;                     // the current event is a match point, and it matters
-    Shedding::Mark mark_;                     // of what begins with the current event
-    Shedding::Mark own_mark_;                 // of the node that is made now
+    bool merges_;                           // equal nodes are united; else a node has one sequence
+    std::unique_ptr<Dominance> dominance_;    // if only match points are asked for
+    int64_t paid_ = 0;                        // touches already counted as its credit
+    std::unique_ptr<Shedding> shed_;          // if nodes may have to be dropped
+    std::unique_ptr<Shedding> resting_;       // the same while the budget is sufficient: nodes have no extra slots
+    int64_t nodes_before_ = 0;                // `work_.nodes` before the current event
+    int64_t ample_ = -1;                      // the budget is sufficient while touches and new nodes are at most this
+    bool clears_ = false;                     // the current event is a match point that clears older nodes
+    Shedding::Mark mark_;                     // of nodes that begin with the current event
+    Shedding::Mark own_mark_;                 // of the node being made
     int64_t most_bytes_ = -1;                 // -1: no bound
-    int64_t pool_ = 0;                        // of these, for what waits
-    int64_t most_made_ = 0;                   // and for what an event makes, before it is sure to stay
-    int64_t next_ = 0;                        // charged bytes beyond which something is given up
-    Held parts_held_;                         // by all partitions
-    int64_t most_given_ = 0;                  // bytes of matches for each `given_every` events; then one an event
+    int64_t pool_ = 0;                        // part of it for stored nodes
+    int64_t most_made_ = 0;                   // and for nodes of one event before they are stored
+    int64_t next_ = 0;                        // charged bytes above which nodes are given up
+    Held parts_held_;                         // for all partitions
+    int64_t most_given_ = 0;                  // bytes of matches per `given_every` events; then one match an event
     int64_t given_ = 0, given_since_ = 0;
     size_t given_before_ = 0;                 // matches before those of the current event
-    int64_t coming_ = 0, coming_made_ = 0;    // of what the current event has made
+    int64_t coming_ = 0, coming_made_ = 0;    // bytes made by the current event
     int64_t peak_ = 0;
     bool gave_up_ = false;
-    std::vector<Ending> roots_;                 // of the current event, whose matches are left for later
-    size_t root_ = 0;                         // the one at hand
-    bool walking_ = false;                    // and it was begun
+    std::vector<Ending> roots_;                 // of the current event, whose matches are written later
+    size_t root_ = 0;                         // the current one
+    bool walking_ = false;                    // whether its walk has begun
     std::vector<float> scores_, best_;
-    uint32_t hidden_ = 0;                     // slots for it, of every node
-    std::vector<std::vector<uint32_t>> classes_;  // by pattern: those that it is of
-    std::unique_ptr<Completion> completion_;  // where a complete run is not simply given
+    uint32_t hidden_ = 0;                     // slots added to every node for shedding
+    std::vector<std::vector<uint32_t>> classes_;  // by pattern: its event classes
+    std::unique_ptr<Completion> completion_;  // if complete runs are not written directly
 };
 
 }  // namespace acep

@@ -1,5 +1,5 @@
-// Match points without matches: of the nodes of a state only those stay that no other dominates (docs/internals/dominance.md). No trail is
-// kept, and a complete run is a match point with its error.
+// Match points without matches: a state keeps only the nodes that no other dominates (docs/internals/dominance.md). No sequences
+// of events are kept; a complete run is a match point with its error.
 #include "nodes/nodes_dominance.hpp"
 
 #include <bit>
@@ -12,15 +12,15 @@ namespace acep {
 namespace {
 
 constexpr int64_t unbounded = std::numeric_limits<int64_t>::max();
-// Nodes are looked for among so few by looking at all of them.
+// Lists of up to this length are searched linearly.
 constexpr uint32_t few = 8;
-// Of more that have equal what must be, the others are not looked at.
+// At most so many nodes with equal registers are compared.
 constexpr uint32_t most_alike = 64;
-// The start of a row whose node is gone.
+// Start of a row whose node was removed.
 constexpr int64_t gone = NEVER;
-// What may be saved of the credit.
+// The most credit that can be saved.
 constexpr int64_t most_credit = 1 << 16;
-// So many comparisons may be made without credit.
+// Number of comparisons that may be made without credit.
 constexpr int64_t dominance_margin = 2 * few;
 
 bool same(NodeList& mine, uint32_t a, NodeList& others, uint32_t b, uint32_t slots, const std::vector<Demand>& demands) {
@@ -32,10 +32,10 @@ bool same(NodeList& mine, uint32_t a, NodeList& others, uint32_t b, uint32_t slo
     return true;
 }
 
-// The rank of a tag: null, numbers, unbound.
+// The rank of a tag, in rising order: null, numbers, unbound.
 int rank(uint8_t tag) { return tag == value ? 1 : tag == null ? 0 : 2; }
 
-// Whether the slot of row `a` ranks as high as that of row `b`.
+// Whether the slot of row `a` ranks at least as high as that of row `b`.
 bool ranks(const Demand& d, NodeList& mine, uint32_t a, NodeList& others, uint32_t b, uint32_t slots) {
     const int x = rank(mine.tags(d.slot, slots)[a]), y = rank(others.tags(d.slot, slots)[b]);
     const int64_t v = mine.slot(d.slot)[a], w = others.slot(d.slot)[b];
@@ -64,7 +64,7 @@ uint64_t hashed(NodeList& nodes, uint32_t row, uint32_t slots, const std::vector
     return mixed(hash);
 }
 
-// Rows [from, end - 1) one further, and the last one to `from`: nothing is left there but room.
+// Move rows [from, end - 1) one further, so that row `from` is free.
 void open_at(NodeList& list, uint32_t from, uint32_t slots) {
     const uint32_t last = list.end - 1;
     const auto shift = [&](auto* column) { std::copy_backward(column + from, column + last, column + last + 1); };
@@ -114,7 +114,7 @@ Dominance::Dominance(const Arrays& arrays, const Tables& tables) : positions_(ta
             if (demand.relation == Relation::equal) ranking.equal.push_back(demand);
             if (relation > 1) ranking.ordered.push_back(demand);
         }
-        // Where floats are bounded by nothing they are in order, as none of them is NaN.
+        // Floats without a bound are totally ordered, as none of them is NaN.
         ranking.front = ranking.equal.empty() && ranking.ordered.size() == 1 && ranking.ordered[0].bound == unbounded &&
                         tables.budget == 0;
         states.push_back(std::move(ranking));
@@ -133,7 +133,7 @@ bool Dominance::dominates(const Ranking& r, NodeList& mine, uint32_t a, NodeList
 
 uint32_t Dominance::place(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, Lows lows, int64_t& compared) {
     if (r.front) return bisect(r, list, made, i, slots, lows.room);
-    const bool sure = r.equal.empty() && r.ordered.empty();  // a node for each error at most
+    const bool sure = r.equal.empty() && r.ordered.empty();  // at most one node per error
     if (!sure) {
         if (r.rest != 0) {
             --r.rest;
@@ -169,14 +169,14 @@ uint32_t Dominance::bisect(const Ranking& r, NodeList& list, NodeList& made, uin
         }
         return from;
     };
-    // Nodes come at the end of a list mostly.
+    // Most nodes are added at the end of a list.
     const bool newest = list.empty() || list.starts()[list.end - 1] < start;
     const uint32_t same_start = newest ? list.end : first(list.head, list.end, [&](uint32_t k) { return list.starts()[k] >= start; });
     if (same_start < list.end && ranks(d, list, same_start, made, i, slots)) return NIL;
     const uint32_t later = newest ? list.end : first(same_start, list.end, [&](uint32_t k) { return list.starts()[k] > start; });
     const uint32_t worse = first(list.head, later, [&](uint32_t k) { return ranks(d, made, i, list, k, slots); });
     for (uint32_t k = worse; k < later; ++k) gone_from(list, k);
-    if (worse < later) {  // the first of those that go makes room
+    if (worse < later) {  // the new node takes the first removed row
         if (later - worse > 1) close_rows(list, worse + 1, later, slots);
         return worse;
     }
@@ -187,7 +187,7 @@ uint32_t Dominance::bisect(const Ranking& r, NodeList& list, NodeList& made, uin
     return to;
 }
 
-// What has expired is as if it had gone: when it goes is no matter of the events alone.
+// Expired nodes count as removed, as the time of their removal does not depend on the events alone.
 Dominance::Met Dominance::scan(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low, int64_t& compared) {
     Met met;
     uint32_t more = 0;
@@ -219,13 +219,13 @@ Dominance::Met Dominance::scan(Ranking& r, NodeList& list, NodeList& made, uint3
     return met;
 }
 
-// Where registers must be equal, only nodes that have them equal are looked at, and only they count: where others stand is told by
-// the codes of texts, which are given as batches bring them. Of many nodes an index leads to the last one of those, and each
-// of them to the one before it.
+// If registers must be equal, only nodes with equal registers are compared and counted: the positions of others depend
+// on text codes, which depend on the batches. In long lists, an index leads to the last such node, and each of them to
+// the one before it.
 Dominance::Met Dominance::probe(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low, int64_t& compared) {
     Met met;
     const int64_t most = compared + std::min<int64_t>(credit + few, most_alike);
-    // Whether it is dominated by row `k`.
+    // Whether row `k` dominates the node; if the node dominates row `k`, that row is removed.
     const auto dominated = [&](uint32_t k) {
         ++compared;
         if (dominates(r, list, k, made, i, slots)) return true;
@@ -258,7 +258,7 @@ Dominance::Met Dominance::probe(Ranking& r, NodeList& list, NodeList& made, uint
         return at;
     };
     for (uint32_t k = std::max(list.indexed, list.head); k < list.end; ++k) {
-        if (list.starts()[k] < low) continue;  // its codes may be those of other texts by now
+        if (list.starts()[k] < low) continue;  // its text codes may have been reused
         const size_t at = place_of(list, k);
         list.before[k] = list.index[at];
         list.index[at] = k;
@@ -273,13 +273,13 @@ Dominance::Met Dominance::probe(Ranking& r, NodeList& list, NodeList& made, uint
         } else if (link != first || list.before[k] != NIL) {
             *link = list.before[k];
         } else {
-            break;  // an empty place would part others from theirs
+            break;  // an empty place would cut off other entries
         }
     }
     return met;
 }
 
-// The node engine, where match points are all that is asked for ---------------------------------------
+// Node engine for match points only --------------------------------------------------------------
 
 void NodeEngine::dominate(Part& part, uint32_t partition, const Event& event, int64_t low) {
     int64_t best = tables_.budget + 1;
@@ -332,7 +332,7 @@ void NodeEngine::dominate(Part& part, uint32_t partition, const Event& event, in
                 if (shed_ && !shed_->admit(made.nodes, i, state, partition, key(event))) continue;
                 if (shed_) make_room(list, state, low);
                 if (shed_ && shed_->limited()) {
-                    // Comparisons are touches.
+                    // Comparisons count as touches.
                     shed_->touched(work_.touches + compared);
                     const double room = shed_->afforded() - static_cast<double>(dominance_margin);
                     if (room < 0) {
@@ -351,7 +351,7 @@ void NodeEngine::dominate(Part& part, uint32_t partition, const Event& event, in
                 }
                 Ranking& ranking = dominance.states[state];
                 uint32_t to = NIL;
-                // Where only some of a list is compared, nodes that are equal are looked for all the same: they are many.
+                // Where only a part of a list is compared, equal nodes are still looked up, as they are many.
                 const bool some = !ranking.front && ranking.equal.empty() && !ranking.ordered.empty();
                 if (const uint32_t equal = some ? earlier(list, made, i, state, low) : NIL; equal != NIL) {
                     if (list.starts()[equal] < made.nodes.starts()[i]) {
@@ -391,7 +391,7 @@ void NodeEngine::dump_dominance(Writer& out) const {
 }
 
 void NodeEngine::load_dominance(Reader& in) {
-    // Any numbers will do here: they only say how hard to look.
+    // Any numbers are safe here: they only control how long to search.
     const auto within = [&](int64_t most) { return std::clamp<int64_t>(in.number(), 0, most); };
     dominance_->credit = within(most_credit);
     paid_ = within(work_.touches);

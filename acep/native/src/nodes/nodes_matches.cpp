@@ -1,4 +1,4 @@
-// Complete runs of the node engine: their trails, walked out of the chains, as matches or to `completion.hpp`.
+// Complete runs of the node engine: their sequences are walked out of the chains, as matches or for `completion.hpp`.
 #include "nodes/nodes.hpp"
 
 #include <numeric>
@@ -7,7 +7,7 @@
 
 namespace acep {
 
-// The cells of a group of nodes that are one, before `chain`: one for all that walked past the same negations.
+// Put the cells of a group of united nodes before `chain`: one for all nodes that crossed the same negations.
 Chain NodeEngine::bind_all(Made& made, uint32_t leader, const Event& event, Chain chain) {
     const Arc& arc = *made.arcs[leader];
     for (uint32_t at = leader; at != NIL; at = made.also[at]) {
@@ -46,7 +46,7 @@ void NodeEngine::complete(Part& part, uint32_t partition, uint32_t state, Made& 
         count = passing(s.ending, made.nodes, s.slots, event, count);
         for (size_t k = 0; k < count; ++k) {
             const uint32_t i = rows_[k];
-            // Of runs with one trail the least error stands with their first; nodes that are one all have their pasts.
+            // Without merging, the first node of a group has the least error; with it, all pasts are in one node.
             if (!merges_ && made.gone[i] != 0) continue;
             const int64_t error = made.nodes.errors()[i] + least;
             if (error > tables_.budget) continue;
@@ -70,7 +70,7 @@ void NodeEngine::complete(Part& part, uint32_t partition, uint32_t state, Made& 
     }
 }
 
-// Whether one more trail is walked out.
+// Whether one more sequence may be walked out.
 bool NodeEngine::may_walk() {
     if (walks.may()) return true;
     ++shed().withheld;
@@ -87,7 +87,7 @@ void NodeEngine::give(uint32_t partition, const Ending& root, const Event& event
     }
 }
 
-// What was left for later of the event at hand, as far as there is room; then the event has ended.
+// Write the remaining matches of the current event while there is room; after the last one the event is done.
 void NodeEngine::go_on(uint32_t partition, const Event& event) {
     const int64_t low = oldest_start(event);
     const size_t given = output_.given();
@@ -113,7 +113,7 @@ void NodeEngine::go_on(uint32_t partition, const Event& event) {
     if (completion_) completion_->after(partition, event);
 }
 
-// One match, newest event first. Whether there is room for another one.
+// Write one match, given from its newest event on; return whether another one may follow.
 bool NodeEngine::give_trail(uint32_t partition, const Ending& root, const Event& event, const Cell* const* path, size_t length) {
     if (completion_) {
         completion_->trail(partition, event, path, length, root.state, root.error);
@@ -144,7 +144,7 @@ bool NodeEngine::give_trail(uint32_t partition, const Ending& root, const Event&
     return true;
 }
 
-// Where only numbers are asked for, the matches of one event are written until those of one binding are one.
+// If only numbers are asked for, count the written matches of one event, which are distinct now, and clear them.
 void NodeEngine::count_written(uint32_t partition) {
     Output& o = output_;
     for (size_t i = 0; i < o.size(); ++i) {
@@ -153,7 +153,7 @@ void NodeEngine::count_written(uint32_t partition) {
     o.clear_matches();
 }
 
-// Of the matches from number `first` on, all of one event, those with one binding become one, with the least error.
+// Unite matches with equal bindings among those from number `first` on, all of one event; the least error is kept.
 void NodeEngine::distinct(size_t first) {
     const size_t n = output_.size();
     Output& o = output_;

@@ -1,9 +1,9 @@
-// The node engine under a bound on bytes: before an event is looked at there is room for what it makes, or the nodes that are
-// worth the least go, in all partitions; what an event makes beyond its room is not kept.
+// The node engine under a bound on bytes. Before each event there must be room for the nodes that it makes, or the
+// nodes of least utility in all partitions are given up. Nodes that the event makes beyond that room are not kept.
 //
-// Two numbers are kept of what is held. What is *charged* is a function of the content: each container at the most that it
-// may have reserved, so that decisions are the same however the stream comes in batches. What is *reserved* is counted as
-// it is; where it passes the bound, as containers are left of what has gone, they are made as small as their content.
+// Two numbers of bytes are tracked. *Charged* bytes are a function of the content, with each container at the most
+// that it may reserve, so that decisions do not depend on how the stream is split into batches. *Reserved* bytes are
+// the actual capacity; if they pass the bound, as emptied containers keep their room, all are shrunk to their content.
 #include <algorithm>
 #include <bit>
 
@@ -12,11 +12,11 @@
 namespace acep {
 namespace {
 
-constexpr int64_t least = 8;  // nodes that a list has room for
+constexpr int64_t least = 8;  // nodes that every list has room for
 constexpr int64_t cell_bytes = 2 * sizeof(Cell) + sizeof(int64_t) + sizeof(uint32_t);  // and compaction
 constexpr int64_t event_bytes = 2 * sizeof(BoundEvent) + sizeof(uint32_t);
-constexpr int64_t cells_each = 3;  // of a node, at the most, beside those that its pasts had
-constexpr int64_t small = 64;      // elements that a ring begins with
+constexpr int64_t cells_each = 3;  // of a node at most, besides those of its pasts
+constexpr int64_t small = 64;      // initial elements of a ring
 constexpr int tries = 6;
 constexpr int64_t given_every = 1024;  // events
 
@@ -24,7 +24,7 @@ constexpr int64_t given_every = 1024;  // events
 
 int64_t NodeEngine::node_bytes(uint32_t state) const { return 24 + 9 * int64_t{tables_.states[state].slots}; }
 
-// Until it is in its list: its arc, and the table where nodes alike are looked for.
+// Bytes of a node before it is in its list, with its arc and its share of the table of equal nodes.
 int64_t NodeEngine::made_bytes(uint32_t state) const { return 2 * (node_bytes(state) + 13) + 16; }
 
 int64_t NodeEngine::list_bytes(const NodeList& list, uint32_t state) const {
@@ -84,7 +84,7 @@ void NodeEngine::bound_memory(int64_t bytes) {
     peak_ = std::max(peak_, this->bytes() + partitions_.bytes());
 }
 
-// Before an event: what has expired is freed, and where little is left, nodes are given up.
+// Before an event, free what has expired, and give up nodes if little room is left.
 void NodeEngine::make_way(int64_t clock) {
     free_expired(clock);
     if (charged() < pool_ - pool_ / 4) next_ = pool_ - pool_ / 8;
@@ -98,7 +98,7 @@ void NodeEngine::make_way(int64_t clock) {
     for (uint32_t s = 0; s < tables_.states.size(); ++s) coming_ += copies * (least * node_bytes(s) + static_cast<int64_t>(sizeof(NodeList)));
 }
 
-// Whether there is room for one more node of the current event: as it is made, and where it will wait.
+// Whether there is room for one more node of the current event, both while it is made and in its list.
 bool NodeEngine::has_room(const Arc& arc) {
     const int64_t made = made_bytes(arc.target);
     if (coming_made_ + made > most_made_) return false;
@@ -114,7 +114,7 @@ bool NodeEngine::has_room(const Arc& arc) {
     return true;
 }
 
-// Whether one more match is given: of so many events no more than there is room for, but one for each match point.
+// Whether one more match may be written: per `given_every` events as many as fit, and one per match point.
 bool NodeEngine::may_give(size_t length) {
     const auto size = static_cast<int64_t>(5 * sizeof(int64_t) + partitions_.width() * sizeof(int64_t) + length * (sizeof(int64_t) + sizeof(uint16_t)));
     if (given_ + size > most_given_ && output_.given() > given_before_) {
@@ -178,10 +178,10 @@ void NodeEngine::give_up_partition(uint32_t partition, int64_t clock) {
         shed_->lose(partition, now);
     }
     parts_held_.charged += held(part).charged;
-    next_ = 0;  // what it held is freed before the next event
+    next_ = 0;  // its memory is freed before the next event
 }
 
-// Of all nodes, a share of those that are worth the most. What is spared may take a quarter of that, of whole partitions.
+// Keep a share of all nodes, those of highest utility. Whole shadow-sampled partitions may take a quarter of it.
 void NodeEngine::keep_best(double share, int64_t clock) {
     scores_.clear();
     for (Part& part : parts_) {
@@ -203,7 +203,7 @@ void NodeEngine::keep_best(double share, int64_t clock) {
         shed_->lose(p, now);
     }
     float bound = 0;
-    size_t equal = 0;  // of those at the bound, how many stay
+    size_t equal = 0;  // how many nodes at the bound stay
     if (wanted > 0) {
         best_ = scores_;
         const auto at = best_.begin() + static_cast<std::ptrdiff_t>(wanted - 1);
@@ -229,7 +229,7 @@ void NodeEngine::keep_best(double share, int64_t clock) {
     }
 }
 
-// Words that may be codes of texts which are needed; others among them do no harm.
+// Mark all words that may be text codes in use; it does no harm to mark others.
 void NodeEngine::used_texts(std::vector<uint8_t>& codes) const {
     const auto use = [&](int64_t word) {
         if (word >= 0 && static_cast<uint64_t>(word) < codes.size()) codes[static_cast<size_t>(word)] = 1;

@@ -1,4 +1,4 @@
-// Nodes alike in state, error and registers become one (SASE+ 2008, 5.2.2): of one event, and of different events.
+// Nodes with equal state, error and registers are united (SASE+ 2008, 5.2.2), of one event and of different events.
 #include "nodes/nodes.hpp"
 
 #include <bit>
@@ -8,10 +8,10 @@
 namespace acep {
 namespace {
 
-// Nodes are looked for among so few by looking at all of them.
+// Lists of up to this length are searched linearly.
 constexpr uint32_t few = 8;
 
-// Whether row `a` of `nodes` and row `b` of `others` hold the same in their first `common` slots.
+// Whether row `a` of `nodes` and row `b` of `others` are equal in their first `common` slots.
 bool same(NodeList& nodes, uint32_t a, NodeList& others, uint32_t b, uint32_t slots, uint32_t common) {
     for (uint32_t s = 0; s < common; ++s) {
         const uint8_t tag = nodes.tags(s, slots)[a];
@@ -31,8 +31,8 @@ uint64_t hashed(NodeList& nodes, uint32_t row, uint64_t hash, uint32_t slots, ui
 
 }  // namespace
 
-// Nodes that are alike become one. Where a trail determines its run they keep all their pasts; elsewhere one trail may have
-// come here in several ways, and only the least error counts.
+// Unite equal nodes. If a sequence of events determines its run, the united node keeps all pasts; else one sequence
+// may reach the node in several ways, and only the least error counts.
 void NodeEngine::unite(Made& made, uint32_t this_state) {
     const State& state = tables_.states[this_state];
     const uint32_t slots = state.slots, common = this->common(state);
@@ -94,15 +94,15 @@ void NodeEngine::unite(Made& made, uint32_t this_state) {
     }
 }
 
-// Codes of texts in a node that has expired may be those of other texts by now: it is like none.
+// An expired node equals no other, as its text codes may have been reused.
 uint32_t NodeEngine::like(NodeList& list, NodeList& made, uint32_t i, const State& s, size_t wanted, int64_t low) const {
     const uint32_t slots = s.slots, common = this->common(s);
     const int32_t error = made.errors()[i];
-    // What has not moved is found through the index. It is made once the rows looked at without it would have paid for it.
+    // Rows that have not moved are found through the index. It is built once searches without it have cost as much.
     const uint32_t size = list.size(), missing = list.end - std::max(list.indexed, list.head);
     if (size <= few || (missing > few * wanted && list.scanned <= uint64_t{few} * size)) {
         list.scanned += size;
-        for (uint32_t k = list.end; k-- > list.head;) {  // of several alike the newest, as below
+        for (uint32_t k = list.end; k-- > list.head;) {  // of several equal ones the newest, as below
             if (list.errors()[k] == error && same(list, k, made, i, slots, common)) return list.starts()[k] >= low ? k : NIL;
         }
         return NIL;
@@ -121,7 +121,7 @@ uint32_t NodeEngine::like(NodeList& list, NodeList& made, uint32_t i, const Stat
             const uint32_t other = list.index[at];
             if (list.errors()[other] == list.errors()[k] && same(list, other, list, k, slots, common)) break;
         }
-        list.index[at] = k;  // of several alike the newest
+        list.index[at] = k;  // of several equal ones the newest
     }
     list.indexed = list.end;
     for (size_t at = hash(made, i) & (places - 1); list.index[at] != NIL; at = (at + 1) & (places - 1)) {
@@ -141,7 +141,7 @@ uint32_t NodeEngine::earlier(NodeList& list, Made& made, uint32_t i, uint32_t st
         return NIL;
     }
     const uint32_t found = like(list, made.nodes, i, s, made.nodes.end, low);
-    // A list that expires from its head stays so, if not nearly all nodes meet one like them.
+    // A sorted list, which expires from its head, is kept sorted unless nearly all nodes meet an equal one.
     const bool kept = found == NIL || likes.often || !list.sorted || list.size() <= few || found + 1 == list.end ||
                       list.starts()[found + 1] >= made.nodes.starts()[i];
     if (found != NIL) ++likes.met;

@@ -1,4 +1,4 @@
-// The node engine's registers: predicates over blocks of candidates, and what a new node holds.
+// Registers of the node engine: predicates over blocks of candidates, and the registers of new nodes.
 #include "nodes/nodes.hpp"
 
 #include <bit>
@@ -75,7 +75,7 @@ void NodeEngine::load(const Source& source, NodeList& list, uint32_t slots, cons
     leaves_[leaf] = {words, whole ? nullptr : valid, 1};
 }
 
-// Leaves point into these: they are laid out before any is loaded.
+// Make room for leaves before any is loaded, as they point into these buffers.
 void NodeEngine::room_for(size_t leaves) {
     if (leaves <= leaves_.size()) return;
     leaves_.resize(leaves);
@@ -124,7 +124,7 @@ size_t NodeEngine::passing(const std::vector<Check>& checks, NodeList& list, uin
     return count;
 }
 
-// The predicate for all combinations of the frames that its loops run over.
+// Test a predicate for all combinations of the frames in its loops.
 bool NodeEngine::all_frames(const Check& check, NodeList& list, uint32_t slots, const Event& event, uint32_t row) {
     if (loops_.size() < check.loops.size()) loops_.resize(check.loops.size());
     size_t combinations = 1;
@@ -137,7 +137,7 @@ bool NodeEngine::all_frames(const Check& check, NodeList& list, uint32_t slots, 
     }
     const size_t leaves = check.sources.size();
     room_for(leaves);
-    // Sources that are not frames are the same for all: loaded as a block of one row.
+    // Sources other than frames are the same for all combinations: they are loaded as a block of one row.
     const uint32_t first = rows_[0];
     const bool contiguous = contiguous_rows_;
     rows_[0] = row;
@@ -336,7 +336,7 @@ void NodeEngine::put(const Put& p, NodeList& from, uint32_t row, uint32_t old, N
             Frame frame{key(event), known == value ? static_cast<uint32_t>(held) : NIL, 0, {}};
             const auto& sources = tables_.frames[static_cast<size_t>(p.extra)];
             for (size_t k = 0; k < sources.size(); ++k) {
-                // One row is loaded as a block is; the rows under way are left as they are.
+                // Loads one row as a block; the current rows are restored afterwards.
                 const Source& s = sources[k];
                 uint8_t has = unbound;
                 int64_t word = 0;

@@ -1,8 +1,8 @@
-// The automaton of a plan without registers, made deterministic as far as streams need it: each binding is one walk.
+// The automaton of a plan without registers, made deterministic on demand: each binding is one walk.
 //
-// Several runs may have one binding, which counts once, with the least error. So a *D-state* is the set of states that
-// the runs of one binding are in, each with its least error so far. What an event does depends on its pattern (event_classifier.hpp)
-// alone; it is worked out when it first occurs.
+// Several runs may have one binding, which counts once, with the least error. A *D-state* is therefore the set of
+// states of the runs of one binding, each with its least error so far. The effect of an event depends only on its
+// pattern (event_classifier.hpp), and is computed when the pattern first occurs.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace acep {
 
 constexpr uint32_t NOWHERE = 0xFFFFFFFFu;
 
-// Whether a plan is one for the engines over D-states: no predicate ties events together beyond the partition, and under
+// Whether the engines over D-states can run a plan: no predicate relates events beyond the partition, and under
 // contiguity no cost depends on gaps.
 bool mergeable(const Tables& tables);
 
@@ -26,15 +26,15 @@ public:
     static constexpr size_t most_states = size_t{1} << 16;
     static constexpr uint32_t start = 0;
 
-    // Binding the event to a variable. The binding goes on from D-state `live`, or NOWHERE; it is complete with this
-    // event if `error` >= 0.
+    // One way to bind the event to a variable. The binding goes on from D-state `live`, or NOWHERE; it is complete
+    // with this event if `error` >= 0.
     struct Move {
         uint32_t live;
         uint16_t var;
-        uint16_t arc;  // one of those that bind it so
+        uint16_t arc;  // one of the arcs that make this binding
         int64_t error;
     };
-    // What events of one pattern do in a D-state: ways to bind them, and the D-state in which those wait that ignore them.
+    // The effect of one pattern on a D-state: the moves that bind its events, and the D-state of runs that do not.
     struct Step {
         uint32_t first;
         uint32_t count;
@@ -50,10 +50,10 @@ public:
         }
         return make(pattern, state);
     }
-    // The i-th way of a step; another step may move it.
+    // The i-th move of a step; computing another step may invalidate the reference.
     const Move& move(const Step& step, uint32_t i) const { return moves_[step.first + i]; }
 
-    // The D-states by their numbers, which other state refers to; and those of an automaton of the same tables.
+    // Write the D-states by the numbers that other state uses, and load those of an automaton of the same tables.
     void dump(Writer& out) const;
     void load(Reader& in);
 
@@ -66,12 +66,12 @@ private:
         int64_t error;
         auto operator<=>(const Place&) const = default;
     };
-    using Places = std::vector<Place>;  // states rise
+    using Places = std::vector<Place>;  // in rising order of state
 
     static constexpr uint32_t UNKNOWN = 0xFFFFFFFFu;
 
     Step make(uint32_t pattern, uint32_t state);
-    // The number of the D-state of what can still go on.
+    // The number of the D-state of those places from which a run can still go on.
     uint32_t number(const Places& places);
 
     const Tables& tables_;

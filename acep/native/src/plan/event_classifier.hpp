@@ -1,6 +1,6 @@
-// What is looked at once for all plans: which classes each event of a batch is of. A *class* is a set of types and the
-// conditions on a single event that an arc asks for; the classes of an event are a bit vector, and each
-// distinct vector that occurs gets a number, its *pattern*, so that engines look up what to do (docs/internals/native.md).
+// The classification of events, done once for all plans. A *class* is a set of types and the conditions on a single
+// event that an arc requires. The classes of an event are a bit vector. Each distinct vector that occurs gets a
+// number, its *pattern*, by which engines look up the effect of the event (docs/internals/native.md).
 #pragma once
 
 #include <algorithm>
@@ -18,9 +18,9 @@
 namespace acep {
 
 struct EventClass {
-    bool any;                    // of any type, or none
+    bool any;                    // any type, or no type
     std::vector<int64_t> types;  // codes
-    std::vector<Check> checks;   // on columns of the event only
+    std::vector<Check> checks;   // they read columns of the event only
 };
 
 class Front {
@@ -52,7 +52,7 @@ public:
         return ((bits_[pattern * words_ + event_class / 64] >> (event_class % 64)) & 1) != 0;
     }
 
-    // The classes of a pattern as bits, and the pattern of such bits (std::invalid_argument: they are none).
+    // The classes of a pattern as bits, and the pattern of such bits (std::invalid_argument: they are invalid).
     std::span<const uint64_t> bits(uint32_t pattern) const { return {bits_.data() + pattern * words_, words_}; }
     uint32_t pattern_of(std::span<const uint64_t> bits) {
         const bool beyond = classes_.size() % 64 != 0 && !bits.empty() && (bits.back() >> (classes_.size() % 64)) != 0;
@@ -62,7 +62,7 @@ public:
         return intern(bits.data());
     }
 
-    // Patterns of the rows [from, from + n), n <= block_rows.
+    // Write the patterns of the rows [from, from + n), n <= block_rows.
     void classify(const Batch& batch, size_t from, size_t n, uint32_t* pattern) {
         if (classes_.size() <= few_classes) return classify_few(batch, from, n, pattern);
         bits_of_.assign(n * words_, 0);
@@ -97,7 +97,7 @@ public:
     }
 
 private:
-    // With so few classes narrow bits do, and every vector has its place in a table.
+    // With so few classes 16 bits suffice, and every vector has its entry in a table.
     static constexpr size_t few_classes = 12;
     using Few = uint16_t;
 
@@ -125,7 +125,7 @@ private:
         }
     }
 
-    // fn(code), where code(i) is the code of the type of row from + i, -1 where there is none.
+    // Call fn(code), where code(i) is the type code of row from + i, or -1 if it has no type.
     template <class Fn>
     static void with_codes(const Batch& batch, size_t from, Fn fn) {
         const Places& types = batch.types;
@@ -160,7 +160,7 @@ private:
         return masks_.data() + static_cast<size_t>(code) * words_;
     }
     void grow_masks(int64_t code) {
-        // Texts are few where they are types; codes are dense.
+        // There are few types, and codes are dense.
         size_t size = std::max<size_t>(16, (static_cast<size_t>(code) + 1) * 2);
         if (size > (size_t{1} << 28)) throw std::length_error("too many types of events");
         masks_.resize(size * words_);
@@ -214,12 +214,12 @@ private:
     size_t words_;
     std::vector<uint64_t> of_any_;
     std::unordered_map<int64_t, std::vector<uint64_t>> of_type_;
-    std::vector<uint64_t> masks_;  // by code of type
+    std::vector<uint64_t> masks_;  // by type code
     std::vector<uint64_t> bits_;   // by pattern
     std::unordered_map<uint64_t, uint32_t> by_word_;
     std::unordered_map<std::vector<uint64_t>, uint32_t, Hash> by_words_;
     std::vector<uint64_t> bits_of_, seen_;
-    std::vector<uint32_t> few_;    // patterns by bits, NIL: not known yet
+    std::vector<uint32_t> few_;    // patterns by bits, NIL: not computed yet
     std::vector<Leaf> leaves_;
     std::vector<int64_t> ones_;
     uint8_t pass_[block_rows];

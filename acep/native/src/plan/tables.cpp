@@ -1,4 +1,4 @@
-// Reading and checking a plan's tables.
+// Reading and validation of a plan's tables.
 #include "plan/tables.hpp"
 
 #include <limits>
@@ -9,7 +9,7 @@ namespace acep {
 namespace {
 
 constexpr int64_t MOST = int64_t{1} << 31;
-constexpr int64_t FAR = int64_t{1} << 40;  // no weight or budget is larger, so that sums of them cannot overflow
+constexpr int64_t FAR = int64_t{1} << 40;  // limit of weights and budgets, so that their sums cannot overflow
 
 constexpr int64_t NO_END = std::numeric_limits<int64_t>::max();
 
@@ -34,7 +34,7 @@ struct Builder {
     std::vector<Check> checks;
     std::vector<Crossing> crossings;
 
-    // `slots`: those of the state on whose registers the sources are read; 0 frames outside a loop.
+    // `slots`: number of slots of the state that the source reads; `loops`: number of loops around it.
     void check_source(const Source& s, uint32_t slots, size_t loops) const {
         auto slot = [&](int64_t i) {
             if (i < 0 || i >= static_cast<int64_t>(slots)) bad("slot of a source");
@@ -258,7 +258,7 @@ struct Builder {
         }
     }
 
-    // References of seven words each. `own`: how many columns are kept with the event that may break a negation.
+    // Read references of seven words each. `own`: number of columns kept with an event that may break a negation.
     std::vector<Ref> refs_of(std::span<const int64_t> words, uint32_t program, size_t own, bool candidate,
                              const std::vector<Conjunct::Loop>& loops) const {
         if (words.size() != 7 * static_cast<size_t>(programs[program])) bad("number of references");

@@ -1,10 +1,10 @@
-// Match windows (Cadonna, Gamper and Böhlen, 2012): events wait in a window, and an engine gets them, in order, only when
-// the window may hold a match that the newest of them ends. acep/plan/prefilter.py makes the conditions.
+// Match windows (Cadonna, Gamper and Böhlen, 2012): events wait in a window, and are passed to an engine in order only
+// if the window may hold a match that ends with the newest event. acep/plan/prefilter.py makes the conditions.
 //
-// Events that a pattern's classes tell apart are a bit vector of *needs* (Theorem 2, condition 6). For order (condition
-// 7) no counters are kept: a stage's *reach* is the latest start of a part of the window that holds the stages up to
-// it, one after the other. It is the least, over what the stage needs, of the reach of the stage before it as it was
-// at the last event of that kind; so it never has to be undone when an event leaves the window.
+// The events that a match must have are *needs*: numbers of events of some classes (Theorem 2, condition 6). Order
+// (condition 7) uses no counters: the *reach* of a stage is the latest start of a part of the window that holds all
+// stages up to it, one after the other. It is the least, over the needs of the stage, of the previous stage's reach as
+// it was at the last event of that kind. So nothing must be undone when an event leaves the window.
 #pragma once
 
 #include <cstdint>
@@ -16,24 +16,24 @@
 
 namespace acep {
 
-// `count` events of some classes in a stage; each that is missing costs `weight` levels of error, -1: none may be.
+// `count` events of some classes in a stage; each missing one costs `weight` levels of error; -1: none may be missing.
 struct Need {
     uint32_t stage;
     uint32_t count;
     int32_t weight;
-    uint32_t at;                   // its first place among those of all needs; the latest event comes first
-    std::vector<uint8_t> classes;  // by class: whether it is one of them
+    uint32_t at;                   // its first place among those of all needs; the latest event is first
+    std::vector<uint8_t> classes;  // by class: whether it serves the need
 };
 
 struct Needs {
     std::vector<Need> all;          // by stage
-    std::vector<uint32_t> stage_at; // where those of each stage begin, and the end
+    std::vector<uint32_t> stage_at; // offsets of the needs of each stage, and the end
     uint32_t places = 0;
-    uint32_t levels = 1;            // of error: the budget and one
-    uint32_t least = 0;             // events that a match has (condition 4)
+    uint32_t levels = 1;            // of error: the budget plus one
+    uint32_t least = 0;             // least number of events of a match (condition 4)
 };
 
-// std::invalid_argument where the arrays do not fit, or where the plan's events may not be kept back.
+// Read the needs of a plan. std::invalid_argument: the arrays do not fit, or the plan's events may not be delayed.
 Needs needs_from(const Arrays& arrays, const Tables& tables);
 
 class WindowedEngine final : public Engine {
@@ -56,7 +56,7 @@ public:
     void dump(Writer& out) const override;
     void load(Reader& in) override;
 
-    // Events that came, and those that were handed to the engine.
+    // Numbers of events received, and of those passed to the engine.
     int64_t came() const { return came_; }
     int64_t handed() const { return handed_; }
 
@@ -67,12 +67,12 @@ private:
         int64_t id;
         uint32_t pattern;
     };
-    // `known`: reaches by stage and level; those that stood before the last events of each place, by level; the keys of the
-    // last `least` events, the oldest of them at `turn`. What waits is a ring, with the values of its columns in step.
+    // `known`: reaches by stage and level; by place and level, the reaches before its last events; and the keys of the
+    // last `least` events, the oldest at `turn`. Waiting events are a ring, with their column values in step.
     struct Part {
         std::vector<int64_t> known;
-        int64_t since = NEVER;  // what came up to here is not all in `known`
-        bool passed = false;    // its last event came while all were handed on
+        int64_t since = NEVER;  // events up to this key are not all in `known`
+        bool passed = false;    // its last event came while all events were passed on
         uint32_t turn = 0;
         uint32_t head = 0;
         uint32_t size = 0;
@@ -80,12 +80,12 @@ private:
         std::vector<int64_t> words;  // by column
         std::vector<uint8_t> valid;
     };
-    struct Kind {  // of pattern
-        uint32_t from, to;  // its needs in `touched_`, the last stage first
+    struct Kind {  // of a pattern
+        uint32_t from, to;  // its needs in `touched_`, last stage first
         uint32_t lowest;    // stage
-        bool ends;          // it may end a match
+        bool ends;          // its events may end a match
     };
-    // A mark of time: all events up to `id` had come when `clock` was told.
+    // A mark of time: all events up to `id` had come when the clock was `clock`.
     struct Mark {
         int64_t clock;
         int64_t id;
@@ -95,7 +95,7 @@ private:
     int64_t key(const Event& event) const { return tables_.counted ? event.position : event.ts; }
     int64_t key(const Waiting& event) const { return tables_.counted ? event.position : event.ts; }
     size_t known_size() const { return size_t{needs_.levels} * (stages_ + needs_.places) + needs_.least; }
-    // Takes an event in; whether a window from `low` on may hold a match.
+    // Record an event; return whether a window from `low` on may hold a match.
     bool note(Part& part, const Kind& kind, int64_t now, int64_t low);
     void follow(Part& part, uint32_t stage);
     void forget_events(Part& part);
@@ -110,12 +110,12 @@ private:
     void load_part(Reader& in, Part& part);
     void load_waiting(Reader& in, Part& part);
 
-    // Of so many events no more than 7 in 8 are to be handed on, or it does not pay: then all are, for so many times as
-    // many events as were watched, and then it is tried again.
+    // If more than 7 in 8 of `trial` events are passed on, waiting does not pay: then all events are passed on, for
+    // `rests` times as many events as were watched, before the next trial.
     static constexpr int64_t trial = 4096;
     static constexpr int64_t rests = 16;
     static constexpr int64_t least_rest = rests * trial;
-    static constexpr size_t few = 64;  // a ring no larger is not released when its events have left the window
+    static constexpr size_t few = 64;  // a ring no larger keeps its memory when it is empty
 
     Needs needs_;
     uint32_t stages_;
@@ -125,19 +125,19 @@ private:
     std::vector<uint32_t> touched_;
     std::vector<Part> parts_;
     mutable std::vector<uint32_t> dropped_;  // by need of a stage
-    Batch batch_;                 // stands over the ring of the partition whose events are handed on
+    Batch batch_;                 // refers to the ring of the partition whose events are passed on
     int64_t came_ = 0;
     int64_t handed_ = 0;
     bool passing_ = false;
-    enum class Stage : uint8_t { done, waiting, own };  // of an event that is to be handed on: after what waits
+    enum class Stage : uint8_t { done, waiting, own };  // of an event to be passed on after those waiting
     Stage stage_ = Stage::done;
-    int64_t tried_ = 0;           // events of this trial, and those of them that were handed on
+    int64_t tried_ = 0;           // events of this trial, and those of them passed on
     int64_t tried_handed_ = 0;
     int64_t watched_ = 0;         // events since watching began
-    int64_t left_ = 0;            // events until it is tried again
+    int64_t left_ = 0;            // events until the next trial
     int64_t swept_ = NEVER;
     int64_t last_id_ = NEVER;
-    int64_t bound_ = NEVER;       // no event with an id up to this may still be given
+    int64_t bound_ = NEVER;       // no event with an id up to this may still be written
     Ring<Mark> marks_;
 };
 

@@ -1,4 +1,4 @@
-// Natural numbers as Python's integers.
+// Conversion of natural numbers to Python integers.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -1,4 +1,4 @@
-// Counting engines as the session in Python has them.
+// Python bindings of the counting engines, used by the session's bindings.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -10,11 +10,11 @@
 
 namespace acep {
 
-// The engine called "count", "points", "bundles" or "ends", which then takes the tables; else nullptr.
+// Make the engine "count", "points", "bundles" or "ends", which takes over the tables; nullptr for another name.
 std::unique_ptr<Engine> counting_engine(const std::string& name, Tables& tables, Front& front, Partitions& partitions);
-// Its rows, by the names of CountRows; `large` are pairs of row and number. std::invalid_argument for another engine.
+// Take its rows, named as in CountRows; `large` has pairs of row and number. std::invalid_argument for another engine.
 nanobind::dict take_counts(Engine& engine, bool all);
-// Pairs of error (scaled) and number of matches.
+// Return pairs of error (scaled) and number of matches.
 nanobind::list count_totals(Engine& engine);
 
 }  // namespace acep

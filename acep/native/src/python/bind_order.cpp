@@ -1,4 +1,4 @@
-// The order of the output as Python sees it (acep/native/_native.pyi).
+// Python binding of the output order (acep/native/_native.pyi).
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 

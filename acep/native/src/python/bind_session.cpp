@@ -1,4 +1,4 @@
-// The session as Python sees it (acep/native/_native.pyi): tables and columns in, columns of matches out.
+// Python bindings of the session (acep/native/_native.pyi): tables and columns in, columns of matches out.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
@@ -35,7 +35,7 @@ using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::
 
 std::vector<int64_t> vector_of(const Words& words) { return {words.data(), words.data() + words.shape(0)}; }
 
-// (program, flat sources) of a condition on a single event.
+// Read a condition on a single event: (program, flat sources).
 Check event_check(uint32_t program, const Words& words, const std::vector<BlockProgram>& programs, size_t columns) {
     if (program >= programs.size()) throw std::invalid_argument("classes: no such program");
     if (words.shape(0) != 3 * programs[program].leaves()) throw std::invalid_argument("classes: number of sources");
@@ -50,11 +50,11 @@ Check event_check(uint32_t program, const Words& words, const std::vector<BlockP
     return check;
 }
 
-// Keeps the texts alive, on whose codes the front works.
+// The session as a Python object; it keeps the texts alive whose codes the front uses.
 struct Held {
     nb::object texts;
     std::unique_ptr<Session> session;
-    std::vector<uint32_t> leaves;  // of each program
+    std::vector<uint32_t> leaves;  // number of inputs of each program
     size_t columns;
     size_t classes;
     std::vector<Engine*> engines;
@@ -87,8 +87,8 @@ void make(Held* self, nb::object texts, const nb::sequence& programs, const nb::
     new (self) Held{std::move(texts), std::move(session), std::move(leaves), columns, many, {}};
 }
 
-// "windows+nodes": the node engine behind match windows, and likewise with the others; "units+merged": the merged engine, which
-// is given unit by unit what the allowance suffices for; "windows+units+merged".
+// Names of combined engines: "windows+nodes" is the node engine behind match windows, and likewise with the others;
+// "units+merged" is the merged engine on the units that the budget suffices for; also "windows+units+merged".
 constexpr std::string_view windows_prefix = "windows+", units_prefix = "units+";
 
 std::unique_ptr<Engine> engine_of(const std::string& name, const Arrays& arrays, Tables tables, Front& front,
@@ -135,7 +135,7 @@ size_t add(Held& self, const std::string& engine, const nb::dict& arrays) {
     return self.engines.size() - 1;
 }
 
-// Takes types as places, of the width of T, in a list of codes; false if they are of another width.
+// Use types as indices of type T into a list of codes; false if they have another type or are out of range.
 template <class T>
 bool places(const nb::object& object, const Words& codes, Batch& batch) {
     nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu> held;
@@ -151,7 +151,7 @@ bool places(const nb::object& object, const Words& codes, Batch& batch) {
     return true;
 }
 
-// The row to go on with: one before the last where `enough` matches wait to be taken.
+// Return the row to continue with; it is before the end of the batch if `enough` matches wait to be taken.
 size_t push(Held& self, const Words& ts, const nb::object& types, const nb::object& types_valid, const nb::object& ids,
             const nb::sequence& columns, size_t from, size_t enough) {
     Batch batch;
@@ -201,7 +201,7 @@ size_t push(Held& self, const Words& ts, const nb::object& types, const nb::obje
         batch.columns.push_back({values, validity(pair[1])});
     }
     if (batch.columns.size() != self.columns) throw std::invalid_argument("columns: too few or too many");
-    // An interrupt is answered between parts.
+    // Signals are checked between parts.
     constexpr size_t part = block_rows;
     if (enough != 0 && self.engines.size() != 1) throw std::invalid_argument("enough: there are several plans");
     if (enough == 0) enough = Engine::endless;
@@ -218,21 +218,21 @@ size_t push(Held& self, const Words& ts, const nb::object& types, const nb::obje
     return at;
 }
 
-// The engine itself, where it stands behind match windows.
+// Return the engine itself, also behind match windows.
 Engine& engine_at(const Held& self, size_t number) {
     Engine* found = self.engines.at(number);
     auto* windowed = dynamic_cast<WindowedEngine*>(found);
     return windowed == nullptr ? *found : windowed->engine();
 }
 
-// The engine that counts.
+// Return the counting engine, also behind units.
 Engine& counting_at(const Held& self, size_t number) {
     Engine& found = engine_at(self, number);
     auto* units = dynamic_cast<UnitsEngine*>(&found);
     return units == nullptr ? found : units->behind();
 }
 
-// Not behind match windows: those hand events on late, and matches that wait must not outlive them.
+// Return the merged engine. Not behind match windows: they pass events on too late for waiting matches.
 MergedEngine& merged(Held& self, size_t engine) {
     auto* found = dynamic_cast<MergedEngine*>(self.engines.at(engine));
     if (found == nullptr) throw std::invalid_argument("it is not the merged engine");
@@ -292,7 +292,7 @@ void bind_session(nb::module_& m) {
              nb::arg("engine"), nb::arg("most"))
         .def("walked", [](Held& self, size_t engine) { return walked(engine_at(self, engine)); }, nb::arg("engine"))
         .def("bound_memory", [](Held& self, size_t engine, int64_t bytes) {
-            // What waits behind match windows has no bound, and is handed on after the clock has passed it.
+            // Not behind match windows: events waiting there have no bound, and are passed on after the clock.
             bound_memory(*self.engines.at(engine), bytes);
             self.session->bound();
         }, nb::arg("engine"), nb::arg("most"))
@@ -352,7 +352,7 @@ void bind_session(nb::module_& m) {
             return self.engines.at(engine)->partial_matches(clock);
         }, nb::arg("engine"), nb::arg("clock"))
         .def("windowed", [](const Held& self, size_t engine) {
-            // Events that came to match windows, and those that they handed on.
+            // Events received by match windows, and those passed on.
             const auto* found = dynamic_cast<const WindowedEngine*>(self.engines.at(engine));
             if (found == nullptr) throw std::invalid_argument("it has no match windows");
             return nb::make_tuple(found->came(), found->handed());

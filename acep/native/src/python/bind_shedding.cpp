@@ -1,4 +1,4 @@
-// Orders and lives as arrays (acep/native/_native.pyi).
+// Python bindings of shedding tables and of logs of partial matches, as arrays (acep/native/_native.pyi).
 #include "python/bind_shedding.hpp"
 
 #include <nanobind/ndarray.h>
@@ -52,7 +52,7 @@ int64_t number(const nb::dict& orders, const char* name, int64_t low, int64_t hi
     return found;
 }
 
-// (kind, slot, slot, floats, floats, bounds of its bins, worth by bin).
+// Read a term: (kind, slot, slot, floats, floats, bounds of its bins, utility by bin).
 Term term(nb::handle given, uint32_t slots) {
     Term t;
     auto parts = nb::cast<nb::tuple>(given);
@@ -83,7 +83,7 @@ Term term(nb::handle given, uint32_t slots) {
     return t;
 }
 
-// Rows of equal structs of numbers, as one array of words.
+// Return rows of int64 structs as one array of words, and clear them.
 template <class Row>
 nb::object rows(std::vector<Row>& all) {
     constexpr size_t width = sizeof(Row) / sizeof(int64_t);

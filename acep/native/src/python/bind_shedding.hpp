@@ -1,4 +1,4 @@
-// Best effort as Python sees it: orders in, lives out.
+// Python bindings of best effort: shedding tables in, logs of partial matches and counts out.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -7,15 +7,15 @@
 
 namespace acep {
 
-// Of an engine that is given units; std::invalid_argument for another one.
+// For the engine that samples units (sampling_units.hpp); std::invalid_argument for another one.
 void start_units(Engine& engine, uint64_t seed, uint32_t key_texts);
 nanobind::dict units_counts(Engine& engine);
-// Of either.
+// For both that engine and the node engine.
 void allow(Engine& engine, double rate, double carried, int64_t arrived);
 void allow_matches(Engine& engine, int64_t most);
 int64_t walked(Engine& engine);
 
-// Of the node engine, which may stand behind match windows; std::invalid_argument for another one.
+// For the node engine, also behind match windows; std::invalid_argument for another one.
 void start_shedding(Engine& engine, uint64_t seed);
 void set_orders(Engine& engine, const nanobind::dict& orders);
 void spare(Engine& engine, int64_t share);

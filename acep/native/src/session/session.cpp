@@ -1,4 +1,4 @@
-// The one pass over a batch.
+// The session's single pass over a batch for all plans.
 #include "session/session.hpp"
 
 #include <algorithm>
@@ -29,8 +29,8 @@ Engine& Session::add(std::unique_ptr<Engine> engine) {
 size_t Session::push(const Batch& batch, size_t from, size_t to, size_t enough) {
     uint32_t pattern[block_rows], partition[block_rows];
     uint8_t wanted[block_rows];
-    // Blocks end at the same events however these come in batches, and idle partitions are forgotten at such ends alone: what
-    // engines count of their work must not depend on it.
+    // Blocks end at the same events however the stream is split into batches, and idle partitions are forgotten only
+    // there: the engines' counts of work must not depend on the batches.
     for (size_t at = from, n = 0; at < to; at += n) {
         n = std::min(to - at, block_rows - static_cast<size_t>(seen_) % block_rows);
         front_.classify(batch, at, n, pattern);
@@ -110,8 +110,8 @@ void Session::forget_idle(KeyTable& table, int64_t clock) {
     });
 }
 
-// Without a window in time partitions are never idle. Where there is no room for another key, the eighth of them go that
-// had no event for longest.
+// Make room for another key: remove the eighth of the partitions whose last event is oldest. Without a window in time,
+// partitions are never idle.
 void Session::give_up_oldest(KeyTable& table, int64_t clock) {
     std::vector<int64_t> seen;
     const auto last = [&](uint32_t p) {
@@ -135,7 +135,7 @@ void Session::give_up_oldest(KeyTable& table, int64_t clock) {
     });
 }
 
-// The partition of a row, where there is room for it: NIL else.
+// Return the partition of a row, or NIL if there is no room for its key.
 uint32_t Session::find_bounded(KeyTable& table, const Batch& batch, size_t row) {
     const int64_t now = batch.ts[row];
     bool gave_up = false;
@@ -144,7 +144,7 @@ uint32_t Session::find_bounded(KeyTable& table, const Batch& batch, size_t row) 
     if (!table.partitions.unknown(batch, row)) return table.partitions.find(batch, row);
     const auto room = [&] { return std::all_of(table.engines.begin(), table.engines.end(), [&](Engine* e) { return e->takes_partition(now); }); };
     bool has = room();
-    // Each look at all of them is paid for by as many events.
+    // Partitions are only scanned after a proportional number of skipped events, which bounds the cost.
     if (!has && table.turned_away >= int64_t{table.partitions.size()} / 4) {
         forget_idle(table, now);
         if (!table.forgets && !table.numbers) give_up_oldest(table, now);

@@ -1,4 +1,4 @@
-// Several plans over one stream in one pass: shared columns, shared classes of events, shared partition tables.
+// A session: several plans over one stream in one pass, with shared columns, event classes and partition tables.
 #pragma once
 
 #include <cstdint>
@@ -15,43 +15,43 @@ class Session {
 public:
     struct KeyTable {
         Partitions partitions;
-        bool counts;  // positions in it matter, so that every event is looked up
+        bool counts;  // positions in it matter: every event is looked up
         std::vector<Engine*> engines;
-        bool forgets;  // all windows are in time and no id is a position
+        bool forgets;  // idle partitions may be forgotten: all windows are in time and no id is a position
         bool numbers = false;  // an id is a position
         int64_t span;  // the longest window
-        int64_t turned_away = 0;  // events for want of room since idle partitions were last forgotten
+        int64_t turned_away = 0;  // events skipped for lack of room since idle partitions were last forgotten
     };
 
     Session(Texts& texts, std::vector<BlockProgram> programs, std::vector<EventClass> classes, size_t columns,
             const std::vector<std::pair<std::vector<uint32_t>, bool>>& keys);
 
-    // Takes a plan in; the engine's output is read after each push.
+    // Add a plan; the engine's output is read after each push.
     Engine& add(std::unique_ptr<Engine> engine);
     Front& front() { return front_; }
     Partitions& partitions(size_t key_table) { return tables_.at(key_table)->partitions; }
     size_t key_tables() const { return tables_.size(); }
 
-    // Events in stream order. All columns must be there, each of batch.size values.
-    // Rows [from, to) of it; a batch may be pushed in several parts. Returns the row to go on with: one before `to` where the only
-    // engine has as many matches as it may have (`Engine::flow`), or, after the last row of a time, `enough` of them.
+    // Process rows [from, to) of a batch of events in stream order, which may be pushed in several parts. All columns
+    // must have batch.size values. Returns the row to continue with: one before `to` if the only engine is full
+    // (`Engine::flow`), or, after the last row of a time, has `enough` matches.
     size_t push(const Batch& batch, size_t from, size_t to, size_t enough = Engine::endless);
-    // No event with ts < clock will come any more.
+    // Declare that no event with ts < clock will come.
     void advance(int64_t clock);
-    // The stream has ended: everything is decided and given.
+    // End the stream: all pending matches are decided and written.
     void finish();
-    // From now on partitions are forgotten when `rest` is called, and only then: what is logged of them, and the numbers
-    // of partitions, must not depend on how the stream comes in batches.
+    // Forget partitions only when `rest` is called from now on: the log of partitions and their numbers must not
+    // depend on how the stream is split into batches.
     void rest_when_told() { rests_when_told_ = true; }
     void rest() { sweep(latest_); }
     int64_t seen() const { return seen_; }  // events so far
-    // Engines are bound to bytes: whether there is room for a key is asked row by row.
+    // Check for each row whether there is room for its key, as engines have a bound on bytes.
     void bound() { bounded_ = true; }
     int64_t bytes() const;
-    // Of each code of a text whether it is in use, and the ids that may still be given, rising: of bounded engines.
+    // For bounded engines: whether each text code is in use, and the ids that may still be written, in rising order.
     std::vector<uint8_t> used_texts(size_t codes) const;
     std::vector<int64_t> used_ids() const;
-    // The state of all plans, and that of a session of the same tables (std::invalid_argument: it is none).
+    // Write the state of all plans; load that of a session of the same tables (std::invalid_argument: it is invalid).
     void dump(Writer& out) const;
     void load(Reader& in);
 

@@ -1,4 +1,4 @@
-// What a node will be worth is told from its parent and the event that makes it, so that one that is refused is never made.
+// Scoring of nodes before they are made, from the parent and the event, so that refused nodes are never made.
 #include "shedding/shedding.hpp"
 
 #include <algorithm>
@@ -7,13 +7,13 @@
 
 namespace acep {
 
-// Where what an arc writes into a slot of its target comes from, if it is taken over as it is, or that it has nothing.
+// Find the source of the value that an arc puts into a slot of its target; false if the value must be computed.
 bool Shedding::origin(const Arc& arc, uint32_t slot, Origin& found) {
     for (const Put& p : arc.puts) {
         if (static_cast<uint32_t>(p.slot) != slot) continue;
         found = {p.from, p.column, p.from >= 0};
         switch (p.write) {
-            case Write::copy: found.column = -1; return true;  // of what was never bound there is no number
+            case Write::copy: found.column = -1; return true;  // an unbound register has no number
             case Write::last: found.held = false; return p.column >= 0;
             case Write::nth: return p.extra == 1 && p.column >= 0;
             default: return false;
@@ -30,7 +30,7 @@ void Shedding::look_ahead() {
             Foresight& own = foresight_[arc.number];
             own.ends = std::numeric_limits<int64_t>::max();
             for (const Accept& a : tables_.states[arc.target].accepts) own.ends = std::min(own.ends, a.cost);
-            own.told = orders_.features == 1 && own.ends > 0;  // what may end a match is made in any case
+            own.told = orders_.features == 1 && own.ends > 0;  // a node that may end a match is always made
             own.later = 0;
             own.whole = true;
             if (orders_.terms.empty()) continue;
@@ -69,7 +69,7 @@ bool Shedding::foresee(const Arc& arc, const Coming& coming, Mark& mark) {
     const int64_t base = sum(arc.target, coming.error, coming.start, coming.now, mark, coming.now, mark.birth);
     double total = own.later;
     bool stays = base != nothing;
-    // Once the others cannot make it worth its price, they are not looked at.
+    // Stops once the remaining terms cannot reach the utility threshold.
     for (size_t k = 0; k < own.terms.size() && stays; ++k) {
         const Told& t = own.terms[k];
         stays = static_cast<double>(base) + total + static_cast<double>(t.most) >= price || price <= 1;
@@ -89,7 +89,7 @@ bool Shedding::foresee(const Arc& arc, const Coming& coming, Mark& mark) {
     }
     mark.feature = added(total);
     if (stays && static_cast<double>(clamped(base + mark.feature - 128)) >= price) {
-        mark.decided = own.whole;  // else it is weighed once it is made
+        mark.decided = own.whole;  // else it is scored again once it is made
         return true;
     }
     ++refused;

@@ -1,5 +1,5 @@
-// Under a budget: a plan runs on an engine that need not choose among partial matches. Where the allowance does not suffice
-// for all events, whole units are passed over, eight windows of one partition each, and the others are as without a budget
+// Budgets for engines that need not choose among partial matches. Where the budget does not suffice for all events,
+// whole sampling units (eight windows of one partition) are skipped; the others run as without a budget
 // (docs/explanation/best_effort.md).
 #pragma once
 
@@ -19,9 +19,9 @@ public:
         : Engine(std::move(tables), front, partitions), behind_(std::move(behind)) {}
 
     Engine& behind() { return *behind_; }
-    // Before any event. `key_texts`: a bit for each part of the key that is a text.
+    // Call before any event. `key_texts`: a bit for each part of the key that is a text.
     void start(uint64_t seed, uint32_t key_texts);
-    // Touches an event from now on (negative: without bound), and how many unused ones are kept at most; `seen` events have come.
+    // Set the touches per event after `seen` events (negative: unlimited), and the most unused ones to carry over.
     void allow(double rate, double most_carried, int64_t seen);
 
     Output& output() override { return behind_->output(); }
@@ -43,12 +43,12 @@ public:
     int64_t partial_matches(int64_t clock) const override { return behind_->partial_matches(clock); }
 
     double tokens() const { return granted(arrived) - static_cast<double>(behind_->work().touches); }
-    int64_t withheld() const { return behind_->walks.withheld; }  // match points of which not all matches were given
+    int64_t withheld() const { return behind_->walks.withheld; }  // match points not all of whose matches were written
     int64_t dropped() const { return dropped_; }
     int64_t passed_over() const { return passed_over_; }
-    // Of units that were let in, each with a chance p: how many they are, and sums of the match points x and the events e of
-    // which it is known that nothing was passed over for a window: x / p, e / p, the squares of x / p; and the squares and the
-    // product of both, times 1 - p.
+    // Sums over the units that were admitted, each with probability p: their number; with their match points x and
+    // events e for which nothing was skipped for a window, sums of x / p, e / p and the square of x / p; and of the
+    // squares and the product of x / p and e / p, times 1 - p.
     struct Sums {
         double units = 0, x = 0, e = 0, squares = 0, xx = 0, xe = 0, ee = 0;
         void visit(auto&& each) {
@@ -56,22 +56,22 @@ public:
         }
     };
     Sums sums() const;
-    int64_t points() const { return behind_->match_points; }       // that were found
-    int64_t certain() const { return certain_ + (gated_ ? 0 : behind_->match_points - gated_points_); }  // where nothing was passed over
-    int64_t let_in() const { return let_in_; }               // events, since something was first passed over
+    int64_t points() const { return behind_->match_points; }       // found so far, and while nothing was skipped
+    int64_t certain() const { return certain_ + (gated_ ? 0 : behind_->match_points - gated_points_); }
+    int64_t let_in() const { return let_in_; }               // events admitted since something was first skipped
 
 private:
     static constexpr int64_t windows = 8;         // in a unit
-    static constexpr int64_t events = 1 << 16;    // of the stream, in a unit where there is no window
+    static constexpr int64_t events = 1 << 16;    // of the stream, in a unit if there is no window
     static constexpr uint64_t all = uint64_t{1} << 32;
     struct Unit {
         int64_t begin = NEVER;
         uint64_t draw = 0;     // of 2^32
-        uint64_t share = all;  // the least share of units that was let in while it lasted
-        int64_t since = NEVER; // up to here something of it was passed over
-        int64_t points = 0, events = 0;  // of which all is known
+        uint64_t share = all;  // the least share of admitted units during this one
+        int64_t since = NEVER; // key up to which something of it was skipped
+        int64_t points = 0, events = 0;  // for which nothing was skipped
         bool any = false;
-        bool off = false;      // passed over from some event on
+        bool off = false;      // skipped from some event on
     };
 
     double granted(int64_t seen) const { return granted_ + rate_ * static_cast<double>(seen - since_); }
@@ -88,17 +88,17 @@ private:
     uint64_t seed_ = 0;
     uint32_t key_texts_ = 0;
     double rate_ = -1;
-    double granted_ = 0;   // up to event `since_`
+    double granted_ = 0;   // touches granted up to event `since_`
     double most_carried_ = 0;
     int64_t since_ = 0;
-    bool gated_ = false;   // the allowance did not suffice
-    bool paused_ = false;  // nothing is left of it
-    double share_ = 1;     // of units that are let in
-    double need_ = 0;      // touches an event if all were, of `told_` events
+    bool gated_ = false;   // the budget did not suffice
+    bool paused_ = false;  // no budget is left
+    double share_ = 1;     // of units that are admitted
+    double need_ = 0;      // touches per event if all units were admitted, from `told_` events
     double told_ = 0;
-    int64_t paced_ = 0, paced_touches_ = 0, paced_in_ = 0, paced_out_ = 0, paced_denied_ = 0;  // when the share was last looked at
+    int64_t paced_ = 0, paced_touches_ = 0, paced_in_ = 0, paced_out_ = 0, paced_denied_ = 0;  // at the last `adjust`
     std::vector<Unit> units_;  // by partition
-    Sums sums_;                // of units that have ended
+    Sums sums_;                // over units that have ended
     int64_t certain_ = 0, gated_points_ = 0;
     int64_t let_in_ = 0, passed_over_ = 0, dropped_ = 0, denied_ = 0;
 };

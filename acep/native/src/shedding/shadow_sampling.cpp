@@ -1,4 +1,4 @@
-// What policies learn from: units in which nothing is dropped, and the log of lives.
+// Data for learning: the shadow sample (units in which nothing is dropped), and the log of partial matches.
 #include "shedding/shedding.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ Shedding::Mark Shedding::begin(uint32_t partition, const Event& event) {
     return found;
 }
 
-// Units that are spared ------------------------------------------------------------------------
+// Shadow sample ---------------------------------------------------------------------------------
 
 int64_t Shedding::unit_length() const {
     int64_t length;
@@ -26,7 +26,7 @@ bool Shedding::within(const Unit& one, int64_t now) const {
     return length < 0 || (now >= one.begin && apart(now, one.begin) < length);
 }
 
-// The unit of a partition in which `now` is. Most events are in that of the one before.
+// Return the unit of a partition that contains `now`; cached, as most events are in the unit of the one before.
 UnitAt Shedding::drawn_unit(uint32_t partition, int64_t now) {
     if (!bounded() && partition < drawn_units_.size()) {
         const Drawn& last = drawn_units_[partition];
@@ -51,10 +51,10 @@ bool Shedding::spares(uint32_t partition, int64_t now) {
     }
     const auto [begin, draw] = drawn_unit(partition, now);
     Unit& own = units_[partition];
-    // Positions are those of a partition, which tell for each whether something was there before.
+    // Positions count within a partition: a first one above 0 shows that earlier events were not watched.
     if (counted && own.begin == never && !from_start_ && now > 0) own.blind = now - 1;
     if (own.begin != begin) {
-        // That a unit of positions has ended nothing else tells.
+        // Nothing else shows the end of a unit of positions, so it is logged here.
         if (counted && own.share != 0 && lives.points.size() < 4 * most_at_all && !crowded()) {
             lives.points.push_back({partition, own.begin, own.begin + unit_length(), now, Lives::Point::ended, own.blind, own.share});
         }
@@ -92,7 +92,7 @@ void Shedding::note(uint32_t partition, int64_t when, int64_t ts, Lives::Point::
     lives.points.push_back({partition, unit_length() < 0 ? own.again : own.begin, when, ts, kind, own.blind, own.share});
 }
 
-// Of the key itself, which is the same in every run; `texts` has a bit for each part of it that is a text.
+// Return a hash of the key itself, the same in every run; `texts` has a bit for each part of it that is a text.
 uint64_t Shedding::key_hash(uint32_t partition, uint32_t texts) const {
     if (!bounded() && partition >= key_hashes_.size()) key_hashes_.resize(partition + 1, 0);
     uint64_t own = 0;
