@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from acep.learning.policy_context import Setting
-from acep.learning.shedding_table import Orders
+from acep.learning.policy_context import PolicyContext
+from acep.learning.shedding_table import SheddingTable
 from acep.learning.trajectories.log import Log
 
 __all__ = ["Epoch", "Policy"]
@@ -17,7 +18,7 @@ __all__ = ["Epoch", "Policy"]
 class Epoch:
     """A stretch of ``events`` events between two calls of a policy, with ``allowance`` touches per event (``None``: no
     bound). ``spent`` counts touches, shedding decisions included; ``dropped`` the partial matches that were shed.
-    ``log`` has the outcomes of the sampled ones. ``fell``: drift detected (far fewer match points per touch)."""
+    ``log`` has the outcomes of the sampled ones. ``drifted``: drift detected (far fewer match points per touch)."""
 
     events: int
     allowance: float | None
@@ -25,7 +26,13 @@ class Epoch:
     dropped: int
     price: float
     log: Log
-    fell: bool = False
+    drifted: bool = False
+
+    @property
+    def fell(self) -> bool:
+        """Return ``drifted`` under its former name, which is deprecated."""
+        warnings.warn("Epoch.fell is deprecated: use Epoch.drifted", DeprecationWarning, stacklevel=2)
+        return self.drifted
 
 
 class Policy(Protocol):
@@ -38,15 +45,15 @@ class Policy(Protocol):
 
     name: str
 
-    def begin(self, setting: Setting, seed: int) -> Orders:
+    def begin(self, context: PolicyContext, seed: int) -> SheddingTable:
         """Begin a query, and return the shedding table for its first events."""
 
-    def learn(self, epoch: Epoch) -> Orders:
+    def learn(self, epoch: Epoch) -> SheddingTable:
         """Learn from an epoch, and return the shedding table for the next events."""
 
     def state(self) -> Mapping[str, Any]:
         """Return all that was learned."""
 
-    def restore(self, state: Mapping[str, Any]) -> Orders:
+    def restore(self, state: Mapping[str, Any]) -> SheddingTable:
         """Continue from a state, after ``begin``, and return the shedding table in use. Raises :class:`ValueError` for
         data that is no state of such a policy."""

@@ -7,11 +7,11 @@ from typing import Literal
 
 from acep.learning.trajectories.match_vectors import Grid
 
-__all__ = ["Register", "Setting"]
+__all__ = ["PolicyContext", "RegisterFeature"]
 
 
 @dataclass(frozen=True)
-class Register:
+class RegisterFeature:
     """A register that partial matches of a state hold in slot ``slot``: of variable ``var`` and column ``column``
     (``""``: none), a number (``"int"``, ``"float"``) or a text."""
 
@@ -22,7 +22,7 @@ class Register:
 
 
 @dataclass(frozen=True)
-class Setting:
+class PolicyContext:
     """The features of a plan that a policy sees.
 
     ``names``: of the states, by number; in state 0, the start, no partial match waits. ``errors``: the number of error
@@ -31,7 +31,7 @@ class Setting:
     ``takes``: by state, the event class and target state of each transition. ``loses_only``: skipping an event can
     only lose matches, never create others. ``fingerprint`` is the same for two plans that can share a history.
 
-    >>> Setting(("", "a"), 1, 1, 9, False, ((), ()), (), (((0, 1),), ()), 1, True, "").keyed
+    >>> PolicyContext(("", "a"), 1, 1, 9, False, ((), ()), (), (((0, 1),), ()), 1, True, "").keyed
     False
     """
 
@@ -40,7 +40,7 @@ class Setting:
     step: int
     span: int | None
     counted: bool
-    registers: tuple[tuple[Register, ...], ...]
+    registers: tuple[tuple[RegisterFeature, ...], ...]
     key_texts: tuple[bool, ...]
     takes: tuple[tuple[tuple[int, int], ...], ...]
     classes: int

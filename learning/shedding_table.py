@@ -11,10 +11,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from acep.learning.policy_context import Setting
+from acep.learning.policy_context import PolicyContext
 from acep.learning.trajectories.match_vectors import Grid
 
-__all__ = ["AGES", "BUCKETS", "HIGHEST", "STEPS", "Kind", "Orders", "Price", "Term", "Ties", "as_levels"]
+__all__ = [
+    "AGES",
+    "BUCKETS",
+    "HIGHEST",
+    "STEPS",
+    "SheddingTable",
+    "Term",
+    "TermKind",
+    "ThresholdTrial",
+    "Ties",
+    "as_table",
+    "as_utility_buckets",
+]
 
 STEPS = 8  # utility buckets per octave
 HIGHEST = 254  # the highest utility bucket that may be shed
@@ -23,11 +35,11 @@ BUCKETS = 1024  # bins of a hash
 
 Bytes = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]
-Price = tuple[float, float, float]
+ThresholdTrial = tuple[float, float, float]
 """An allowance (touches per event), the utility threshold reached under it, and the match bundles found per touch."""
 
 
-class Kind(IntEnum):
+class TermKind(IntEnum):
     """The number that a term computes from registers: one value, a ratio or difference of two, or a hash."""
 
     HELD = 0
@@ -52,7 +64,7 @@ class Term:
     bins. ``worth`` is what each bin adds to the utility bucket; its last entry is for a missing number. With an empty
     ``worth`` the number is only logged."""
 
-    kind: Kind
+    kind: TermKind
     a: int = 0
     b: int = 0
     floats: bool = False
@@ -62,7 +74,7 @@ class Term:
     @property
     def hashed(self) -> bool:
         """Return whether its bins are the ``BUCKETS`` of a hash."""
-        return self.kind >= Kind.HASHED
+        return self.kind >= TermKind.HASHED
 
     @property
     def bins(self) -> int:
@@ -72,7 +84,7 @@ class Term:
     def bin(self, numbers: Floats) -> npt.NDArray[np.int64]:
         """Return the bins of numbers (NaN: missing).
 
-        >>> Term(Kind.HELD, bounds=np.array([1.0, 5.0])).bin(np.array([0.0, 1.0, 7.0, np.nan])).tolist()
+        >>> Term(TermKind.HELD, bounds=np.array([1.0, 5.0])).bin(np.array([0.0, 1.0, 7.0, np.nan])).tolist()
         [0, 1, 2, 3]
         """
         known = ~np.isnan(numbers)
@@ -82,7 +94,7 @@ class Term:
 
 
 @dataclass(frozen=True)
-class Orders:
+class SheddingTable:
     """A shedding table, which the native core applies until it gets another one.
 
     A utility bucket is ``STEPS`` times the binary logarithm of utility per cost. That of a partial match is the entry
@@ -92,7 +104,7 @@ class Orders:
     threshold plus ``decay[state]`` times r. The threshold follows the allowance. An event is admitted if the bucket of
     its best class, ``admit[class, place]``, is at least the threshold; its place is the position in the window since
     the oldest start in its partition (an empty array: admit all). ``clears``: a match point ends all partial matches of
-    its partition that began before it. ``sample``: the share of starts whose trajectories are logged. ``spared``: the
+    its partition that began before it. ``sample``: the share of starts whose trajectories are logged. ``shadow``: the
     share of sampling units that are shadow-sampled (a unit is eight windows of one partition). ``prices``: results of
     this table in trial runs, by rising allowance, which give the first threshold.
     """
@@ -107,34 +119,34 @@ class Orders:
     noise: int = 0
     clears: bool = False
     sample: float = 0.0
-    spared: float = 0.0
-    prices: tuple[Price, ...] = ()
+    shadow: float = 0.0
+    prices: tuple[ThresholdTrial, ...] = ()
 
     @staticmethod
-    def flat(setting: Setting, *, grid: Grid | None = None, level: int = HIGHEST // 2) -> Orders:
+    def flat(context: PolicyContext, *, grid: Grid | None = None, level: int = HIGHEST // 2) -> SheddingTable:
         """Return a table with the same utility bucket for all partial matches.
 
-        >>> setting = Setting(("", "a"), 1, 1, 9, False, ((), ()), (), (((0, 1),), ()), 1, True, "")
-        >>> set(Orders.flat(setting, level=7).level.tolist())
+        >>> context = PolicyContext(("", "a"), 1, 1, 9, False, ((), ()), (), (((0, 1),), ()), 1, True, "")
+        >>> set(SheddingTable.flat(context, level=7).level.tolist())
         {7}
         """
-        grid = grid or setting.grid(windows=1, waits=1)
-        return Orders(
+        grid = grid or context.grid(windows=1, waits=1)
+        return SheddingTable(
             grid,
             np.full(grid.vectors, level, np.uint8),
-            np.zeros(setting.states),
-            np.zeros((setting.states, AGES), np.int8),
+            np.zeros(context.states),
+            np.zeros((context.states, AGES), np.int8),
         )
 
-    def watching(self, *, sample: float, spared: float) -> Orders:
+    def watching(self, *, sample: float, shadow: float) -> SheddingTable:
         """Return the same table with other shares of logged starts and shadow-sampled units."""
-        return replace(self, sample=float(min(max(sample, 0), 1)), spared=float(min(max(spared, 0), 1)))
+        return replace(self, sample=float(min(max(sample, 0), 1)), shadow=float(min(max(shadow, 0), 1)))
 
     def price(self, rate: float) -> float:
         """Return the first utility threshold for an allowance of ``rate`` touches per event; 0 without ``prices``.
 
-        >>> setting = Setting(("", "a"), 1, 1, 9, False, ((), ()), (), (((0, 1),), ()), 1, True, "")
-        >>> replace(Orders.flat(setting), prices=((1.0, 100.0, 0.5), (4.0, 60.0, 0.2))).price(2.0)
+        >>> context = PolicyContext(("", "a"), 1, 1, 9, False, ((), ()), (), (((0, 1),), ()), 1, True, "")
+        >>> replace(SheddingTable.flat(context), prices=((1.0, 100.0, 0.5), (4.0, 60.0, 0.2))).price(2.0)
         80.0
         """
         return self._came_to(rate, 1)
@@ -168,7 +180,7 @@ class Orders:
         }
 
     @classmethod
-    def from_arrays(cls, grid: Grid, data: Mapping[str, Any]) -> Orders:
+    def from_arrays(cls, grid: Grid, data: Mapping[str, Any]) -> SheddingTable:
         """Read the table of :meth:`to_arrays`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for
         other data."""
         terms = tuple(tuple(_term(*one) for one in state) for state in data["terms"])
@@ -192,10 +204,10 @@ class Orders:
         clears = data["clears"]
         if not isinstance(clears, bool):
             raise ValueError("orders")
-        orders = cls(grid, level, decay, later, terms, admit, Ties(int(data["ties"])), noise, clears)
-        return replace(orders, prices=prices)
+        shedding_table = cls(grid, level, decay, later, terms, admit, Ties(int(data["ties"])), noise, clears)
+        return replace(shedding_table, prices=prices)
 
-    def for_core(self, setting: Setting, rate: float | None = None) -> dict[str, Any]:
+    def for_native_core(self, context: PolicyContext, rate: float | None = None) -> dict[str, Any]:
         """Return the table in the form of the native core; ``rate``: the allowance in touches per event."""
         return {
             "price": 0.0 if rate is None else self.price(rate),
@@ -207,7 +219,7 @@ class Orders:
             "level": np.ascontiguousarray(self.level, np.uint8),
             "later": np.ascontiguousarray(self.later, np.int8).ravel(),
             "decay": np.ascontiguousarray(self.decay, np.float64),
-            "key_texts": sum(1 << k for k, text in enumerate(setting.key_texts[:32]) if text),
+            "key_texts": sum(1 << k for k, text in enumerate(context.key_texts[:32]) if text),
             "terms": [
                 [
                     (int(t.kind), t.a, t.b, t.floats, t.floats, t.bounds, np.ascontiguousarray(t.worth, np.float32))
@@ -221,14 +233,14 @@ class Orders:
             "noise": self.noise,
             "clears": self.clears,
             "sample": round(self.sample * 2**32),
-            "spared": round(self.spared * 2**32),
+            "shadow": round(self.shadow * 2**32),
         }
 
 
 def _term(kind: Any, a: Any, b: Any, floats: Any, bounds: Any, worth: Any) -> Term:
     if not isinstance(floats, bool | int):
         raise ValueError("a term")
-    return Term(Kind(int(kind)), int(a), int(b), bool(floats), _floats(bounds), _floats(worth))
+    return Term(TermKind(int(kind)), int(a), int(b), bool(floats), _floats(bounds), _floats(worth))
 
 
 def _floats(values: Any) -> Floats:
@@ -238,11 +250,11 @@ def _floats(values: Any) -> Floats:
     return found
 
 
-def as_levels(worth: Floats, *, top: int = 200, best: float | None = None) -> Bytes:
+def as_utility_buckets(worth: Floats, *, top: int = 200, best: float | None = None) -> Bytes:
     """Convert utilities per cost to utility buckets. The best utility (or ``best``) gets bucket ``top``, zero gets 0,
     and very small ones get 1.
 
-    >>> as_levels(np.array([1.0, 0.5, 0.0, 1e-30])).tolist()
+    >>> as_utility_buckets(np.array([1.0, 0.5, 0.0, 1e-30])).tolist()
     [200, 192, 0, 1]
     """
     best = float(worth.max(initial=0.0)) if best is None else best
@@ -251,3 +263,9 @@ def as_levels(worth: Floats, *, top: int = 200, best: float | None = None) -> By
     with np.errstate(divide="ignore"):
         levels = np.round(STEPS * np.log2(worth / best)) + top
     return np.where(worth > 0, np.clip(levels, 1, HIGHEST), 0).astype(np.uint8)
+
+
+def as_table(given: Any) -> Any:
+    """Return what a policy gave as its shedding table; one of :mod:`acep.learning.orders` gets the present fields."""
+    convert = getattr(given, "shedding_table", None)
+    return given if convert is None else convert()

@@ -14,7 +14,7 @@ from acep.automaton.thompson import Thompson
 from acep.pattern.evaluation import Leaf, leaves_of
 from acep.pattern.expressions import Aggregate, Attribute, Expr, Length
 
-__all__ = ["Check", "Frame", "Program", "Register", "Source", "Step", "assemble"]
+__all__ = ["Check", "Frame", "Program", "Register", "Step", "ValueSource", "assemble"]
 
 
 @dataclass(frozen=True, order=True)
@@ -42,7 +42,7 @@ class Register:
 
 
 @dataclass(frozen=True)
-class Source:
+class ValueSource:
     """Where the value of a reference comes from.
 
     ``kind``: ``event`` (attribute ``name`` of the event being bound), ``one`` (1, or 0 if that attribute is
@@ -64,7 +64,7 @@ class Check:
     """
 
     predicate: int
-    sources: tuple[Source, ...]
+    sources: tuple[ValueSource, ...]
     loops: tuple[Register, ...]
     only: tuple[Register, int] | None = None
 
@@ -79,7 +79,7 @@ class Frame:
     """What is appended to a ``frames`` register when an event is bound."""
 
     register: Register
-    sources: tuple[Source, ...]
+    sources: tuple[ValueSource, ...]
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ class _Form:
                 sources.append(self.current(leaf, nth))
             elif leaf.var in self.each and _of_each(leaf):
                 index = self.frame_leaves(leaf.var).index(leaf)
-                sources.append(Source("frame", (self.frames(leaf.var),), index=index))
+                sources.append(ValueSource("frame", (self.frames(leaf.var),), index=index))
             else:
                 sources.append(_stored(leaf, self.kleene))
         only = (Register("count", binding), nth) if binding and nth and not (surely_first and nth == 1) else None
@@ -181,18 +181,18 @@ class _Form:
             return 0
         return max((_ordinal(leaf) for leaf in self.leaves if leaf.var == var), default=0)
 
-    def current(self, leaf: Leaf, nth: int = 0) -> Source:
+    def current(self, leaf: Leaf, nth: int = 0) -> ValueSource:
         """The source of a reference to the variable that is being bound, at this event."""
         if leaf.var in self.kleene:
             if isinstance(leaf, Attribute) and (leaf.index in (None, "i") or leaf.index == nth > 0):
-                return Source("event", name=leaf.name)
+                return ValueSource("event", name=leaf.name)
             return _stored(leaf, self.kleene)
         if isinstance(leaf, Attribute):
             once = leaf.index in (None, 1, "last")
-            return Source("event", name=leaf.name) if once else _stored(leaf, self.kleene)
+            return ValueSource("event", name=leaf.name) if once else _stored(leaf, self.kleene)
         if isinstance(leaf, Length) or leaf.function == "count":
-            return Source("one", name="" if isinstance(leaf, Length) else leaf.name or "")
-        return Source("event", name=leaf.name or "")
+            return ValueSource("one", name="" if isinstance(leaf, Length) else leaf.name or "")
+        return ValueSource("event", name=leaf.name or "")
 
 
 def _ordinal(leaf: Leaf) -> int:
@@ -220,27 +220,27 @@ def _form(number: int, predicate: Expr, kleene: frozenset[str]) -> _Form:
     return _Form(number, leaves, frozenset(leaf.var for leaf in leaves), kleene, tuple(each), frozenset(wholes))
 
 
-def _stored(leaf: Leaf, kleene: frozenset[str]) -> Source:
+def _stored(leaf: Leaf, kleene: frozenset[str]) -> ValueSource:
     """The source of a reference among the registers, as they are before an event is bound."""
     var = leaf.var
     match leaf:
         case Attribute(index=int() as n, name=name) if var in kleene or n > 1:
-            return Source("register", (Register("nth", var, name, n),))
+            return ValueSource("register", (Register("nth", var, name, n),))
         case Attribute(name=name):
-            return Source("register", (Register("last", var, name),))
+            return ValueSource("register", (Register("last", var, name),))
         case Length():
-            return Source("register", (Register("count", var),))
+            return ValueSource("register", (Register("count", var),))
         case Aggregate(function="avg", name=name):
             assert name is not None
-            return Source("average", (Register("sum", var, name), Register("nonnull", var, name)))
+            return ValueSource("average", (Register("sum", var, name), Register("nonnull", var, name)))
         case Aggregate(function="count", name=None):
-            return Source("register", (Register("count", var),))
+            return ValueSource("register", (Register("count", var),))
         case Aggregate(function="count", name=name):
-            return Source("register", (Register("nonnull", var, name or ""),))
+            return ValueSource("register", (Register("nonnull", var, name or ""),))
         case Aggregate(function="first", name=name):
-            return Source("register", (Register("nth", var, name or "", 1),))
+            return ValueSource("register", (Register("nth", var, name or "", 1),))
         case Aggregate(function=function, name=name):
-            return Source("register", (Register(function, var, name or ""),))
+            return ValueSource("register", (Register(function, var, name or ""),))
 
 
 def _may_be_bound(automaton: Thompson, arcs: Arcs) -> list[frozenset[str]]:

@@ -17,28 +17,28 @@ Maker = Callable[[], Policy]
 
 
 def _history() -> Policy:
-    from acep.learning.policies.history_policy import Remembering
+    from acep.learning.policies.history_policy import HistoryPolicy
 
-    return Remembering()
+    return HistoryPolicy()
 
 
 def _counted(name: str) -> Policy:
-    from acep.learning.policies.counting import Counted
+    from acep.learning.policies.counting import CountingPolicy
     from acep.learning.policies.schemes import SCHEMES
 
-    return Counted(name, SCHEMES[name])
+    return CountingPolicy(name, SCHEMES[name])
 
 
 def _foreseeing() -> Policy:
-    from acep.learning.policies.oracle_policy import Foreseeing
+    from acep.learning.policies.oracle_policy import OraclePolicy
 
-    return Foreseeing()
+    return OraclePolicy()
 
 
 def _advised() -> Policy:
-    from acep.learning.policies.bandit_policy import Advised
+    from acep.learning.policies.bandit_policy import BanditPolicy
 
-    return Advised()
+    return BanditPolicy()
 
 
 POLICIES: dict[str, Maker] = {

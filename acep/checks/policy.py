@@ -19,11 +19,11 @@ from acep.checks.cases import Case, cases
 from acep.checks.watched import Refused, Watched
 from acep.errors import PolicyError
 from acep.learning.policy import Epoch, Policy
-from acep.learning.shedding_table import Orders
+from acep.learning.shedding_table import SheddingTable
 from acep.learning.trajectories.log import Extra, Log
-from acep.learning.trajectories.trajectories import EXPIRED, Ended, Lives
+from acep.learning.trajectories.trajectories import EXPIRED, Ended, Trajectories
 from acep.native.session import NativeSession
-from acep.shedding.controller import BestEffort
+from acep.shedding.controller import SheddingController
 from acep.shedding.history_file import learned_by
 from acep.shedding.limits import checked_seed
 from acep.storage.plain_data import from_json
@@ -32,11 +32,11 @@ __all__ = ["Checked", "check_policy"]
 
 LENGTH = 16  # events of the first epoch
 SHARES = (0.6, 0.25, 0.08)  # of the exact work
-AMPLE = 1e9
+SUFFICIENT = 1e9
 REPEATED = 64  # epochs after which a state may no longer grow
-LIVES = 2048  # of each of them, at least
+TRAJECTORIES = 2048  # of each of them, at least
 GROWN = 512  # bytes that a state may grow nevertheless, beside a fiftieth
-A_LIFE, AN_EPOCH = 400e-6, 0.25  # seconds that learning may take
+A_TRAJECTORY, AN_EPOCH = 400e-6, 0.25  # seconds that learning may take
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def check_policy(policy: Any, *, seed: int = 0) -> Checked:
     On small generated streams and under several budgets: orders can be followed; the same seed gives the same run;
     what is found is found without a budget too; the work stays within the allowance; an ample budget changes nothing;
     neither batches nor restarts do; the epoch's arrays are left alone; the state is plain data and does
-    not grow with the stream; learning takes no longer than the lives are many; nothing comes from a clock or a
+    not grow with the stream; learning takes no longer than the trajectories are many; nothing comes from a clock or a
     global random generator. A policy may refuse a query by an :class:`AcepError` in ``begin``, but not all of them.
 
     Raises :class:`PolicyError`, which says what is wrong and where; :class:`QueryError` for what is no policy; needs
@@ -118,7 +118,7 @@ class Run:
         spent = "without a bound" if self.rate is None else f"under {self.rate:.3g} touches an event"
         self.watched = Watched(self.maker(), f"{self.case.name}, {spent}")
         self.told.append(self.watched)
-        self.effort = BestEffort(self.watched, self.seed, self.rate, learned=self.learned, length=self.length)
+        self.effort = SheddingController(self.watched, self.seed, self.rate, learned=self.learned, length=self.length)
         self.session = NativeSession([self.case.plan], [self.case.engine], {0: self.effort})
 
     def whole(self) -> Run:
@@ -162,9 +162,11 @@ def _check(case: Case, maker: Callable[[], Policy], seed: int, told: list[Watche
     run = partial(Run, case, maker, seed=seed, told=told, learned=learned)
     with _chance(1):
         exact = run(None).whole()
-        ample = run(AMPLE).whole()
-    if (ample.found, ample.errors) != (exact.found, exact.errors):
-        raise ample.watched.broken("loses matches under an ample budget", "is an event or a node refused by level 0?")
+        sufficient = run(SUFFICIENT).whole()
+    if (sufficient.found, sufficient.errors) != (exact.found, exact.errors):
+        raise sufficient.watched.broken(
+            "loses matches under an ample budget", "is an event or a node refused by level 0?"
+        )
     for share in SHARES:
         rate = max(0.2, share * exact.session.counts(0).touches / len(case.batch))
         with _chance(1):
@@ -190,19 +192,19 @@ def _check(case: Case, maker: Callable[[], Policy], seed: int, told: list[Watche
 def _restarted(watched: Watched, maker: Callable[[], Policy], seed: int) -> None:
     """After each epoch, another policy goes on from what was saved."""
     assert watched.told is not None
-    orders = watched.seen[-len(watched.told) - 1 :]  # those before the first epoch, and after each
+    shedding_table = watched.seen[-len(watched.told) - 1 :]  # those before the first epoch, and after each
     for number, (_, state) in enumerate(watched.told):
         other = Watched(maker(), watched.where, epochs=number + 1)
-        other.begin(watched.setting, seed)
+        other.begin(watched.context, seed)
         other.restore(from_json(json.loads(json.dumps(state))))
-        if other.seen[-1] != orders[number + 1]:
+        if other.seen[-1] != shedding_table[number + 1]:
             raise other.broken(
                 "gives other orders after `restore` than those that were in force when its state was taken",
                 "`state` must hold all that orders are made of, and `restore` must take all of it",
             )
         if number + 1 < len(watched.told):
             other.learn(watched.told[number + 1][0])
-            if other.seen[-1] != orders[number + 2]:
+            if other.seen[-1] != shedding_table[number + 2]:
                 raise other.broken(
                     "goes on otherwise after `restore` than it would have done",
                     "`state` must hold all that it goes by, and `restore` must take all of it",
@@ -224,7 +226,7 @@ def _learned(case: Case, policy: Policy, seed: int) -> Mapping[str, Any] | None:
 
 @dataclass
 class Recorder:
-    """A policy that has all lives logged, and keeps the log."""
+    """A policy that has all trajectories logged, and keeps the log."""
 
     policy: Policy
     log: Log | None = None
@@ -233,18 +235,18 @@ class Recorder:
         self.name = self.policy.name
         self.state = self.policy.state
 
-    def begin(self, setting: Any, seed: int) -> Orders:
+    def begin(self, context: Any, seed: int) -> SheddingTable:
         """With all logged."""
-        return self.policy.begin(setting, seed).watching(sample=1.0, spared=0.0)
+        return self.policy.begin(context, seed).watching(sample=1.0, shadow=0.0)
 
-    def restore(self, state: Mapping[str, Any]) -> Orders:
+    def restore(self, state: Mapping[str, Any]) -> SheddingTable:
         """With all logged."""
-        return self.policy.restore(state).watching(sample=1.0, spared=0.0)
+        return self.policy.restore(state).watching(sample=1.0, shadow=0.0)
 
-    def learn(self, epoch: Epoch) -> Orders:
+    def learn(self, epoch: Epoch) -> SheddingTable:
         """The log is kept."""
         self.log = epoch.log
-        return self.policy.learn(epoch).watching(sample=1.0, spared=0.0)
+        return self.policy.learn(epoch).watching(sample=1.0, shadow=0.0)
 
 
 def _long(
@@ -254,23 +256,23 @@ def _long(
     recorder: Any = Recorder(maker())
     recorded = Run(case, lambda: recorder, None, seed, [], learned, length=2 * len(case.batch)).whole()
     recorded.session.learn()
-    setting = recorded.watched.setting
+    context = recorded.watched.context
     log = recorder.log
-    copies = -(-LIVES // max(len(log.lives.made), 1))
+    copies = -(-TRAJECTORIES // max(len(log.trajectories.made), 1))
     watched = Watched(maker(), f"{case.name}, {LONG}", told=None)
     told.append(watched)
-    watched.begin(setting, seed)
+    watched.begin(context, seed)
     if learned is not None:
         watched.restore(learned)
     first = Epoch(0, 1.0, 0, 0, 1.0, _again(log, 0, 0, case))
     watched.learn(first)
-    lives = copies * len(log.lives.made)
+    trajectories = copies * len(log.trajectories.made)
     for number in range(REPEATED):
         watched.learn(Epoch(len(case.batch), 1.0, len(case.batch), 1, 8.0, _again(log, number * copies, copies, case)))
-        if number == 2 and min(watched.seconds[-3:]) > AN_EPOCH + A_LIFE * lives:
+        if number == 2 and min(watched.seconds[-3:]) > AN_EPOCH + A_TRAJECTORY * trajectories:
             raise watched.broken(
-                f"learns for {watched.seconds[-1]:.2f} s from {lives:,} lives",
-                "learning is paid for by the budget: a few array operations an epoch, no loop over lives",
+                f"learns for {watched.seconds[-1]:.2f} s from {trajectories:,} trajectories",
+                "learning is paid for by the budget: a few array operations an epoch, no loop over trajectories",
             )
     half, end = watched.sizes[REPEATED // 4 : REPEATED // 2], watched.sizes[-REPEATED // 4 :]
     if max(end) > 1.02 * max(half) + GROWN:
@@ -278,7 +280,7 @@ def _long(
             f"has a state that grows with the stream: {max(half):,} bytes, and after as many epochs again {max(end):,}",
             "forget what is old, or keep sums in place of what they are of",
         )
-    watched.seconds = [one / max(lives, 1) for one in watched.seconds]
+    watched.seconds = [one / max(trajectories, 1) for one in watched.seconds]
 
 
 def _middle(watched: Watched) -> float:
@@ -287,29 +289,33 @@ def _middle(watched: Watched) -> float:
 
 def _again(log: Log, number: int, copies: int, case: Case) -> Log:
     """The log of a stretch of events that came ``number`` times before, and now comes ``copies`` times."""
-    lives, extra, none = Lives(), Extra(), np.zeros(0, np.int64)
+    trajectories, extra, none = Trajectories(), Extra(), np.zeros(0, np.int64)
     partition, when, kept = [none], [none], [none.astype(np.bool_)]
     length = int(case.batch.ts[-1]) + 1 + (case.plan.window.span or 0)
-    last = int(log.lives.made.life.max(initial=-1)) + 1
+    last = int(log.trajectories.made.trajectory.max(initial=-1)) + 1
     for copy in range(number, number + copies):
-        lives = lives.then(_later(log.lives, copy * length, copy * last, case.plan.window.span or 0))
-        extra = extra.then(replace(log.extra, life=log.extra.life + copy * last))
+        trajectories = trajectories.then(
+            _later(log.trajectories, copy * length, copy * last, case.plan.window.span or 0)
+        )
+        extra = extra.then(replace(log.extra, trajectory=log.extra.trajectory + copy * last))
         partition.append(log.partition)
         when.append(log.when + copy * length)
         kept.append(log.kept)
-    return Log(lives, extra, log.ages, np.concatenate(partition), np.concatenate(when), np.concatenate(kept))
+    return Log(trajectories, extra, log.ages, np.concatenate(partition), np.concatenate(when), np.concatenate(kept))
 
 
-def _later(lives: Lives, time: int, number: int, span: int) -> Lives:
-    """The same lives at a later time, with later numbers; those that were open have expired."""
-    made, ended, found = lives.made, lives.ended, lives.found
-    rest = made.rows(~np.isin(made.life, ended.life))
+def _later(trajectories: Trajectories, time: int, number: int, span: int) -> Trajectories:
+    """The same trajectories at a later time, with later numbers; those that were open have expired."""
+    made, ended, found = trajectories.made, trajectories.ended, trajectories.found
+    rest = made.rows(~np.isin(made.trajectory, ended.trajectory))
     zeros = np.zeros(len(rest), np.int64)
-    ended = ended.then(Ended(rest.life, np.maximum(rest.start + span, rest.made), zeros + EXPIRED, zeros))
+    ended = ended.then(Ended(rest.trajectory, np.maximum(rest.start + span, rest.made), zeros + EXPIRED, zeros))
     parents = [np.where(one.parent >= 0, one.parent + number, one.parent) for one in (made, found)]
-    return Lives(
-        replace(made, life=made.life + number, parent=parents[0], start=made.start + time, made=made.made + time),
-        replace(ended, life=ended.life + number, when=ended.when + time),
+    return Trajectories(
+        replace(
+            made, trajectory=made.trajectory + number, parent=parents[0], start=made.start + time, made=made.made + time
+        ),
+        replace(ended, trajectory=ended.trajectory + number, when=ended.when + time),
         replace(found, parent=parents[1], when=found.when + time),
     )
 

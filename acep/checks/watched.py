@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from acep.checks.orders import mistakes
+from acep.checks.shedding_tables import mistakes
 from acep.errors import AcepError, PolicyError
 from acep.learning.policy import Epoch, Policy
-from acep.learning.policy_context import Setting
-from acep.learning.shedding_table import Orders
+from acep.learning.policy_context import PolicyContext
+from acep.learning.shedding_table import SheddingTable, as_table
 from acep.storage.plain_data import from_bytes, to_bytes, to_json
 
 __all__ = ["Refused", "Watched", "digest"]
@@ -32,7 +32,7 @@ class Watched:
     policy: Policy
     where: str
     name: str = field(init=False)
-    setting: Setting = field(init=False)
+    context: PolicyContext = field(init=False)
     epochs: int = 0
     seen: list[str] = field(default_factory=list)  # digests of all orders given
     sizes: list[int] = field(default_factory=list)  # bytes of the state after each epoch
@@ -50,25 +50,25 @@ class Watched:
         who = named if isinstance(named, str) else type(self.policy).__name__
         return PolicyError(f"the policy `{who}` {what} (in {self.where}, after {self.epochs} epochs)", hint=hint)
 
-    def begin(self, setting: Setting, seed: int) -> Orders:
+    def begin(self, context: PolicyContext, seed: int) -> SheddingTable:
         """Raises :class:`Refused` where the policy says that it cannot serve."""
-        self.setting = setting
-        before = digest(setting)
+        self.context = context
+        before = digest(context)
         try:
-            orders = self._called("begin", lambda: self.policy.begin(setting, seed))
+            shedding_table = self._called("begin", lambda: self.policy.begin(context, seed))
         except AcepError as error:
             if isinstance(error, PolicyError):
                 raise
             raise Refused(error.message) from error
-        if digest(setting) != before:
+        if digest(context) != before:
             raise self.broken("changes the setting in `begin`", "make a copy of what is to be changed")
-        return self._looked_at(orders, "begin")
+        return self._looked_at(shedding_table, "begin")
 
-    def learn(self, epoch: Epoch) -> Orders:
+    def learn(self, epoch: Epoch) -> SheddingTable:
         """Its orders, its arrays left alone."""
         before = digest(epoch)
         started = time.process_time()
-        orders = self._called("learn", lambda: self.policy.learn(epoch))
+        shedding_table = self._called("learn", lambda: self.policy.learn(epoch))
         self.seconds.append(time.process_time() - started)
         if digest(epoch) != before:
             raise self.broken(
@@ -78,7 +78,7 @@ class Watched:
         state = self.state()
         if self.told is not None:
             self.told.append((epoch, to_json(state)))
-        return self._looked_at(orders, "learn")
+        return self._looked_at(shedding_table, "learn")
 
     def state(self) -> Mapping[str, Any]:
         """Plain data."""
@@ -94,18 +94,19 @@ class Watched:
         found: Mapping[str, Any] = from_bytes(data)
         return found
 
-    def restore(self, state: Mapping[str, Any]) -> Orders:
+    def restore(self, state: Mapping[str, Any]) -> SheddingTable:
         """The orders that were in force."""
         return self._looked_at(self._called("restore", lambda: self.policy.restore(state)), "restore")
 
-    def _looked_at(self, orders: Any, method: str) -> Orders:
-        for what in mistakes(orders, self.setting):
+    def _looked_at(self, given: Any, method: str) -> SheddingTable:
+        shedding_table = as_table(given)
+        for what in mistakes(shedding_table, self.context):
             raise self.broken(
-                f"gives orders in `{method}` that cannot be followed: {what}",
-                "see acep.learning.shedding_table.Orders; Orders.flat(setting) is a beginning",
+                f"gives a shedding table in `{method}` that cannot be followed: {what}",
+                "see acep.learning.shedding_table.SheddingTable; SheddingTable.flat(context) is a beginning",
             )
-        self.seen.append(digest(orders))
-        found: Orders = orders
+        self.seen.append(digest(shedding_table))
+        found: SheddingTable = shedding_table
         return found
 
     def _called(self, method: str, call: Callable[[], Any]) -> Any:
@@ -120,7 +121,8 @@ class Watched:
             ) from error
         except Exception as error:
             raise self.broken(
-                f"raises {type(error).__name__} in `{method}`: {error}", "an epoch may be empty, and without lives"
+                f"raises {type(error).__name__} in `{method}`: {error}",
+                "an epoch may be empty, and without trajectories",
             ) from error
         if random.getstate() != python or digest(np.random.get_state()) != digest(numpy):
             raise self.broken(

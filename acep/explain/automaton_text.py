@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from acep.automaton.arcs import Accept, Arc, Arcs, Crossing, State
-from acep.automaton.registers import Check, Frame, Program, Register, Source, Step
+from acep.automaton.registers import Check, Frame, Program, Register, Step, ValueSource
 from acep.automaton.thompson import Costs, Edge, Gap, Letter, Negated, Thompson
 from acep.pattern.expressions import Expr
 from acep.pattern.printing import expression_text
@@ -238,7 +238,7 @@ def _check(check: Check, texts: Sequence[str]) -> str:
     return ", ".join(words)
 
 
-def _source(source: Source) -> str:
+def _source(source: ValueSource) -> str:
     match source.kind:
         case "event":
             return f"event.{source.name}"

@@ -8,9 +8,9 @@ from acep.automaton.arcs import Arc
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan
-from acep.reference.engine import Event, History, MatchNode, Reference, Trail
+from acep.reference.engine import CrossingHistory, Event, MatchNode, ReferenceEngine, Trail
 from acep.reference.program import Registers
-from acep.reference.runtime import Core, Key, Partition
+from acep.reference.runtime import Key, Partition, ReferenceRuntime
 
 __all__ = ["Tracing", "Watching"]
 
@@ -18,7 +18,7 @@ MOST_ALIKE = 32
 """The most equally far partial matches that are kept."""
 
 
-class Tracing(Reference):
+class Tracing(ReferenceEngine):
     """An engine that keeps the partial matches that lack the fewest events; of those, the ones with the most bound."""
 
     def __init__(self, plan: Plan) -> None:
@@ -44,11 +44,11 @@ class Tracing(Reference):
         registers: Registers,
         error: int,
         trail: Trail,
-        history: History | None,
+        history: CrossingHistory | None,
         made: dict[Any, MatchNode],
     ) -> None:
         super()._make(arc, registers, error, trail, history, made)
-        walked = History(arc.crossings, arc.resets, history) if self.keeps_history else history
+        walked = CrossingHistory(arc.crossings, arc.resets, history) if self.keeps_history else history
         node = MatchNode(arc.target, registers, error, trail, walked)
         rank = (self.need(node), -self._depth(trail))
         if rank < self._rank:
@@ -63,13 +63,13 @@ class Tracing(Reference):
         return self._depths[id(trail)][0]
 
 
-class Watching(Core):
+class Watching(ReferenceRuntime):
     """A core that records one partition and its events; other partitions run only where they may overlap with it."""
 
     def __init__(self, plan: Plan, key: tuple[Value, ...]) -> None:
         super().__init__(plan)
         self.tracing = Tracing(plan)
-        self.asked = Reference(plan)  # for later checks, which are not recorded
+        self.asked = ReferenceEngine(plan)  # for later checks, which are not recorded
         self.key = key
         self.plain = self.engine if plan.strict and plan.query.output is Output.NON_OVERLAP else None
         self.seen: list[tuple[Event, str | None]] = []

@@ -83,10 +83,10 @@ class Session:
     # Best effort (docs/explanation/best_effort.md), of the node engine; to be started before any event comes.
     def start_shedding(self, engine: int, seed: int) -> None: ...
     def rest(self) -> None: ...  # forgets partitions in which nothing is left
-    def set_orders(
-        self, engine: int, orders: dict[str, Any]
+    def set_shedding_table(
+        self, engine: int, shedding_table: dict[str, Any]
     ) -> None: ...  # acep.learning.shedding_table.Orders.for_core
-    def spare(self, engine: int, share: int) -> None: ...  # of 2**32 units
+    def shadow_sample(self, engine: int, share: int) -> None: ...  # of 2**32 units
     def allow(self, engine: int, rate: float, carried: float) -> None: ...  # touches an event; negative: no bound
     def allow_matches(self, engine: int, most: int) -> None: ...  # from now on, beside one for each match point
     def walked(self, engine: int) -> int: ...  # how many matches were made, before any choice among them
@@ -94,10 +94,12 @@ class Session:
     def least_memory(self, engine: int) -> int: ...  # for what is there before any event, and one node in each state
     def used_texts(self, codes: int) -> Validity: ...  # by code
     def used_ids(self) -> Words: ...  # rising
-    def take_lives(self, engine: int) -> dict[str, Any]: ...  # as acep.learning.trajectories.log.log_of takes them
+    def take_trajectories(
+        self, engine: int
+    ) -> dict[str, Any]: ...  # as acep.learning.trajectories.log.log_of takes them
     # Those of units that are spared, since lives were last taken, as acep.learning.estimation.recall.Seen.then takes
     # them; without the `first` ones.
-    def spared_points(self, engine: int, first: int = 0) -> NDArray[np.int64]: ...
+    def shadow_points(self, engine: int, first: int = 0) -> NDArray[np.int64]: ...
     def shedding_counts(self, engine: int) -> dict[str, Any]: ...
     # The same of an engine that is given units; `key_texts`: a bit for each part of the key that is a text.
     def start_units(self, engine: int, seed: int, key_texts: int) -> None: ...

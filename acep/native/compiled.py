@@ -8,7 +8,7 @@ from typing import cast
 from acep import __version__, checkout
 from acep.errors import EngineError, warn_caller
 from acep.matches.found_columns import Sort
-from acep.plan.choice import Choice, choose
+from acep.plan.choice import EngineChoice, choose
 from acep.plan.compile import Plan
 
 __all__ = ["REFERENCE", "chosen", "native", "native_sort", "warn_if_missing", "why_not"]
@@ -68,17 +68,17 @@ def warn_if_missing(engine: str) -> None:
     warn_caller(f"{REFERENCE}: {_REASON}")
 
 
-def chosen(plan: Plan, engine: str = "auto", output: str = "matches") -> Choice:
+def chosen(plan: Plan, engine: str = "auto", output: str = "matches") -> EngineChoice:
     """Return the engine that runs a plan. ``engine``: ``"auto"``, ``"native"`` or ``"reference"``.
 
     Raises :class:`EngineError` for ``"native"`` if there is no native core or it cannot run the plan.
     """
     if engine == "reference":
-        return Choice("reference", "it was asked for")
+        return EngineChoice("reference", "it was asked for")
     if _REASON is not None:
         if engine == "native":
             raise EngineError(_REASON, hint='engine="reference" runs every query')
-        return Choice("reference", _REASON)
+        return EngineChoice("reference", _REASON)
     choice = choose(plan, output)
     if engine == "native" and choice.engine == "reference":
         raise EngineError(f"the native core cannot run this query: {choice.why}", hint='leave it to engine="auto"')

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Names"]
+__all__ = ["IdDictionary"]
 
 TEXT = 57  # bytes of a Python text besides its letters
 
@@ -39,7 +39,7 @@ class Piece:
 
 
 @dataclass
-class Names:
+class IdDictionary:
     """Numbers and their texts. A piece less than twice as long as the next one is merged with it, so pieces are few,
     however small the batches are, and no text is moved often."""
 
@@ -65,7 +65,7 @@ class Names:
     def of(self, numbers: Ints) -> Objects:
         """Return the texts of known numbers.
 
-        >>> names = Names()
+        >>> names = IdDictionary()
         >>> for first in range(7):
         ...     names.add(first, ["abcdefg"[first]], latest=first)
         >>> "".join(names.of(np.array([6, 0, 3, 4]))), len(names.pieces)

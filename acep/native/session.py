@@ -16,7 +16,7 @@ from acep.matches.found_columns import FoundColumns, ordered
 from acep.matches.records import Counts
 from acep.native import _native
 from acep.native.codes import LASTING, Codes, derived_of, words_of
-from acep.native.id_dictionary import Names
+from acep.native.id_dictionary import IdDictionary
 from acep.pattern.tree import Output
 from acep.plan.choice import WINDOWS, alone
 from acep.plan.compile import Plan
@@ -24,9 +24,9 @@ from acep.plan.derive import Derived
 from acep.plan.lower.tables import NotNativeError, PlanTables, SharedTables, lower
 from acep.plan.prefilter import necessary, reason_against
 from acep.plan.schema import Kind
-from acep.shedding.controller import BestEffort
-from acep.shedding.partition_sampler import InUnits
-from acep.shedding.policy_context import no_recall, setting_of
+from acep.shedding.controller import SheddingController
+from acep.shedding.partition_sampler import PartitionSampler
+from acep.shedding.policy_context import context_of, no_recall
 from acep.shedding.recovery.bundles import KEPT, Recovery
 from acep.shedding.recovery.rematch import SHED
 
@@ -57,7 +57,7 @@ class NativeSession:
         self,
         plans: Sequence[Plan],
         engines: Sequence[str],
-        efforts: Mapping[int, BestEffort | InUnits] | None = None,
+        efforts: Mapping[int, SheddingController | PartitionSampler] | None = None,
         pace: Pace | None = None,
         memory: int | None = None,
         recoveries: Mapping[int, Recovery] | None = None,
@@ -85,17 +85,17 @@ class NativeSession:
         for added in self._added:
             self._session.add(*added)
         self.efforts = dict(efforts or {})
-        self._choosing = {n: effort for n, effort in self.efforts.items() if isinstance(effort, BestEffort)}
+        self._choosing = {n: effort for n, effort in self.efforts.items() if isinstance(effort, SheddingController)}
         self.pace = pace
         for number, effort in self.efforts.items():
             effort.start(
-                self._session, number, setting_of(self.plans[number], tables[number], len(self._shared.classes))
+                self._session, number, context_of(self.plans[number], tables[number], len(self._shared.classes))
             )
         self.memory = memory
         if memory is not None:
             for effort in self._choosing.values():
                 effort.bound(self._session, (memory - memory // BESIDE) // len(self.efforts))
-        self._names = Names()
+        self._names = IdDictionary()
         self._events = 0
         self.tallies = False  # whether matches of some plan are only counted
         # Texts bound longer ago than the longest window are not needed, unless matches wait for others or for the end.
@@ -107,8 +107,8 @@ class NativeSession:
             places = [list(self._shared.columns).index(key) for key in self.plans[number].keys]
             span = spans[number]
             assert span is not None
-            recovery.start(self, number, places, span, self._choosing[number].setting)
-            self._choosing[number].settling = recovery.settling
+            recovery.start(self, number, places, span, self._choosing[number].context)
+            self._choosing[number].reconciliation = recovery.reconciliation
             self._span = max(self._span, (KEPT + 2) * span)
         # Texts of these columns are kept for good, as some plan may look back at any event.
         self._lasting = {name for plan, span in zip(plans, spans, strict=True) if span is None for name in plan.columns}
@@ -135,7 +135,10 @@ class NativeSession:
         before = self._events
         words = self._words(batch)
         at = 0
-        cuts: list[BestEffort | InUnits | Recovery] = [*self.efforts.values(), *self.recoveries.values()]
+        cuts: list[SheddingController | PartitionSampler | Recovery] = [
+            *self.efforts.values(),
+            *self.recoveries.values(),
+        ]
         while at < len(batch):
             upto = min([len(batch), *(at + one.left(before + at) for one in cuts)])
             upto = upto if self.pace is None else min(upto, at + self.pace.stretch)
@@ -205,12 +208,12 @@ class NativeSession:
         told = self._session.shedding_counts(plan)
         return sum(int(told[name]) for name in SHED)
 
-    def again(self, plan: int, orders: dict[str, Any]) -> _native.Session:
+    def another_core(self, plan: int, shedding_table: dict[str, Any]) -> _native.Session:
         """Return another core for one plan, which takes the same words; its budget is still to be set."""
         core = _native.Session(self._codes.texts, *self._made)
         core.add(*self._added[plan])
         core.start_shedding(0, 0)
-        core.set_orders(0, orders)
+        core.set_shedding_table(0, shedding_table)
         return core
 
     @property
@@ -414,7 +417,7 @@ class NativeSession:
         nodes, touches, matches = self._session.work(plan)
         counts = Counts(events=self._events, nodes=nodes, touches=touches, matches=matches)
         effort = self.efforts.get(plan)
-        if isinstance(effort, InUnits):
+        if isinstance(effort, PartitionSampler):
             effort.tell(self._session, counts)
         elif effort is not None:
             told = self._session.shedding_counts(plan)

@@ -10,7 +10,17 @@ from acep.plan.dominance import reason_against
 from acep.plan.lower.tables import NotNativeError, PlanTables, SharedTables, lower
 from acep.plan.prefilter import worth
 
-__all__ = ["COUNTED", "POINTS", "UNITS", "WINDOWS", "Choice", "alone", "choose", "decides_at_once", "with_allowance"]
+__all__ = [
+    "COUNTED",
+    "POINTS",
+    "UNITS",
+    "WINDOWS",
+    "EngineChoice",
+    "alone",
+    "choose",
+    "decides_at_once",
+    "with_allowance",
+]
 
 
 COUNTED = ("count", "points", "bundles")
@@ -27,7 +37,7 @@ UNITS = "units+"
 
 
 @dataclass(frozen=True)
-class Choice:
+class EngineChoice:
     """An engine and the reason for its choice (``why``). ``engine`` is ``"reference"`` or an engine of the native
     core (docs/internals/native.md): ``"nodes"``, ``"dominance"``, ``"merged"``, ``"compressed"``, or an output of
     :data:`COUNTED`, with prefix :data:`WINDOWS` if match windows filter its events."""
@@ -41,14 +51,14 @@ class Choice:
         return alone(self.engine)
 
 
-def choose(plan: Plan, output: str = "matches") -> Choice:
+def choose(plan: Plan, output: str = "matches") -> EngineChoice:
     """Choose the engine for a plan, assuming that the native core is available. ``output`` is that of
     :func:`acep.match`. Bundles without counts are made from ``"points"``.
 
     >>> import acep
     >>> from acep.plan.assume import assumed_plan
     >>> choose(assumed_plan(acep.parse("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 9")))
-    Choice(engine='windows+nodes', why='predicates tie its events together, so that each run keeps registers')
+    EngineChoice(engine='windows+nodes', why='predicates tie its events together, so that each run keeps registers')
     >>> choose(assumed_plan(acep.parse("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 9")), "points").engine
     'windows+dominance'
     >>> choose(assumed_plan(acep.parse("PATTERN SEQ(A a, B b) WHERE a.x > 5 WITHIN 9")), "count").engine
@@ -59,24 +69,24 @@ def choose(plan: Plan, output: str = "matches") -> Choice:
     choice = _alone(plan, output)
     if choice.engine == "reference" or not worth(plan, choice.engine).worth:
         return choice
-    return Choice(WINDOWS + choice.engine, choice.why)
+    return EngineChoice(WINDOWS + choice.engine, choice.why)
 
 
-def _alone(plan: Plan, output: str) -> Choice:
+def _alone(plan: Plan, output: str) -> EngineChoice:
     try:
         tables = lower(plan, SharedTables(), lambda text: 0)
     except NotNativeError as reason:
-        return Choice("reference", str(reason))
+        return EngineChoice("reference", str(reason))
     if why := _not_merged(plan, tables):
         if output in POINTS and reason_against(plan) is None:
-            return Choice("dominance", f"{why}, but those go that another one dominates")
-        return Choice("nodes", why)
+            return EngineChoice("dominance", f"{why}, but those go that another one dominates")
+        return EngineChoice("nodes", why)
     if output in (*COUNTED, "exists"):
         engine = "points" if output == "exists" else output
-        return Choice(engine, "no predicate ties its events together, so that matches are counted and not made")
+        return EngineChoice(engine, "no predicate ties its events together, so that matches are counted and not made")
     if output == "compressed":
-        return Choice(output, "no predicate ties its events together, so that matches share their pasts")
-    return Choice("merged", "no predicate ties its events together, so that runs in one state are one")
+        return EngineChoice(output, "no predicate ties its events together, so that matches share their pasts")
+    return EngineChoice("merged", "no predicate ties its events together, so that runs in one state are one")
 
 
 def _not_merged(plan: Plan, tables: PlanTables) -> str | None:
@@ -103,10 +113,10 @@ def alone(engine: str) -> str:
     return engine.removeprefix(WINDOWS).removeprefix(UNITS)
 
 
-def with_allowance(choice: Choice) -> str:
+def with_allowance(choice: EngineChoice) -> str:
     """Return the engine that replaces a chosen one under a budget of transition evaluations.
 
-    >>> with_allowance(Choice("windows+merged", "")), with_allowance(Choice("dominance", ""))
+    >>> with_allowance(EngineChoice("windows+merged", "")), with_allowance(EngineChoice("dominance", ""))
     ('windows+units+merged', 'dominance')
     """
     if choice.alone in ("nodes", "dominance"):

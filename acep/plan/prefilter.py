@@ -15,7 +15,7 @@ from acep.automaton.thompson import Costs
 from acep.pattern.tree import Choice, Component, EventSet, Negation, Node, Output, Repeat, Sequence
 from acep.plan.compile import Plan
 
-__all__ = ["Necessary", "Need", "Worth", "lines", "necessary", "reason_against", "worth"]
+__all__ = ["Necessary", "Need", "PrefilterGain", "lines", "necessary", "reason_against", "worth"]
 
 MOST_NEEDS = 64
 MOST_COUNT = 16
@@ -70,7 +70,7 @@ class Necessary:
 
 
 @dataclass(frozen=True)
-class Worth:
+class PrefilterGain:
     """A decision whether match windows pay off for a plan, with the reason."""
 
     worth: bool
@@ -121,7 +121,7 @@ def necessary(plan: Plan) -> Necessary | None:
     return Necessary(tuple(capped), costs.budget, least) if least else None
 
 
-def worth(plan: Plan, engine: str = "nodes") -> Worth:
+def worth(plan: Plan, engine: str = "nodes") -> PrefilterGain:
     """Decide whether match windows should filter the events of an engine. The rule uses the plan alone, since the
     frequency of events is unknown beforehand.
 
@@ -139,18 +139,18 @@ def worth(plan: Plan, engine: str = "nodes") -> Worth:
     """
     against = reason_against(plan)
     if against is not None:
-        return Worth(False, against)
+        return PrefilterGain(False, against)
     found = necessary(plan)
     if found is None or found.least < 2:
-        return Worth(False, "a single event may be a match")
+        return PrefilterGain(False, "a single event may be a match")
     if engine in ("nodes", "dominance"):
         if len({frozenset(letter.types) for letter in plan.automaton.letters}) == 1:
-            return Worth(False, "all its variables may bind events of the same types")
-        return Worth(True, "an event kept back spares a look at each live run")
+            return PrefilterGain(False, "all its variables may bind events of the same types")
+        return PrefilterGain(True, "an event kept back spares a look at each live run")
     largest = max(map(len, found.stages))
     if largest < LARGE_SET:
-        return Worth(False, f"an event costs this engine little where no set has {LARGE_SET} variables")
-    return Worth(True, f"a set of {largest} variables has 2^{largest} places at which runs may stand")
+        return PrefilterGain(False, f"an event costs this engine little where no set has {LARGE_SET} variables")
+    return PrefilterGain(True, f"a set of {largest} variables has 2^{largest} places at which runs may stand")
 
 
 def lines(plan: Plan) -> list[str]:

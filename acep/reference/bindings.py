@@ -13,7 +13,7 @@ from acep.automaton.arcs import Crossing
 from acep.pattern.evaluation import INT_LIMIT, Compiled, Leaf
 from acep.pattern.expressions import Aggregate, Attribute, Length
 from acep.plan.compile import Plan
-from acep.reference.engine import Event, History, bound_events, path_of
+from acep.reference.engine import CrossingHistory, Event, bound_events, path_of
 
 __all__ = ["breaks", "crossings_of", "having_holds", "returned"]
 
@@ -80,13 +80,13 @@ def aggregate(function: str, values: list[Any], scale: int) -> Any:
     return None if isinstance(total, int) and not -INT_LIMIT <= total < INT_LIMIT else total
 
 
-def crossings_of(history: History | None) -> list[tuple[int, Crossing]]:
+def crossings_of(history: CrossingHistory | None) -> list[tuple[int, Crossing]]:
     """Return the negations walked past, each with the number of the next step."""
     return [(j, c) for j, (crossings, _) in enumerate(path_of(history)) for c in crossings]
 
 
 def breaks(
-    plan: Plan, steps: Steps, history: History | None, j: int, crossing: Crossing, events: Sequence[Event]
+    plan: Plan, steps: Steps, history: CrossingHistory | None, j: int, crossing: Crossing, events: Sequence[Event]
 ) -> int:
     """Count the ``events`` that break a negation walked past just before step ``j``.
 

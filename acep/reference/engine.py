@@ -17,7 +17,7 @@ from acep.pattern.tree import Strategy
 from acep.plan.compile import Plan
 from acep.reference.program import Registers, Row, moves_of
 
-__all__ = ["Event", "History", "MatchNode", "Reference", "Trail", "bound_events", "path_of"]
+__all__ = ["CrossingHistory", "Event", "MatchNode", "ReferenceEngine", "Trail", "bound_events", "path_of"]
 
 
 class Event(NamedTuple):
@@ -51,12 +51,12 @@ class Trail:
         return steps
 
 
-class History(NamedTuple):
+class CrossingHistory(NamedTuple):
     """The negations crossed and groups reset at each step, newest first; kept only where the pattern has negations."""
 
     crossings: tuple[Crossing, ...]
     resets: tuple[int, ...]
-    previous: History | None
+    previous: CrossingHistory | None
 
 
 class MatchNode(NamedTuple):
@@ -66,10 +66,10 @@ class MatchNode(NamedTuple):
     registers: Registers
     error: int
     trail: Trail
-    history: History | None
+    history: CrossingHistory | None
 
 
-class Reference:
+class ReferenceEngine:
     """An executable plan; it holds no state of a stream."""
 
     def __init__(self, plan: Plan) -> None:
@@ -169,7 +169,7 @@ class Reference:
         registers: Registers,
         error: int,
         trail: Trail,
-        history: History | None,
+        history: CrossingHistory | None,
         made: dict[Any, MatchNode],
     ) -> None:
         walked = (id(history), arc.crossings, arc.resets) if self.keeps_history else None
@@ -177,7 +177,7 @@ class Reference:
         known = made.get(key)
         if known is None or error < known.error:
             if self.keeps_history:
-                history = History(arc.crossings, arc.resets, history)
+                history = CrossingHistory(arc.crossings, arc.resets, history)
             made[key] = MatchNode(arc.target, registers, error, trail, history)
 
     def _cost(self, arc: Arc, between: int) -> int:
@@ -202,7 +202,7 @@ class Reference:
             yield from (a for a in accepts if node.error + a.cost <= self.budget)
 
 
-def path_of(history: History | None) -> list[tuple[tuple[Crossing, ...], tuple[int, ...]]]:
+def path_of(history: CrossingHistory | None) -> list[tuple[tuple[Crossing, ...], tuple[int, ...]]]:
     """Return the crossings and resets before each step, oldest first."""
     steps: list[tuple[tuple[Crossing, ...], tuple[int, ...]]] = []
     while history is not None:

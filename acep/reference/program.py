@@ -12,7 +12,7 @@ from itertools import product
 from typing import Any, Final
 
 from acep.automaton.arcs import Arc
-from acep.automaton.registers import Check, Frame, Register, Source, Step
+from acep.automaton.registers import Check, Frame, Register, Step, ValueSource
 from acep.pattern.evaluation import INT_LIMIT
 from acep.plan.compile import Plan
 
@@ -78,7 +78,7 @@ def _move(plan: Plan, step: Step, layouts: list[dict[Register, int]], column: di
 
 
 def _get(
-    plan: Plan, source: Source, layout: dict[Register, int], column: dict[str, int], loops: tuple[Register, ...]
+    plan: Plan, source: ValueSource, layout: dict[Register, int], column: dict[str, int], loops: tuple[Register, ...]
 ) -> Get:
     if source.kind == "event":
         i = column[source.name]

@@ -17,9 +17,9 @@ from acep.pattern.tree import Output
 from acep.plan.compile import Plan
 from acep.reference.bindings import breaks, crossings_of, having_holds, returned
 from acep.reference.choosing import Complete, earliest_maximal, non_overlap
-from acep.reference.engine import Event, History, MatchNode, Reference, Trail
+from acep.reference.engine import CrossingHistory, Event, MatchNode, ReferenceEngine, Trail
 
-__all__ = ["Core", "Partition", "Undecided"]
+__all__ = ["Partition", "ReferenceRuntime", "Undecided"]
 
 Key = tuple[Value, ...]
 
@@ -29,7 +29,7 @@ class Undecided:
     """A binding that waits for its trailing negations. ``options``: its runs, as (error so far, history, crossings)."""
 
     trail: Trail
-    options: list[tuple[int, History | None, tuple[Crossing, ...]]]
+    options: list[tuple[int, CrossingHistory | None, tuple[Crossing, ...]]]
 
 
 @dataclass
@@ -46,12 +46,12 @@ class Partition:
     bundle: int = 0
 
 
-class Core:
+class ReferenceRuntime:
     """The state of one plan over one stream; ``clock`` is the latest time seen."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.engine = Reference(plan)
+        self.engine = ReferenceEngine(plan)
         self.counts = Counts()
         self.partitions: dict[Key, Partition] = {}
         self.position = 0  # in the whole stream
@@ -147,7 +147,7 @@ class Core:
 
     def _complete(self, key: Key, partition: Partition, complete: list[tuple[MatchNode, Accept]]) -> None:
         """Handle the bindings that end with the current event; of runs with the same binding the least error counts."""
-        bindings: dict[int, tuple[Trail, list[tuple[int, History | None, tuple[Crossing, ...]]]]] = {}
+        bindings: dict[int, tuple[Trail, list[tuple[int, CrossingHistory | None, tuple[Crossing, ...]]]]] = {}
         for node, accept in complete:
             error = node.error + accept.cost + self._broken(partition, node)
             if error <= self.engine.budget:
@@ -187,7 +187,7 @@ class Core:
     def _cost(
         self,
         trail: Trail,
-        history: History | None,
+        history: CrossingHistory | None,
         j: int,
         crossing: Crossing,
         events: list[tuple[Event, str | None]],

@@ -8,14 +8,14 @@ from acep.automaton.arcs import Crossing
 from acep.errors import SnapshotError
 from acep.plan.schema import Kind
 from acep.reference.choosing import Complete
-from acep.reference.engine import Event, History, MatchNode, Trail
+from acep.reference.engine import CrossingHistory, Event, MatchNode, Trail
 from acep.reference.program import UNBOUND
-from acep.reference.runtime import Core, Partition, Undecided
+from acep.reference.runtime import Partition, ReferenceRuntime, Undecided
 
-__all__ = ["dump_core", "load_core"]
+__all__ = ["dump_runtime", "load_runtime"]
 
 
-def dump_core(core: Core) -> dict[str, Any]:
+def dump_runtime(core: ReferenceRuntime) -> dict[str, Any]:
     """Return the state of a core as data."""
     counts = core.counts
     return {
@@ -28,7 +28,7 @@ def dump_core(core: Core) -> dict[str, Any]:
     }
 
 
-def load_core(core: Core, data: Any) -> None:
+def load_runtime(core: ReferenceRuntime, data: Any) -> None:
     """Fill a new core from data.
 
     Raises :class:`SnapshotError` if the data do not have the form of a state of this plan.
@@ -81,7 +81,7 @@ def _text(value: Any) -> str:
     return value
 
 
-def _identity(core: Core, value: Any) -> int | str:
+def _identity(core: ReferenceRuntime, value: Any) -> int | str:
     schema = core.plan.schema
     texts = schema.id is not None and schema.kind(schema.id) is Kind.STRING
     return _text(value) if texts else _int(value)
@@ -97,7 +97,7 @@ HELD: dict[Kind, tuple[type, ...]] = {
 }
 
 
-def _check_value(core: Core, column: str, value: Any) -> None:
+def _check_value(core: ReferenceRuntime, column: str, value: Any) -> None:
     """Raise :class:`ValueError` for a value that is neither null nor of its column's kind."""
     schema = core.plan.schema
     own = {schema.ts: Kind.INT, schema.type: Kind.STRING}
@@ -106,14 +106,14 @@ def _check_value(core: Core, column: str, value: Any) -> None:
         raise ValueError("value")
 
 
-def _check_row(core: Core, columns: tuple[str, ...], row: Any) -> None:
+def _check_row(core: ReferenceRuntime, columns: tuple[str, ...], row: Any) -> None:
     if not isinstance(row, tuple):
         raise ValueError("row")
     for column, value in zip(columns, row, strict=True):
         _check_value(core, column, value)
 
 
-def _check_registers(core: Core, state: int, values: Any) -> None:
+def _check_registers(core: ReferenceRuntime, state: int, values: Any) -> None:
     if not isinstance(values, tuple):
         raise ValueError("registers")
     for register, value in zip(core.plan.program.layouts[state], values, strict=True):
@@ -148,7 +148,7 @@ def _dump_partition(partition: Partition) -> dict[str, Any]:
             trail_rows.append([before, t.var, _event(t.event)])
         return -1 if trail is None and not todo else trails[id(todo[0] if todo else trail)]
 
-    def history_number(history: History | None) -> int:
+    def history_number(history: CrossingHistory | None) -> int:
         todo = []
         while history is not None and id(history) not in histories:
             todo.append(history)
@@ -181,7 +181,7 @@ def _dump_partition(partition: Partition) -> dict[str, Any]:
     }
 
 
-def _load_partition(core: Core, key: tuple[Any, ...], data: Any) -> Partition:
+def _load_partition(core: ReferenceRuntime, key: tuple[Any, ...], data: Any) -> Partition:
     plan = core.plan
     known = set(plan.variables)
     trails: list[Trail] = []
@@ -189,21 +189,21 @@ def _load_partition(core: Core, key: tuple[Any, ...], data: Any) -> Partition:
         if not -1 <= _int(before) < len(trails) or var not in known:
             raise ValueError("trail")
         trails.append(Trail(_load_event(core, event), var, trails[before] if before >= 0 else None))
-    histories: list[History] = []
+    histories: list[CrossingHistory] = []
     for before, crossings, resets in data["histories"]:
         if not -1 <= _int(before) < len(histories):
             raise ValueError("history")
         if any(not 0 <= _int(g) < len(plan.automaton.groups) for g in resets):
             raise ValueError("group")
         previous = histories[before] if before >= 0 else None
-        histories.append(History(_load_crossings(core, crossings), tuple(resets), previous))
+        histories.append(CrossingHistory(_load_crossings(core, crossings), tuple(resets), previous))
 
     def trail_at(i: Any) -> Trail:
         if not 0 <= _int(i) < len(trails):
             raise ValueError("trail")
         return trails[_int(i)]
 
-    def history_at(i: Any, trail: Trail) -> History | None:
+    def history_at(i: Any, trail: Trail) -> CrossingHistory | None:
         if not -1 <= _int(i) < len(histories) or (i < 0) == core.engine.keeps_history:
             raise ValueError("history")
         history = histories[i] if i >= 0 else None
@@ -253,7 +253,7 @@ def _event(event: Event) -> list[Any]:
     return [event.position, event.ts, event.id, _value(event.row)]
 
 
-def _load_event(core: Core, data: Any) -> Event:
+def _load_event(core: ReferenceRuntime, data: Any) -> Event:
     position, ts, identity, row = data
     values = _loaded(row)
     _check_row(core, core.plan.row if core.engine.keeps_rows else (), values)
@@ -264,7 +264,7 @@ def _crossings(crossings: tuple[Crossing, ...]) -> list[Any]:
     return [[c.negation, list(c.entered)] for c in crossings]
 
 
-def _load_crossings(core: Core, data: Any) -> tuple[Crossing, ...]:
+def _load_crossings(core: ReferenceRuntime, data: Any) -> tuple[Crossing, ...]:
     loaded = []
     for negation, entered in data:
         if not 0 <= _int(negation) < len(core.plan.automaton.negations):
@@ -277,7 +277,7 @@ def _complete(match: Complete) -> list[Any]:
     return [match.error, _value(match.values), [list(e) for e in match.events]]
 
 
-def _load_complete(core: Core, key: tuple[Any, ...], data: Any) -> Complete:
+def _load_complete(core: ReferenceRuntime, key: tuple[Any, ...], data: Any) -> Complete:
     error, values, events = data
     loaded = tuple((_int(p), _int(t), _identity(core, i), _text(v)) for p, t, i, v in events)
     if not loaded or any(v not in core.plan.variables for *_, v in loaded):

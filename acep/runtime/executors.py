@@ -16,22 +16,22 @@ from acep.matches.records import Counts, Found, output_order
 from acep.native.compiled import chosen
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
-from acep.plan.choice import COUNTED, UNITS, WINDOWS, Choice, alone, decides_at_once, with_allowance
+from acep.plan.choice import COUNTED, UNITS, WINDOWS, EngineChoice, alone, decides_at_once, with_allowance
 from acep.plan.compile import Plan
-from acep.reference.runtime import Core
-from acep.reference.state import dump_core, load_core
-from acep.shedding.controller import BestEffort
+from acep.reference.runtime import ReferenceRuntime
+from acep.reference.state import dump_runtime, load_runtime
+from acep.shedding.controller import SheddingController
 from acep.shedding.limits import Limits
-from acep.shedding.partition_sampler import InUnits
+from acep.shedding.partition_sampler import PartitionSampler
 from acep.shedding.recovery.bundles import Recovery
 
 if TYPE_CHECKING:
     from acep.native.session import NativeSession
 
-__all__ = ["Natives", "Running", "bounded_engine"]
+__all__ = ["Executor", "NativeExecutors", "bounded_engine"]
 
 
-class Running(Protocol):
+class Executor(Protocol):
     """The runtime of one plan. Methods that return matches return those decided since the last call."""
 
     def push(self, batch: Batch) -> Sequence[Found]:
@@ -63,13 +63,13 @@ class Running(Protocol):
         """Restore the state. Raises :class:`ValueError`, :class:`LookupError` or :class:`TypeError` for other data."""
 
 
-class Natives:
+class NativeExecutors:
     """The plans of a stream that run on the native core, in one session."""
 
     def __init__(self, engine: str, output: str, limits: Limits | None = None) -> None:
         self.engine = engine
         self.limits = limits
-        self.efforts: dict[int, BestEffort | InUnits] = {}
+        self.efforts: dict[int, SheddingController | PartitionSampler] = {}
         self.recoveries: dict[int, Recovery] = {}
         self.output = output
         self.plans: list[Plan] = []
@@ -77,28 +77,28 @@ class Natives:
         self.session: NativeSession | None = None
         self.inner: set[int] = set()  # plans whose matches are events of another plan
 
-    def core(self, plan: Plan, *, inner: bool = False) -> Running:
+    def core(self, plan: Plan, *, inner: bool = False) -> Executor:
         """Return the runtime of a plan; ``inner``: its matches are the events of another plan."""
         if self.limits is not None and plan.sources:
             self.limits.compose(plan)
         if plan.sources:
-            return Composed(plan, [self.core(p, inner=True) for p, _ in plan.sources])
+            return ComposedExecutor(plan, [self.core(p, inner=True) for p, _ in plan.sources])
         choice = chosen(plan, self.engine, "matches" if inner else self.output)
         if self.limits is not None:
             return self._bounded(plan, choice, self.limits, inner=inner)
         if choice.engine == "reference" or (inner and not decides_at_once(plan)):
-            return Plain(Core(plan))
+            return ReferenceExecutor(ReferenceRuntime(plan))
         self.plans.append(plan)
         self.engines.append(choice.engine)
         return self._native(inner=inner)
 
-    def _native(self, *, inner: bool) -> Native:
+    def _native(self, *, inner: bool) -> NativeExecutor:
         number = len(self.plans) - 1
         if inner:
             self.inner.add(number)
-        return Native(self, number)
+        return NativeExecutor(self, number)
 
-    def _bounded(self, plan: Plan, choice: Choice, limits: Limits, *, inner: bool) -> Running:
+    def _bounded(self, plan: Plan, choice: EngineChoice, limits: Limits, *, inner: bool) -> Executor:
         if choice.engine == "reference":
             raise EngineError(
                 f"only the native core keeps to a budget of work, time or memory: {choice.why}",
@@ -110,7 +110,7 @@ class Natives:
         engine = bounded_engine(choice, windows=not memory) if memory or recovery else with_allowance(choice)
         self.engines.append(engine)
         if UNITS in engine:
-            self.efforts[number] = InUnits(limits.seed + number, limits.budget.work)
+            self.efforts[number] = PartitionSampler(limits.seed + number, limits.budget.work)
         else:
             self.efforts[number] = limits.effort(number, plan)
         if recovery is not None:
@@ -157,7 +157,7 @@ class Natives:
             self.session.finish()
 
 
-def bounded_engine(choice: Choice, *, windows: bool = True) -> str:
+def bounded_engine(choice: EngineChoice, *, windows: bool = True) -> str:
     """Return the native engine that sheds partial matches, in place of the chosen one. ``windows``: it may stay
     behind match windows, which keep no bound on memory."""
     nodes = "dominance" if choice.alone == "dominance" else "nodes"
@@ -165,10 +165,10 @@ def bounded_engine(choice: Choice, *, windows: bool = True) -> str:
 
 
 @dataclass
-class Native:
+class NativeExecutor:
     """A plan over the stream itself, on the native core."""
 
-    natives: Natives
+    natives: NativeExecutors
     number: int
     given: int = 0  # counted matches returned so far
 
@@ -240,10 +240,10 @@ class Native:
 
 
 @dataclass
-class Plain:
+class ReferenceExecutor:
     """A plan over the stream itself, on the reference engine."""
 
-    core: Core
+    core: ReferenceRuntime
 
     def push(self, batch: Batch) -> list[Found]:
         return self.core.push(batch.events)
@@ -267,24 +267,24 @@ class Plain:
         return self.core.live
 
     def dump(self) -> dict[str, Any]:
-        return dump_core(self.core)
+        return dump_runtime(self.core)
 
     def load(self, data: Any) -> None:
-        load_core(self.core, data)
+        load_runtime(self.core, data)
 
 
 @dataclass
-class Composed:
+class ComposedExecutor:
     """A plan over the matches of other plans; it gets them in order, once no earlier one can come."""
 
     plan: Plan
-    inner: list[Running]
-    core: Core = field(init=False)
+    inner: list[Executor]
+    core: ReferenceRuntime = field(init=False)
     held: list[tuple[int, Found]] = field(default_factory=list)
     given: int = 0
 
     def __post_init__(self) -> None:
-        self.core = Core(self.plan)
+        self.core = ReferenceRuntime(self.plan)
 
     def push(self, batch: Batch) -> list[Found]:
         return self._take([(i, f) for i, core in enumerate(self.inner) for f in core.push(batch)])
@@ -347,14 +347,14 @@ class Composed:
             for i, f in self.held
         ]  # fmt: skip
         return {
-            "core": dump_core(self.core),
+            "core": dump_runtime(self.core),
             "inner": [core.dump() for core in self.inner],
             "held": held,
             "given": self.given,
         }
 
     def load(self, data: Any) -> None:
-        load_core(self.core, data["core"])
+        load_runtime(self.core, data["core"])
         for core, dumped in zip(self.inner, data["inner"], strict=True):
             core.load(dumped)
         self.given = int(data["given"])

@@ -17,7 +17,7 @@ from acep.matches.found_columns import FoundColumns, concatenate, ordered
 from acep.matches.records import Counts, Found, output_order
 from acep.native.compiled import native_sort
 from acep.plan.compile import Plan
-from acep.runtime.executors import Native, Natives, Running
+from acep.runtime.executors import Executor, NativeExecutor, NativeExecutors
 from acep.shedding.limits import Limits
 from acep.storage.sealing import seal, unseal
 
@@ -42,8 +42,8 @@ class Stream:
         self, plans: Sequence[Plan], engine: str = "auto", output: str = "matches", limits: Limits | None = None
     ) -> None:
         self.plans = tuple(plans)
-        self._natives = Natives(engine, output, limits)
-        self._cores: list[Running] = [self._natives.core(plan) for plan in self.plans]
+        self._natives = NativeExecutors(engine, output, limits)
+        self._cores: list[Executor] = [self._natives.core(plan) for plan in self.plans]
         self._natives.start()
         self._newest: tuple[int, int | None] | None = None
         self._events = 0
@@ -117,7 +117,12 @@ class Stream:
     def _some(self, batch: Batch, most: int, together: int | None) -> Iterator[list[Sequence[Found]]]:
         """Do the same in a frame of its own, because only frames that have ended can be cleared to free memory."""
         session = self._natives.session
-        if len(self._cores) == 1 and isinstance(self._cores[0], Native) and session is not None and session.flows:
+        if (
+            len(self._cores) == 1
+            and isinstance(self._cores[0], NativeExecutor)
+            and session is not None
+            and session.flows
+        ):
             for found in session.blocks(batch, most, together):
                 yield [found]
         else:

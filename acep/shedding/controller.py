@@ -11,27 +11,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from acep.errors import PolicyError, QueryError, SnapshotError
-from acep.learning.estimation.drift import Yield
-from acep.learning.estimation.recall import ALL, COLUMNS, Rows, Seen, Tally
+from acep.learning.estimation.drift import YieldMonitor
+from acep.learning.estimation.recall import ALL, COLUMNS, Rows, SampledUnits, Tally
 from acep.learning.policy import Epoch, Policy
-from acep.learning.policy_context import Setting
-from acep.learning.shedding_table import Orders
+from acep.learning.policy_context import PolicyContext
+from acep.learning.shedding_table import SheddingTable, as_table
 from acep.learning.trajectories.log import log_of
-from acep.shedding.recovery.reconcile import Settling
-from acep.shedding.shadow_sampler import Sparing
+from acep.shedding.recovery.reconcile import Reconciliation
+from acep.shedding.shadow_sampler import ShadowSampler
 from acep.storage.plain_data import from_json, to_plain
 
 if TYPE_CHECKING:
     from acep.shedding.native_protocol import NativeCore
 
-__all__ = ["BestEffort", "allowance"]
+__all__ = ["SheddingController", "allowance"]
 
 FIRST_EPOCH = 1024  # events
 LEAST_EPOCH = 128
 LAST_EPOCH = 65_536
 LEARNED = 2  # factor on the length of all epochs of a policy that begins with a learned state
 LOOK = 8192  # events between two checks of the yield
-FALLEN_EPOCH, SLOWLY = 4096, 4  # after detected drift: the length of the epoch; each next one is longer by 1/SLOWLY
+EPOCH_AFTER_DRIFT, SLOWLY = (
+    4096,
+    4,
+)  # after detected drift: the length of the epoch; each next one is longer by 1/SLOWLY
 CALM_EPOCH = 32_768  # while the budget is far from used up, and nothing is dropped or logged
 LEAST_RATE = 0.01  # the least touches per event reported to a policy
 LEAST_POOL = 1 << 16  # bytes for partial matches
@@ -55,10 +58,10 @@ def allowance(work: float | None, rate: float, events: int) -> tuple[float, floa
 
 
 @dataclass
-class BestEffort:
+class SheddingController:
     """The policy of one plan at work. ``rate`` is the budget in touches per event (``None``: no bound). Epochs are
-    counts of events, so that batches make no difference. ``learned``: the initial state. ``lives``: about how many
-    trajectories to log in an epoch, for policies that log all."""
+    counts of events, so that batches make no difference. ``learned``: the initial state. ``trajectories``: about how
+    many trajectories to log in an epoch, for policies that log all."""
 
     policy: Policy
     seed: int
@@ -67,11 +70,11 @@ class BestEffort:
     memory: int | None = None  # bytes for the policy, the partial matches and all else that waits
     held: int = 0  # bytes that the policy's state takes
     beside: int = 0  # bytes of the memory that texts take
-    lives: int | None = None
+    trajectories: int | None = None
     estimate: float = 0.0  # share of the budget for shadow samples that estimate the recall
-    setting: Setting = field(init=False)
+    context: PolicyContext = field(init=False)
     number: int = field(init=False)
-    orders: Orders = field(init=False)
+    shedding_table: SheddingTable = field(init=False)
     granted: float = 0.0  # touches granted in this epoch by a time budget
     events: int = 0  # at the end of the last epoch
     length: int = FIRST_EPOCH
@@ -79,30 +82,30 @@ class BestEffort:
     slowly: int = 1  # each epoch is longer than the last by 1/slowly
     spent: int = 0
     dropped: int = 0
-    sparing: Sparing = field(default_factory=Sparing)
+    shadow_sampler: ShadowSampler = field(default_factory=ShadowSampler)
     seconds: float = 0.0  # spent learning and choosing
-    seen: Seen = field(init=False)
-    yields: Yield = field(default_factory=Yield)
-    fell: bool = False  # drift was detected at this look
+    seen: SampledUnits = field(init=False)
+    yield_monitor: YieldMonitor = field(default_factory=YieldMonitor)
+    drifted: bool = False  # drift was detected at this look
     looked: tuple[int, int] = (0, 0)  # match points and touches until the last look
-    settling: Settling | None = None  # only if match bundles are recovered
+    reconciliation: Reconciliation | None = None  # only if match bundles are recovered
     noted: Rows = field(default_factory=Rows)  # of shadow-sampled units in this epoch, as far as reports have read them
 
-    def start(self, core: NativeCore, number: int, setting: Setting) -> None:
+    def start(self, core: NativeCore, number: int, context: PolicyContext) -> None:
         """Begin the policy, once the session has its plans and before the first event."""
-        self.number, self.setting = number, setting
-        self.seen = Seen(setting.span, setting.counted)
+        self.number, self.context = number, context
+        self.seen = SampledUnits(context.span, context.counted)
         core.start_shedding(number, self.seed % 2**64)
         core.allow(number, -1.0 if self.rate is None else self.rate, (self.rate or 0.0) * CARRIED)
-        orders = self.policy.begin(setting, self.seed)
+        shedding_table = self.policy.begin(context, self.seed)
         if self.learned is None:
-            return self._order(core, orders)
+            return self._apply(core, shedding_table)
         self.length = self.longest = LEARNED * LAST_EPOCH
         try:
             with np.errstate(all="ignore"):
-                self._order(core, self.policy.restore(self.learned))
+                self._apply(core, self.policy.restore(self.learned))
                 if self.rate is not None:
-                    self.yields = Yield(self.orders.found(self.rate))
+                    self.yield_monitor = YieldMonitor(self.shedding_table.found(self.rate))
         except NONSENSE:
             raise SnapshotError("the history is damaged: the state of its policy makes no sense") from None
 
@@ -132,7 +135,7 @@ class BestEffort:
             return
         self.held = held_by(self.policy.state()) + self.seen.rows.nbytes
         if self.held > self.memory // 2:  # no room for the learned state: begin anew
-            self._order(core, self.policy.begin(self.setting, self.seed))
+            self._apply(core, self.policy.begin(self.context, self.seed))
             self.held = held_by(self.policy.state()) + self.seen.rows.nbytes
         try:
             core.bound_memory(self.number, max(0, self.memory - self.held - self.beside))
@@ -145,9 +148,9 @@ class BestEffort:
     def allow(self, core: NativeCore, rate: float, events: int) -> None:
         """Allow ``rate`` touches for each of the next ``events``, but no more than :attr:`rate`."""
         rate, carried = allowance(self.rate, rate, events)
-        if self.events == self.granted == 0 and self.orders.prices:
-            self._order(core, self.orders, rate)
-            self.yields = Yield(self.orders.found(rate))
+        if self.events == self.granted == 0 and self.shedding_table.prices:
+            self._apply(core, self.shedding_table, rate)
+            self.yield_monitor = YieldMonitor(self.shedding_table.found(rate))
         self.granted += rate * events
         core.allow(self.number, rate, carried)
 
@@ -178,20 +181,20 @@ class BestEffort:
     def look(self, core: NativeCore, events: int) -> None:
         """Look after ``events`` in all: learn if the epoch ends, also early because drift was detected."""
         counts = core.shedding_counts(self.number)
-        self.fell = (self.ends(events) or (events - self.events) % LOOK == 0) and self._fell(counts)
-        if self.fell or self.ends(events):
+        self.drifted = (self.ends(events) or (events - self.events) % LOOK == 0) and self._drifted(counts)
+        if self.drifted or self.ends(events):
             self.learn(core, events)
         elif not counts["calm"]:
-            self._spare(events, counts)
-            core.spare(self.number, round(self.share * ALL))
-        self.fell = False
+            self._shadow_sample(events, counts)
+            core.shadow_sample(self.number, round(self.share * ALL))
+        self.drifted = False
 
-    def _fell(self, counts: Mapping[str, Any]) -> bool:
+    def _drifted(self, counts: Mapping[str, Any]) -> bool:
         before, self.looked = self.looked, (int(counts["points"]), int(counts["spent"]))
         if counts["calm"] or (self.rate is None and not self.granted):  # nothing is shed
             return False
-        self.yields, fell = self.yields.after(self.looked[0] - before[0], self.looked[1] - before[1])
-        return fell
+        self.yield_monitor, drifted = self.yield_monitor.after(self.looked[0] - before[0], self.looked[1] - before[1])
+        return drifted
 
     def epochs(self, events: int) -> int:
         """Return how many epochs end at or before event number ``events``, if their lengths double."""
@@ -204,12 +207,14 @@ class BestEffort:
     def learn(self, core: NativeCore, events: int) -> None:
         """End the epoch after ``events`` in all: the policy learns from it."""
         began = time.process_time()
-        if self.settling is not None:
-            self.settling.note(core, core.spared_points(self.number))
+        if self.reconciliation is not None:
+            self.reconciliation.note(core, core.shadow_points(self.number))
         core.rest()
         counts = core.shedding_counts(self.number)
-        spent, points, clock = int(counts["spent"]), core.spared_points(self.number), int(counts["clock"])
-        self.seen = self.seen.then(*((points, clock) if self.settling is None else self.settling.release(clock)))
+        spent, points, clock = int(counts["spent"]), core.shadow_points(self.number), int(counts["clock"])
+        self.seen = self.seen.then(
+            *((points, clock) if self.reconciliation is None else self.reconciliation.release(clock))
+        )
         dropped = int(counts["dropped"]) + int(counts["refused"])
         if counts["calm"]:  # nothing was logged: there is nothing to learn
             self.events, self.spent, self.dropped, self.granted = events, spent, dropped, 0.0
@@ -222,18 +227,20 @@ class BestEffort:
             spent=spent - self.spent,
             dropped=dropped - self.dropped,
             price=float(counts["price"]),
-            log=log_of(**core.take_lives(self.number), step=self.setting.step, points=points),
-            fell=self.fell,
+            log=log_of(**core.take_trajectories(self.number), step=self.context.step, points=points),
+            drifted=self.drifted,
         )
         self.noted = Rows()
-        self._spare(events, counts)
+        self._shadow_sample(events, counts)
         self.events, self.spent, self.dropped, self.granted = events, spent, dropped, 0.0
         longest = self.longest
-        if self.lives is not None:
-            longest = max(LEAST_EPOCH, min(longest, self.lives * epoch.events // max(len(epoch.log.lives.made), 1)))
-        self.slowly = SLOWLY if self.fell else 1 if self.length == self.longest else self.slowly
-        self.length = FALLEN_EPOCH if self.fell else min(self.length + self.length // self.slowly, longest)
-        self._order(core, self.policy.learn(epoch))
+        if self.trajectories is not None:
+            longest = max(
+                LEAST_EPOCH, min(longest, self.trajectories * epoch.events // max(len(epoch.log.trajectories.made), 1))
+            )
+        self.slowly = SLOWLY if self.drifted else 1 if self.length == self.longest else self.slowly
+        self.length = EPOCH_AFTER_DRIFT if self.drifted else min(self.length + self.length // self.slowly, longest)
+        self._apply(core, self.policy.learn(epoch))
         self._bound(core)
         self.seconds += time.process_time() - began
 
@@ -241,28 +248,30 @@ class BestEffort:
         """Return the touches allowed per event in this epoch so far, ``None`` without a bound."""
         return max(self.granted / (events - self.events), LEAST_RATE) if self.granted else self.rate
 
-    def _spare(self, events: int, counts: Mapping[str, Any]) -> None:
+    def _shadow_sample(self, events: int, counts: Mapping[str, Any]) -> None:
         """Update the share of shadow-sampled units from what they have cost so far."""
         if self.estimate == 0:
             return
         allowed = None if counts["price"] <= 0 else self._allowance(events)
-        self.sparing = self.sparing.after(events, int(counts["watching"]), self.share, allowed, self.estimate)
+        self.shadow_sampler = self.shadow_sampler.after(
+            events, int(counts["watching"]), self.share, allowed, self.estimate
+        )
 
     def recall(self, core: NativeCore, away: float) -> Callable[[], tuple[Tally, Tally]]:
         """Return a function that tallies the recall so far, of match points and of match bundles, whatever comes later.
         ``away``: the share of events that was not admitted."""
         clock = int(core.shedding_counts(self.number)["clock"])
-        points = self.noted.more(core.spared_points(self.number, self.noted.size // len(COLUMNS)))
-        if self.settling is not None:
-            points, clock = self.settling.so_far(core, points, clock)
+        points = self.noted.more(core.shadow_points(self.number, self.noted.size // len(COLUMNS)))
+        if self.reconciliation is not None:
+            points, clock = self.reconciliation.so_far(core, points, clock)
         return partial(self.seen.so_far, points, clock, away)
 
     def dump(self) -> dict[str, Any]:
         """Return the state as JSON-like data, with bytes. The native core saves its shedding table and counts."""
         numbers = {name: getattr(self, name) for name in NUMBERS} | {
-            "yields": self.yields.to_data(),
+            "yields": self.yield_monitor.to_data(),
             "looked": self.looked,
-            "sparing": self.sparing.to_data(),
+            "sparing": self.shadow_sampler.to_data(),
         }
         state, seen = to_plain(dict(self.policy.state())), to_plain(self.seen.to_arrays())
         return {"policy": self.policy.name, "state": state, "seen": seen, **numbers}
@@ -273,7 +282,7 @@ class BestEffort:
             raise ValueError("another policy")
         self.events, self.length, self.longest, self.slowly = (int(data[name]) for name in NUMBERS[:4])
         self.spent, self.dropped, self.granted = int(data["spent"]), int(data["dropped"]), float(data["granted"])
-        self.sparing = Sparing.from_data(data["sparing"])
+        self.shadow_sampler = ShadowSampler.from_data(data["sparing"])
         if not (
             self.events >= 0
             and 1 <= self.length <= self.longest <= LEARNED * LAST_EPOCH
@@ -282,25 +291,32 @@ class BestEffort:
         ):
             raise ValueError("epoch")
         points, touches = map(int, data["looked"])
-        self.yields, self.looked = Yield.from_data(data["yields"]), (points, touches)
+        self.yield_monitor, self.looked = YieldMonitor.from_data(data["yields"]), (points, touches)
         self.seen, self.noted = self.seen.with_arrays(from_json(data["seen"])), Rows()
-        self._order(core, self.policy.restore(from_json(data["state"])))
+        self._apply(core, self.policy.restore(from_json(data["state"])))
         self._bound(core)
 
     @property
     def share(self) -> float:
         """Return the share of shadow-sampled units, for the policy or for the estimate."""
-        return max(self.orders.spared, self.sparing.share) if self.estimate > 0 else self.orders.spared
+        return (
+            max(self.shedding_table.shadow, self.shadow_sampler.share)
+            if self.estimate > 0
+            else self.shedding_table.shadow
+        )
 
-    def _order(self, core: NativeCore, orders: Orders, rate: float | None = None) -> None:
-        if not isinstance(orders, Orders):
+    def _apply(self, core: NativeCore, given: Any, rate: float | None = None) -> None:
+        shedding_table = as_table(given)
+        if not isinstance(shedding_table, SheddingTable):
             raise PolicyError(
-                f"the policy `{self.policy.name}` gives a {type(orders).__name__}, not Orders",
+                f"the policy `{self.policy.name}` gives a {type(shedding_table).__name__}, not SheddingTable",
                 hint="acep.checks.check_policy tries a policy",
             )
-        self.orders = orders
-        told = replace(orders, spared=self.share).for_core(self.setting, self.rate if rate is None else rate)
-        core.set_orders(self.number, told)
+        self.shedding_table = shedding_table
+        numbers = replace(shedding_table, shadow=self.share).for_native_core(
+            self.context, self.rate if rate is None else rate
+        )
+        core.set_shedding_table(self.number, numbers)
 
 
 def held_by(state: Any) -> int:

@@ -13,14 +13,14 @@ from acep.learning.container import read_sections
 from acep.learning.policy import Policy
 from acep.storage.plain_data import from_bytes, to_bytes
 
-__all__ = ["SECTION", "Learned", "learned_by", "read_history", "read_learned"]
+__all__ = ["SECTION", "LearnedState", "learned_by", "read_history", "read_learned"]
 
 SECTION = "policy"
 """The name of the file section."""
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearnedState:
     """The ``state`` of the policy ``policy``, learned from the query whose plan has the ``fingerprint``."""
 
     fingerprint: str
@@ -32,7 +32,7 @@ class Learned:
         return to_bytes({"fingerprint": self.fingerprint, "policy": self.policy, "state": dict(self.state)})
 
     @classmethod
-    def from_sections(cls, sections: Mapping[str, bytes]) -> Learned:
+    def from_sections(cls, sections: Mapping[str, bytes]) -> LearnedState:
         """Read the file section. Raises :class:`SnapshotError` where it is missing or damaged."""
         if SECTION not in sections:
             raise SnapshotError(
@@ -78,15 +78,15 @@ def read_history(given: Any) -> bytes:
         raise DataError(f"`{given}` cannot be read: {getattr(bad, 'strerror', None) or bad}") from None
 
 
-def read_learned(given: Any) -> dict[str, Learned]:
+def read_learned(given: Any) -> dict[str, LearnedState]:
     """Read one or several histories, and return their learned states by the fingerprint of the query.
 
     Raises :class:`SnapshotError`, :class:`DataError` or :class:`QueryError` if one is no history or repeats a query.
     """
     several = isinstance(given, Sequence) and not isinstance(given, str | bytes | bytearray | memoryview)
-    found: dict[str, Learned] = {}
+    found: dict[str, LearnedState] = {}
     for one in given if several else [given]:
-        learned = Learned.from_sections(read_sections(read_history(one)))
+        learned = LearnedState.from_sections(read_sections(read_history(one)))
         if learned.fingerprint in found:
             raise QueryError("two of the histories are of one query", hint="acep.learn goes on from one with history=")
         found[learned.fingerprint] = learned

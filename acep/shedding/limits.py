@@ -14,8 +14,8 @@ from acep.learning.policy import Policy
 from acep.pattern.tree import Strategy
 from acep.plan.compile import Plan
 from acep.plan.schema import Schema
-from acep.shedding.controller import BestEffort
-from acep.shedding.history_file import Learned, learned_by
+from acep.shedding.controller import SheddingController
+from acep.shedding.history_file import LearnedState, learned_by
 from acep.shedding.policy_context import no_recall
 from acep.shedding.recovery.bundles import Recovery
 
@@ -41,12 +41,12 @@ class Limits:
     policy: Callable[[], Policy]
     budget: Budget
     seed: int = 0
-    learned: Mapping[str, Learned] = field(default_factory=dict)
+    learned: Mapping[str, LearnedState] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "seed", checked_seed(self.seed))
 
-    def effort(self, number: int, plan: Plan) -> BestEffort:
+    def effort(self, number: int, plan: Plan) -> SheddingController:
         """Return what keeps plan ``number`` to the budget. Raises :class:`SnapshotError` for the history of another
         policy, and :class:`QueryError` where a policy has no history and learns nothing itself."""
         policy, known = self.policy(), self.learned.get(plan.fingerprint)
@@ -57,7 +57,7 @@ class Limits:
             )
         learned = known.serve(policy) if known else None
         work = None if self.budget.work is None else self.budget.work * (1 - self.budget.recover)
-        return BestEffort(policy, self.seed + number, work, learned, estimate=self.budget.estimate)
+        return SheddingController(policy, self.seed + number, work, learned, estimate=self.budget.estimate)
 
     def compose(self, plan: Plan) -> None:
         """Raise :class:`QueryError` for a composed query that might invent matches where an inner match is lost."""

@@ -10,20 +10,20 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from acep.learning.estimation.recall import Tally
-from acep.learning.policy_context import Setting
+from acep.learning.policy_context import PolicyContext
 from acep.matches.records import Counts
 from acep.shedding.controller import CARRIED, allowance
 
 if TYPE_CHECKING:
     from acep.shedding.native_protocol import NativeCore
 
-__all__ = ["InUnits"]
+__all__ = ["PartitionSampler"]
 
 IDLE = 65_536  # events after which idle partitions are forgotten
 
 
 @dataclass
-class InUnits:
+class PartitionSampler:
     """The allowance of one plan: ``rate`` touches per event (``None``: set by :meth:`allow`). A hash of the key,
     the unit's number and the ``seed`` decides which units are skipped."""
 
@@ -34,10 +34,10 @@ class InUnits:
     seconds: float = 0.0  # spent learning: none
     held: int = 0  # bytes of what was learned: none
 
-    def start(self, core: NativeCore, number: int, setting: Setting) -> None:
+    def start(self, core: NativeCore, number: int, context: PolicyContext) -> None:
         """Start before the first event, once the session has its plans."""
         self.number = number
-        texts = sum(1 << k for k, text in enumerate(setting.key_texts[:32]) if text)
+        texts = sum(1 << k for k, text in enumerate(context.key_texts[:32]) if text)
         core.start_units(number, self.seed % 2**64, texts)
         core.allow(number, -1.0 if self.rate is None else self.rate, (self.rate or 0.0) * CARRIED)
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from acep.learning.policy_context import Register, Setting
+from acep.learning.policy_context import PolicyContext, RegisterFeature
 from acep.pattern.tree import Output, Strategy
 from acep.plan.compile import Plan
 from acep.plan.lower.tables import PlanTables
 from acep.plan.schema import Kind
 
-__all__ = ["no_recall", "setting_of"]
+__all__ = ["context_of", "no_recall"]
 
 MOST_ERRORS = 16  # error levels
 
 
-def setting_of(plan: Plan, tables: PlanTables, classes: int) -> Setting:
+def context_of(plan: Plan, tables: PlanTables, classes: int) -> PolicyContext:
     """Return the description of a plan for a policy; ``classes`` is the number of event classes of its session."""
     costs, schema = plan.automaton.costs, plan.schema
     names = [""] * len(plan.arcs.states)
@@ -23,13 +23,13 @@ def setting_of(plan: Plan, tables: PlanTables, classes: int) -> Setting:
     weights = [arc.weight for arcs in plan.arcs.arcs for arc in arcs if arc.weight > 0]
     step = min([*weights, costs.scale]) if plan.query.strategy.contiguous else min(weights, default=costs.scale)
     negated = bool(plan.automaton.negations)
-    return Setting(
+    return PolicyContext(
         names=tuple(names),
         errors=min(costs.budget // step + 1, MOST_ERRORS),
         step=step,
         span=plan.window.span,
         counted=plan.window.counted,
-        registers=tuple(tuple(Register(*one) for one in state) for state in tables.registers),
+        registers=tuple(tuple(RegisterFeature(*one) for one in state) for state in tables.registers),
         key_texts=tuple((schema.kind(k) or Kind.STRING) is Kind.STRING for k in plan.keys),
         takes=tables.takes,
         classes=classes,

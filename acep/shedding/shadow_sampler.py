@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Sparing"]
+__all__ = ["ShadowSampler"]
 
 FIRST, LEAST, MOST = 1 / 512, 2.0**-16, 1 / 16  # shares of units: at first, at least, at most
 LIKELY, FEW = 10.0, 3.0  # cost of an exact run as assumed at first, in allowances, with the weight of FEW events
@@ -17,7 +17,7 @@ LESS = 2.0  # divides the share as long as sampling has cost too much
 
 
 @dataclass(frozen=True)
-class Sparing:
+class ShadowSampler:
     """The ``share`` of shadow-sampled units. At the last update, ``events`` had come, and ``touches`` had been made
     in such units where ``given`` were allowed. ``seen``: these touches, older ones weighted less; ``of``: events,
     weighted by the share that was sampled."""
@@ -29,11 +29,11 @@ class Sparing:
     seen: float = 0.0
     of: float = 0.0
 
-    def after(self, events: int, touches: int, held: float, allowed: float | None, part: float) -> Sparing:
+    def after(self, events: int, touches: int, held: float, allowed: float | None, part: float) -> ShadowSampler:
         """Return the update after ``events`` and ``touches``, where a share ``held`` of units was sampled. A ``part``
         of the touches ``allowed`` per event may go there; ``None``: nothing is dropped, so no costs are learned.
 
-        >>> found = Sparing().after(1 << 20, 1 << 16, 1 / 512, 4.0, 1 / 32)
+        >>> found = ShadowSampler().after(1 << 20, 1 << 16, 1 / 512, 4.0, 1 / 32)
         >>> round(found.share, 4), found.of
         (0.0039, 2048.0)
         """
@@ -45,14 +45,14 @@ class Sparing:
         of = FORGET * self.of + held * (events - self.events)
         exact = max((seen + LIKELY * allowed * FEW) / (of + FEW), allowed)
         share = part * allowed / exact / (LESS if touches > given else 1)
-        return Sparing(min(max(share, LEAST), MOST), events, touches, given, seen, of)
+        return ShadowSampler(min(max(share, LEAST), MOST), events, touches, given, seen, of)
 
     def to_data(self) -> dict[str, float]:
         """Return the state as plain data."""
         return asdict(self)
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Sparing:
+    def from_data(cls, data: Mapping[str, Any]) -> ShadowSampler:
         """Restore :meth:`to_data`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for others."""
         sums = given, seen, of = float(data["given"]), float(data["seen"]), float(data["of"])
         found = cls(float(data["share"]), int(data["events"]), int(data["touches"]), given, seen, of)

@@ -23,7 +23,7 @@ from acep.spark.job import SentJob, job_of
 from acep.spark.matching import state_in, warn_of
 from acep.spark.metrics import Progress, progress_of
 from acep.spark.observed import PATIENCE, Observed, run_whole
-from acep.spark.one_hop import Place, call_name, step_in_files, versions_of
+from acep.spark.one_hop import StatePlace, call_name, step_in_files, versions_of
 from acep.spark.row_columns import RowColumns, cell_keys, row_columns
 from acep.spark.running import in_files, marks_of, place_of, sent_rows
 from acep.spark.times import DELAY_KEY, delay_of
@@ -46,11 +46,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-__all__ = ["Call", "call_of"]
+__all__ = ["BatchCall", "call_of"]
 
 
 @dataclasses.dataclass(frozen=True)
-class Call:
+class BatchCall:
     """One call in one run of a streaming query; ``ids`` are those of the query and the run. ``bound`` is the time bound
     of a micro-batch: ``admission`` sheds events to keep it, and so do the workers if they are ``paced``. ``latest``
     bounds the times of events. With ``on_driver`` no worker is used."""
@@ -58,7 +58,7 @@ class Call:
     ids: tuple[str, str]
     job: SentJob
     result: StructType
-    place: Place
+    place: StatePlace
     versions: Versions
     log: BatchLog
     admission: Admission | None
@@ -136,7 +136,7 @@ class Call:
         late = before(passed(decision.carried.seen, self.place.delay_ms, self.job.tick_ms), self.job.tick_ms)
         return wide.observe(observed.rows, *columns.counted(late, decision.latest)).where(columns.kept), observed
 
-    def _place(self, batch: int, decision: Decision) -> Place:
+    def _place(self, batch: int, decision: Decision) -> StatePlace:
         sampled = decision.admission is not None
         return dataclasses.replace(self.place, seen=decision.carried.seen, sampled=sampled, known=(batch, *self.ids))
 
@@ -269,7 +269,7 @@ def call_of(
     budget: Budget | None,
     options: Mapping[str, Any],
     on_driver: bool,
-) -> Call:
+) -> BatchCall:
     """Create the call of a run of a streaming query with these ids, from its first micro-batch and the user's options.
 
     Raises :class:`QueryError`, :class:`DataError` or :class:`EngineError`.
@@ -307,7 +307,7 @@ def call_of(
     uses = uses_of(plans, ids=job.schema.id is not None, budget=job.budget)
     columns = row_columns(wide, job, uses)
     marks = marks_of(columns.made(wide, job, Decision()), place, columns.sent) if place.partitions > 1 else None
-    return Call(ids, job, result, place, versions, log, admission, bound, paced, columns, marks, latest, on_driver)
+    return BatchCall(ids, job, result, place, versions, log, admission, bound, paced, columns, marks, latest, on_driver)
 
 
 def _untold(batch: int) -> EngineError:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from acep.budget import Budget
 from acep.errors import DataError, EngineError, QueryError
-from acep.spark.each_call import Call, call_of
+from acep.spark.each_call import BatchCall, call_of
 from acep.spark.metrics import Progress
 from acep.streaming.batch_log import Decision
 
@@ -90,7 +90,7 @@ class ForEachBatch:
     ) -> None:
         self._asked = (query, state, watermark, budget, dict(options), on_driver)
         self._sink, self._progress = sink, progress
-        self._call: Call | None = None
+        self._call: BatchCall | None = None
         self._ended: float | None = None
         self._gaps: list[float] = []
         self._behind = False
@@ -122,7 +122,7 @@ class ForEachBatch:
         if self._progress is not None:
             self._progress(call.progress(batch, done.carried, told, seen, seconds))
 
-    def _say(self, call: Call, done: Decision, seconds: float) -> None:
+    def _say(self, call: BatchCall, done: Decision, seconds: float) -> None:
         """Warn when micro-batches begin to take too long although no more can be shed; this one took ``seconds``."""
         assert call.bound is not None
         target = call.bound.target(done.left)

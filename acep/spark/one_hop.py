@@ -20,13 +20,13 @@ from acep.streaming.spent import Stopwatch
 from acep.streaming.step import NOTHING, BucketRows, MicroBatch, step_bucket, telling
 from acep.streaming.versions import Versions
 
-__all__ = ["Place", "call_name", "step_in_files", "versions_of"]
+__all__ = ["StatePlace", "call_name", "step_in_files", "versions_of"]
 
 ROWS = 1 << 14  # result rows in one record batch
 
 
 @dataclass(frozen=True)
-class Place:
+class StatePlace:
     """The place where a job runs. Its state is in ``folder``, which allows a restart at each of the last ``keep``
     micro-batches. ``delay_ms`` is the delay of the watermark. Bucket ``n`` is in partition ``n % partitions``. ``seen``
     is the greatest time, in ticks, of rows that did not travel in earlier micro-batches. If ``sampled``, events may be
@@ -46,7 +46,7 @@ class Place:
     known: tuple[int, str, str] | None = None
 
 
-def step_in_files(job: SentJob, place: Place, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def step_in_files(job: SentJob, place: StatePlace, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Process the buckets of a partition of a micro-batch: read their rows and yield rows of the result.
 
     The result has the additional column :data:`TOLD`, as in :func:`acep.spark.workers.match_partition`.
@@ -62,7 +62,7 @@ def step_in_files(job: SentJob, place: Place, batches: Iterable[pa.RecordBatch])
 
 
 def _stepped(
-    job: SentJob, place: Place, batch: int, partition: int, versions: Versions, rows: PartitionRows
+    job: SentJob, place: StatePlace, batch: int, partition: int, versions: Versions, rows: PartitionRows
 ) -> Iterator[pa.RecordBatch]:
     if place.known is not None:
         partition = 0 if place.partitions == 1 else _marked(rows, place)
@@ -94,14 +94,14 @@ def _stepped(
         yield from telling(job, job.result.empty_table(), [points_told(counted)]).to_batches()
 
 
-def _marked(rows: PartitionRows, place: Place) -> int:
+def _marked(rows: PartitionRows, place: StatePlace) -> int:
     """Return the number of the partition from its marking row."""
     if rows.mark is None:
         raise _moved(place)
     return rows.mark % place.partitions
 
 
-def _moved(place: Place) -> EngineError:
+def _moved(place: StatePlace) -> EngineError:
     return EngineError(
         "the result of match was united with another DataFrame, or coalesced, and its state= is in files",
         hint=f"shuffle the result: found.repartition({place.partitions}).union(...), or found.repartition(1) in place"
@@ -124,13 +124,13 @@ def _part(job: SentJob, found: SortedRows, now: int | None) -> BucketRows:
     )
 
 
-def _context(job: SentJob, place: Place) -> tuple[int, int, Versions]:
+def _context(job: SentJob, place: StatePlace) -> tuple[int, int, Versions]:
     """Return the number of the micro-batch, that of the task's partition, and the versions of the run."""
     batch, query, run, partition = _says() if place.known is None else (*place.known, 0)
     return batch, partition, versions_of(job, place, query, run)
 
 
-def versions_of(job: SentJob, place: Place, query: str, run: str) -> Versions:
+def versions_of(job: SentJob, place: StatePlace, query: str, run: str) -> Versions:
     """Return the versions of a job for a run of a streaming query, both given by Spark's ids."""
     return Versions(place.folder, query=query, call=call_name(job), run=run, buckets=job.buckets, keep=place.keep)
 

@@ -15,7 +15,7 @@ from acep.spark.bucket_rows import HASH, NOW
 from acep.spark.fields import quoted, with_fields
 from acep.spark.job import SentJob
 from acep.spark.needed import needed_events
-from acep.spark.one_hop import Place, step_in_files
+from acep.spark.one_hop import StatePlace, step_in_files
 from acep.spark.times import DELAY_KEY, delay_of, end_column, event_time, latest_tick, ticks_of_row
 from acep.spark.types import spark_schema
 from acep.spark.workers import PACKED, STEPPED, match_partition, pack, step, unpack
@@ -249,10 +249,10 @@ def over_files(frame: DataFrame, job: SentJob, result: StructType, watermark: An
     return told.where(sf.col(TOLD).isNull()).select(*result.names)
 
 
-def place_of(spark: SparkSession, job: SentJob, folder: str, delay_ms: int) -> Place:
+def place_of(spark: SparkSession, job: SentJob, folder: str, delay_ms: int) -> StatePlace:
     """Return the place where a job runs, from the settings of a session."""
     partitions = min(job.buckets, int(spark.conf.get("spark.sql.shuffle.partitions") or job.buckets))
-    return Place(folder, int(spark.conf.get(RETAINED) or KEPT), delay_ms, partitions)
+    return StatePlace(folder, int(spark.conf.get(RETAINED) or KEPT), delay_ms, partitions)
 
 
 def bucket_numbers(frame: DataFrame, job: SentJob) -> list[Column]:
@@ -285,7 +285,7 @@ def sent_columns(frame: DataFrame, job: SentJob, codes: Column) -> list[Column]:
     return [*sent, sf.xxhash64(*sent).alias(HASH), *now, sf.explode(codes).alias(BUCKET)]
 
 
-def marks_of(frame: DataFrame, place: Place, sent: Sequence[Column]) -> DataFrame:
+def marks_of(frame: DataFrame, place: StatePlace, sent: Sequence[Column]) -> DataFrame:
     """Create a row for each partition that gives its number."""
     from pyspark.sql import functions as sf
 
@@ -305,7 +305,7 @@ def in_files(
     frame: DataFrame,
     job: SentJob,
     result: StructType,
-    place: Place,
+    place: StatePlace,
     sent: Sequence[Column],
     marks: DataFrame | None = None,
 ) -> DataFrame:

@@ -27,7 +27,7 @@ from acep.runtime.stream import Stream
 from acep.storage.sealing import seal, unseal
 from acep.streaming.job import EXACT, Job, Pass, plans_of
 from acep.streaming.pace import BatchPace
-from acep.streaming.results import Group, Groups, group_rows, match_rows, number_of
+from acep.streaming.results import WaitingGroup, WaitingGroups, group_rows, match_rows, number_of
 from acep.streaming.totals import MOST, Totals
 
 __all__ = ["Bucket"]
@@ -60,7 +60,7 @@ class Bucket:
         then = [job.schema.seq] if job.schema.seq is not None else []
         self.held = HoldBack(job.schema.ts, then, job.schema.tick_ns or 1)
         grouped = job.output in ("points", "bundles")
-        self.groups = [Groups(plan, job.output == "bundles") for plan in self.plans] if grouped else []
+        self.groups = [WaitingGroups(plan, job.output == "bundles") for plan in self.plans] if grouped else []
         self.totals = Totals(queries=[Counts() for _ in job.queries])
         self.ended = False
         self.mostly_late = False  # of the last micro-batch with rows; not part of the state
@@ -114,7 +114,7 @@ class Bucket:
             return []
         rows = self.held.drain()
         out = self._push(rows) if rows is not None else []
-        out += self._given(self.stream.finish(), Groups.finish)
+        out += self._given(self.stream.finish(), WaitingGroups.finish)
         self._count()
         if self.waiting is not None:
             out = [self._marked(number, table) for number, table in self.waiting]
@@ -147,7 +147,9 @@ class Bucket:
         self.stream.allow(touches / len(batch), len(batch), matches)
         return self._given(self.stream.push(replace(batch, ids=ids)), lambda groups: [])
 
-    def _given(self, found: list[Sequence[Found]], close: Callable[[Groups], list[Group]]) -> list[pa.Table]:
+    def _given(
+        self, found: list[Sequence[Found]], close: Callable[[WaitingGroups], list[WaitingGroup]]
+    ) -> list[pa.Table]:
         out: list[tuple[int, pa.Table]] = []
         whole_so_far = [self._exact(number) for number in self.part.queries]
         if self.job.budget is not None:

@@ -24,7 +24,7 @@ from acep.plan.compile import Plan
 from acep.plan.schema import Schema
 from acep.streaming.job import EXACT, Job
 
-__all__ = ["Groups", "group_rows", "match_rows", "number_of", "result_schema"]
+__all__ = ["WaitingGroups", "group_rows", "match_rows", "number_of", "result_schema"]
 
 
 # Rows -------------------------------------------------------------------------------------------
@@ -35,7 +35,7 @@ def match_rows(job: Job, plans: Sequence[Plan], query: int, found: Sequence[Foun
     return _fitted(job, query, _table(job, plans[query], found))
 
 
-def group_rows(job: Job, plans: Sequence[Plan], query: int, groups: Sequence[Group]) -> pa.Table:
+def group_rows(job: Job, plans: Sequence[Plan], query: int, groups: Sequence[WaitingGroup]) -> pa.Table:
     """Return match points or bundles of one query as rows of the result."""
     found = [Found(g.key, g.start, g.end, g.best, (), g.start) for g in groups]
     table = _table(job, plans[query], found)
@@ -148,7 +148,7 @@ def number_of(found: Sequence[Found] | Counted) -> int:
 
 
 @dataclass
-class Group:
+class WaitingGroup:
     """Matches that form one row: a match point (``start`` equals ``end``) or a bundle, in ticks."""
 
     key: tuple[Value, ...]
@@ -158,7 +158,7 @@ class Group:
     best: int | Fraction
 
 
-class Groups:
+class WaitingGroups:
     """The match points or bundles of one plan that are still incomplete.
 
     Matches of a partition arrive in the order of their match points. So a group is complete when the partition's next
@@ -167,7 +167,7 @@ class Groups:
 
     def __init__(self, plan: Plan, bundles: bool) -> None:
         self.bundles = bundles
-        self._open: dict[tuple[Value, ...], Group] = {}
+        self._open: dict[tuple[Value, ...], WaitingGroup] = {}
         window = plan.window
         timed = window.span is not None and not window.counted
         trailing = any(n.trailing for n in plan.automaton.negations)
@@ -178,7 +178,7 @@ class Groups:
             # A later match point within the window belongs to the bundle.
             self._wait = self._wait + window.span + 1 if timed and window.span is not None else None
 
-    def add(self, found: Sequence[Found] | Counted) -> list[Group]:
+    def add(self, found: Sequence[Found] | Counted) -> list[WaitingGroup]:
         """Add matches, or counted ones, in the order of their match points; return the groups that are now complete."""
         by = "bundle" if self.bundles else "end"
         whole_now = []
@@ -191,20 +191,20 @@ class Groups:
                 continue
             if group is not None:
                 whole_now.append(group)
-            self._open[new.key] = Group(new.key, new.first, new.last, new.matches, new.best)
+            self._open[new.key] = WaitingGroup(new.key, new.first, new.last, new.matches, new.best)
         return whole_now
 
-    def advance(self, clock: int) -> list[Group]:
+    def advance(self, clock: int) -> list[WaitingGroup]:
         """Return the groups that are complete because no event with ``ts <= clock`` will come."""
         if self._wait is None:
             return []
         return self._take([key for key, g in self._open.items() if clock >= g.end + self._wait])
 
-    def finish(self) -> list[Group]:
+    def finish(self) -> list[WaitingGroup]:
         """Return all groups that are left."""
         return self._take(list(self._open))
 
-    def _take(self, keys: list[tuple[Value, ...]]) -> list[Group]:
+    def _take(self, keys: list[tuple[Value, ...]]) -> list[WaitingGroup]:
         return [self._open.pop(key) for key in keys]
 
     def dump(self) -> list[Any]:
@@ -217,4 +217,4 @@ class Groups:
         for key, start, end, matches, best in data:
             cost = Fraction(best)
             error: int | Fraction = int(cost) if cost.denominator == 1 else cost
-            self._open[tuple(key)] = Group(tuple(key), int(start), int(end), int(matches), error)
+            self._open[tuple(key)] = WaitingGroup(tuple(key), int(start), int(end), int(matches), error)

@@ -16,7 +16,7 @@ from acep.pattern.asked import asked_for, query_of
 from acep.pattern.tree import Query
 from acep.plan.compile import compile_query
 from acep.runtime.executors import bounded_engine
-from acep.shedding.history_file import Learned, read_history
+from acep.shedding.history_file import LearnedState, read_history
 from acep.shedding.limits import checked_seed
 
 __all__ = ["learn"]
@@ -67,11 +67,11 @@ def learn(
     schema = schema_of(table.schema, ts=ts, type=type, seq=seq, id=id, unit=unit)
     plan = compile_query(asked, schema)
     engine = bounded_engine(chosen(plan, "native"))
-    from acep.training.offline import Student, study
+    from acep.training.offline import Student, learn_offline
 
     own = policy_of(policy)()
     before = None if history is None else read_sections(read_history(history))
     student = Student(own, None if before is None else History.from_sections(before, plan.fingerprint))
-    learned = None if before is None else Learned.from_sections(before).serve(own)
-    study(plan, engine, [batch_of(table, schema, plan.columns, base=0)], student, seed=seed, learned=learned)
+    learned = None if before is None else LearnedState.from_sections(before).serve(own)
+    learn_offline(plan, engine, [batch_of(table, schema, plan.columns, base=0)], student, seed=seed, learned=learned)
     return student.to_bytes()

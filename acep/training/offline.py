@@ -13,22 +13,22 @@ from acep.events.batch import Batch
 from acep.learning.container import write_sections
 from acep.learning.history.graph import History
 from acep.learning.policy import Epoch, Policy
-from acep.learning.policy_context import Setting
-from acep.learning.shedding_table import Orders, Price
+from acep.learning.policy_context import PolicyContext
+from acep.learning.shedding_table import SheddingTable, ThresholdTrial
 from acep.learning.trajectories.match_vectors import Floats
-from acep.learning.trajectories.trajectories import Lives, Made, roots
+from acep.learning.trajectories.trajectories import Made, Trajectories, roots
 from acep.matches.counted import Counted
 from acep.matches.found_columns import FoundColumns
 from acep.native.session import NativeSession
 from acep.plan.choice import alone
 from acep.plan.compile import Plan
-from acep.shedding.controller import BestEffort
-from acep.shedding.history_file import SECTION, Learned, learned_by
+from acep.shedding.controller import SheddingController
+from acep.shedding.history_file import SECTION, LearnedState, learned_by
 from acep.training.match_points import Ints, Partitions, points_of, recall_of
 
-__all__ = ["Standing", "Student", "study"]
+__all__ = ["Standing", "Student", "learn_offline"]
 
-LIVES = 12_288  # trajectories to be logged in an epoch: the core logs no more than 16,384 starts
+TRAJECTORIES = 12_288  # trajectories to be logged in an epoch: the core logs no more than 16,384 starts
 MOST = 1 << 21  # trajectories up to which all are logged; of more, a sample is
 LEAST_SAMPLE = 2.0**-20
 KNOWN = 0.6  # share of the events to learn from before configurations are tried on the others
@@ -39,7 +39,7 @@ ENOUGH = 30  # match points needed for a trial
 NEAR, AGAIN = 0.03, (1, 2)  # configurations within NEAR of the best recall are tried with other seeds too
 
 
-def study(
+def learn_offline(
     plan: Plan,
     engine: str,
     parts: Sequence[Batch],
@@ -51,13 +51,13 @@ def study(
     """Run a query exactly over ``parts`` for a student to learn from. A policy may have ``ways`` (a shedding table
     for each scoring configuration) and ``rules`` (the numbers of those that use nothing learned). Its ``choose``
     then gets the number of the configuration that found the most, and the utility thresholds that it came to."""
-    effort = BestEffort(student, seed, None, learned=learned, lives=LIVES)
+    effort = SheddingController(student, seed, None, learned=learned, trajectories=TRAJECTORIES)
     session = _session(plan, engine, effort)
     selective: Any = student.policy if hasattr(student.policy, "ways") else None
     events, known = sum(map(len, parts)), 0
     border, size = KNOWN * events, max(LEAST_PART, min(PART, events // 32))
     partitions, truth = Partitions(), []
-    ways: Sequence[Orders] = ()
+    ways: Sequence[SheddingTable] = ()
     rest: list[Batch] = []
     before = 0
     for part in (piece for whole in parts for piece in whole.parts(size)):
@@ -84,7 +84,7 @@ def study(
     selective.choose(best, trial.prices(ways[best]))
 
 
-def _session(plan: Plan, engine: str, effort: BestEffort) -> NativeSession:
+def _session(plan: Plan, engine: str, effort: SheddingController) -> NativeSession:
     """Make a session for match points alone: there may be very many matches, so none is made."""
     session = NativeSession([plan], [engine], {0: effort})
     if alone(engine) == "nodes":
@@ -111,7 +111,7 @@ class Trial:
     exact: float
     seed: int
 
-    def best(self, ways: Sequence[Orders], rules: Sequence[int] = ()) -> int:
+    def best(self, ways: Sequence[SheddingTable], rules: Sequence[int] = ()) -> int:
         """Return the number of the best configuration; those close to it are tried with other seeds too."""
         if len(ways) == 1:
             return 0
@@ -124,7 +124,7 @@ class Trial:
             found[number] = np.mean([found[number], *(self._found(ways[int(number)], seed) for seed in AGAIN)], axis=0)
         return int(near[np.argmax(self._worth(found, rules)[near])])
 
-    def prices(self, way: Orders) -> list[Price]:
+    def prices(self, way: SheddingTable) -> list[ThresholdTrial]:
         """Return the utility thresholds of a configuration under rising allowances; none where no touch was made."""
         if self.exact <= 0:
             return []
@@ -134,7 +134,7 @@ class Trial:
         found = [(rate, price, most * float(recall[1]) / rate) for rate, recall, price in tried]
         return [*found, (self.exact, 0.0, most / self.exact)]
 
-    def _found(self, way: Orders, more: int = 0) -> Floats:
+    def _found(self, way: SheddingTable, more: int = 0) -> Floats:
         return np.array([self.run(way, share, more)[0] for share in SHARES])
 
     def _worth(self, found: Floats, rules: Sequence[int]) -> Floats:
@@ -148,10 +148,10 @@ class Trial:
         doubt = learned * np.sqrt(worth * (1 - worth) / len(self.points))
         return np.asarray(worth - lost - doubt, np.float64)
 
-    def run(self, orders: Orders, share: float, more: int = 0) -> tuple[Floats, float]:
+    def run(self, shedding_table: SheddingTable, share: float, more: int = 0) -> tuple[Floats, float]:
         """Return the recalls of match points and bundles at a share of the exact touches, and the mean utility
         threshold. ``more`` is added to the seed."""
-        effort = BestEffort(Standing(orders), self.seed + more, share * self.exact)
+        effort = SheddingController(Standing(shedding_table), self.seed + more, share * self.exact)
         session = _session(self.plan, self.engine, effort)
         found, prices = [], []
         for part in self.parts:
@@ -168,24 +168,24 @@ class Trial:
 class Standing:
     """A policy whose shedding table never changes."""
 
-    orders: Orders
+    shedding_table: SheddingTable
     name: str = "standing"
 
-    def begin(self, setting: Setting, seed: int) -> Orders:  # noqa: ARG002
+    def begin(self, context: PolicyContext, seed: int) -> SheddingTable:  # noqa: ARG002
         """Return the shedding table."""
-        return self.orders
+        return self.shedding_table
 
-    def learn(self, epoch: Epoch) -> Orders:  # noqa: ARG002
+    def learn(self, epoch: Epoch) -> SheddingTable:  # noqa: ARG002
         """Return the shedding table."""
-        return self.orders
+        return self.shedding_table
 
     def state(self) -> Mapping[str, Any]:
         """Return an empty state."""
         return {}
 
-    def restore(self, state: Mapping[str, Any]) -> Orders:  # noqa: ARG002
+    def restore(self, state: Mapping[str, Any]) -> SheddingTable:  # noqa: ARG002
         """Return the shedding table."""
-        return self.orders
+        return self.shedding_table
 
 
 @dataclass
@@ -195,7 +195,7 @@ class Student:
 
     policy: Policy
     history: History | None = None
-    setting: Setting = field(init=False)
+    context: PolicyContext = field(init=False)
     sample: float = 1.0
     seen: float = 0.0
     name: str = field(init=False)
@@ -203,21 +203,21 @@ class Student:
     def __post_init__(self) -> None:
         self.name = self.policy.name
 
-    def begin(self, setting: Setting, seed: int) -> Orders:
+    def begin(self, context: PolicyContext, seed: int) -> SheddingTable:
         """Begin both. Raises :class:`SnapshotError` for a history with other match vectors."""
-        self.setting = setting
+        self.context = context
         if self.history is None:
-            self.history = History(setting.grid(), names=setting.names, fingerprint=setting.fingerprint)
-        if self.history.grid != setting.grid():
+            self.history = History(context.grid(), names=context.names, fingerprint=context.fingerprint)
+        if self.history.grid != context.grid():
             raise SnapshotError("the history has other match vectors", hint="learn it again with this version of acep")
         self.history.begin()
-        return self._logged(self.policy.begin(setting, seed))
+        return self._logged(self.policy.begin(context, seed))
 
-    def learn(self, epoch: Epoch) -> Orders:
+    def learn(self, epoch: Epoch) -> SheddingTable:
         """Update both."""
         assert self.history is not None
-        self.history.update(weighted(self.history.open.made, epoch.log.lives, 1 / self.sample))
-        self.seen += len(epoch.log.lives.made) / self.sample
+        self.history.update(weighted(self.history.open.made, epoch.log.trajectories, 1 / self.sample))
+        self.seen += len(epoch.log.trajectories.made) / self.sample
         self.sample = max(min(1.0, MOST / max(self.seen, 1.0)), LEAST_SAMPLE)
         return self._logged(self.policy.learn(epoch))
 
@@ -225,7 +225,7 @@ class Student:
         """Return the state of the other policy."""
         return self.policy.state()
 
-    def restore(self, state: Mapping[str, Any]) -> Orders:
+    def restore(self, state: Mapping[str, Any]) -> SheddingTable:
         """Restore the other policy."""
         return self._logged(self.policy.restore(state))
 
@@ -233,27 +233,27 @@ class Student:
         """Return the history file once the stream has ended: trajectories still open are judged as far as they came."""
         assert self.history is not None
         most, self.history.most_open = self.history.most_open, 0
-        self.history.update(Lives())
+        self.history.update(Trajectories())
         self.history.most_open = most
         self.history.begin()
         state = getattr(self.policy, "learned", self.policy.state)()
-        learned = Learned(self.setting.fingerprint, learned_by(self.policy), state)
+        learned = LearnedState(self.context.fingerprint, learned_by(self.policy), state)
         return write_sections({**self.history.to_sections(), SECTION: learned.to_bytes()})
 
-    def _logged(self, orders: Orders) -> Orders:
-        return orders.watching(sample=self.sample, spared=0.0)
+    def _logged(self, shedding_table: SheddingTable) -> SheddingTable:
+        return shedding_table.watching(sample=self.sample, shadow=0.0)
 
 
-def weighted(known: Made, lives: Lives, weight: float) -> Lives:
+def weighted(known: Made, trajectories: Trajectories, weight: float) -> Trajectories:
     """Weight trajectories by one over the probability with which their tree was logged: that of its first partial
     match where this is ``known``, else ``weight``. (Merged partial matches are logged if one of their trees is:
     they count for more than they should.) The bins of features are set to 0, as the graph has none.
 
     >>> from acep.learning.trajectories.trajectories import Made
-    >>> weighted(Made.none(), Lives(), 2.0) == Lives()
+    >>> weighted(Made.none(), Trajectories(), 2.0) == Trajectories()
     True
     """
-    both = known.then(replace(lives.made, weight=np.full(len(lives.made), weight)))
+    both = known.then(replace(trajectories.made, weight=np.full(len(trajectories.made), weight)))
     weights = both.weight[roots(both)][len(known) :]
-    made = replace(lives.made, weight=weights, feature=np.zeros_like(lives.made.feature))
-    return replace(lives, made=made)
+    made = replace(trajectories.made, weight=weights, feature=np.zeros_like(trajectories.made.feature))
+    return replace(trajectories, made=made)

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from acep.budget.policies import POLICIES
-from acep.learning.policies.history_policy import Remembering, Way
+from acep.learning.policies.history_policy import HistoryPolicy, ScoringConfiguration
 from acep.learning.policy import Policy
-from acep.learning.policy_context import Setting
-from acep.learning.shedding_table import Orders
+from acep.learning.policy_context import PolicyContext
+from acep.learning.shedding_table import SheddingTable
 from experiments.machine import limit_memory
 from experiments.overload.figure import MEMORY, Found, Spec, command
 from experiments.overload.generalise import frozen
@@ -25,42 +25,42 @@ __all__ = ["SPEC", "VARIANTS", "main"]
 SHARES = (0.25, 0.1, 0.05)
 HELD = 0.1
 WHOLE, UNWATCHED = "all parts", "nothing watched or learned in the test"
-USUAL = Way()
+USUAL = ScoringConfiguration()
 
 
 @dataclass
-class Binned(Remembering):
+class Binned(HistoryPolicy):
     """The policy with match vectors of other bins of the window (``windows``) and of the time since (``waits``)."""
 
     windows: int = 1
     waits: int = 1
 
-    def begin(self, setting: Setting, seed: int) -> Orders:
+    def begin(self, context: PolicyContext, seed: int) -> SheddingTable:
         """Nothing is known yet."""
-        super().begin(setting, seed)
-        self.grid = setting.grid(windows=self.windows, waits=self.waits)
-        return self._orders()
+        super().begin(context, seed)
+        self.grid = context.grid(windows=self.windows, waits=self.waits)
+        return self._shedding_table()
 
 
 VARIANTS: dict[str, Callable[[], Policy]] = {
-    WHOLE: Remembering,
-    "ways not tried": partial(Remembering, tries=False),
-    "no registers": partial(Remembering, terms=False),
+    WHOLE: HistoryPolicy,
+    "ways not tried": partial(HistoryPolicy, tries=False),
+    "no registers": partial(HistoryPolicy, terms=False),
     "no bins of time": Binned,
     "half the bins": partial(Binned, windows=4, waits=3),
     "twice the bins": partial(Binned, windows=16, waits=6),
-    "with ages": partial(Remembering, ages=True),
-    "no costs": partial(Remembering, costs=False),
-    "no decay": partial(Remembering, tries=False, way=replace(USUAL, decay=0.0)),
-    "half the decay": partial(Remembering, tries=False, way=replace(USUAL, decay=4.0)),
-    "twice the decay": partial(Remembering, tries=False, way=replace(USUAL, decay=16.0)),
-    "half the temper": partial(Remembering, tries=False, way=replace(USUAL, temper=0.25)),
-    "worth believed in full": partial(Remembering, tries=False, way=replace(USUAL, temper=1.0)),
-    "no noise": partial(Remembering, tries=False, way=replace(USUAL, noise=0)),
-    "texts and keys not told apart": partial(Remembering, tries=False, way=replace(USUAL, hashed=False)),
-    "no forgetting": partial(Remembering, forget=1.0),
-    "temporal differences": partial(Remembering, differences=True),
-    "for bundles": partial(Remembering, target="bundles"),
+    "with ages": partial(HistoryPolicy, ages=True),
+    "no costs": partial(HistoryPolicy, costs=False),
+    "no decay": partial(HistoryPolicy, tries=False, way=replace(USUAL, decay=0.0)),
+    "half the decay": partial(HistoryPolicy, tries=False, way=replace(USUAL, decay=4.0)),
+    "twice the decay": partial(HistoryPolicy, tries=False, way=replace(USUAL, decay=16.0)),
+    "half the temper": partial(HistoryPolicy, tries=False, way=replace(USUAL, temper=0.25)),
+    "worth believed in full": partial(HistoryPolicy, tries=False, way=replace(USUAL, temper=1.0)),
+    "no noise": partial(HistoryPolicy, tries=False, way=replace(USUAL, noise=0)),
+    "texts and keys not told apart": partial(HistoryPolicy, tries=False, way=replace(USUAL, hashed=False)),
+    "no forgetting": partial(HistoryPolicy, forget=1.0),
+    "temporal differences": partial(HistoryPolicy, differences=True),
+    "for bundles": partial(HistoryPolicy, target="bundles"),
     "one of several experts": POLICIES["experts"],
 }
 WORDS = f"""Written by `python -m experiments.overload.ablation`. The policy *history* without one of its parts, each

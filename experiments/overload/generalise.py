@@ -9,8 +9,8 @@ from typing import Any
 
 from acep.budget.policies import POLICIES
 from acep.learning.policy import Epoch, Policy
-from acep.learning.policy_context import Setting
-from acep.learning.shedding_table import Orders
+from acep.learning.policy_context import PolicyContext
+from acep.learning.shedding_table import SheddingTable
 from experiments.machine import limit_memory
 from experiments.overload.figure import MEMORY, Found, Spec, command
 from experiments.overload.trial import Warm, exact, stream, tried, warmed
@@ -29,14 +29,14 @@ the test. Beside it the rule that learns nothing."""
 class Frozen(Warm):
     """Keeps the orders that it began with, and watches nothing."""
 
-    def begin(self, setting: Setting, seed: int) -> Orders:
+    def begin(self, context: PolicyContext, seed: int) -> SheddingTable:
         """The orders that were in force, from now on."""
-        self._orders = super().begin(setting, seed).watching(sample=0.0, spared=0.0)
-        return self._orders
+        self._shedding_table = super().begin(context, seed).watching(sample=0.0, shadow=0.0)
+        return self._shedding_table
 
-    def learn(self, epoch: Epoch) -> Orders:  # noqa: ARG002
+    def learn(self, epoch: Epoch) -> SheddingTable:  # noqa: ARG002
         """Nothing is learned."""
-        return self._orders
+        return self._shedding_table
 
     def state(self) -> dict[str, Any]:
         """Nothing new."""

@@ -12,10 +12,10 @@ from statistics import fmean, median
 import numpy as np
 
 from acep.budget.policies import POLICIES
-from acep.learning.policies.exploration import FIRST_SPARED
+from acep.learning.policies.exploration import FIRST_SHADOW
 from acep.learning.policy import Policy
-from acep.learning.policy_context import Setting
-from acep.learning.shedding_table import Orders
+from acep.learning.policy_context import PolicyContext
+from acep.learning.shedding_table import SheddingTable
 from acep.training.offline import Standing
 from experiments.charts import Panel, chart
 from experiments.machine import limit_memory
@@ -27,7 +27,7 @@ from experiments.results import RESULTS, table
 
 __all__ = ["Cost", "body", "main", "measured"]
 
-AMPLE = 1e9
+SUFFICIENT = 1e9
 HELD = 0.1
 RUNS = 5
 COMPARED = ("random", "newest-per-state", "hybrid", "history")
@@ -48,7 +48,7 @@ class Cost:
     policy: str
     exact: float
     touches: int
-    ample: float
+    sufficient: float
     ample_learning: float
     same: bool
     held: float
@@ -67,18 +67,18 @@ def measured(workload: Overload, repeats: int = RUNS) -> Iterable[Cost]:
         runs: list[tuple[Run, Run, Run, Run]] = []
         for _ in range(repeats):
             free = run(held, truth.engine)
-            ample, tight = (_under(held, truth.engine, maker, one) for one in (AMPLE, rate))
-            runs.append((free, ample, tight, run(held, truth.engine, Timed(Watching(maker()), 0, None))))
-        free, ample, tight, watched = (min(kind, key=lambda one: one.cpu) for kind in zip(*runs, strict=True))
+            sufficient, tight = (_under(held, truth.engine, maker, one) for one in (SUFFICIENT, rate))
+            runs.append((free, sufficient, tight, run(held, truth.engine, Timed(Watching(maker()), 0, None))))
+        free, sufficient, tight, watched = (min(kind, key=lambda one: one.cpu) for kind in zip(*runs, strict=True))
         yield Cost(
             workload.name,
             truth.engine,
             name,
             exact=free.cpu,
             touches=free.touches,
-            ample=ample.cpu,
-            ample_learning=ample.learning,
-            same=bool(np.array_equal(ample.points, free.points)) and ample.matches == free.matches,
+            sufficient=sufficient.cpu,
+            ample_learning=sufficient.learning,
+            same=bool(np.array_equal(sufficient.points, free.points)) and sufficient.matches == free.matches,
             held=tight.cpu,
             held_learning=tight.learning,
             held_touches=tight.touches,
@@ -92,10 +92,10 @@ class Watching(Standing):
     def __init__(self, policy: Policy) -> None:
         self.policy, self.name = policy, policy.name
 
-    def begin(self, setting: Setting, seed: int) -> Orders:
+    def begin(self, context: PolicyContext, seed: int) -> SheddingTable:
         """The orders for good."""
-        self.orders = self.policy.begin(setting, seed).watching(sample=0.0, spared=FIRST_SPARED)
-        return self.orders
+        self.shedding_table = self.policy.begin(context, seed).watching(sample=0.0, shadow=FIRST_SHADOW)
+        return self.shedding_table
 
 
 def _under(held: Stream, engine: str, maker: Callable[[], Policy], rate: float) -> Run:
@@ -123,8 +123,8 @@ def body(rows: Sequence[Cost]) -> str:
             (
                 row.workload,
                 f"{row.exact:.3f}",
-                f"{row.ample / row.exact:.2f}",
-                f"{row.ample_learning / row.ample:.0%}",
+                f"{row.sufficient / row.exact:.2f}",
+                f"{row.ample_learning / row.sufficient:.0%}",
                 "yes" if row.same else "no",
                 f"{row.held / row.exact:.2f}",
                 f"{row.held_learning / row.held:.0%}",
@@ -135,7 +135,7 @@ def body(rows: Sequence[Cost]) -> str:
             for row in own
         ]
         ratios = [
-            [row.ample / row.exact for row in own],
+            [row.sufficient / row.exact for row in own],
             [row.held / row.exact for row in own],
             [row.watched / row.exact for row in own],
         ]
@@ -143,7 +143,8 @@ def body(rows: Sequence[Cost]) -> str:
             lines.append((name, "", *_means([of(column) for column in ratios])))
         whole = sum(row.exact for row in own)
         sums = [
-            sum(column) / whole for column in zip(*((row.ample, row.held, row.watched) for row in own), strict=True)
+            sum(column) / whole
+            for column in zip(*((row.sufficient, row.held, row.watched) for row in own), strict=True)
         ]
         lines.append(("all together", f"{whole:.3f}", *_means(sums)))
         parts.append(f"## {policy}\n\n{table(head, lines)}")
@@ -151,15 +152,15 @@ def body(rows: Sequence[Cost]) -> str:
 
 
 def _means(ratios: Sequence[float]) -> tuple[str, ...]:
-    ample, held, watched = ratios
-    return f"{ample:.2f}", "", "", f"{held:.2f}", "", f"{watched - 1:.0%}", "", ""
+    sufficient, held, watched = ratios
+    return f"{sufficient:.2f}", "", "", f"{held:.2f}", "", f"{watched - 1:.0%}", "", ""
 
 
 def picture(rows: Sequence[Cost]) -> str:
     """Time in parts of the exact run's, by what that takes."""
     panels = []
     for title, of in (
-        ("an ample budget", lambda row: row.ample / row.exact),
+        ("an ample budget", lambda row: row.sufficient / row.exact),
         (f"{HELD:.0%} of the work", lambda row: row.held / row.exact),
     ):
         series = {name: [(row.exact, of(row)) for row in rows if row.policy == name] for name in COMPARED}
@@ -183,7 +184,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for workload in workloads:
         for row in measured(workload, given.repeats):
             rows.append(row)
-            print(f"{row.workload:22s}{row.policy:18s}ample {row.ample / row.exact:.3f}", end="  ")
+            print(f"{row.workload:22s}{row.policy:18s}ample {row.sufficient / row.exact:.3f}", end="  ")
             print(f"at {HELD:.0%} {row.held / row.exact:.3f}, learning {row.held_learning / row.held:.0%}", flush=True)
         if folder:
             words = WORDS.format(given.repeats)

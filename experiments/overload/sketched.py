@@ -10,14 +10,14 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
-from acep.learning.policies.history_policy import Remembering
-from acep.learning.policy_context import Setting
-from acep.learning.shedding_table import Orders
+from acep.learning.policies.history_policy import HistoryPolicy
+from acep.learning.policy_context import PolicyContext
+from acep.learning.shedding_table import SheddingTable
 from acep.sketches.dense import DenseMemory
 from acep.sketches.match_map import MatchMap
 from acep.sketches.neighbour_map import NeighbourMap
 from acep.sketches.protocol import Floats, Ints, VectorMemory
-from acep.training.offline import Student, study
+from acep.training.offline import Student, learn_offline
 from experiments.machine import limit_memory
 from experiments.overload.figure import MEMORY, Found, Spec, command
 from experiments.overload.trial import Warm, exact, stream, tried
@@ -36,7 +36,7 @@ WORDS = f"""Written by `python -m experiments.overload.sketched`. The policy *hi
 by {WAITS} bins of time, so that there are many. What an exact run over the first half of the stream tells of them is
 held exactly, or in a part of the memory that this takes: in a sketch where neighbours share a cell
 ([sketches](../explanation/sketches.md)), or where cells are given out by hashes. All else is the same for all: the
-lives that the
+trajectories that the
 registers' terms are fitted to, and the way to choose, which was tried out with the exact sums. Recall on the second
 half at {HELD:.0%} of the work, each the mean over {CHANCES} seeds of the policy."""
 
@@ -54,15 +54,15 @@ class Noted(DenseMemory):
         self.added.append((vectors, amounts))
 
 
-class Fine(Remembering):
+class Fine(HistoryPolicy):
     """The policy on a fine grid, with exact sums until it is given others."""
 
-    def begin(self, setting: Setting, seed: int) -> Orders:
+    def begin(self, context: PolicyContext, seed: int) -> SheddingTable:
         """Nothing is known yet."""
-        super().begin(setting, seed)
-        self.grid = setting.grid(windows=WINDOWS, waits=WAITS)
+        super().begin(context, seed)
+        self.grid = context.grid(windows=WINDOWS, waits=WAITS)
         self.sums: Noted | VectorMemory = Noted(self.sums.columns, self.sums.ring)
-        return self._orders()
+        return self._shedding_table()
 
     def over(self, memory: VectorMemory) -> Fine:
         """The same policy, had it had another memory."""
@@ -95,7 +95,7 @@ def measured(workload: Overload, seed: int) -> Iterable[Sized]:
     held = stream(workload, seed)
     truth = exact(held, "points", repeats=1)
     policy = Fine()
-    study(held.plan, truth.engine, held.train, Student(policy), seed=seed)
+    learn_offline(held.plan, truth.engine, held.train, Student(policy), seed=seed)
     whole = policy.sums.nbytes
     for series, part in ((EXACT, 1.0), *_sketches()):
         own = policy.over(policy.memory(series, int(part * whole)))

@@ -21,9 +21,9 @@ from acep.events.tables import events_of
 from acep.matches.found_columns import FoundColumns
 from acep.matches.records import Counts
 from acep.plan.compile import Plan
-from acep.reference.engine import Event, MatchNode, Reference, Trail
+from acep.reference.engine import Event, MatchNode, ReferenceEngine, Trail
 from acep.reference.program import Move, Row
-from acep.reference.runtime import Core
+from acep.reference.runtime import ReferenceRuntime
 
 __all__ = ["keep_share", "mixed", "surviving", "touches_by_length", "wanted"]
 
@@ -84,7 +84,7 @@ def keep_share(touches: npt.NDArray[np.int64], share: float) -> float:
 def touches_by_length(plan: Plan, events: pa.Table, most: int) -> npt.NDArray[np.int64]:
     """By how many events a partial match has bound, the touches of an exact run on as many of the events as make
     about ``most`` touches. A touch is an arc tried with an event that passes what the arc asks of that event alone."""
-    core = Core(plan)
+    core = ReferenceRuntime(plan)
     engine = core.engine = _Counting(plan)
     for part in _parts(events, 1_000):
         core.push(events_of(part, plan.schema, plan.columns))
@@ -95,7 +95,7 @@ def touches_by_length(plan: Plan, events: pa.Table, most: int) -> npt.NDArray[np
 
 def wanted(plan: Plan, events: pa.Table) -> int:
     """How many events some arc may bind, by what it asks of the event alone: those that pass an engine's filter."""
-    core = Core(plan)
+    core = ReferenceRuntime(plan)
     engine = core.engine = _Filtering(plan)
     for part in _parts(events, 10_000):
         core.push(events_of(part, plan.schema, plan.columns))
@@ -107,7 +107,7 @@ def _parts(events: pa.Table, rows: int) -> Iterator[pa.Table]:
         yield events.slice(first, rows)
 
 
-class _Trying(Reference):
+class _Trying(ReferenceEngine):
     """The reference engine, which can tell the arcs that may bind an event by what they ask of it alone."""
 
     def __init__(self, plan: Plan) -> None:

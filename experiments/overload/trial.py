@@ -18,14 +18,14 @@ from acep.events.batch import Batch
 from acep.events.tables import batch_of
 from acep.learning.policies.baselines import RULES
 from acep.learning.policy import Policy
-from acep.learning.policy_context import Setting
+from acep.learning.policy_context import PolicyContext
 from acep.native.session import NativeSession
 from acep.plan.choice import choose
 from acep.plan.compile import Plan
-from acep.shedding.controller import BestEffort
+from acep.shedding.controller import SheddingController
 from acep.shedding.history_file import learned_by
 from acep.training.match_points import Partitions, points_of, recall_of
-from acep.training.offline import Student, study
+from acep.training.offline import Student, learn_offline
 from experiments.overload.workload import Overload
 
 __all__ = [
@@ -152,16 +152,16 @@ def batches(plan: Plan, events: pa.Table, size: int = BATCH) -> list[Batch]:
     return [batch_of(events.slice(first, size), plan.schema, plan.columns, base=first) for first in starts]
 
 
-def run(held: Stream, engine: str, effort: BestEffort | None = None) -> Run:
+def run(held: Stream, engine: str, effort: SheddingController | None = None) -> Run:
     """One run over the test half; ``effort``: the policy and its allowance, none for an exact run."""
     return _run(_session(held.plan, engine, effort), held, effort)
 
 
-def _session(plan: Plan, engine: str, effort: BestEffort | None) -> NativeSession:
+def _session(plan: Plan, engine: str, effort: SheddingController | None) -> NativeSession:
     return NativeSession([plan], [engine], {} if effort is None else {0: effort})
 
 
-def _run(session: NativeSession, held: Stream, effort: BestEffort | None) -> Run:
+def _run(session: NativeSession, held: Stream, effort: SheddingController | None) -> Run:
     rows: list[Ints] = [np.zeros((0, 3), np.int64)]
     matches, cpu = 0, 0.0
     for part in [*held.test, None]:
@@ -210,7 +210,7 @@ def trained(held: Stream, engine: str, maker: Maker, seed: int = 0) -> Mapping[s
     if policy.name in RULES:
         return None
     known = held.test if learned_by(policy) != policy.name else held.train
-    study(held.plan, engine, known, Student(policy), seed=seed)
+    learn_offline(held.plan, engine, known, Student(policy), seed=seed)
     state: Mapping[str, Any] = getattr(policy, "learned", policy.state)()
     return state
 
@@ -249,17 +249,17 @@ def warmed(held: Stream, engine: str, maker: Callable[[], Policy], seed: int = 0
 
 
 @dataclass
-class Timed(BestEffort):
+class Timed(SheddingController):
     """Told how much of the processor learning and making orders took: other processes make no difference. As under a
     user's budget, a part of the allowance goes into estimating the recall."""
 
     estimate: float = ESTIMATE
 
-    def start(self, core: Session, number: int, setting: Setting) -> None:
+    def start(self, core: Session, number: int, context: PolicyContext) -> None:
         """What a policy has learned before is given as a user gives it."""
         if type(self.policy) is Warm:
             self.policy, self.learned = self.policy.policy, self.policy.learned
-        super().start(core, number, setting)
+        super().start(core, number, context)
 
     def learn(self, core: Session, events: int) -> None:
         """As it does."""
@@ -278,9 +278,9 @@ class Warm:
     def __post_init__(self) -> None:
         self.name = self.policy.name
 
-    def begin(self, setting: Any, seed: int) -> Any:
+    def begin(self, context: Any, seed: int) -> Any:
         """The orders that were in force."""
-        self.policy.begin(setting, seed)
+        self.policy.begin(context, seed)
         return self.policy.restore(self.learned)
 
     def learn(self, epoch: Any) -> Any:

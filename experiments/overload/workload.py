@@ -13,7 +13,7 @@ import acep
 from acep.events.tables import schema_of
 from acep.pattern.times import duration_text
 from acep.pattern.tree import Query
-from acep.plan.choice import Choice, choose
+from acep.plan.choice import EngineChoice, choose
 from acep.plan.compile import Plan, compile_query
 from experiments import streams
 
@@ -54,10 +54,10 @@ class Overload:
         return compile_query(self.query, schema_of(self.events().schema))
 
     @cached_property
-    def choice(self) -> Choice:
+    def choice(self) -> EngineChoice:
         """The native engine that makes its matches."""
         if self.control:
-            return Choice("nodes", "a control is run one node for each state, as in the paper")
+            return EngineChoice("nodes", "a control is run one node for each state, as in the paper")
         return choose(self.plan)
 
     @property

@@ -90,19 +90,19 @@ def _identity(rows: DataFrame) -> DataFrame:
     return rows.mapInArrow(lambda batches: batches, rows.schema)
 
 
-def _shuffled(rows: DataFrame, setting: Setting) -> DataFrame:
-    return rows.repartition(setting.partitions, "k")
+def _shuffled(rows: DataFrame, context: Setting) -> DataFrame:
+    return rows.repartition(context.partitions, "k")
 
 
-def _sorted(rows: DataFrame, setting: Setting) -> DataFrame:
-    return _identity(_shuffled(rows, setting).sortWithinPartitions("ts"))
+def _sorted(rows: DataFrame, context: Setting) -> DataFrame:
+    return _identity(_shuffled(rows, context).sortWithinPartitions("ts"))
 
 
 def _matched(query: str, **options: Any) -> Callable[[DataFrame, Setting], DataFrame]:
-    def build(rows: DataFrame, setting: Setting) -> DataFrame:
-        told: dict[str, Any] = {name: getattr(setting, value) for name, value in options.items()}
-        if setting.buckets is not None:
-            told["buckets"] = setting.buckets
+    def build(rows: DataFrame, context: Setting) -> DataFrame:
+        told: dict[str, Any] = {name: getattr(context, value) for name, value in options.items()}
+        if context.buckets is not None:
+            told["buckets"] = context.buckets
         if rows.isStreaming:
             told["watermark"] = DELAY
         return acep.spark.match(rows, acep.parse(QUERIES[query]), seq="n", id="n", **told)
@@ -111,9 +111,9 @@ def _matched(query: str, **options: Any) -> Callable[[DataFrame, Setting], DataF
 
 
 def _each(query: str, *, on_driver: bool) -> Callable[[Setting, Tell], Each]:
-    def build(setting: Setting, tell: Tell) -> Each:
-        told: dict[str, Any] = {} if setting.buckets is None else {"buckets": setting.buckets}
-        told |= {"seq": "n", "id": "n", "watermark": DELAY, "state": setting.folder, "progress": tell}
+    def build(context: Setting, tell: Tell) -> Each:
+        told: dict[str, Any] = {} if context.buckets is None else {"buckets": context.buckets}
+        told |= {"seq": "n", "id": "n", "watermark": DELAY, "state": context.folder, "progress": tell}
         sink = _nothing if on_driver else _noop
         return acep.spark.for_each_batch(acep.parse(QUERIES[query]), sink, on_driver=on_driver, **told)
 
@@ -136,7 +136,7 @@ LISTED = (
     Route(
         YARDSTICK,
         "shuffle by key, then `mapInArrow` identity",
-        lambda rows, setting: _identity(_shuffled(rows, setting)),
+        lambda rows, context: _identity(_shuffled(rows, context)),
         against=YARDSTICK,
     ),
     *(

@@ -130,14 +130,14 @@ def run_stream(
     for foreachBatch, by the rows that reached the sink.
     """
     work, done = Path(tempfile.mkdtemp(prefix="acep-bench-")), list[Progress]()
-    setting = Setting(partitions, buckets, str(work / "state"))
+    context = Setting(partitions, buckets, str(work / "state"))
     try:
         spark.conf.set(KEPT, str(batches + 10))
         frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(source))
-        found = route.build(frame, setting)
+        found = route.build(frame, context)
         writer = found.writeStream.format("noop")
         if route.each is not None:
-            writer = found.writeStream.foreachBatch(route.each(setting, done.append))
+            writer = found.writeStream.foreachBatch(route.each(context, done.append))
         writer = writer.option("checkpointLocation", str(work / "checkpoint"))
         running = writer.trigger(availableNow=True).start()
         try:
@@ -178,13 +178,13 @@ def run_static(
     :func:`run_stream` does.
     """
     frame = spark.read.schema(SCHEMA).parquet(str(source))
-    setting = Setting(partitions, buckets, "")
+    context = Setting(partitions, buckets, "")
     if repetition == 0:
-        number = route.build(frame, setting).count()
+        number = route.build(frame, context).count()
         if route.query:
             _check(route, rows, number, "in the result")
     began = time.perf_counter()
-    route.build(frame, setting).write.format("noop").mode("overwrite").save()
+    route.build(frame, context).write.format("noop").mode("overwrite").save()
     took = {WHOLE: (time.perf_counter() - began) * 1000}
     return Run(route.name, rows, repetition, (took,), rows, expected(route.query, rows) if route.query else 0)
 

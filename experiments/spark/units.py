@@ -186,7 +186,9 @@ def body(found: Sequence[Kept]) -> str:
                 figures[way][name] = [one.recall for one in own if (one.workload, one.way) == (name, way)]
             carried = np.mean([one.carried for one in own if (one.workload, one.way) == (name, "utility")])
             stream = next(one.stream for one in own if one.workload == name)
-            lines.append((name, stream, f"{carried:.3f}", *(f"{np.mean(figures[way][name]):.3f}" for way in WAYS)))
+            lines.append(
+                (name, stream, f"{carried:.3f}", *(f"{np.mean(figures[way][name]):.3f}" for way in WAYS))
+            )
         told = []
         for other in WAYS[1:]:
             one = gain({way: figures[way] for way in ("utility", other)}, "utility")
@@ -216,7 +218,10 @@ def main(arguments: Sequence[str] | None = None, workloads: Mapping[str, Overloa
         for share in SHARES:
             for seed in range(given.seeds):
                 found += measured(stream, every, share, seed)
-            print(*(f"{one.way} {one.carried:.3f} {one.recall:.3f}" for one in found[-len(WAYS) :]), workload.name)
+            print(
+                *(f"{one.way} {one.carried:.3f} {one.recall:.3f}" for one in found[-len(WAYS) :]),
+                workload.name,
+            )
     given.output.mkdir(parents=True, exist_ok=True)
     with (given.output / "units.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, [one.name for one in fields(Kept)], lineterminator="\n")

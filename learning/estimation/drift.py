@@ -1,9 +1,9 @@
 """Drift detection: tests whether the learned utilities have become wrong, so that next to nothing is found.
 
 A policy that keeps the best partial matches of the past sees little else, and its shadow samples (a fiftieth of the
-budget) show drift only slowly. The match points found per touch show it at once (:class:`Yield`), but also fall in a
-lull. So after such a fall many shadow samples are taken. If a far smaller share of their match points is found than
-before, it is drift (:class:`Proof`).
+budget) show drift only slowly. The match points found per touch show it at once (:class:`YieldMonitor`), but also fall
+in a lull. So after such a fall many shadow samples are taken. If a far smaller share of their match points is found
+than before, it is drift (:class:`Proof`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from acep.learning.trajectories.match_vectors import Bools
 
-__all__ = ["Proof", "Yield"]
+__all__ = ["Proof", "YieldMonitor"]
 
 ENOUGH = 40.0  # match points, expected or found, needed for a decision
 FALL = 8.0  # factor by which the yield must fall
@@ -28,7 +28,7 @@ USUAL = (8.0, 2.0)  # prior: match points there, and found
 
 
 @dataclass(frozen=True)
-class Yield:
+class YieldMonitor:
     """The yield: ``mean`` match points found per touch (0: unknown yet), and ``points`` and ``touches`` since the last
     decision."""
 
@@ -36,31 +36,31 @@ class Yield:
     points: int = 0
     touches: int = 0
 
-    def after(self, points: int, touches: int) -> tuple[Yield, bool]:
+    def after(self, points: int, touches: int) -> tuple[YieldMonitor, bool]:
         """Add points and touches; return the new state, and whether the yield fell below an eighth of the expected.
 
-        >>> usual, fell = Yield().after(100, 1000)
-        >>> usual, fell
-        (Yield(mean=0.1, points=0, touches=0), False)
+        >>> usual, drifted = YieldMonitor().after(100, 1000)
+        >>> usual, drifted
+        (YieldMonitor(mean=0.1, points=0, touches=0), False)
         >>> usual.after(0, 200)  # twenty were to be expected: too few to say
-        (Yield(mean=0.1, points=0, touches=200), False)
+        (YieldMonitor(mean=0.1, points=0, touches=200), False)
         >>> usual.after(3, 400)
-        (Yield(mean=0.0075, points=0, touches=0), True)
+        (YieldMonitor(mean=0.0075, points=0, touches=0), True)
         """
         points, touches = self.points + points, self.touches + touches
         expected = self.mean * touches
         if max(expected, points) < ENOUGH:
             return replace(self, points=points, touches=touches), False
-        now, fell = points / max(touches, 1), points * FALL < expected
-        mean = now if fell or self.mean == 0 else SMOOTH * self.mean + (1 - SMOOTH) * now
-        return Yield(mean), fell
+        now, drifted = points / max(touches, 1), points * FALL < expected
+        mean = now if drifted or self.mean == 0 else SMOOTH * self.mean + (1 - SMOOTH) * now
+        return YieldMonitor(mean), drifted
 
     def to_data(self) -> dict[str, float]:
         """Return the fields as plain data."""
         return asdict(self)
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Yield:
+    def from_data(cls, data: Mapping[str, Any]) -> YieldMonitor:
         """Restore the fields. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for invalid data."""
         found = cls(float(data["mean"]), int(data["points"]), int(data["touches"]))
         if not (0 <= found.mean < np.inf and found.points >= 0 and found.touches >= 0):
@@ -80,18 +80,18 @@ class Proof:
     doubt: bool = False
     evidence: float = 0.0
 
-    def after(self, kept: Bools, *, fell: bool) -> tuple[Proof, bool]:
+    def after(self, kept: Bools, *, drifted: bool) -> tuple[Proof, bool]:
         """Add an epoch; return the new state, and whether drift is proven. ``kept`` says of each match point in
-        shadow-sampled units whether it was found, ``fell`` whether the yield fell, so that drift is suspected.
+        shadow-sampled units whether it was found, ``drifted`` whether the yield fell, so that drift is suspected.
 
-        >>> usual = Proof().after(np.arange(40) < 20, fell=False)[0]
-        >>> usual.after(np.arange(20) < 1, fell=True)[1], usual.after(np.arange(20) < 8, fell=True)[1]
+        >>> usual = Proof().after(np.arange(40) < 20, drifted=False)[0]
+        >>> usual.after(np.arange(20) < 1, drifted=True)[1], usual.after(np.arange(20) < 8, drifted=True)[1]
         (True, False)
-        >>> usual.after(np.arange(5) < 0, fell=True)[0].doubt  # too few to say
+        >>> usual.after(np.arange(5) < 0, drifted=True)[0].doubt  # too few to say
         True
         """
         there, found = float(len(kept)), float(np.count_nonzero(kept))
-        if not (self.doubt or fell):
+        if not (self.doubt or drifted):
             return Proof(FADES * self.there + there, FADES * self.found + found), False
         usual = min(max(self.found / self.there, 0.01), 0.9)
         missed = float(np.log((1 - usual / LESS) / (1 - usual)))

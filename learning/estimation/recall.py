@@ -32,7 +32,7 @@ import numpy as np
 
 from acep.learning.trajectories.match_vectors import Bools, Floats, Ints
 
-__all__ = ["ALL", "COLUMNS", "Estimate", "Rows", "Seen", "Tally", "distinct"]
+__all__ = ["ALL", "COLUMNS", "Estimate", "Rows", "SampledUnits", "Tally", "distinct"]
 
 UNIT = 8  # windows
 ALL = 2.0**32  # shares are integers in units of 1 / ALL
@@ -191,7 +191,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Seen:
+class SampledUnits:
     """The sampled units of one query with the window ``span`` (``counted``: in positions; ``None``: no window): the
     tallies of units that have ended, and the ``rows`` from the native core of those that have not."""
 
@@ -202,7 +202,7 @@ class Seen:
     rows: Ints = field(default_factory=lambda: np.zeros((0, len(COLUMNS)), np.int64))
     most: int = MOST_ROWS
 
-    def then(self, rows: Ints, clock: int) -> Seen:
+    def then(self, rows: Ints, clock: int) -> SampledUnits:
         """Add more rows, in a flat array; no later ones will have times before ``clock``."""
         if not len(self.rows) and not len(rows):
             return self
@@ -326,7 +326,7 @@ class Seen:
         """Return plain data, without the window."""
         return {"points": self.points.to_arrays(), "bundles": self.bundles.to_arrays(), "rows": self.rows}
 
-    def with_arrays(self, data: Mapping[str, Any]) -> Seen:
+    def with_arrays(self, data: Mapping[str, Any]) -> SampledUnits:
         """Read the state of :meth:`to_arrays`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for
         other data."""
         rows = np.asarray(data["rows"])

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from acep.learning.policy_context import Setting
-from acep.learning.shedding_table import STEPS, Kind, Term
+from acep.learning.policy_context import PolicyContext
+from acep.learning.shedding_table import STEPS, Term, TermKind
 from acep.learning.trajectories.match_vectors import Bools, Floats, Ints
 
 __all__ = ["Told", "candidates", "fitted"]
@@ -23,23 +23,23 @@ MOST_TERMS = 12
 WITHIN_SUCCESS = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 
-def candidates(setting: Setting) -> tuple[tuple[Term, ...], ...]:
+def candidates(context: PolicyContext) -> tuple[tuple[Term, ...], ...]:
     """Return by state the terms to log: each number, the ratio or difference of any two of one column, text hashes, and
     the partition."""
-    return tuple(_of_state(setting, state) for state in range(setting.states))
+    return tuple(_of_state(context, state) for state in range(context.states))
 
 
-def _of_state(setting: Setting, state: int) -> tuple[Term, ...]:
+def _of_state(context: PolicyContext, state: int) -> tuple[Term, ...]:
     if state == 0:
         return ()
-    found = [Term(Kind.PARTITION)] if setting.keyed else []
-    numbers = [r for r in setting.registers[state] if r.kind != "text"]
-    found += [Term(Kind.TEXT, r.slot) for r in setting.registers[state] if r.kind == "text"]
-    found += [Term(Kind.HELD, r.slot, floats=r.kind == "float") for r in numbers]
+    found = [Term(TermKind.PARTITION)] if context.keyed else []
+    numbers = [r for r in context.registers[state] if r.kind != "text"]
+    found += [Term(TermKind.TEXT, r.slot) for r in context.registers[state] if r.kind == "text"]
+    found += [Term(TermKind.HELD, r.slot, floats=r.kind == "float") for r in numbers]
     for i, one in enumerate(numbers):
         for other in numbers[:i]:
             if one.column and one.column == other.column and one.kind == other.kind:
-                kind = Kind.RATIO if one.kind == "float" else Kind.DIFFERENCE
+                kind = TermKind.RATIO if one.kind == "float" else TermKind.DIFFERENCE
                 found.append(Term(kind, one.slot, other.slot, floats=one.kind == "float"))
     return tuple(found[:MOST_TERMS])
 
@@ -59,7 +59,7 @@ class Told:
     def at(self, temper: float) -> Term:
         """Return the term for the native core, with factors to the power ``temper``; at 0 it is only logged.
 
-        >>> told = Told(Term(Kind.HELD, bounds=np.array([5.0])), np.array([1.0, 0.0, 0.0]), np.zeros(3))
+        >>> told = Told(Term(TermKind.HELD, bounds=np.array([5.0])), np.array([1.0, 0.0, 0.0]), np.zeros(3))
         >>> told.at(0.5).worth.tolist(), told.at(0.0).worth.tolist()
         ([4.0, 0.0, 0.0], [])
         """
@@ -85,7 +85,7 @@ class Told:
         if not isinstance(floats, bool | int):
             raise ValueError("a term")
         bounds, gain, cost = (np.asarray(column, np.float64) for column in columns)
-        term = Term(Kind(int(kind)), int(a), int(b), bool(floats), bounds)
+        term = Term(TermKind(int(kind)), int(a), int(b), bool(floats), bounds)
         if not all(np.isfinite(column).all() for column in (bounds, gain, cost)) or len(gain) not in (0, term.bins + 1):
             raise ValueError("factors that are none")
         if gain.shape != cost.shape or (np.diff(bounds) <= 0).any():

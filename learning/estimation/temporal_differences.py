@@ -14,7 +14,7 @@ import numpy as np
 
 from acep.learning.trajectories.match_vectors import Floats, Grid, Ints
 from acep.learning.trajectories.targets import depths
-from acep.learning.trajectories.trajectories import EXPIRED, TAKEN, Lives
+from acep.learning.trajectories.trajectories import EXPIRED, TAKEN, Trajectories
 
 __all__ = ["Steps", "learned", "steps"]
 
@@ -36,13 +36,13 @@ class Steps:
     target: Ints
 
 
-def steps(grid: Grid, lives: Lives) -> Steps:
-    """Return the steps of finished trees of trajectories; ``lives.found`` must have its targets. Later steps have lower
-    turns. The last stay of a trajectory that was shed, cleared, merged or cut has weight 0, because its outcome is not
-    known; the value of its vector stands for it."""
-    made, found, ended = lives.made, lives.found, lives.ended
+def steps(grid: Grid, trajectories: Trajectories) -> Steps:
+    """Return the steps of finished trees of trajectories; ``trajectories.found`` must have its targets. Later steps
+    have lower turns. The last stay of a trajectory that was shed, cleared, merged or cut has weight 0, because its
+    outcome is not known; the value of its vector stands for it."""
+    made, found, ended = trajectories.made, trajectories.found, trajectories.ended
     until, lost = made.made.copy(), np.ones(len(made), np.bool_)
-    row = made.find(ended.life)
+    row = made.find(ended.trajectory)
     ended, row = ended.rows(row >= 0), row[row >= 0]
     until[row] = np.maximum(ended.when, until[row])
     lost[row] = ~np.isin(ended.how, (EXPIRED, TAKEN))

@@ -12,7 +12,7 @@ from acep.learning.shedding_table import AGES, STEPS
 from acep.learning.trajectories.log import Ages, Extra
 from acep.learning.trajectories.match_vectors import Floats, Grid, Ints
 from acep.learning.trajectories.targets import Reached, depths
-from acep.learning.trajectories.trajectories import MERGED, Lives, Made
+from acep.learning.trajectories.trajectories import MERGED, Made, Trajectories
 
 __all__ = ["Lived", "Sums", "chances", "later", "lived", "stays", "thinned"]
 
@@ -72,11 +72,14 @@ class Lived:
         return cls(*columns)
 
 
-def lived(lives: Lives, reached: Reached, extra: Extra, ages: Ages, *, shared: bool) -> tuple[Lived, Ints]:
-    """Return the trajectories that ended other than by merging, and their rows in ``lives.made``. ``extra`` is by row.
-    ``shared``: the gain is the number of targets that a trajectory leads to; otherwise it is 1 if there are any."""
-    made, ended = lives.made, lives.ended
-    at = made.find(ended.life)
+def lived(
+    trajectories: Trajectories, reached: Reached, extra: Extra, ages: Ages, *, shared: bool
+) -> tuple[Lived, Ints]:
+    """Return the trajectories that ended other than by merging, and their rows in ``trajectories.made``. ``extra`` is
+    by row. ``shared``: the gain is the number of targets that a trajectory leads to; otherwise it is 1 if there are
+    any."""
+    made, ended = trajectories.made, trajectories.ended
+    at = made.find(ended.trajectory)
     here = (at >= 0) & (ended.how != MERGED)
     rows = at[here]
     touches = np.zeros(len(made))
@@ -94,7 +97,7 @@ def lived(lives: Lives, reached: Reached, extra: Extra, ages: Ages, *, shared: b
     np.maximum.at(last, finder[finder >= 0], ages.finds[finder >= 0])
     last[gain == 0] = -1
     ends = np.zeros(len(made), np.int64)
-    ender = made.find(ages.life)
+    ender = made.find(ages.trajectory)
     ends[ender[ender >= 0]] = ages.ends[ender >= 0]
     if not shared:
         gain = np.minimum(gain, 1.0)
@@ -129,7 +132,7 @@ def _below(made: Made, touches: Floats) -> Floats:
     return below
 
 
-def thinned(lives: Lived, values: Floats, most: int) -> tuple[Lived, Floats]:
+def thinned(trajectories: Lived, values: Floats, most: int) -> tuple[Lived, Floats]:
     """Return at most ``most`` trajectories, with their rows of ``values``. Drop every second unsuccessful one and
     double the weight of the other unsuccessful ones, as often as needed; once these are few, do so with all.
 
@@ -139,14 +142,16 @@ def thinned(lives: Lived, values: Floats, most: int) -> tuple[Lived, Floats]:
     >>> fewer.gain.tolist(), fewer.weight.tolist()
     ([0.0, 1.0, 0.0, 0.0], [2.0, 1.0, 2.0, 2.0])
     """
-    while len(lives) > most:
-        some = lives.gain == 0
+    while len(trajectories) > most:
+        some = trajectories.gain == 0
         if 2 * np.count_nonzero(some) <= most:
-            some = np.ones(len(lives), np.bool_)
+            some = np.ones(len(trajectories), np.bool_)
         stay = np.flatnonzero(~some | (np.cumsum(some) % 2 == 1))
-        lives = replace(lives, weight=np.where(some, 2 * lives.weight, lives.weight)).rows(stay)
+        trajectories = replace(trajectories, weight=np.where(some, 2 * trajectories.weight, trajectories.weight)).rows(
+            stay
+        )
         values = values[stay]
-    return lives, values
+    return trajectories, values
 
 
 @dataclass(frozen=True)
@@ -163,15 +168,17 @@ class Sums:
         return Sums(*(kept * a + b for a, b in pairs))
 
 
-def stays(grid: Grid, lives: Lived) -> Sums:
+def stays(grid: Grid, trajectories: Lived) -> Sums:
     """Sum the visits, gain and touches by vector. Assume that touches are spread evenly over a trajectory."""
-    zeros = np.zeros_like(lives.state)
-    passage = grid.passage(lives.state, lives.error, lives.start, lives.made, lives.until, zeros)
+    zeros = np.zeros_like(trajectories.state)
+    passage = grid.passage(
+        trajectories.state, trajectories.error, trajectories.start, trajectories.made, trajectories.until, zeros
+    )
     row = passage.row
-    weight = lives.weight[row]
-    won = weight * lives.gain[row] * (lives.useful[row] >= passage.begin)
-    length = (lives.until - lives.made + 1)[row]
-    paid = weight * lives.touches[row] * (lives.until[row] - passage.begin + 1) / length
+    weight = trajectories.weight[row]
+    won = weight * trajectories.gain[row] * (trajectories.useful[row] >= passage.begin)
+    length = (trajectories.until - trajectories.made + 1)[row]
+    paid = weight * trajectories.touches[row] * (trajectories.until[row] - passage.begin + 1) / length
     columns: list[Any] = [np.bincount(passage.vector, column, grid.vectors) for column in (weight, won, paid)]
     return Sums(*columns)
 
@@ -193,32 +200,39 @@ def chances(grid: Grid, sums: Sums) -> tuple[Floats, Floats]:
     return won, paid + FREE
 
 
-def later(grid: Grid, lives: Lived, won: Floats, paid: Floats) -> Floats:
+def later(grid: Grid, trajectories: Lived, won: Floats, paid: Floats) -> Floats:
     """Return the utility buckets that age adds to those of the vectors, float64[states, AGES]. Age is the number of
     partial matches made since in the same list, in bins 0, 1, 2 to 3, ...; bin 0 adds nothing. New partial matches are
     assumed to come evenly over a trajectory."""
     found = np.zeros((grid.states, AGES))
-    lives = lives.rows(np.arange(0, len(lives), max(1, -(-len(lives) // TOLD))))
-    each = np.bincount(lives.state, lives.gain, grid.states) / np.maximum(
-        np.bincount(lives.state, lives.gain > 0, grid.states), 1
+    trajectories = trajectories.rows(np.arange(0, len(trajectories), max(1, -(-len(trajectories) // TOLD))))
+    each = np.bincount(trajectories.state, trajectories.gain, grid.states) / np.maximum(
+        np.bincount(trajectories.state, trajectories.gain > 0, grid.states), 1
     )
     doubt = np.maximum(each, 1e-9)
     for age in range(AGES):
         since = 0 if age == 0 else 1 << (age - 1)
-        i = np.flatnonzero(lives.ends >= since)
+        i = np.flatnonzero(trajectories.ends >= since)
         if not len(i):
             break
-        share = since / np.maximum(lives.ends[i], 1)
-        length = lives.until[i] - lives.made[i]
+        share = since / np.maximum(trajectories.ends[i], 1)
+        length = trajectories.until[i] - trajectories.made[i]
         vector = grid.number(
-            lives.state[i],
-            lives.error[i],
-            lives.start[i],
-            lives.made[i],
-            lives.made[i] + (length * share).astype(np.int64),
+            trajectories.state[i],
+            trajectories.error[i],
+            trajectories.start[i],
+            trajectories.made[i],
+            trajectories.made[i] + (length * share).astype(np.int64),
         )
-        columns = (lives.gain[i] * (lives.last[i] >= since), won[vector], lives.touches[i] * (1 - share), paid[vector])
-        seen, expected, cost, usual = (np.bincount(lives.state[i], c * lives.weight[i], grid.states) for c in columns)
+        columns = (
+            trajectories.gain[i] * (trajectories.last[i] >= since),
+            won[vector],
+            trajectories.touches[i] * (1 - share),
+            paid[vector],
+        )
+        seen, expected, cost, usual = (
+            np.bincount(trajectories.state[i], c * trajectories.weight[i], grid.states) for c in columns
+        )
         ratio = (seen + doubt) / (expected + doubt) / ((cost + 5.0) / (usual + 5.0))
         found[:, age] = np.where(expected > 0, STEPS * np.log2(ratio), found[:, max(age - 1, 0)])
     return np.clip(found - found[:, :1], -127, 127)

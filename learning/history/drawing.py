@@ -53,7 +53,7 @@ def history_listing(history: History, most: int = MOST) -> str:
     lines = [
         f"states: {grid.states}; error levels: {grid.errors}; {window}; match vectors: {grid.vectors:,}",
         f"visits in the log: {_amount(seen)}, of {visited:,} vectors; epochs: {history.epochs:,}",
-        f"lives still open: {len(history.open.made):,}; cut: {history.cut:,}",
+        f"trajectories still open: {len(history.open.made):,}; cut: {history.cut:,}",
         f"{history.kind}: {history.targets.count:,}, of which the maps hold the last {held}",
         "",
     ]

@@ -20,10 +20,10 @@ from acep.errors import SnapshotError
 from acep.learning.container import read_sections, write_sections
 from acep.learning.history.edges import Edges
 from acep.learning.history.overlap import Contemporaries
-from acep.learning.history.sums import SUMS, Tally, tally
+from acep.learning.history.sums import SUMS, VectorSums, tally
 from acep.learning.trajectories.match_vectors import Bools, Floats, Grid, Ints
 from acep.learning.trajectories.targets import Targets
-from acep.learning.trajectories.trajectories import Lives, settle
+from acep.learning.trajectories.trajectories import Trajectories, split_finished
 from acep.sketches.dense import DenseMemory
 from acep.sketches.memories import read_memory
 from acep.sketches.protocol import VectorMemory, Words
@@ -42,8 +42,8 @@ class History:
     ``targets`` are the query's match bundles, or its match points (then "bundle" below means match point). ``memory``
     keeps sums and maps, exactly by default; a :class:`acep.sketches.match_map.MatchMap` of ``len(SUMS)`` columns bounds
     the size instead. With each stretch the sums are multiplied by ``forget``. At most ``most_open`` trajectories wait
-    for their tree to finish (:func:`acep.learning.trajectories.trajectories.settle`). ``edges=False`` keeps no edges
-    between vectors. ``names`` of the states are for display; ``fingerprint`` is that of the query.
+    for their tree to finish (:func:`acep.learning.trajectories.trajectories.split_finished`). ``edges=False`` keeps no
+    edges between vectors. ``names`` of the states are for display; ``fingerprint`` is that of the query.
 
     ``bundles`` has the number of the bundle in each slot of the maps (-1: none), ``points`` its first match point.
     ``cut`` counts trajectories that were cut before their end. ``ValueError`` for a memory of other columns.
@@ -71,7 +71,7 @@ class History:
         self.memory: VectorMemory = DenseMemory(len(SUMS), ring) if memory is None else memory
         if self.memory.columns != len(SUMS):
             raise ValueError(f"the memory has {self.memory.columns} columns, not {len(SUMS)}")
-        self.open, self.recent = Lives(), Contemporaries.none()
+        self.open, self.recent = Trajectories(), Contemporaries.none()
         self.targets = Targets(grid.span if targets == "bundles" else 0)
         self.ring = Ring(self.memory.ring)
         self.points: Ints = np.full(self.memory.ring, EMPTY)
@@ -94,14 +94,14 @@ class History:
 
     # ---- updates
 
-    def update(self, lives: Lives) -> int:
+    def update(self, trajectories: Trajectories) -> int:
         """Add the log of a stretch of events, and return how many trajectories it finished.
 
         ``ValueError`` for states or features outside the grid; then nothing has changed.
         """
-        targets, found = self.targets.numbered(lives.found)
-        step = settle(self.open, replace(lives, found=found), self.most_open)
-        news = tally(self.grid, step.lives) if len(step.lives.made) else None
+        targets, found = self.targets.numbered(trajectories.found)
+        step = split_finished(self.open, replace(trajectories, found=found), self.most_open)
+        news = tally(self.grid, step.trajectories) if len(step.trajectories.made) else None
         self.targets, self.open = targets, step.open
         self.cut += step.cut
         self.epochs += 1
@@ -111,14 +111,14 @@ class History:
                 edges.scale(self.forget)
             self.alike *= self.forget
         if news is not None:
-            self._add(news, step.lives)
+            self._add(news, step.trajectories)
         self.recent, alike = self.recent.looked_at(self.open.made, self.grid.states, self.most_open)
         self.alike += alike
-        return len(step.lives.made)
+        return len(step.trajectories.made)
 
     def begin(self) -> None:
         """Begin another stream or run: forget the open trajectories and bundles."""
-        self.open, self.recent = Lives(), Contemporaries.none()
+        self.open, self.recent = Trajectories(), Contemporaries.none()
         self.targets = Targets(self.targets.gap, self.targets.limit, self.targets.count)
 
     def merge(self, other: History) -> None:
@@ -151,11 +151,11 @@ class History:
         self.cut += other.cut
         self.epochs += other.epochs
 
-    def _add(self, news: Tally, lives: Lives) -> None:
+    def _add(self, news: VectorSums, trajectories: Trajectories) -> None:
         self.memory.add(news.vectors, news.sums)
         if self.edges is not None:
             self.edges.add(*news.edges)
-        self.recent = self.recent.then(lives.made, news.until, news.reached)
+        self.recent = self.recent.then(trajectories.made, news.until, news.reached)
         numbers = np.unique(np.concatenate([news.hits[1], news.direct[1]]))[-self.memory.ring :]
         if not len(numbers):
             return
@@ -164,8 +164,8 @@ class History:
         self.memory.set_bits(news.hits[0][here], slot[here])
         slot, here = _looked_up(numbers, slots, news.direct[1])
         self.direct.add(news.direct[0][here], slot[here], news.direct[2][here])
-        slot, here = _looked_up(numbers, slots, lives.found.target)
-        when, slot = lives.found.when[here], slot[here]
+        slot, here = _looked_up(numbers, slots, trajectories.found.target)
+        when, slot = trajectories.found.when[here], slot[here]
         self.points[slot] = np.where(self.points[slot] == EMPTY, np.iinfo(np.int64).max, self.points[slot])
         np.minimum.at(self.points, slot, when)
 
@@ -274,7 +274,7 @@ class History:
             arrays = stored.arrays
             flags = stored.array("found.first", "<i8", arrays["found.first"].shape)
             arrays["found.first"] = flags.astype(np.bool_)
-            history.open = Lives.from_arrays(arrays)
+            history.open = Trajectories.from_arrays(arrays)
             history.recent = Contemporaries.from_arrays(arrays, history.grid.states)
             history.targets = history.targets.with_arrays(arrays)
             history.ring = Ring.from_data(about["ring"])
@@ -329,7 +329,7 @@ def _count(value: object) -> int:
     return value
 
 
-def _fits(grid: Grid, lives: Lives) -> None:
+def _fits(grid: Grid, trajectories: Trajectories) -> None:
     """Raise :class:`ValueError` unless the trajectories fit the grid."""
-    made = lives.made
+    made = trajectories.made
     grid.number(made.state, made.error, made.start, made.made, made.made, made.feature)

@@ -55,8 +55,8 @@ class Contemporaries:
 
     def then(self, made: Made, until: Ints, reached: Reached) -> Contemporaries:
         """Add finished trajectories, with their end times and the targets they reached."""
-        lives = (made.partition, made.state, made.made, until, made.weight, np.zeros(len(made), np.int64))
-        new = (*lives, reached.row + len(self), reached.target, reached.until)
+        trajectories = (made.partition, made.state, made.made, until, made.weight, np.zeros(len(made), np.int64))
+        new = (*trajectories, reached.row + len(self), reached.target, reached.until)
         columns = {
             f.name: np.concatenate([getattr(self, f.name), column]) for f, column in zip(fields(self), new, strict=True)
         }
@@ -120,7 +120,7 @@ class Contemporaries:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], states: int) -> Contemporaries:
         """Read the table of :meth:`to_arrays`; :class:`SnapshotError` for invalid arrays."""
-        wrong = SnapshotError("the history is damaged: the lives of its last moments make no sense")
+        wrong = SnapshotError("the history is damaged: the trajectories of its last moments make no sense")
         try:
             columns = {f.name: arrays[f"alike.{f.name}"] for f in fields(cls)}
         except KeyError:

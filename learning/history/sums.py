@@ -14,9 +14,9 @@ import numpy as np
 
 from acep.learning.trajectories.match_vectors import Bools, Floats, Grid, Ints, Passage
 from acep.learning.trajectories.targets import NONE, Reached, depths, walk
-from acep.learning.trajectories.trajectories import CLEARED, MERGED, SHED, Found, Lives, Made
+from acep.learning.trajectories.trajectories import CLEARED, MERGED, SHED, CompleteRuns, Made, Trajectories
 
-__all__ = ["SUMS", "Tally", "tally"]
+__all__ = ["SUMS", "VectorSums", "tally"]
 
 SUMS = (
     "seen",  # visits in the log, without weights
@@ -35,7 +35,7 @@ SUMS = (
 
 
 @dataclass(frozen=True)
-class Tally:
+class VectorSums:
     """The additions of some finished trajectories to a history.
 
     ``vectors`` (distinct, rising) with their ``sums`` (float64[n, len(SUMS)]). ``edges`` from vector to vector as
@@ -52,15 +52,15 @@ class Tally:
     until: Ints
 
 
-def tally(grid: Grid, lives: Lives) -> Tally:
-    """Return the sums and edges of finished trees; ``lives.found`` must have its targets."""
-    made, found = lives.made, lives.found
+def tally(grid: Grid, trajectories: Trajectories) -> VectorSums:
+    """Return the sums and edges of finished trees; ``trajectories.found`` must have its targets."""
+    made, found = trajectories.made, trajectories.found
     reached = walk(made, found)
     parents = made.parents
     child = np.flatnonzero(parents >= 0)
     leaf = made.find(found.parent)
     found, leaf = found.rows(leaf >= 0), leaf[leaf >= 0]
-    until, lost, touches = _ends(grid, lives, parents, leaf, found)
+    until, lost, touches = _ends(grid, trajectories, parents, leaf, found)
     stays = grid.passage(made.state, made.error, made.start, made.made, until, made.feature)
     child_stay = stays.at(parents[child], made.made[child])
     found_stay = stays.at(leaf, found.when)
@@ -74,7 +74,7 @@ def tally(grid: Grid, lives: Lives) -> Tally:
         np.concatenate([stays.vector[1:][same], stays.vector[stays.first[child]]]),
         np.concatenate([weight[:-1][same], made.weight[child]]),
     )
-    return Tally(
+    return VectorSums(
         vectors,
         np.stack([np.bincount(where, column, len(vectors)) for column in sums], axis=1),
         edges,
@@ -85,13 +85,15 @@ def tally(grid: Grid, lives: Lives) -> Tally:
     )
 
 
-def _ends(grid: Grid, lives: Lives, parents: Ints, leaf: Ints, found: Found) -> tuple[Ints, Bools, Ints]:
+def _ends(
+    grid: Grid, trajectories: Trajectories, parents: Ints, leaf: Ints, found: CompleteRuns
+) -> tuple[Ints, Bools, Ints]:
     """Return when each row ended, whether it was lost before its natural end, and its touches.
 
     A row that was cut ends with its last extension or found run, as nothing later is known.
     """
-    made, ended = lives.made, lives.ended
-    row = made.find(ended.life)
+    made, ended = trajectories.made, trajectories.ended
+    row = made.find(ended.trajectory)
     ended, row = ended.rows(row >= 0), row[row >= 0]
     until = made.made.copy()
     until[row] = np.maximum(ended.when, until[row])
@@ -113,7 +115,7 @@ def _sums(
     reached: Reached,
     places: tuple[Ints, Ints, Ints, Ints],
     parents: Ints,
-    ends: tuple[Found, Bools, Ints],
+    ends: tuple[CompleteRuns, Bools, Ints],
 ) -> list[Floats]:
     """Return the columns of ``SUMS``, by stay."""
     reach_stay, child, child_stay, found_stay = places
@@ -132,9 +134,11 @@ def _sums(
     )
     targets, firsts, descendants, gone = to_come
     # Touches are split by time; a row without duration has one stay, which gets them all.
-    life = (stays.end[last] - made.made)[stays.row]
-    share = np.divide(stays.end - stays.begin, life, out=np.ones(count), where=life > 0)
-    remaining = np.divide(stays.end[last][stays.row] - stays.begin, life, out=np.ones(count), where=life > 0)
+    trajectory = (stays.end[last] - made.made)[stays.row]
+    share = np.divide(stays.end - stays.begin, trajectory, out=np.ones(count), where=trajectory > 0)
+    remaining = np.divide(
+        stays.end[last][stays.row] - stays.begin, trajectory, out=np.ones(count), where=trajectory > 0
+    )
     advanced, wait = _next(
         stays, np.concatenate([child_stay, found_stay]), np.concatenate([made.made[child], found.when])
     )

@@ -19,28 +19,28 @@ import numpy as np
 from acep.errors import SnapshotError
 from acep.learning.online.experts import Exp3
 from acep.learning.policies.baselines import Rule
-from acep.learning.policies.counting import Counted
-from acep.learning.policies.history_policy import Remembering
+from acep.learning.policies.counting import CountingPolicy
+from acep.learning.policies.history_policy import HistoryPolicy
 from acep.learning.policies.schemes import SCHEMES
 from acep.learning.policy import Epoch, Policy
-from acep.learning.policy_context import Setting
-from acep.learning.shedding_table import HIGHEST, Bytes, Orders
+from acep.learning.policy_context import PolicyContext
+from acep.learning.shedding_table import HIGHEST, Bytes, SheddingTable
 
-__all__ = ["EXPERTS", "Advised", "Seen"]
+__all__ = ["EXPERTS", "BanditPolicy", "ExpertScore"]
 
 ROUNDS = 64  # the learner is tuned for this many
 LEAST = 10  # match points in shadow-sampled units that it takes to judge an expert
 
 EXPERTS: Mapping[str, Callable[[], Policy]] = {
-    "history": Remembering,
-    "hybrid": lambda: Counted("hybrid", SCHEMES["hybrid"]),
+    "history": HistoryPolicy,
+    "hybrid": lambda: CountingPolicy("hybrid", SCHEMES["hybrid"]),
     "newest-per-state": lambda: Rule("newest-per-state"),
 }
 """The experts by name. The first one sets the sampling rates and the logged terms."""
 
 
 @dataclass(frozen=True)
-class Seen:
+class ExpertScore:
     """Success of a shedding table: ``kept`` of ``points`` in shadow-sampled units, work ``spent`` and ``allowed``."""
 
     points: int = 0
@@ -48,19 +48,19 @@ class Seen:
     spent: int = 0
     allowed: float = 0.0
 
-    def then(self, epoch: Epoch) -> Seen:
+    def then(self, epoch: Epoch) -> ExpertScore:
         """Add an epoch, if it was subject to shedding."""
         if epoch.allowance is None or epoch.price <= 0:
             return self
         kept = epoch.log.kept
         allowed = self.allowed + epoch.allowance * epoch.events
-        return Seen(self.points + len(kept), self.kept + int(kept.sum()), self.spent + epoch.spent, allowed)
+        return ExpertScore(self.points + len(kept), self.kept + int(kept.sum()), self.spent + epoch.spent, allowed)
 
     @property
     def reward(self) -> float | None:
         """Return the reward, from 0 to 1, or ``None`` if too little was seen.
 
-        >>> Seen(20, 15, 200, 100.0).reward, Seen(2, 1, 200, 100.0).reward
+        >>> ExpertScore(20, 15, 200, 100.0).reward, ExpertScore(2, 1, 200, 100.0).reward
         (0.375, None)
         """
         if self.points < LEAST:
@@ -69,41 +69,41 @@ class Seen:
 
 
 @dataclass
-class Advised:
+class BanditPolicy:
     """The policy ``experts``; ``made`` has the constructors of its experts by name."""
 
     made: Mapping[str, Callable[[], Policy]] = field(default_factory=lambda: EXPERTS)
     name: str = "experts"
 
-    def begin(self, setting: Setting, seed: int) -> Orders:
+    def begin(self, context: PolicyContext, seed: int) -> SheddingTable:
         """Begin all experts, with equal weights."""
         self.experts = {name: make() for name, make in self.made.items()}
         self.learner = Exp3.tuned(len(self.experts), ROUNDS, seed=seed % 2**64)
         self.prices: dict[str, float] = {}
         self.raised = 0
-        self.seen = Seen()
-        return self._orders({name: one.begin(setting, seed) for name, one in self.experts.items()})
+        self.seen = ExpertScore()
+        return self._shedding_table({name: one.begin(context, seed) for name, one in self.experts.items()})
 
-    def learn(self, epoch: Epoch) -> Orders:
+    def learn(self, epoch: Epoch) -> SheddingTable:
         """Let all experts learn, and judge the one in use once enough was seen."""
         self.seen = self.seen.then(epoch)
         found, names, before = self.seen.reward, list(self.experts), self.learner.choice
         if found is not None:
-            self.seen = Seen()
+            self.seen = ExpertScore()
             self.prices[names[before]] = epoch.price - self.raised
             self.learner = self.learner.update(found)
             if self.learner.choice != before:
                 self.raised = round(epoch.price - self.prices.get(names[self.learner.choice], epoch.price))
-        return self._orders({name: one.learn(epoch) for name, one in self.experts.items()})
+        return self._shedding_table({name: one.learn(epoch) for name, one in self.experts.items()})
 
-    def _orders(self, given: Mapping[str, Orders]) -> Orders:
-        orders = list(given.values())
-        first, chosen = orders[0], orders[self.learner.choice]
+    def _shedding_table(self, given: Mapping[str, SheddingTable]) -> SheddingTable:
+        shedding_table = list(given.values())
+        first, chosen = shedding_table[0], shedding_table[self.learner.choice]
         # The register terms of the first expert are logged whichever expert is in use.
         logged = tuple(tuple(replace(term, worth=term.worth[:0]) for term in state) for state in first.terms)
         chosen = chosen if chosen.terms else replace(chosen, terms=logged)
         chosen = replace(chosen, level=_raised(chosen.level, self.raised), admit=_raised(chosen.admit, self.raised))
-        return chosen.watching(sample=first.sample, spared=first.spared)
+        return chosen.watching(sample=first.sample, shadow=first.shadow)
 
     def state(self) -> Mapping[str, Any]:
         """Return the state of all experts and of the learner."""
@@ -112,7 +112,7 @@ class Advised:
     def learned(self) -> Mapping[str, Any]:
         """Return the state for another stream."""
         states = {name: getattr(one, "learned", one.state)() for name, one in self.experts.items()}
-        return {**self._state(states), "prices": {}, "raised": 0, "seen": asdict(Seen())}
+        return {**self._state(states), "prices": {}, "raised": 0, "seen": asdict(ExpertScore())}
 
     def _state(self, states: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
         return {
@@ -123,20 +123,20 @@ class Advised:
             "raised": self.raised,
         }
 
-    def restore(self, state: Mapping[str, Any]) -> Orders:
+    def restore(self, state: Mapping[str, Any]) -> SheddingTable:
         """Restore :meth:`state`. Raises :class:`ValueError` for other data."""
         try:
             states, learner = state["experts"], Exp3.from_data(state["learner"])
             prices, raised = {str(name): float(price) for name, price in state["prices"].items()}, int(state["raised"])
             told = state["seen"]
-            seen = Seen(int(told["points"]), int(told["kept"]), int(told["spent"]), float(told["allowed"]))
+            seen = ExpertScore(int(told["points"]), int(told["kept"]), int(told["spent"]), float(told["allowed"]))
             if set(states) != set(self.experts) or len(learner.log_weights) != len(self.experts):
                 raise ValueError("other experts")
             given = {name: one.restore(states[name]) for name, one in self.experts.items()}
         except (SnapshotError, AttributeError, KeyError, TypeError) as error:
             raise ValueError(f"no state of this policy: {error}") from None
         self.learner, self.prices, self.raised, self.seen = learner, prices, raised, seen
-        return self._orders(given)
+        return self._shedding_table(given)
 
 
 def _raised(levels: Bytes, by: int) -> Bytes:

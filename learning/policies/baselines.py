@@ -9,38 +9,38 @@ from typing import Any
 import numpy as np
 
 from acep.learning.policy import Epoch
-from acep.learning.policy_context import Setting
-from acep.learning.shedding_table import HIGHEST, Orders, Ties
+from acep.learning.policy_context import PolicyContext
+from acep.learning.shedding_table import HIGHEST, SheddingTable, Ties
 
 __all__ = ["RULES", "Rule"]
 
 BINS = 64  # bins of the remaining window, for rules on ages
 
 
-def _random(setting: Setting) -> Orders:
-    return replace(Orders.flat(setting, level=1), noise=HIGHEST - 1, ties=Ties.RANDOM)
+def _random(context: PolicyContext) -> SheddingTable:
+    return replace(SheddingTable.flat(context, level=1), noise=HIGHEST - 1, ties=Ties.RANDOM)
 
 
-def _newest(setting: Setting) -> Orders:
-    return _by_age(setting, np.arange(1, BINS + 1))
+def _newest(context: PolicyContext) -> SheddingTable:
+    return _by_age(context, np.arange(1, BINS + 1))
 
 
-def _oldest(setting: Setting) -> Orders:
-    return replace(_by_age(setting, np.arange(BINS, 0, -1)), ties=Ties.OLDEST)
+def _oldest(context: PolicyContext) -> SheddingTable:
+    return replace(_by_age(context, np.arange(BINS, 0, -1)), ties=Ties.OLDEST)
 
 
-def _by_age(setting: Setting, rank: np.ndarray[Any, Any]) -> Orders:
-    flat = Orders.flat(setting, grid=setting.grid(windows=BINS, waits=1))
+def _by_age(context: PolicyContext, rank: np.ndarray[Any, Any]) -> SheddingTable:
+    flat = SheddingTable.flat(context, grid=context.grid(windows=BINS, waits=1))
     parts = flat.grid.parts(np.arange(flat.grid.vectors))
     return replace(flat, level=(rank[parts.remaining] * (HIGHEST // BINS)).astype(np.uint8))
 
 
-def _newest_per_state(setting: Setting) -> Orders:
-    return replace(Orders.flat(setting), decay=np.full(setting.states, 4.0))
+def _newest_per_state(context: PolicyContext) -> SheddingTable:
+    return replace(SheddingTable.flat(context), decay=np.full(context.states, 4.0))
 
 
-def _clear(setting: Setting) -> Orders:
-    return replace(_newest_per_state(setting), clears=True)
+def _clear(context: PolicyContext) -> SheddingTable:
+    return replace(_newest_per_state(context), clears=True)
 
 
 RULES = {
@@ -61,21 +61,21 @@ class Rule:
 
     name: str
 
-    def begin(self, setting: Setting, seed: int) -> Orders:  # noqa: ARG002 - chance is the core's
+    def begin(self, context: PolicyContext, seed: int) -> SheddingTable:  # noqa: ARG002 - chance is the core's
         """Return the shedding table, which never changes."""
-        self._orders = RULES[self.name](setting)
-        return self._orders
+        self._shedding_table = RULES[self.name](context)
+        return self._shedding_table
 
-    def learn(self, epoch: Epoch) -> Orders:  # noqa: ARG002
+    def learn(self, epoch: Epoch) -> SheddingTable:  # noqa: ARG002
         """Return the same table; nothing is learned."""
-        return self._orders
+        return self._shedding_table
 
     def state(self) -> Mapping[str, Any]:
         """Return an empty state."""
         return {}
 
-    def restore(self, state: Mapping[str, Any]) -> Orders:
+    def restore(self, state: Mapping[str, Any]) -> SheddingTable:
         """Return the same table. Raises :class:`ValueError` for another policy's state."""
         if state:
             raise ValueError("a rule has no state")
-        return self._orders
+        return self._shedding_table

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from acep.errors import AcepError
-from acep.learning.policies.exploration import Pending, Settled, Watch
+from acep.learning.policies.exploration import FinishedTrajectories, Pending, Watch
 from acep.learning.policy import Epoch
-from acep.learning.policy_context import Setting
-from acep.learning.shedding_table import Orders
+from acep.learning.policy_context import PolicyContext
+from acep.learning.shedding_table import SheddingTable
 from acep.learning.trajectories.match_vectors import Floats, Grid
 from acep.learning.trajectories.targets import Targets
 
-__all__ = ["Counted", "Scheme", "Table"]
+__all__ = ["CountingPolicy", "Scheme", "Table"]
 
 Table = Mapping[str, Floats]
 """Sums by name, each a float64 array of a fixed shape."""
@@ -28,17 +28,18 @@ class Scheme:
     """The sums of a policy, and how its shedding table follows from them.
 
     ``grid``: the match vectors it distinguishes. ``empty``: the initial sums. ``taught``: the sums after more finished
-    trajectories, with the old sums multiplied by a factor. ``orders``: the shedding table (``None``: too few data).
+    trajectories, with the old sums multiplied by a factor. ``shedding_table``: the shedding table (``None``: too few
+    data).
     """
 
-    grid: Callable[[Setting], Grid]
-    empty: Callable[[Setting, Grid], Table]
-    taught: Callable[[Setting, Grid, Table, Settled, float], Table]
-    orders: Callable[[Setting, Grid, Table], Orders | None]
+    grid: Callable[[PolicyContext], Grid]
+    empty: Callable[[PolicyContext, Grid], Table]
+    taught: Callable[[PolicyContext, Grid, Table, FinishedTrajectories, float], Table]
+    shedding_table: Callable[[PolicyContext, Grid, Table], SheddingTable | None]
 
 
 @dataclass
-class Counted:
+class CountingPolicy:
     """A scheme as a policy (:class:`acep.learning.policy.Policy`). ``target``: what is to be found, ``"points"`` or
     ``"bundles"``. ``forget``: the factor by which old sums are multiplied in each epoch. Until enough is known it keeps
     as many of the newest starts of each partition and state as the allowance permits."""
@@ -47,31 +48,31 @@ class Counted:
     scheme: Scheme
     target: str = "points"
     forget: float = 0.9
-    setting: Setting = field(init=False)
+    context: PolicyContext = field(init=False)
 
-    def begin(self, setting: Setting, seed: int) -> Orders:  # noqa: ARG002 - chance is the core's
+    def begin(self, context: PolicyContext, seed: int) -> SheddingTable:  # noqa: ARG002 - chance is the core's
         """Begin with empty sums."""
-        self.setting = setting
-        self.grid = self.scheme.grid(setting)
-        self.pending = Pending(Targets(gap=0 if self.target == "points" else setting.span))
+        self.context = context
+        self.grid = self.scheme.grid(context)
+        self.pending = Pending(Targets(gap=0 if self.target == "points" else context.span))
         self.watch = Watch()
-        self.sums = dict(self.scheme.empty(setting, self.grid))
-        return self._orders()
+        self.sums = dict(self.scheme.empty(context, self.grid))
+        return self._shedding_table()
 
-    def learn(self, epoch: Epoch) -> Orders:
+    def learn(self, epoch: Epoch) -> SheddingTable:
         """Add the log of an epoch to the sums."""
-        self.pending, settled = self.pending.take_in(epoch.log)
-        if len(settled.lives.made):
-            self.sums = dict(self.scheme.taught(self.setting, self.grid, self.sums, settled, self.forget))
+        self.pending, finished = self.pending.take_in(epoch.log)
+        if len(finished.trajectories.made):
+            self.sums = dict(self.scheme.taught(self.context, self.grid, self.sums, finished, self.forget))
         self.watch = self.watch.after(epoch)
-        return self._orders()
+        return self._shedding_table()
 
-    def _orders(self) -> Orders:
-        chosen = self.scheme.orders(self.setting, self.grid, self.sums)
+    def _shedding_table(self) -> SheddingTable:
+        chosen = self.scheme.shedding_table(self.context, self.grid, self.sums)
         if chosen is None:
-            flat = Orders.flat(self.setting, grid=self.grid)
-            chosen = replace(flat, decay=np.full(self.setting.states, 4.0))
-        return chosen.watching(sample=self.watch.sample, spared=self.watch.spared)
+            flat = SheddingTable.flat(self.context, grid=self.grid)
+            chosen = replace(flat, decay=np.full(self.context.states, 4.0))
+        return chosen.watching(sample=self.watch.sample, shadow=self.watch.shadow)
 
     def state(self) -> Mapping[str, Any]:
         """Return all that was learned, as arrays and numbers."""
@@ -81,17 +82,17 @@ class Counted:
         """Return the state for another stream."""
         return {"sums": self.sums, "pending": self.pending.anew().to_arrays(), "watch": self.watch.anew().to_data()}
 
-    def restore(self, state: Mapping[str, Any]) -> Orders:
+    def restore(self, state: Mapping[str, Any]) -> SheddingTable:
         """Restore :meth:`state`. Raises :class:`ValueError` for other data."""
         try:
             pending, watch = self.pending.with_arrays(state["pending"]), Watch.from_data(state["watch"])
             sums = {name: np.asarray(held, np.float64) for name, held in state["sums"].items()}
         except (AcepError, KeyError, TypeError, AttributeError, ValueError) as error:
             raise ValueError(f"no state of this policy: {error}") from None
-        shapes = {name: held.shape for name, held in self.scheme.empty(self.setting, self.grid).items()}
+        shapes = {name: held.shape for name, held in self.scheme.empty(self.context, self.grid).items()}
         if {name: held.shape for name, held in sums.items()} != shapes:
             raise ValueError("a state of another policy or query")
         if not all(np.isfinite(held).all() for held in sums.values()):
             raise ValueError("sums that are no numbers")
         self.sums, self.pending, self.watch = sums, pending, watch
-        return self._orders()
+        return self._shedding_table()

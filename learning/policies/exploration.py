@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,31 +11,34 @@ import numpy as np
 from acep.learning.policy import Epoch
 from acep.learning.trajectories.log import Ages, Extra, Log
 from acep.learning.trajectories.targets import Reached, Targets, walk
-from acep.learning.trajectories.trajectories import MERGED, Lives, settle
+from acep.learning.trajectories.trajectories import MERGED, Trajectories, split_finished
 
-__all__ = ["Pending", "Settled", "Watch"]
+__all__ = ["FinishedTrajectories", "Pending", "Watch"]
 
-LIVES = 4096  # trajectories to log in an epoch
+TRAJECTORIES = 4096  # trajectories to log in an epoch
 OPEN = 65_536  # the most unfinished trajectories to keep
 EXPLORE = (0.05, 0.02)  # share of the budget for shadow samples: at first, and in the end
 AGAIN = 0.6  # the same share after drift is suspected
 FADES = 0.8  # factor on that share after each epoch
-FIRST_SPARED = 1 / 512
+FIRST_SHADOW = 1 / 512
 LIKELY, FEW = 10.0, 256.0  # prior: an exact run takes LIKELY times the budget; it weighs as much as FEW events
 KNOWN = 4096.0  # the most events that costs measured on another stream count for
 FORGET = 0.9  # factor on older costs after each epoch
-LEAST_SPARED, MOST_SPARED = 1e-4, 1 / 16
+LEAST_SHADOW, MOST_SHADOW = 1e-4, 1 / 16
 LEAST_SAMPLE = 2.0**-20
 
 
-class Settled(NamedTuple):
-    """Trajectories of complete trees, the targets that they ``reached``, their ``extra`` (by row of ``lives.made``)
-    and their ``ages``."""
+class FinishedTrajectories(NamedTuple):
+    """Trajectories of complete trees, the targets that they ``reached``, their ``extra`` (by row of
+    ``trajectories.made``) and their ``ages``."""
 
-    lives: Lives
+    trajectories: Trajectories
     reached: Reached
     extra: Extra
     ages: Ages
+
+
+STORED = ("explored", "sample", "spared", "seen", "of")  # names in stored state, which do not change with the code
 
 
 @dataclass(frozen=True)
@@ -43,23 +46,25 @@ class Pending:
     """The targets so far, and the trajectories whose trees are unfinished, with their logged terms and ages."""
 
     targets: Targets
-    open: Lives = field(default_factory=Lives)
+    open: Trajectories = field(default_factory=Trajectories)
     extra: Extra = field(default_factory=Extra)
     ages: Ages = field(default_factory=Ages)
 
-    def take_in(self, log: Log) -> tuple[Pending, Settled]:
+    def take_in(self, log: Log) -> tuple[Pending, FinishedTrajectories]:
         """Add the log of an epoch; return the new state, and the trajectories whose trees are now complete."""
-        if not log.lives:  # the usual case after learning ahead
-            nothing = Settled(log.lives, Reached.none(), log.extra, log.ages)
+        if not log.trajectories:  # the usual case after learning ahead
+            nothing = FinishedTrajectories(log.trajectories, Reached.none(), log.extra, log.ages)
             return replace(self, extra=self.extra.then(log.extra)), nothing
-        targets, found = self.targets.numbered(log.lives.found)
-        settled = settle(self.open, replace(log.lives, found=found), OPEN)
-        lives, open_ = settled.lives, settled.open
+        targets, found = self.targets.numbered(log.trajectories.found)
+        finished = split_finished(self.open, replace(log.trajectories, found=found), OPEN)
+        trajectories, open_ = finished.trajectories, finished.open
         # Feature bins belong to the shedding table then in force; no grid of match vectors here has any.
-        lives = replace(lives, made=lives.made.featureless())
+        trajectories = replace(trajectories, made=trajectories.made.featureless())
         extra, ages = self.extra.then(log.extra), self.ages.then(log.ages)
-        known = Settled(lives, walk(lives.made, lives.found), extra.of(lives.made.life), ages)
-        return Pending(targets, open_, extra.of(open_.made.life), ages.of(open_.made.life)), known
+        known = FinishedTrajectories(
+            trajectories, walk(trajectories.made, trajectories.found), extra.of(trajectories.made.trajectory), ages
+        )
+        return Pending(targets, open_, extra.of(open_.made.trajectory), ages.of(open_.made.trajectory)), known
 
     def anew(self) -> Pending:
         """Return the state for another stream: nothing is open, since its trajectories and partitions are others."""
@@ -77,41 +82,41 @@ class Pending:
     def with_arrays(self, data: Mapping[str, Any]) -> Pending:
         """Restore the state of :meth:`to_arrays`. Raises :class:`ValueError`, :class:`KeyError`, :class:`TypeError`
         or :class:`acep.errors.SnapshotError` for other data."""
-        open_, extra = Lives.from_arrays(data["open"]), Extra.from_arrays(data["extra"])
-        if not np.isin(open_.made.life, extra.life).all():
-            raise ValueError("open lives of which nothing is known")
+        open_, extra = Trajectories.from_arrays(data["open"]), Extra.from_arrays(data["extra"])
+        if not np.isin(open_.made.trajectory, extra.trajectory).all():
+            raise ValueError("open trajectories of which nothing is known")
         return Pending(self.targets.with_arrays(data["targets"]), open_, extra, Ages.from_arrays(data["ages"]))
 
 
 @dataclass(frozen=True)
 class Watch:
     """How much to log in an epoch: the share of starts (``sample``), and the share of shadow-sampled units
-    (``spared``), which may cost the share ``explored`` of the budget. ``seen`` counts the touches spent on shadow
+    (``shadow``), which may cost the share ``explored`` of the budget. ``seen`` counts the touches spent on shadow
     samples, ``of`` the events, each weighted by the share sampled; their ratio is the cost of an exact run per event.
     """
 
     explored: float = EXPLORE[0]
     sample: float = 1.0
-    spared: float = FIRST_SPARED
+    shadow: float = FIRST_SHADOW
     seen: float = 0.0
     of: float = 0.0
 
     def after(self, epoch: Epoch) -> Watch:
         """Return the shares for the next epoch."""
-        made, share = len(epoch.log.lives.made), max(EXPLORE[1], FADES * self.explored)
-        ended = epoch.log.lives.ended
+        made, share = len(epoch.log.trajectories.made), max(EXPLORE[1], FADES * self.explored)
+        ended = epoch.log.trajectories.ended
         paid = float(ended.touches[ended.how != MERGED].sum())
-        sample = max(self.sample * min(1.0, LIVES / max(made, 1)), LEAST_SAMPLE)
+        sample = max(self.sample * min(1.0, TRAJECTORIES / max(made, 1)), LEAST_SAMPLE)
         if epoch.allowance is None:
             return Watch(share, sample, 0.0, self.seen + epoch.spent, self.of + epoch.events)
         if epoch.price <= 0:
             return replace(self, explored=share, sample=sample)
         # Only shadow-sampled units show everything; elsewhere the dropped partial matches are unknown.
-        watched = self.spared if self.sample == 0 else 0.0
+        watched = self.shadow if self.sample == 0 else 0.0
         seen = FORGET * self.seen + (paid if watched else 0.0)
         of = FORGET * self.of + watched * epoch.events
         exact = max((seen + LIKELY * epoch.allowance * FEW) / (of + FEW), epoch.allowance)
-        return Watch(share, 0.0, min(max(share * epoch.allowance / exact, LEAST_SPARED), MOST_SPARED), seen, of)
+        return Watch(share, 0.0, min(max(share * epoch.allowance / exact, LEAST_SHADOW), MOST_SHADOW), seen, of)
 
     def more(self) -> Watch:
         """Return a larger share for shadow samples, since drift is suspected."""
@@ -124,17 +129,17 @@ class Watch:
     def anew(self) -> Watch:
         """Return the state for another stream; the costs measured so far count a little."""
         less = min(1.0, KNOWN / max(self.of, 1e-9))
-        return Watch(EXPLORE[1], 0.0, LEAST_SPARED, less * self.seen, less * self.of)
+        return Watch(EXPLORE[1], 0.0, LEAST_SHADOW, less * self.seen, less * self.of)
 
     def to_data(self) -> dict[str, float]:
         """Return the fields as plain data."""
-        return asdict(self)
+        return dict(zip(STORED, (self.explored, self.sample, self.shadow, self.seen, self.of), strict=True))
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Watch:
         """Restore the fields. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for invalid data."""
-        watch = cls(*(float(data[name]) for name in ("explored", "sample", "spared", "seen", "of")))
-        if not (0 <= watch.explored <= 1 and 0 <= watch.sample <= 1 and 0 <= watch.spared <= 1):
+        watch = cls(*(float(data[name]) for name in STORED))
+        if not (0 <= watch.explored <= 1 and 0 <= watch.sample <= 1 and 0 <= watch.shadow <= 1):
             raise ValueError("shares of what is watched")
         if not (0 <= watch.seen < np.inf and 0 <= watch.of < np.inf):
             raise ValueError("sums of what is watched")

@@ -16,8 +16,8 @@ from acep.learning.estimation.temporal_differences import learned, steps
 from acep.learning.estimation.utility import Lived, Sums, chances, later, lived, stays, thinned
 from acep.learning.policies.exploration import Pending, Watch
 from acep.learning.policy import Epoch
-from acep.learning.policy_context import Setting
-from acep.learning.shedding_table import AGES, HIGHEST, Orders, Price, Term, as_levels
+from acep.learning.policy_context import PolicyContext
+from acep.learning.shedding_table import AGES, HIGHEST, SheddingTable, Term, ThresholdTrial, as_utility_buckets
 from acep.learning.trajectories.log import stacked
 from acep.learning.trajectories.match_vectors import Floats, Grid
 from acep.learning.trajectories.targets import Targets
@@ -25,7 +25,7 @@ from acep.sketches.dense import DenseMemory
 from acep.sketches.memories import read_memory
 from acep.sketches.protocol import VectorMemory
 
-__all__ = ["Remembering", "Way"]
+__all__ = ["HistoryPolicy", "ScoringConfiguration"]
 
 REMEMBERED = 16_384  # trajectories that terms are fitted to
 AHEAD = 1 << 20  # the same when learning ahead
@@ -41,7 +41,7 @@ FARTHEST = 3.0  # octaves that the best utility may move until buckets are resca
 
 
 @dataclass(frozen=True)
-class Way:
+class ScoringConfiguration:
     """A scoring configuration, which turns statistics into utility buckets. ``temper``: the power applied to utility
     per cost; a small one keeps something in all partitions and states, since the partial matches of one state find much
     the same. ``decay``: buckets by which each further partial match of a partition and state has less. ``noise``:
@@ -56,7 +56,7 @@ class Way:
     clears: bool = False
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Way:
+    def from_data(cls, data: Mapping[str, Any]) -> ScoringConfiguration:
         """Read it from data. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for invalid data."""
         way = cls(float(data["temper"]), float(data["decay"]), int(data["noise"]), data["hashed"], data["clears"])
         if not (
@@ -80,28 +80,28 @@ class Way:
 
 
 BOTH = ((0.25, 8.0), (0.5, 4.0), (0.5, 8.0), (0.5, 16.0), (1.0, 4.0))  # temper and decay
-WAYS = (
-    *(Way(t, d, hashed=h) for h in (True, False) for t, d in BOTH),
-    Way(clears=True),
-    Way(0.0, 4.0, noise=0, hashed=False, clears=True),
-    Way(0.0, 4.0, noise=0, hashed=False),
+CONFIGURATIONS = (
+    *(ScoringConfiguration(t, d, hashed=h) for h in (True, False) for t, d in BOTH),
+    ScoringConfiguration(clears=True),
+    ScoringConfiguration(0.0, 4.0, noise=0, hashed=False, clears=True),
+    ScoringConfiguration(0.0, 4.0, noise=0, hashed=False),
 )
 """The configurations that learning ahead tries; the last two are the rules clear and newest-per-state."""
 
 
 @dataclass
-class Remembering:
+class HistoryPolicy:
     """The policy ``history``: keeps the partial matches that lead to the most targets per cost by its statistics.
 
     ``target``: ``"points"`` or ``"bundles"``. ``way``: the first scoring configuration. ``tries``: whether learning
-    ahead chooses among ``WAYS``. ``terms``, ``ages``, ``costs``: whether registers, the number of later partial
-    matches, and costs are taken into account. ``forget``: the least factor for old counts in an epoch; less is
+    ahead chooses among ``CONFIGURATIONS``. ``terms``, ``ages``, ``costs``: whether registers, the number of later
+    partial matches, and costs are taken into account. ``forget``: the least factor for old counts in an epoch; less is
     forgotten if less is new. ``differences``: whether the value of a vector is learned by temporal differences
     (acep.learning.estimation.temporal_differences) instead of counted.
     """
 
     target: str = "points"
-    way: Way = Way()
+    way: ScoringConfiguration = ScoringConfiguration()
     tries: bool = True
     terms: bool = True
     ages: bool = False
@@ -109,35 +109,35 @@ class Remembering:
     forget: float = 0.9
     differences: bool = False
     name: str = "history"
-    setting: Setting = field(init=False)
+    context: PolicyContext = field(init=False)
 
-    def begin(self, setting: Setting, seed: int) -> Orders:  # noqa: ARG002 - chance is the core's
+    def begin(self, context: PolicyContext, seed: int) -> SheddingTable:  # noqa: ARG002 - chance is the core's
         """Begin without statistics: keep as many of the newest starts of each partition and state as possible."""
-        self.setting = setting
-        self.grid: Grid = setting.grid(windows=WINDOWS, waits=WAITS)
-        logged = candidates(setting) if self.terms else ()
+        self.context = context
+        self.grid: Grid = context.grid(windows=WINDOWS, waits=WAITS)
+        logged = candidates(context) if self.terms else ()
         self.told = tuple(tuple(map(Told, state)) for state in logged)
         self.sums: VectorMemory = DenseMemory(columns=3, ring=0)
-        self.pending = Pending(Targets(gap=0 if self.target == "points" else setting.span))
+        self.pending = Pending(Targets(gap=0 if self.target == "points" else context.span))
         self.known = Lived.none()
         self.values = np.zeros((0, 0))
         self.watch, self.proof = Watch(), Proof()
         self.to_come = np.zeros(self.grid.vectors if self.differences else 0)
         self.fresh, self.best, self.visits, self.trusted = 0.0, 0.0, 0.0, 1.0
-        self.prices: tuple[Price, ...] = ()
+        self.prices: tuple[ThresholdTrial, ...] = ()
         self.chosen = self._chosen(self.way, self.told)
-        return self._orders()
+        return self._shedding_table()
 
-    def learn(self, epoch: Epoch) -> Orders:
+    def learn(self, epoch: Epoch) -> SheddingTable:
         """Learn from the log of an epoch."""
         ahead = epoch.allowance is None
         doubted = self.proof.doubt
-        self.proof, changed = self.proof.after(epoch.log.kept, fell=epoch.fell)
+        self.proof, changed = self.proof.after(epoch.log.kept, drifted=epoch.drifted)
         self.trusted = min(1.0, 2 * self.trusted)
         if changed:
             self._begin_anew()
         self._take_in(epoch, AHEAD if ahead else REMEMBERED)
-        if changed or epoch.fell:
+        if changed or epoch.drifted:
             self.watch = self.watch.more()
         elif doubted and not self.proof.doubt:
             self.watch = self.watch.less()
@@ -145,7 +145,7 @@ class Remembering:
         # A fit to many trajectories is not repeated for a few. Without a bound nothing depends on it.
         if not ahead and self.fresh * ANEW >= self.visits:
             self.chosen, self.fresh = self._chosen(self.way, self._told()), 0.0
-        return self._orders()
+        return self._shedding_table()
 
     def _begin_anew(self) -> None:
         """Begin again after drift: give old statistics little trust, which grows again with each epoch."""
@@ -154,33 +154,33 @@ class Remembering:
         self.known, self.values, self.fresh = Lived.none(), np.zeros((0, 0)), self.visits
         self.told = tuple(tuple(one.less(LEAST_TRUST) for one in state) for state in self.told)
 
-    def ways(self) -> list[Orders]:
+    def ways(self) -> list[SheddingTable]:
         """Return the shedding table of each scoring configuration that is to be tried."""
         told = self._told()
-        return [self._chosen(way, told) for way in (WAYS if self.tries else [self.way])]
+        return [self._chosen(way, told) for way in (CONFIGURATIONS if self.tries else [self.way])]
 
     def rules(self) -> list[int]:
         """Return the numbers of the configurations that are fixed rules."""
-        return [number for number, way in enumerate(WAYS) if way.rule] if self.tries else []
+        return [number for number, way in enumerate(CONFIGURATIONS) if way.rule] if self.tries else []
 
-    def choose(self, number: int, prices: Sequence[Price]) -> None:
+    def choose(self, number: int, prices: Sequence[ThresholdTrial]) -> None:
         """Use the scoring configuration ``number`` from now on, which reached ``prices`` when it was tried."""
-        self.way = WAYS[number] if self.tries else self.way
+        self.way = CONFIGURATIONS[number] if self.tries else self.way
         # A rule uses nothing that was learned, so drift need not be detected.
         self.prices = tuple((rate, price, 0.0 if self.way.rule else found) for rate, price, found in prices)
 
-    def _orders(self) -> Orders:
+    def _shedding_table(self) -> SheddingTable:
         if self.way.rule:  # a rule learns nothing, so it needs no samples
-            return self.chosen.watching(sample=0.0, spared=0.0)
-        return self.chosen.watching(sample=self.watch.sample, spared=self.watch.spared)
+            return self.chosen.watching(sample=0.0, shadow=0.0)
+        return self.chosen.watching(sample=self.watch.sample, shadow=self.watch.shadow)
 
-    def _chosen(self, way: Way, told: Terms) -> Orders:
+    def _chosen(self, way: ScoringConfiguration, told: Terms) -> SheddingTable:
         sums = self._sums()
-        none = np.zeros((self.setting.states, AGES), np.int8)
+        none = np.zeros((self.context.states, AGES), np.int8)
         if way.rule or sums.won.sum() < ENOUGH:
-            flat = Orders.flat(self.setting, grid=self.grid)
+            flat = SheddingTable.flat(self.context, grid=self.grid)
             terms = tuple(tuple(one.at(0.0) for one in state) for state in told)
-            flat = replace(flat, decay=np.full(self.setting.states, 4.0), terms=terms)
+            flat = replace(flat, decay=np.full(self.context.states, 4.0), terms=terms)
             return replace(flat, clears=way.clears, prices=self.prices) if way.rule else flat
         won, paid = self._to_come(sums)
         worth = won / paid if self.costs else won
@@ -189,10 +189,10 @@ class Remembering:
         if not self.best or abs(np.log2(top / self.best)) > FARTHEST:
             self.best = top
         aged = later(self.grid, self.known, won, paid) if self.ages else none
-        return Orders(
+        return SheddingTable(
             self.grid,
-            as_levels(np.maximum(worth, top * LEAST_WORTH) ** temper, best=self.best**temper),
-            np.full(self.setting.states, way.decay),
+            as_utility_buckets(np.maximum(worth, top * LEAST_WORTH) ** temper, best=self.best**temper),
+            np.full(self.context.states, way.decay),
             (temper * aged).astype(np.int8),
             terms=tuple(tuple(one.at(self.trusted * way.trust(one.term)) for one in state) for state in told),
             noise=way.noise,
@@ -201,16 +201,16 @@ class Remembering:
         )
 
     def _take_in(self, epoch: Epoch, most: int) -> None:
-        self.pending, settled = self.pending.take_in(epoch.log)
-        if not len(settled.lives.made):
+        self.pending, finished = self.pending.take_in(epoch.log)
+        if not len(finished.trajectories.made):
             return
-        lives, rows = lived(*settled, shared=self.target == "points")
-        values = settled.extra.values[rows]
-        if not len(lives):
+        trajectories, rows = lived(*finished, shared=self.target == "points")
+        values = finished.extra.values[rows]
+        if not len(trajectories):
             return
         if self.differences:
-            self.to_come = learned(self.to_come, steps(self.grid, settled.lives))
-        counted = stays(self.grid, lives)
+            self.to_come = learned(self.to_come, steps(self.grid, finished.trajectories))
+        counted = stays(self.grid, trajectories)
         seen = np.flatnonzero(counted.visits)
         if epoch.allowance is not None:  # forget no more than is new
             share = float(counted.visits.sum()) / max(self.visits, 1.0)
@@ -218,7 +218,7 @@ class Remembering:
         self.visits += float(counted.visits.sum())
         self.fresh += float(counted.visits.sum())
         self.sums.add(seen, np.stack([counted.visits[seen], counted.won[seen], counted.paid[seen]], axis=1))
-        self.known, self.values = thinned(self.known.then(lives), stacked(self.values, values), most)
+        self.known, self.values = thinned(self.known.then(trajectories), stacked(self.values, values), most)
 
     def _scale(self, factor: float) -> None:
         self.sums.scale(factor)
@@ -233,16 +233,24 @@ class Remembering:
 
     def _told(self) -> Terms:
         """Return the terms, fitted to the remembered trajectories."""
-        lives, sums = self.known, self._sums()
-        if not len(lives) or sums.won.sum() < ENOUGH:
+        trajectories, sums = self.known, self._sums()
+        if not len(trajectories) or sums.won.sum() < ENOUGH:
             return self.told
         won, paid = self._to_come(sums)
-        vector = self.grid.number(lives.state, lives.error, lives.start, lives.made, lives.made)
+        vector = self.grid.number(
+            trajectories.state, trajectories.error, trajectories.start, trajectories.made, trajectories.made
+        )
         found = []
         for state, told in enumerate(self.told):
-            own = np.flatnonzero(lives.state == state)
+            own = np.flatnonzero(trajectories.state == state)
             here = vector[own]
-            columns = (lives.gain[own], lives.touches[own], won[here], paid[here], lives.weight[own])
+            columns = (
+                trajectories.gain[own],
+                trajectories.touches[own],
+                won[here],
+                paid[here],
+                trajectories.weight[own],
+            )
             found.append(fitted(told, self.values[own, : len(told)], *columns))
         return tuple(found)
 
@@ -275,7 +283,7 @@ class Remembering:
         anew = {"pending": self.pending.anew().to_arrays(), "watch": self.watch.anew().to_data()}
         return {**self.state(), **anew, "proof": Proof().to_data()}
 
-    def restore(self, state: Mapping[str, Any]) -> Orders:
+    def restore(self, state: Mapping[str, Any]) -> SheddingTable:
         """Restore :meth:`state`. Raises :class:`ValueError` for other data."""
         try:
             sums = read_memory(state["sums"].tobytes())
@@ -283,8 +291,8 @@ class Remembering:
             pending, watch = self.pending.with_arrays(state["pending"]), Watch.from_data(state["watch"])
             to_come, proof = np.asarray(state["to_come"], np.float64), Proof.from_data(state["proof"])
             told = tuple(tuple(map(Told.from_data, terms)) for terms in state["told"])
-            way = Way.from_data(state["way"])
-            fresh, chosen = float(state["fresh"]), Orders.from_arrays(self.grid, state["chosen"])
+            way = ScoringConfiguration.from_data(state["way"])
+            fresh, chosen = float(state["fresh"]), SheddingTable.from_arrays(self.grid, state["chosen"])
             best, visits, trusted = float(state["best"]), float(state["visits"]), float(state["trusted"])
         except (AcepError, KeyError, TypeError, AttributeError, ValueError) as error:
             raise ValueError(f"no state of this policy: {error}") from None
@@ -295,11 +303,11 @@ class Remembering:
             raise ValueError("no state of this policy")
         if [[t.term.kind for t in terms] for terms in told] != [[t.term.kind for t in terms] for terms in self.told]:
             raise ValueError("terms of another query")
-        if len(known) and not (known.state.min() >= 0 and known.state.max() < self.setting.states):
+        if len(known) and not (known.state.min() >= 0 and known.state.max() < self.context.states):
             raise ValueError("a state of another query")
         self.sums, self.pending, self.watch = sums, pending, watch
         self.to_come, self.proof = to_come, proof
         self.known, self.values, self.told = known, values, told
         self.way, self.best, self.visits, self.prices = way, best, visits, chosen.prices
         self.fresh, self.chosen, self.trusted = fresh, chosen, trusted
-        return self._orders()
+        return self._shedding_table()

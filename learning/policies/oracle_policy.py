@@ -7,35 +7,35 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from acep.learning.policies.history_policy import Remembering
+from acep.learning.policies.history_policy import HistoryPolicy
 from acep.learning.policy import Epoch
-from acep.learning.policy_context import Setting
-from acep.learning.shedding_table import Orders, Price
+from acep.learning.policy_context import PolicyContext
+from acep.learning.shedding_table import SheddingTable, ThresholdTrial
 
-__all__ = ["Foreseeing"]
+__all__ = ["OraclePolicy"]
 
 
 @dataclass
-class Foreseeing:
+class OraclePolicy:
     """A policy that uses a history of the same events: under a budget it explores nothing and learns nothing. Without
     a bound it learns, for :func:`acep.learn`."""
 
-    inner: Remembering = field(default_factory=Remembering)
+    inner: HistoryPolicy = field(default_factory=HistoryPolicy)
     name: str = "trained-on-test"
     learned_by: str = "history"
     """The policy whose learned states it takes; it does not run without one."""
 
-    def begin(self, setting: Setting, seed: int) -> Orders:
+    def begin(self, context: PolicyContext, seed: int) -> SheddingTable:
         """Begin ``history``, without shadow samples."""
-        return replace(self.inner.begin(setting, seed), spared=0.0)
+        return replace(self.inner.begin(context, seed), shadow=0.0)
 
-    def learn(self, epoch: Epoch) -> Orders:
+    def learn(self, epoch: Epoch) -> SheddingTable:
         """Learn from an epoch without a bound; ignore any other."""
         if epoch.allowance is None:
             return self.inner.learn(epoch)
-        return self._orders()
+        return self._shedding_table()
 
-    def ways(self) -> list[Orders]:
+    def ways(self) -> list[SheddingTable]:
         """Return the shedding tables of ``history``, one per scoring configuration."""
         return self.inner.ways()
 
@@ -43,12 +43,12 @@ class Foreseeing:
         """Return the numbers of those that are fixed rules."""
         return self.inner.rules()
 
-    def choose(self, number: int, prices: Sequence[Price]) -> None:
+    def choose(self, number: int, prices: Sequence[ThresholdTrial]) -> None:
         """Choose a scoring configuration, as ``history`` does."""
         self.inner.choose(number, prices)
 
-    def _orders(self) -> Orders:
-        return self.inner.chosen.watching(sample=0.0, spared=0.0)
+    def _shedding_table(self) -> SheddingTable:
+        return self.inner.chosen.watching(sample=0.0, shadow=0.0)
 
     def state(self) -> Mapping[str, Any]:
         """Return the state of ``history``."""
@@ -58,7 +58,7 @@ class Foreseeing:
         """Return the state of ``history`` for another run."""
         return self.inner.learned()
 
-    def restore(self, state: Mapping[str, Any]) -> Orders:
+    def restore(self, state: Mapping[str, Any]) -> SheddingTable:
         """Restore a state of ``history``. Raises :class:`ValueError` for other data."""
         self.inner.restore(state)
-        return self._orders()
+        return self._shedding_table()

@@ -23,9 +23,9 @@ from acep.learning.estimation.temporal_differences import learned, steps
 from acep.learning.estimation.utility import Sums, chances
 from acep.learning.history.sums import SUMS, tally
 from acep.learning.policies.counting import Scheme, Table
-from acep.learning.policies.exploration import Settled
-from acep.learning.policy_context import Setting
-from acep.learning.shedding_table import HIGHEST, STEPS, Bytes, Orders, as_levels
+from acep.learning.policies.exploration import FinishedTrajectories
+from acep.learning.policy_context import PolicyContext
+from acep.learning.shedding_table import HIGHEST, STEPS, Bytes, SheddingTable, as_utility_buckets
 from acep.learning.trajectories.match_vectors import Floats, Grid, Ints
 from acep.learning.trajectories.trajectories import MERGED
 
@@ -41,20 +41,20 @@ def _plus(sums: Table, forget: float, more: Table) -> Table:
     return {name: forget * held + more[name] for name, held in sums.items()}
 
 
-def _makers(setting: Setting) -> Floats:
+def _makers(context: PolicyContext) -> Floats:
     """Return float64[states, states, classes]: by source and target state of a partial match, the probability of each
     class of the event that made it."""
-    takes: Floats = np.zeros((setting.states, setting.states, max(setting.classes, 1)))
-    for source, arcs in enumerate(setting.takes):
+    takes: Floats = np.zeros((context.states, context.states, max(context.classes, 1)))
+    for source, arcs in enumerate(context.takes):
         for taken, target in arcs:
             takes[source, target, taken] = 1.0
     takes /= np.maximum(takes.sum(axis=2, keepdims=True), 1.0)
     return takes
 
 
-def _takers(setting: Setting) -> Floats:
+def _takers(context: PolicyContext) -> Floats:
     """Return float64[states, classes]: the classes of events that a state can bind, in equal shares."""
-    takes = (_makers(setting).sum(axis=1) > 0).astype(np.float64)
+    takes = (_makers(context).sum(axis=1) > 0).astype(np.float64)
     found: Floats = takes / np.maximum(takes.sum(axis=1, keepdims=True), 1.0)
     return found
 
@@ -68,57 +68,57 @@ def _by_place(grid: Grid, place: Ints, likely: Floats) -> Floats:
     return np.array([np.bincount(place, of, grid.windows) for of in likely.T])
 
 
-def _let_in(setting: Setting, levels: Bytes) -> Bytes:
+def _let_in(context: PolicyContext, levels: Bytes) -> Bytes:
     """Return the table of admission, empty (admit all) where skipping an event could create other matches."""
-    return levels if setting.loses_only and setting.classes else np.zeros((0, 1), np.uint8)
+    return levels if context.loses_only and context.classes else np.zeros((0, 1), np.uint8)
 
 
 # Events by class and place ------------------------------------------------------------------------
 
 
-def _fine(setting: Setting) -> Grid:
+def _fine(context: PolicyContext) -> Grid:
     """Return a grid with many bins of waiting time, to distinguish new partial matches from all others."""
-    return setting.grid(windows=PLACES, waits=8)
+    return context.grid(windows=PLACES, waits=8)
 
 
-def _no_events(setting: Setting, grid: Grid) -> Table:
-    return {name: np.zeros((max(setting.classes, 1), grid.windows)) for name in ("made", "useful")}
+def _no_events(context: PolicyContext, grid: Grid) -> Table:
+    return {name: np.zeros((max(context.classes, 1), grid.windows)) for name in ("made", "useful")}
 
 
-def _of_events(setting: Setting, grid: Grid, sums: Table, settled: Settled, forget: float) -> Table:
+def _of_events(context: PolicyContext, grid: Grid, sums: Table, finished: FinishedTrajectories, forget: float) -> Table:
     """Count by class and place the partial matches made, and the useful ones; a completed match is always useful."""
-    lives = settled.lives
-    made = lives.made
+    trajectories = finished.trajectories
+    made = trajectories.made
     useful, own = np.zeros(len(made), np.bool_), np.ones(len(made), np.bool_)
-    useful[settled.reached.row] = True
-    merged = made.find(lives.ended.life[lives.ended.how == MERGED])
+    useful[finished.reached.row] = True
+    merged = made.find(trajectories.ended.trajectory[trajectories.ended.how == MERGED])
     own[merged[merged >= 0]] = False
     parent = made.parents
-    likely = _makers(setting)[np.where(parent >= 0, made.state[parent], 0), made.state] * (made.weight * own)[:, None]
-    last = made.find(lives.found.parent)
-    last, when = last[last >= 0], lives.found.when[last >= 0]
-    ending = _takers(setting)[made.state[last]] * made.weight[last][:, None]
+    likely = _makers(context)[np.where(parent >= 0, made.state[parent], 0), made.state] * (made.weight * own)[:, None]
+    last = made.find(trajectories.found.parent)
+    last, when = last[last >= 0], trajectories.found.when[last >= 0]
+    ending = _takers(context)[made.state[last]] * made.weight[last][:, None]
     place, end = _place(grid, made.start, made.made), _place(grid, made.start[last], when)
     ends = _by_place(grid, end, ending)
     more = {"made": _by_place(grid, place, likely), "useful": _by_place(grid, place, likely * useful[:, None])}
     return _plus(sums, forget, {name: counted + ends for name, counted in more.items()})
 
 
-def _by_events(setting: Setting, grid: Grid, sums: Table) -> Orders | None:
+def _by_events(context: PolicyContext, grid: Grid, sums: Table) -> SheddingTable | None:
     """Score a new partial match by its event and place; one that was kept is always kept."""
     made, useful = sums["made"], sums["useful"]
     if useful.sum() < ENOUGH:
         return None
     of_class = (useful.sum(axis=1) + 1) / (made.sum(axis=1) + 2)
-    levels = as_levels((useful + 4 * of_class[:, None]) / (made + 4))
-    makes = (_makers(setting).sum(axis=0) > 0).T  # by class and state
+    levels = as_utility_buckets((useful + 4 * of_class[:, None]) / (made + 4))
+    makes = (_makers(context).sum(axis=0) > 0).T  # by class and state
     parts = grid.parts(np.arange(grid.vectors))
     of_node = np.where(makes[:, parts.state], levels[:, grid.windows - 1 - parts.remaining], 1).max(axis=0)
     return replace(
-        Orders.flat(setting, grid=grid),
+        SheddingTable.flat(context, grid=grid),
         level=np.where(parts.since == int(grid.since(0, 0)), of_node, HIGHEST).astype(np.uint8),
         # An event has one place in each open window; the best one counts.
-        admit=_let_in(setting, np.maximum.accumulate(levels, axis=1)),
+        admit=_let_in(context, np.maximum.accumulate(levels, axis=1)),
         noise=NOISE,
     )
 
@@ -126,17 +126,17 @@ def _by_events(setting: Setting, grid: Grid, sums: Table) -> Orders | None:
 # Partial matches by state and window --------------------------------------------------------------
 
 
-def _plain(setting: Setting) -> Grid:
-    return setting.grid(windows=BINS, waits=1)
+def _plain(context: PolicyContext) -> Grid:
+    return context.grid(windows=BINS, waits=1)
 
 
-def _no_nodes(names: tuple[str, ...], setting: Setting, grid: Grid) -> Table:  # noqa: ARG001
+def _no_nodes(names: tuple[str, ...], context: PolicyContext, grid: Grid) -> Table:  # noqa: ARG001
     return {name: np.zeros(grid.vectors) for name in names}
 
 
-def _of_nodes(setting: Setting, grid: Grid, sums: Table, settled: Settled, forget: float) -> Table:  # noqa: ARG001
-    lives = settled.lives
-    told = tally(grid, lives)
+def _of_nodes(context: PolicyContext, grid: Grid, sums: Table, finished: FinishedTrajectories, forget: float) -> Table:  # noqa: ARG001
+    trajectories = finished.trajectories
+    told = tally(grid, trajectories)
     columns = dict(zip(SUMS, told.sums.T, strict=True))
     wanted = {
         "visits": columns["visits"],
@@ -151,18 +151,18 @@ def _of_nodes(setting: Setting, grid: Grid, sums: Table, settled: Settled, forge
         column[told.vectors] = wanted[name]
     found = _plus({name: sums[name] for name in more}, forget, more)
     if "value" in sums:
-        found = {**found, "value": learned(sums["value"], steps(grid, lives))}
+        found = {**found, "value": learned(sums["value"], steps(grid, trajectories))}
     return found
 
 
-def _by_nodes(won: str, paid: str, setting: Setting, grid: Grid, sums: Table) -> Orders | None:
+def _by_nodes(won: str, paid: str, context: PolicyContext, grid: Grid, sums: Table) -> SheddingTable | None:
     """Score by utility per cost. ``won`` and ``paid`` name the sums for utility and cost."""
     if sums["won"].sum() < ENOUGH:
         return None
     gain, cost = chances(grid, Sums(sums["visits"], sums["won"], sums[paid]))
     if won == "value":
         gain = sums["value"]
-    return replace(Orders.flat(setting, grid=grid), level=np.maximum(as_levels(gain / cost), 1))
+    return replace(SheddingTable.flat(context, grid=grid), level=np.maximum(as_utility_buckets(gain / cost), 1))
 
 
 # Both ---------------------------------------------------------------------------------------------
@@ -170,39 +170,39 @@ def _by_nodes(won: str, paid: str, setting: Setting, grid: Grid, sums: Table) ->
 NODES = ("visits", "contributed", "consumed", "own")
 
 
-def _waiting(setting: Setting) -> Grid:
-    return setting.grid(windows=BINS, waits=4)
+def _waiting(context: PolicyContext) -> Grid:
+    return context.grid(windows=BINS, waits=4)
 
 
-def _no_both(setting: Setting, grid: Grid) -> Table:
-    classes = max(setting.classes, 1)
+def _no_both(context: PolicyContext, grid: Grid) -> Table:
+    classes = max(context.classes, 1)
     sizes = {"born": grid.vectors, "won": grid.windows}
-    return {**_no_nodes(NODES, setting, grid), **{name: np.zeros((classes, size)) for name, size in sizes.items()}}
+    return {**_no_nodes(NODES, context, grid), **{name: np.zeros((classes, size)) for name, size in sizes.items()}}
 
 
-def _of_both(setting: Setting, grid: Grid, sums: Table, settled: Settled, forget: float) -> Table:
+def _of_both(context: PolicyContext, grid: Grid, sums: Table, finished: FinishedTrajectories, forget: float) -> Table:
     """Add by event class the partial matches made (``born``, by vector), and the targets ``won``, by place."""
-    lives, reached = settled.lives, settled.reached
-    made = lives.made
+    trajectories, reached = finished.trajectories, finished.reached
+    made = trajectories.made
     parent = made.parents
-    likely = _makers(setting)[np.where(parent >= 0, made.state[parent], 0), made.state] * made.weight[:, None]
+    likely = _makers(context)[np.where(parent >= 0, made.state[parent], 0), made.state] * made.weight[:, None]
     vector = grid.number(made.state, made.error, made.start, made.made, made.made)
     born = np.array([np.bincount(vector, of, grid.vectors) for of in likely.T])
     # A target counts once per event, even if several of its partial matches led there.
     of_event = np.stack([made.partition[reached.row], made.made[reached.row], reached.target])
     once = np.unique(of_event, axis=1, return_index=True)[1]
     row = reached.row[once]
-    last = made.find(lives.found.parent)
-    ends = np.flatnonzero((last >= 0) & lives.found.first)
-    last, when = last[ends], lives.found.when[ends]
-    ending = _takers(setting)[made.state[last]] * made.weight[last][:, None]
+    last = made.find(trajectories.found.parent)
+    ends = np.flatnonzero((last >= 0) & trajectories.found.first)
+    last, when = last[ends], trajectories.found.when[ends]
+    ending = _takers(context)[made.state[last]] * made.weight[last][:, None]
     won = _by_place(grid, _place(grid, made.start[row], made.made[row]), likely[row])
     more = {"born": born, "won": won + _by_place(grid, _place(grid, made.start[last], when), ending)}
-    nodes = _of_nodes(setting, grid, {name: sums[name] for name in NODES}, settled, forget)
+    nodes = _of_nodes(context, grid, {name: sums[name] for name in NODES}, finished, forget)
     return {**nodes, **_plus({name: sums[name] for name in more}, forget, more)}
 
 
-def _by_both(setting: Setting, grid: Grid, sums: Table) -> Orders | None:
+def _by_both(context: PolicyContext, grid: Grid, sums: Table) -> SheddingTable | None:
     if sums["contributed"].sum() < ENOUGH:
         return None
     gain, cost = chances(grid, Sums(sums["visits"], sums["contributed"], sums["consumed"]))
@@ -210,14 +210,14 @@ def _by_both(setting: Setting, grid: Grid, sums: Table) -> Orders | None:
     parts = grid.parts(np.arange(grid.vectors))
     place = grid.windows - 1 - parts.remaining
     # An event costs the evaluations of waiting partial matches, and all that comes of those it makes.
-    looks = _by_place(grid, place, _takers(setting)[parts.state] * sums["own"][:, None])
+    looks = _by_place(grid, place, _takers(context)[parts.state] * sums["own"][:, None])
     costs = looks + _by_place(grid, place, (sums["born"] * cost).T)
     event = np.cumsum(sums["won"], axis=1) / np.maximum(np.cumsum(costs, axis=1), 1.0)
-    levels = np.maximum(as_levels(np.concatenate([node, event.ravel()])), 1)
+    levels = np.maximum(as_utility_buckets(np.concatenate([node, event.ravel()])), 1)
     return replace(
-        Orders.flat(setting, grid=grid),
+        SheddingTable.flat(context, grid=grid),
         level=levels[: len(node)],
-        admit=_let_in(setting, levels[len(node) :].reshape(event.shape)),
+        admit=_let_in(context, levels[len(node) :].reshape(event.shape)),
         noise=NOISE,
     )
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from acep.learning.trajectories.match_vectors import Bools, Ints
 
-__all__ = ["Table", "names_of"]
+__all__ = ["Table", "names_of", "stored_name"]
 
 _KINDS: dict[str, type] = {"weight": np.float64, "first": np.bool_}
 
@@ -60,6 +60,11 @@ class Table:
             return self if len(self) else other
         both = {n: np.concatenate([getattr(self, n), getattr(other, n)]) for n in names_of(type(self))}
         return replace(self, **both)
+
+
+def stored_name(name: str) -> str:
+    """Return the name of a column in stored state, which does not change with the code."""
+    return "life" if name == "trajectory" else name
 
 
 def names_of(table: type[Table]) -> Iterable[str]:

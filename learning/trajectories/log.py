@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -9,15 +10,16 @@ from typing import Any
 import numpy as np
 
 from acep.learning.estimation.recall import COLUMNS, distinct
+from acep.learning.trajectories.columns import stored_name
 from acep.learning.trajectories.match_vectors import Bools, Floats, Ints
-from acep.learning.trajectories.trajectories import Lives
+from acep.learning.trajectories.trajectories import Trajectories
 
 __all__ = ["Ages", "Extra", "Log", "log_of", "stacked"]
 
-MADE = ("life", "parent", "partition", "state", "error", "start", "made", "feature", "age")
-ENDED = ("life", "when", "how", "touches", "age")
+MADE = ("trajectory", "parent", "partition", "state", "error", "start", "made", "feature", "age")
+ENDED = ("trajectory", "when", "how", "touches", "age")
 FOUND = ("parent", "partition", "when", "error", "age")
-NO_LIVES = Lives()
+NO_TRAJECTORIES = Trajectories()
 
 
 def stacked(upper: Floats, lower: Floats) -> Floats:
@@ -37,44 +39,49 @@ class Extra:
     """More columns of partial matches, by rising number: ``values`` (float64[n, terms]) of the logged terms, and
     ``age``: how many had been made after its parent, in the parent's partition and state, when this one was made."""
 
-    life: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    trajectory: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     age: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     values: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
     def then(self, other: Extra) -> Extra:
         """Return these rows followed by later ones; values of terms that were not logged are NaN."""
-        if not len(other.life) or not len(self.life):
-            return self if len(self.life) else other
-        life, age = (np.concatenate(two) for two in ((self.life, other.life), (self.age, other.age)))
-        return Extra(life, age, stacked(self.values, other.values))
+        if not len(other.trajectory) or not len(self.trajectory):
+            return self if len(self.trajectory) else other
+        trajectory, age = (np.concatenate(two) for two in ((self.trajectory, other.trajectory), (self.age, other.age)))
+        return Extra(trajectory, age, stacked(self.values, other.values))
 
     def to_arrays(self) -> dict[str, Any]:
         """Return the columns by name."""
-        return {"life": self.life, "age": self.age, "values": self.values}
+        return {stored_name("trajectory"): self.trajectory, "age": self.age, "values": self.values}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Extra:
         """Read :meth:`to_arrays`. Raises :class:`ValueError` or :class:`KeyError` for invalid data."""
-        life, age = np.asarray(arrays["life"], np.int64), np.asarray(arrays["age"], np.int64)
+        trajectory, age = np.asarray(arrays[stored_name("trajectory")], np.int64), np.asarray(arrays["age"], np.int64)
         values = np.asarray(arrays["values"], np.float64)
-        if life.ndim != 1 or age.shape != life.shape or values.ndim != 2 or (len(values) != len(life)):
+        if (
+            trajectory.ndim != 1
+            or age.shape != trajectory.shape
+            or values.ndim != 2
+            or (len(values) != len(trajectory))
+        ):
             raise ValueError("columns of several lengths")
-        if (np.diff(life) <= 0).any():
-            raise ValueError("lives do not rise")
-        return cls(life, age, values)
+        if (np.diff(trajectory) <= 0).any():
+            raise ValueError("trajectories do not rise")
+        return cls(trajectory, age, values)
 
-    def of(self, lives: Ints) -> Extra:
+    def of(self, trajectories: Ints) -> Extra:
         """Return the rows of some numbers, all of which must be there."""
-        at = np.searchsorted(self.life, lives)
-        return Extra(lives, self.age[at], self.values[at])
+        at = np.searchsorted(self.trajectory, trajectories)
+        return Extra(trajectories, self.age[at], self.values[at])
 
 
 @dataclass(frozen=True)
 class Ages:
     """How many partial matches had been made in the same partition and state after a given one: by the time it ended
-    (``ends`` of ``life``), and by the time an event completed a match from it (``finds`` of ``parent``)."""
+    (``ends`` of ``trajectory``), and by the time an event completed a match from it (``finds`` of ``parent``)."""
 
-    life: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    trajectory: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     ends: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     parent: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     finds: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -85,35 +92,41 @@ class Ages:
 
     def to_arrays(self) -> dict[str, Any]:
         """Return the columns by name."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}
+        return {stored_name(f.name): getattr(self, f.name) for f in fields(self)}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Ages:
         """Read :meth:`to_arrays`. Raises :class:`ValueError` or :class:`KeyError` for invalid data."""
-        found = [np.asarray(arrays[f.name], np.int64) for f in fields(cls)]
+        found = [np.asarray(arrays[stored_name(f.name)], np.int64) for f in fields(cls)]
         if any(column.ndim != 1 for column in found):
             raise ValueError("ages")
         if len(found[0]) != len(found[1]) or len(found[2]) != len(found[3]):
             raise ValueError("columns of several lengths")
         return cls(*found)
 
-    def of(self, lives: Ints) -> Ages:
+    def of(self, trajectories: Ints) -> Ages:
         """Return the rows of some numbers, which rise."""
-        own, found = np.isin(self.life, lives), np.isin(self.parent, lives)
-        return Ages(self.life[own], self.ends[own], self.parent[found], self.finds[found])
+        own, found = np.isin(self.trajectory, trajectories), np.isin(self.parent, trajectories)
+        return Ages(self.trajectory[own], self.ends[own], self.parent[found], self.finds[found])
 
 
 @dataclass(frozen=True)
 class Log:
-    """The log of a stretch of events: its ``lives``, with ``extra`` and ``ages``. ``partition`` and ``when`` are the
-    match points in shadow-sampled units, ``kept`` whether the partial matches kept under shedding found them."""
+    """The log of a stretch of events: its ``trajectories``, with ``extra`` and ``ages``. ``partition`` and ``when`` are
+    the match points in shadow-sampled units, ``kept`` whether the partial matches kept under shedding found them."""
 
-    lives: Lives
+    trajectories: Trajectories
     extra: Extra
     ages: Ages
     partition: Ints
     when: Ints
     kept: Bools
+
+    @property
+    def lives(self) -> Trajectories:
+        """Return ``trajectories`` under their former name, which is deprecated."""
+        warnings.warn("Log.lives is deprecated: use Log.trajectories", DeprecationWarning, stacklevel=2)
+        return self.trajectories
 
 
 def log_of(made: Ints, ended: Ints, found: Ints, values: Floats, *, step: int, points: Ints) -> Log:
@@ -124,14 +137,14 @@ def log_of(made: Ints, ended: Ints, found: Ints, values: Floats, *, step: int, p
     """
     seen, kept = distinct(points.reshape(-1, len(COLUMNS)))
     if not (len(made) or len(ended) or len(found)):
-        return Log(NO_LIVES, Extra(), Ages(), seen[:, 0], seen[:, 2], kept)
+        return Log(NO_TRAJECTORIES, Extra(), Ages(), seen[:, 0], seen[:, 2], kept)
     m, e, f = (rows.reshape(-1, len(names)) for rows, names in ((made, MADE), (ended, ENDED), (found, FOUND)))
     columns = dict(zip(MADE, m.T, strict=True))
     columns["error"] = columns["error"] // step
-    extra = Extra(columns["life"], columns.pop("age"), values.reshape(len(m), -1) if len(m) else np.zeros((0, 0)))
+    extra = Extra(columns["trajectory"], columns.pop("age"), values.reshape(len(m), -1) if len(m) else np.zeros((0, 0)))
     runs = dict(zip(FOUND, f.T, strict=True))
     found_columns = {name: runs[name] for name in ("parent", "partition", "when", "error")}
     ends = dict(zip(ENDED, e.T, strict=True))
-    ages = Ages(ends["life"], ends.pop("age"), runs["parent"], runs["age"])
-    lives = Lives.of({**columns, "weight": np.ones(len(m))}, ends, found_columns)
-    return Log(lives, extra, ages, seen[:, 0], seen[:, 2], kept)
+    ages = Ages(ends["trajectory"], ends.pop("age"), runs["parent"], runs["age"])
+    trajectories = Trajectories.of({**columns, "weight": np.ones(len(m))}, ends, found_columns)
+    return Log(trajectories, extra, ages, seen[:, 0], seen[:, 2], kept)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from acep.errors import SnapshotError
 from acep.learning.trajectories.match_vectors import Bools, Ints
-from acep.learning.trajectories.trajectories import Found, Made
+from acep.learning.trajectories.trajectories import CompleteRuns, Made
 
 __all__ = ["Reached", "Targets", "depths", "walk"]
 
@@ -47,13 +47,13 @@ class Targets:
         if not holds:
             raise ValueError("no numbers of targets")
 
-    def numbered(self, found: Found) -> tuple[Targets, Found]:
+    def numbered(self, found: CompleteRuns) -> tuple[Targets, CompleteRuns]:
         """Number the targets of the next stretch of events, and return the state after it and the completed table.
 
         ``target`` and ``first`` (whether the row is the first of its target) are filled in. A delayed point, earlier
         than the last one of its partition, belongs to the target of that one if the gap allows.
 
-        >>> found = Found(*map(np.array, ([-1] * 4, [7, 7, 7, 5], [3, 9, 4, 4], [0] * 4, [-1] * 4, [False] * 4)))
+        >>> found = CompleteRuns(*map(np.array, ([-1] * 4, [7, 7, 7, 5], [3, 9, 4, 4], [0] * 4, [-1] * 4, [False] * 4)))
         >>> targets, found = Targets(gap=5).numbered(found)
         >>> found.target.tolist(), found.first.tolist(), targets.count
         ([0, 0, 0, 1], [True, False, False, True], 2)
@@ -161,7 +161,7 @@ class Reached:
         return cls(*(np.zeros(0, np.int64) for _ in range(4)))
 
 
-def walk(made: Made, found: Found) -> Reached:
+def walk(made: Made, found: CompleteRuns) -> Reached:
     """Return all pairs of partial match and target, by walking up the parents, one tree level at a time.
 
     ``found`` must have its targets; rows whose parent is not in ``made`` are left out. Sorted by row, then target.

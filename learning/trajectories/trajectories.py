@@ -3,8 +3,8 @@
 The log has three tables: partial matches *made*, those that *ended*, and runs that *found* a match. A *tree* is all
 partial matches with the same first event; they extend one another, and all or none of them are logged. The outcome of a
 partial match is known only when its whole tree has ended, since its extensions may still find a match. So whole trees
-are finished at once (:func:`settle`), and open trees wait for the next epoch. Counting a success at once, but a failure
-only at the end of the window, would overestimate every success probability.
+are finished at once (:func:`split_finished`), and open trees wait for the next epoch. Counting a success at once, but a
+failure only at the end of the window, would overestimate every success probability.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from acep.errors import SnapshotError
-from acep.learning.trajectories.columns import Table, names_of
+from acep.learning.trajectories.columns import Table, names_of, stored_name
 from acep.learning.trajectories.match_vectors import Bools, Floats, Ints
 
 __all__ = [
@@ -27,13 +27,13 @@ __all__ = [
     "MERGED",
     "SHED",
     "TAKEN",
+    "CompleteRuns",
     "Ended",
-    "Found",
-    "Lives",
+    "FinishedTrees",
     "Made",
-    "Settled",
+    "Trajectories",
     "roots",
-    "settle",
+    "split_finished",
 ]
 
 EXPIRED, SHED, TAKEN, CLEARED, MERGED = range(5)
@@ -42,14 +42,14 @@ EXPIRED, SHED, TAKEN, CLEARED, MERGED = range(5)
 
 @dataclass(frozen=True, eq=False)
 class Made(Table):
-    """Partial matches made, in the order of their numbers ``life``, which rise over the whole run.
+    """Partial matches made, in the order of their numbers ``trajectory``, which rise over the whole run.
 
     ``parent`` is the number of the one extended (-1: none, or not logged), ``error`` a level, ``start`` and ``made``
     times (positions where the window counts events), ``feature`` a bin, and ``weight`` (float64, at least 1) one over
     the probability of being in the log.
     """
 
-    life: Ints
+    trajectory: Ints
     parent: Ints
     partition: Ints
     state: Ints
@@ -63,11 +63,11 @@ class Made(Table):
         super().__post_init__()
         if not len(self):
             return
-        _holds((self.life[1:] > self.life[:-1]).all(), "lives do not rise")
-        _holds(((self.parent >= -1) & (self.parent < self.life)).all(), "a parent is not older than its child")
+        _holds((self.trajectory[1:] > self.trajectory[:-1]).all(), "trajectories do not rise")
+        _holds(((self.parent >= -1) & (self.parent < self.trajectory)).all(), "a parent is not older than its child")
         _holds(((self.weight >= 1) & np.isfinite(self.weight)).all(), "a weight is below 1")
         _holds((self.made >= self.start).all(), "a node is made before its start")
-        for name in ("life", "state", "error", "feature"):
+        for name in ("trajectory", "state", "error", "feature"):
             _holds(getattr(self, name).min() >= 0, f"a {name} is negative")
 
     @cached_property
@@ -80,25 +80,25 @@ class Made(Table):
         columns = {name: getattr(self, name) for name in names_of(Made)}
         return self.unchecked({**columns, "feature": np.zeros_like(self.feature)})
 
-    def find(self, lives: Ints) -> Ints:
-        """Return the rows of the numbers ``lives``, -1 where there is none."""
-        if not len(self) or not len(lives):
-            return np.full(lives.shape, -1, dtype=np.int64)
-        least, most = int(self.life[0]), int(self.life[-1])
+    def find(self, trajectories: Ints) -> Ints:
+        """Return the rows of the numbers ``trajectories``, -1 where there is none."""
+        if not len(self) or not len(trajectories):
+            return np.full(trajectories.shape, -1, dtype=np.int64)
+        least, most = int(self.trajectory[0]), int(self.trajectory[-1])
         if most - least < 8 * len(self):  # a table is faster than a search
             table = np.full(most - least + 2, -1, dtype=np.int64)
-            table[self.life - least] = np.arange(len(self))
-            rows: Ints = table[np.where((lives < least) | (lives > most), most + 1, lives) - least]
+            table[self.trajectory - least] = np.arange(len(self))
+            rows: Ints = table[np.where((trajectories < least) | (trajectories > most), most + 1, trajectories) - least]
             return rows
-        at = np.minimum(np.searchsorted(self.life, lives), len(self) - 1)
-        return np.where(self.life[at] == lives, at, -1)
+        at = np.minimum(np.searchsorted(self.trajectory, trajectories), len(self) - 1)
+        return np.where(self.trajectory[at] == trajectories, at, -1)
 
 
 @dataclass(frozen=True, eq=False)
 class Ended(Table):
     """Partial matches that ended: ``when``, ``how`` (``EXPIRED``, ...), and ``touches``, the transition evaluations."""
 
-    life: Ints
+    trajectory: Ints
     when: Ints
     how: Ints
     touches: Ints
@@ -109,12 +109,12 @@ class Ended(Table):
             return
         _holds(self.how.min() >= EXPIRED and self.how.max() <= MERGED, "there is no such end of a life")
         _holds(self.touches.min() >= 0, "touches are negative")
-        rising = np.sort(self.life)
+        rising = np.sort(self.trajectory)
         _holds((rising[1:] > rising[:-1]).all(), "a life ends twice")
 
 
 @dataclass(frozen=True, eq=False)
-class Found(Table):
+class CompleteRuns(Table):
     """Complete runs: ``parent`` is the partial match that bound the last event but one (-1: none, or not logged),
     ``when`` the match point. :meth:`acep.learning.trajectories.targets.Targets.numbered` fills in ``target`` and
     ``first``.
@@ -129,67 +129,73 @@ class Found(Table):
 
 
 @dataclass(frozen=True)
-class Lives:
+class Trajectories:
     """The log of a stretch of events; construction raises :class:`ValueError` for contradictory tables."""
 
     made: Made = field(default_factory=Made.none)
     ended: Ended = field(default_factory=Ended.none)
-    found: Found = field(default_factory=Found.none)
+    found: CompleteRuns = field(default_factory=CompleteRuns.none)
 
     @classmethod
-    def of(cls, made: Mapping[str, ArrayLike], ended: Mapping[str, ArrayLike], found: Mapping[str, ArrayLike]) -> Lives:
+    def of(
+        cls, made: Mapping[str, ArrayLike], ended: Mapping[str, ArrayLike], found: Mapping[str, ArrayLike]
+    ) -> Trajectories:
         """Build the log from columns by name; the targets of ``found`` are not numbered yet.
 
-        >>> made = {"life": [4], "parent": [-1], "partition": [0], "state": [1], "error": [0], "start": [7],
+        >>> made = {"trajectory": [4], "parent": [-1], "partition": [0], "state": [1], "error": [0], "start": [7],
         ...         "made": [7], "feature": [0], "weight": [1]}
-        >>> ended = {"life": [4], "when": [10], "how": [0], "touches": [3]}
-        >>> len(Lives.of(made, ended, {"parent": [4], "partition": [0], "when": [9], "error": [0]}).found)
+        >>> ended = {"trajectory": [4], "when": [10], "how": [0], "touches": [3]}
+        >>> len(Trajectories.of(made, ended, {"parent": [4], "partition": [0], "when": [9], "error": [0]}).found)
         1
         """
         count = len(np.asarray(found.get("parent", ())))
         unknown = {"target": np.full(count, -1), "first": np.zeros(count, np.bool_)}
         made, ended, found = dict(made), dict(ended), {**unknown, **found}
-        for table, given in ((Made, made), (Ended, ended), (Found, found)):
+        for table, given in ((Made, made), (Ended, ended), (CompleteRuns, found)):
             names = names_of(table)
             if set(given) != set(names):
                 raise ValueError(f"columns of {table.__name__} are {sorted(names)}, not {sorted(given)}")
-        return cls(Made(**_arrays(made)), Ended(**_arrays(ended)), Found(**_arrays(found)))
+        return cls(Made(**_arrays(made)), Ended(**_arrays(ended)), CompleteRuns(**_arrays(found)))
 
     def __bool__(self) -> bool:
         """Return whether anything was logged."""
         return len(self.made) > 0 or len(self.ended) > 0 or len(self.found) > 0
 
-    def then(self, other: Lives) -> Lives:
+    def then(self, other: Trajectories) -> Trajectories:
         """Return this log followed by the log of later events."""
-        return Lives(self.made.then(other.made), self.ended.then(other.ended), self.found.then(other.found))
+        return Trajectories(self.made.then(other.made), self.ended.then(other.ended), self.found.then(other.found))
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return all columns, by names such as ``made.life``."""
+        """Return all columns, by names such as ``made.state``."""
         tables = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {f"{t}.{f.name}": getattr(table, f.name) for t, table in tables.items() for f in fields(table)}
+        return {
+            f"{t}.{stored_name(f.name)}": getattr(table, f.name) for t, table in tables.items() for f in fields(table)
+        }
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Lives:
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Trajectories:
         """Read the log of :meth:`to_arrays`; :class:`SnapshotError` for invalid arrays."""
-        tables: dict[str, Any] = {"made": Made, "ended": Ended, "found": Found}
+        tables: dict[str, Any] = {"made": Made, "ended": Ended, "found": CompleteRuns}
         try:
             columns = {
-                t: table(**{f.name: arrays[f"{t}.{f.name}"] for f in fields(table)}) for t, table in tables.items()
+                t: table(**{f.name: arrays[f"{t}.{stored_name(f.name)}"] for f in fields(table)})
+                for t, table in tables.items()
             }
             return cls(**columns)
         except (KeyError, ValueError):
-            raise SnapshotError("the history is damaged: its open lives make no sense") from None
+            raise SnapshotError("the history is damaged: its open trajectories make no sense") from None
 
 
-class Settled(NamedTuple):
-    """Result of :func:`settle`: finished trajectories of whole trees, those still open, and how many were cut."""
+class FinishedTrees(NamedTuple):
+    """Result of :func:`split_finished`: finished trajectories of whole trees, those still open, and how many were
+    cut."""
 
-    lives: Lives
-    open: Lives
+    trajectories: Trajectories
+    open: Trajectories
     cut: int
 
 
-def settle(open_: Lives, new: Lives, limit: int) -> Settled:
+def split_finished(open_: Trajectories, new: Trajectories, limit: int) -> FinishedTrees:
     """Separate the finished trees from the open ones.
 
     ``open_`` is what the last call left open. A tree is finished when all its partial matches have ended. At most
@@ -198,10 +204,10 @@ def settle(open_: Lives, new: Lives, limit: int) -> Settled:
     and later extensions of them begin new trees. Found runs go with the tree of their parent; those without a known
     parent go with the finished trees.
     """
-    lives = open_.then(new)
-    made = lives.made
+    trajectories = open_.then(new)
+    made = trajectories.made
     root = roots(made)
-    ends = made.find(lives.ended.life)
+    ends = made.find(trajectories.ended.trajectory)
     alive = np.ones(len(made), dtype=np.bool_)
     alive[ends[ends >= 0]] = False
     trees = np.zeros(len(made), dtype=np.bool_)
@@ -215,11 +221,11 @@ def settle(open_: Lives, new: Lives, limit: int) -> Settled:
         stays &= (newer <= limit)[root]
         cut = int(np.count_nonzero(alive & ~stays))
     ended = _of(stays, ends)
-    found = _of(stays, made.find(lives.found.parent))
+    found = _of(stays, made.find(trajectories.found.parent))
     # Ends without a row belong to trees that were cut; drop them.
-    return Settled(
-        Lives(made.rows(~stays), lives.ended.rows(~ended & (ends >= 0)), lives.found.rows(~found)),
-        Lives(made.rows(stays), lives.ended.rows(ended), lives.found.rows(found)),
+    return FinishedTrees(
+        Trajectories(made.rows(~stays), trajectories.ended.rows(~ended & (ends >= 0)), trajectories.found.rows(~found)),
+        Trajectories(made.rows(stays), trajectories.ended.rows(ended), trajectories.found.rows(found)),
         cut,
     )
 
@@ -247,4 +253,4 @@ def _arrays(columns: Mapping[str, ArrayLike]) -> dict[str, Any]:
 
 def _holds(condition: bool | np.bool_, message: str) -> None:
     if not condition:
-        raise ValueError(f"lives that contradict themselves: {message}")
+        raise ValueError(f"trajectories that contradict themselves: {message}")

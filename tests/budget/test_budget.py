@@ -68,7 +68,7 @@ class Kept(Rule):
 class Empty(Rule):
     """A policy that gives no orders."""
 
-    def begin(self, setting: Any, seed: int) -> Any:  # noqa: ARG002
+    def begin(self, context: Any, seed: int) -> Any:  # noqa: ARG002
         return None
 
 

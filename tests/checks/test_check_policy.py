@@ -16,12 +16,12 @@ import pytest
 from acep.budget.policies import POLICIES
 from acep.checks import check_policy
 from acep.errors import PolicyError, QueryError
-from acep.learning.policies.counting import Counted
-from acep.learning.policies.history_policy import Remembering
+from acep.learning.policies.counting import CountingPolicy
+from acep.learning.policies.history_policy import HistoryPolicy
 from acep.learning.policies.schemes import SCHEMES
 from acep.learning.policy import Epoch, Policy
-from acep.learning.policy_context import Setting
-from acep.learning.shedding_table import Orders
+from acep.learning.policy_context import PolicyContext
+from acep.learning.shedding_table import SheddingTable
 from acep.native.compiled import why_not
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
@@ -38,7 +38,7 @@ def test_every_policy_keeps_its_contract(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "policy", [Remembering(differences=True), Counted("state by differences", SCHEMES["state by differences"])]
+    "policy", [HistoryPolicy(differences=True), CountingPolicy("state by differences", SCHEMES["state by differences"])]
 )
 def test_temporal_differences_keep_it_too(policy: Policy) -> None:
     assert check_policy(policy).refused == 0
@@ -51,26 +51,26 @@ class Sound:
     name: str = "sound"
     counts: Any = field(default_factory=lambda: np.zeros(0))
 
-    def begin(self, setting: Setting, seed: int) -> Orders:
-        self.setting, self.seed = setting, seed
-        self.counts = np.zeros(setting.states)
-        return self.orders()
+    def begin(self, context: PolicyContext, seed: int) -> SheddingTable:
+        self.context, self.seed = context, seed
+        self.counts = np.zeros(context.states)
+        return self.shedding_table()
 
-    def learn(self, epoch: Epoch) -> Orders:
-        self.counts = 0.5 * self.counts + np.bincount(epoch.log.lives.made.state, minlength=self.setting.states)
-        return self.orders()
+    def learn(self, epoch: Epoch) -> SheddingTable:
+        self.counts = 0.5 * self.counts + np.bincount(epoch.log.trajectories.made.state, minlength=self.context.states)
+        return self.shedding_table()
 
-    def orders(self) -> Orders:
-        flat = Orders.flat(self.setting)
+    def shedding_table(self) -> SheddingTable:
+        flat = SheddingTable.flat(self.context)
         states = flat.grid.parts(np.arange(flat.grid.vectors)).state
         return replace(flat, level=(10 + self.counts[states] % 100).astype(np.uint8), sample=0.5)
 
     def state(self) -> Mapping[str, Any]:
         return {"counts": self.counts}
 
-    def restore(self, state: Mapping[str, Any]) -> Orders:
+    def restore(self, state: Mapping[str, Any]) -> SheddingTable:
         self.counts = state["counts"]
-        return self.orders()
+        return self.shedding_table()
 
 
 def test_a_policy_of_a_user() -> None:
@@ -78,51 +78,51 @@ def test_a_policy_of_a_user() -> None:
 
 
 class Misshapen(Sound):
-    def orders(self) -> Orders:
-        return replace(super().orders(), decay=np.zeros(self.setting.states + 1))
+    def shedding_table(self) -> SheddingTable:
+        return replace(super().shedding_table(), decay=np.zeros(self.context.states + 1))
 
 
 class NoNumbers(Sound):
-    def orders(self) -> Orders:
-        return replace(super().orders(), decay=np.full(self.setting.states, np.nan))
+    def shedding_table(self) -> SheddingTable:
+        return replace(super().shedding_table(), decay=np.full(self.context.states, np.nan))
 
 
 class Wide(Sound):
-    def orders(self) -> Orders:
-        return replace(super().orders(), level=super().orders().level.astype(np.int64))
+    def shedding_table(self) -> SheddingTable:
+        return replace(super().shedding_table(), level=super().shedding_table().level.astype(np.int64))
 
 
 class Greedy(Sound):
-    def orders(self) -> Orders:
-        return replace(super().orders(), spared=1.5)
+    def shedding_table(self) -> SheddingTable:
+        return replace(super().shedding_table(), shadow=1.5)
 
 
 class Doorkeeper(Sound):
-    def orders(self) -> Orders:
-        return replace(super().orders(), admit=np.full((self.setting.classes, 1), 9, np.uint8))
+    def shedding_table(self) -> SheddingTable:
+        return replace(super().shedding_table(), admit=np.full((self.context.classes, 1), 9, np.uint8))
 
 
 class Chancy(Sound):
-    def learn(self, epoch: Epoch) -> Orders:
+    def learn(self, epoch: Epoch) -> SheddingTable:
         self.counts = self.counts + random.randrange(9)
-        return self.orders()
+        return self.shedding_table()
 
 
 class ChancyArrays(Sound):
-    def learn(self, epoch: Epoch) -> Orders:
+    def learn(self, epoch: Epoch) -> SheddingTable:
         self.counts = self.counts + np.random.rand()
-        return self.orders()
+        return self.shedding_table()
 
 
 class Timed(Sound):
-    def learn(self, epoch: Epoch) -> Orders:
+    def learn(self, epoch: Epoch) -> SheddingTable:
         self.counts = self.counts + time.perf_counter_ns() % 97
-        return self.orders()
+        return self.shedding_table()
 
 
 class Forgetful(Sound):
-    def restore(self, state: Mapping[str, Any]) -> Orders:
-        return self.orders()
+    def restore(self, state: Mapping[str, Any]) -> SheddingTable:
+        return self.shedding_table()
 
 
 class Hidden(Sound):
@@ -130,38 +130,38 @@ class Hidden(Sound):
 
     hidden = 0
 
-    def learn(self, epoch: Epoch) -> Orders:
+    def learn(self, epoch: Epoch) -> SheddingTable:
         self.hidden += epoch.events
         self.counts = self.counts + self.hidden
-        return self.orders()
+        return self.shedding_table()
 
 
 class Growing(Sound):
-    def begin(self, setting: Setting, seed: int) -> Orders:
+    def begin(self, context: PolicyContext, seed: int) -> SheddingTable:
         self.all: list[Any] = []
-        return super().begin(setting, seed)
+        return super().begin(context, seed)
 
-    def learn(self, epoch: Epoch) -> Orders:
-        self.all.append(epoch.log.lives.made.start)
+    def learn(self, epoch: Epoch) -> SheddingTable:
+        self.all.append(epoch.log.trajectories.made.start)
         return super().learn(epoch)
 
     def state(self) -> Mapping[str, Any]:
         return {**super().state(), "all": list(self.all)}
 
-    def restore(self, state: Mapping[str, Any]) -> Orders:
+    def restore(self, state: Mapping[str, Any]) -> SheddingTable:
         self.all = list(state["all"])
         return super().restore(state)
 
 
 class Raising(Sound):
-    def learn(self, epoch: Epoch) -> Orders:
-        epoch.log.lives.made.life[0]
+    def learn(self, epoch: Epoch) -> SheddingTable:
+        epoch.log.trajectories.made.trajectory[0]
         return super().learn(epoch)
 
 
 class Meddling(Sound):
-    def learn(self, epoch: Epoch) -> Orders:
-        epoch.log.lives.made.start[:] = 0
+    def learn(self, epoch: Epoch) -> SheddingTable:
+        epoch.log.trajectories.made.start[:] = 0
         return super().learn(epoch)
 
 
@@ -176,15 +176,15 @@ class Silent(Sound):
 
 
 class Slow(Sound):
-    def learn(self, epoch: Epoch) -> Orders:
-        until = time.process_time() + 600e-6 * len(epoch.log.lives.made)
-        while time.process_time() < until + 0.3 * (len(epoch.log.lives.made) > 2000):
+    def learn(self, epoch: Epoch) -> SheddingTable:
+        until = time.process_time() + 600e-6 * len(epoch.log.trajectories.made)
+        while time.process_time() < until + 0.3 * (len(epoch.log.trajectories.made) > 2000):
             pass
         return super().learn(epoch)
 
 
 class Choosy(Sound):
-    def begin(self, setting: Setting, seed: int) -> Orders:
+    def begin(self, context: PolicyContext, seed: int) -> SheddingTable:
         raise QueryError("not this one")
 
 
@@ -192,7 +192,7 @@ BROKEN = {
     Misshapen: "cannot be followed: decay has the shape",
     NoNumbers: "cannot be followed: decay holds numbers that are not finite",
     Wide: "cannot be followed: level is of int64",
-    Greedy: "cannot be followed: spared is 1.5",
+    Greedy: "cannot be followed: shadow is 1.5",
     Doorkeeper: "may make matches",
     Chancy: "draws from a global random generator in `learn`",
     ChancyArrays: "draws from a global random generator in `learn`",

@@ -16,8 +16,8 @@ from acep.matches.found_columns import FoundColumns
 from acep.matches.records import Counts
 from acep.native.session import NativeSession
 from acep.plan.compile import compile_query
-from acep.reference.engine import Event, MatchNode, Reference, Trail
-from acep.reference.runtime import Core
+from acep.reference.engine import Event, MatchNode, ReferenceEngine, Trail
+from acep.reference.runtime import ReferenceRuntime
 from experiments import streams
 from experiments.overload.survey import Half, Surveyed, survey_half, surveyed_table
 from experiments.overload.survival import keep_share, surviving, touches_by_length, wanted
@@ -51,7 +51,7 @@ def test_a_prefix_means_to_the_node_engine_what_it_means_to_the_reference(worklo
     session = NativeSession([workload.plan], [workload.choice.engine])
     session.push(batch)
     session.finish()
-    core = Core(workload.plan)
+    core = ReferenceRuntime(workload.plan)
     expected = [*core.push(batch.events), *core.finish()]
     assert sorted((one.bindings, one.error) for one in session.take(0)) == sorted(
         (one.bindings, one.error) for one in expected
@@ -72,7 +72,7 @@ def test_a_workload_is_known_by_its_name() -> None:
         chosen(["nonsense"])
 
 
-class Dropping(Reference):
+class Dropping(ReferenceEngine):
     """The reference engine, which drops the partial matches that a hash of their events tells it to."""
 
     keep = 1.0
@@ -98,13 +98,13 @@ class Dropping(Reference):
 def test_what_survives_is_what_an_engine_finds_that_drops_at_random() -> None:
     events = streams.letters(keys=10).slice(0, 2_000)
     plan = compile_query(acep.parse(TIED, errors=1), schema_of(events.schema))
-    exact = Core(plan).push(events_of(events, plan.schema, plan.columns))
+    exact = ReferenceRuntime(plan).push(events_of(events, plan.schema, plan.columns))
     session = NativeSession([plan], ["nodes"])
     session.push(batch_of(events, plan.schema, plan.columns))
     columns = session.take(0)
     assert sorted(one.bindings for one in columns) == sorted(one.bindings for one in exact)
     left = sorted(one.bindings for one, alive in zip(columns, surviving(columns, 0.5, 1)[0], strict=True) if alive)
-    core = Core(plan)
+    core = ReferenceRuntime(plan)
     engine = core.engine = Dropping(plan)
     engine.keep = 0.5
     assert sorted(one.bindings for one in core.push(events_of(events, plan.schema, plan.columns))) == left

@@ -14,7 +14,7 @@ pytest.importorskip("acep.native._native")
 
 from acep.budget import Budget
 from acep.budget.policies import POLICIES
-from acep.learning.policies.history_policy import Remembering
+from acep.learning.policies.history_policy import HistoryPolicy
 from acep.sketches.match_map import MatchMap
 from acep.sketches.neighbour_map import NeighbourMap
 from acep.training.offline import Student, study
@@ -71,7 +71,7 @@ def test_a_faster_stream_leaves_less_work_to_an_event() -> None:
 
 def test_each_variant_is_another_policy_and_all_parts_are_the_usual_ones() -> None:
     made = {name: vars(make()) for name, make in ablation.VARIANTS.items()}
-    assert made[ablation.WHOLE] == vars(Remembering())
+    assert made[ablation.WHOLE] == vars(HistoryPolicy())
     assert len({str(sorted(one.items())) for one in made.values()}) == len(made)
     rows = [
         Found("w", 0, name, 0.1, 0.1, *([0.0] * 3), points, points, *([0.0] * 2), 1, 1.0, 1, 1, 1)
@@ -89,12 +89,12 @@ def test_a_frozen_policy_keeps_its_orders_and_a_warm_one_does_not(monkeypatch: p
         effort = Timed(maker(), 0, truth.rate(0.3, held.events))
         run(held, truth.engine, effort)
         orders = [maker().begin(effort.setting, 0), effort.orders]
-        assert ((orders[0].level == orders[1].level).all() and orders[1].spared == 0) == still
+        assert ((orders[0].level == orders[1].level).all() and orders[1].shadow == 0) == still
 
 
 def test_the_sketch_has_the_bytes_that_it_is_given() -> None:
     held, policy = stream(LETTERS), sketched.Fine()
-    study(held.plan, held.engine, held.train, Student(policy))
+    learn_offline(held.plan, held.engine, held.train, Student(policy))
     for series, kind in ((sketched.NEIGHBOURS, NeighbourMap), (sketched.HASHED, MatchMap)):
         own = policy.over(policy.memory(series, 2_000))
         warm = Warm(sketched.Fine(), own.learned())

@@ -1,4 +1,4 @@
-"""Lives to learn from: of a matcher that tosses dice, and of the reference engine on a stream."""
+"""Trajectories to learn from: of a matcher that tosses dice, and of the reference engine on a stream."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from random import Random
 from typing import Any
 
-from acep.learning.trajectories.trajectories import CLEARED, EXPIRED, MERGED, SHED, TAKEN, Lives, Made
+from acep.learning.trajectories.trajectories import CLEARED, EXPIRED, MERGED, SHED, TAKEN, Made, Trajectories
 from acep.matches.records import Counts
 from acep.plan.compile import Plan
-from acep.reference.engine import Event, MatchNode, Reference
+from acep.reference.engine import Event, MatchNode, ReferenceEngine
 
 COLUMNS = {
-    "made": ("life", "parent", "partition", "state", "error", "start", "made", "feature", "weight"),
-    "ended": ("life", "when", "how", "touches"),
+    "made": ("trajectory", "parent", "partition", "state", "error", "start", "made", "feature", "weight"),
+    "ended": ("trajectory", "when", "how", "touches"),
     "found": ("parent", "partition", "when", "error"),
 }
 
@@ -25,14 +25,14 @@ class Log:
     def __init__(self) -> None:
         self.rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in COLUMNS}
 
-    def take(self) -> Lives:
+    def take(self) -> Trajectories:
         """The lives logged since the last time."""
         tables = [
             {column: [row[i] for row in self.rows[name]] for i, column in enumerate(columns)}
             for name, columns in COLUMNS.items()
         ]
         self.rows = {name: [] for name in COLUMNS}
-        return Lives.of(*tables)
+        return Trajectories.of(*tables)
 
 
 def dice(
@@ -49,7 +49,7 @@ def dice(
     goes_on: float = 0.08,
     finds: float = 0.06,
     loses: float = 0.03,
-) -> list[Lives]:
+) -> list[Trajectories]:
     """The logs of some epochs of a matcher whose nodes go on, find and are lost by chance; the last one ends all."""
     rng, log, logs = Random(seed), Log(), []
     live: list[dict[str, int]] = []
@@ -62,13 +62,13 @@ def dice(
                     still.append(node)
                     continue
                 if span is not None and now - node["start"] > span:
-                    log.rows["ended"].append((node["life"], node["start"] + span, EXPIRED, node["touches"]))
+                    log.rows["ended"].append((node["trajectory"], node["start"] + span, EXPIRED, node["touches"]))
                     continue
                 node["touches"] += rng.random() < 0.5
                 taken = False
                 for chance in (goes_on, goes_on / 4):
                     if node["state"] < states - 1 and rng.random() < chance:
-                        child = {**node, "life": number, "parent": node["life"], "touches": 0, "made": now}
+                        child = {**node, "trajectory": number, "parent": node["trajectory"], "touches": 0, "made": now}
                         child["state"] += rng.random() < 0.9
                         child["error"] = min(node["error"] + (rng.random() < 0.3), errors - 1)
                         child["feature"] = rng.randrange(features)
@@ -77,15 +77,15 @@ def dice(
                         taken |= rng.random() < 0.2
                 for _ in range(2):
                     if rng.random() < finds:
-                        log.rows["found"].append((node["life"], partition, now, node["error"]))
+                        log.rows["found"].append((node["trajectory"], partition, now, node["error"]))
                 if taken or rng.random() < loses:
                     how = TAKEN if taken else rng.choice((SHED, CLEARED, MERGED))
-                    log.rows["ended"].append((node["life"], now, how, node["touches"]))
+                    log.rows["ended"].append((node["trajectory"], now, how, node["touches"]))
                 else:
                     still.append(node)
             if rng.random() < begins:
                 new.append(
-                    {"life": number, "parent": -1, "partition": partition, "state": 1, "error": 0, "start": now}
+                    {"trajectory": number, "parent": -1, "partition": partition, "state": 1, "error": 0, "start": now}
                     | {
                         "made": now,
                         "feature": rng.randrange(features),
@@ -96,18 +96,18 @@ def dice(
                 number += 1
             if rng.random() < 0.02:
                 log.rows["found"].append((-1, partition, now, 0))
-            new.sort(key=lambda node: node["life"])
+            new.sort(key=lambda node: node["trajectory"])
             for node in new:
                 log.rows["made"].append(tuple(node[name] for name in COLUMNS["made"]))
             live = still + new
         if (now + 1) % -(-ticks // epochs) == 0 and now + 1 < ticks:
             logs.append(log.take())
-    log.rows["ended"] += [(n["life"], n["start"] + span if span else ticks, EXPIRED, n["touches"]) for n in live]
+    log.rows["ended"] += [(n["trajectory"], n["start"] + span if span else ticks, EXPIRED, n["touches"]) for n in live]
     logs.append(log.take())
     return logs
 
 
-class Logged(Reference):
+class Logged(ReferenceEngine):
     """The reference engine over one partition, with a log of all lives."""
 
     def __init__(self, plan: Plan) -> None:
@@ -118,7 +118,7 @@ class Logged(Reference):
         self._from: dict[int, tuple[MatchNode, int]] = {}
         self._current = -1
 
-    def run(self, events: Iterable[tuple[str, int]]) -> Lives:
+    def run(self, events: Iterable[tuple[str, int]]) -> Trajectories:
         """The lives of a stream of (type, time) without columns."""
         nodes: list[MatchNode] = []
         counts = Counts()
@@ -145,10 +145,10 @@ class Logged(Reference):
 
     def _end(self, nodes: Iterable[MatchNode], ts: int | None) -> None:
         for node in nodes:
-            life = self._lives[id(node)][1]
+            trajectory = self._lives[id(node)][1]
             over = node.trail.first.ts + (self.plan.window.span or 0)
             how = EXPIRED if ts is None else TAKEN
-            self.log.rows["ended"].append((life, over if ts is None else ts, how, self._touches[life]))
+            self.log.rows["ended"].append((trajectory, over if ts is None else ts, how, self._touches[trajectory]))
 
     def _try(self, node: MatchNode, *rest: Any) -> bool:
         self._current = self._lives[id(node)][1]
@@ -171,9 +171,9 @@ class Logged(Reference):
                 self._from[id(node)] = (node, self._current)
 
 
-def joined(logs: Iterable[Lives]) -> Lives:
+def joined(logs: Iterable[Trajectories]) -> Trajectories:
     """All of them as one."""
-    whole = Lives()
+    whole = Trajectories()
     for log in logs:
         whole = whole.then(log)
     return whole
@@ -181,7 +181,7 @@ def joined(logs: Iterable[Lives]) -> Lives:
 
 def children(made: Made) -> dict[int, list[int]]:
     """The rows of the children of each row."""
-    row = {int(life): i for i, life in enumerate(made.life)}
+    row = {int(trajectory): i for i, trajectory in enumerate(made.trajectory)}
     below = defaultdict(list)
     for i, parent in enumerate(made.parent.tolist()):
         if parent in row:

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from acep.learning.policies.bandit_policy import Advised, Seen
+from acep.learning.policies.bandit_policy import BanditPolicy, ExpertScore
 from acep.learning.policy import Epoch
-from acep.learning.policy_context import Setting
-from acep.learning.shedding_table import Orders
+from acep.learning.policy_context import PolicyContext
+from acep.learning.shedding_table import SheddingTable
 from acep.learning.trajectories.log import Ages, Extra, Log
-from acep.learning.trajectories.trajectories import Lives
+from acep.learning.trajectories.trajectories import Trajectories
 
-SETTING = Setting(("", "a"), 1, 1, 9, False, ((), ()), (), (((0, 1),), ()), 1, True, "")
+SETTING = PolicyContext(("", "a"), 1, 1, 9, False, ((), ()), (), (((0, 1),), ()), 1, True, "")
 
 
 @dataclass
@@ -26,35 +26,35 @@ class Fixed:
     name: str = "fixed"
     epochs: int = 0
 
-    def begin(self, setting: Setting, seed: int) -> Orders:  # noqa: ARG002
-        return Orders.flat(setting, level=self.level)
+    def begin(self, context: PolicyContext, seed: int) -> SheddingTable:  # noqa: ARG002
+        return SheddingTable.flat(context, level=self.level)
 
-    def learn(self, epoch: Epoch) -> Orders:  # noqa: ARG002
+    def learn(self, epoch: Epoch) -> SheddingTable:  # noqa: ARG002
         self.epochs += 1
-        return Orders.flat(SETTING, level=self.level)
+        return SheddingTable.flat(SETTING, level=self.level)
 
     def state(self) -> dict[str, Any]:
         return {"epochs": self.epochs}
 
-    def restore(self, state: Any) -> Orders:
+    def restore(self, state: Any) -> SheddingTable:
         self.epochs = state["epochs"]
-        return Orders.flat(SETTING, level=self.level)
+        return SheddingTable.flat(SETTING, level=self.level)
 
 
 def epoch(kept: int, of: int = 20, *, price: float = 9.0, spent: int = 100, allowance: float | None = 1.0) -> Epoch:
     points = np.arange(of)
-    log = Log(Lives(), Extra(), Ages(), points, points, points < kept)
+    log = Log(Trajectories(), Extra(), Ages(), points, points, points < kept)
     return Epoch(100, allowance, spent, 1, price, log)
 
 
-def advised(seed: int = 0) -> Advised:
-    found = Advised({"good": lambda: Fixed(120), "poor": lambda: Fixed(60)})
+def advised(seed: int = 0) -> BanditPolicy:
+    found = BanditPolicy({"good": lambda: Fixed(120), "poor": lambda: Fixed(60)})
     found.begin(SETTING, seed)
     return found
 
 
 def test_a_reward_is_what_was_kept_for_the_work_that_was_allowed() -> None:
-    none = Seen()
+    none = ExpertScore()
     assert none.then(epoch(15)).reward == 0.75
     assert none.then(epoch(15, spent=50)).reward == 0.75
     assert none.then(epoch(15, spent=200)).reward == 0.375
@@ -93,10 +93,10 @@ def test_who_takes_over_pays_its_own_price() -> None:
         name = list(policy.experts)[policy.learner.choice]
         price = 40.0 + number % 7
         last[name] = price - policy.raised
-        orders = policy.learn(epoch(10, price=price))
+        shedding_table = policy.learn(epoch(10, price=price))
         after = list(policy.experts)[policy.learner.choice]
         own = {"good": 120, "poor": 60}[after]
-        assert set(orders.level.tolist()) == {min(254, max(1, own + policy.raised))}
+        assert set(shedding_table.level.tolist()) == {min(254, max(1, own + policy.raised))}
         if after != name:
             switches += 1
             assert policy.raised == round(price - last.get(after, price))
@@ -108,9 +108,9 @@ def test_it_goes_on_from_its_state() -> None:
     for number in range(20):
         policy.learn(epoch(number))
     other = advised(seed=3)
-    orders = other.restore(policy.state())
+    shedding_table = other.restore(policy.state())
     assert other.state() == policy.state()
-    assert (orders.level == policy.learn(replace(epoch(0), price=0.0)).level).all()
+    assert (shedding_table.level == policy.learn(replace(epoch(0), price=0.0)).level).all()
     state = dict(policy.state())
     for wrong in (
         {},

@@ -62,7 +62,7 @@ def test_the_one_bundle(history: History) -> None:
 def test_the_edges(history: History) -> None:
     assert history.edges is not None
     found = {(place(a), place(b)): w for a, b, w in zip(*(e.tolist() for e in history.edges.triples()), strict=True)}
-    waits = [pair for life in (C, C_D, D, A, A_B, B) for pair in pairwise(life)]
+    waits = [pair for trajectory in (C, C_D, D, A, A_B, B) for pair in pairwise(trajectory)]
     # c1 goes on with d2 at age 1, and a3 with b5 at age 2.
     assert found == Counter([*waits, (C[1], C_D[0]), (A[2], A_B[0])])
 
@@ -91,18 +91,18 @@ def test_lives_of_the_reference_engine(pattern: str, strategy: str) -> None:
     grid = Grid(len(plan.arcs.states), 2, span=7)
     rng = np.random.default_rng(1)
     stream = [(str(rng.choice(list("abcde"))), ts) for ts in np.sort(rng.integers(0, 80, 60)).tolist()]
-    lives = Logged(plan).run(stream)
+    trajectories = Logged(plan).run(stream)
     history = History(grid, targets="points", ring=1000)
-    history.update(lives)
-    numbered = type(history.targets)(0).numbered(lives.found)[1]
-    plain = SlowHistory(grid, type(lives)(lives.made, lives.ended, numbered))
+    history.update(trajectories)
+    numbered = type(history.targets)(0).numbered(trajectories.found)[1]
+    plain = SlowHistory(grid, type(trajectories)(trajectories.made, trajectories.ended, numbered))
     visited = np.array(sorted(plain.sums))
     wanted = np.array([[plain.sums[v][name] for name in SUMS] for v in visited.tolist()])
     np.testing.assert_allclose(history.sums(visited), wanted, atol=1e-9)
     assert history.sums()[:, SUMS.index("reached")].sum() > 0
     if strategy == "skip_till_any_match":
         everything = {m.end for m in acep.match(_frame(stream), plan.query)}
-        assert everything == set(lives.found.when.tolist())
+        assert everything == set(trajectories.found.when.tolist())
 
 
 def _frame(stream: list[tuple[str, int]]) -> object:

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from acep.learning.policies.exploration import Pending
-from acep.learning.policies.history_policy import Remembering
+from acep.learning.policies.history_policy import HistoryPolicy
 from acep.learning.policy import Epoch
-from acep.learning.policy_context import Setting
+from acep.learning.policy_context import PolicyContext
 from acep.learning.trajectories.log import Log, log_of
 from acep.learning.trajectories.targets import Targets
 
-SETTING = Setting(("", "a", "b"), 1, 1, 9, False, ((), (), ()), (), (((0, 1),), ((0, 2),), ()), 1, True, "")
+SETTING = PolicyContext(("", "a", "b"), 1, 1, 9, False, ((), (), ()), (), (((0, 1),), ((0, 2),), ()), 1, True, "")
 
 MADE = [(0, -1, 0, 1, 0, 1, 1, 0, 0), (1, 0, 0, 2, 0, 1, 4, 0, 2), (2, -1, 0, 1, 0, 5, 5, 0, 0)]
 ENDED = [(1, 8, 0, 3, 1), (0, 9, 0, 2, 4)]
@@ -36,13 +36,13 @@ def plain(state: Any) -> Any:
 
 def test_an_epoch_without_lives_changes_nothing() -> None:
     pendings = [Pending(Targets(gap=0)), Pending(Targets(gap=0))]
-    settled: list[list[int]] = [[], []]
+    finished: list[list[int]] = [[], []]
     for which, nothings in enumerate((0, 2)):
         for log in (logged(MADE, ENDED, FOUND), *[logged([], [], [])] * nothings, logged([], LATER, [])):
             pendings[which], known = pendings[which].take_in(log)
-            settled[which] += known.lives.made.life.tolist()
-            assert len(known.extra.life) == len(known.lives.made)
-    assert settled[0] == settled[1] == [0, 1, 2]
+            finished[which] += known.trajectories.made.trajectory.tolist()
+            assert len(known.extra.trajectory) == len(known.trajectories.made)
+    assert finished[0] == finished[1] == [0, 1, 2]
     assert plain(pendings[0].to_arrays()) == plain(pendings[1].to_arrays())
 
 
@@ -51,7 +51,7 @@ def test_what_was_found_of_no_known_life_is_no_epoch_without_lives() -> None:
     assert pending.targets.count == 1
 
 
-def calls(policy: Remembering, log: Log) -> int:
+def calls(policy: HistoryPolicy, log: Log) -> int:
     """How many functions are called to learn from a log."""
     counted = 0
 
@@ -70,14 +70,14 @@ def calls(policy: Remembering, log: Log) -> int:
 
 
 def test_an_epoch_without_lives_costs_next_to_nothing() -> None:
-    policy = Remembering()
+    policy = HistoryPolicy()
     policy.begin(SETTING, 0)
     some = calls(policy, logged(MADE, ENDED, FOUND))
     assert 8 * calls(policy, logged([], [], [])) < some
 
 
 def test_rows_of_a_table_are_not_checked_again() -> None:
-    made = logged(MADE, ENDED, FOUND).lives.made
+    made = logged(MADE, ENDED, FOUND).trajectories.made
     some = made.rows(np.array([True, False, True]))
     assert some == made.rows(np.array([0, 2]))
     assert some.then(made.rows(np.zeros(3, np.bool_))) is some

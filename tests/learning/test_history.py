@@ -13,7 +13,7 @@ from acep.learning.history.graph import History
 from acep.learning.history.sums import SUMS
 from acep.learning.trajectories.match_vectors import LEVELS, Grid
 from acep.learning.trajectories.targets import Targets
-from acep.learning.trajectories.trajectories import Lives
+from acep.learning.trajectories.trajectories import Trajectories
 from acep.sketches.dense import DenseMemory
 from acep.sketches.match_map import MatchMap
 from tests.learning.slow import SlowHistory
@@ -23,7 +23,7 @@ SPAN = 20
 GRID = Grid(4, 3, SPAN, features=2)
 
 
-def slow(logs: list[Lives], grid: Grid, gap: int | None) -> SlowHistory:
+def slow(logs: list[Trajectories], grid: Grid, gap: int | None) -> SlowHistory:
     """The plain history of all lives, with the targets numbered epoch by epoch, as the log came."""
     targets, numbered = Targets(gap), []
     for log in logs:
@@ -59,8 +59,8 @@ def test_every_sum_bit_and_edge(targets: str, cases: Callable[[int], int]) -> No
         grid = replace(GRID, span=span) if span is not None else Grid(4, 3, None, 1, 1, 2)
         logs = dice(seed, span=span, epochs=rng.randint(1, 6), finds=0.02, ticks=80)
         history = History(grid, targets=targets, ring=1000)  # type: ignore[arg-type]
-        settled = sum(history.update(log) for log in logs)
-        assert settled == sum(len(log.made) for log in logs)
+        finished = sum(history.update(log) for log in logs)
+        assert finished == sum(len(log.made) for log in logs)
         if span is None:
             assert not len(history.open.made)
         check(history, slow(logs, grid, grid.span if targets == "bundles" else 0))
@@ -90,7 +90,7 @@ def test_sums_are_forgotten_by_the_epoch() -> None:
     logs = dice(3, epochs=2)
     history.update(logs[0])
     before, alike, edges = history.sums(), history.alike.copy(), history.direct.weights.sum()
-    history.update(Lives())
+    history.update(Trajectories())
     np.testing.assert_allclose(history.sums(), before / 2)
     np.testing.assert_allclose(history.alike, alike / 2)
     assert history.direct.weights.sum() == pytest.approx(edges / 2)
@@ -125,17 +125,17 @@ def test_the_maps_are_a_ring_of_the_last_bundles() -> None:
     assert np.array_equal(wide.maps(visited)[:, slots[0]], narrow.maps(visited)[:, slots[1]])
 
 
-def star(targets: list[list[int]], state: int = 1) -> Lives:
+def star(targets: list[list[int]], state: int = 1) -> Trajectories:
     """Nodes of one partition that live at the same time, and at which later times each of them finds something."""
     n = len(targets)
     zero = np.zeros(n, np.int64)
-    made = {"life": np.arange(n), "parent": zero - 1, "partition": zero, "state": zero + state, "error": zero}
+    made = {"trajectory": np.arange(n), "parent": zero - 1, "partition": zero, "state": zero + state, "error": zero}
     made |= {"start": zero, "made": zero, "feature": zero, "weight": zero + 1}
-    ended = {"life": np.arange(n), "when": zero + SPAN, "how": zero, "touches": zero + 3}
-    runs = [(life, when) for life, whens in enumerate(targets) for when in whens]
+    ended = {"trajectory": np.arange(n), "when": zero + SPAN, "how": zero, "touches": zero + 3}
+    runs = [(trajectory, when) for trajectory, whens in enumerate(targets) for when in whens]
     parent, when = np.array(runs, np.int64).reshape(-1, 2).T
     found = {"parent": parent, "partition": parent * 0, "when": when, "error": parent * 0}
-    return Lives.of(made, ended, found)
+    return Trajectories.of(made, ended, found)
 
 
 @pytest.mark.parametrize(
@@ -159,16 +159,18 @@ def test_how_much_nodes_overlap(targets: list[list[int]], share: float) -> None:
 
 
 def test_nodes_of_other_partitions_states_or_times_do_not_overlap() -> None:
-    lives = star([[5], [5], [5]])
+    trajectories = star([[5], [5], [5]])
     for column, values in (("partition", [0, 1, 2]), ("state", [1, 2, 3])):
         history = History(GRID, targets="points")
-        history.update(replace(lives, made=replace(lives.made, **{column: np.array(values)})))
+        history.update(replace(trajectories, made=replace(trajectories.made, **{column: np.array(values)})))
         assert np.isnan(history.overlap()).all()
-    apart = replace(lives, made=replace(lives.made, start=np.array([0, 30, 60]), made=np.array([0, 30, 60])))
+    apart = replace(
+        trajectories, made=replace(trajectories.made, start=np.array([0, 30, 60]), made=np.array([0, 30, 60]))
+    )
     apart = replace(
         apart,
-        ended=replace(lives.ended, when=np.array([20, 50, 80])),
-        found=replace(lives.found, when=np.array([5, 35, 65])),
+        ended=replace(trajectories.ended, when=np.array([20, 50, 80])),
+        found=replace(trajectories.found, when=np.array([5, 35, 65])),
     )
     history = History(GRID, targets="points")
     history.update(apart)
@@ -193,9 +195,9 @@ def test_lives_of_another_grid_change_nothing() -> None:
     history = learned()
     before = history.to_sections()
     for column, value in (("state", 4), ("feature", 2)):
-        lives = star([[5]])
+        trajectories = star([[5]])
         with pytest.raises(ValueError, match="is not from"):
-            history.update(replace(lives, made=replace(lives.made, **{column: np.array([value])})))
+            history.update(replace(trajectories, made=replace(trajectories.made, **{column: np.array([value])})))
         assert history.to_sections() == before
 
 

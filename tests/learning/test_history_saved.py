@@ -75,9 +75,9 @@ def test_merged_histories_know_what_both_knew(targets: Any) -> None:
     for key, weight in zip(two.edges.keys.tolist(), two.edges.weights, strict=True):
         matrix[key] = matrix.get(key, 0) + weight
     every = np.arange(GRID.vectors)
-    orders = [np.argsort(h.bundles)[np.count_nonzero(h.bundles < 0) :] for h in (one, two)]
-    maps = [h.maps(every)[:, order] for h, order in zip((one, two), orders, strict=True)]
-    points = [h.points[order] for h, order in zip((one, two), orders, strict=True)]
+    shedding_table = [np.argsort(h.bundles)[np.count_nonzero(h.bundles < 0) :] for h in (one, two)]
+    maps = [h.maps(every)[:, order] for h, order in zip((one, two), shedding_table, strict=True)]
+    points = [h.points[order] for h, order in zip((one, two), shedding_table, strict=True)]
     direct = one.direct.weights.sum() + two.direct.weights.sum()
     one.merge(two)
     np.testing.assert_allclose(one.sums(), sums)

@@ -71,17 +71,17 @@ def test_coarser_vectors_are_unions_of_finer_ones(grid: Grid, data: st.DataObjec
 @given(GRIDS, st.data())
 def test_a_waiting_node_passes_through_what_it_is_at_each_time(grid: Grid, data: st.DataObject) -> None:
     assert grid.span is not None
-    lives = data.draw(
+    trajectories = data.draw(
         st.lists(st.tuples(st.integers(0, 9), st.integers(0, grid.span), st.integers(0, grid.span)), max_size=6)
     )
-    start = np.array([a for a, _, _ in lives], np.int64)
-    made, until = (start + np.array([f(b, c) for _, b, c in lives], np.int64) for f in (min, max))
-    state = np.array([i % grid.states for i in range(len(lives))], np.int64)
-    zero = np.zeros(len(lives), np.int64)
+    start = np.array([a for a, _, _ in trajectories], np.int64)
+    made, until = (start + np.array([f(b, c) for _, b, c in trajectories], np.int64) for f in (min, max))
+    state = np.array([i % grid.states for i in range(len(trajectories))], np.int64)
+    zero = np.zeros(len(trajectories), np.int64)
     stays = grid.passage(state, zero, start, made, until, zero)
     assert stays.first[0] == 0
     assert stays.first[-1] == len(stays.vector)
-    for i in range(len(lives)):
+    for i in range(len(trajectories)):
         mine = slice(stays.first[i], stays.first[i + 1])
         assert set(stays.row[mine].tolist()) == {i}
         begin, end = stays.begin[mine].tolist(), stays.end[mine].tolist()

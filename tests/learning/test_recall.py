@@ -9,7 +9,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from acep.learning.estimation.recall import ALL, KEPT, LOST, NEVER, UNIT, WHOLE, Seen
+from acep.learning.estimation.recall import ALL, KEPT, LOST, NEVER, UNIT, WHOLE, SampledUnits
 
 Row = tuple[int, int, int, int, int, int, int]
 
@@ -54,7 +54,7 @@ def test_what_is_known_of_bundles() -> None:
         random = Random(seed)
         span, size = random.randint(1, 6), random.randint(1, 50)
         rows, clock = rows_of(random, span, size), random.randint(0, 3 * UNIT * (span + 1))
-        _, told = Seen(span, counted=False, rows=np.array(rows, np.int64)).tallies(clock)
+        _, told = SampledUnits(span, counted=False, rows=np.array(rows, np.int64)).tallies(clock)
         assert (told.x, told.y) == pytest.approx(bundles(rows, span, clock))
         some += told.x > 0
     assert some > 150
@@ -64,7 +64,7 @@ def test_many_losses_take_no_longer_each() -> None:
     def took(size: int) -> float:
         rows = np.array(rows_of(Random(1), 4, size, size // 8), np.int64)
         began = time.process_time()
-        Seen(4, counted=False, rows=rows).tallies(10 * size)
+        SampledUnits(4, counted=False, rows=rows).tallies(10 * size)
         return time.process_time() - began
 
     took(1_000)

@@ -10,18 +10,18 @@ import pytest
 
 import acep
 from acep.budget.policies import POLICIES
-from acep.learning.policies.counting import Counted
+from acep.learning.policies.counting import CountingPolicy
 from acep.learning.policies.schemes import SCHEMES
 from acep.learning.policy import Epoch
-from acep.learning.policy_context import Setting
-from acep.learning.shedding_table import HIGHEST, Orders
+from acep.learning.policy_context import PolicyContext
+from acep.learning.shedding_table import HIGHEST, SheddingTable
 from acep.learning.trajectories.log import Ages, Extra, Log
-from acep.learning.trajectories.trajectories import EXPIRED, Lives
+from acep.learning.trajectories.trajectories import EXPIRED, Trajectories
 from acep.native.compiled import why_not
 
 NONE = np.zeros(0, np.int64)
 # a, then b or c, then d: classes 0 to 3; no node waits in state 4.
-SETTING = Setting(
+SETTING = PolicyContext(
     ("", "a", "b", "c", "d"), 1, 1, 31, False, ((),) * 5, (), (((0, 1),), ((1, 2), (2, 3)), ((3, 4),), ((3, 4),), ()),
     4, True, "",
 )  # fmt: skip
@@ -33,61 +33,61 @@ def log(count: int) -> Log:
     made, ended, found = [], [], []
     for n in range(count):
         start = 100 * n
-        life = 3 * n
-        made += [(life, -1, n, 1, start, start), (life + 1, life, n, 2, start, start + 4)]
-        made.append((life + 2, life, n, 3, start, start + 8))
+        trajectory = 3 * n
+        made += [(trajectory, -1, n, 1, start, start), (trajectory + 1, trajectory, n, 2, start, start + 4)]
+        made.append((trajectory + 2, trajectory, n, 3, start, start + 8))
         ended += [
-            (life, start + 31, EXPIRED, 2),
-            (life + 1, start + 31, EXPIRED, 1),
-            (life + 2, start + 31, EXPIRED, 9),
+            (trajectory, start + 31, EXPIRED, 2),
+            (trajectory + 1, start + 31, EXPIRED, 1),
+            (trajectory + 2, start + 31, EXPIRED, 9),
         ]
         if n % 2 == 0:
-            found.append((life + 1, n, start + 20, 0))
+            found.append((trajectory + 1, n, start + 20, 0))
     m, e, f = (np.array(rows, np.int64) for rows in (made, ended, found))
-    rows = {"life": m[:, 0], "parent": m[:, 1], "partition": m[:, 2], "state": m[:, 3], "start": m[:, 4]}
+    rows = {"trajectory": m[:, 0], "parent": m[:, 1], "partition": m[:, 2], "state": m[:, 3], "start": m[:, 4]}
     zeros = np.zeros(len(m), np.int64)
-    lives = Lives.of(
+    trajectories = Trajectories.of(
         {**rows, "made": m[:, 5], "error": zeros, "feature": zeros, "weight": zeros + 1.0},
-        dict(zip(("life", "when", "how", "touches"), e.T, strict=True)),
+        dict(zip(("trajectory", "when", "how", "touches"), e.T, strict=True)),
         dict(zip(("parent", "partition", "when", "error"), f.T, strict=True)),
     )
     extra = Extra(m[:, 0], zeros, np.zeros((len(m), 0)))
-    return Log(lives, extra, Ages(), NONE, NONE, NONE.astype(np.bool_))
+    return Log(trajectories, extra, Ages(), NONE, NONE, NONE.astype(np.bool_))
 
 
-def told(name: str, setting: Setting = SETTING, count: int = 200) -> tuple[Counted, Orders]:
+def told(name: str, context: PolicyContext = SETTING, count: int = 200) -> tuple[CountingPolicy, SheddingTable]:
     """A policy that was told of all lives, and its orders."""
-    policy = Counted(name, SCHEMES[name])
-    policy.begin(setting, 0)
+    policy = CountingPolicy(name, SCHEMES[name])
+    policy.begin(context, 0)
     return policy, policy.learn(Epoch(1000, None, 0, 0, 0.0, log(count)))
 
 
-def at(orders: Orders, state: int, age: int, waited: int = 0) -> int:
+def at(shedding_table: SheddingTable, state: int, age: int, waited: int = 0) -> int:
     """The level of a node."""
-    return int(orders.level[orders.grid.number(state, 0, 0, age - waited, age)])
+    return int(shedding_table.level[shedding_table.grid.number(state, 0, 0, age - waited, age)])
 
 
 def test_before_enough_is_known_the_newest_of_each_state_stay() -> None:
     for name in SCHEMES:
-        _, orders = told(name, count=1)
-        assert len(set(orders.level.tolist())) == 1
-        assert (orders.decay > 0).all()
-        assert not len(orders.admit)
+        _, shedding_table = told(name, count=1)
+        assert len(set(shedding_table.level.tolist())) == 1
+        assert (shedding_table.decay > 0).all()
+        assert not len(shedding_table.admit)
 
 
 def test_input_counts_what_events_led_to_by_class_and_place() -> None:
-    policy, orders = told("input")
+    policy, shedding_table = told("input")
     a, b, c, d = range(4)
     made, useful = policy.sums["made"], policy.sums["useful"]
     assert (made[a, 0], made[b, 2], made[c, 4], made[d, 10]) == (200, 200, 200, 100)
     assert (useful[a, 0], useful[b, 2], useful[c, 4], useful[d, 10]) == (100, 100, 0, 100)
     assert made.sum() == 700
     # What comes in is as good as at the best of the places that it has; c is of use nowhere.
-    assert orders.admit[d, 10] > orders.admit[b, 2] > orders.admit[c, 4]
-    assert (np.diff(orders.admit.astype(int), axis=1) >= 0).all()
+    assert shedding_table.admit[d, 10] > shedding_table.admit[b, 2] > shedding_table.admit[c, 4]
+    assert (np.diff(shedding_table.admit.astype(int), axis=1) >= 0).all()
     # New nodes by their event, and those that have stayed stay.
-    assert at(orders, 2, age=4) > at(orders, 3, age=8)
-    assert at(orders, 3, age=20, waited=12) == HIGHEST
+    assert at(shedding_table, 2, age=4) > at(shedding_table, 3, age=8)
+    assert at(shedding_table, 3, age=20, waited=12) == HIGHEST
 
 
 @pytest.mark.parametrize("name", ["input", "hybrid"])
@@ -97,38 +97,38 @@ def test_no_event_is_kept_out_where_that_could_make_matches(name: str) -> None:
 
 
 def test_state_weighs_chances_against_what_is_still_to_be_paid() -> None:
-    policy, orders = told("state")
+    policy, shedding_table = told("state")
     first = int(policy.grid.number(2, 0, 0, 4, 4))
     assert policy.sums["visits"][first] == 200
     assert policy.sums["won"][first] == 100
     # Half of those of b succeed, none of c; after its match at 20 one of b has no more to hope for.
-    assert at(orders, 2, age=4) > at(orders, 3, age=8)
-    assert at(orders, 2, age=18) > at(orders, 2, age=28)
+    assert at(shedding_table, 2, age=4) > at(shedding_table, 3, age=8)
+    assert at(shedding_table, 2, age=18) > at(shedding_table, 2, age=28)
     # A start pays for all that comes of it: as likely, and dearer.
-    assert at(orders, 2, age=4) > at(orders, 1, age=0)
+    assert at(shedding_table, 2, age=4) > at(shedding_table, 1, age=0)
     start = int(policy.grid.number(1, 0, 0, 0, 0))
     assert policy.sums["consumed"][start] == 200 * (2 + 1 + 9)
 
 
 def test_differences_tell_what_counts_tell() -> None:
     counts, _ = told("state")
-    differences, orders = told("state by differences")
+    differences, shedding_table = told("state by differences")
     seen = counts.sums["visits"] > 0
     chances = counts.sums["won"][seen] / counts.sums["visits"][seen]
     assert differences.sums["value"][seen] == pytest.approx(chances, abs=0.02)
-    assert at(orders, 2, age=4) > at(orders, 3, age=8)
+    assert at(shedding_table, 2, age=4) > at(shedding_table, 3, age=8)
 
 
 def test_hybrid_weighs_events_and_nodes_on_one_scale() -> None:
-    policy, orders = told("hybrid")
+    policy, shedding_table = told("hybrid")
     _, b, c, d = range(4)
     assert policy.sums["won"][b].sum() == 100
     assert policy.sums["won"][c].sum() == 0
     assert policy.sums["won"][d].sum() == 100
-    assert orders.admit[b, 1] > orders.admit[c, 2] == 1
-    assert at(orders, 2, age=4) > at(orders, 3, age=8)
+    assert shedding_table.admit[b, 1] > shedding_table.admit[c, 2] == 1
+    assert at(shedding_table, 2, age=4) > at(shedding_table, 3, age=8)
     # d looks at the nodes of b and of c: what it wins is as much as those of b win, and it pays for both.
-    assert orders.admit[d, 5] < at(orders, 2, age=4)
+    assert shedding_table.admit[d, 5] < at(shedding_table, 2, age=4)
 
 
 def test_a_state_of_another_policy_is_refused() -> None:
@@ -141,7 +141,7 @@ def test_a_state_of_another_policy_is_refused() -> None:
         ("state", {**state, "watch": {"epochs": 0, "sample": 2.0, "spared": 0.0}}),
         ("state", {"sums": state["sums"]}),
     ):
-        policy = Counted(name, SCHEMES[name])
+        policy = CountingPolicy(name, SCHEMES[name])
         policy.begin(SETTING, 0)
         with pytest.raises(ValueError, match=r"stat|sums|shares"):
             policy.restore(wrong)

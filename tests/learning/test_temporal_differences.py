@@ -8,7 +8,7 @@ import pytest
 from acep.learning.estimation.temporal_differences import Steps, learned, steps
 from acep.learning.trajectories.match_vectors import Grid
 from acep.learning.trajectories.targets import Targets
-from acep.learning.trajectories.trajectories import EXPIRED, SHED, TAKEN, Lives
+from acep.learning.trajectories.trajectories import EXPIRED, SHED, TAKEN, Trajectories
 
 # From each vector: the chances to go on to each other one, and the mean reward before that; else it ends.
 NEXT = np.array([[0.0, 0.5, 0.2, 0.0], [0.0, 0.0, 0.6, 0.3], [0.0, 0.0, 0.3, 0.5], [0.0, 0.0, 0.0, 0.0]])
@@ -65,21 +65,21 @@ def test_what_is_learned_last_counts_first() -> None:
     assert learned(np.zeros(3), chain, rate=1.0, passes=1).tolist() == [1.0, 1.0, 1.0]
 
 
-def lives(how: int) -> Lives:
+def trajectories(how: int) -> Trajectories:
     """A node that waits in state 1 from 0 to 15, one of state 2 that comes of it at 4, and a match at 9."""
     made = {
-        "life": [0, 1], "parent": [-1, 0], "partition": [0, 0], "state": [1, 2], "error": [0, 0], "start": [0, 0],
+        "trajectory": [0, 1], "parent": [-1, 0], "partition": [0, 0], "state": [1, 2], "error": [0, 0], "start": [0, 0],
         "made": [0, 4], "feature": [0, 0], "weight": [1.0, 1.0],
     }  # fmt: skip
-    ended = {"life": [0, 1], "when": [15, 15], "how": [how, TAKEN], "touches": [3, 3]}
-    held = Lives.of(made, ended, {"parent": [1, 1], "partition": [0, 0], "when": [9, 9], "error": [0, 0]})
+    ended = {"trajectory": [0, 1], "when": [15, 15], "how": [how, TAKEN], "touches": [3, 3]}
+    held = Trajectories.of(made, ended, {"parent": [1, 1], "partition": [0, 0], "when": [9, 9], "error": [0, 0]})
     _, found = Targets(gap=0).numbered(held.found)
-    return Lives(held.made, held.ended, found)
+    return Trajectories(held.made, held.ended, found)
 
 
 def test_the_steps_of_lives() -> None:
     grid = Grid(states=3, errors=1, span=15, windows=2, waits=1)
-    taken = steps(grid, lives(EXPIRED))
+    taken = steps(grid, trajectories(EXPIRED))
     # Bins of the window: up to 7, and from 8 on.
     assert grid.parts(taken.vector).state.tolist() == [1, 1, 2, 2]
     assert grid.parts(taken.vector).remaining.tolist() == [1, 0, 1, 0]
@@ -93,7 +93,7 @@ def test_the_steps_of_lives() -> None:
 
 def test_of_a_life_that_was_lost_the_end_is_not_known() -> None:
     grid = Grid(states=3, errors=1, span=15, windows=2, waits=1)
-    taken = steps(grid, lives(SHED))
+    taken = steps(grid, trajectories(SHED))
     assert taken.weight.tolist() == [1.0, 0.0, 1.0, 1.0]
     before = np.zeros(grid.vectors)
     before[taken.vector[1]] = 0.5
@@ -103,4 +103,4 @@ def test_of_a_life_that_was_lost_the_end_is_not_known() -> None:
 
 def test_no_steps_teach_nothing() -> None:
     grid = Grid(states=3, errors=1, span=15)
-    assert not learned(np.zeros(grid.vectors), steps(grid, Lives()), rate=0.5, passes=2).any()
+    assert not learned(np.zeros(grid.vectors), steps(grid, Trajectories()), rate=0.5, passes=2).any()

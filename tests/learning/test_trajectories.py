@@ -1,4 +1,4 @@
-"""Lives: what the tables refuse, which trees are settled when, and which lives lead to which targets."""
+"""Trajectories: what the tables refuse, which trees are settled when, and which lives lead to which targets."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from hypothesis import strategies as st
 
 from acep.errors import SnapshotError
 from acep.learning.trajectories.targets import NONE, Targets, walk
-from acep.learning.trajectories.trajectories import Found, Lives, Made, roots, settle
+from acep.learning.trajectories.trajectories import CompleteRuns, Made, Trajectories, roots, split_finished
 from tests.learning.streams import children, dice, joined
 
-MADE = {"life": [3, 5], "parent": [-1, 3], "partition": [0, 0], "state": [1, 2], "error": [0, 0]}
+MADE = {"trajectory": [3, 5], "parent": [-1, 3], "partition": [0, 0], "state": [1, 2], "error": [0, 0]}
 MADE |= {"start": [7, 7], "made": [7, 8], "feature": [0, 0], "weight": [1.0, 1.0]}
-ENDED = {"life": [5, 3], "when": [9, 9], "how": [0, 2], "touches": [3, 1]}
+ENDED = {"trajectory": [5, 3], "when": [9, 9], "how": [0, 2], "touches": [3, 1]}
 FOUND = {"parent": [5], "partition": [0], "when": [9], "error": [0]}
 
 
 @pytest.mark.parametrize(
     ("table", "column", "values", "message"),
     [
-        ("made", "life", [5, 3], "rise"),
-        ("made", "life", [3], "lengths"),
+        ("made", "trajectory", [5, 3], "rise"),
+        ("made", "trajectory", [3], "lengths"),
         ("made", "parent", [-1, 5], "older"),
         ("made", "parent", [-2, 3], "older"),
         ("made", "weight", [0.5, 1.0], "weight"),
@@ -38,7 +38,7 @@ FOUND = {"parent": [5], "partition": [0], "when": [9], "error": [0]}
         ("made", "state", [1.5, 2.0], "type"),
         ("made", "state", [[1], [2]], "one-dimensional"),
         ("ended", "how", [5, 0], "no such end"),
-        ("ended", "life", [5, 5], "twice"),
+        ("ended", "trajectory", [5, 5], "twice"),
         ("ended", "touches", [3, -1], "touches"),
         ("found", "when", np.array([2**63], np.uint64), "too large"),
         ("found", "when", ["9"], "type"),
@@ -46,29 +46,29 @@ FOUND = {"parent": [5], "partition": [0], "when": [9], "error": [0]}
 )
 def test_tables_that_contradict_themselves(table: str, column: str, values: Any, message: str) -> None:
     tables = {"made": dict(MADE), "ended": dict(ENDED), "found": dict(FOUND)}
-    Lives.of(**tables)  # type: ignore[arg-type]
+    Trajectories.of(**tables)  # type: ignore[arg-type]
     tables[table][column] = values
     with pytest.raises(ValueError, match=message):
-        Lives.of(**tables)  # type: ignore[arg-type]
+        Trajectories.of(**tables)  # type: ignore[arg-type]
 
 
 def test_columns_that_are_missing_or_not_known() -> None:
     with pytest.raises(ValueError, match="columns of Made"):
-        Lives.of({**MADE, "x": [1, 2]}, ENDED, FOUND)
+        Trajectories.of({**MADE, "x": [1, 2]}, ENDED, FOUND)
     with pytest.raises(ValueError, match="columns of Ended"):
-        Lives.of(MADE, {}, FOUND)
+        Trajectories.of(MADE, {}, FOUND)
 
 
 def test_lives_as_arrays() -> None:
-    lives = joined(dice(5))
-    assert Lives.from_arrays(lives.to_arrays()) == lives
-    arrays = lives.to_arrays()
+    trajectories = joined(dice(5))
+    assert Trajectories.from_arrays(trajectories.to_arrays()) == trajectories
+    arrays = trajectories.to_arrays()
     for name in arrays:
         rest = {n: a for n, a in arrays.items() if n != name}
         with pytest.raises(SnapshotError):
-            Lives.from_arrays(rest)
+            Trajectories.from_arrays(rest)
         with pytest.raises(SnapshotError):
-            Lives.from_arrays({**rest, name: arrays[name][1:]})
+            Trajectories.from_arrays({**rest, name: arrays[name][1:]})
 
 
 def rows(table: Any) -> list[tuple[Any, ...]]:
@@ -78,28 +78,28 @@ def rows(table: Any) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("seed", range(20))
 def test_each_tree_is_settled_once_when_it_has_ended(seed: int) -> None:
     logs = dice(seed, epochs=Random(seed).randint(1, 12), span=(None, 5, 40)[seed % 3])
-    settled, open_, whole = Lives(), Lives(), Lives()
+    finished, open_, whole = Trajectories(), Trajectories(), Trajectories()
     for log in logs:
         whole = whole.then(log)
-        step = settle(open_, log, 10**6)
-        open_, settled = step.open, _both(settled, step.lives)
+        step = split_finished(open_, log, 10**6)
+        open_, finished = step.open, _both(finished, step.trajectories)
         assert step.cut == 0
-        ended = set(whole.ended.life.tolist())
-        tree = dict(zip(whole.made.life.tolist(), whole.made.life[roots(whole.made)].tolist(), strict=True))
-        alive = {tree[life] for life in tree if life not in ended}
-        assert set(open_.made.life.tolist()) == {life for life in tree if tree[life] in alive}
+        ended = set(whole.ended.trajectory.tolist())
+        tree = dict(zip(whole.made.trajectory.tolist(), whole.made.trajectory[roots(whole.made)].tolist(), strict=True))
+        alive = {tree[trajectory] for trajectory in tree if trajectory not in ended}
+        assert set(open_.made.trajectory.tolist()) == {trajectory for trajectory in tree if tree[trajectory] in alive}
     assert not len(open_.made)
     assert not len(open_.found)
     assert not len(open_.ended)
-    for one, two in ((settled.made, whole.made), (settled.ended, whole.ended), (settled.found, whole.found)):
+    for one, two in ((finished.made, whole.made), (finished.ended, whole.ended), (finished.found, whole.found)):
         assert rows(one) == rows(two)
 
 
-def _both(one: Lives, two: Lives) -> Lives:
+def _both(one: Trajectories, two: Trajectories) -> Trajectories:
     """Both together, the nodes by their numbers."""
     made = {f.name: np.concatenate([getattr(one.made, f.name), getattr(two.made, f.name)]) for f in fields(Made)}
-    order = np.argsort(made["life"])
-    return Lives(
+    order = np.argsort(made["trajectory"])
+    return Trajectories(
         Made(**{name: column[order] for name, column in made.items()}),
         one.ended.then(two.ended),
         one.found.then(two.found),
@@ -108,25 +108,30 @@ def _both(one: Lives, two: Lives) -> Lives:
 
 @pytest.mark.parametrize("limit", [0, 1, 10, 50])
 def test_the_oldest_trees_are_cut_where_there_is_no_room(limit: int) -> None:
-    open_, seen, cut = Lives(), [], 0
+    open_, seen, cut = Trajectories(), [], 0
     logs = dice(3, span=None, epochs=10)
     for log in logs:
         before = open_.then(log)
-        step = settle(open_, log, limit)
+        step = split_finished(open_, log, limit)
         assert len(step.open.made) <= limit
-        seen += step.lives.made.life.tolist()
+        seen += step.trajectories.made.trajectory.tolist()
         cut += step.cut
         if len(step.open.made) and step.cut:
-            first = before.made.life[roots(before.made)]
-            went = first[np.isin(before.made.life, step.lives.made.life) & np.isin(first, before.made.life)]
-            ended = set(before.ended.life.tolist())
-            cut_lives = [life for life in step.lives.made.life.tolist() if life not in ended]
-            newest_cut = max(first[before.made.life == life][0] for life in cut_lives)
-            assert newest_cut < step.open.made.life.min()
+            first = before.made.trajectory[roots(before.made)]
+            went = first[
+                np.isin(before.made.trajectory, step.trajectories.made.trajectory)
+                & np.isin(first, before.made.trajectory)
+            ]
+            ended = set(before.ended.trajectory.tolist())
+            cut_lives = [
+                trajectory for trajectory in step.trajectories.made.trajectory.tolist() if trajectory not in ended
+            ]
+            newest_cut = max(first[before.made.trajectory == trajectory][0] for trajectory in cut_lives)
+            assert newest_cut < step.open.made.trajectory.min()
             assert len(went)
         open_ = step.open
     whole = joined(logs)
-    assert sorted(seen) == whole.made.life.tolist()
+    assert sorted(seen) == whole.made.trajectory.tolist()
     assert cut > 0
 
 
@@ -151,10 +156,10 @@ def slow_targets(points: list[tuple[int, int]], gap: int | None) -> dict[tuple[i
 POINTS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 40)), max_size=40)
 
 
-def found_of(points: list[tuple[int, int]]) -> Found:
+def found_of(points: list[tuple[int, int]]) -> CompleteRuns:
     partition, when = np.array(points, np.int64).reshape(-1, 2).T
     none = np.full(len(points), -1)
-    return Found(none, partition, when, none * 0, none, np.zeros(len(points), np.bool_))
+    return CompleteRuns(none, partition, when, none * 0, none, np.zeros(len(points), np.bool_))
 
 
 @given(POINTS, st.sampled_from([0, 1, 3, 10, None]), st.lists(st.integers(0, 40), max_size=4))
@@ -214,10 +219,10 @@ def test_targets_as_arrays() -> None:
             Targets(5).with_arrays({**targets.to_arrays(), f"targets.{name}": wrong})
 
 
-def slow_walk(lives: Lives) -> dict[tuple[int, int], tuple[int, int]]:
+def slow_walk(trajectories: Trajectories) -> dict[tuple[int, int], tuple[int, int]]:
     """(row, target) to (until, first), one chain at a time."""
-    made, found = lives.made, lives.found
-    row = {int(life): i for i, life in enumerate(made.life)}
+    made, found = trajectories.made, trajectories.found
+    row = {int(trajectory): i for i, trajectory in enumerate(made.trajectory)}
     reached: dict[tuple[int, int], tuple[int, int]] = {}
     for parent, target, when, first in zip(found.parent, found.target, found.when, found.first, strict=True):
         at, left = int(parent), int(when)
@@ -232,11 +237,11 @@ def slow_walk(lives: Lives) -> dict[tuple[int, int], tuple[int, int]]:
 @pytest.mark.parametrize("gap", [0, 20, None])
 def test_which_lives_lead_to_which_targets(gap: int | None, cases: Callable[[int], int]) -> None:
     for seed in range(cases(40)):
-        lives = joined(dice(seed, goes_on=0.12))
-        _, found = Targets(gap).numbered(lives.found)
-        lives = replace(lives, found=found)
-        reached = walk(lives.made, lives.found)
-        expected = slow_walk(lives)
+        trajectories = joined(dice(seed, goes_on=0.12))
+        _, found = Targets(gap).numbered(trajectories.found)
+        trajectories = replace(trajectories, found=found)
+        reached = walk(trajectories.made, trajectories.found)
+        expected = slow_walk(trajectories)
         assert len(reached) == len(expected)
         pairs = list(zip(reached.row.tolist(), reached.target.tolist(), strict=True))
         assert pairs == sorted(expected)
@@ -262,19 +267,19 @@ def test_a_long_chain_is_walked() -> None:
 
 
 def test_nothing_comes_of_nothing() -> None:
-    step = settle(Lives(), Lives(), 10)
-    assert step.lives == Lives() == step.open
-    assert len(walk(Made.none(), Found.none())) == 0
-    only_ends = Lives.of({n: [] for n in MADE}, ENDED, FOUND)
-    assert len(settle(Lives(), only_ends, 10).lives.ended) == 0
+    step = split_finished(Trajectories(), Trajectories(), 10)
+    assert step.trajectories == Trajectories() == step.open
+    assert len(walk(Made.none(), CompleteRuns.none())) == 0
+    only_ends = Trajectories.of({n: [] for n in MADE}, ENDED, FOUND)
+    assert len(split_finished(Trajectories(), only_ends, 10).trajectories.ended) == 0
 
 
 @given(
     st.sets(st.integers(0, 300), max_size=30), st.lists(st.integers(-3, 310), max_size=20), st.sampled_from([1, 10**6])
 )
-def test_lives_are_found_by_their_numbers(lives: set[int], asked: list[int], spread: int) -> None:
-    numbers = np.array(sorted(lives), np.int64) * spread
+def test_lives_are_found_by_their_numbers(trajectories: set[int], asked: list[int], spread: int) -> None:
+    numbers = np.array(sorted(trajectories), np.int64) * spread
     none = np.zeros(len(numbers), np.int64)
     made = Made(numbers, none - 1, none, none, none, none, none, none, none + 1)
-    wanted = [numbers.tolist().index(a * spread) if a in lives else -1 for a in asked]
+    wanted = [numbers.tolist().index(a * spread) if a in trajectories else -1 for a in asked]
     assert made.find(np.array(asked, np.int64) * spread).tolist() == wanted

@@ -16,7 +16,7 @@ from acep.native import _native
 from acep.native.session import NativeSession
 from acep.pattern.tree import Query
 from acep.plan.compile import Plan, compile_query
-from acep.reference.runtime import Core
+from acep.reference.runtime import ReferenceRuntime
 from tests.random_cases import (
     STRATEGIES,
     TYPES,
@@ -109,7 +109,7 @@ def run(plan: Plan, table: pa.Table, engine: str, size: int = 7) -> list[Found]:
 
 
 def reference(plan: Plan, table: pa.Table) -> Sequence[Found]:
-    core = Core(plan)
+    core = ReferenceRuntime(plan)
     batch = batch_of(table, plan.schema, plan.columns)
     return sorted([*core.push(batch.events), *core.finish()], key=output_order)
 

@@ -14,7 +14,7 @@ from acep.plan.compile import Plan
 from acep.plan.derive import Derived
 from acep.plan.lower.tables import SharedTables, lower
 from acep.plan.schema import Kind
-from acep.reference.runtime import Core
+from acep.reference.runtime import ReferenceRuntime
 
 __all__ = ["Running", "by_native", "by_reference"]
 
@@ -23,7 +23,7 @@ Told = tuple[Any, ...]
 
 def by_reference(plan: Plan, events: Events) -> list[Told]:
     """All matches of a stream, as :meth:`Running.take` tells them."""
-    core = Core(plan)
+    core = ReferenceRuntime(plan)
     found = core.push(events) + core.finish()
     return [(f.key, f.start, f.end, f.error, f.trail, f.bundle, f.values) for f in found]
 

@@ -15,11 +15,11 @@ import acep
 from acep.events.tables import batch_of
 from acep.learning.estimation.register_terms import candidates
 from acep.learning.policy import Epoch
-from acep.learning.policy_context import Setting
-from acep.learning.shedding_table import STEPS, Orders, Term
+from acep.learning.policy_context import PolicyContext
+from acep.learning.shedding_table import STEPS, SheddingTable, Term
 from acep.learning.trajectories.log import Log
 from acep.plan.compile import Plan
-from acep.shedding.controller import BestEffort
+from acep.shedding.controller import SheddingController
 from tests.native.merged_cases import planned
 
 pytest.importorskip("acep.native._native")
@@ -42,30 +42,30 @@ class Told:
     name: str = "told"
     logs: list[Log] = field(default_factory=list)
 
-    def begin(self, setting: Setting, seed: int) -> Orders:
+    def begin(self, context: PolicyContext, seed: int) -> SheddingTable:
         draw = np.random.default_rng(seed)
-        grid = setting.grid(windows=1, waits=1, features=self.bins)
-        flat = Orders.flat(setting, level=LEVEL, grid=grid)
-        self.terms = tuple(tuple(self._drawn(one, draw) for one in state) for state in candidates(setting))
-        self.orders = replace(flat, terms=self.terms, prices=((1.0, float(PRICE), 0.0),)).watching(
-            sample=1.0, spared=0.0
+        grid = context.grid(windows=1, waits=1, features=self.bins)
+        flat = SheddingTable.flat(context, level=LEVEL, grid=grid)
+        self.terms = tuple(tuple(self._drawn(one, draw) for one in state) for state in candidates(context))
+        self.shedding_table = replace(flat, terms=self.terms, prices=((1.0, float(PRICE), 0.0),)).watching(
+            sample=1.0, shadow=0.0
         )
-        return self.orders
+        return self.shedding_table
 
     def _drawn(self, term: Term, draw: np.random.Generator) -> Term:
         if not term.hashed:
             term = replace(term, bounds=np.array([-20.0, 0.0, 0.5, 1.0, 30.0, 70.0]))
         return replace(term, worth=draw.integers(-STEPS, STEPS, term.bins + 1).astype(np.float64))
 
-    def learn(self, epoch: Epoch) -> Orders:
+    def learn(self, epoch: Epoch) -> SheddingTable:
         self.logs.append(epoch.log)
-        return self.orders
+        return self.shedding_table
 
     def state(self) -> Mapping[str, Any]:
         return {}
 
-    def restore(self, state: Mapping[str, Any]) -> Orders:  # noqa: ARG002
-        return self.orders
+    def restore(self, state: Mapping[str, Any]) -> SheddingTable:  # noqa: ARG002
+        return self.shedding_table
 
 
 def _events(size: int) -> pa.Table:
@@ -83,7 +83,7 @@ def _events(size: int) -> pa.Table:
 
 def _run(plan: Plan, table: pa.Table, engine: str) -> tuple[Told, NativeSession]:
     policy = Told(1)
-    session = NativeSession([plan], [engine], {0: BestEffort(policy, 1, 1e6, length=10**6)})
+    session = NativeSession([plan], [engine], {0: SheddingController(policy, 1, 1e6, length=10**6)})
     session.push(batch_of(table, plan.schema, plan.columns, base=0))
     session.learn()
     session.finish()
@@ -101,7 +101,7 @@ def test_what_is_told_before_is_what_the_registers_tell(query: str, engine: str,
     price = counts["price"]
     assert price == PRICE or size > 128
     log = policy.logs[0]
-    values, made = log.extra.values, log.lives.made
+    values, made = log.extra.values, log.trajectories.made
     assert len(made) > 20
     kept = 0
     for state, terms in enumerate(policy.terms):
@@ -120,10 +120,10 @@ def test_what_is_refused_before_it_begins_is_not_touched() -> None:
     plan = planned(query, table)
     for bins, touches in ((1, 0), (2, 100)):
         policy = Told(bins)
-        effort = BestEffort(policy, 1, 1e6, length=10**6)
+        effort = SheddingController(policy, 1, 1e6, length=10**6)
         session = NativeSession([plan], ["dominance"], {0: effort})
-        orders = replace(policy.orders, level=np.full_like(policy.orders.level, 1), terms=())
-        session._session.set_orders(0, orders.for_core(effort.setting, 1.0))
+        shedding_table = replace(policy.shedding_table, level=np.full_like(policy.shedding_table.level, 1), terms=())
+        session._session.set_shedding_table(0, shedding_table.for_native_core(effort.context, 1.0))
         session.push(batch_of(table, plan.schema, plan.columns, base=0))
         counts = session._session.shedding_counts(0)
         assert counts["refused"] == counts["decided"] == session.counts(0).nodes == 100
@@ -141,11 +141,11 @@ def test_what_is_not_known_before_a_node_is_made_does_not_keep_it_from_being_ref
     text = f"PATTERN SEQ({steps}) WHERE skip_till_any_match {{ c.v > a.v AND c.v > {own} }} WITHIN 9"
     plan = planned(acep.parse(text, errors=errors), table)
     policy = Told(1)
-    effort = BestEffort(policy, 1, 1e6, length=10**6)
+    effort = SheddingController(policy, 1, 1e6, length=10**6)
     session = NativeSession([plan], ["dominance"], {0: effort})
-    assert any(policy.terms[state] for state, name in enumerate(effort.setting.names) if name == "b")
-    orders = replace(policy.orders, level=np.full_like(policy.orders.level, 1))
-    session._session.set_orders(0, orders.for_core(effort.setting, 1.0))
+    assert any(policy.terms[state] for state, name in enumerate(effort.context.names) if name == "b")
+    shedding_table = replace(policy.shedding_table, level=np.full_like(policy.shedding_table.level, 1))
+    session._session.set_shedding_table(0, shedding_table.for_native_core(effort.context, 1.0))
     session.push(batch_of(table, plan.schema, plan.columns, base=0))
     counts = session._session.shedding_counts(0)
     assert counts["refused"] == counts["decided"] == 100
@@ -158,18 +158,18 @@ def _weighed(sample: float, seeds: tuple[int, int], saved: bool) -> list[tuple[A
     First there is enough, and orders change meanwhile; then there is little."""
     table = _events(1200)
     plan = planned(acep.parse(QUERY), table)
-    effort = BestEffort(Told(1), 1, 1e6, length=10**6)
+    effort = SheddingController(Told(1), 1, 1e6, length=10**6)
     session = NativeSession([plan], ["nodes"], {0: effort})
-    drawn = [Told(1).begin(effort.setting, seed) for seed in seeds]
+    drawn = [Told(1).begin(effort.context, seed) for seed in seeds]
     core = session._session
     core.allow(0, 400.0, 20_000.0)
     core.least_memory(0)  # from now on nodes are watched
     told = []
     for part in range(6):
         if part in (0, 2):
-            orders = replace(drawn[part // 2], prices=(), noise=4, decay=np.full(effort.setting.states, 2.0))
-            orders = orders.watching(sample=sample, spared=0.0)
-            core.set_orders(0, orders.for_core(effort.setting, 1.0))
+            shedding_table = replace(drawn[part // 2], prices=(), noise=4, decay=np.full(effort.context.states, 2.0))
+            shedding_table = shedding_table.watching(sample=sample, shadow=0.0)
+            core.set_shedding_table(0, shedding_table.for_native_core(effort.context, 1.0))
         if part == 3:
             core.allow(0, 15.0, 100.0)
         if saved:

@@ -20,7 +20,7 @@ from acep.pattern.tree import Output, Query
 from acep.plan.compile import Plan, compile_query
 from acep.plan.lower.tables_completion import COMPLETION, COMPLETION_LISTS, completes
 from acep.plan.schema import Kind, Schema
-from acep.reference.runtime import Core
+from acep.reference.runtime import ReferenceRuntime
 from tests import corpus
 from tests.native.running import Running, Told, by_native, by_reference
 from tests.native.spoilt import spoilt
@@ -105,7 +105,7 @@ def rows(events: Events, start: int, end: int) -> Events:
 def test_nothing_comes_later_than_the_reference_gives_it(chunk: int, cases: Callable[[int], int]) -> None:
     """After each batch, each watermark, and a session put back from its bytes."""
     for seed, plan, events in random_plans(range(chunk, max(cases(1000), 5 * CHUNKS), CHUNKS)):
-        core, running, step = Core(plan), Running(plan), STEPS[1 + seed % 3] or 1
+        core, running, step = ReferenceRuntime(plan), Running(plan), STEPS[1 + seed % 3] or 1
         wanted: set[Told] = set()
         found: set[Told] = set()
         for start in range(0, len(events), step):

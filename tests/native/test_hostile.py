@@ -21,7 +21,7 @@ from acep.plan.choice import alone
 from acep.plan.compile import Plan, compile_query
 from acep.plan.lower.tables import PlanTables
 from acep.plan.schema import Kind, Schema
-from acep.shedding.partition_sampler import InUnits
+from acep.shedding.partition_sampler import PartitionSampler
 from acep.storage.sealing import seal, unseal
 from tests.native.spoilt import ODD, REFUSED, spoilt
 
@@ -132,7 +132,7 @@ ENGINES = (*KINDS, *(f"windows+{kind}" for kind in KINDS), *UNITS)
 
 def running(one: Plan, engine: str) -> NativeSession:
     """An engine that runs a plan, if it is given units with less than it needs."""
-    return NativeSession([one], [engine], {0: InUnits(0, 0.3)} if engine in UNITS else {})
+    return NativeSession([one], [engine], {0: PartitionSampler(0, 0.3)} if engine in UNITS else {})
 
 
 def emptied(session: NativeSession, engine: str) -> None:

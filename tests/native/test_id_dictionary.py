@@ -6,12 +6,12 @@ import random
 
 import numpy as np
 
-from acep.native.id_dictionary import Names
+from acep.native.id_dictionary import IdDictionary
 
 
 def test_names_of_many_small_batches_are_few_pieces() -> None:
     rng = random.Random(1)
-    names, at, alive = Names(), 0, 0
+    names, at, alive = IdDictionary(), 0, 0
     for step in range(3_000):
         size = rng.choice((0, 1, 1, 2, 9))
         names.add(at, [f"n{i}" for i in range(at, at + size)], latest=step)
@@ -21,7 +21,7 @@ def test_names_of_many_small_batches_are_few_pieces() -> None:
             names.forget(before=step - 300)
             kept = np.array(sorted(rng.sample(range(alive, at), 200)))
             names.keep(kept)
-            again = Names()
+            again = IdDictionary()
             again.load(names.dump())
             assert again.bytes == names.bytes > 200 * len("n1000")
             names = again

@@ -18,13 +18,13 @@ from tests.native.test_shedding import CHUNKS, POLICIES, Run, given
 pytest.importorskip("acep.native._native")
 
 SEEDS = 2_000
-AMPLE = 1 << 26
+SUFFICIENT = 1 << 26
 
 
 class Bound(Run):
     """A plan whose core may hold some bytes more than it needs to run at all."""
 
-    more = AMPLE
+    more = SUFFICIENT
 
     def bind(self, more: int) -> Bound:
         self.more = more
@@ -53,13 +53,13 @@ def test_memory_is_never_exceeded_and_nothing_is_invented(chunk: int, cases: Cal
             continue
         try:
             exact = Run(plan, engine, maker, None)
-            run, cut, ample = (Bound(plan, engine, maker, rate) for _ in range(3))
+            run, cut, sufficient = (Bound(plan, engine, maker, rate) for _ in range(3))
             run.bind(more)
         except (NotNativeError, ValueError):  # not native; or more than nodes waits
             continue
         cut.bind(more)
-        ample.bind(AMPLE)
-        for one in (exact, ample):
+        sufficient.bind(SUFFICIENT)
+        for one in (exact, sufficient):
             one.push(batch)
             one.finish()
         for part in batch.parts(1):
@@ -76,7 +76,7 @@ def test_memory_is_never_exceeded_and_nothing_is_invented(chunk: int, cases: Cal
         assert cut.found == run.found, (seed, engine)
         assert set(run.found) <= set(exact.found), (seed, engine)
         if rate is None:
-            assert (ample.found, ample.errors) == (exact.found, exact.errors), (seed, engine)
+            assert (sufficient.found, sufficient.errors) == (exact.found, exact.errors), (seed, engine)
         ran[engine] += 1
         lost += run.found != exact.found
     assert lost > 0 or cases(SEEDS) < SEEDS  # of few cases, none may lose anything

@@ -18,7 +18,7 @@ from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan, compile_query
 from acep.plan.schema import Kind, Schema
-from acep.reference.runtime import Core
+from acep.reference.runtime import ReferenceRuntime
 from experiments import counting, streams
 
 pytest.importorskip("acep.native._native")
@@ -66,7 +66,7 @@ def told(found: list[Found]) -> list[str]:
 
 def reference(plan: Plan, events: Events) -> tuple[list[str], int]:
     """Matches, and touches: those of every run alone."""
-    core = Core(plan)
+    core = ReferenceRuntime(plan)
     return told(core.push(events) + core.finish()), core.counts.touches
 
 

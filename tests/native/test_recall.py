@@ -17,13 +17,13 @@ import acep
 from acep.budget.policies import policy_of
 from acep.events.batch import Batch
 from acep.events.tables import batch_of, schema_of, to_table
-from acep.learning.estimation.recall import Estimate, Seen, distinct
+from acep.learning.estimation.recall import Estimate, SampledUnits, distinct
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan, compile_query
 from acep.plan.lower.tables import NotNativeError
-from acep.shedding.controller import BestEffort
+from acep.shedding.controller import SheddingController
 from acep.shedding.policy_context import no_recall
-from acep.shedding.shadow_sampler import Sparing
+from acep.shedding.shadow_sampler import ShadowSampler
 from tests.binomial import not_less
 from tests.native.merged_cases import planned
 from tests.native.test_every_engine import in_order
@@ -78,7 +78,7 @@ def bundles(points: Iterable[Point], plan: Plan) -> dict[Point, int]:
     return found
 
 
-def run(known: Known, efforts: dict[int, BestEffort], size: int = 1 << 30) -> tuple[NativeSession, set[Point]]:
+def run(known: Known, efforts: dict[int, SheddingController], size: int = 1 << 30) -> tuple[NativeSession, set[Point]]:
     session = NativeSession([known.plan], [known.engine], efforts)
     points: set[Point] = set()
     for part in [*known.batch.parts(size), None]:
@@ -138,7 +138,7 @@ def test_the_interval_has_the_truth_as_often_as_it_says(cases: Callable[[int], i
             for policy, share in product(POLICIES, SHARES):
                 number += 1
                 part = ESTIMATES[number // 3 % len(ESTIMATES)]
-                effort = BestEffort(policy_of(policy)(), number, share * case.exact[1], estimate=part)
+                effort = SheddingController(policy_of(policy)(), number, share * case.exact[1], estimate=part)
                 session, found = run(case, {0: effort})
                 truth = case.recall(found)
                 lossy += truth[0] < 0.95
@@ -169,7 +169,7 @@ def test_where_all_units_are_spared_all_is_known(engine: str, window: str) -> No
     for enough in (10.0, 1.7):
         effort = Census(policy_of("newest")(), 3, enough * rate, estimate=0.5)
         session, found = run(case, {0: effort})
-        rows = session._session.spared_points(0).reshape(-1, 7)
+        rows = session._session.shadow_points(0).reshape(-1, 7)
         seen, kept = distinct(np.concatenate([effort.rows, rows]))
         lost = rows[:, 4] == -1  # where even the reserve did not suffice
         assert not lost.any() if enough == 10.0 else lost.mean() < 0.75
@@ -213,7 +213,7 @@ def test_keys_that_do_not_live_for_a_unit_of_positions_are_known_too() -> None:
 
 def test_a_unit_of_positions_goes_on_until_it_is_known_to_have_ended() -> None:
     """In the first one all is known; of bundles at a key's end it is not known whether they will be found."""
-    seen = Seen(9, counted=True)
+    seen = SampledUnits(9, counted=True)
     share, never = 1 << 32, np.iinfo(np.int64).min
     rows = [[key, -5, 3, 3, kind, never, share] for key in range(40) for kind in ([0, 1] if key < 10 else [0])]
     points, bundles = seen.then(np.array(rows), 0).tallies(0)
@@ -232,24 +232,24 @@ def test_a_unit_that_is_hopeless_is_given_up(engine: str, window: str, events: i
     case = known(6, engine, window, events=events)
     effort = Census(policy_of("newest")(), 3, case.exact[1] / 50, estimate=0.5)
     session, found = run(case, {0: effort})
-    rows = np.concatenate([effort.rows, session._session.spared_points(0).reshape(-1, 7)])
+    rows = np.concatenate([effort.rows, session._session.shadow_points(0).reshape(-1, 7)])
     _, losses = np.unique(rows[rows[:, 4] < 0][:, :2], axis=0, return_counts=True)
     assert losses.max() == MOST_LOSSES
     assert found
 
 
-class Census(BestEffort):
+class Census(SheddingController):
     """All units are spared from the beginning, and what the core tells of them is kept."""
 
-    def start(self, core: Any, number: int, setting: Any) -> None:
-        self.sparing, self.rows = Sparing(1.0), np.zeros((0, 7), np.int64)
-        super().start(core, number, setting)
+    def start(self, core: Any, number: int, context: Any) -> None:
+        self.shadow_sampler, self.rows = ShadowSampler(1.0), np.zeros((0, 7), np.int64)
+        super().start(core, number, context)
 
     def learn(self, core: Any, events: int) -> None:
-        self.rows = np.concatenate([self.rows, core.spared_points(self.number).reshape(-1, 7)])
+        self.rows = np.concatenate([self.rows, core.shadow_points(self.number).reshape(-1, 7)])
         super().learn(core, events)
-        self.sparing = Sparing(1.0)
-        self._order(core, self.orders)
+        self.shadow_sampler = ShadowSampler(1.0)
+        self._order(core, self.shedding_table)
 
 
 def test_batches_and_restarts_make_no_difference(cases: Callable[[int], int]) -> None:
@@ -263,9 +263,9 @@ def test_batches_and_restarts_make_no_difference(cases: Callable[[int], int]) ->
         maker, rate = policy_of(random.choice(POLICIES)), random.choice((1.0, 3.0, 1e6))
         for engine in engines_of(plan):
 
-            def effort() -> BestEffort:
-                found = BestEffort(maker(), 5, rate, estimate=0.5, length=7)  # noqa: B023
-                found.sparing = Sparing(0.5)
+            def effort() -> SheddingController:
+                found = SheddingController(maker(), 5, rate, estimate=0.5, length=7)  # noqa: B023
+                found.shadow_sampler = ShadowSampler(0.5)
                 return found
 
             here = Known(plan, batch, engine)
@@ -296,7 +296,7 @@ def test_a_seed_is_another_sample() -> None:
     rate = case.exact[1] / 2
 
     def told(seed: int) -> Any:
-        session, found = run(case, {0: BestEffort(policy_of("random")(), seed, rate, estimate=1 / 4)})
+        session, found = run(case, {0: SheddingController(policy_of("random")(), seed, rate, estimate=1 / 4)})
         return estimates(session), found
 
     assert told(1) == told(1)
@@ -307,7 +307,7 @@ def test_a_seed_is_another_sample() -> None:
 def test_what_is_spared_costs_what_it_may_before_an_epoch_has_ended() -> None:
     case, hits, widths = known(1, "nodes"), 0, 0.0
     for seed in range(10):
-        effort = BestEffort(policy_of("random")(), seed, case.exact[1] / 2, estimate=1 / 8, length=10 * EVENTS)
+        effort = SheddingController(policy_of("random")(), seed, case.exact[1] / 2, estimate=1 / 8, length=10 * EVENTS)
         session, found = run(case, {0: effort})
         assert effort.events == 0
         counts = session._session.shedding_counts(0)
@@ -339,10 +339,12 @@ def test_what_is_not_each_complete_run_is_not_estimated(query: str, output: str,
 
 def test_the_report_has_the_estimate() -> None:
     case = known(4, "nodes")
-    ample = acep.match(stream(4), acep.parse(PATTERN + "240"), budget=acep.Budget(work=1e6), policy="random").report
-    assert ample.exact
-    assert (ample.recall, ample.bundle_recall, ample.unknown) == (1, 1, "")
-    budget = acep.Budget(work=ample.work / EVENTS / 2)
+    sufficient = acep.match(
+        stream(4), acep.parse(PATTERN + "240"), budget=acep.Budget(work=1e6), policy="random"
+    ).report
+    assert sufficient.exact
+    assert (sufficient.recall, sufficient.bundle_recall, sufficient.unknown) == (1, 1, "")
+    budget = acep.Budget(work=sufficient.work / EVENTS / 2)
     found = acep.match(stream(4), acep.parse(PATTERN + "240"), budget=budget, policy="random")
     report = found.report
     assert report.unknown == ""

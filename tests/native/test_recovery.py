@@ -22,7 +22,7 @@ from acep.events.batch import Batch
 from acep.events.tables import batch_of, schema_of, to_table
 from acep.plan.compile import Plan, compile_query
 from acep.plan.lower.tables import NotNativeError
-from acep.shedding.controller import BestEffort
+from acep.shedding.controller import SheddingController
 from acep.shedding.limits import Limits
 from acep.shedding.recovery import bundles as recovery
 from acep.shedding.recovery import rematch as recovery_again
@@ -52,7 +52,7 @@ class Run:
 
     def _session(self) -> NativeSession:
         plan, engine, policy, rate, more = self.how
-        efforts = {0: BestEffort(policy_of(policy)(), 0, rate, length=EPOCH)}
+        efforts = {0: SheddingController(policy_of(policy)(), 0, rate, length=EPOCH)}
         return NativeSession([plan], [engine], efforts, recoveries={0: recovery.Recovery(0.5, more)} if more else None)
 
     def all(self, batch: Batch) -> Run:
@@ -348,11 +348,11 @@ def test_the_recall_that_is_estimated_is_that_with_what_was_recovered(
         for policy, share in product(("random", "newest", "history"), (0.75, 0.5)):
             for settles in (True, False):
                 rate = share * case.exact[1]
-                effort = BestEffort(policy_of(policy)(), seed, rate * 3 / 4, estimate=1 / 4)
+                effort = SheddingController(policy_of(policy)(), seed, rate * 3 / 4, estimate=1 / 4)
                 recoveries = {0: recovery.Recovery(1 / 4, rate / 4)}
                 session = NativeSession([case.plan], ["nodes"], {0: effort}, recoveries=recoveries)
                 if not settles:  # as if nothing were known of what was recovered
-                    effort.settling = None
+                    effort.reconciliation = None
                 session.push(case.batch)
                 session.finish()
                 true, _ = case.recall(taken(session, "nodes"))

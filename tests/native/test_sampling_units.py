@@ -18,7 +18,7 @@ from acep.matches.report import Report
 from acep.plan.choice import choose, with_allowance
 from acep.plan.compile import Plan
 from acep.plan.prefilter import necessary
-from acep.shedding.partition_sampler import InUnits
+from acep.shedding.partition_sampler import PartitionSampler
 from tests.native.merged_cases import planned
 from tests.native.test_every_engine import in_order
 
@@ -44,7 +44,7 @@ class Run:
         self.total = 0
 
     def _session(self) -> NativeSession:
-        efforts = {} if self.rate is None else {0: InUnits(self.seed, self.rate)}
+        efforts = {} if self.rate is None else {0: PartitionSampler(self.seed, self.rate)}
         return NativeSession([self.plan], [self.engine], efforts)
 
     def push(self, batch: Batch) -> None:
@@ -108,9 +108,9 @@ def test_units_lose_matches_and_invent_none(chunk: int, cases: Callable[[int], i
     lost = 0
     for plan, batch, random, engine in given(chunk, cases(SEEDS)):
         rate, seed = random.choice((0.1, 0.3, 0.6, 1.0, 2.0, 5.0)), random.randrange(100)
-        exact, ample = Run(plan, engine, None), Run(plan, under(engine), 1e9)
+        exact, sufficient = Run(plan, engine, None), Run(plan, under(engine), 1e9)
         run, cut = Run(plan, under(engine), rate, seed), Run(plan, under(engine), rate, seed)
-        for one in (exact, ample, run):
+        for one in (exact, sufficient, run):
             one.push(batch)
         events = 0
         for part in batch.parts(random.choice((1, 3, 7))):
@@ -119,9 +119,9 @@ def test_units_lose_matches_and_invent_none(chunk: int, cases: Callable[[int], i
             assert cut.touches <= rate * events, engine
             if random.random() < 0.2:
                 cut.restart()
-        assert ample.all() == exact.all(), engine
-        assert ample.touches == exact.touches, engine
-        assert Report.of(ample.session.counts(0)).exact
+        assert sufficient.all() == exact.all(), engine
+        assert sufficient.touches == exact.touches, engine
+        assert Report.of(sufficient.session.counts(0)).exact
         report = Report.of(run.session.counts(0))
         assert not report.exact or run.all() == exact.all(), engine
         assert run.total <= exact.total

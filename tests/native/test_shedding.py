@@ -19,8 +19,8 @@ from acep.events.batch import Batch
 from acep.events.tables import batch_of
 from acep.learning.policies.baselines import Rule
 from acep.learning.policy import Epoch, Policy
-from acep.learning.policy_context import Setting
-from acep.learning.shedding_table import Orders
+from acep.learning.policy_context import PolicyContext
+from acep.learning.shedding_table import SheddingTable
 from acep.learning.trajectories.log import Log
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan, compile_query
@@ -28,7 +28,7 @@ from acep.plan.dominance import reason_against
 from acep.plan.lower.tables import NotNativeError
 from acep.plan.prefilter import necessary
 from acep.plan.schema import Kind, Schema
-from acep.shedding.controller import BestEffort
+from acep.shedding.controller import SheddingController
 from tests.native.merged_cases import planned
 from tests.native.test_every_engine import in_order
 from tests.random_cases import Case
@@ -49,7 +49,7 @@ class Run:
 
     def __init__(self, plan: Plan, engine: str, maker: Callable[[], Policy], rate: float | None) -> None:
         self.plan, self.engine, self.maker, self.rate = plan, engine, maker, rate
-        self.effort = BestEffort(maker(), 0, rate, length=EPOCH)
+        self.effort = SheddingController(maker(), 0, rate, length=EPOCH)
         self.session = NativeSession([plan], [engine], {0: self.effort})
         self.found: Counter[Any] = Counter()
         self.errors: dict[Any, Any] = {}
@@ -64,7 +64,7 @@ class Run:
 
     def restart(self) -> None:
         data = self.session.dump()
-        self.effort = BestEffort(self.maker(), 0, self.rate, length=EPOCH)
+        self.effort = SheddingController(self.maker(), 0, self.rate, length=EPOCH)
         self.session = NativeSession([self.plan], [self.engine], {0: self.effort})
         self.session.load(data)
 
@@ -119,8 +119,8 @@ def test_what_is_found_under_a_budget_is_found_without_one(chunk: int, cases: Ca
             continue
         run = Run(plan, engine, maker, rate)
         cut = Run(plan, engine, maker, rate)
-        ample = Run(plan, engine, maker, 1e9)
-        for one in (exact, ample, run):
+        sufficient = Run(plan, engine, maker, 1e9)
+        for one in (exact, sufficient, run):
             one.push(batch)
             one.finish()
         events = 0
@@ -133,7 +133,7 @@ def test_what_is_found_under_a_budget_is_found_without_one(chunk: int, cases: Ca
         cut.finish()
         assert set(run.found) <= set(exact.found), (seed, engine)
         assert all(run.errors[one] >= exact.errors[one] for one in run.found), (seed, engine)
-        assert (ample.found, ample.errors) == (exact.found, exact.errors), (seed, engine)
+        assert (sufficient.found, sufficient.errors) == (exact.found, exact.errors), (seed, engine)
         assert cut.found == run.found, (seed, engine)
         ran[engine] += 1
         lost += run.found != exact.found
@@ -168,27 +168,27 @@ def test_what_is_found_under_a_budget_is_found_without_one(chunk: int, cases: Ca
 def test_orders_that_make_no_sense_are_refused(name: str, value: Any) -> None:
     query = acep.parse("PATTERN SEQ(A a, B b, C c) WHERE a.x < c.x WITHIN 9")
     run = Run(compile_query(query, Schema((("x", Kind.INT),))), "nodes", BY_NAME["random"], 1.0)
-    orders = run.effort.orders.for_core(run.effort.setting)
-    run.session._session.set_orders(0, orders)
+    shedding_table = run.effort.shedding_table.for_native_core(run.effort.context)
+    run.session._session.set_shedding_table(0, shedding_table)
     with pytest.raises((ValueError, TypeError, RuntimeError)):
-        run.session._session.set_orders(0, orders | {name: value})
+        run.session._session.set_shedding_table(0, shedding_table | {name: value})
     assert run.session._session.shedding_counts(0)["spent"] == 0
 
 
 class Doorkeeper(Rule):
     """Lets no event of type C come in, and logs what begins in spared units."""
 
-    def begin(self, setting: Setting, seed: int) -> Orders:
-        flat = super().begin(setting, seed)
-        takes = {taken for arcs in setting.takes for taken, target in arcs if not setting.takes[target]}
-        admit = np.array([[1 if one in takes else 254] for one in range(setting.classes)], np.uint8)
+    def begin(self, context: PolicyContext, seed: int) -> SheddingTable:
+        flat = super().begin(context, seed)
+        takes = {taken for arcs in context.takes for taken, target in arcs if not context.takes[target]}
+        admit = np.array([[1 if one in takes else 254] for one in range(context.classes)], np.uint8)
         self.logs: list[Log] = []
-        self._orders = replace(flat, level=np.full_like(flat.level, 254), admit=admit, noise=0, spared=0.1)
-        return self._orders
+        self._shedding_table = replace(flat, level=np.full_like(flat.level, 254), admit=admit, noise=0, shadow=0.1)
+        return self._shedding_table
 
-    def learn(self, epoch: Epoch) -> Orders:
+    def learn(self, epoch: Epoch) -> SheddingTable:
         self.logs.append(epoch.log)
-        return self._orders.watching(sample=0.0, spared=0.1)
+        return self._shedding_table.watching(sample=0.0, shadow=0.1)
 
 
 def test_what_is_kept_out_comes_in_where_units_are_spared() -> None:
@@ -223,15 +223,15 @@ class Asked(Rule):
     """As the newest stay, with all that could be watched watched; counts how often it is asked to learn."""
 
     asked: int = 0
-    lives: int = 0
+    trajectories: int = 0
 
-    def begin(self, setting: Setting, seed: int) -> Orders:
-        return super().begin(setting, seed).watching(sample=1.0, spared=0.05)
+    def begin(self, context: PolicyContext, seed: int) -> SheddingTable:
+        return super().begin(context, seed).watching(sample=1.0, shadow=0.05)
 
-    def learn(self, epoch: Epoch) -> Orders:
+    def learn(self, epoch: Epoch) -> SheddingTable:
         self.asked += 1
-        self.lives += len(epoch.log.lives.made)
-        return super().learn(epoch).watching(sample=1.0, spared=0.05)
+        self.trajectories += len(epoch.log.trajectories.made)
+        return super().learn(epoch).watching(sample=1.0, shadow=0.05)
 
 
 def _rising(events: int, crowd: int) -> pa.Table:
@@ -247,7 +247,7 @@ RISING = "PATTERN SEQ(a a, b b, c c) WHERE skip_till_any_match(a, b, c) { a.v < 
 
 def _ran(plan: Plan, batch: Batch, rate: float | None, policy: Asked | None) -> tuple[int, int, Counter[Any]]:
     """Touches, nodes, and what was found."""
-    efforts = {} if policy is None else {0: BestEffort(policy, 0, rate)}
+    efforts = {} if policy is None else {0: SheddingController(policy, 0, rate)}
     session = NativeSession([plan], ["nodes"], efforts)
     session.push(batch)
     session.finish()
@@ -262,7 +262,7 @@ def test_an_ample_allowance_costs_no_touch_and_nothing_is_watched_or_learned() -
     exact = _ran(plan, batch, None, None)
     policy = Asked("newest")
     assert _ran(plan, batch, 1e6, policy) == exact
-    assert (policy.asked, policy.lives) == (0, 0)
+    assert (policy.asked, policy.trajectories) == (0, 0)
 
 
 def test_what_is_ample_no_more_is_learned_of_from_then_on() -> None:
@@ -281,4 +281,4 @@ def test_what_is_ample_no_more_is_learned_of_from_then_on() -> None:
     assert before[2] <= found < exact[2]
     assert touches <= rate * 2 * quiet
     assert policy.asked >= 1
-    assert policy.lives > 0
+    assert policy.trajectories > 0

@@ -15,7 +15,7 @@ from acep.native import compiled
 from acep.plan import choice
 from acep.plan.assume import assumed_plan
 from acep.plan.choice import COUNTED, WINDOWS, choose
-from acep.plan.prefilter import LARGE_SET, Worth, necessary, reason_against, worth
+from acep.plan.prefilter import LARGE_SET, PrefilterGain, necessary, reason_against, worth
 from tests.random_cases import random_case
 
 SET = "PATTERN {A a, B b, C c, D d, E e}"
@@ -118,9 +118,9 @@ def test_explain_where_there_is_no_core() -> None:
 # What is found -----------------------------------------------------------------------------------
 
 
-def wherever_possible(plan: Any, engine: str = "nodes") -> Worth:  # noqa: ARG001 - as `worth`
+def wherever_possible(plan: Any, engine: str = "nodes") -> PrefilterGain:  # noqa: ARG001 - as `worth`
     """Match windows before every engine that can stand behind them."""
-    return Worth(reason_against(plan) is None and necessary(plan) is not None, "a test wants it")
+    return PrefilterGain(reason_against(plan) is None and necessary(plan) is not None, "a test wants it")
 
 
 def answer(table: pa.Table, query: acep.Query, output: str, stream: dict[str, Any]) -> Any:

@@ -17,7 +17,7 @@ from acep.events.tables import schema_of
 from acep.matches.records import Found
 from acep.pattern.expressions import Value
 from acep.plan.compile import Plan, compile_query
-from acep.runtime.executors import Plain
+from acep.runtime.executors import ReferenceExecutor
 from acep.runtime.stream import Stream
 
 SCHEMA = schema_of(pa.schema({"ts": pa.int64(), "type": pa.string(), "k": pa.int64()}))
@@ -111,7 +111,7 @@ def test_order_is_seen_between_batches_within_one_and_at_the_end_of_time() -> No
 def test_idle_keys_are_freed() -> None:
     stream = Stream([plan("PATTERN SEQ(A a, ~C c, B b, ~D d) WHERE [k] WITHIN 10")], "reference")
     (plain,) = stream._cores
-    assert isinstance(plain, Plain)
+    assert isinstance(plain, ReferenceExecutor)
     words = [f"{t}{i}" for i in range(0, 4000, 4) for t in "AB"]
     keys: list[int | None] = [i // 2 for i in range(2000)]
     sizes = []

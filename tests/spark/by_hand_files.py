@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from acep.spark import bucket_rows, one_hop
 from acep.spark.bucket_rows import HASH
-from acep.spark.one_hop import Place, step_in_files
+from acep.spark.one_hop import StatePlace, step_in_files
 from acep.spark.times import end_of_stream
 from acep.streaming import live
 from acep.streaming.job import Job
@@ -46,7 +46,7 @@ class FileStream:
     ) -> None:
         self.job, self.rng = job, rng
         self.query, self.coalesced = str(uuid.UUID(int=query)), coalesced
-        self.place = Place(str(folder), 100, delay_ms, min(partitions, job.buckets))
+        self.place = StatePlace(str(folder), 100, delay_ms, min(partitions, job.buckets))
         self.batch = 0
         self.run = uuid.UUID(int=100)
         self.told: dict[int, dict[str, Any]] = {}

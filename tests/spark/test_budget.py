@@ -117,12 +117,12 @@ def test_what_may_be_incomplete_says_so(output: str) -> None:
     whole = events(3_000)
     calm = [ts >= 1000 or row % 4 == 0 for row, ts in enumerate(whole.column("ts").to_pylist())]
     table = whole.filter(pa.array(calm))
-    some, ample = ({"budget": acep.Budget(work=work), "output": output} for work in (1.5, 1e6))
+    some, sufficient = ({"budget": acep.Budget(work=work), "output": output} for work in (1.5, 1e6))
     unbounded = the_job(table, QUERY, output=output, buckets=BUCKETS)
     assert "exact" not in unbounded.result.names
     assert "exact" not in the_job(table, QUERY, output=output, budget=acep.Budget(errors=1)).result.names
     truth = batch(unbounded, table)
-    enough = batch(the_job(table, QUERY, **ample, buckets=BUCKETS), table)
+    enough = batch(the_job(table, QUERY, **sufficient, buckets=BUCKETS), table)
     assert same(enough, truth)
     assert {row["exact"] for row in enough} == {True}
     # Of a batch all rows of a bucket say the same: whether anything was given up in it.

@@ -91,8 +91,8 @@ def test_killed_drivers_lose_nothing_and_repeat_nothing(
     rng = random.Random()
     interrupted = 0
     story = []
-    for life in range(kills + 3):
-        with driving(tmp_path, checkpoint, route, f"stderr-{life}") as driver:
+    for trajectory in range(kills + 3):
+        with driving(tmp_path, checkpoint, route, f"stderr-{trajectory}") as driver:
             if len(story) < kills:
                 wait_for(checkpoint, done_batches(checkpoint) + rng.randint(1, 2), driver)
                 time.sleep(rng.uniform(0, 1.5))
@@ -104,7 +104,7 @@ def test_killed_drivers_lose_nothing_and_repeat_nothing(
                     interrupted += begun > done
                     continue
             said, _ = driver.communicate(timeout=300)
-        assert driver.returncode == 0, (tmp_path / f"stderr-{life}").read_text()[-3000:]
+        assert driver.returncode == 0, (tmp_path / f"stderr-{trajectory}").read_text()[-3000:]
         break
     assert len(story) == kills, f"the stream was over too soon: {story}"
     assert all(done <= chunks for _, done in story)

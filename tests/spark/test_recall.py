@@ -145,8 +145,8 @@ def test_each_query_has_a_recall_of_its_own() -> None:
     assert each["first"].recall is None
     assert "chosen" in each["first"].unknown
     told, _ = in_a_batch(job_of(table, queries, budget=acep.Budget(work=1e5)), table)
-    _, ample = reports(told, list(queries))
-    assert all(one.exact and one.recall == one.bundle_recall == 1 for one in ample.values())
+    _, sufficient = reports(told, list(queries))
+    assert all(one.exact and one.recall == one.bundle_recall == 1 for one in sufficient.values())
 
 
 def test_what_is_no_sum_is_told() -> None:

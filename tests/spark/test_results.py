@@ -14,7 +14,7 @@ from acep.matches.found_columns import FoundColumns
 from acep.matches.records import Found, output_order
 from acep.plan.schema import Kind
 from acep.streaming.job import plans_of
-from acep.streaming.results import Groups, group_rows, match_rows
+from acep.streaming.results import WaitingGroups, group_rows, match_rows
 from tests.matches.as_columns import columns_of
 from tests.spark.by_hand import numbered, the_job
 
@@ -62,7 +62,7 @@ def test_groups_are_the_same(output: str) -> None:
     plans = plans_of(job.queries, job.schema)
     for seed in range(20):
         listed, columns = some(seed)
-        every = Groups(plans[0], output == "bundles"), Groups(plans[0], output == "bundles")
+        every = WaitingGroups(plans[0], output == "bundles"), WaitingGroups(plans[0], output == "bundles")
         closed = [[*every[i].add(found[:7]), *every[i].add(found[7:])] for i, found in enumerate((listed, columns))]
         assert closed[0] == closed[1]
         assert every[0].dump() == every[1].dump()

@@ -16,10 +16,10 @@ from acep.errors import AcepError, DataError, EngineError, QueryError, SnapshotE
 from acep.learning.container import read_sections, write_sections
 from acep.learning.history.graph import History
 from acep.learning.history.sums import SUMS
-from acep.learning.policies.history_policy import Remembering, Way
-from acep.learning.trajectories.trajectories import Lives, Made
+from acep.learning.policies.history_policy import HistoryPolicy, ScoringConfiguration
+from acep.learning.trajectories.trajectories import Made, Trajectories
 from acep.native.compiled import why_not
-from acep.shedding.history_file import SECTION, Learned
+from acep.shedding.history_file import SECTION, LearnedState
 from acep.storage.plain_data import from_bytes, to_bytes
 from acep.training.offline import Trial, weighted
 
@@ -150,11 +150,11 @@ def test_a_tree_has_the_weight_of_its_first_node() -> None:
         "feature": [3, 0],
     }
     nothing = (
-        {"life": [], "when": [], "how": [], "touches": []},
+        {"trajectory": [], "when": [], "how": [], "touches": []},
         {"parent": [], "partition": [], "when": [], "error": []},
     )
-    known = Lives.of({**columns, "life": [0, 1], "parent": [-1, -1], "weight": [4, 9]}, *nothing).made
-    news = Lives.of({**columns, "life": [7, 8], "parent": [1, -1], "weight": [1, 1]}, *nothing)
+    known = Trajectories.of({**columns, "trajectory": [0, 1], "parent": [-1, -1], "weight": [4, 9]}, *nothing).made
+    news = Trajectories.of({**columns, "trajectory": [7, 8], "parent": [1, -1], "weight": [1, 1]}, *nothing)
     assert weighted(known, news, 2.0).made.weight.tolist() == [9, 2]
     assert weighted(Made.none(), news, 2.0).made.weight.tolist() == [2, 2]
 
@@ -184,8 +184,8 @@ def test_learning_goes_on(learned: bytes) -> None:
     second = history_of(acep.learn(shops(8_000, 2), QUERY))
     assert both.targets.count == first.targets.count + second.targets.count
     assert both.epochs > max(first.epochs, second.epochs)
-    state = Learned.from_sections(read_sections(acep.learn(shops(8_000, 2), QUERY, history=learned))).state
-    assert state["visits"] > Learned.from_sections(read_sections(learned)).state["visits"]
+    state = LearnedState.from_sections(read_sections(acep.learn(shops(8_000, 2), QUERY, history=learned))).state
+    assert state["visits"] > LearnedState.from_sections(read_sections(learned)).state["visits"]
 
 
 def test_a_snapshot_of_a_run_that_began_with_a_history(learned: bytes) -> None:
@@ -307,7 +307,7 @@ def test_damaged_bytes_are_an_error(learned: bytes) -> None:
 
 def test_a_rule_that_was_chosen_costs_what_the_rule_costs() -> None:
     events = shops(6000, 4)
-    rule = Remembering(way=Way(0.0, 4.0, noise=0, hashed=False), tries=False)
+    rule = HistoryPolicy(way=ScoringConfiguration(0.0, 4.0, noise=0, hashed=False), tries=False)
     learned = acep.learn(shops(3000, 3), EASIER, policy=rule)
     budget = acep.Budget(work=2.0)
     found = acep.match(events, EASIER, budget=budget, policy=rule, history=learned)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from acep.errors import DataError
-from acep.events.files.finding import Source
+from acep.events.files.finding import EventFile
 from acep.events.files.formats import reason_of
 from acep.events.files.options import BadLines, Options
 
@@ -30,7 +30,7 @@ class CsvFile:
     Raises :class:`DataError` for a file that cannot be read.
     """
 
-    def __init__(self, source: Source, options: Options, bad: BadLines) -> None:
+    def __init__(self, source: EventFile, options: Options, bad: BadLines) -> None:
         self.source, self.options, self.bad = source, options, bad
         self.names: list[str] = []
         with self._open(None, {}) as reader, contextlib.suppress(UnicodeDecodeError):

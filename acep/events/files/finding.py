@@ -16,14 +16,14 @@ import pyarrow as pa
 from acep.errors import DataError, suggest
 from acep.events.files.formats import COMPRESSED, format_of, open_bytes, reason_of, split_format
 
-__all__ = ["STDIN", "Source", "sources_of"]
+__all__ = ["STDIN", "EventFile", "sources_of"]
 
 STDIN = "-"
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 @dataclass(frozen=True)
-class Source:
+class EventFile:
     """A file that can be read more than once: its ``path``, what the user calls it, and its format and compression."""
 
     path: Path
@@ -36,7 +36,7 @@ class Source:
         return open_bytes(self.path, self.packed)
 
 
-def sources_of(paths: Paths, form: str | None, folder: Path) -> list[Source]:
+def sources_of(paths: Paths, form: str | None, folder: Path) -> list[EventFile]:
     """The files that some paths mean. Pipes and standard input (``"-"``) are written to ``folder`` first, as a stream
     may have to be read twice; ``form`` is the format of files whose names do not tell it.
 
@@ -53,13 +53,13 @@ def sources_of(paths: Paths, form: str | None, folder: Path) -> list[Source]:
         texts.append(text)
     if texts.count(STDIN) > 1:
         raise DataError("standard input can be read once", hint="give `-` once")
-    found: list[Source] = []
+    found: list[EventFile] = []
     for text in texts:
         found += _meant(text, form, folder, len(found))
     return found
 
 
-def _meant(text: str, form: str | None, folder: Path, number: int) -> list[Source]:
+def _meant(text: str, form: str | None, folder: Path, number: int) -> list[EventFile]:
     if text == STDIN:
         if form is None:
             raise DataError("the format of standard input must be said", hint='format="csv", "jsonl" or "parquet"')
@@ -79,7 +79,7 @@ def _meant(text: str, form: str | None, folder: Path, number: int) -> list[Sourc
         raise DataError(f"`{text}` cannot be read: {reason_of(wrong)}") from None
 
 
-def _all(paths: list[Path], where: str, form: str | None, folder: Path, number: int) -> list[Source]:
+def _all(paths: list[Path], where: str, form: str | None, folder: Path, number: int) -> list[EventFile]:
     files = [p for p in paths if not p.is_dir()]
     if not files:
         hint = None if form is not None else "names of files of events end in .csv, .jsonl, .parquet"
@@ -95,7 +95,7 @@ def _known(path: Path, form: str | None) -> bool:
     return form is not None or split_format(path)[0] is not None
 
 
-def _file(path: Path, form: str | None, folder: Path, number: int) -> Source:
+def _file(path: Path, form: str | None, folder: Path, number: int) -> EventFile:
     told, packed = split_format(path)
     try:
         mode = path.stat().st_mode
@@ -111,7 +111,7 @@ def _file(path: Path, form: str | None, folder: Path, number: int) -> Source:
     if stat.S_ISREG(mode):
         if path.stat().st_size == 0:
             raise DataError(f"`{path}` is empty")
-        return Source(path, str(path), form, packed)
+        return EventFile(path, str(path), form, packed)
     return _spooled(path, str(path), form, folder, number, packed)
 
 
@@ -123,7 +123,9 @@ def _missing(path: Path) -> DataError:
     return DataError(f"there is no file `{path}`", hint=near if near and near.startswith("did") else None)
 
 
-def _spooled(path: Path | None, name: str, form: str, folder: Path, number: int, packed: str | None = None) -> Source:
+def _spooled(
+    path: Path | None, name: str, form: str, folder: Path, number: int, packed: str | None = None
+) -> EventFile:
     """What comes through a pipe, as a file."""
     there = folder / f"{number}.{form}"
     try:
@@ -141,7 +143,7 @@ def _spooled(path: Path | None, name: str, form: str, folder: Path, number: int,
         raise DataError(f"{name if path is None else f'`{name}`'} is empty")
     if packed is None and form != "parquet":
         packed = _packed(head)
-    return Source(there, name, form, packed)
+    return EventFile(there, name, form, packed)
 
 
 def _packed(head: bytes) -> str | None:

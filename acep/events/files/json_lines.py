@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from acep.errors import DataError
 from acep.events.files.casts import as_cast
-from acep.events.files.finding import Source
+from acep.events.files.finding import EventFile
 from acep.events.files.formats import reason_of
-from acep.events.files.json_shapes import EXACT, KindError, Raw, Shape
+from acep.events.files.json_shapes import EXACT, JsonShape, KindError, Raw
 from acep.events.files.long_numbers import long_runs
 from acep.events.files.options import BadLines, Options
 
@@ -33,7 +33,7 @@ class JsonFile:
     Raises :class:`DataError` for a file that cannot be read.
     """
 
-    def __init__(self, source: Source, options: Options, bad: BadLines, shapes: dict[str, Shape]) -> None:
+    def __init__(self, source: EventFile, options: Options, bad: BadLines, shapes: dict[str, JsonShape]) -> None:
         self.source, self.options, self.bad, self.shapes = source, options, bad, shapes
         self.skipped: set[int] = set()
         self.rows = 0
@@ -199,12 +199,12 @@ class JsonFile:
     def _see(self, row: dict[str, Any], at: int) -> None:
         wanted = self.options.columns
         where = f"`{self.source.name}`, line {at}"
-        fresh: dict[str, Shape] = {}
+        fresh: dict[str, JsonShape] = {}
         for name, value in row.items():
             if wanted is not None and not _is_wanted(name, wanted):
-                fresh[name] = self.shapes.get(name, Shape(unread=True))
+                fresh[name] = self.shapes.get(name, JsonShape(unread=True))
                 continue
-            shape = self.shapes.get(name, Shape())
+            shape = self.shapes.get(name, JsonShape())
             if self.options.skip_bad_lines:  # a line that is refused must leave nothing behind
                 shape = shape.copy()
             try:
@@ -241,7 +241,7 @@ class JsonFile:
         return row
 
 
-def table_type(name: str, shape: Shape, options: Options) -> pa.DataType:
+def table_type(name: str, shape: JsonShape, options: Options) -> pa.DataType:
     """The type in which an attribute is read, before it is cast."""
     cast = options.casts.get(name)
     held = shape.type()

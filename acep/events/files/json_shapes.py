@@ -12,7 +12,7 @@ from acep.errors import DataError
 from acep.events.files.casts import as_cast
 from acep.events.files.long_numbers import is_long, refuse
 
-__all__ = ["KindError", "Raw", "Shape"]
+__all__ = ["JsonShape", "KindError", "Raw"]
 
 WORDS = {"bool": "a truth value", "number": "a number", "text": "text", "list": "a list", "object": "an object"}
 EXACT = 2**53
@@ -36,7 +36,7 @@ class Raw(float):
 
 
 @dataclass
-class Shape:
+class JsonShape:
     """What was seen of an attribute.
 
     Its ``kind`` and where that was first so; whether a number had a ``fraction``; whether numbers and texts are
@@ -53,7 +53,7 @@ class Shape:
     big: str = ""
     inexact: str = ""
     long: tuple[str, str] | None = None
-    fields: dict[str, Shape] = field(default_factory=dict)
+    fields: dict[str, JsonShape] = field(default_factory=dict)
 
     def see(self, name: str, value: object, line: int, file: str, *, mixing: bool = False) -> None:
         """Take in a value of some line; ``mixing``: numbers and texts may be mixed, as all of them become texts.
@@ -79,7 +79,7 @@ class Shape:
             self.see_integer(value, f"`{file}`, line {line}")
         elif isinstance(value, Mapping):
             for inner, one in value.items():
-                self.fields.setdefault(inner, Shape()).see(f"{name}.{inner}", one, line, file)
+                self.fields.setdefault(inner, JsonShape()).see(f"{name}.{inner}", one, line, file)
 
     def see_integer(self, value: int, where: str) -> None:
         """Note an integer that is too large for some type."""
@@ -124,7 +124,7 @@ class Shape:
                 hint=hint,
             )
 
-    def copy(self) -> Shape:
+    def copy(self) -> JsonShape:
         """One that is changed on its own."""
         inner = {name: shape.copy() for name, shape in self.fields.items()}
         return replace(self, fields=inner)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from acep.errors import DataError
-from acep.events.files.finding import Source
+from acep.events.files.finding import EventFile
 from acep.events.files.formats import reason_of
 from acep.events.files.options import Options
 
@@ -23,7 +23,7 @@ class ParquetFile:
     Raises :class:`DataError` for a file that is cut off, or of another format.
     """
 
-    def __init__(self, source: Source, options: Options) -> None:
+    def __init__(self, source: EventFile, options: Options) -> None:
         import pyarrow.parquet as pq
 
         self.source = source

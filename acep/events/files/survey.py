@@ -15,9 +15,9 @@ import pyarrow as pa
 from acep.errors import DataError
 from acep.events.files.casts import Cast, as_cast, bad_rows, cast_column, finer
 from acep.events.files.csv_files import CsvFile, marked
-from acep.events.files.finding import Source
+from acep.events.files.finding import EventFile
 from acep.events.files.json_lines import JsonFile, table_type
-from acep.events.files.json_shapes import Shape
+from acep.events.files.json_shapes import JsonShape
 from acep.events.files.long_numbers import first_long, refuse
 from acep.events.files.options import BadLines, Options
 from acep.events.files.parquet_files import ParquetFile
@@ -64,7 +64,7 @@ class _Looking:
         self.options = options
         self.bad = BadLines()
         self.seen: dict[str, dict[str, set[str]]] = {"csv": {}, "jsonl": {}, "parquet": {}}  # of columns of texts
-        self.shapes: dict[str, Shape] = {}
+        self.shapes: dict[str, JsonShape] = {}
         self.long: dict[str, tuple[str, str]] = {}  # the first number of too many digits of a column, and where
         self.last: tuple[int, ...] | None = None
         self.back = -1
@@ -73,7 +73,7 @@ class _Looking:
 
     # Types --------------------------------------------------------------------------------------
 
-    def texts(self, table: pa.Table, source: Source, before: int) -> None:
+    def texts(self, table: pa.Table, source: EventFile, before: int) -> None:
         """Note what the columns of texts look like; in JSON a text is no number, but may be a time. ``before``: rows of
         the file that came before."""
         options = self.options
@@ -234,7 +234,7 @@ class Ids:
         self.last = int(values[-1])
 
 
-def survey(sources: list[Source], options: Options) -> Survey:
+def survey(sources: list[EventFile], options: Options) -> Survey:
     """Look at all files of a stream once.
 
     Raises :class:`DataError` for whatever cannot be read, or does not fit together.
@@ -267,7 +267,7 @@ def survey(sources: list[Source], options: Options) -> Survey:
     return Survey(parts, types, ordered, looking.back, looking.rows, looking.bad, looking.ids.rising)
 
 
-def _tables(sources: list[Source], looking: _Looking, parts: list[Part]) -> Iterator[tuple[Part, pa.Table]]:
+def _tables(sources: list[EventFile], looking: _Looking, parts: list[Part]) -> Iterator[tuple[Part, pa.Table]]:
     for source in sources:
         part = Part(_file(source, looking))
         parts.append(part)
@@ -284,7 +284,7 @@ def _tables(sources: list[Source], looking: _Looking, parts: list[Part]) -> Iter
                 yield part, table
 
 
-def _file(source: Source, looking: _Looking) -> File:
+def _file(source: EventFile, looking: _Looking) -> File:
     if source.form == "csv":
         return CsvFile(source, looking.options, looking.bad)
     if source.form == "jsonl":

@@ -96,7 +96,7 @@ def lower_expression(
     values = Values(code_of_text, tick_ns)
     # Without spans, references at several places of a query are one input.
     index = {replace(leaf, span=None): i for i, leaf in enumerate(leaves)}
-    lowering = _Lowering(index, tuple(kinds), tick_ns, values)
+    lowering = _ExpressionLowering(index, tuple(kinds), tick_ns, values)
     result = values.single(lowering.lower(expr))
     at = values.truth(result) if result.kind is Kind.BOOL else values.word(result)
     code, slots = values.words.program(at)
@@ -121,7 +121,7 @@ def program_lines(program: BlockProgram) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class _Lowering:
+class _ExpressionLowering:
     index: dict[Leaf, int]
     kinds: tuple[Kind, ...]
     tick_ns: Fraction | None

@@ -12,7 +12,7 @@ from itertools import accumulate, pairwise
 from typing import Literal
 
 from acep.automaton.arcs import Arc
-from acep.automaton.registers import Check, Frame, Register, Source, Step, assemble
+from acep.automaton.registers import Check, Frame, Register, Step, ValueSource, assemble
 from acep.pattern.tree import Strategy
 from acep.plan.compile import Plan
 from acep.plan.derive import derive
@@ -75,12 +75,12 @@ def lower(
 
     Raise :class:`NotNativeError` if the native core cannot run the plan.
     """
-    lowering = _Lowering(plan, shared, code_of_text)
+    lowering = _TableLowering(plan, shared, code_of_text)
     tables = lowering.tables()
     return replace(tables, arrays=tables.arrays | lowering.demands()) if dominance else tables
 
 
-class _Lowering:
+class _TableLowering:
     def __init__(self, plan: Plan, shared: SharedTables, code_of_text: Callable[[str], int]) -> None:
         _check(plan)
         self.plan = plan
@@ -115,7 +115,7 @@ class _Lowering:
         """Return the number of slots of a state: those of its registers, and one for the first position if needed."""
         return sum(2 if self._is_total(r) else 1 for r in self.program.layouts[state]) + int(self.firsts and state > 0)
 
-    def _source(self, source: Source, layout: dict[Register, int], loops: tuple[Register, ...]) -> Triple | None:
+    def _source(self, source: ValueSource, layout: dict[Register, int], loops: tuple[Register, ...]) -> Triple | None:
         """Return a source as a triple, or ``None`` if it is never bound in this state: the predicate is dropped."""
         if source.kind == "event":
             return EVENT, self.writer.column(source.name), 0

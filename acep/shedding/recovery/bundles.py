@@ -17,14 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from acep.events.pushed_rows import Pushed
-from acep.learning.policy_context import Setting
-from acep.learning.shedding_table import Orders
+from acep.learning.policy_context import PolicyContext
+from acep.learning.shedding_table import SheddingTable
 from acep.matches.found_columns import FoundColumns, concatenate
-from acep.shedding.recovery.cost import Worth
-from acep.shedding.recovery.pending import ALWAYS, NEVER, Area, where
+from acep.shedding.recovery.cost import RecoveryCost
+from acep.shedding.recovery.pending import ALWAYS, NEVER, PendingPartition, where
 from acep.shedding.recovery.recent import Recent
-from acep.shedding.recovery.reconcile import Settling
-from acep.shedding.recovery.rematch import Again, again
+from acep.shedding.recovery.reconcile import Reconciliation
+from acep.shedding.recovery.rematch import Rematch, rematch
 from acep.storage.plain_data import from_json, to_plain
 
 if TYPE_CHECKING:
@@ -58,29 +58,29 @@ class Recovery:
     given: int = 0
     recovered: int = 0
     unrecovered: int = 0
-    worth: Worth = field(default_factory=Worth)
+    worth: RecoveryCost = field(default_factory=RecoveryCost)
     full: float = 0.0  # the most that the bank holds
     denied: int = 0  # number of events when a bundle was last too costly
     poor: bool = False
-    areas: dict[Key, Area] = field(default_factory=dict)
+    areas: dict[Key, PendingPartition] = field(default_factory=dict)
     due: list[tuple[int, str, Key]] = field(default_factory=list)
     marks: deque[tuple[int, int]] = field(default_factory=lambda: deque([(NEVER, 0)]))  # time, shed until then
     out: list[FoundColumns] = field(default_factory=list)
     session: PlanSession = field(init=False)
     number: int = field(init=False)
     span: int = field(init=False)
-    orders: dict[str, Any] = field(init=False)
+    shedding_table: dict[str, Any] = field(init=False)
     recent: Recent = field(init=False)
-    settling: Settling = field(init=False)
+    reconciliation: Reconciliation = field(init=False)
 
-    def start(self, session: PlanSession, number: int, keys: Sequence[int], span: int, setting: Setting) -> None:
+    def start(self, session: PlanSession, number: int, keys: Sequence[int], span: int, context: PolicyContext) -> None:
         """Start before the first event. ``keys``: positions of the partition attributes among the columns of the
         session; ``span``: the window in ticks."""
         self.session, self.number, self.span = session, number, span
         self.recent = Recent(keys)
         table = list(session.key_tables).index(tuple(keys))
-        self.settling = Settling(table, len(keys), KEPT * span)
-        self.orders = Orders.flat(setting).for_core(setting)
+        self.reconciliation = Reconciliation(table, len(keys), KEPT * span)
+        self.shedding_table = SheddingTable.flat(context).for_native_core(context)
 
     # The stream ------------------------------------------------------------------------------------
 
@@ -123,7 +123,7 @@ class Recovery:
         self._wait(found, keys)
         self.recent.cut(NEVER)
         self._settle(ALWAYS, shed)
-        self.settling.ended = True
+        self.reconciliation.ended = True
 
     def take(self) -> FoundColumns | None:
         """Return the matches whose bundles have ended since the last call; ``None``: there are none."""
@@ -148,11 +148,11 @@ class Recovery:
     def _add(self, key: Key, found: FoundColumns, first: FoundColumns) -> None:
         area = self.areas.get(key)
         if area is None:
-            area = self.areas[key] = Area(repr([column.at(slice(0, 1)).to_list() for column in first.keys]))
+            area = self.areas[key] = PendingPartition(repr([column.at(slice(0, 1)).to_list() for column in first.keys]))
         area.add(found)
         self._schedule(key, area)
 
-    def _schedule(self, key: Key, area: Area) -> None:
+    def _schedule(self, key: Key, area: PendingPartition) -> None:
         if area.open or len(area.points):
             base = area.until if area.open else int(area.points[0])
             begin = area.last if area.open else base
@@ -181,7 +181,7 @@ class Recovery:
             self._schedule(key, area)
         return self.poor
 
-    def _bundle(self, key: Key, area: Area, now: int, shed: int) -> None:
+    def _bundle(self, key: Key, area: PendingPartition, now: int, shed: int) -> None:
         """Give out the matches of the earliest bundle of a partition, as far as it has come."""
         span = self.span
         if area.open:
@@ -207,7 +207,7 @@ class Recovery:
         lowest = min((int(part.end.min()) for part in parts if len(part)), default=first)
         self._give(area, parts, lowest, reached, after)
         for part in parts:
-            self.settling.told(key, part.end)
+            self.reconciliation.told(key, part.end)
         area.until, area.open, area.whole = done, done < reached + span, True
         if not area.open:
             self.recovered += 1
@@ -222,7 +222,7 @@ class Recovery:
         return before == shed
 
     def _recovered(
-        self, key: Key, area: Area, begin: int, first: int, last: int, now: int, after: bool
+        self, key: Key, area: PendingPartition, begin: int, first: int, last: int, now: int, after: bool
     ) -> tuple[list[FoundColumns], int, int, bool]:
         """Return the matches of a bundle from ``begin`` on, the time up to which they are complete, the last match
         point, and whether none is missing (its events may be gone, its start given out, or the cost too high)."""
@@ -247,7 +247,7 @@ class Recovery:
         return found
 
     def _widened(
-        self, key: Key, area: Area, begin: int, first: int, last: int, now: int
+        self, key: Key, area: PendingPartition, begin: int, first: int, last: int, now: int
     ) -> tuple[list[FoundColumns], int, int, bool]:
         """Return the matches of a bundle, as :meth:`_recovered` does, searched a window at a time."""
         span = self.span
@@ -272,28 +272,28 @@ class Recovery:
                 lowest = min(lowest, int(more.found.end.min()))
         return parts, run.done, run.last, True
 
-    def _floor(self, area: Area, wanted: int) -> int:
+    def _floor(self, area: PendingPartition, wanted: int) -> int:
         """Return the earliest time, not before ``wanted``, from which matches not yet given out can be found."""
         if area.until is not None:
             wanted = max(wanted, area.until + 1)
         return wanted if self.recent.floor is None else max(wanted, self.recent.floor + self.span)
 
     def _lost(
-        self, key: Key, area: Area, parts: list[FoundColumns], first: int, last: int, done: int, after: bool
+        self, key: Key, area: PendingPartition, parts: list[FoundColumns], first: int, last: int, done: int, after: bool
     ) -> None:
         """Give out the matches of a bundle that is not recovered: exact up to ``done``, then those found before."""
         upto = area.take(max(last, done))
         kept = [where(part, part.end > done) for part in upto]
         exact = [where(part, part.end <= done) for part in parts if done > NEVER]
         for part in exact:
-            self.settling.told(key, part.end)
+            self.reconciliation.told(key, part.end)
         lowest = min((int(part.end.min()) for part in exact if len(part)), default=first)
         self._give(area, exact + kept, lowest, last, after or area.open)
         if not after:
             self.unrecovered += 1
         area.until, area.open, area.whole = max(last, done), False, False
 
-    def _give(self, area: Area, parts: Sequence[FoundColumns], first: int, last: int, after: bool) -> None:
+    def _give(self, area: PendingPartition, parts: Sequence[FoundColumns], first: int, last: int, after: bool) -> None:
         area.first = area.first if after or area.open else first
         area.last = last
         for part in parts:
@@ -301,11 +301,13 @@ class Recovery:
                 self.given += len(part)
                 self.out.append(replace(part, bundle=np.full(len(part), area.first, np.int64), in_order=False))
 
-    def _again(self, key: Key, begin: int, stop: int, last: int) -> Again:
+    def _again(self, key: Key, begin: int, stop: int, last: int) -> Rematch:
         """Return the matches that end from ``begin`` to ``stop``, exactly, but no later than a window after the
         last of them; ``last``: a known match point."""
         events = self.recent.of(key, begin - self.span, stop)
-        found = again(self.session, self.number, self.orders, events, begin, stop, last, self.span, int(self.bank))
+        found = rematch(
+            self.session, self.number, self.shedding_table, events, begin, stop, last, self.span, int(self.bank)
+        )
         self.spent += found.spent
         self.bank -= found.spent
         self.poor |= not found.enough
@@ -318,7 +320,7 @@ class Recovery:
         numbers = {name: getattr(self, name) for name in NUMBERS}
         return {
             **numbers,
-            "settling": self.settling.dump(),
+            "settling": self.reconciliation.dump(),
             "worth": to_plain(self.worth.sums),
             "areas": to_plain([[list(key), area.dump()] for key, area in self.areas.items()]),
             "marks": [list(mark) for mark in self.marks],
@@ -334,7 +336,7 @@ class Recovery:
             setattr(self, name, kind(data[name]))
         if not (np.isfinite([self.bank, self.full]).all() and min(self.bank, self.spent) >= 0):
             raise ValueError("allowance")
-        self.settling.load(data["settling"])
+        self.reconciliation.load(data["settling"])
         self.worth = self.worth.with_sums(from_json(data["worth"]))
         self.marks = deque((int(clock), int(count)) for clock, count in data["marks"])
         self.recent.load(from_json(data["recent"]), self.session.width)
@@ -343,5 +345,5 @@ class Recovery:
             key = tuple(int(word) for word in words)
             if len(key) != len(self.recent.keys):
                 raise ValueError("partition")
-            area = self.areas[key] = Area.restored(told, self.session.plans[self.number].variables)
+            area = self.areas[key] = PendingPartition.restored(told, self.session.plans[self.number].variables)
             self._schedule(key, area)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Worth"]
+__all__ = ["RecoveryCost"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -20,7 +20,7 @@ KNOWN = 3.0  # bundles from which on a bin is relied on
 
 
 @dataclass
-class Worth:
+class RecoveryCost:
     """Sums by the number of events to match and the number of matches found before: how many bundles were tried,
     the touches spent, and how many bundles had further matches; float64[3, EVENTS, MATCHES]."""
 
@@ -29,7 +29,7 @@ class Worth:
     def cost(self, events: int, matches: int) -> float:
         """Return the touches likely to be needed to find missing matches.
 
-        >>> worth = Worth()
+        >>> worth = RecoveryCost()
         >>> worth.learn(100, 1, 50, enough=True, more=False)
         >>> worth.cost(100, 1), worth.cost(1000, 1)
         (100.0, 800.0)
@@ -53,11 +53,11 @@ class Worth:
         self.sums[:, row, column] *= FADE
         self.sums[:, row, column] += (1.0, spent if enough else CUT_OFF * spent, float(more or not enough))
 
-    def with_sums(self, sums: Any) -> Worth:
+    def with_sums(self, sums: Any) -> RecoveryCost:
         """Return a copy with these sums. Raises :class:`ValueError` for invalid ones."""
         if sums.shape != self.sums.shape or sums.dtype != np.float64 or not (np.isfinite(sums) & (sums >= 0)).all():
             raise ValueError("what bundles cost")
-        return Worth(sums)
+        return RecoveryCost(sums)
 
 
 def _bins(events: int, matches: int) -> tuple[int, int]:

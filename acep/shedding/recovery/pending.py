@@ -11,7 +11,7 @@ import numpy.typing as npt
 from acep.matches.found_columns import FoundColumns, concatenate
 from acep.matches.found_state import found_of, plain_of
 
-__all__ = ["ALWAYS", "NEVER", "Area", "where"]
+__all__ = ["ALWAYS", "NEVER", "PendingPartition", "where"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -20,7 +20,7 @@ STATE = ("name", "until", "first", "last", "open", "whole")
 
 
 @dataclass
-class Area:
+class PendingPartition:
     """A partition with matches not yet given out, or one that had some not long ago.
 
     ``waiting``: matches not given out. ``points``: their match points, ascending. ``until``: all matches that end
@@ -71,7 +71,7 @@ class Area:
         return [*(getattr(self, name) for name in STATE), waiting]
 
     @classmethod
-    def restored(cls, data: Any, variables: tuple[str, ...]) -> Area:
+    def restored(cls, data: Any, variables: tuple[str, ...]) -> PendingPartition:
         """Restore :meth:`dump`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for other data."""
         name, until, first, last, is_open, whole, waiting = data
         times = [None if time is None else int(time) for time in (until, last)]

@@ -15,7 +15,7 @@ from acep.storage.plain_data import from_json, to_plain
 if TYPE_CHECKING:
     from acep.shedding.native_protocol import NativeCore
 
-__all__ = ["Settling"]
+__all__ = ["Reconciliation"]
 
 Ints = npt.NDArray[np.int64]
 Key = tuple[int, ...]
@@ -25,7 +25,7 @@ WHEN, KIND = COLUMNS.index("ts"), COLUMNS.index("kind")
 
 
 @dataclass
-class Settling:
+class Reconciliation:
     """Rows of :class:`acep.learning.estimation.recall.Seen`, held until it is known which points were recovered.
 
     That is ``lag`` ticks later, or when the stream has ``ended``. ``table``: the number of the partition table;
@@ -65,7 +65,7 @@ class Settling:
 
     def so_far(self, core: NativeCore, points: Ints, clock: int) -> tuple[Ints, int]:
         """Do the same as :meth:`note` and then :meth:`release`, without changing anything."""
-        other = Settling(self.table, self.width, self.lag, self.ended, self.rows, list(self.keys), self.recovered)
+        other = Reconciliation(self.table, self.width, self.lag, self.ended, self.rows, list(self.keys), self.recovered)
         other.note(core, points)
         return other.release(clock)
 

@@ -14,7 +14,7 @@ from acep.shedding.recovery.pending import ALWAYS, NEVER, where
 if TYPE_CHECKING:
     from acep.shedding.native_protocol import PlanSession
 
-__all__ = ["SHED", "Again", "again"]
+__all__ = ["SHED", "Rematch", "rematch"]
 
 PART = 256  # events between two reads of matches
 SHED = ("refused", "dropped", "passed_over", "withheld")
@@ -22,7 +22,7 @@ SHED = ("refused", "dropped", "passed_over", "withheld")
 
 
 @dataclass(frozen=True)
-class Again:
+class Rematch:
     """An exact run over a part of the stream: its matches (``found``); ``done``, the time up to which they are
     complete; ``last``, the last match point; ``enough``: whether the allowance sufficed; and the touches ``spent``."""
 
@@ -33,26 +33,26 @@ class Again:
     spent: int = 0
 
 
-def again(
+def rematch(
     session: PlanSession,
     plan: int,
-    orders: dict[str, Any],
+    shedding_table: dict[str, Any],
     events: Pushed | None,
     begin: int,
     stop: int,
     last: int,
     span: int,
     most: int,
-) -> Again:
+) -> Rematch:
     """Return the matches of ``events`` that end from ``begin`` to ``stop``, exactly, at ``most`` touches, but no later
     than ``span`` (a window) after the last one; ``last``: a known match point (``ALWAYS``: all up to ``stop``)."""
     reach = min(stop, last + span)
     if events is None or int(events[0][0]) > reach:
-        return Again(None, reach, last, True)
+        return Rematch(None, reach, last, True)
     if most < 1:
-        return Again(None, NEVER, last, False)
+        return Rematch(None, NEVER, last, False)
     ts = events[0]
-    core = session.again(plan, orders)
+    core = session.another_core(plan, shedding_table)
     core.allow(0, float(most), np.inf)
     # The whole allowance is granted with the first event.
     core.push(*rows_of(events, slice(0, 1)))
@@ -83,4 +83,4 @@ def again(
     everything = concatenate(found) if found else None
     if everything is not None:
         everything = where(everything, everything.end <= done)
-    return Again(everything, done, last, enough, int(core.shedding_counts(0)["spent"]))
+    return Rematch(everything, done, last, enough, int(core.shedding_counts(0)["spent"]))

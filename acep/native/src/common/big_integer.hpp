@@ -1,4 +1,4 @@
-// Natural numbers of any size, for exact counts of matches.
+// BigInteger numbers of any size, for exact counts of matches.
 #pragma once
 
 #include <bit>
@@ -11,11 +11,11 @@
 namespace acep {
 
 // Words of 64 bits, the least first; the last is not 0, and zero has none.
-using Natural = std::vector<uint64_t>;
-using NaturalView = std::span<const uint64_t>;
+using BigInteger = std::vector<uint64_t>;
+using BigIntegerView = std::span<const uint64_t>;
 
 // a += b
-inline void increase(Natural& a, NaturalView b) {
+inline void increase(BigInteger& a, BigIntegerView b) {
     if (a.size() < b.size()) a.resize(b.size());
     bool carry = false;
     for (size_t i = 0; i < a.size() && (carry || i < b.size()); ++i) {
@@ -26,7 +26,7 @@ inline void increase(Natural& a, NaturalView b) {
 }
 
 // a -= b; the result must not be negative.
-inline void decrease(Natural& a, NaturalView b) {
+inline void decrease(BigInteger& a, BigIntegerView b) {
     bool borrow = false;
     for (size_t i = 0; i < a.size() && (borrow || i < b.size()); ++i) {
         const bool under = __builtin_sub_overflow(a[i], i < b.size() ? b[i] : 0, &a[i]);
@@ -35,7 +35,7 @@ inline void decrease(Natural& a, NaturalView b) {
     while (!a.empty() && a.back() == 0) a.pop_back();
 }
 
-inline std::strong_ordering compare(NaturalView a, NaturalView b) {
+inline std::strong_ordering compare(BigIntegerView a, BigIntegerView b) {
     if (a.size() != b.size()) return a.size() <=> b.size();
     for (size_t i = a.size(); i-- > 0;) {
         if (a[i] != b[i]) return a[i] <=> b[i];
@@ -45,9 +45,9 @@ inline std::strong_ordering compare(NaturalView a, NaturalView b) {
 
 // Draw a number below `end` (not 0), each with equal probability. `random` returns words of 64 random bits.
 template <class Random>
-Natural below(NaturalView end, Random&& random) {
+BigInteger below(BigIntegerView end, Random&& random) {
     const auto bits = std::bit_width(end.back());
-    Natural found(end.size());
+    BigInteger found(end.size());
     do {
         found.resize(end.size());
         for (uint64_t& word : found) word = random();

@@ -8,16 +8,16 @@
 
 namespace acep {
 
-Completion::Completion(const Tables& tables, Front& front, Partitions& partitions, Arena& arena, Output& output, Work& work,
+Completion::Completion(const Tables& tables, EventClassifier& classifier, Partitions& partitions, Arena& arena, Output& output, Work& work,
                        Nodes alive)
     : tables_(tables),
-      front_(front),
+      classifier_(classifier),
       partitions_(partitions),
       arena_(arena),
       output_(output),
       work_(work),
       alive_(std::move(alive)),
-      conditions_(tables, front),
+      conditions_(tables, classifier),
       waits_(tables.waits()),
       timed_(tables.span >= 0 && !tables.counted),
       strict_(tables.strict && tables.choice == Choice::non_overlap) {
@@ -40,15 +40,15 @@ void Completion::touch(uint32_t partition) {
 int64_t Completion::low(const Held& h, int64_t clock) const { return earliest(timed_ ? clock : h.last, tables_.span); }
 
 Binding Completion::fresh() {
-    if (spare_.empty()) return {};
-    Binding b = std::move(spare_.back());
-    spare_.pop_back();
+    if (shadow_share_.empty()) return {};
+    Binding b = std::move(shadow_share_.back());
+    shadow_share_.pop_back();
     b.clear();
     return b;
 }
 
-void Completion::spare(Binding&& b) {
-    if (spare_.size() < 1024) spare_.push_back(std::move(b));
+void Completion::shadow_sample(Binding&& b) {
+    if (shadow_share_.size() < 1024) shadow_share_.push_back(std::move(b));
 }
 
 // An event ---------------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ void Completion::trail(uint32_t partition, const Event& event, const Cell* const
         b.options.push_back({error + accepts[a].cost, 0, static_cast<uint16_t>(state), static_cast<uint16_t>(a)});
     }
     if (b.options.empty()) {
-        spare(std::move(b));
+        shadow_sample(std::move(b));
     } else if (tables_.unambiguous) {
         take(partition, std::move(b));
     } else {
@@ -112,7 +112,7 @@ void Completion::after(uint32_t partition, const Event& event) {
     for (size_t n = 0; n < tables_.negations.size(); ++n) {
         const Negation& negation = tables_.negations[n];
         Suspects& s = h.suspects[n];
-        if (front_.has(event.pattern, negation.event_class)) {
+        if (classifier_.has(event.pattern, negation.event_class)) {
             if (tables_.span >= 0) forget_suspects(h, low(h, event.ts));
             s.ts.push_back(event.ts);
             s.positions.push_back(event.position);
@@ -179,7 +179,7 @@ void Completion::unite(uint32_t partition) {
                 b.options.push_back(o);
             }
         }
-        for (size_t gone = i + 1; gone < k; ++gone) spare(std::move(current_[gone]));
+        for (size_t gone = i + 1; gone < k; ++gone) shadow_sample(std::move(current_[gone]));
         take(partition, std::move(b));
         i = k;
     }
@@ -188,7 +188,7 @@ void Completion::unite(uint32_t partition) {
 
 void Completion::take(uint32_t partition, Binding&& b) {
     if (!conditions_.having(b)) {
-        spare(std::move(b));
+        shadow_sample(std::move(b));
         return;
     }
     conditions_.returns(b);
@@ -211,7 +211,7 @@ void Completion::take(uint32_t partition, Binding&& b) {
 void Completion::choose(uint32_t partition, Binding&& b) {
     if (!waits_) {
         give(partition, b);
-        spare(std::move(b));
+        shadow_sample(std::move(b));
         return;
     }
     Held& h = held(partition);
@@ -247,7 +247,7 @@ void Completion::decide(Held& h, uint32_t partition, int64_t low) {
         if (least <= tables_.budget) {
             choose(partition, std::move(b));
         } else {
-            spare(std::move(b));
+            shadow_sample(std::move(b));
         }
     }
     undecided.resize(kept);
@@ -306,7 +306,7 @@ void Completion::choose_output(uint32_t partition, int64_t low) {
     if (tables_.choice == Choice::non_overlap) {
         int64_t horizon = FAR;
         for (int64_t first : found.firsts) horizon = std::min(horizon, first);
-        sort_out(non_overlap(waiting, horizon, tables_, front_.texts), at, h);
+        sort_out(non_overlap(waiting, horizon, tables_, classifier_.texts), at, h);
     } else {
         sort_out(earliest_maximal(waiting, {found.firsts.begin(), found.firsts.end()}), at, h);
     }
@@ -330,7 +330,7 @@ void Completion::choose_strict(int64_t clock) {
         }
     }
     if (waiting.empty()) return;
-    const auto verdicts = non_overlap(waiting, horizon, tables_, front_.texts);
+    const auto verdicts = non_overlap(waiting, horizon, tables_, classifier_.texts);
     size_t at = 0;
     for (uint32_t p = 0; p < held_.size(); ++p) {
         Held& h = held_[p];
@@ -347,7 +347,7 @@ void Completion::sort_out(const std::vector<Verdict>& verdicts, size_t& at, Held
     for (Binding& b : h.waiting) {
         const Verdict v = verdicts[at++];
         if (v == Verdict::give) h.ready.push_back(std::move(b));
-        if (v == Verdict::drop) spare(std::move(b));
+        if (v == Verdict::drop) shadow_sample(std::move(b));
         if (v != Verdict::wait) continue;
         if (&h.waiting[kept] != &b) h.waiting[kept] = std::move(b);
         ++kept;
@@ -366,7 +366,7 @@ void Completion::release(uint32_t partition) {
     size_t n = 0;
     for (; n < h.ready.size() && h.ready[n].last() <= limit; ++n) {
         give(partition, h.ready[n]);
-        spare(std::move(h.ready[n]));
+        shadow_sample(std::move(h.ready[n]));
     }
     h.ready.erase(h.ready.begin(), h.ready.begin() + static_cast<std::ptrdiff_t>(n));
 }
@@ -467,7 +467,7 @@ int64_t Completion::bytes() const {
             for (const Binding& b : *all) total += b.bytes();
         }
     }
-    for (const Binding& b : spare_) total += b.bytes();
+    for (const Binding& b : shadow_share_) total += b.bytes();
     return static_cast<int64_t>(total);
 }
 

@@ -26,7 +26,7 @@ public:
     // `alive(p, low, found)` adds the nodes of a partition that began at `low` or later.
     using Nodes = std::function<void(uint32_t partition, int64_t low, Alive& found)>;
 
-    Completion(const Tables& tables, Front& front, Partitions& partitions, Arena& arena, Output& output, Work& work, Nodes alive);
+    Completion(const Tables& tables, EventClassifier& classifier, Partitions& partitions, Arena& arena, Output& output, Work& work, Nodes alive);
 
     // In this order for each event: what its time decides; a trail that may end with it, newest event first, with the error
     // of its node in `state`; the end of the event.
@@ -88,11 +88,11 @@ private:
     void forget_suspects(Held& h, int64_t low);
     void trim_suspects(uint32_t partition);
     Binding fresh();
-    void spare(Binding&& b);
+    void shadow_sample(Binding&& b);
     std::vector<Binding> load_bindings(Reader& in) const;
 
     const Tables& tables_;
-    Front& front_;
+    EventClassifier& classifier_;
     Partitions& partitions_;
     Arena& arena_;
     Output& output_;
@@ -103,7 +103,7 @@ private:
     std::vector<Held> held_;
     std::vector<uint32_t> touched_;
     std::vector<Binding> current_;  // of the event at hand, where one binding may have several runs
-    std::vector<Binding> spare_;
+    std::vector<Binding> shadow_share_;
     std::priority_queue<Due, std::vector<Due>, std::greater<Due>> due_;
 };
 

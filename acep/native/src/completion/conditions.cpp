@@ -22,8 +22,8 @@ void Suspects::forget(size_t upto, size_t width) {
     head = 0;
 }
 
-Conditions::Conditions(const Tables& tables, Front& front)
-    : tables_(tables), front_(front), events_(tables.variables), seen_(tables.variables, 0) {
+Conditions::Conditions(const Tables& tables, EventClassifier& classifier)
+    : tables_(tables), classifier_(classifier), events_(tables.variables), seen_(tables.variables, 0) {
     for (const State& s : tables.states) {
         for (const Arc& a : s.arcs) arcs_.push_back(&a);
     }
@@ -78,7 +78,7 @@ Conditions::Word Conditions::summary(const Ref& ref, std::span<const uint32_t> e
                     const double x = std::bit_cast<double>(w.word), y = std::bit_cast<double>(found.word);
                     order = x < y ? -1 : x > y ? 1 : 0;
                 }
-                if (ref.n == 2) order = found.valid ? front_.texts.order(w.word, found.word) : 0;
+                if (ref.n == 2) order = found.valid ? classifier_.texts.order(w.word, found.word) : 0;
                 if (!found.valid || (ref.how == How::least ? order < 0 : order > 0)) found = w;
             }
             return found;
@@ -113,7 +113,7 @@ bool Conditions::having(const Binding& binding) {
     spread(binding);
     load(tables_.having[0], binding);
     uint8_t pass = 0;
-    front_.programs()[tables_.having[0].program].test(leaves_.data(), 1, front_.texts, scratch_, &pass);
+    classifier_.programs()[tables_.having[0].program].test(leaves_.data(), 1, classifier_.texts, scratch_, &pass);
     return pass != 0;
 }
 
@@ -124,7 +124,7 @@ void Conditions::returns(Binding& binding) {
         load(whole, binding);
         int64_t word = 0;
         uint8_t known = 0;
-        front_.programs()[whole.program].value(leaves_.data(), 1, front_.texts, scratch_, &word, &known);
+        classifier_.programs()[whole.program].value(leaves_.data(), 1, classifier_.texts, scratch_, &word, &known);
         binding.values.push_back(known != 0 ? word : 0);
         binding.known.push_back(known);
     }
@@ -258,7 +258,7 @@ int64_t Conditions::breaks(const Crossing& crossing, const Binding& binding, std
                     leaves_.push_back({words, valid, one ? 0u : 1u});
                 }
                 uint8_t pass[block_rows];
-                front_.programs()[c.program].test(leaves_.data(), n, front_.texts, scratch_, pass);
+                classifier_.programs()[c.program].test(leaves_.data(), n, classifier_.texts, scratch_, pass);
                 for (size_t x = 0; x < n; ++x) pass_[(row + x) / k] &= pass[x];
             }
         }

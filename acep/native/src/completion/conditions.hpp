@@ -64,7 +64,7 @@ struct Suspects {
 
 class Conditions {
 public:
-    Conditions(const Tables& tables, Front& front);
+    Conditions(const Tables& tables, EventClassifier& classifier);
 
     bool having(const Binding& binding);
     void returns(Binding& binding);
@@ -95,7 +95,7 @@ private:
               size_t j, uint32_t var);
 
     const Tables& tables_;
-    Front& front_;
+    EventClassifier& classifier_;
     std::vector<const Arc*> arcs_;
     std::vector<std::vector<uint32_t>> events_;  // by variable
     std::vector<uint8_t> seen_;                  // whether they are those of the current negation

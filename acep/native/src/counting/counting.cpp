@@ -7,8 +7,8 @@
 
 namespace acep {
 
-Natural Amount::product(const Natural& a, const Natural& b) {
-    Natural found(a.size() + b.size());
+BigInteger Amount::product(const BigInteger& a, const BigInteger& b) {
+    BigInteger found(a.size() + b.size());
     for (size_t i = 0; i < a.size(); ++i) {
         uint64_t carry = 0;
         for (size_t j = 0; j < b.size(); ++j) {
@@ -22,8 +22,8 @@ Natural Amount::product(const Natural& a, const Natural& b) {
     return found;
 }
 
-CountingEngine::CountingEngine(Tables tables, Front& front, Partitions& partitions, Asked asked)
-    : EasyEngine(std::move(tables), front, partitions), asked_(asked), automaton_(tables_, front) {}
+CountingEngine::CountingEngine(Tables tables, EventClassifier& classifier, Partitions& partitions, Asked asked)
+    : BoundedEngine(std::move(tables), classifier, partitions), asked_(asked), automaton_(tables_, classifier) {}
 
 void CountingEngine::event(uint32_t partition, const Event& event) {
     if (parts_.size() <= partition) parts_.resize(size_t{partition} + 1);
@@ -208,7 +208,7 @@ void CountingEngine::row(uint32_t partition, int64_t first, int64_t last, int64_
     if (count->fits()) {
         rows_.count.push_back(count->small());
     } else {
-        rows_.large.emplace_back(rows_.count.size(), count->natural());
+        rows_.large.emplace_back(rows_.count.size(), count->big_integer());
         rows_.count.push_back(-1);
     }
 }
@@ -227,9 +227,9 @@ CountRows CountingEngine::take(bool all) {
     return std::exchange(rows_, {});
 }
 
-std::vector<std::pair<int64_t, Natural>> CountingEngine::totals() const {
-    std::vector<std::pair<int64_t, Natural>> found;
-    for (const Found& t : totals_) found.emplace_back(t.error, t.count.natural());
+std::vector<std::pair<int64_t, BigInteger>> CountingEngine::totals() const {
+    std::vector<std::pair<int64_t, BigInteger>> found;
+    for (const Found& t : totals_) found.emplace_back(t.error, t.count.big_integer());
     return found;
 }
 

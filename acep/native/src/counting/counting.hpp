@@ -22,14 +22,14 @@ struct CountRows {
     Numbers<int64_t> first, last, bundle;
     Numbers<int64_t> error;  // scaled; the least error of the row
     Numbers<int64_t> count;  // -1: in `large`
-    std::vector<std::pair<size_t, Natural>> large;  // row, number
+    std::vector<std::pair<size_t, BigInteger>> large;  // row, number
 
     size_t size() const { return first.size(); }
 };
 
-class CountingEngine final : public EasyEngine {
+class CountingEngine final : public BoundedEngine {
 public:
-    CountingEngine(Tables tables, Front& front, Partitions& partitions, Asked asked);
+    CountingEngine(Tables tables, EventClassifier& classifier, Partitions& partitions, Asked asked);
 
     void event(uint32_t partition, const Event& event) override;
     void advance(int64_t) override {}
@@ -46,7 +46,7 @@ public:
     // Return the rows that are final. `all`: also the bundles that later matches could join, which are then closed.
     CountRows take(bool all);
     // Return the number of all matches so far, by error (scaled).
-    std::vector<std::pair<int64_t, Natural>> totals() const;
+    std::vector<std::pair<int64_t, BigInteger>> totals() const;
 
 private:
     // For points, the latest start in each D-state suffices.

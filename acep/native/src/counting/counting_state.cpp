@@ -5,7 +5,7 @@
 namespace acep {
 namespace {
 
-void load_number(Reader& in, Natural& n) {
+void load_number(Reader& in, BigInteger& n) {
     n = in.items<uint64_t>();
     if (!n.empty() && n.back() == 0) bad_state("a count");
 }
@@ -33,7 +33,7 @@ void load_numbers(Reader& in, std::vector<Number>& all, size_t many) {
     }
 }
 
-Amount amount(const Natural& n) {
+Amount amount(const BigInteger& n) {
     Amount found;
     if (n.size() == 1) {
         found.add(n[0]);
@@ -60,7 +60,7 @@ void Sums<Kind>::dump(Writer& out) const {
     out.items(keys);
     out.items(patterns);
     out.items(starts_);
-    dump_numbers(out, front_);
+    dump_numbers(out, classifier_);
     out.number(first_);
     out.number(newest_);
 }
@@ -86,7 +86,7 @@ void Sums<Kind>::load(Reader& in, std::span<const uint32_t> patterns, size_t sta
     }
     starts_ = in.items<int64_t>();
     if (!std::is_sorted(starts_.rbegin(), starts_.rend())) bad_state("starts");
-    load_numbers(in, front_, starts_.size() * support_);
+    load_numbers(in, classifier_, starts_.size() * support_);
     first_ = in.number();
     newest_ = in.number();
     bound_ = Small::most;
@@ -99,14 +99,14 @@ template void Sums<Large>::load(Reader&, std::span<const uint32_t>, size_t);
 
 void CountingEngine::dump(Writer& out) const {
     automaton_.dump(out);
-    out.number(static_cast<int64_t>(front_.patterns()));
-    for (uint32_t p = 0; p < front_.patterns(); ++p) out.items(front_.bits(p).data(), front_.bits(p).size());
+    out.number(static_cast<int64_t>(classifier_.patterns()));
+    for (uint32_t p = 0; p < classifier_.patterns(); ++p) out.items(classifier_.bits(p).data(), classifier_.bits(p).size());
     out.number(work_.nodes);
     out.number(work_.touches);
     out.number(static_cast<int64_t>(totals_.size()));
     for (const Found& t : totals_) {
         out.number(t.error);
-        out.items(t.count.natural());
+        out.items(t.count.big_integer());
     }
     out.number(static_cast<int64_t>(parts_.size()));
     for (size_t p = 0; p < parts_.size(); ++p) {
@@ -129,7 +129,7 @@ void CountingEngine::dump(Writer& out) const {
         out.number(open ? 1 : 0);
         if (!open) continue;
         out.number(open_[p].best);
-        out.items(open_[p].count.natural());
+        out.items(open_[p].count.big_integer());
     }
 }
 
@@ -138,12 +138,12 @@ void CountingEngine::load(Reader& in) {
     const auto states = static_cast<int64_t>(automaton_.states());
     std::vector<uint32_t> patterns;
     for (int64_t many = in.number(0, int64_t{1} << 32); many > 0; --many) {
-        patterns.push_back(front_.pattern_of(in.items<uint64_t>()));
+        patterns.push_back(classifier_.pattern_of(in.items<uint64_t>()));
     }
     work_.nodes = in.number();
     work_.touches = in.number();
     totals_.clear();
-    Natural count;
+    BigInteger count;
     for (int64_t many = in.number(0, tables_.budget + 2); many > 0; --many) {
         const int64_t error = in.number(0, tables_.budget + 1);
         load_number(in, count);

@@ -33,10 +33,10 @@ struct Small {
     static bool fits(Number a) { return a <= most; }
 };
 struct Large {
-    using Number = Natural;
+    using Number = BigInteger;
     static bool zero(const Number& a) { return a.empty(); }
     static Number one() { return {1}; }
-    static void add(Number& a, const Number& b) { increase(a, NaturalView(b)); }
+    static void add(Number& a, const Number& b) { increase(a, BigIntegerView(b)); }
     static bool fits(const Number&) { return true; }
 };
 
@@ -45,11 +45,11 @@ class Amount {
 public:
     void add(uint64_t n) { add_small(n); }
     void add_product(uint64_t a, uint64_t b) { add_small(static_cast<uint128>(a) * b); }
-    void add(const Natural& n) {
+    void add(const BigInteger& n) {
         spill();
-        increase(large_, NaturalView(n));
+        increase(large_, BigIntegerView(n));
     }
-    void add_product(const Natural& a, const Natural& b) { add(product(a, b)); }
+    void add_product(const BigInteger& a, const BigInteger& b) { add(product(a, b)); }
     void add(const Amount& other) {
         if (other.spilt_) {
             add(other.large_);
@@ -61,13 +61,13 @@ public:
     // Whether it is at most 2^63 - 1.
     bool fits() const { return !spilt_ && small_ <= static_cast<uint128>(int64_max); }
     int64_t small() const { return static_cast<int64_t>(small_); }
-    Natural natural() const { return spilt_ ? large_ : words(small_); }
+    BigInteger big_integer() const { return spilt_ ? large_ : words(small_); }
 
-    static Natural product(const Natural& a, const Natural& b);
+    static BigInteger product(const BigInteger& a, const BigInteger& b);
 
 private:
-    static Natural words(uint128 n) {
-        Natural found;
+    static BigInteger words(uint128 n) {
+        BigInteger found;
         for (; n != 0; n >>= 64) found.push_back(static_cast<uint64_t>(n));
         return found;
     }
@@ -75,7 +75,7 @@ private:
         if (!spilt_ && !__builtin_add_overflow(small_, n, &small_)) return;
         if (!spilt_) small_ -= n;  // undo the overflow
         spill();
-        increase(large_, NaturalView(words(n)));
+        increase(large_, BigIntegerView(words(n)));
     }
     void spill() {
         if (spilt_) return;
@@ -83,7 +83,7 @@ private:
         spilt_ = true;
     }
     uint128 small_ = 0;
-    Natural large_;
+    BigInteger large_;
     bool spilt_ = false;
 };
 
@@ -166,7 +166,7 @@ private:
     // The front: the starts that may still expire, the oldest last. Each has the numbers of partial matches that began
     // there or later, by their D-state when the front was made.
     std::vector<int64_t> starts_;
-    std::vector<Number> front_;
+    std::vector<Number> classifier_;
     size_t support_ = 0;      // number of D-states of the front
     int64_t first_ = NEVER;   // first start of the back
     int64_t newest_ = NEVER;  // last start of all
@@ -288,7 +288,7 @@ void Sums<Kind>::clear() {
     back_.clear();
     log_.clear();
     starts_.clear();
-    front_.clear();
+    classifier_.clear();
     support_ = 0;
     first_ = newest_ = NEVER;
     bound_ = 1;
@@ -313,7 +313,7 @@ bool Sums<Kind>::expire(Automaton& automaton, int64_t low, CountScratch<Kind>& s
     }
     while (!starts_.empty() && starts_.back() < low) {
         starts_.pop_back();
-        front_.resize(front_.size() - support_);
+        classifier_.resize(classifier_.size() - support_);
     }
     if (!starts_.empty()) return true;
     if (support_ != 0) forget_front();
@@ -358,7 +358,7 @@ bool Sums<Kind>::turn(Automaton& automaton, int64_t low, CountScratch<Kind>& scr
         }
     };
     starts_.clear();
-    front_.clear();
+    classifier_.clear();
     for (size_t e = log_.size(); e-- > 0 && log_[e].key >= low && fits;) {
         const uint32_t pattern = log_[e].pattern;
         const Automaton::Step begin = automaton.step(pattern, Automaton::start);
@@ -371,7 +371,7 @@ bool Sums<Kind>::turn(Automaton& automaton, int64_t low, CountScratch<Kind>& scr
         }
         if (begins) {
             starts_.push_back(log_[e].key);
-            front_.insert(front_.end(), scratch.row.begin(), scratch.row.end());
+            classifier_.insert(classifier_.end(), scratch.row.begin(), scratch.row.end());
         }
         // Ways from before this event: update the D-states that it changes, reading all of them before any is written.
         scratch.actions.clear();
@@ -399,7 +399,7 @@ bool Sums<Kind>::turn(Automaton& automaton, int64_t low, CountScratch<Kind>& scr
     }
     if (!fits) {
         starts_.clear();
-        front_.clear();
+        classifier_.clear();
         return false;
     }
     // `starts_` already has the newest first.
@@ -437,7 +437,7 @@ Amount Sums<Kind>::value(size_t i) const {
     Amount found;
     found.add(numbers[0]);
     if (!starts_.empty()) {
-        const Number* top = front_.data() + (front_.size() - support_);
+        const Number* top = classifier_.data() + (classifier_.size() - support_);
         for (size_t k = 0; k < support_; ++k) {
             if (!Kind::zero(top[k]) && !Kind::zero(numbers[1 + k])) found.add_product(top[k], numbers[1 + k]);
         }
@@ -463,27 +463,27 @@ void Sums<Kind>::copy(const Sums<Other>& other) {
             if constexpr (std::is_same_v<Kind, Small>) {
                 into.push_back(n.empty() ? 0 : n[0]);
             } else {
-                into.push_back(n == 0 ? Natural{} : Natural{n});
+                into.push_back(n == 0 ? BigInteger{} : BigInteger{n});
             }
         }
     };
     in_words(other.back_, back_);
-    in_words(other.front_, front_);
+    in_words(other.classifier_, classifier_);
 }
 
 template <class Kind>
 bool Sums<Kind>::small() const {
-    auto fits = [](const Natural& n) { return n.empty() || (n.size() == 1 && Small::fits(n[0])); };
-    return std::all_of(back_.begin(), back_.end(), fits) && std::all_of(front_.begin(), front_.end(), fits);
+    auto fits = [](const BigInteger& n) { return n.empty() || (n.size() == 1 && Small::fits(n[0])); };
+    return std::all_of(back_.begin(), back_.end(), fits) && std::all_of(classifier_.begin(), classifier_.end(), fits);
 }
 
 template <class Kind>
 size_t Sums<Kind>::bytes() const {
     size_t total = states_.capacity() * sizeof(uint32_t) + live_.capacity() + log_.capacity() * sizeof(Logged) +
-                   starts_.capacity() * sizeof(int64_t) + (back_.capacity() + front_.capacity()) * sizeof(Number);
+                   starts_.capacity() * sizeof(int64_t) + (back_.capacity() + classifier_.capacity()) * sizeof(Number);
     if constexpr (std::is_same_v<Kind, Large>) {
-        for (const Natural& n : back_) total += n.capacity() * sizeof(uint64_t);
-        for (const Natural& n : front_) total += n.capacity() * sizeof(uint64_t);
+        for (const BigInteger& n : back_) total += n.capacity() * sizeof(uint64_t);
+        for (const BigInteger& n : classifier_) total += n.capacity() * sizeof(uint64_t);
     }
     return total;
 }

@@ -7,7 +7,7 @@
 
 namespace acep {
 
-NaturalView TrailCounts::of(const Arena& arena, uint32_t chain, int64_t low) {
+BigIntegerView TrailCounts::of(const Arena& arena, uint32_t chain, int64_t low) {
     known_.resize(arena.cells.size());
     if (turn_ == 0 || low != low_) {
         if (++turn_ == 0) {
@@ -59,13 +59,13 @@ size_t TrailCounts::bytes() const {
 size_t Compressed::bytes() {
     std::lock_guard lock(mutex_);
     size_t total = arena_.bytes() + roots_.capacity() * sizeof(Root) + keys_.capacity() * sizeof(int64_t) + counts_.bytes();
-    for (const Natural& n : before_) total += sizeof(Natural) + n.capacity() * sizeof(uint64_t);
+    for (const BigInteger& n : before_) total += sizeof(BigInteger) + n.capacity() * sizeof(uint64_t);
     return total;
 }
 
-NaturalView Compressed::count_of(const Root& root) {
+BigIntegerView Compressed::count_of(const Root& root) {
     static constexpr uint64_t one[1] = {1};
-    return root.past == NIL ? NaturalView(one) : counts_.of(arena_, root.past, root.low);
+    return root.past == NIL ? BigIntegerView(one) : counts_.of(arena_, root.past, root.low);
 }
 
 void Compressed::prepare() {
@@ -79,21 +79,21 @@ void Compressed::prepare() {
     prepared_ = true;
 }
 
-Natural Compressed::count() {
+BigInteger Compressed::count() {
     std::lock_guard lock(mutex_);
     prepare();
     return total_;
 }
 
-void Compressed::find(const Natural& number, Place& place, Cursor& cursor) {
+void Compressed::find(const BigInteger& number, Place& place, Cursor& cursor) {
     auto after = std::upper_bound(before_.begin(), before_.end(), number,
-                                  [](const Natural& a, const Natural& b) { return compare(a, b) < 0; });
+                                  [](const BigInteger& a, const BigInteger& b) { return compare(a, b) < 0; });
     const auto block = static_cast<size_t>(after - before_.begin()) - 1;
     if (place.root < block * stride || compare(number, place.before) < 0) place = {block * stride, before_[block]};
-    Natural left = number;
+    BigInteger left = number;
     decrease(left, place.before);
     for (;; ++place.root) {
-        const NaturalView here = count_of(roots_[place.root]);
+        const BigIntegerView here = count_of(roots_[place.root]);
         if (compare(left, here) < 0) break;
         decrease(left, here);
         increase(place.before, here);
@@ -103,7 +103,7 @@ void Compressed::find(const Natural& number, Place& place, Cursor& cursor) {
     if (root.past == NIL) return;
     cursor.seek(arena_, [&](const Cell& c) {
         static constexpr uint64_t one[1] = {1};
-        const NaturalView through = c.past == NIL ? NaturalView(one) : counts_.of(arena_, c.past, root.low);
+        const BigIntegerView through = c.past == NIL ? BigIntegerView(one) : counts_.of(arena_, c.past, root.low);
         if (compare(left, through) < 0) return false;
         decrease(left, through);
         return true;
@@ -116,19 +116,19 @@ Output Compressed::sample(size_t n, uint64_t seed) {
     MatchWriter writer(width_);
     if (total_.empty()) return std::move(writer.trimmed());
     std::mt19937_64 random(seed);
-    std::vector<Natural> numbers(n);
-    for (Natural& number : numbers) number = below(total_, random);
-    std::sort(numbers.begin(), numbers.end(), [](const Natural& a, const Natural& b) { return compare(a, b) < 0; });
+    std::vector<BigInteger> numbers(n);
+    for (BigInteger& number : numbers) number = below(total_, random);
+    std::sort(numbers.begin(), numbers.end(), [](const BigInteger& a, const BigInteger& b) { return compare(a, b) < 0; });
     Cursor cursor(counted_, width_);
     Place place;
-    for (const Natural& number : numbers) {
+    for (const BigInteger& number : numbers) {
         find(number, place, cursor);
         cursor.next<false>(arena_, writer, 1);
     }
     return std::move(writer.trimmed());
 }
 
-Walk::Walk(std::shared_ptr<Compressed> matches, const Natural& first)
+Walk::Walk(std::shared_ptr<Compressed> matches, const BigInteger& first)
     : matches_(std::move(matches)), cursor_(matches_->counted_, matches_->width_), root_(0) {
     if (first.empty()) return;
     std::lock_guard lock(matches_->mutex_);
@@ -155,8 +155,8 @@ Output Walk::next(size_t limit) {
     return std::move(writer.trimmed());
 }
 
-CompressedEngine::CompressedEngine(Tables tables, Front& front, Partitions& partitions)
-    : Engine(std::move(tables), front, partitions), merger_(tables_, front, partitions.width() == 0) {}
+CompressedEngine::CompressedEngine(Tables tables, EventClassifier& classifier, Partitions& partitions)
+    : Engine(std::move(tables), classifier, partitions), merger_(tables_, classifier, partitions.width() == 0) {}
 
 void CompressedEngine::event(uint32_t partition, const Event& event) {
     merger_.event(partition, event, work_, [&](const Root& root, uint32_t) {

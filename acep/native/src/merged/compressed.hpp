@@ -19,7 +19,7 @@ public:
     static constexpr size_t most_words = size_t{1} << 28;  // for all numbers beyond 64 bits together
 
     // The result is valid until the next call.
-    NaturalView of(const Arena& arena, uint32_t chain, int64_t low);
+    BigIntegerView of(const Arena& arena, uint32_t chain, int64_t low);
     size_t bytes() const;
 
 private:
@@ -28,14 +28,14 @@ private:
         uint32_t words;
         uint32_t turn;  // `turn_` at which it was computed; 0: never
     };
-    NaturalView words(const Known& known) const {
+    BigIntegerView words(const Known& known) const {
         return {known.words > 1 ? pool_.data() + known.number : &known.number, known.words};
     }
 
     std::vector<Known> known_;  // by offset of the cell in the arena
     std::vector<uint64_t> pool_;
     std::vector<uint32_t> stack_;
-    Natural sum_;
+    BigInteger sum_;
     uint32_t turn_ = 0;
     int64_t low_ = NEVER;
 };
@@ -51,7 +51,7 @@ public:
     size_t bytes();
 
     // The number of matches.
-    Natural count();
+    BigInteger count();
     // Draw `n` matches independently, each with equal probability, in the order of their numbers; none if there are no
     // matches.
     Output sample(size_t n, uint64_t seed);
@@ -60,15 +60,15 @@ private:
     friend class Walk;
     struct Place {
         size_t root = 0;
-        Natural before;  // number of matches of the roots before `root`
+        BigInteger before;  // number of matches of the roots before `root`
     };
     static constexpr size_t stride = 64;
 
     const int64_t* key(const Root& root) const { return keys_.data() + root.partition * width_; }
-    NaturalView count_of(const Root& root);
+    BigIntegerView count_of(const Root& root);
     void prepare();
     // Move the cursor to match `number`, which exists; `place` is where the last one was found, or the start.
-    void find(const Natural& number, Place& place, Cursor& cursor);
+    void find(const BigInteger& number, Place& place, Cursor& cursor);
 
     const Arena arena_;
     const std::vector<Root> roots_;
@@ -79,15 +79,15 @@ private:
     std::mutex mutex_;  // guards the members below
     TrailCounts counts_;
     bool prepared_ = false;
-    Natural total_;
-    std::vector<Natural> before_;  // number of matches before every stride-th root
+    BigInteger total_;
+    std::vector<BigInteger> before_;  // number of matches before every stride-th root
 };
 
 // An enumeration of all matches, root by root, so that match points do not fall.
 class Walk {
 public:
     // Start at match number `first`.
-    Walk(std::shared_ptr<Compressed> matches, const Natural& first);
+    Walk(std::shared_ptr<Compressed> matches, const BigInteger& first);
 
     // Return at most `limit` matches; none after the last.
     Output next(size_t limit);
@@ -100,7 +100,7 @@ private:
 
 class CompressedEngine final : public Engine {
 public:
-    CompressedEngine(Tables tables, Front& front, Partitions& partitions);
+    CompressedEngine(Tables tables, EventClassifier& classifier, Partitions& partitions);
 
     void event(uint32_t partition, const Event& event) override;
     void advance(int64_t) override {}

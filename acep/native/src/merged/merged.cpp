@@ -6,8 +6,8 @@
 
 namespace acep {
 
-Merger::Merger(const Tables& tables, const Front& front, bool one_partition)
-    : tables_(tables), one_partition_(one_partition), automaton_(tables, front) {}
+Merger::Merger(const Tables& tables, const EventClassifier& classifier, bool one_partition)
+    : tables_(tables), one_partition_(one_partition), automaton_(tables, classifier) {}
 
 void Merger::advance(int64_t clock, const Ring<Root>& held) {
     if (!by_epoch()) return;
@@ -98,9 +98,9 @@ size_t Merger::bytes() const {
     return total;
 }
 
-MergedEngine::MergedEngine(Tables tables, Front& front, Partitions& partitions)
-    : EasyEngine(std::move(tables), front, partitions),
-      merger_(tables_, front, partitions.width() == 0),
+MergedEngine::MergedEngine(Tables tables, EventClassifier& classifier, Partitions& partitions)
+    : BoundedEngine(std::move(tables), classifier, partitions),
+      merger_(tables_, classifier, partitions.width() == 0),
       writer_(partitions.width()),
       cursor_(tables_.counted, partitions.width()),
       walk_(tables_.counted, partitions.width()) {}

@@ -17,7 +17,7 @@ namespace acep {
 class Merger {
 public:
     // `one_partition`: there are no keys.
-    Merger(const Tables& tables, const Front& front, bool one_partition);
+    Merger(const Tables& tables, const EventClassifier& classifier, bool one_partition);
 
     Automaton& automaton() { return automaton_; }
     Arena& arena() { return arena_; }
@@ -98,9 +98,9 @@ private:
               Part& part, Work& work, Give&& give);
 };
 
-class MergedEngine final : public EasyEngine {
+class MergedEngine final : public BoundedEngine {
 public:
-    MergedEngine(Tables tables, Front& front, Partitions& partitions);
+    MergedEngine(Tables tables, EventClassifier& classifier, Partitions& partitions);
 
     Output& output() override { return writer_.trimmed(); }
     bool unfinished() const override { return full_ != endless && (!roots_.empty() || !walk_.done()); }

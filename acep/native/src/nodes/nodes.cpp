@@ -8,8 +8,8 @@
 
 namespace acep {
 
-NodeEngine::NodeEngine(Tables tables, Front& front, Partitions& partitions, std::unique_ptr<Dominance> dominance)
-    : Engine(std::move(tables), front, partitions), made_(tables_.states.size()), dominance_(std::move(dominance)) {
+NodeEngine::NodeEngine(Tables tables, EventClassifier& classifier, Partitions& partitions, std::unique_ptr<Dominance> dominance)
+    : Engine(std::move(tables), classifier, partitions), made_(tables_.states.size()), dominance_(std::move(dominance)) {
     nothing_.add(0, NEVER);
     nothing_.starts()[0] = nothing_.positions()[0] = 0;
     nothing_.cells()[0] = NIL;
@@ -18,7 +18,7 @@ NodeEngine::NodeEngine(Tables tables, Front& front, Partitions& partitions, std:
     // What is chosen among all matches must know of each run where it began.
     merges_ = tables_.unambiguous && tables_.choice == Choice::all;
     if (tables_.completes() && !dominance_) {
-        completion_ = std::make_unique<Completion>(tables_, front_, partitions_, arena_, output_, work_,
+        completion_ = std::make_unique<Completion>(tables_, classifier_, partitions_, arena_, output_, work_,
                                                    [this](uint32_t p, int64_t low, Alive& found) { alive(p, low, found); });
     }
     // Under contiguity the last position of a node matters, and a new list of frames is like none before.
@@ -54,7 +54,7 @@ const std::vector<NodeEngine::Turn>& NodeEngine::turns(uint32_t pattern) {
         for (uint32_t s = 0; s < tables_.states.size(); ++s) {
             Turn turn{s, {}, false};
             for (const Arc& arc : tables_.states[s].arcs) {
-                if (!front_.has(next, arc.event_class)) continue;
+                if (!classifier_.has(next, arc.event_class)) continue;
                 turn.arcs.push_back(&arc);
                 turn.blocks = turn.blocks || (arc.blocking && tables_.strategy == Strategy::next);
             }
@@ -122,14 +122,14 @@ void NodeEngine::look(Part& part, uint32_t partition, const Event& event) {
         if (resting_->changed()) look_at_allowance();
         if (!suffices(0)) wake(key(event));
     }
-    const bool watched = shed_ && (shed_->limited() || bounded()) && shed_->sparing(), begins = watched && spares(partition, event);
+    const bool watched = shed_ && (shed_->limited() || bounded()) && shed_->sparing(), begins = watched && is_shadow(partition, event);
     if (!shed_ || admits(part, event)) take_in(part, partition, event);
-    if (watched) spare(part, partition, event, begins);
+    if (watched) shadow_sample(part, partition, event, begins);
     if (tells_live_) {
         if (live_.size() <= partition) live_.resize(parts_.size());
         const auto full = [](const NodeList& list) { return !list.empty(); };
         live_[partition] = std::any_of(part.lists.rbegin(), part.lists.rend(), full) ||
-                           std::any_of(part.spared.rbegin(), part.spared.rend(), full);
+                           std::any_of(part.shadow.rbegin(), part.shadow.rend(), full);
     }
 }
 
@@ -153,7 +153,7 @@ void NodeEngine::take_in(Part& part, uint32_t partition, const Event& event) {
             NodeList& list = part.lists[s];
             shed_->dropped += std::count_if(list.starts() + list.head, list.starts() + list.end,
                                             [&](int64_t start) { return start >= low && start < key(event); });
-            keep(list, s, key(event), Death::cleared, [&](uint32_t i) { return list.starts()[i] >= key(event); });
+            keep(list, s, key(event), EndReason::cleared, [&](uint32_t i) { return list.starts()[i] >= key(event); });
         }
         clears_ = false;
     }
@@ -205,7 +205,7 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
         uint32_t living = 0;
         for (uint32_t i = list.head; i < list.end; ++i) living += list.starts()[i] >= low ? 1u : 0u;
         if (2 * living <= list.size()) {
-            keep(list, turn.state, low + tables_.span, Death::expired, [&](uint32_t i) { return list.starts()[i] >= low; });
+            keep(list, turn.state, low + tables_.span, EndReason::expired, [&](uint32_t i) { return list.starts()[i] >= low; });
         }
         alive = living == list.size();
     }
@@ -265,7 +265,7 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
             }
         }
     }
-    if (took) keep(list, turn.state, key(event), Death::taken, [&](uint32_t i) { return taken_[i] == 0; });
+    if (took) keep(list, turn.state, key(event), EndReason::taken, [&](uint32_t i) { return taken_[i] == 0; });
 }
 
 // Under contiguity a node lives on only if it can still pay for the event that it did not bind.
@@ -274,11 +274,11 @@ void NodeEngine::contiguous_end(Part& part, const Event& event) {
         NodeList& list = part.lists[s];
         if (list.empty()) continue;
         if (tables_.budget == 0) {
-            keep(list, s, key(event), Death::taken, [](uint32_t) { return false; });
+            keep(list, s, key(event), EndReason::taken, [](uint32_t) { return false; });
             continue;
         }
         const State& state = tables_.states[s];
-        keep(list, s, key(event), Death::taken, [&](uint32_t i) {
+        keep(list, s, key(event), EndReason::taken, [&](uint32_t i) {
             int64_t between = event.position - list.positions()[i];
             return std::any_of(state.arcs.begin(), state.arcs.end(), [&](const Arc& arc) {
                 return list.errors()[i] + cost(arc, between) + tables_.states[arc.target].rest <= tables_.budget;
@@ -408,14 +408,14 @@ bool NodeEngine::idle(uint32_t partition, int64_t clock) {
     if (bounded()) parts_held_.charged -= held(part).charged;  // what is empty keeps its room
     for (uint32_t s = 0; s < part.lists.size(); ++s) {
         NodeList& list = part.lists[s];
-        if (!expire(list, s, low)) keep(list, s, clock, Death::expired, [&](uint32_t i) { return list.starts()[i] >= low; });
+        if (!expire(list, s, low)) keep(list, s, clock, EndReason::expired, [&](uint32_t i) { return list.starts()[i] >= low; });
     }
-    const bool spared = !idle_spared(part, low, clock);
+    const bool shadow = !idle_shadow(part, low, clock);
     if (bounded()) parts_held_.charged += held(part).charged;
     for (const NodeList& list : part.lists) {
         if (!list.empty()) return false;
     }
-    if (spared) return false;
+    if (shadow) return false;
     // Another key would get its number, and what is not known of this one's unit would be forgotten with it.
     if (shed_ && !bounded() && shed_->blind_since(partition, low)) return false;
     if (completion_ && !completion_->idle(partition, low)) return false;

@@ -26,7 +26,7 @@ inline int64_t before(int64_t now, int64_t span) {
 class NodeEngine final : public Engine {
 public:
     // With `dominance`, only match points are output, without bound events.
-    NodeEngine(Tables tables, Front& front, Partitions& partitions, std::unique_ptr<Dominance> dominance = nullptr);
+    NodeEngine(Tables tables, EventClassifier& classifier, Partitions& partitions, std::unique_ptr<Dominance> dominance = nullptr);
 
     void event(uint32_t partition, const Event& event) override;
     void advance(int64_t clock) override;
@@ -41,7 +41,7 @@ public:
 
     // Best effort; the first call must come before any event.
     Shedding& shed(uint64_t seed = 0);
-    void order(Orders orders);
+    void order(SheddingTable table);
     int64_t clock() const { return clock_; }
     // Hold at most `bytes` from now on, including the partitions, and give up nodes for it (nodes_memory.cpp).
     // std::invalid_argument: `bytes` is negative, or complete runs wait, whose memory has no bound.
@@ -70,7 +70,7 @@ public:
 private:
     struct Part {
         std::vector<NodeList> lists;  // by state
-        std::vector<NodeList> spared; // the same for the shadow sample: nothing in them is dropped
+        std::vector<NodeList> shadow; // the same for the shadow sample: nothing in them is dropped
         Bundle bundle;
         int64_t last = -1;  // position of its last event
         int64_t seen = -1;  // number of that event in the stream
@@ -78,7 +78,7 @@ private:
         template <class Visit>
         void each(Visit&& visit) {
             for (uint32_t s = 0; s < lists.size(); ++s) visit(lists[s], s);
-            for (uint32_t s = 0; s < spared.size(); ++s) visit(spared[s], s);
+            for (uint32_t s = 0; s < shadow.size(); ++s) visit(shadow[s], s);
         }
     };
     // The arcs from one state that events of a pattern may take.
@@ -170,7 +170,7 @@ private:
     bool expire(NodeList& list, uint32_t state, int64_t low);
     void make_room(NodeList& list, uint32_t state, int64_t low);
     template <class Wanted>
-    void keep(NodeList& list, uint32_t state, int64_t when, Death how, Wanted&& wanted) {
+    void keep(NodeList& list, uint32_t state, int64_t when, EndReason how, Wanted&& wanted) {
         if (shed_ && shed_->logs()) {
             for (uint32_t i = list.head; i < list.end; ++i) {
                 if (!wanted(i)) shed_->died(list, i, state, when, how);
@@ -192,14 +192,14 @@ private:
     void catch_up();
     void apart(const Made& made, uint32_t state);
     bool separate(uint32_t state);
-    bool spares(uint32_t partition, const Event& event);
-    void spare(Part& part, uint32_t partition, const Event& event, bool begins);
+    bool is_shadow(uint32_t partition, const Event& event);
+    void shadow_sample(Part& part, uint32_t partition, const Event& event, bool begins);
     void stop_sparing(Part& part, int64_t now);
-    bool idle_spared(Part& part, int64_t low, int64_t clock);
+    bool idle_shadow(Part& part, int64_t low, int64_t clock);
     int64_t oldest_start(const Event& event) const;
     // Whether the budget suffices for `touches` and all that they lead to; if not, shedding must start (`wake`).
     bool suffices(size_t touches) {
-        return work_.touches + static_cast<int64_t>(touches) + work_.nodes - nodes_before_ <= ample_ || suffices_still(touches);
+        return work_.touches + static_cast<int64_t>(touches) + work_.nodes - nodes_before_ <= sufficient_ || suffices_still(touches);
     }
     bool suffices_still(size_t touches);
     void look_at_allowance();
@@ -261,7 +261,7 @@ private:
     std::unique_ptr<Shedding> shed_;          // if nodes may have to be dropped
     std::unique_ptr<Shedding> resting_;       // the same while the budget is sufficient: nodes have no extra slots
     int64_t nodes_before_ = 0;                // `work_.nodes` before the current event
-    int64_t ample_ = -1;                      // the budget is sufficient while touches and new nodes are at most this
+    int64_t sufficient_ = -1;                      // the budget is sufficient while touches and new nodes are at most this
     bool clears_ = false;                     // the current event is a match point that clears older nodes
     Shedding::Mark mark_;                     // of nodes that begin with the current event
     Shedding::Mark own_mark_;                 // of the node being made

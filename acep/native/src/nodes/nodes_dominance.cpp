@@ -356,7 +356,7 @@ void NodeEngine::dominate(Part& part, uint32_t partition, const Event& event, in
                 if (const uint32_t equal = some ? earlier(list, made, i, state, low) : NIL; equal != NIL) {
                     if (list.starts()[equal] < made.nodes.starts()[i]) {
                         to = equal;
-                        if (shed_) shed_->died(list, to, state, key(event), Death::taken);
+                        if (shed_) shed_->died(list, to, state, key(event), EndReason::taken);
                     }
                 } else {
                     to = dominance.place(ranking, list, made.nodes, i, s.slots, {low, shed_ ? NEVER : low}, compared);

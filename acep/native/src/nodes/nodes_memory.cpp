@@ -38,7 +38,7 @@ int64_t NodeEngine::list_bytes(const NodeList& list, uint32_t state) const {
 NodeEngine::Held NodeEngine::held(const Part& part) const {
     Held found;
     if (part.lists.empty()) return found;
-    found.charged = found.reserved = static_cast<int64_t>((part.lists.capacity() + part.spared.capacity()) * sizeof(NodeList));
+    found.charged = found.reserved = static_cast<int64_t>((part.lists.capacity() + part.shadow.capacity()) * sizeof(NodeList));
     const_cast<Part&>(part).each([&](const NodeList& list, uint32_t s) {  // only read
         found.charged += list_bytes(list, s);
         found.reserved += static_cast<int64_t>(list.bytes());
@@ -139,7 +139,7 @@ void NodeEngine::give_up(int64_t clock) {
     for (Part& part : parts_) {
         const int64_t own = tables_.counted && part.last >= 0 ? before(part.last, tables_.span) : low;
         part.each([&](NodeList& list, uint32_t s) {
-            if (!list.empty()) keep(list, s, own + tables_.span, Death::expired, [&](uint32_t i) { return list.starts()[i] >= own; });
+            if (!list.empty()) keep(list, s, own + tables_.span, EndReason::expired, [&](uint32_t i) { return list.starts()[i] >= own; });
         });
     }
     for (int k = 0;; ++k) {
@@ -171,9 +171,9 @@ void NodeEngine::give_up_partition(uint32_t partition, int64_t clock) {
     const int64_t now = tables_.counted ? part.last : clock;
     for (uint32_t s = 0; s < part.lists.size(); ++s) {
         shed_->dropped += part.lists[s].size();
-        keep(part.lists[s], s, now, Death::shed, [](uint32_t) { return false; });
+        keep(part.lists[s], s, now, EndReason::shed, [](uint32_t) { return false; });
     }
-    if (!part.spared.empty()) {
+    if (!part.shadow.empty()) {
         stop_sparing(part, now);
         shed_->lose(partition, now);
     }
@@ -193,7 +193,7 @@ void NodeEngine::keep_best(double share, int64_t clock) {
     size_t room = wanted / 4;
     for (uint32_t p = 0; p < parts_.size(); ++p) {
         size_t size = 0;
-        for (const NodeList& list : parts_[p].spared) size += list.size();
+        for (const NodeList& list : parts_[p].shadow) size += list.size();
         if (size <= room) {
             room -= size;
             continue;
@@ -224,7 +224,7 @@ void NodeEngine::keep_best(double share, int64_t clock) {
                 taken_[i] = 1;
                 ++shed_->dropped;
             }
-            keep(list, s, tables_.counted ? part.last : clock, Death::shed, [&](uint32_t i) { return taken_[i] == 0; });
+            keep(list, s, tables_.counted ? part.last : clock, EndReason::shed, [&](uint32_t i) { return taken_[i] == 0; });
         }
     }
 }

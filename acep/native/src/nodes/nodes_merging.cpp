@@ -52,8 +52,8 @@ void NodeEngine::unite(Made& made, uint32_t this_state) {
         if (merges) {
             if (shed_) {
                 const Shedding::Mark own = shed_->mark(nodes, i, this_state);
-                if (Shedding::Mark first = shed_->mark(nodes, leader, this_state); !first.logged() && own.life != first.life) {
-                    first.life = std::min(first.life, own.life);
+                if (Shedding::Mark first = shed_->mark(nodes, leader, this_state); !first.logged() && own.trajectory != first.trajectory) {
+                    first.trajectory = std::min(first.trajectory, own.trajectory);
                     shed_->set_mark(nodes, leader, this_state, first);
                 }
             }

@@ -101,7 +101,7 @@ size_t NodeEngine::passing(const std::vector<Check>& checks, NodeList& list, uin
             if (!list.plain) std::fill(dropped_, dropped_ + count, uint8_t{0});
             room_for(check.sources.size());
             for (size_t k = 0; k < check.sources.size(); ++k) load(check.sources[k], list, slots, event, count, k);
-            front_.programs()[check.program].test(leaves_.data(), count, front_.texts, scratch_, pass_);
+            classifier_.programs()[check.program].test(leaves_.data(), count, classifier_.texts, scratch_, pass_);
             if (drops_) {
                 for (size_t i = 0; i < count; ++i) pass_[i] |= dropped_[i];
             }
@@ -170,7 +170,7 @@ bool NodeEngine::all_frames(const Check& check, NodeList& list, uint32_t slots, 
                 valid_[k * block_rows + i] = ((f.nulls >> s.b) & 1u) != 0 ? 0 : 1;
             }
         }
-        front_.programs()[check.program].test(leaves_.data(), count, front_.texts, scratch_, pass);
+        classifier_.programs()[check.program].test(leaves_.data(), count, classifier_.texts, scratch_, pass);
         for (size_t i = 0; i < count; ++i) {
             if (pass[i] == 0) return false;
         }
@@ -324,7 +324,7 @@ void NodeEngine::put(const Put& p, NodeList& from, uint32_t row, uint32_t old, N
                 double x = std::bit_cast<double>(seen), y = std::bit_cast<double>(held);
                 order = x < y ? -1 : x > y ? 1 : 0;
             }
-            if (!empty && p.extra == 2) order = front_.texts.order(seen, held);
+            if (!empty && p.extra == 2) order = classifier_.texts.order(seen, held);
             if (p.write == Write::least ? order < 0 : order > 0) {
                 read();
             } else {

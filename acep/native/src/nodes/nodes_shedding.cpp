@@ -10,14 +10,14 @@ namespace acep {
 Shedding& NodeEngine::shed(uint64_t seed) {
     if (!shed_ && !resting_) {
         if (arrived != 0 || !parts_.empty()) throw std::logic_error("events have come already");
-        resting_ = std::make_unique<Shedding>(tables_, front_.texts, partitions_, seed);
+        resting_ = std::make_unique<Shedding>(tables_, classifier_.texts, partitions_, seed);
     }
     return shed_ ? *shed_ : *resting_;
 }
 
-void NodeEngine::order(Orders orders) {
+void NodeEngine::order(SheddingTable table) {
     catch_up();
-    shed().set(std::move(orders));
+    shed().set(std::move(table));
 }
 
 // What was put off is found by the orders that it was made under.
@@ -34,7 +34,7 @@ double NodeEngine::each_touch() const { return dominance_ ? 20 : 1; }
 // As long as nothing else changes, the allowance only grows: what sufficed once does so later.
 void NodeEngine::look_at_allowance() {
     const double room = resting_->tokens() / each_touch();
-    ample_ = resting_->calm() && room > 0 ? work_.touches + static_cast<int64_t>(std::min(room, most_room)) : -1;
+    sufficient_ = resting_->calm() && room > 0 ? work_.touches + static_cast<int64_t>(std::min(room, most_room)) : -1;
 }
 
 bool NodeEngine::suffices_still(size_t touches) {
@@ -78,7 +78,7 @@ void NodeEngine::widen(NodeList& list, uint32_t state, int64_t low, int64_t now)
 bool NodeEngine::expire(NodeList& list, uint32_t state, int64_t low) {
     if (shed_ && list.sorted && shed_->logs()) {
         for (uint32_t i = list.head; i < list.end && list.starts()[i] < low; ++i) {
-            shed_->died(list, i, state, shed_->expiry(list.starts()[i]), Death::expired);
+            shed_->died(list, i, state, shed_->expiry(list.starts()[i]), EndReason::expired);
         }
     }
     return list.expire(low);
@@ -87,7 +87,7 @@ bool NodeEngine::expire(NodeList& list, uint32_t state, int64_t low) {
 // Forgets what has expired before a node is added, now and then.
 void NodeEngine::make_room(NodeList& list, uint32_t state, int64_t low) {
     if (list.size() < list.room) return;
-    keep(list, state, low + tables_.span, Death::expired, [&](uint32_t k) { return list.starts()[k] >= low; });
+    keep(list, state, low + tables_.span, EndReason::expired, [&](uint32_t k) { return list.starts()[k] >= low; });
     list.room = std::max(Shedding::least_room, 2 * list.size());
 }
 
@@ -123,22 +123,22 @@ bool NodeEngine::separate(uint32_t state) {
 }
 
 // Whether something begins with an event in a unit that is spared.
-bool NodeEngine::spares(uint32_t partition, const Event& event) {
+bool NodeEngine::is_shadow(uint32_t partition, const Event& event) {
     const std::vector<Turn>& all = turns(event.pattern);
-    return !all.empty() && all[0].state == 0 && shed_->spares(partition, key(event));
+    return !all.empty() && all[0].state == 0 && shed_->is_shadow(partition, key(event));
 }
 
 // What began in a unit that is spared lives on in lists of its own, where nothing is dropped and which make no difference to the
 // others: what it finds and they do not is lost. Nothing is given from there.
-void NodeEngine::spare(Part& part, uint32_t partition, const Event& event, bool begins) {
-    if (part.spared.empty()) {
+void NodeEngine::shadow_sample(Part& part, uint32_t partition, const Event& event, bool begins) {
+    if (part.shadow.empty()) {
         if (!begins) return;
-        part.spared.resize(tables_.states.size());
-        for (NodeList& list : part.spared) list.tight = bounded();
+        part.shadow.resize(tables_.states.size());
+        for (NodeList& list : part.shadow) list.tight = bounded();
     }
     if (shed_->hopeless(partition)) return stop_sparing(part, key(event));
     const int64_t low = oldest_start(event);
-    std::swap(part.lists, part.spared);
+    std::swap(part.lists, part.shadow);
     shed_->enter(work_.touches);
     for (const Turn& turn : turns(event.pattern)) {
         if (turn.state != 0) {
@@ -151,33 +151,33 @@ void NodeEngine::spare(Part& part, uint32_t partition, const Event& event, bool 
     if (tables_.contiguous()) contiguous_end(part, event);
     if (!touched_.empty()) finish(part, partition, event, low);
     shed_->leave(work_.touches);
-    std::swap(part.lists, part.spared);
+    std::swap(part.lists, part.shadow);
 }
 
 void NodeEngine::stop_sparing(Part& part, int64_t now) {
-    for (uint32_t s = 0; s < part.spared.size(); ++s) keep(part.spared[s], s, now, Death::shed, [](uint32_t) { return false; });
-    part.spared.clear();
+    for (uint32_t s = 0; s < part.shadow.size(); ++s) keep(part.shadow[s], s, now, EndReason::shed, [](uint32_t) { return false; });
+    part.shadow.clear();
 }
 
 // Whether nothing that was spared is left of a partition.
-bool NodeEngine::idle_spared(Part& part, int64_t low, int64_t clock) {
-    for (uint32_t s = 0; s < part.spared.size(); ++s) {
-        NodeList& list = part.spared[s];
-        if (!expire(list, s, low)) keep(list, s, clock, Death::expired, [&](uint32_t i) { return list.starts()[i] >= low; });
+bool NodeEngine::idle_shadow(Part& part, int64_t low, int64_t clock) {
+    for (uint32_t s = 0; s < part.shadow.size(); ++s) {
+        NodeList& list = part.shadow[s];
+        if (!expire(list, s, low)) keep(list, s, clock, EndReason::expired, [&](uint32_t i) { return list.starts()[i] >= low; });
         if (!list.empty()) return false;
     }
-    part.spared.clear();
+    part.shadow.clear();
     return true;
 }
 
 // Whether an event comes in, by its classes and its place in the window of its partition.
 bool NodeEngine::admits(const Part& part, const Event& event) {
-    if (shed_->orders().admit.empty()) return true;
+    if (shed_->table().admit.empty()) return true;
     while (classes_.size() <= event.pattern) {
         const auto next = static_cast<uint32_t>(classes_.size());
         classes_.emplace_back();
         for (uint32_t c = 0; c < tables_.classes; ++c) {
-            if (front_.has(next, c)) classes_.back().push_back(c);
+            if (classifier_.has(next, c)) classes_.back().push_back(c);
         }
     }
     int64_t oldest = key(event);

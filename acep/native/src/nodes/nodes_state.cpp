@@ -15,7 +15,7 @@ void NodeEngine::compact(int64_t oldest) {
             int64_t low = oldest;
             if (tables_.counted && tables_.span >= 0 && part.last >= 0) low = part.last - tables_.span;
             part.each([&](NodeList& list, uint32_t s) {
-                keep(list, s, low + std::max<int64_t>(tables_.span, 0), Death::expired, [&](uint32_t i) { return list.starts()[i] >= low; });
+                keep(list, s, low + std::max<int64_t>(tables_.span, 0), EndReason::expired, [&](uint32_t i) { return list.starts()[i] >= low; });
                 for (uint32_t i = list.head; i < list.end; ++i) visit(list.cells()[i], low);
             });
         }
@@ -100,7 +100,7 @@ void NodeEngine::dump(Writer& out) const {
         out.number(part.bundle.last_position);
         out.number(part.bundle.first);
         out.number(part.lists.empty() ? 0 : 1);
-        if (shed_) out.number(part.spared.empty() ? 0 : 1);
+        if (shed_) out.number(part.shadow.empty() ? 0 : 1);
         // Reading a list's columns does not change them, but for what was put off.
         const_cast<Part&>(part).each([&](NodeList& list, uint32_t s) {
             if (shed_) shed_->catch_up(list, s, p);
@@ -288,7 +288,7 @@ void NodeEngine::load(Reader& in) {
         part.bundle.last_position = in.number();
         part.bundle.first = in.number();
         if (in.number(0, 2) != 0) part.lists.resize(tables_.states.size());
-        if (shed_ && in.number(0, 2) != 0) part.spared.resize(tables_.states.size());
+        if (shed_ && in.number(0, 2) != 0) part.shadow.resize(tables_.states.size());
         part.each([&](NodeList& list, uint32_t s) {
             list.tight = bounded();
             load_list(in, s, list);

@@ -20,7 +20,7 @@ bool mergeable(const Tables& tables) {
     return true;
 }
 
-Automaton::Automaton(const Tables& tables, const Front& front) : tables_(tables), front_(front) {
+Automaton::Automaton(const Tables& tables, const EventClassifier& classifier) : tables_(tables), classifier_(classifier) {
     if (!mergeable(tables)) throw std::invalid_argument("tables: predicates or costs tie the events of this plan together");
     states_.push_back({{0, 0}});  // D-state 0: nothing is bound. No other is like it, since no arc leads to state 0
     numbers_.emplace(states_.front(), start);
@@ -55,7 +55,7 @@ Automaton::Step Automaton::make(uint32_t pattern, uint32_t state) {
     for (const Place& p : here) {
         bool taken = false;
         for (const Arc& arc : tables_.states[p.state].arcs) {
-            if (!front_.has(pattern, arc.event_class)) continue;
+            if (!classifier_.has(pattern, arc.event_class)) continue;
             taken = taken || (arc.blocking && tables_.strategy == Strategy::next);
             const int64_t error = p.error + arc.weight;
             if (error + tables_.states[arc.target].rest > tables_.budget) continue;

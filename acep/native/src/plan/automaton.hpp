@@ -41,7 +41,7 @@ public:
         uint32_t waits;
     };
 
-    Automaton(const Tables& tables, const Front& front);
+    Automaton(const Tables& tables, const EventClassifier& classifier);
 
     Step step(uint32_t pattern, uint32_t state) {
         if (pattern < steps_.size() && state < steps_[pattern].size()) {
@@ -75,7 +75,7 @@ private:
     uint32_t number(const Places& places);
 
     const Tables& tables_;
-    const Front& front_;
+    const EventClassifier& classifier_;
     std::vector<Places> states_;
     std::map<Places, uint32_t> numbers_;
     std::vector<Move> moves_;

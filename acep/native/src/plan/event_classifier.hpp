@@ -23,9 +23,9 @@ struct EventClass {
     std::vector<Check> checks;   // they read columns of the event only
 };
 
-class Front {
+class EventClassifier {
 public:
-    Front(Texts& texts_of_stream, std::vector<BlockProgram> programs, std::vector<EventClass> classes, size_t columns)
+    EventClassifier(Texts& texts_of_stream, std::vector<BlockProgram> programs, std::vector<EventClass> classes, size_t columns)
         : texts(texts_of_stream), programs_(std::move(programs)), classes_(std::move(classes)), columns_(columns), words_((classes_.size() + 63) / 64) {
         words_ = std::max<size_t>(words_, 1);
         std::vector<uint64_t> none(words_, 0);

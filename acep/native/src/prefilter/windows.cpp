@@ -90,8 +90,8 @@ Needs needs_from(const Arrays& arrays, const Tables& tables) {
     return found;
 }
 
-WindowedEngine::WindowedEngine(Tables tables, Needs needs, Front& front, Partitions& partitions, std::unique_ptr<Engine> engine)
-    : Engine(std::move(tables), front, partitions),
+WindowedEngine::WindowedEngine(Tables tables, Needs needs, EventClassifier& classifier, Partitions& partitions, std::unique_ptr<Engine> engine)
+    : Engine(std::move(tables), classifier, partitions),
       needs_(std::move(needs)),
       stages_(static_cast<uint32_t>(needs_.stage_at.size()) - 1),
       engine_(std::move(engine)),
@@ -109,7 +109,7 @@ const WindowedEngine::Kind& WindowedEngine::kind(uint32_t pattern) {
         for (auto i = static_cast<uint32_t>(needs_.all.size()); i-- > 0;) {
             const Need& need = needs_.all[i];
             bool serves = false;
-            for (uint32_t c = 0; c < need.classes.size(); ++c) serves = serves || (need.classes[c] != 0 && front_.has(next, c));
+            for (uint32_t c = 0; c < need.classes.size(); ++c) serves = serves || (need.classes[c] != 0 && classifier_.has(next, c));
             if (!serves) continue;
             touched_.push_back(i);
             found.lowest = need.stage;
@@ -118,7 +118,7 @@ const WindowedEngine::Kind& WindowedEngine::kind(uint32_t pattern) {
         for (const State& s : tables_.states) {
             for (const Arc& a : s.arcs) {
                 for (const Accept& accept : tables_.states[a.target].accepts) {
-                    found.ends = found.ends || (accept.cost <= tables_.budget && front_.has(next, a.event_class));
+                    found.ends = found.ends || (accept.cost <= tables_.budget && classifier_.has(next, a.event_class));
                 }
             }
         }

@@ -25,7 +25,7 @@ void WindowedEngine::dump(Writer& out) const {
             out.number(w.ts);
             out.number(w.position);
             out.number(w.id);
-            for (const uint64_t bits : front_.bits(w.pattern)) out.number(static_cast<int64_t>(bits));
+            for (const uint64_t bits : classifier_.bits(w.pattern)) out.number(static_cast<int64_t>(bits));
             for (size_t u = 0; u < used_.size(); ++u) {
                 out.number(part.words[u * capacity + at]);
                 out.number(part.valid[u * capacity + at]);
@@ -66,9 +66,9 @@ void WindowedEngine::load_part(Reader& in, Part& part) {
 
 void WindowedEngine::load_waiting(Reader& in, Part& part) {
     Waiting w{in.number(), in.number(0, most_positions), in.number(), 0};
-    std::vector<uint64_t> bits(front_.bits(0).size());
+    std::vector<uint64_t> bits(classifier_.bits(0).size());
     for (uint64_t& word : bits) word = static_cast<uint64_t>(in.number());
-    w.pattern = front_.pattern_of(bits);
+    w.pattern = classifier_.pattern_of(bits);
     if (part.size != 0) {
         const Waiting& last = part.ring[part.size - 1];
         if (w.ts < last.ts || w.position <= last.position) bad_state("order of events that wait");

@@ -21,11 +21,11 @@ CountingEngine& counting(Engine& engine) {
 
 }  // namespace
 
-std::unique_ptr<Engine> counting_engine(const std::string& name, Tables& tables, Front& front, Partitions& partitions) {
+std::unique_ptr<Engine> counting_engine(const std::string& name, Tables& tables, EventClassifier& classifier, Partitions& partitions) {
     constexpr std::pair<const char*, Asked> names[] = {
         {"count", Asked::count}, {"points", Asked::points}, {"bundles", Asked::bundles}, {"ends", Asked::ends}};
     for (const auto& [known, asked] : names) {
-        if (name == known) return std::make_unique<CountingEngine>(std::move(tables), front, partitions, asked);
+        if (name == known) return std::make_unique<CountingEngine>(std::move(tables), classifier, partitions, asked);
     }
     return nullptr;
 }

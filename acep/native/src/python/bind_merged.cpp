@@ -18,11 +18,11 @@ void bind_merged(nb::module_& m);
 
 namespace {
 
-Natural natural(const nb::int_& number) {
+BigInteger big_integer(const nb::int_& number) {
     if (number < nb::int_(0)) throw std::invalid_argument("a number of a match is not negative");
     const size_t words = (nb::cast<size_t>(number.attr("bit_length")()) + 63) / 64;
     const auto bytes = nb::cast<nb::bytes>(number.attr("to_bytes")(words * sizeof(uint64_t), "little"));
-    Natural found(words);
+    BigInteger found(words);
     if (words != 0) std::memcpy(found.data(), bytes.c_str(), words * sizeof(uint64_t));
     return found;
 }
@@ -32,7 +32,7 @@ Natural natural(const nb::int_& number) {
 void bind_merged(nb::module_& m) {
     nb::class_<Compressed>(m, "Compressed")
         .def("count", [](Compressed& self) {
-            Natural found;
+            BigInteger found;
             {
                 nb::gil_scoped_release release;
                 found = self.count();
@@ -48,7 +48,7 @@ void bind_merged(nb::module_& m) {
             return taken(found);
         }, nb::arg("n"), nb::arg("seed"))
         .def("cursor", [](std::shared_ptr<Compressed> self, const nb::int_& start) {
-            const Natural first = natural(start);
+            const BigInteger first = big_integer(start);
             nb::gil_scoped_release release;
             return std::make_unique<Walk>(std::move(self), first);
         }, nb::arg("start") = 0)

@@ -91,23 +91,23 @@ void make(Held* self, nb::object texts, const nb::sequence& programs, const nb::
 // "units+merged" is the merged engine on the units that the budget suffices for; also "windows+units+merged".
 constexpr std::string_view windows_prefix = "windows+", units_prefix = "units+";
 
-std::unique_ptr<Engine> engine_of(const std::string& name, const Arrays& arrays, Tables tables, Front& front,
+std::unique_ptr<Engine> engine_of(const std::string& name, const Arrays& arrays, Tables tables, EventClassifier& classifier,
                                   Partitions& partitions) {
     if (name.starts_with(units_prefix)) {
-        auto behind = engine_of(name.substr(units_prefix.size()), arrays, tables, front, partitions);
-        auto* easy = dynamic_cast<EasyEngine*>(behind.get());
+        auto behind = engine_of(name.substr(units_prefix.size()), arrays, tables, classifier, partitions);
+        auto* easy = dynamic_cast<BoundedEngine*>(behind.get());
         if (easy == nullptr) throw std::invalid_argument("there is no engine " + name);
         static_cast<void>(behind.release());
-        return std::make_unique<UnitsEngine>(std::move(tables), front, partitions, std::unique_ptr<EasyEngine>(easy));
+        return std::make_unique<SampledEngine>(std::move(tables), classifier, partitions, std::unique_ptr<BoundedEngine>(easy));
     }
-    if (name == "nodes") return std::make_unique<NodeEngine>(std::move(tables), front, partitions);
+    if (name == "nodes") return std::make_unique<NodeEngine>(std::move(tables), classifier, partitions);
     if (name == "dominance") {
         auto dominance = std::make_unique<Dominance>(arrays, tables);
-        return std::make_unique<NodeEngine>(std::move(tables), front, partitions, std::move(dominance));
+        return std::make_unique<NodeEngine>(std::move(tables), classifier, partitions, std::move(dominance));
     }
-    if (name == "merged") return std::make_unique<MergedEngine>(std::move(tables), front, partitions);
-    if (name == "compressed") return std::make_unique<CompressedEngine>(std::move(tables), front, partitions);
-    auto counting = counting_engine(name, tables, front, partitions);
+    if (name == "merged") return std::make_unique<MergedEngine>(std::move(tables), classifier, partitions);
+    if (name == "compressed") return std::make_unique<CompressedEngine>(std::move(tables), classifier, partitions);
+    auto counting = counting_engine(name, tables, classifier, partitions);
     if (counting == nullptr) throw std::invalid_argument("there is no engine " + name);
     return counting;
 }
@@ -121,15 +121,15 @@ size_t add(Held& self, const std::string& engine, const nb::dict& arrays) {
         throw std::invalid_argument("tables: made for another session");
     }
     Partitions& partitions = self.session->partitions(checked.partitions);
-    Front& front = self.session->front();
+    EventClassifier& classifier = self.session->front();
     const bool windowed = engine.starts_with(windows_prefix);
     std::unique_ptr<Engine> made;
     if (windowed) {
         Needs needs = needs_from(tables, checked);
-        auto behind = engine_of(engine.substr(windows_prefix.size()), tables, checked, front, partitions);
-        made = std::make_unique<WindowedEngine>(std::move(checked), std::move(needs), front, partitions, std::move(behind));
+        auto behind = engine_of(engine.substr(windows_prefix.size()), tables, checked, classifier, partitions);
+        made = std::make_unique<WindowedEngine>(std::move(checked), std::move(needs), classifier, partitions, std::move(behind));
     } else {
-        made = engine_of(engine, tables, std::move(checked), front, partitions);
+        made = engine_of(engine, tables, std::move(checked), classifier, partitions);
     }
     self.engines.push_back(&self.session->add(std::move(made)));
     return self.engines.size() - 1;
@@ -228,7 +228,7 @@ Engine& engine_at(const Held& self, size_t number) {
 // Return the counting engine, also behind units.
 Engine& counting_at(const Held& self, size_t number) {
     Engine& found = engine_at(self, number);
-    auto* units = dynamic_cast<UnitsEngine*>(&found);
+    auto* units = dynamic_cast<SampledEngine*>(&found);
     return units == nullptr ? found : units->behind();
 }
 
@@ -281,9 +281,9 @@ void bind_session(nb::module_& m) {
             self.session->rest_when_told();
         }, nb::arg("engine"), nb::arg("seed"), nb::arg("key_texts"))
         .def("rest", [](Held& self) { self.session->rest(); })
-        .def("set_orders", [](Held& self, size_t engine, const nb::dict& orders) { set_orders(engine_at(self, engine), orders); },
+        .def("set_shedding_table", [](Held& self, size_t engine, const nb::dict& table) { set_shedding_table(engine_at(self, engine), table); },
              nb::arg("engine"), nb::arg("orders"))
-        .def("spare", [](Held& self, size_t engine, int64_t share) { spare(engine_at(self, engine), share); },
+        .def("shadow_sample", [](Held& self, size_t engine, int64_t share) { shadow_sample(engine_at(self, engine), share); },
              nb::arg("engine"), nb::arg("share"))
         .def("allow", [](Held& self, size_t engine, double rate, double carried) {
             allow(engine_at(self, engine), rate, carried, self.session->seen());
@@ -299,8 +299,8 @@ void bind_session(nb::module_& m) {
         .def("used_texts", [](const Held& self, size_t codes) { return array(self.session->used_texts(codes)); }, nb::arg("codes"))
         .def("used_ids", [](const Held& self) { return array(self.session->used_ids()); })
         .def("least_memory", [](Held& self, size_t engine) { return least_memory(engine_at(self, engine)); }, nb::arg("engine"))
-        .def("take_lives", [](Held& self, size_t engine) { return take_lives(engine_at(self, engine)); }, nb::arg("engine"))
-        .def("spared_points", [](Held& self, size_t engine, size_t first) { return spared_points(engine_at(self, engine), first); },
+        .def("take_trajectories", [](Held& self, size_t engine) { return take_trajectories(engine_at(self, engine)); }, nb::arg("engine"))
+        .def("shadow_points", [](Held& self, size_t engine, size_t first) { return shadow_points(engine_at(self, engine), first); },
              nb::arg("engine"), nb::arg("first") = 0)
         .def("units_counts", [](Held& self, size_t engine) { return units_counts(engine_at(self, engine)); }, nb::arg("engine"))
         .def("shedding_counts", [](Held& self, size_t engine) { return shedding_counts(engine_at(self, engine)); },

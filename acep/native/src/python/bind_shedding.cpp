@@ -28,26 +28,26 @@ NodeEngine& nodes(Engine& engine) {
     return *found;
 }
 
-UnitsEngine& units(Engine& engine) {
-    auto* found = dynamic_cast<UnitsEngine*>(&engine);
+SampledEngine& units(Engine& engine) {
+    auto* found = dynamic_cast<SampledEngine*>(&engine);
     if (found == nullptr) throw std::invalid_argument("it is not given units");
     return *found;
 }
 
 Walks& walks_of(Engine& engine) {
-    auto* given = dynamic_cast<UnitsEngine*>(&engine);
+    auto* given = dynamic_cast<SampledEngine*>(&engine);
     return given == nullptr ? engine.walks : given->behind().walks;
 }
 
 template <class T>
-std::vector<T> values(const nb::dict& orders, const char* name, size_t wanted) {
-    const auto held = nb::cast<Values<T>>(orders[name], false);
+std::vector<T> values(const nb::dict& table, const char* name, size_t wanted) {
+    const auto held = nb::cast<Values<T>>(table[name], false);
     if (held.shape(0) != wanted) throw std::invalid_argument(std::string("orders: length of ") + name);
     return {held.data(), held.data() + wanted};
 }
 
-int64_t number(const nb::dict& orders, const char* name, int64_t low, int64_t high) {
-    const auto found = nb::cast<int64_t>(orders[name]);
+int64_t number(const nb::dict& table, const char* name, int64_t low, int64_t high) {
+    const auto found = nb::cast<int64_t>(table[name]);
     if (found < low || found > high) throw std::invalid_argument(std::string("orders: ") + name);
     return found;
 }
@@ -98,8 +98,8 @@ nb::object rows(std::vector<Row>& all) {
 void start_units(Engine& engine, uint64_t seed, uint32_t key_texts) { units(engine).start(seed, key_texts); }
 
 nb::dict units_counts(Engine& engine) {
-    const UnitsEngine& held = units(engine);
-    const UnitsEngine::Sums sums = held.sums();
+    const SampledEngine& held = units(engine);
+    const SampledEngine::Sums sums = held.sums();
     nb::dict found;
     found["spent"] = held.work().touches;
     found["dropped"] = held.dropped();
@@ -120,26 +120,26 @@ nb::dict units_counts(Engine& engine) {
 
 void start_shedding(Engine& engine, uint64_t seed) { nodes(engine).shed(seed); }
 
-void set_orders(Engine& engine, const nb::dict& orders) {
+void set_shedding_table(Engine& engine, const nb::dict& table) {
     NodeEngine& held = nodes(engine);
     const Tables& tables = held.tables();
     const size_t states = tables.states.size();
     constexpr int64_t most = 255;
-    Orders made;
-    made.errors = number(orders, "errors", 1, most);
-    made.windows = number(orders, "windows", 1, most);
-    made.waits = number(orders, "waits", 1, 8);
-    made.features = number(orders, "features", 1, most);
-    made.level = values<uint8_t>(orders, "level", states * static_cast<size_t>(made.errors * made.windows * made.waits * made.features));
+    SheddingTable made;
+    made.errors = number(table, "errors", 1, most);
+    made.windows = number(table, "windows", 1, most);
+    made.waits = number(table, "waits", 1, 8);
+    made.features = number(table, "features", 1, most);
+    made.level = values<uint8_t>(table, "level", states * static_cast<size_t>(made.errors * made.windows * made.waits * made.features));
     for (uint8_t& level : made.level) level = std::min<uint8_t>(level, 254);
-    made.later = values<int8_t>(orders, "later", states * Shedding::ages);
-    made.decay = values<double>(orders, "decay", states);
+    made.later = values<int8_t>(table, "later", states * Shedding::ages);
+    made.decay = values<double>(table, "decay", states);
     for (double d : made.decay) {
         if (!(d >= 0)) throw std::invalid_argument("orders: decay");
     }
-    made.key_texts = static_cast<uint32_t>(number(orders, "key_texts", 0, 0xFFFFFFFF));
-    made.error_step = number(orders, "error_step", 1, int64_t{1} << 40);
-    if (const auto terms = nb::cast<nb::list>(orders["terms"]); terms.size() != 0) {
+    made.key_texts = static_cast<uint32_t>(number(table, "key_texts", 0, 0xFFFFFFFF));
+    made.error_step = number(table, "error_step", 1, int64_t{1} << 40);
+    if (const auto terms = nb::cast<nb::list>(table["terms"]); terms.size() != 0) {
         if (terms.size() != states) throw std::invalid_argument("orders: terms");
         for (size_t s = 0; s < states; ++s) {
             const uint32_t slots = tables.states[s].slots;
@@ -150,28 +150,28 @@ void set_orders(Engine& engine, const nb::dict& orders) {
             made.most_terms = std::max(made.most_terms, made.terms.back().size());
         }
     }
-    made.places = number(orders, "places", 1, most);
-    if (const auto admit = nb::cast<Values<uint8_t>>(orders["admit"], false); admit.shape(0) != 0) {
-        made.admit = values<uint8_t>(orders, "admit", tables.classes * static_cast<size_t>(made.places));
+    made.places = number(table, "places", 1, most);
+    if (const auto admit = nb::cast<Values<uint8_t>>(table["admit"], false); admit.shape(0) != 0) {
+        made.admit = values<uint8_t>(table, "admit", tables.classes * static_cast<size_t>(made.places));
     }
-    made.ties = static_cast<Orders::Ties>(number(orders, "ties", Orders::newest, Orders::random));
-    made.noise = number(orders, "noise", 0, most);
-    made.clears = nb::cast<bool>(orders["clears"]);
-    made.sample = static_cast<uint64_t>(number(orders, "sample", 0, all_units));
-    made.spared = static_cast<uint64_t>(number(orders, "spared", 0, all_units));
-    made.first_price = nb::cast<double>(orders["price"]);
+    made.ties = static_cast<SheddingTable::Ties>(number(table, "ties", SheddingTable::newest, SheddingTable::random));
+    made.noise = number(table, "noise", 0, most);
+    made.clears = nb::cast<bool>(table["clears"]);
+    made.sample = static_cast<uint64_t>(number(table, "sample", 0, all_units));
+    made.shadow = static_cast<uint64_t>(number(table, "shadow", 0, all_units));
+    made.first_price = nb::cast<double>(table["price"]);
     if (!(made.first_price >= 0 && made.first_price <= most)) throw std::invalid_argument("orders: price");
     held.order(std::move(made));
 }
 
-void spare(Engine& engine, int64_t share) {
+void shadow_sample(Engine& engine, int64_t share) {
     if (share < 0 || share > all_units) throw std::invalid_argument("share of units");
-    nodes(engine).shed().spare(static_cast<uint64_t>(share));
+    nodes(engine).shed().shadow_sample(static_cast<uint64_t>(share));
 }
 
 void allow(Engine& engine, double rate, double carried, int64_t arrived) {
     if (!(rate == rate) || !(carried >= 0)) throw std::invalid_argument("allowance");
-    if (auto* given = dynamic_cast<UnitsEngine*>(&engine)) return given->allow(rate, carried, arrived);
+    if (auto* given = dynamic_cast<SampledEngine*>(&engine)) return given->allow(rate, carried, arrived);
     nodes(engine).shed().allow(rate, carried, arrived);
 }
 
@@ -189,21 +189,21 @@ int64_t least_memory(Engine& engine) {
     return nodes(engine).least_memory();
 }
 
-nb::dict take_lives(Engine& engine) {
-    Lives& lives = nodes(engine).shed().lives;
+nb::dict take_trajectories(Engine& engine) {
+    Trajectories& trajectories = nodes(engine).shed().trajectories;
     nb::dict found;
-    found["made"] = rows(lives.made);
-    found["ended"] = rows(lives.ended);
-    found["found"] = rows(lives.found);
-    lives.points.clear();
-    found["values"] = array(std::move(lives.values));
-    lives.values = {};
+    found["made"] = rows(trajectories.made);
+    found["ended"] = rows(trajectories.ended);
+    found["found"] = rows(trajectories.found);
+    trajectories.points.clear();
+    found["values"] = array(std::move(trajectories.values));
+    trajectories.values = {};
     return found;
 }
 
-nb::object spared_points(Engine& engine, size_t first) {
-    const std::vector<Lives::Point>& all = nodes(engine).shed().lives.points;
-    std::vector<Lives::Point> points(all.begin() + static_cast<std::ptrdiff_t>(std::min(first, all.size())), all.end());
+nb::object shadow_points(Engine& engine, size_t first) {
+    const std::vector<Trajectories::Point>& all = nodes(engine).shed().trajectories.points;
+    std::vector<Trajectories::Point> points(all.begin() + static_cast<std::ptrdiff_t>(std::min(first, all.size())), all.end());
     return rows(points);
 }
 
@@ -221,7 +221,7 @@ nb::dict shedding_counts(Engine& engine) {
     found["withheld"] = shed.withheld;
     found["price"] = shed.price;
     found["peak"] = nodes(engine).peak();
-    found["watching"] = shed.watching;
+    found["watching"] = shed.shadow_sampling;
     found["weighed"] = shed.weighed;
     found["clock"] = nodes(engine).clock();
     found["calm"] = nodes(engine).rests();

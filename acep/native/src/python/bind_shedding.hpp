@@ -17,12 +17,12 @@ int64_t walked(Engine& engine);
 
 // For the node engine, also behind match windows; std::invalid_argument for another one.
 void start_shedding(Engine& engine, uint64_t seed);
-void set_orders(Engine& engine, const nanobind::dict& orders);
-void spare(Engine& engine, int64_t share);
+void set_shedding_table(Engine& engine, const nanobind::dict& table);
+void shadow_sample(Engine& engine, int64_t share);
 void bound_memory(Engine& engine, int64_t bytes);
 int64_t least_memory(Engine& engine);
-nanobind::dict take_lives(Engine& engine);
-nanobind::object spared_points(Engine& engine, size_t first);
+nanobind::dict take_trajectories(Engine& engine);
+nanobind::object shadow_points(Engine& engine, size_t first);
 nanobind::dict shedding_counts(Engine& engine);
 
 }  // namespace acep

@@ -38,8 +38,8 @@ struct Work {
 
 class Engine {
 public:
-    Engine(Tables tables, Front& front, Partitions& partitions)
-        : tables_(std::move(tables)), front_(front), partitions_(partitions) {}
+    Engine(Tables tables, EventClassifier& classifier, Partitions& partitions)
+        : tables_(std::move(tables)), classifier_(classifier), partitions_(partitions) {}
     virtual ~Engine() = default;
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
@@ -97,7 +97,7 @@ public:
 
 protected:
     Tables tables_;
-    Front& front_;
+    EventClassifier& classifier_;
     Partitions& partitions_;
     Output output_;
     Work work_;
@@ -111,13 +111,13 @@ private:
             auto next = static_cast<uint32_t>(wanted_.size());
             bool found = false;
             for (const State& s : tables_.states) {
-                for (const Arc& a : s.arcs) found = found || front_.has(next, a.event_class);
+                for (const Arc& a : s.arcs) found = found || classifier_.has(next, a.event_class);
             }
-            for (const Negation& n : tables_.negations) found = found || front_.has(next, n.event_class);
+            for (const Negation& n : tables_.negations) found = found || classifier_.has(next, n.event_class);
             // Where any event may end what runs wait for: positions pass, and gaps.
             found = found || (tables_.waits() && (tables_.counted || tables_.contiguous()));
             bool begins = !tells_live_;
-            for (const Arc& a : tables_.states[0].arcs) begins = begins || front_.has(next, a.event_class);
+            for (const Arc& a : tables_.states[0].arcs) begins = begins || classifier_.has(next, a.event_class);
             wanted_.push_back(!found ? nowhere : begins ? everywhere : where_live);
         }
     }

@@ -7,7 +7,7 @@ namespace acep {
 
 Session::Session(Texts& texts, std::vector<BlockProgram> programs, std::vector<EventClass> classes, size_t columns,
                  const std::vector<std::pair<std::vector<uint32_t>, bool>>& keys)
-    : front_(texts, std::move(programs), std::move(classes), columns) {
+    : classifier_(texts, std::move(programs), std::move(classes), columns) {
     for (const auto& [key, counts] : keys) {
         for (uint32_t c : key) {
             if (c >= columns) throw std::invalid_argument("keys: no such column");
@@ -33,7 +33,7 @@ size_t Session::push(const Batch& batch, size_t from, size_t to, size_t enough) 
     // there: the engines' counts of work must not depend on the batches.
     for (size_t at = from, n = 0; at < to; at += n) {
         n = std::min(to - at, block_rows - static_cast<size_t>(seen_) % block_rows);
-        front_.classify(batch, at, n, pattern);
+        classifier_.classify(batch, at, n, pattern);
         for (auto& table : tables_) {
             if (batch.positions()) {
                 table->forgets = false;

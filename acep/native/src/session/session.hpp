@@ -28,7 +28,7 @@ public:
 
     // Add a plan; the engine's output is read after each push.
     Engine& add(std::unique_ptr<Engine> engine);
-    Front& front() { return front_; }
+    EventClassifier& front() { return classifier_; }
     Partitions& partitions(size_t key_table) { return tables_.at(key_table)->partitions; }
     size_t key_tables() const { return tables_.size(); }
 
@@ -61,7 +61,7 @@ private:
     void give_up_oldest(KeyTable& table, int64_t clock);
     uint32_t find_bounded(KeyTable& table, const Batch& batch, size_t row);
 
-    Front front_;
+    EventClassifier classifier_;
     std::vector<std::unique_ptr<KeyTable>> tables_;
     std::vector<std::unique_ptr<Engine>> engines_;
     int64_t seen_ = 0;  // events of the stream

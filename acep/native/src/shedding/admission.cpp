@@ -23,18 +23,18 @@ bool Shedding::origin(const Arc& arc, uint32_t slot, Origin& found) {
 }
 
 void Shedding::look_ahead() {
-    foresight_.clear();
+    admission_.clear();
     for (const State& s : tables_.states) {
         for (const Arc& arc : s.arcs) {
-            if (foresight_.size() <= arc.number) foresight_.resize(arc.number + size_t{1});
-            Foresight& own = foresight_[arc.number];
+            if (admission_.size() <= arc.number) admission_.resize(arc.number + size_t{1});
+            Admission& own = admission_[arc.number];
             own.ends = std::numeric_limits<int64_t>::max();
             for (const Accept& a : tables_.states[arc.target].accepts) own.ends = std::min(own.ends, a.cost);
-            own.told = orders_.features == 1 && own.ends > 0;  // a node that may end a match is always made
+            own.told = table_.features == 1 && own.ends > 0;  // a node that may end a match is always made
             own.later = 0;
             own.whole = true;
-            if (orders_.terms.empty()) continue;
-            const std::vector<Term>& terms = orders_.terms[arc.target];
+            if (table_.terms.empty()) continue;
+            const std::vector<Term>& terms = table_.terms[arc.target];
             for (uint32_t k = 0; k < terms.size(); ++k) {
                 if (terms[k].worth.empty()) continue;
                 const auto [least, most] = std::minmax_element(terms[k].worth.begin(), terms[k].worth.end());
@@ -57,7 +57,7 @@ void Shedding::look_ahead() {
 }
 
 bool Shedding::foresee(const Arc& arc, const Coming& coming, Mark& mark) {
-    const Foresight& own = foresight_[arc.number];
+    const Admission& own = admission_[arc.number];
     if (own.ends <= tables_.budget - coming.error) return true;
     if (!affords()) {
         ++refused;
@@ -65,7 +65,7 @@ bool Shedding::foresee(const Arc& arc, const Coming& coming, Mark& mark) {
     }
     ++decided;
     mark.feature = 128;
-    mark.chance = orders_.noise == 0 ? 0 : own.whole ? chance() >> 2 : most_chance;
+    mark.chance = table_.noise == 0 ? 0 : own.whole ? chance() >> 2 : most_chance;
     const int64_t base = sum(arc.target, coming.error, coming.start, coming.now, mark, coming.now, mark.birth);
     double total = own.later;
     bool stays = base != nothing;

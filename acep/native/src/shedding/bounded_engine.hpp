@@ -9,7 +9,7 @@
 
 namespace acep {
 
-class EasyEngine : public Engine {
+class BoundedEngine : public Engine {
 public:
     using Engine::Engine;
 

@@ -26,7 +26,7 @@ double Shedding::number(NodeList& list, uint32_t row, uint32_t slots, const Term
 uint8_t Shedding::worth(NodeList& list, uint32_t row, uint32_t state, uint32_t partition) {
     ++weighed;
     double total = 0;
-    for (const Term& term : orders_.terms[state]) {
+    for (const Term& term : table_.terms[state]) {
         if (!term.worth.empty()) total += static_cast<double>(term.of(number(list, row, tables_.states[state].slots, term, partition)));
     }
     return added(total);
@@ -34,12 +34,12 @@ uint8_t Shedding::worth(NodeList& list, uint32_t row, uint32_t state, uint32_t p
 
 bool Shedding::weigh(NodeList& made, uint32_t row, uint32_t state, uint32_t partition, int64_t now, Mark own) {
     const bool free = price <= 0 || shadow;
-    if (!orders_.terms.empty()) {
+    if (!table_.terms.empty()) {
         own.put_off = tells_[state] != 0 && free && !bounded();
         puts_off_ = puts_off_ || own.put_off;
         own.feature = tells_[state] == 0 || own.put_off ? 128 : worth(made, row, state, partition);
     }
-    if (orders_.noise > 0) own.chance = chance() >> 2;
+    if (table_.noise > 0) own.chance = chance() >> 2;
     set_mark(made, row, state, own);
     if (free) return true;
     if (!affords()) {
@@ -59,7 +59,7 @@ void Shedding::catch_up(NodeList& list, uint32_t state, uint32_t partition) {
 
 void Shedding::drop(NodeList& list, uint32_t row, uint32_t state, int64_t now) {
     ++dropped;
-    died(list, row, state, now, Death::shed);
+    died(list, row, state, now, EndReason::shed);
 }
 
 void Shedding::tend(NodeList& list, uint32_t state, int64_t now, int64_t low, int64_t arcs) {
@@ -89,7 +89,7 @@ void Shedding::tend(NodeList& list, uint32_t state, int64_t now, int64_t low, in
     const uint32_t from = list.end - static_cast<uint32_t>(most);
     for (uint32_t i = list.head; i < from; ++i) {
         ++dropped;
-        died(list, i, state, now, Death::shed);
+        died(list, i, state, now, EndReason::shed);
     }
     list.keep(tables_.states[state].slots, [&](uint32_t i) { return i >= from; });
 }
@@ -97,7 +97,7 @@ void Shedding::tend(NodeList& list, uint32_t state, int64_t now, int64_t low, in
 // As `choose`: they are put in order.
 uint32_t Shedding::choose_few(NodeList& list, uint32_t state) {
     const uint32_t n = list.size();
-    const double decay = orders_.decay[state];
+    const double decay = table_.decay[state];
     // One number tells which of two is better: its level, then by `ties`; of those alike the one that was made later, or
     // of the oldest earlier.
     uint64_t order[few];
@@ -111,18 +111,18 @@ uint32_t Shedding::choose_few(NodeList& list, uint32_t state) {
     if (wanted == 0 || static_cast<double>(least) >= price + decay * (wanted - 1)) return wanted;
     wanted = 0;
     const int64_t* starts = list.starts() + list.head;
-    const bool by_start = orders_.ties != Orders::random && !std::is_sorted(starts, starts + n);
+    const bool by_start = table_.ties != SheddingTable::random && !std::is_sorted(starts, starts + n);
     for (uint32_t i = 0; i < n; ++i) {
         if (levels_[i] == 0) continue;
         uint64_t tie = 0;
-        if (orders_.ties == Orders::random) {
+        if (table_.ties == SheddingTable::random) {
             tie = uint64_t{mark(list, list.head + i, state).chance};
         } else if (by_start) {
             uint32_t earlier = 0;
             for (uint32_t k = 0; k < n; ++k) earlier += starts[k] < starts[i] ? 1u : 0u;
-            tie = orders_.ties == Orders::newest ? earlier : n - earlier;
+            tie = table_.ties == SheddingTable::newest ? earlier : n - earlier;
         }
-        const uint64_t last = orders_.ties == Orders::oldest ? n - i : i;
+        const uint64_t last = table_.ties == SheddingTable::oldest ? n - i : i;
         const uint64_t own = uint64_t{levels_[i]} << 32 | tie << 16 | last << 8 | i;
         uint32_t at = wanted++;
         for (; at > 0 && order[at - 1] < own; --at) order[at] = order[at - 1];
@@ -139,14 +139,14 @@ uint32_t Shedding::choose_few(NodeList& list, uint32_t state) {
 uint32_t Shedding::choose(NodeList& list, uint32_t state) {
     const uint32_t n = list.size();
     if (n <= few) return choose_few(list, state);
-    const double decay = orders_.decay[state];
+    const double decay = table_.decay[state];
     const auto better = [&](uint32_t a, uint32_t b) {
-        if (orders_.ties == Orders::random) {
+        if (table_.ties == SheddingTable::random) {
             const uint8_t x = mark(list, list.head + a, state).chance, y = mark(list, list.head + b, state).chance;
             return x != y ? x > y : a > b;
         }
         const int64_t x = list.starts()[list.head + a], y = list.starts()[list.head + b];
-        const bool newest = orders_.ties == Orders::newest;
+        const bool newest = table_.ties == SheddingTable::newest;
         return x != y ? (newest ? x > y : x < y) : (newest ? a > b : a < b);
     };
     uint32_t kept = 0, rank = 0;
@@ -207,7 +207,7 @@ void Shedding::prune(NodeList& list, uint32_t state, int64_t now, int64_t low, b
     for (uint32_t i = 0; i < n; ++i) {
         if (levels_[i] != 0) continue;
         if (list.starts()[head + i] < low) {
-            died(list, head + i, state, expiry(list.starts()[head + i]), Death::expired);
+            died(list, head + i, state, expiry(list.starts()[head + i]), EndReason::expired);
         } else {
             drop(list, head + i, state, now);
         }
@@ -222,11 +222,11 @@ void Shedding::score(NodeList& list, uint32_t state, int64_t now, std::vector<fl
         const uint32_t row = list.head + i;
         const Mark own = mark(list, row, state);
         const auto place = static_cast<float>(i) / static_cast<float>(n);  // the later the newer
-        const float tie = orders_.ties == Orders::newest ? place : orders_.ties == Orders::oldest ? 1 - place : static_cast<float>(own.chance) / 64;
+        const float tie = table_.ties == SheddingTable::newest ? place : table_.ties == SheddingTable::oldest ? 1 - place : static_cast<float>(own.chance) / 64;
         const uint32_t found = level(state, list.errors()[row], list.starts()[row], made(list, row, state), own, now, list.births);
         scores.push_back(static_cast<float>(found) + tie / 2);
     }
-    const auto decay = static_cast<float>(orders_.decay[state]);
+    const auto decay = static_cast<float>(table_.decay[state]);
     if (decay == 0) return;
     rows_.resize(n);
     std::iota(rows_.begin(), rows_.end(), 0u);

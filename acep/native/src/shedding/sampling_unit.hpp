@@ -28,13 +28,13 @@ inline uint64_t key_hash(const Partitions& partitions, const Texts& texts, uint3
     return hash;
 }
 
-struct UnitAt {
+struct SamplingUnitAt {
     int64_t begin;  // the least number where that is before all time
     uint64_t draw;  // of 2^32
 };
 
 // The unit of `length` (negative: there is but one) in which `now` is, of the partition with this hash.
-inline UnitAt unit_at(uint64_t key, int64_t length, int64_t now) {
+inline SamplingUnitAt unit_at(uint64_t key, int64_t length, int64_t now) {
     constexpr int64_t first = std::numeric_limits<int64_t>::min();
     if (length < 0) return {first, mixed(key) >> 32};
     const auto offset = static_cast<int64_t>(mixed(key + golden_step) % static_cast<uint64_t>(length));

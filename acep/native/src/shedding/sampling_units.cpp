@@ -33,12 +33,12 @@ int64_t whole(double touches) {
 
 }  // namespace
 
-void UnitsEngine::start(uint64_t seed, uint32_t key_texts) {
+void SampledEngine::start(uint64_t seed, uint32_t key_texts) {
     seed_ = mixed(seed);
     key_texts_ = key_texts;
 }
 
-void UnitsEngine::allow(double rate, double most_carried, int64_t seen) {
+void SampledEngine::allow(double rate, double most_carried, int64_t seen) {
     const auto spent = static_cast<double>(behind_->work().touches);
     const double left = rate_ < 0 ? 0 : granted(seen) - spent;
     most_carried_ = std::min(most_carried, most_touches);
@@ -49,7 +49,7 @@ void UnitsEngine::allow(double rate, double most_carried, int64_t seen) {
 }
 
 // What may have been spent when this event has been looked at; no more than so much is carried over.
-void UnitsEngine::look_up() {
+void SampledEngine::look_up() {
     const auto spent = static_cast<double>(behind_->work().touches);
     granted_ -= std::max(0.0, granted(arrived) - spent - most_carried_ - rate_);
     behind_->limit = whole(granted(arrived));
@@ -57,7 +57,7 @@ void UnitsEngine::look_up() {
 }
 
 // The allowance, as it was last looked up, does not suffice.
-void UnitsEngine::meet(uint32_t partition, const Event& event) {
+void SampledEngine::meet(uint32_t partition, const Event& event) {
     look_up();
     behind_->event(partition, event);
     if (!behind_->denied) return;
@@ -75,13 +75,13 @@ void UnitsEngine::meet(uint32_t partition, const Event& event) {
     gate(partition, event);
 }
 
-void UnitsEngine::gate(uint32_t partition, const Event& event) {
+void SampledEngine::gate(uint32_t partition, const Event& event) {
     if (arrived - paced_ >= pace) adjust();
     if (!gated_) {  // all is let in again
         return this->event(partition, event);
     }
     if (units_.size() <= partition) units_.resize(size_t{partition} + 1);
-    Unit& unit = units_[partition];
+    SamplingUnit& unit = units_[partition];
     const int64_t now = tables_.span < 0 ? arrived : tables_.counted ? event.position : event.ts;
     turn(unit, partition, now);
     const auto share = static_cast<uint64_t>(share_ * static_cast<double>(all));
@@ -114,18 +114,18 @@ void UnitsEngine::gate(uint32_t partition, const Event& event) {
     }
 }
 
-void UnitsEngine::pass_over(Unit& unit, uint32_t partition, const Event& event, int64_t now) {
+void SampledEngine::pass_over(SamplingUnit& unit, uint32_t partition, const Event& event, int64_t now) {
     ++passed_over_;
     unit.since = now;
     // Where it matters what a run ignores, nothing may go on that has not seen the event.
     if (!unit.off && tables_.strategy != Strategy::any) dropped_ += behind_->drop(partition, event.ts);
 }
 
-double UnitsEngine::reserve() const { return std::min(rate_ * reserved, most_carried_ / 2); }
+double SampledEngine::reserve() const { return std::min(rate_ * reserved, most_carried_ / 2); }
 
 // The share follows from what an event would need if all were let in, and from what is left. It falls fast only where nothing
 // is left, as what waits in a unit that it passes over is lost.
-void UnitsEngine::adjust() {
+void SampledEngine::adjust() {
     const auto since = static_cast<double>(arrived - paced_);
     const auto used = static_cast<double>(behind_->work().touches - paced_touches_);
     const auto in = static_cast<double>(let_in_ - paced_in_), out = static_cast<double>(passed_over_ - paced_out_);
@@ -150,17 +150,17 @@ void UnitsEngine::adjust() {
 }
 
 // The unit of a partition that `now` lies in; where they begin is left to chance, so that they are in no step with days.
-void UnitsEngine::turn(Unit& unit, uint32_t partition, int64_t now) {
+void SampledEngine::turn(SamplingUnit& unit, uint32_t partition, int64_t now) {
     int64_t length = events;
     if (tables_.span >= 0 && __builtin_mul_overflow(tables_.span + 1, windows, &length)) length = int64_max;
     const auto into = static_cast<uint64_t>(now) - static_cast<uint64_t>(unit.begin);
     if (unit.any && now >= unit.begin && into < static_cast<uint64_t>(length)) return;
-    const UnitAt at = unit_at(mixed(key_hash(partitions_, front_.texts, partition, key_texts_, true) + seed_), length, now);
+    const SamplingUnitAt at = unit_at(mixed(key_hash(partitions_, classifier_.texts, partition, key_texts_, true) + seed_), length, now);
     close(unit, sums_);
     unit = {at.begin, at.draw, all, at.begin == NEVER ? NEVER : at.begin - 1, 0, 0, true, false};
 }
 
-void UnitsEngine::close(const Unit& unit, Sums& sums) const {
+void SampledEngine::close(const SamplingUnit& unit, Sums& sums) const {
     if (!unit.any || unit.off || unit.events == 0) return;
     const double p = static_cast<double>(unit.share) / static_cast<double>(all);
     const double x = static_cast<double>(unit.points) / p, e = static_cast<double>(unit.events) / p;
@@ -173,20 +173,20 @@ void UnitsEngine::close(const Unit& unit, Sums& sums) const {
     sums.ee += (1 - p) * e * e;
 }
 
-UnitsEngine::Sums UnitsEngine::sums() const {
+SampledEngine::Sums SampledEngine::sums() const {
     Sums found = sums_;
-    for (const Unit& unit : units_) close(unit, found);
+    for (const SamplingUnit& unit : units_) close(unit, found);
     return found;
 }
 
-void UnitsEngine::forget(uint32_t partition) {
+void SampledEngine::forget(uint32_t partition) {
     behind_->forget(partition);
     if (partition >= units_.size()) return;
     close(units_[partition], sums_);
     units_[partition] = {};
 }
 
-void UnitsEngine::dump(Writer& out) const {
+void SampledEngine::dump(Writer& out) const {
     behind_->dump(out);
     out.number(behind_->limit);
     out.number(behind_->match_points);
@@ -198,7 +198,7 @@ void UnitsEngine::dump(Writer& out) const {
         out.number(n);
     }
     out.number(static_cast<int64_t>(units_.size()));
-    for (const Unit& unit : units_) {
+    for (const SamplingUnit& unit : units_) {
         out.number(unit.begin);
         out.number(static_cast<int64_t>(unit.draw));
         out.number(static_cast<int64_t>(unit.share));
@@ -209,7 +209,7 @@ void UnitsEngine::dump(Writer& out) const {
     }
 }
 
-void UnitsEngine::load(Reader& in) {
+void SampledEngine::load(Reader& in) {
     behind_->load(in);
     behind_->limit = std::max(in.number(), -(int64_t{1} << 62));
     behind_->match_points = in.number(0, most_positions);
@@ -232,7 +232,7 @@ void UnitsEngine::load(Reader& in) {
     paused_ = in.number(0, 2) != 0;
     units_.clear();
     units_.resize(static_cast<size_t>(in.number(0, static_cast<int64_t>(partitions_.size()) + 1)));
-    for (Unit& unit : units_) {
+    for (SamplingUnit& unit : units_) {
         unit.begin = in.number();
         unit.draw = static_cast<uint64_t>(in.number(0, static_cast<int64_t>(all)));
         unit.share = static_cast<uint64_t>(in.number(1, static_cast<int64_t>(all) + 1));

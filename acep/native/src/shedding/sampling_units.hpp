@@ -13,10 +13,10 @@
 
 namespace acep {
 
-class UnitsEngine final : public Engine {
+class SampledEngine final : public Engine {
 public:
-    UnitsEngine(Tables tables, Front& front, Partitions& partitions, std::unique_ptr<EasyEngine> behind)
-        : Engine(std::move(tables), front, partitions), behind_(std::move(behind)) {}
+    SampledEngine(Tables tables, EventClassifier& classifier, Partitions& partitions, std::unique_ptr<BoundedEngine> behind)
+        : Engine(std::move(tables), classifier, partitions), behind_(std::move(behind)) {}
 
     Engine& behind() { return *behind_; }
     // Call before any event. `key_texts`: a bit for each part of the key that is a text.
@@ -38,7 +38,7 @@ public:
     int64_t oldest() const override { return behind_->oldest(); }
     void dump(Writer& out) const override;
     void load(Reader& in) override;
-    int64_t bytes() const override { return behind_->bytes() + static_cast<int64_t>(units_.capacity() * sizeof(Unit)); }
+    int64_t bytes() const override { return behind_->bytes() + static_cast<int64_t>(units_.capacity() * sizeof(SamplingUnit)); }
 
     int64_t partial_matches(int64_t clock) const override { return behind_->partial_matches(clock); }
 
@@ -64,7 +64,7 @@ private:
     static constexpr int64_t windows = 8;         // in a unit
     static constexpr int64_t events = 1 << 16;    // of the stream, in a unit if there is no window
     static constexpr uint64_t all = uint64_t{1} << 32;
-    struct Unit {
+    struct SamplingUnit {
         int64_t begin = NEVER;
         uint64_t draw = 0;     // of 2^32
         uint64_t share = all;  // the least share of admitted units during this one
@@ -78,13 +78,13 @@ private:
     void look_up();
     void meet(uint32_t partition, const Event& event);
     void gate(uint32_t partition, const Event& event);
-    void pass_over(Unit& unit, uint32_t partition, const Event& event, int64_t now);
+    void pass_over(SamplingUnit& unit, uint32_t partition, const Event& event, int64_t now);
     double reserve() const;
     void adjust();
-    void turn(Unit& unit, uint32_t partition, int64_t now);
-    void close(const Unit& unit, Sums& sums) const;
+    void turn(SamplingUnit& unit, uint32_t partition, int64_t now);
+    void close(const SamplingUnit& unit, Sums& sums) const;
 
-    std::unique_ptr<EasyEngine> behind_;
+    std::unique_ptr<BoundedEngine> behind_;
     uint64_t seed_ = 0;
     uint32_t key_texts_ = 0;
     double rate_ = -1;
@@ -97,7 +97,7 @@ private:
     double need_ = 0;      // touches per event if all units were admitted, from `told_` events
     double told_ = 0;
     int64_t paced_ = 0, paced_touches_ = 0, paced_in_ = 0, paced_out_ = 0, paced_denied_ = 0;  // at the last `adjust`
-    std::vector<Unit> units_;  // by partition
+    std::vector<SamplingUnit> units_;  // by partition
     Sums sums_;                // over units that have ended
     int64_t certain_ = 0, gated_points_ = 0;
     int64_t let_in_ = 0, passed_over_ = 0, dropped_ = 0, denied_ = 0;

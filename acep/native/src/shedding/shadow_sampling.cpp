@@ -8,9 +8,9 @@ namespace acep {
 
 Shedding::Mark Shedding::begin(uint32_t partition, const Event& event) {
     Mark found;
-    if ((!shadow && orders_.sample == 0) || lives.made.size() >= most_logged) return found;
+    if ((!shadow && table_.sample == 0) || trajectories.made.size() >= most_logged) return found;
     const uint64_t own = mixed(static_cast<uint64_t>(event.position) * 0x9E3779B97F4A7C15u + partition + seed_);
-    if (shadow || own >> 32 < orders_.sample) found.life = fresh;
+    if (shadow || own >> 32 < table_.sample) found.trajectory = fresh;
     return found;
 }
 
@@ -21,19 +21,19 @@ int64_t Shedding::unit_length() const {
     return tables_.span < 0 || __builtin_mul_overflow(tables_.span + 1, unit, &length) ? -1 : length;
 }
 
-bool Shedding::within(const Unit& one, int64_t now) const {
+bool Shedding::within(const SamplingUnit& one, int64_t now) const {
     const int64_t length = unit_length();
     return length < 0 || (now >= one.begin && apart(now, one.begin) < length);
 }
 
 // Return the unit of a partition that contains `now`; cached, as most events are in the unit of the one before.
-UnitAt Shedding::drawn_unit(uint32_t partition, int64_t now) {
+SamplingUnitAt Shedding::drawn_unit(uint32_t partition, int64_t now) {
     if (!bounded() && partition < drawn_units_.size()) {
         const Drawn& last = drawn_units_[partition];
         if (now >= last.begin && now < last.end) return {last.begin, last.draw};
     }
     const int64_t length = unit_length();
-    const UnitAt found = unit_at(mixed(key_hash(partition, orders_.key_texts) + seed_), length, now);
+    const SamplingUnitAt found = unit_at(mixed(key_hash(partition, table_.key_texts) + seed_), length, now);
     const bool known = !bounded() && length >= 0 && found.begin != std::numeric_limits<int64_t>::min();
     int64_t end;
     if (!known || __builtin_add_overflow(found.begin, length, &end)) return found;
@@ -42,7 +42,7 @@ UnitAt Shedding::drawn_unit(uint32_t partition, int64_t now) {
     return found;
 }
 
-bool Shedding::spares(uint32_t partition, int64_t now) {
+bool Shedding::is_shadow(uint32_t partition, int64_t now) {
     constexpr int64_t never = std::numeric_limits<int64_t>::min();
     const bool counted = tables_.counted && unit_length() >= 0;
     while (units_.size() <= partition) {
@@ -50,18 +50,18 @@ bool Shedding::spares(uint32_t partition, int64_t now) {
         if (!from_start_ && !counted && now > never) units_.back().blind = now - 1;
     }
     const auto [begin, draw] = drawn_unit(partition, now);
-    Unit& own = units_[partition];
+    SamplingUnit& own = units_[partition];
     // Positions count within a partition: a first one above 0 shows that earlier events were not watched.
     if (counted && own.begin == never && !from_start_ && now > 0) own.blind = now - 1;
     if (own.begin != begin) {
         // Nothing else shows the end of a unit of positions, so it is logged here.
-        if (counted && own.share != 0 && lives.points.size() < 4 * most_at_all && !crowded()) {
-            lives.points.push_back({partition, own.begin, own.begin + unit_length(), now, Lives::Point::ended, own.blind, own.share});
+        if (counted && own.share != 0 && trajectories.points.size() < 4 * most_at_all && !crowded()) {
+            trajectories.points.push_back({partition, own.begin, own.begin + unit_length(), now, Trajectories::Point::ended, own.blind, own.share});
         }
         own.begin = begin;
         own.share = own.losses = 0;
     }
-    const int64_t share = std::max(own.share, static_cast<int64_t>(orders_.spared));
+    const int64_t share = std::max(own.share, static_cast<int64_t>(table_.shadow));
     if (static_cast<int64_t>(draw) < share) {
         own.share = share;
         if (own.losses < most_losses) return true;
@@ -73,23 +73,23 @@ bool Shedding::spares(uint32_t partition, int64_t now) {
 void Shedding::lose(uint32_t partition, int64_t now) {
     if (partition >= units_.size() || units_[partition].blind == now) return;
     ++units_[partition].losses;
-    note(partition, now, now, Lives::Point::lost);
+    note(partition, now, now, Trajectories::Point::lost);
     units_[partition].blind = now;
 }
 
-void Shedding::note(uint32_t partition, int64_t when, int64_t ts, Lives::Point::Kind kind) {
+void Shedding::note(uint32_t partition, int64_t when, int64_t ts, Trajectories::Point::Kind kind) {
     if (partition >= units_.size()) return;
-    Unit& own = units_[partition];
-    if (own.share == 0 || !within(own, when) || (hopeless(partition) && kind != Lives::Point::lost)) return;
-    if (!lives.points.empty()) {
-        const Lives::Point& last = lives.points.back();
+    SamplingUnit& own = units_[partition];
+    if (own.share == 0 || !within(own, when) || (hopeless(partition) && kind != Trajectories::Point::lost)) return;
+    if (!trajectories.points.empty()) {
+        const Trajectories::Point& last = trajectories.points.back();
         if (last.partition == partition && last.ts == ts && last.kind == kind) return;
     }
-    if (lives.points.size() >= 4 * most_at_all || crowded()) {
+    if (trajectories.points.size() >= 4 * most_at_all || crowded()) {
         own.blind = when;
         return;
     }
-    lives.points.push_back({partition, unit_length() < 0 ? own.again : own.begin, when, ts, kind, own.blind, own.share});
+    trajectories.points.push_back({partition, unit_length() < 0 ? own.again : own.begin, when, ts, kind, own.blind, own.share});
 }
 
 // Return a hash of the key itself, the same in every run; `texts` has a bit for each part of it that is a text.
@@ -104,57 +104,57 @@ uint64_t Shedding::key_hash(uint32_t partition, uint32_t texts) const {
 // The log --------------------------------------------------------------------------------------
 
 void Shedding::log_birth(NodeList& list, uint32_t row, uint32_t state, uint32_t partition, Mark own, int64_t age) {
-    const int64_t parent = own.logged() ? int64_t{own.life} : -1;
-    own.life = next_life_++;
-    if (next_life_ >= fresh) next_life_ = 0;
+    const int64_t parent = own.logged() ? int64_t{own.trajectory} : -1;
+    own.trajectory = next_trajectory_++;
+    if (next_trajectory_ >= fresh) next_trajectory_ = 0;
     set_mark(list, row, state, own);
     own = whole_mark(list, row, state, partition);
-    open_[own.life] = list.touched;
-    lives.made.push_back({own.life, parent, partition, state, list.errors()[row], list.starts()[row], made(list, row, state),
+    open_[own.trajectory] = list.touched;
+    trajectories.made.push_back({own.trajectory, parent, partition, state, list.errors()[row], list.starts()[row], made(list, row, state),
                           own.feature, age});
     log_values(list, row, state, partition);
 }
 
 void Shedding::log_values(NodeList& list, uint32_t row, uint32_t state, uint32_t partition) {
-    const size_t at = lives.values.size();
-    lives.values.resize(at + orders_.most_terms, std::numeric_limits<double>::quiet_NaN());
-    if (orders_.terms.empty()) return;
+    const size_t at = trajectories.values.size();
+    trajectories.values.resize(at + table_.most_terms, std::numeric_limits<double>::quiet_NaN());
+    if (table_.terms.empty()) return;
     size_t k = 0;
-    for (const Term& term : orders_.terms[state]) {
-        lives.values[at + k++] = number(list, row, tables_.states[state].slots, term, partition);
+    for (const Term& term : table_.terms[state]) {
+        trajectories.values[at + k++] = number(list, row, tables_.states[state].slots, term, partition);
     }
 }
 
 void Shedding::joined(NodeList& list, uint32_t row, uint32_t state, uint32_t partition, Mark parent, int64_t now) {
     Mark there = mark(list, row, state);
-    if (parent.life == unlogged || lives.made.size() >= most_at_all || crowded()) return;
+    if (parent.trajectory == unlogged || trajectories.made.size() >= most_at_all || crowded()) return;
     if (!there.logged()) {
-        there.life = parent.life;
+        there.trajectory = parent.trajectory;
         there.birth = parent.birth;
         set_mark(list, row, state, there);
         born(list, row, state, partition);
         return;
     }
-    const uint32_t life = next_life_++;
-    if (next_life_ >= fresh) next_life_ = 0;
-    lives.made.push_back({life, parent.logged() ? int64_t{parent.life} : -1, partition, state, list.errors()[row],
+    const uint32_t trajectory = next_trajectory_++;
+    if (next_trajectory_ >= fresh) next_trajectory_ = 0;
+    trajectories.made.push_back({trajectory, parent.logged() ? int64_t{parent.trajectory} : -1, partition, state, list.errors()[row],
                           list.starts()[row], now, there.feature, parent.birth});
     log_values(list, row, state, partition);
-    lives.ended.push_back({life, now, static_cast<int64_t>(Death::merged_into), there.life, 0});
+    trajectories.ended.push_back({trajectory, now, static_cast<int64_t>(EndReason::merged_into), there.trajectory, 0});
 }
 
-void Shedding::log_death(const NodeList& list, Mark own, int64_t when, Death how) {
-    const auto known = open_.find(own.life);
+void Shedding::log_end(const NodeList& list, Mark own, int64_t when, EndReason how) {
+    const auto known = open_.find(own.trajectory);
     if (known == open_.end()) return;
-    lives.ended.push_back({own.life, when, static_cast<int64_t>(how), apart(list.touched, known->second),
+    trajectories.ended.push_back({own.trajectory, when, static_cast<int64_t>(how), apart(list.touched, known->second),
                            static_cast<int64_t>((list.births - own.birth) & 0xFFFFu)});
     open_.erase(known);
 }
 
 void Shedding::found(Mark parent, uint32_t partition, int64_t when, int64_t ts, int64_t error) {
-    if (sparing()) note(partition, when, ts, shadow ? Lives::Point::whole : Lives::Point::kept);
-    if (parent.life == unlogged || lives.found.size() >= 4 * most_at_all || crowded()) return;
-    lives.found.push_back({parent.logged() ? int64_t{parent.life} : -1, partition, when, error, parent.birth});
+    if (sparing()) note(partition, when, ts, shadow ? Trajectories::Point::whole : Trajectories::Point::kept);
+    if (parent.trajectory == unlogged || trajectories.found.size() >= 4 * most_at_all || crowded()) return;
+    trajectories.found.push_back({parent.logged() ? int64_t{parent.trajectory} : -1, partition, when, error, parent.birth});
 }
 
 }  // namespace acep

@@ -19,27 +19,27 @@ constexpr double passing = 0.25, fades = 0.125;
 constexpr double mean_of = 2048, reserved = 2048, spread = 8192;
 constexpr int64_t most_bounds = 32;    // bins of the window that are told apart one by one
 constexpr double most_fall = 8;        // octaves
-constexpr double ample = 2;            // times what is spent: an allowance that is not nearly used
+constexpr double sufficient = 2;            // times what is spent: an allowance that is not nearly used
 
 }  // namespace
 
-void Shedding::set(Orders orders) {
-    orders_ = std::move(orders);
-    if (arrived_ == 0) price = orders_.first_price;
+void Shedding::set(SheddingTable table) {
+    table_ = std::move(table);
+    if (arrived_ == 0) price = table_.first_price;
     key_hashes_.clear();
     drawn_units_.clear();
     tells_.clear();
-    for (const auto& terms : orders_.terms) {
+    for (const auto& terms : table_.terms) {
         tells_.push_back(std::any_of(terms.begin(), terms.end(), [](const Term& t) { return !t.worth.empty(); }) ? 1 : 0);
     }
     set_bounds();
     look_ahead();
     recount();
-    spare(orders_.spared);
+    shadow_sample(table_.shadow);
 }
 
-void Shedding::spare(uint64_t share) {
-    orders_.spared = share;
+void Shedding::shadow_sample(uint64_t share) {
+    table_.shadow = share;
     if (share == 0 || sparing_) return;
     sparing_ = true;
     from_start_ = arrived_ == 0;
@@ -50,11 +50,11 @@ void Shedding::set_bounds() {
     window_bounds_.clear();
     wait_bounds_.clear();
     if (tables_.span < 0) return;
-    for (int64_t wait = orders_.waits - 1; wait > 0; --wait) wait_bounds_.push_back(tables_.span >> (2 * wait));
-    if (orders_.windows > most_bounds) return;
-    bins_a_tick_ = static_cast<double>(orders_.windows) / (static_cast<double>(tables_.span) + 1);
+    for (int64_t wait = table_.waits - 1; wait > 0; --wait) wait_bounds_.push_back(tables_.span >> (2 * wait));
+    if (table_.windows > most_bounds) return;
+    bins_a_tick_ = static_cast<double>(table_.windows) / (static_cast<double>(tables_.span) + 1);
     window_bounds_.push_back(std::numeric_limits<int64_t>::max());
-    for (int64_t bin = 1; bin < orders_.windows; ++bin) {
+    for (int64_t bin = 1; bin < table_.windows; ++bin) {
         // The least age at which less than `bin` is left; bins fall as ages rise.
         int64_t low = 0, high = tables_.span;
         while (low < high) {
@@ -113,10 +113,10 @@ void Shedding::adjust() {
         granted_ -= left - most_carried_;
         left = most_carried_;
     }
-    const double part = std::min(1.0, static_cast<double>(orders_.spared) / held_for);
+    const double part = std::min(1.0, static_cast<double>(table_.shadow) / held_for);
     held_ = std::min(held_ + rate_ * events * part * held_share, most_carried_ * part * held_most);
     // What is spared comes in bursts, which say nothing of the price: what is left tells of them.
-    const auto lent = static_cast<double>(watching - std::exchange(lent_, watching)) / events;
+    const auto lent = static_cast<double>(shadow_sampling - std::exchange(lent_, shadow_sampling)) / events;
     lent_mean_ += std::min(1.0, events / spread) * (lent - lent_mean_);
     mean_ += std::min(1.0, events / mean_of) * (std::max(0.0, used / events - lent) - mean_);
     if (denied_ > 0) {
@@ -135,16 +135,16 @@ void Shedding::adjust() {
     denied_ = 0;
     price = std::clamp(price, 0.0, most_price);
     // A burst may take more as long as half of what may be carried over is there.
-    const bool bears = ample * used / events <= rate_ || 2 * left >= most_carried_;
-    calm_ = price <= 0 && ample * mean_ <= rate_ && left >= rate_ && bears;
+    const bool bears = sufficient * used / events <= rate_ || 2 * left >= most_carried_;
+    calm_ = price <= 0 && sufficient * mean_ <= rate_ && left >= rate_ && bears;
 }
 
 // What is kept for bursts.
 double Shedding::reserve() const { return std::min(rate_ * reserved, most_carried_ / 2); }
 
 bool Shedding::admits(const std::vector<uint32_t>& classes, int64_t now, int64_t oldest) {
-    if (orders_.admit.empty() || price <= 0) return true;
-    const int64_t places = orders_.places;
+    if (table_.admit.empty() || price <= 0) return true;
+    const int64_t places = table_.places;
     int64_t place = 0;
     if (tables_.span >= 0 && oldest < now && places > 1) {
         const double share = static_cast<double>(apart(now, oldest)) / (static_cast<double>(tables_.span) + 1);
@@ -157,9 +157,9 @@ bool Shedding::admits(const std::vector<uint32_t>& classes, int64_t now, int64_t
     ++decided;
     int64_t best = 0;
     for (uint32_t c : classes) {
-        best = std::max<int64_t>(best, orders_.admit[c * static_cast<size_t>(places) + static_cast<size_t>(place)]);
+        best = std::max<int64_t>(best, table_.admit[c * static_cast<size_t>(places) + static_cast<size_t>(place)]);
     }
-    if (orders_.noise > 0) best += chance() * orders_.noise >> 8;
+    if (table_.noise > 0) best += chance() * table_.noise >> 8;
     if (static_cast<double>(best) >= price) return true;
     ++passed_over;
     return false;
@@ -168,15 +168,15 @@ bool Shedding::admits(const std::vector<uint32_t>& classes, int64_t now, int64_t
 // State ----------------------------------------------------------------------------------------
 
 int64_t Shedding::bytes() const {
-    const size_t logged = lives.made.capacity() * sizeof(Lives::Made) + lives.ended.capacity() * sizeof(Lives::Ended) +
-                          lives.found.capacity() * sizeof(Lives::Found) + lives.points.capacity() * sizeof(Lives::Point) + lives.values.capacity() * sizeof(double);
-    return static_cast<int64_t>(logged + units_.capacity() * sizeof(Unit) + open_.size() * open_bytes + levels_.capacity() * sizeof(uint32_t) +
+    const size_t logged = trajectories.made.capacity() * sizeof(Trajectories::Made) + trajectories.ended.capacity() * sizeof(Trajectories::Ended) +
+                          trajectories.found.capacity() * sizeof(Trajectories::Found) + trajectories.points.capacity() * sizeof(Trajectories::Point) + trajectories.values.capacity() * sizeof(double);
+    return static_cast<int64_t>(logged + units_.capacity() * sizeof(SamplingUnit) + open_.size() * open_bytes + levels_.capacity() * sizeof(uint32_t) +
                                 rows_.capacity() * sizeof(uint32_t)) + order_bytes();
 }
 
 int64_t Shedding::order_bytes() const {
-    size_t total = orders_.level.capacity() + orders_.admit.capacity() + orders_.later.capacity() + orders_.decay.capacity() * sizeof(double);
-    for (const auto& terms : orders_.terms) {
+    size_t total = table_.level.capacity() + table_.admit.capacity() + table_.later.capacity() + table_.decay.capacity() * sizeof(double);
+    for (const auto& terms : table_.terms) {
         for (const Term& t : terms) total += sizeof(Term) + t.bounds.capacity() * sizeof(double) + t.worth.capacity() * sizeof(float);
     }
     return static_cast<int64_t>(total);
@@ -190,21 +190,21 @@ void Shedding::shrink() {
 // The orders are not in it: whoever gives them keeps them. Nor is the log, which is taken before.
 void Shedding::dump(Writer& out) const {
     for (double d : {rate_, granted_, most_carried_, step_, surge_, mean_, lent_mean_, held_, price}) out.number(std::bit_cast<int64_t>(d));
-    for (int64_t n : {since_, arrived_, touches_, paced_, paced_spent_, lent_, decided, refused, dropped, passed_over, turned_away, points, watching}) out.number(n);
+    for (int64_t n : {since_, arrived_, touches_, paced_, paced_spent_, lent_, decided, refused, dropped, passed_over, turned_away, points, shadow_sampling}) out.number(n);
     out.number(static_cast<int64_t>(drawn_));
     out.number(denied_);
     out.number(calm_ ? 1 : 0);
-    out.number(int64_t{next_life_});
+    out.number(int64_t{next_trajectory_});
     std::vector<std::pair<uint32_t, int64_t>> open(open_.begin(), open_.end());
     std::sort(open.begin(), open.end());
     std::vector<int64_t> words;
-    for (const auto& [life, touched] : open) words.insert(words.end(), {int64_t{life}, touched});
+    for (const auto& [trajectory, touched] : open) words.insert(words.end(), {int64_t{trajectory}, touched});
     out.items(words);
-    out.items(lives.made);
-    out.items(lives.ended);
-    out.items(lives.found);
-    out.items(lives.values);
-    out.items(lives.points);
+    out.items(trajectories.made);
+    out.items(trajectories.ended);
+    out.items(trajectories.found);
+    out.items(trajectories.values);
+    out.items(trajectories.points);
     out.number(sparing_ ? 1 : 0);
     out.number(from_start_ ? 1 : 0);
     out.items(units_);
@@ -215,7 +215,7 @@ void Shedding::load(Reader& in) {
         *d = std::bit_cast<double>(in.number());
         if (!std::isfinite(*d)) bad_state("allowance");
     }
-    for (int64_t* n : {&since_, &arrived_, &touches_, &paced_, &paced_spent_, &lent_, &decided, &refused, &dropped, &passed_over, &turned_away, &points, &watching}) {
+    for (int64_t* n : {&since_, &arrived_, &touches_, &paced_, &paced_spent_, &lent_, &decided, &refused, &dropped, &passed_over, &turned_away, &points, &shadow_sampling}) {
         *n = in.number(0, most_positions);
     }
     price = std::clamp(price, 0.0, most_price);
@@ -231,7 +231,7 @@ void Shedding::load(Reader& in) {
     key_hashes_.clear();
     drawn_units_.clear();
     recount();
-    next_life_ = static_cast<uint32_t>(in.number(0, fresh));
+    next_trajectory_ = static_cast<uint32_t>(in.number(0, fresh));
     open_.clear();
     const auto words = in.items<int64_t>();
     if (words.size() % 2 != 0) bad_state("lives");
@@ -239,14 +239,14 @@ void Shedding::load(Reader& in) {
         if (words[i] < 0 || words[i] >= fresh) bad_state("life");
         open_[static_cast<uint32_t>(words[i])] = words[i + 1];
     }
-    lives.made = in.items<Lives::Made>();
-    lives.ended = in.items<Lives::Ended>();
-    lives.found = in.items<Lives::Found>();
-    lives.values = in.items<double>();
-    lives.points = in.items<Lives::Point>();
+    trajectories.made = in.items<Trajectories::Made>();
+    trajectories.ended = in.items<Trajectories::Ended>();
+    trajectories.found = in.items<Trajectories::Found>();
+    trajectories.values = in.items<double>();
+    trajectories.points = in.items<Trajectories::Point>();
     sparing_ = in.number(0, 2) != 0;
     from_start_ = in.number(0, 2) != 0;
-    units_ = in.items<Unit>();
+    units_ = in.items<SamplingUnit>();
 }
 
 }  // namespace acep

@@ -46,7 +46,7 @@ struct Term {
     }
 };
 
-struct Orders {
+struct SheddingTable {
     enum Ties : int64_t { newest = 0, oldest = 1, random = 2 };
     int64_t errors = 1, windows = 1, waits = 1, features = 1;  // of the grid of match vectors
     std::vector<uint8_t> level;   // by vector: what a waiting node is worth for its cost, in steps; 0: nothing
@@ -63,19 +63,19 @@ struct Orders {
     double first_price = 0;       // what the price is before the first event
     bool clears = false;          // a match point ends all nodes of its partition that began before it
     uint64_t sample = 0;          // of 2^32 starts, so many are logged with all that comes of them
-    uint64_t spared = 0;          // of 2^32 units, so many are spared: what begins there lives on beside the others
+    uint64_t shadow = 0;          // of 2^32 units, so many are spared: what begins there lives on beside the others
 };
 
-// Death a life ended; expiry is told by its window.
-enum class Death : int64_t { expired = 0, shed = 1, taken = 2, cleared = 3, merged_into = 4 };
+// EndReason a life ended; expiry is told by its window.
+enum class EndReason : int64_t { expired = 0, shed = 1, taken = 2, cleared = 3, merged_into = 4 };
 
 // The log, in columns, since it was last taken.
-struct Lives {
+struct Trajectories {
     struct Made {
-        int64_t life, parent, partition, state, error, start, made, feature, age;  // age: nodes made after its parent, in that one's list
+        int64_t trajectory, parent, partition, state, error, start, made, feature, age;  // age: nodes made after its parent, in that one's list
     };
     struct Ended {
-        int64_t life, when, how, touches, age;  // merged_into: the life that it became one with, in place of touches
+        int64_t trajectory, when, how, touches, age;  // merged_into: the life that it became one with, in place of touches
     };
     struct Found {
         int64_t parent, partition, when, error, age;
@@ -117,14 +117,14 @@ public:
 
     // What the second hidden slot holds.
     struct Mark {
-        uint32_t life = unlogged;
+        uint32_t trajectory = unlogged;
         uint16_t birth = 0;      // how many nodes had been made in its list before it, modulo 2^16
         uint8_t feature = 128;   // 128 levels more than what its registers add
         uint8_t chance = 0;      // 0 .. most_chance
         bool decided = false;    // it stays: that was told before it was made
         bool put_off = false;    // what its registers add is not known yet
         int64_t word() const {
-            return static_cast<int64_t>(uint64_t{life} | uint64_t{birth} << 32 | uint64_t{feature} << 48 |
+            return static_cast<int64_t>(uint64_t{trajectory} | uint64_t{birth} << 32 | uint64_t{feature} << 48 |
                                         uint64_t{chance} << 56 | uint64_t{decided} << 62 | uint64_t{put_off} << 63);
         }
         static Mark of(int64_t word) {
@@ -132,7 +132,7 @@ public:
             return {static_cast<uint32_t>(w), static_cast<uint16_t>(w >> 32), static_cast<uint8_t>(w >> 48),
                     static_cast<uint8_t>(w >> 56 & 63), (w >> 62 & 1) != 0, (w >> 63) != 0};
         }
-        bool logged() const { return life < fresh; }
+        bool logged() const { return trajectory < fresh; }
         static constexpr int64_t decided_bit = int64_t{1} << 62;
     };
 
@@ -151,15 +151,15 @@ public:
     };
     // Whether it can be told what a node is worth before it is made, and has to be (admission.cpp).
     bool foresees(const Arc& arc) const {
-        return price > 0 && !shadow && arc.number < foresight_.size() && foresight_[arc.number].told;
+        return price > 0 && !shadow && arc.number < admission_.size() && admission_[arc.number].told;
     }
     // Whether the node that an arc would make stays; it is not made otherwise. `mark`: that of its parent, and then its own.
     bool foresee(const Arc& arc, const Coming& coming, Mark& mark);
 
-    void set(Orders orders);
-    void spare(uint64_t share);  // of 2^32 units
-    const Orders& orders() const { return orders_; }
-    bool clears() const { return orders_.clears && price > 0; }
+    void set(SheddingTable table);
+    void shadow_sample(uint64_t share);  // of 2^32 units
+    const SheddingTable& table() const { return table_; }
+    bool clears() const { return table_.clears && price > 0; }
     // Touches an event from now on (negative: without bound), and how many unused ones are kept at most.
     void allow(double rate, double most_carried, int64_t arrived);
 
@@ -196,7 +196,7 @@ public:
     void leave(int64_t touches) {
         touched(touches);
         held_ = held();
-        watching += spent() - shadowed_;
+        shadow_sampling += spent() - shadowed_;
         shadow = false;
     }
     // Something in a unit that is spared was given up all the same, at `now`.
@@ -214,7 +214,7 @@ public:
     // The mark of a node that begins with an event.
     Mark begin(uint32_t partition, const Event& event);
     // Whether what begins with an event is spared. It is called for all that begins.
-    bool spares(uint32_t partition, int64_t now);
+    bool is_shadow(uint32_t partition, int64_t now);
     // Whether too much of the unit was lost for the rest to be worth it.
     bool hopeless(uint32_t partition) const { return partition < units_.size() && units_[partition].losses >= most_losses; }
     // Whether something began since then of which not all is known.
@@ -244,16 +244,16 @@ public:
         const int64_t age = own.birth;
         own.birth = static_cast<uint16_t>(list.births);
         list.births = (list.births + 1) & 0xFFFFu;
-        if (own.life == unlogged || lives.made.size() >= most_at_all || crowded()) {
-            own.life = unlogged;
+        if (own.trajectory == unlogged || trajectories.made.size() >= most_at_all || crowded()) {
+            own.trajectory = unlogged;
             return set_mark(list, row, state, own);
         }
         log_birth(list, row, state, partition, own, age);
     }
     // A node like one that is there: `parent` is its mark.
     void joined(NodeList& list, uint32_t row, uint32_t state, uint32_t partition, Mark parent, int64_t now);
-    void died(NodeList& list, uint32_t row, uint32_t state, int64_t when, Death how) {
-        if (const Mark own = mark(list, row, state); own.logged()) log_death(list, own, when, how);
+    void died(NodeList& list, uint32_t row, uint32_t state, int64_t when, EndReason how) {
+        if (const Mark own = mark(list, row, state); own.logged()) log_end(list, own, when, how);
     }
     // The event completes a match.
     void hit() { points += std::exchange(hit_, arrived_) != arrived_ ? 1 : 0; }
@@ -263,9 +263,9 @@ public:
         most_log_ = bytes;
         changed_ = true;
     }
-    bool logs() const { return !open_.empty() || orders_.sample != 0 || orders_.spared != 0; }
+    bool logs() const { return !open_.empty() || table_.sample != 0 || table_.shadow != 0; }
     // Nothing need be dropped, the allowance is not nearly used, and there is no wish to see many units all the same.
-    bool calm() const { return calm_ && price <= 0 && !bounded() && orders_.spared <= most_unseen; }
+    bool calm() const { return calm_ && price <= 0 && !bounded() && table_.shadow <= most_unseen; }
     static constexpr uint64_t most_unseen = uint64_t{1} << 28;  // of 2^32 units
     // Whether that may have become otherwise, or the allowance less, for another reason than what was spent; told once.
     bool changed() { return std::exchange(changed_, false); }
@@ -277,7 +277,7 @@ public:
         if (partition < drawn_units_.size()) drawn_units_[partition] = Drawn();
         if (partition < units_.size() && (unit_length() < 0 || tables_.counted)) {
             const int64_t again = units_[partition].again + 1;
-            units_[partition] = Unit();
+            units_[partition] = SamplingUnit();
             units_[partition].again = again;
             if (unit_length() >= 0) units_[partition].blind = -1;  // of a key that comes again not all is known
         }
@@ -315,10 +315,10 @@ public:
     int64_t turned_away = 0;  // those of them for want of room for another key
     int64_t points = 0;       // events at which something was found, but for what units that are spared find
     int64_t withheld = 0;     // match points of which not all matches were given
-    int64_t watching = 0;     // touches in units that are spared
+    int64_t shadow_sampling = 0;     // touches in units that are spared
     int64_t weighed = 0;      // nodes whose registers were looked at for what they add; of this session
     double price = 0;     // in levels: what a node must be worth
-    Lives lives;
+    Trajectories trajectories;
 
 private:
     void adjust();
@@ -336,7 +336,7 @@ private:
         const Term* of;  // among the orders
         Origin a, b;
     };
-    struct Foresight {
+    struct Admission {
         bool told = false;
         int64_t ends = 0;  // errors with which a match may end there, or more
         bool whole = true;
@@ -345,9 +345,9 @@ private:
     };
     void look_ahead();
     static bool origin(const Arc& arc, uint32_t slot, Origin& found);
-    std::vector<Foresight> foresight_;  // by arc
+    std::vector<Admission> admission_;  // by arc
     void log_birth(NodeList& list, uint32_t row, uint32_t state, uint32_t partition, Mark own, int64_t age);
-    void log_death(const NodeList& list, Mark own, int64_t when, Death how);
+    void log_end(const NodeList& list, Mark own, int64_t when, EndReason how);
     void log_values(NodeList& list, uint32_t row, uint32_t state, uint32_t partition);
     uint8_t chance() { return static_cast<uint8_t>(mixed(++drawn_ * 0x9E3779B97F4A7C15u + seed_) >> 56); }
     bool affords_still(int64_t touches);
@@ -356,7 +356,7 @@ private:
     double number(const Term& term, uint32_t partition, Held&& held) const {
         constexpr double none = std::numeric_limits<double>::quiet_NaN();
         if (term.kind == Term::partition) {
-            return static_cast<double>(key_hash(partition, orders_.key_texts) % Term::buckets);
+            return static_cast<double>(key_hash(partition, table_.key_texts) % Term::buckets);
         }
         int64_t word = 0, other = 0;
         if (!held(false, word)) return none;
@@ -386,20 +386,20 @@ private:
     static constexpr int64_t nothing = std::numeric_limits<int64_t>::min();
     int64_t sum(uint32_t state, int64_t error, int64_t start, int64_t made, Mark mark, int64_t now,
                 uint32_t births) const {
-        const int64_t errors = orders_.errors == 1 ? 0 : std::min(error / orders_.error_step, orders_.errors - 1);
+        const int64_t errors = table_.errors == 1 ? 0 : std::min(error / table_.error_step, table_.errors - 1);
         int64_t window = 0, wait = 0;
         if (tables_.span >= 0) {
             window = window_at(apart(now, start));
             const int64_t since = apart(now, made);
             for (const int64_t bound : wait_bounds_) wait += since >= bound ? 1 : 0;
         }
-        const int64_t place = ((state * orders_.errors + errors) * orders_.windows + window) * orders_.waits + wait;
-        const int64_t vector = place * orders_.features + (mark.feature * orders_.features >> 8);
-        const int64_t found = orders_.level[static_cast<size_t>(vector)];
+        const int64_t place = ((state * table_.errors + errors) * table_.windows + window) * table_.waits + wait;
+        const int64_t vector = place * table_.features + (mark.feature * table_.features >> 8);
+        const int64_t found = table_.level[static_cast<size_t>(vector)];
         if (found == 0) return nothing;
         const auto age = static_cast<size_t>(std::bit_width((births - mark.birth) & 0xFFFFu));
-        return found + (orders_.features == 1 ? mark.feature - 128 : 0) + (mark.chance * orders_.noise >> 6) +
-               orders_.later[state * ages + std::min(age, ages - 1)];
+        return found + (table_.features == 1 ? mark.feature - 128 : 0) + (mark.chance * table_.noise >> 6) +
+               table_.later[state * ages + std::min(age, ages - 1)];
     }
     // Of times that a state may hold, which need not be sensible.
     static int64_t apart(int64_t now, int64_t then) {
@@ -407,16 +407,16 @@ private:
     }
     // The bin of what is left of the window: as it is defined, and by the ages at which bins end.
     int64_t window_by(int64_t age) const {
-        const auto rest = static_cast<double>(apart(tables_.span, age)), windows = static_cast<double>(orders_.windows);
+        const auto rest = static_cast<double>(apart(tables_.span, age)), windows = static_cast<double>(table_.windows);
         const auto bin = static_cast<int64_t>(rest * windows / (static_cast<double>(tables_.span) + 1));
-        return std::clamp<int64_t>(bin, 0, orders_.windows - 1);
+        return std::clamp<int64_t>(bin, 0, table_.windows - 1);
     }
     int64_t window_at(int64_t age) const {
-        if (orders_.windows == 1) return 0;
+        if (table_.windows == 1) return 0;
         if (window_bounds_.empty() || age < 0 || age > tables_.span) return window_by(age);
         // What is rounded makes a bin of difference at most.
         const auto rest = static_cast<double>(tables_.span - age);
-        const int64_t near = std::min(static_cast<int64_t>(rest * bins_a_tick_), orders_.windows - 1);
+        const int64_t near = std::min(static_cast<int64_t>(rest * bins_a_tick_), table_.windows - 1);
         const int64_t* end = window_bounds_.data() + near;
         return near - (age >= end[0] ? 1 : 0) + (age < end[1] ? 1 : 0);
     }
@@ -440,16 +440,16 @@ private:
         int64_t begin = 0, end = 0;  // of the last unit that was asked for
         uint64_t draw = 0;
     };
-    struct Unit {
+    struct SamplingUnit {
         int64_t begin = std::numeric_limits<int64_t>::min(), blind = std::numeric_limits<int64_t>::min();
         int64_t share = 0;  // of 2^32 units, so many are spared; 0: this one is not
         int64_t losses = 0;
         int64_t again = 0;  // where all of a partition is one unit: how many keys had its number before
     };
     int64_t unit_length() const;  // -1: all of a partition is one
-    bool within(const Unit& unit, int64_t now) const;
-    UnitAt drawn_unit(uint32_t partition, int64_t now);
-    void note(uint32_t partition, int64_t when, int64_t ts, Lives::Point::Kind kind);
+    bool within(const SamplingUnit& unit, int64_t now) const;
+    SamplingUnitAt drawn_unit(uint32_t partition, int64_t now);
+    void note(uint32_t partition, int64_t when, int64_t ts, Trajectories::Point::Kind kind);
     uint64_t key_hash(uint32_t partition, uint32_t texts) const;
 
     const Tables& tables_;
@@ -459,9 +459,9 @@ private:
     uint32_t here_ = 0;
     bool sparing_ = false;    // units were spared
     bool from_start_ = false; // since the first event
-    std::vector<Unit> units_; // by partition
+    std::vector<SamplingUnit> units_; // by partition
     std::vector<Drawn> drawn_units_;  // the same, where memory is not bound
-    Orders orders_;
+    SheddingTable table_;
     std::vector<uint8_t> tells_;  // by state: whether registers tell something
     bool puts_off_ = false;
     double rate_ = -1;        // touches an event; negative: no bound
@@ -484,10 +484,10 @@ private:
     // Whether one more row of the log might be too much: vectors double.
     bool bounded() const { return most_log_ != std::numeric_limits<int64_t>::max(); }
     bool crowded() const {
-        const size_t rows = lives.made.size() * (sizeof(Lives::Made) + sizeof(double) * orders_.most_terms) +
-                            lives.ended.size() * sizeof(Lives::Ended) + lives.found.size() * sizeof(Lives::Found) +
-                            lives.points.size() * sizeof(Lives::Point);
-        return static_cast<int64_t>(2 * rows + open_.size() * (open_bytes + 2 * sizeof(Lives::Ended)) + 1024) > most_log_;
+        const size_t rows = trajectories.made.size() * (sizeof(Trajectories::Made) + sizeof(double) * table_.most_terms) +
+                            trajectories.ended.size() * sizeof(Trajectories::Ended) + trajectories.found.size() * sizeof(Trajectories::Found) +
+                            trajectories.points.size() * sizeof(Trajectories::Point);
+        return static_cast<int64_t>(2 * rows + open_.size() * (open_bytes + 2 * sizeof(Trajectories::Ended)) + 1024) > most_log_;
     }
     static constexpr size_t open_bytes = 64;  // of a life in `open_`
     int64_t most_log_ = std::numeric_limits<int64_t>::max();
@@ -500,7 +500,7 @@ private:
     }
     int64_t denied_ = 0;      // touches that there was no allowance for, since then
     uint64_t drawn_ = 0;      // chances so far
-    uint32_t next_life_ = 0;
+    uint32_t next_trajectory_ = 0;
     std::unordered_map<uint32_t, int64_t> open_;  // logged nodes that live: the touches of their list when they were made
     std::vector<uint32_t> levels_;  // of the nodes of a list
     mutable std::vector<uint64_t> key_hashes_;  // of partitions; 0: not known

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from acep.learning.policy_context import Setting
-from acep.learning.shedding_table import AGES, Kind, Orders, Term, Ties
+from acep.learning.policy_context import PolicyContext
+from acep.learning.shedding_table import AGES, SheddingTable, Term, TermKind, Ties
 
 __all__ = ["mistakes"]
 
@@ -17,40 +17,40 @@ MOST_WAITS = 8
 FIELDS = ("errors", "windows", "waits", "features")
 
 
-def mistakes(orders: Any, setting: Setting) -> Iterator[str]:
+def mistakes(shedding_table: Any, context: PolicyContext) -> Iterator[str]:
     """What is wrong with orders, each in one line.
 
-    >>> setting = Setting(("", "a"), 1, 1, 9, False, ((), ()), (), (((0, 1),), ()), 1, True, "")
-    >>> list(mistakes(Orders.flat(setting), setting)), list(mistakes(None, setting))
-    ([], ['it gives a NoneType, not Orders'])
+    >>> context = PolicyContext(("", "a"), 1, 1, 9, False, ((), ()), (), (((0, 1),), ()), 1, True, "")
+    >>> list(mistakes(SheddingTable.flat(context), context)), list(mistakes(None, context))
+    ([], ['it gives a NoneType, not SheddingTable'])
     """
-    if not isinstance(orders, Orders):
-        yield f"it gives a {type(orders).__name__}, not Orders"
+    if not isinstance(shedding_table, SheddingTable):
+        yield f"it gives a {type(shedding_table).__name__}, not SheddingTable"
         return
-    grid = orders.grid
-    if (grid.states, grid.span) != (setting.states, setting.span):
-        yield f"grid has {grid.states} states and a window of {grid.span}, not {setting.states} and {setting.span}"
+    grid = shedding_table.grid
+    if (grid.states, grid.span) != (context.states, context.span):
+        yield f"grid has {grid.states} states and a window of {grid.span}, not {context.states} and {context.span}"
         return
     for name in FIELDS:
         most = MOST_WAITS if name == "waits" else MOST
         if not 1 <= getattr(grid, name) <= most:
             yield f"grid.{name} is {getattr(grid, name)}, not 1 to {most}"
-    yield from _array("level", orders.level, np.uint8, (grid.vectors,))
-    yield from _array("decay", orders.decay, np.float64, (setting.states,), least=0.0)
-    yield from _array("later", orders.later, np.int8, (setting.states, AGES))
-    yield from _admit(orders.admit, setting)
-    if orders.terms and len(orders.terms) != setting.states:
-        yield f"terms are of {len(orders.terms)} states, not of {setting.states}"
+    yield from _array("level", shedding_table.level, np.uint8, (grid.vectors,))
+    yield from _array("decay", shedding_table.decay, np.float64, (context.states,), least=0.0)
+    yield from _array("later", shedding_table.later, np.int8, (context.states, AGES))
+    yield from _admit(shedding_table.admit, context)
+    if shedding_table.terms and len(shedding_table.terms) != context.states:
+        yield f"terms are of {len(shedding_table.terms)} states, not of {context.states}"
     else:
-        for state, terms in enumerate(orders.terms):
+        for state, terms in enumerate(shedding_table.terms):
             for number, term in enumerate(terms):
-                yield from (f"terms[{state}][{number}]{one}" for one in _term(term, setting, state))
-    if orders.ties not in tuple(Ties):
-        yield f"ties is {orders.ties!r}, none of {', '.join(one.name for one in Ties)}"
-    if not isinstance(orders.noise, int | np.integer) or not 0 <= orders.noise <= MOST:
-        yield f"noise is {orders.noise!r}, not a whole number from 0 to {MOST}"
-    for name in ("sample", "spared"):
-        share = getattr(orders, name)
+                yield from (f"terms[{state}][{number}]{one}" for one in _term(term, context, state))
+    if shedding_table.ties not in tuple(Ties):
+        yield f"ties is {shedding_table.ties!r}, none of {', '.join(one.name for one in Ties)}"
+    if not isinstance(shedding_table.noise, int | np.integer) or not 0 <= shedding_table.noise <= MOST:
+        yield f"noise is {shedding_table.noise!r}, not a whole number from 0 to {MOST}"
+    for name in ("sample", "shadow"):
+        share = getattr(shedding_table, name)
         if not isinstance(share, int | float | np.floating) or not 0 <= share <= 1:
             yield f"{name} is {share!r}, not a share from 0 to 1"
 
@@ -68,28 +68,28 @@ def _array(name: str, held: Any, kind: type, shape: tuple[int, ...], least: floa
         yield f"{name} holds numbers below {least}"
 
 
-def _admit(admit: Any, setting: Setting) -> Iterator[str]:
+def _admit(admit: Any, context: PolicyContext) -> Iterator[str]:
     if not isinstance(admit, np.ndarray) or admit.ndim != 2 or not 1 <= admit.shape[1] <= MOST:
         yield f"admit is no array of event classes by 1 to {MOST} places"
     elif len(admit):
-        yield from _array("admit", admit, np.uint8, (setting.classes, admit.shape[1]))
-        if not setting.loses_only:
-            yield "admit keeps events out, and an event that does not come in may make matches (Setting.loses_only)"
+        yield from _array("admit", admit, np.uint8, (context.classes, admit.shape[1]))
+        if not context.loses_only:
+            yield "admit keeps events out, and a skipped event may make matches (PolicyContext.loses_only)"
 
 
-def _term(term: Any, setting: Setting, state: int) -> Iterator[str]:
-    if not isinstance(term, Term) or term.kind not in tuple(Kind):
+def _term(term: Any, context: PolicyContext, state: int) -> Iterator[str]:
+    if not isinstance(term, Term) or term.kind not in tuple(TermKind):
         yield " is no Term"
         return
-    kinds = {register.slot: register.kind for register in setting.registers[state]}
-    slots = {Kind.PARTITION: [], Kind.RATIO: [term.a, term.b], Kind.DIFFERENCE: [term.a, term.b]}.get(
+    kinds = {register.slot: register.kind for register in context.registers[state]}
+    slots = {TermKind.PARTITION: [], TermKind.RATIO: [term.a, term.b], TermKind.DIFFERENCE: [term.a, term.b]}.get(
         term.kind, [term.a]
     )
     for slot in slots:
         held = kinds.get(slot)
         if held is None:
             yield f" speaks of slot {slot}, which holds no register that a policy is told of"
-        elif (term.kind is Kind.TEXT) != (held == "text") and term.kind is not Kind.HASHED:
+        elif (term.kind is TermKind.TEXT) != (held == "text") and term.kind is not TermKind.HASHED:
             yield f" makes {term.kind.name} of slot {slot}, which holds {held}"
         elif not term.hashed and term.floats != (held == "float"):
             yield f" takes slot {slot} for {'a float' if term.floats else 'an int'}, and it holds {held}"
