@@ -1,4 +1,4 @@
-"""Complex event processing: patterns in event streams, found approximately, in one process and on Spark.
+"""Complex event processing: find patterns in event streams approximately, in one process or on Spark.
 
 >>> import acep
 >>> query = acep.regex("a(b|c)db", within=5, errors=1)
@@ -87,7 +87,7 @@ _WHERE = {
     "regex": "acep.pattern.letters",
 }
 
-# In the repository acep.learning and acep.sketches stand beside this folder; an install has them in it.
+# In the repository acep.learning and acep.sketches are beside this folder; in an install they are inside it.
 if PathFinder.find_spec("acep.learning", __path__) is None:
     importlib.import_module("acep.checkout").watch()
 

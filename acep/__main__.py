@@ -1,4 +1,4 @@
-"""``python -m acep``: the command line where the script ``acep`` is not on the path."""
+"""Run the command line as ``python -m acep`` if the script ``acep`` is not on the path."""
 
 import sys
 

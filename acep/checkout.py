@@ -1,9 +1,9 @@
-"""Run from a checkout: find ``acep.learning``, ``acep.sketches`` and an installed core that fits its sources.
+"""Run from a checkout: find ``acep.learning``, ``acep.sketches`` and an installed native core that fits its sources.
 
-The first two stand beside ``acep/`` in the repository and are installed inside it. Where the working directory is the
-root of the repository, Python finds this ``acep/`` before any install; so do Spark's workers. Then a finder that comes
-after all others finds these two packages, and nothing else of the repository. It also lends the checkout the compiled
-core of an install: :mod:`acep.native.compiled` uses that only if it was built from the sources in the checkout.
+The two packages are beside ``acep/`` in the repository and are installed inside it. If the working directory is the
+root of the repository, Python finds this ``acep/`` before any install; so do Spark's workers. Then a finder after all
+others finds these two packages, and nothing else of the repository. It also makes the native core of an install
+available; :mod:`acep.native.compiled` uses that only if it was built from the sources in the checkout.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ SOURCES = PACKAGE / "native" / "src"
 
 
 class _Beside:
-    """A finder on :data:`sys.meta_path` of the names that a checkout has elsewhere than an install."""
+    """A finder on :data:`sys.meta_path` for the names that are in other places in a checkout than in an install."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Find one of these names; ``None`` for every other, and where it is missing."""
+        """Find one of these names; return ``None`` for all others, and if it is missing."""
         del path, target
         if name in BESIDE:
             init = BESIDE[name] / "__init__.py"
@@ -40,7 +40,7 @@ class _Beside:
 
 
 def watch() -> None:
-    """Put the finder behind all others, once."""
+    """Add the finder after all others, once."""
     if _Beside not in sys.meta_path:
         sys.meta_path.append(_Beside)
 
@@ -54,7 +54,7 @@ def _installed_cores() -> Iterator[Path]:
 
 
 def is_lent(core: ModuleType) -> bool:
-    """Whether a core belongs to an install other than the package that runs.
+    """Return whether a native core belongs to an install other than the running package.
 
     >>> import acep.native
     >>> is_lent(acep.native)
@@ -65,9 +65,9 @@ def is_lent(core: ModuleType) -> bool:
 
 
 def digest() -> str | None:
-    """Give the number that a core built from the sources of this checkout has; ``None`` where there are no sources.
+    """Return the digest of a native core built from the sources of this checkout; ``None`` if there are no sources.
 
-    It is what ``acep/native/src/digest.cmake`` writes into a core.
+    ``acep/native/src/digest.cmake`` writes the same digest into a native core.
     """
     from hashlib import sha256
 

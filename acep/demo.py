@@ -1,7 +1,7 @@
-"""``python -m acep.demo``: a stream replayed through Spark Structured Streaming, with an error budget.
+"""Replay a stream through Spark Structured Streaming with an error budget (``python -m acep.demo``).
 
-Minute bars of shares if they are there (under ``ACEP_DATA``, or ``../shared/data``), else the jobs of a cluster that
-the repository has in ``examples/data``, else a ticker made up after the model of the SASE+ paper (section 6); or
+The stream is minute bars of shares if available (under ``ACEP_DATA``, or ``../shared/data``), else the cluster jobs of
+the repository in ``examples/data``, else a generated ticker like that of the SASE+ paper (section 6). Arguments select
 another stream and query.
 """
 
@@ -57,14 +57,14 @@ RECORDED = {
     "stock_min_bars.parquet": ("one-minute bars of shares", DIP, DIP_WEIGHTS, DIP_WORDS),
     "cluster_jobs.parquet": ("events of jobs of a cluster", FAILED, FAILED_WEIGHTS, FAILED_WORDS),
 }
-"""By the name of a file: a recorded stream, and a query for it with its weights and words."""
+"""By file name: the description of a recorded stream, and a query for it with its weights and description."""
 
 
 def ticker(rows: int, seed: int = 1, rise: float = 0.7) -> pa.Table:
-    """Made-up trades: ``ts`` (0, 1, ...), ``type``, two ``symbol``s, ``price`` and ``volume`` from 1 to 1000.
+    """Generate trades: ``ts`` (0, 1, ...), ``type``, two ``symbol``s, ``price`` and ``volume`` from 1 to 1000.
 
-    From one trade of a symbol to the next its price rises by one with probability ``rise``, else falls or stays
-    alike often; beyond 1000 it begins again at 1. Symbols and volumes are uniform.
+    From one trade of a symbol to the next, its price rises by one with probability ``rise``; otherwise it falls by one
+    or stays, with equal probability. Prices wrap around within 1 to 1000. Symbols and volumes are uniform.
     """
     rng = np.random.default_rng(seed)
     symbol = rng.integers(0, 2, rows)
@@ -84,7 +84,7 @@ def ticker(rows: int, seed: int = 1, rise: float = 0.7) -> pa.Table:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the demo with these arguments (``sys.argv`` by default); 2 if something is wrong with them."""
+    """Run the demo with these arguments (``sys.argv`` by default); return 2 for bad input, 130 if interrupted."""
     try:
         _demo(_arguments(argv))
     except AcepError as error:
@@ -108,7 +108,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
 
 
 def _stream(args: argparse.Namespace) -> tuple[pa.Table, str, str, Any, str]:
-    """The events, what they are, the query's text, its weights, and what it means."""
+    """Return the events, their description, and the query's text, weights and description."""
     from acep.events.files.reading import read_events
 
     found = next((p for p in _places() if p.is_file()), None)

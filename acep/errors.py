@@ -1,4 +1,4 @@
-"""Errors as data: what is wrong, where it stands, and a hint; rendered at the edge in few lines."""
+"""Define errors with a message, a place in the query's text and a hint, and render them in a few lines."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ __all__ = [
 ]
 
 WIDEST = 160
-"""How many characters of a query's line are shown."""
+"""The most characters of a query's line that are shown."""
 
 LONGEST = 400
-"""How many characters of a message are shown."""
+"""The most characters of a message that are shown."""
 
 UNSHOWN = "\ufffd"
 
@@ -38,7 +38,7 @@ MEMORY_HINT = (
 
 
 class AcepError(Exception):
-    """A mistake that its reader can mend: one line, and for a query the place in its text.
+    """An error that the user can correct: a message of one line, and for a query the place in its text.
 
     >>> print(QueryError("unknown column `pirce`", text="a.pirce > 1", start=2, end=7,
     ...                  hint="did you mean `price`?").render())
@@ -79,13 +79,13 @@ class AcepError(Exception):
         return self.start - (self.text.rfind("\n", 0, self.start) + 1) + 1
 
     def located(self, text: str) -> AcepError:
-        """The same error, with the query's text filled in where it was not known yet."""
+        """Return the same error, with the query's text added if it was unknown."""
         if self.text is None:
             self.text = text
         return self
 
     def render(self) -> str:
-        """The error for a reader: message, the line of the query with a caret below it, hint."""
+        """Return the error as text: the message, the line of the query with carets below it, and the hint."""
         lines = [_one_line(self.message)]
         if self.text is not None and self.start is not None:
             lines[0] += f" (line {self.line}, column {self.column})"
@@ -95,7 +95,7 @@ class AcepError(Exception):
         return "\n".join(lines)
 
     def _marked(self, text: str, start: int) -> list[str]:
-        """The line of the mistake, or of a long one what is around it, and carets below."""
+        """Return the line of the mistake (of a long line the part around it), and carets below."""
         first = text.rfind("\n", 0, start) + 1
         last = text.find("\n", start)
         source = text[first:] if last < 0 else text[first:last]
@@ -115,40 +115,40 @@ class AcepError(Exception):
 
 
 def _one_line(text: str) -> str:
-    """What a reader can take in, and a terminal show: names and values of the input may be anything."""
+    """Shorten a message, and make it printable, because names and values of the input may be anything."""
     if len(text) > LONGEST:
         text = text[: LONGEST * 3 // 4] + " ... " + text[-LONGEST // 4 :]
-    if text.isprintable():  # as most are: where memory was too small, that is said with little of it
+    if text.isprintable():  # the usual case, which needs little memory (for errors about memory)
         return text
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 class QueryError(AcepError, ValueError):
-    """A query that cannot be read or makes no sense."""
+    """An error for an invalid query."""
 
 
 class DataError(AcepError, ValueError):
-    """Events that do not fit: a missing column, a wrong type, a null time, a batch out of order."""
+    """An error for invalid events: a missing column, a wrong type, a null time, a batch out of order."""
 
 
 class SnapshotError(AcepError, ValueError):
-    """A state that cannot be restored: damaged, foreign, of another version or another query."""
+    """An error for a state that cannot be restored: damaged, foreign, of another version or another query."""
 
 
 class EngineError(AcepError, RuntimeError):
-    """An engine that is not there or cannot run a query."""
+    """An error for an engine that is not available or cannot run a query."""
 
 
 class PolicyError(AcepError, ValueError):
-    """A policy that does not keep its contract."""
+    """An error for a policy that does not keep its contract."""
 
 
 class DataWarning(UserWarning):
-    """Events in which a query finds less than its author may think: a type that never occurs, a key that is null."""
+    """A warning that a query may find less than expected: a type never occurs, or a key is always null."""
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn of the line that called acep, wherever in acep this is said."""
+    """Warn with the place of the line that called acep, from any depth inside acep."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "acep":
         frame, level = frame.f_back, level + 1
@@ -156,7 +156,7 @@ def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 def suggest(name: str, known: Iterable[str], *, most: int = 12) -> str | None:
-    """A hint with the nearest known names, or at most so many of all; ``None`` where there are none.
+    """Return a hint with the nearest known names, else at most ``most`` of all names; ``None`` if there are none.
 
     >>> suggest("pirce", ["price", "volume"])
     'did you mean `price`?'
@@ -171,12 +171,12 @@ def suggest(name: str, known: Iterable[str], *, most: int = 12) -> str | None:
 
 
 def slip(name: str, known: Iterable[str]) -> str | None:
-    """A hint with the known names of which ``name`` may be a slip of the pen, or ``None``.
+    """Return a hint with the known names that ``name`` may be a misspelling of, or ``None``.
 
     >>> slip("Fail", ["FAIL", "KILL"]), slip("Fail", ["x"])
     ('did you mean `FAIL`?', None)
     """
-    import difflib  # for mistakes alone
+    import difflib  # needed for error messages only
 
     names = list(known)
     close = [one for one in names if one.casefold() == name.casefold()][:2]

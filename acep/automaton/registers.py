@@ -1,8 +1,8 @@
-"""Registers and predicates on arcs: what a run remembers, and when a predicate is decided.
+"""Choose the arcs that evaluate each predicate, and the values (registers) that a run must remember for it.
 
-Each conjunct is put on the earliest arcs that can decide it (SASE+ 2008, section 3.2): those that bind
-one of its variables, or leave a repetition of which it speaks as a whole. Each state keeps only the
-registers that it or a later state reads (their section 5.2.1).
+Each conjunct is put on the earliest arcs that can decide it (SASE+ 2008, section 3.2): arcs that bind one of its
+variables, or arcs that leave a repetition to which it refers as a whole. Each state keeps only the registers that it
+or a later state reads (SASE+ 2008, section 5.2.1).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ __all__ = ["Check", "Frame", "Program", "Register", "Step", "ValueSource", "asse
 class Register:
     """One remembered value of the events bound to ``var``.
 
-    ``kind``: ``last`` or ``nth`` (``number``-th) value of attribute ``name``; ``count`` of events; ``sum``,
-    ``min``, ``max`` and ``nonnull`` (number) of the values; ``frames``: for predicate ``number`` the
-    values of its references to ``var`` at each event.
+    ``kind`` is ``last`` or ``nth`` (``number``-th) for a value of attribute ``name``, ``count`` for the number of
+    events, ``sum``, ``min``, ``max`` or ``nonnull`` (number of non-null values) for an aggregate of the attribute, or
+    ``frames`` for the values that the references of predicate ``number`` to ``var`` have at each event.
     """
 
     kind: str
@@ -43,11 +43,10 @@ class Register:
 
 @dataclass(frozen=True)
 class ValueSource:
-    """Where the value of a reference comes from.
+    """The place from which the value of a reference is read.
 
-    ``kind``: ``event`` (attribute ``name`` of the event being bound), ``one`` (1, or 0 if that attribute is
-    null), ``register``, ``average`` (a sum and a count), or ``frame`` (component ``index`` of the frame taken
-    from ``registers[0]``).
+    ``kind`` is ``event`` (attribute ``name`` of the event being bound), ``one`` (1, or 0 if that attribute is null),
+    ``register``, ``average`` (a sum and a count), or ``frame`` (component ``index`` of a frame of ``registers[0]``).
     """
 
     kind: str
@@ -58,9 +57,9 @@ class ValueSource:
 
 @dataclass(frozen=True)
 class Check:
-    """Predicate ``predicate`` with the sources of its references, for all combinations of ``loops`` (frames).
+    """Predicate number ``predicate`` with the sources of its references, for all combinations of ``loops`` (frames).
 
-    With ``only = (counter, n)`` it is decided by the n-th event of a variable: when ``counter`` is n - 1.
+    With ``only = (counter, n)`` it is evaluated only at the n-th event of a variable: when ``counter`` is n - 1.
     """
 
     predicate: int
@@ -69,14 +68,14 @@ class Check:
     only: tuple[Register, int] | None = None
 
     def reads(self) -> set[Register]:
-        """The registers read."""
+        """Return the registers that the check reads."""
         counter = {self.only[0]} if self.only else set()
         return {r for s in self.sources for r in s.registers} | set(self.loops) | counter
 
 
 @dataclass(frozen=True)
 class Frame:
-    """What is appended to a ``frames`` register when an event is bound."""
+    """The values that are appended to a ``frames`` register when an event is bound."""
 
     register: Register
     sources: tuple[ValueSource, ...]
@@ -84,9 +83,8 @@ class Frame:
 
 @dataclass(frozen=True)
 class Step:
-    """What happens along an arc: ``leaving`` is checked on the old registers; then the registers of the
-    variables in ``forgets`` are unbound; then ``binding`` is checked; then the event updates the registers
-    of its variable."""
+    """The actions along an arc, in this order: ``leaving`` is checked on the old registers, the registers of the
+    variables in ``forgets`` are unbound, ``binding`` is checked, the event updates the registers of its variable."""
 
     arc: Arc
     leaving: tuple[Check, ...]
@@ -97,8 +95,8 @@ class Step:
 
 @dataclass(frozen=True)
 class Program:
-    """``layouts[s]`` are the registers kept in state s; ``steps[s]`` its arcs; ``ending[s]`` the checks
-    made when a run ends there."""
+    """The assembled automaton: ``layouts[s]`` are the registers kept in state s, ``steps[s]`` the steps of its arcs,
+    and ``ending[s]`` the checks made when a run ends there."""
 
     layouts: tuple[tuple[Register, ...], ...]
     steps: tuple[tuple[Step, ...], ...]
@@ -106,9 +104,9 @@ class Program:
 
 
 def assemble(automaton: Thompson, arcs: Arcs, predicates: tuple[Expr, ...]) -> Program:
-    """Put predicates on arcs and lay the registers out.
+    """Put predicates on arcs and choose the registers of each state.
 
-    ``predicates`` speak of bound variables only, none of a negated one.
+    ``predicates`` refer to bound variables only, never to a negated one.
     """
     kleene = frozenset(letter.var for letter in automaton.letters if letter.kleene is not None)
     forms = tuple(_form(i, p, kleene) for i, p in enumerate(predicates))
@@ -141,9 +139,10 @@ def assemble(automaton: Thompson, arcs: Arcs, predicates: tuple[Expr, ...]) -> P
 
 @dataclass(frozen=True)
 class _Form:
-    """A predicate sorted by what its references mean.
+    """A predicate with its references sorted by meaning.
 
-    ``each``: Kleene variables of which every event is meant; ``wholes``: those meant as a whole, when left.
+    ``each`` are the Kleene variables of which every event is meant. ``wholes`` are those that are meant as a whole, so
+    that their repetition must have been left.
     """
 
     number: int
@@ -154,14 +153,14 @@ class _Form:
     wholes: frozenset[str]
 
     def frame_leaves(self, var: str) -> tuple[Leaf, ...]:
-        """The references that take part in a frame of ``var``."""
+        """Return the references that take part in a frame of ``var``."""
         return tuple(leaf for leaf in self.leaves if leaf.var == var and _of_each(leaf))
 
     def frames(self, var: str) -> Register:
         return Register("frames", var, number=self.number)
 
     def from_registers(self, binding: str | None = None, surely_first: bool = False) -> Check:
-        """The check when ``binding`` is being bound (``None``: when a repetition is left, or at the end)."""
+        """Return the check for binding ``binding`` (``None``: for leaving a repetition, or for the end)."""
         sources, loops = [], [self.frames(v) for v in self.each if v != binding]
         nth = self.nth(binding) if binding else 0
         for leaf in self.leaves:
@@ -176,13 +175,13 @@ class _Form:
         return Check(self.number, tuple(sources), tuple(loops), only)
 
     def nth(self, var: str) -> int:
-        """If the predicate is decided by the n-th event of ``var``: n, else 0."""
+        """Return n if the predicate is decided by the n-th event of ``var``, else 0."""
         if var not in self.kleene or var in self.each:
             return 0
         return max((_ordinal(leaf) for leaf in self.leaves if leaf.var == var), default=0)
 
     def current(self, leaf: Leaf, nth: int = 0) -> ValueSource:
-        """The source of a reference to the variable that is being bound, at this event."""
+        """Return the source, at this event, of a reference to the variable that is being bound."""
         if leaf.var in self.kleene:
             if isinstance(leaf, Attribute) and (leaf.index in (None, "i") or leaf.index == nth > 0):
                 return ValueSource("event", name=leaf.name)
@@ -196,7 +195,7 @@ class _Form:
 
 
 def _ordinal(leaf: Leaf) -> int:
-    """n of ``a[n]``, else 0."""
+    """Return n for ``a[n]``, else 0."""
     return leaf.index if isinstance(leaf, Attribute) and isinstance(leaf.index, int) else 0
 
 
@@ -221,7 +220,7 @@ def _form(number: int, predicate: Expr, kleene: frozenset[str]) -> _Form:
 
 
 def _stored(leaf: Leaf, kleene: frozenset[str]) -> ValueSource:
-    """The source of a reference among the registers, as they are before an event is bound."""
+    """Return the source of a reference among the registers, before an event is bound."""
     var = leaf.var
     match leaf:
         case Attribute(index=int() as n, name=name) if var in kleene or n > 1:
@@ -244,7 +243,7 @@ def _stored(leaf: Leaf, kleene: frozenset[str]) -> ValueSource:
 
 
 def _may_be_bound(automaton: Thompson, arcs: Arcs) -> list[frozenset[str]]:
-    """For each state the variables that may be bound in some run that is there."""
+    """Return for each state the variables that may be bound in some run in that state."""
     bound: list[frozenset[str]] = [frozenset() for _ in arcs.states]
     changed = True
     while changed:
@@ -287,12 +286,12 @@ def _step(automaton: Thompson, arcs: Arcs, arc: Arc, forms: tuple[_Form, ...], b
 def _layouts(
     steps: tuple[tuple[Step, ...], ...], ending: tuple[tuple[Check, ...], ...], bindable: list[frozenset[str]]
 ) -> list[set[Register]]:
-    """What each state must remember: read there, or needed after one of its arcs."""
+    """Return the registers that each state must keep: those read there, or needed after one of its arcs."""
     layouts: list[set[Register]] = [{r for c in checks for r in c.reads()} for checks in ending]
     changed = True
     while changed:
         changed = False
-        for state in reversed(range(len(steps))):  # mostly from the end to the start: few rounds are needed
+        for state in reversed(range(len(steps))):  # mostly from the end to the start, so that few rounds suffice
             for step in steps[state]:
                 needed = {r for r in _needed_before(step, layouts[step.arc.target]) if r.var in bindable[state]}
                 if not needed <= layouts[state]:

@@ -1,11 +1,10 @@
-"""From the pattern tree to a Thompson automaton (RC-ACEP 2016, section 2 and Figure 1).
+"""Build a Thompson automaton from the pattern tree (RC-ACEP 2016, section 2 and Figure 1).
 
-Places are joined by edges: a *letter* edge binds an event, a *missing* edge walks past letters at a
-cost, a *negation* edge walks past a negation, an *again* edge enters the next iteration of a group,
-an *empty* edge does nothing. A repetition ``{m,n}`` is unrolled into copies; what is missing of it
-is paid on the edge that leaves it, so that the iterations that are there are numbered from one. A set
-has a place for each number of events that its items have bound. Weights are integers, scaled by
-``Costs.scale``.
+Edges join places: a *letter* edge binds an event, a *missing* edge skips letters at a cost, a *negation* edge passes a
+negation, an *again* edge enters the next iteration of a group, and an *empty* edge does nothing. A repetition
+``{m,n}`` is unrolled into copies. The edge that leaves it carries the cost of its missing iterations, so that the
+present iterations are numbered from one. A set has a place for each combination of the numbers of events that its
+items have bound. Weights are integers, scaled by ``Costs.scale``.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ from acep.pattern.walk import components, variables
 
 __all__ = ["Costs", "Edge", "Gap", "Letter", "Negated", "Place", "Thompson", "build", "costs_of", "pareto"]
 
-Gap = tuple[int, int]  # scaled weight of the letters walked past, and how many they are
+Gap = tuple[int, int]  # scaled weight of the skipped letters, and their number
 SET_PLACES = 4096
 
 
 @dataclass(frozen=True)
 class Costs:
-    """The error budget and the weights as integers: a weight of 1 is ``scale``, ``None`` may not be missing."""
+    """The error budget and the weights as integers: a weight of 1 is ``scale``; ``None`` means never missing."""
 
     scale: int
     budget: int
@@ -44,11 +43,11 @@ class Costs:
     contiguous: bool
 
     def weight(self, var: str) -> int | None:
-        """The scaled weight of a variable's letter."""
+        """Return the scaled weight of a variable's letter (``None``: it may not be missing)."""
         return dict(self.weights).get(var, self.scale)
 
     def unscaled(self, cost: int) -> int | Fraction:
-        """A scaled cost as the user counts it."""
+        """Return a scaled cost in the user's units."""
         value = Fraction(cost, self.scale)
         return int(value) if value.denominator == 1 else value
 
@@ -82,11 +81,11 @@ class Edge:
 
 @dataclass(frozen=True)
 class Letter:
-    """A letter edge, which is a state of the plan: what it binds, and what is around it.
+    """A letter edge, which becomes a state of the plan: the variable it binds, and its context in the pattern.
 
-    ``inside`` are (instance, open) pairs, outermost first: the repetitions and sets that the letter stands
-    in, and whether each can take another event after it. ``groups`` are the repeated groups around it.
-    ``kleene`` is the instance of the repetition (or set) that makes its variable a Kleene variable.
+    ``inside`` are (instance, open) pairs, outermost first: the repetitions and sets around the letter, and whether
+    each can take another event after it. ``groups`` are the repeated groups around it. ``kleene`` is the instance of
+    the repetition (or set) that makes its variable a Kleene variable.
     """
 
     var: str
@@ -100,7 +99,7 @@ class Letter:
 
 @dataclass(frozen=True)
 class Negated:
-    """A negation: ``leading`` if no component stands before it, ``trailing`` if none after."""
+    """A negation: ``leading`` if no component stands before it, ``trailing`` if none stands after it."""
 
     var: str
     types: tuple[str, ...]
@@ -112,8 +111,8 @@ class Negated:
 
 @dataclass(frozen=True)
 class Thompson:
-    """The automaton: ``start`` and ``final`` are places; ``copies`` maps the last place of an iteration to
-    the number of its copy; ``groups`` gives the variables of each repeated group."""
+    """The automaton: ``start`` and ``final`` are places, ``copies`` are pairs of the last place of an iteration and the
+    number of its copy, and ``groups`` are the variables of each repeated group."""
 
     places: tuple[Place, ...]
     edges: tuple[Edge, ...]
@@ -127,7 +126,7 @@ class Thompson:
 
 
 def pareto(gaps: Iterable[Gap], costs: Costs) -> tuple[Gap, ...]:
-    """The gaps that are worth walking: within the budget, none lighter with as many letters."""
+    """Return the Pareto-optimal gaps: within the budget, and none is lighter with at least as many letters."""
     best: list[Gap] = []
     for weight, letters in sorted(set(gaps), key=lambda g: (g[0], -g[1])):
         if weight <= costs.budget and (not best or letters > best[-1][1]):
@@ -136,9 +135,9 @@ def pareto(gaps: Iterable[Gap], costs: Costs) -> tuple[Gap, ...]:
 
 
 def build(query: Query) -> Thompson:
-    """The Thompson automaton of a query's pattern.
+    """Build the Thompson automaton of a query's pattern.
 
-    Raises :class:`QueryError` where a set has too many items to be unrolled.
+    Raises :class:`QueryError` if a set has too many items to be unrolled.
     """
     builder = _Builder(costs_of(query))
     start = builder.place(())
@@ -148,7 +147,7 @@ def build(query: Query) -> Thompson:
 
 @dataclass(frozen=True)
 class _Around:
-    """What is around a node: instances with their openness, and repeated groups."""
+    """The context of a pattern node: the instances around it (and whether each is open), and the repeated groups."""
 
     inside: tuple[tuple[int, bool], ...] = ()
     groups: tuple[int, ...] = ()
@@ -229,7 +228,7 @@ class _Builder:
                 return self.negation(node, start, around)
 
     def repeat(self, node: Repeat, start: int, around: _Around) -> int:
-        """The copies of a repetition, one after another; what is missing of it is paid on the way out."""
+        """Add the copies of a repetition, one after another; the edges that leave it cost its missing iterations."""
         item, low, high = node.item, node.low, node.high
         contiguous = self.costs.contiguous
         instance = self.instances
@@ -250,7 +249,7 @@ class _Builder:
             self.copies[last] = copy
             after = last
             if contiguous:
-                # Where gaps cost, a missing iteration may stand anywhere: after the j-th, bound or not.
+                # Where gaps cost, a missing iteration may be anywhere: after the j-th, bound or not.
                 after = self.place(inside)
                 self.edge(last, after)
                 self.missing(before, after, self.absent(item))
@@ -271,7 +270,7 @@ class _Builder:
         group: int,
         kleene: int | None,
     ) -> int:
-        """One iteration, from place ``first`` to the place returned."""
+        """Add one iteration that starts at place ``first``, and return its last place."""
         groups = around.groups if group < 0 else (*around.groups, group)
         if not isinstance(item, Component):
             return self.node(item, first, around.within(inside, groups))
@@ -342,7 +341,7 @@ class _Builder:
         return self.group_numbers[around.path]
 
     def absent(self, node: Node) -> tuple[Gap, ...]:
-        """The gaps of walking ``node`` with no event bound."""
+        """Return the gaps of passing ``node`` with no event bound."""
         match node:
             case Component(var=var):
                 weight = self.costs.weight(var)
@@ -361,7 +360,7 @@ class _Builder:
                 return ((0, 0),)
 
     def iterations(self, item: Node, count: int) -> tuple[Gap, ...]:
-        """The gaps of so many missing iterations."""
+        """Return the gaps of ``count`` missing iterations."""
         one = self.absent(item)
         total: tuple[Gap, ...] = ((0, 0),)
         for _ in range(count):
@@ -371,7 +370,7 @@ class _Builder:
         return total
 
     def all_absent(self, one: tuple[Gap, ...], low: int, high: int | None) -> tuple[Gap, ...]:
-        """The gaps of a repetition with no event; of optional iterations only where letters make up for events."""
+        """Return the gaps of a repetition with no event; optional iterations only if they can make up for events."""
         total: tuple[Gap, ...] = ((0, 0),)
         for _ in range(low):
             total = self.sums(total, one)
@@ -400,5 +399,5 @@ class _Builder:
 
 
 def binds(node: Node) -> bool:
-    """Whether a part of a pattern has a component that is not negated."""
+    """Return whether a part of a pattern has a component that is not negated."""
     return any(isinstance(part, Component) for part in components(node))

@@ -1,4 +1,4 @@
-"""The budget of a query: how much of a pattern may be missing, and what finding it may cost."""
+"""Define the budget of a query: the errors that a match may have, and the time, work and memory for matching."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Budget", "size_in_bytes", "tolerant"]
 
 Number = int | float | Fraction | Decimal
 
-# What is beyond these is as good as they are, and would not be reckoned with exactly.
+# Bounds beyond these have the same effect, and would cause rounding errors.
 LEAST, MOST = 1e-9, 1e9
 AS = {
     "cpu": "a share of a core, such as 0.5",
@@ -37,25 +37,23 @@ UNITS = {"": 0, "B": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 
 @dataclass(frozen=True)
 class Budget:
-    """What a query may spend; ``None`` sets no bound, and without any bound nothing is given up.
+    """The limits on a query. ``None`` sets no bound; without any bound nothing is shed.
 
-    ``errors``: the greatest total weight of missing letters. ``weights``: variables to the weights of their
-    letters, and of the events that break a negation. What is given here replaces what ``acep.parse`` or
-    ``acep.regex`` was given; ``None`` leaves it.
+    ``errors`` is the greatest total weight of missing letters. ``weights`` maps variables to the weights of their
+    letters, and of the events that break a negation. Values given here replace those that ``acep.parse`` or
+    ``acep.regex`` was given; ``None`` keeps them.
 
-    ``work``: touches an event on average: how many (match node, arc) pairs may be looked at, deciding included; what is
-    not used is carried over. The same stream has the same answer. ``cpu``: the share of a core that may be used,
-    against the clock of the events; ``speed`` times as fast as that clock is how a recorded stream is replayed.
-    ``latency``: seconds that a batch may take. ``memory``: bytes that the query may hold, a number or ``"64 MB"``;
-    several queries over one stream share it (docs/explanation/best_effort.md says what is in it). ``estimate``: the
-    share of all this that may go into estimating the recall; 0: it is not estimated. ``recover``: of match bundles of
-    which a match was found all are looked for, at the cost of that share of the allowance (``True``: a quarter);
-    matches are given when their bundle has ended.
+    ``work`` is the average number of transition evaluations ("touches") per event: evaluated pairs of a partial match
+    and an arc, shedding decisions included. Unused ones are carried over, and the same stream always has the same
+    result. ``cpu`` is the share of a core, relative to the clock of the events; ``speed`` is the factor by which a
+    recorded stream is replayed faster than that clock. ``latency`` is the time for a batch in seconds. ``memory`` is in
+    bytes, a number or ``"64 MB"``; several queries over one stream share it (docs/explanation/best_effort.md says what
+    it counts). ``estimate`` is the share of this budget for estimating the recall (0: no estimate). ``recover``
+    restores all matches of match bundles of which one was found, for that share of the budget (``True``: a quarter);
+    matches are then given when their bundle has ended.
 
-    Bounds below 1e-9 or above 1e9 are taken as these.
-
-    Raises :class:`QueryError` for what is no such number, and for ``recover`` with a bound on memory or without one on
-    anything else.
+    Bounds below 1e-9 or above 1e9 are set to these limits.
+    Raises :class:`QueryError` for an invalid number, and for ``recover`` with a bound on memory or with no other bound.
 
     >>> Budget(cpu=0.25, memory="64 MB").memory
     67108864
@@ -101,7 +99,7 @@ class Budget:
 
     @property
     def limited(self) -> bool:
-        """Whether something may have to be given up."""
+        """Whether a bound is set, so that partial matches may have to be shed."""
         return any(one is not None for one in (self.cpu, self.memory, self.latency, self.work))
 
 
@@ -120,7 +118,7 @@ def _share(name: str, value: object) -> float:
 
 
 def _number(name: str, value: object) -> float:
-    """Infinite where it is too large; NumPy's numbers are among those that are taken."""
+    """Return a number as a float, infinite if it is too large; NumPy's numbers are accepted too."""
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         raise QueryError(f"{name}={_shown(value)} is not a number", hint=AS[name])
     try:
@@ -136,9 +134,9 @@ def _shown(value: object) -> str:
 
 
 def size_in_bytes(given: object) -> int:
-    """A size in bytes; texts may have a unit of 1,024 bytes and its powers.
+    """Return a size in bytes; the units in texts are powers of 1,024 bytes.
 
-    Raises :class:`QueryError` for what is no size.
+    Raises :class:`QueryError` for an invalid size.
 
     >>> size_in_bytes("1.5 kB"), size_in_bytes("2G"), size_in_bytes(7)
     (1536, 2147483648, 7)
@@ -157,7 +155,7 @@ def size_in_bytes(given: object) -> int:
 
 
 def tolerant(query: Query, budget: Budget | None) -> Query:
-    """The query with the error budget and the weights of ``budget``.
+    """Return the query with the error budget and the weights of ``budget``.
 
     Raises :class:`QueryError` for a negative budget, a weight that is not positive, or an unknown variable.
 

@@ -1,4 +1,4 @@
-"""What events, touches and matches cost in seconds, learned from what was measured."""
+"""Estimate the cost of events, touches (transition evaluations) and matches in seconds, from measurements."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ import numpy as np
 
 __all__ = ["CostModel"]
 
-# Seconds; more than they cost on most machines, so that the first allowance is a small one.
+# Initial costs in seconds; higher than on most machines, so that the first budget is small.
 EVENT, TOUCH, MATCH = 2e-6, 2e-8, 5e-7
 FIRST = (EVENT, TOUCH, MATCH)
-FORGET = 0.95  # what is left of old measurements after a new one
-TIED = 0.02  # how much the first values count beside what was measured (1: as one measurement that deviates by all)
-LEAST = 1e-3  # of the first values, that a touch and a match cost
+FORGET = 0.95  # weight of old measurements after a new one
+TIED = 0.02  # weight of the initial values relative to an average measurement
+LEAST = 1e-3  # least cost of a touch and of a match, as a share of the initial values
 PAIRS = [(i, k) for i in range(3) for k in range(i, 3)]
 SUMS = len(PAIRS) + 3
 
 
 @dataclass
 class CostModel:
-    """``seconds = event * events + touch * touches + match * matches``: least squares with forgetting, in the recursive
-    form (what is kept are sums), none of the three negative.
+    """A cost model ``seconds = event * events + touch * touches + match * matches``, with non-negative coefficients by
+    recursive least squares with forgetting (only sums are stored).
 
-    Each measurement is taken for an event of it, so that small batches count as much as large ones. Where all of
-    them have as many touches an event, nothing tells the two apart: then the proportion of the first values
-    decides.
+    Each measurement is divided by its events, so that small batches count as much as large ones. If all measurements
+    have the same number of touches per event, the two costs cannot be separated; then the ratio of the initial values
+    is used.
 
     >>> model = CostModel()
     >>> for events, touches in ((1000, 50_000), (1000, 5_000), (2000, 40_000)):
@@ -39,25 +39,25 @@ class CostModel:
     event: float = EVENT
     touch: float = TOUCH
     match: float = MATCH
-    # Of the products of events (1), touches and matches an event, and of seconds an event with each of the three.
+    # Sums of the products of events (1), touches and matches per event, and of seconds per event with each of these.
     sums: list[float] = field(default_factory=lambda: [0.0] * SUMS)
 
     def learn(
         self, events: int, touches: float, seconds: float, forget: float = FORGET, *, matches: float = 0.0
     ) -> None:
-        """What a stretch of ``events`` was measured to take; ``forget``: what is left of old measurements."""
+        """Add the measurement of a stretch of ``events``; ``forget`` is the weight of old measurements."""
         if events <= 0 or seconds < 0 or not math.isfinite(seconds):
             return
-        # In units of the first values, with a pull to equal deviations of all, which fades as measurements tell more.
+        # In units of the initial values, with a pull to equal deviations that fades as more is measured.
         x = [count * cost for count, cost in zip((1.0, touches / events, matches / events), FIRST, strict=True)]
         y = seconds / events
         for k, new in enumerate([*(x[i] * x[j] for i, j in PAIRS), *(one * y for one in x)]):
             self.sums[k] = forget * self.sums[k] + new
         a = dict(zip(PAIRS, self.sums, strict=False))
         b = self.sums[len(PAIRS) :]
-        n = a[0, 0] / EVENT**2  # measurements
+        n = a[0, 0] / EVENT**2  # weighted number of measurements
         pull = TIED * sum(a[i, i] for i in range(3)) / max(n, 1.0)
-        # By how much all of it is dearer than the first values say; cheaper it must be measured to be.
+        # The overall ratio of measured to initial costs. The pull only raises costs, so the ratio is at least 1.
         level = max(1.0, b[0] / sum(a[0, k] for k in range(3)))
         found = _least_squares(
             [[a[min(i, j), max(i, j)] + (pull if i == j else 0.0) for j in range(3)] for i in range(3)],
@@ -68,20 +68,20 @@ class CostModel:
         )
 
     def seconds(self, events: float, touches: float, matches: float = 0.0) -> float:
-        """What so many are expected to take."""
+        """Return the expected seconds for these events, touches and matches."""
         return self.event * events + self.touch * touches + self.match * matches
 
     def touches(self, seconds: float, events: float) -> float:
-        """How many touches fit into ``seconds`` beside ``events``; none where the events alone take as long."""
+        """Return how many touches fit into ``seconds`` beside ``events``; none if the events alone take as long."""
         return max(0.0, seconds - self.event * events) / self.touch
 
     def state(self) -> list[float]:
-        """What it has learned."""
+        """Return the learned state, for :meth:`restore`."""
         return [self.event, self.touch, self.match, *self.sums]
 
     @classmethod
     def restore(cls, state: Sequence[float]) -> CostModel:
-        """From :meth:`state`. Raises :class:`ValueError` for what is none."""
+        """Restore a model from :meth:`state`. Raises :class:`ValueError` for invalid data."""
         numbers = [float(x) for x in state]
         sensible = len(numbers) == 3 + SUMS and all(math.isfinite(x) and x >= 0 for x in numbers)
         if not sensible or min(numbers[1:3]) <= 0:
@@ -90,7 +90,7 @@ class CostModel:
 
 
 def _least_squares(a: list[list[float]], b: list[float]) -> list[float]:
-    """The solution of ``a x = b`` (positive definite); what would be negative is 0, the most negative first."""
+    """Solve ``a x = b`` (positive definite); negative components are set to 0, the most negative first."""
     kept = list(range(len(b)))
     while kept:
         own = np.linalg.solve([[a[i][j] for j in kept] for i in kept], [b[i] for i in kept]).tolist()

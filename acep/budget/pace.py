@@ -1,4 +1,4 @@
-"""The controller of ``cpu`` and ``latency``: how many touches and matches the next stretch of events may have."""
+"""Control ``cpu`` and ``latency``: compute how many touches and matches the next stretch of events may have."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from acep.errors import QueryError
 
 __all__ = ["Pace", "pace_of"]
 
-# Events between two looks at the clock: as long as costs are not known, then, and where they are soon done.
+# Events between two readings of the clock: at first, while costs are unknown; normally; and at most, if they are fast.
 SHORTEST, STRETCH, LONGEST = 256, 4096, 65_536
-SHORT = 2e-3  # seconds that may pass between these, but
-PARTS = 16  # of a batch's seconds no more than one part in so many
-CARRIED = 10.0  # seconds of the stream whose share is carried over at most
-FIRST = 1.0  # seconds of the stream whose share there is before the first event
-SPREAD, LONG = 4, 16  # stretches over which what was carried over, or overdrawn, is spread
-LEAST = 0.25  # of the share, that a stretch has however much was overdrawn
-MARGIN = 0.9  # of a batch's seconds; the rest is for what is not foreseen
-MATCHES = 0.5  # of what there is beside the events, that matches may take: what is left by the rest is not known before
-BESIDE = 1e-7  # seconds that a match takes beside the core, until it is measured
-GROWTH = 3  # times as many touches or matches as ever before, at most, on the strength of what these cost
-SMOOTH = 0.8  # what is left of old averages after a new number
+SHORT = 2e-3  # seconds that may pass between two readings,
+PARTS = 16  # and at most one part in so many of a batch's seconds
+CARRIED = 10.0  # the most seconds of the stream whose unused budget is carried over
+FIRST = 1.0  # seconds of the stream whose budget is available before the first event
+SPREAD, LONG = 4, 16  # stretches over which an unused budget, or an overdraft, is spread
+LEAST = 0.25  # share of its budget that a stretch gets after any overdraft
+MARGIN = 0.9  # share of a batch's seconds that is planned; the rest is a reserve
+MATCHES = 0.5  # share of the time beside the events that matches may take, as their number is unknown in advance
+BESIDE = 1e-7  # seconds that a match takes outside the native core, until it is measured
+GROWTH = 3  # most touches or matches relative to the earlier maximum, if measured costs are used
+SMOOTH = 0.8  # weight of an old average after a new number
 
 
 @dataclass
 class Pace:
-    """Seconds into touches. ``cpu``: the share of a core against the clock of the events, whose ticks take ``tick``
-    seconds; ``latency``: seconds that a batch may take. What is measured is processor time of this thread for ``cpu``,
-    and wall time for ``latency``, of the whole call and not of the core alone.
+    """The conversion of a time budget to touches. ``cpu`` is the share of a core relative to the clock of the events,
+    whose ticks take ``tick`` seconds; ``latency`` is the time for a batch in seconds. The processor time of this thread
+    is measured for ``cpu``, and wall time for ``latency``, both for the whole call and not only the native core.
 
-    What events, touches and matches cost is not known at first, and supposed to be much; the first stretches are short,
-    so that it is soon measured.
+    The costs of events, touches and matches are unknown at first and assumed to be high. The first stretches are short,
+    so that they are soon measured.
 
-    The order of calls for a batch: ``begin``; for each stretch of it ``rate`` and ``measured``; ``end``.
+    The order of calls for a batch is: ``begin``; ``rate`` and ``measured`` for each stretch of it; ``end``.
     """
 
     cpu: float | None = None
@@ -47,18 +47,18 @@ class Pace:
     tick: float = 0.0
     work: CostModel = field(default_factory=CostModel)  # processor time
     wall: CostModel = field(default_factory=CostModel)
-    balance: float = 0.0  # seconds of the processor that may still be used
-    clock: int | None = None  # time of the last event that was paid for
-    # Beside the core, as those: events and matches.
+    balance: float = 0.0  # processor seconds that may still be used
+    clock: int | None = None  # time of the last event whose budget was added
+    # The same two models for the time outside the native core, by events and matches.
     around: list[CostModel] = field(default_factory=lambda: [CostModel(0.0, TOUCH, BESIDE) for _ in range(2)])
-    made: float | None = None  # matches an event, on average
-    most: list[float] = field(default_factory=lambda: [0.0, 0.0])  # of a stretch so far: touches an event, matches
-    learning: float = 0.0  # what a policy takes to learn, on average
-    rates: list[float] = field(default_factory=list)  # of the stretches of this batch
-    stretch: int = SHORTEST  # events that the next one may have
+    made: float | None = None  # average matches per event
+    most: list[float] = field(default_factory=lambda: [0.0, 0.0])  # maxima of a stretch: touches per event, matches
+    learning: float = 0.0  # average seconds in which a policy learns
+    rates: list[float] = field(default_factory=list)  # touches per event of the stretches of this batch
+    stretch: int = SHORTEST  # the most events of the next stretch
 
     def begin(self, events: int, clock: int) -> None:
-        """A batch of so many events is there, of which the first has time ``clock``."""
+        """Begin a batch of ``events``, the first of them at time ``clock``."""
         if self.clock is None:
             self.clock, self.balance = clock, (self.cpu or 0.0) * FIRST
         self._events = self._left = events
@@ -67,20 +67,20 @@ class Pace:
         self.rates = []
 
     def rate(self, events: int, clock: int, *, learns: bool) -> tuple[float, float]:
-        """Touches an event that the next ``events`` of the batch may take, which end at time ``clock``, and matches
-        that they may have in all; ``learns``: a policy learns after them."""
+        """Return the budget of the next ``events`` of the batch, which end at time ``clock``: touches per event, and
+        matches in all. ``learns``: a policy learns after them."""
         found = matches = math.inf
         if self.cpu is not None:
             assert self.clock is not None
             income, before = self.cpu * (clock - self.clock) * self.tick, self.balance
             self.balance = min(before + income, self.cpu * CARRIED)
             self.clock = clock
-            # What the call takes around the core is set aside. What was overdrawn, as by a policy that learned, is
-            # paid back little by little: without any allowance all that waits would be lost.
+            # An overdraft, for example from the learning of a policy, is paid back gradually: without any budget
+            # all partial matches would be lost. `_shared` sets aside the time outside the native core.
             due = max(self.balance - before + before / (SPREAD if before > 0 else LONG), LEAST * income)
             found, matches = self._shared(0, due, events, events)
         if self.latency is not None:
-            # What is left of the batch's time is for all its events alike.
+            # The rest of the batch's time is divided equally among its remaining events.
             used = _clocks()[1] - self._began[1]
             rest = self.latency * MARGIN - used - (self.learning if learns else 0.0)
             rest -= self.around[1].match * self._matches
@@ -92,10 +92,10 @@ class Pace:
         return found, matches
 
     def _shared(self, clock: int, seconds: float, events: int, around: int) -> tuple[float, float]:
-        """Touches an event, and matches, for which ``seconds`` suffice beside ``events`` in the core and what is
-        around it for so many. Matches come in bursts: there may be as many as half of it suffices for, and no more is
-        kept from the touches than what they are likely to take. What more than there ever were of either cost is not
-        known: by what was measured there may be so many times as much, and else what is supposed."""
+        """Return the touches per event, and the matches, that fit into ``seconds`` beside ``events`` in the native core
+        and the time outside it for ``around`` events. Matches come in bursts: they may take up to half of the time, but
+        only their likely time is kept from the touches. The costs of more than the earlier maxima are unknown: up to
+        :data:`GROWTH` times as many are planned at measured costs, and more only at the initial costs."""
         model, beside = (self.work, self.wall)[clock], self.around[clock]
         rest = max(0.0, seconds - beside.event * around - model.event * events)
         each = model.match + beside.match
@@ -106,7 +106,7 @@ class Pace:
         return touches / max(events, 1), matches
 
     def measured(self, events: int, touches: float, learning: float, *, matches: int = 0) -> None:
-        """The stretch is done; ``learning``: seconds of it in which policies learned."""
+        """Record the end of a stretch; ``learning`` is the part of its seconds in which policies learned."""
         spent = [now - then for now, then in zip(_clocks(), self._started, strict=True)]
         self._inside = [a + b for a, b in zip(self._inside, spent, strict=True)]
         short = SHORT if self.latency is None else min(SHORT, self.latency / PARTS)
@@ -127,12 +127,12 @@ class Pace:
         self.made = own if self.made is None else max(own, SMOOTH * self.made + (1 - SMOOTH) * own)
 
     def end(self, processor: float, wall: float) -> None:
-        """The call is over, which took so many seconds."""
+        """Record the end of the call, which took ``processor`` and ``wall`` seconds."""
         if not getattr(self, "_events", 0):
             return
         since = [now - then for now, then in zip(_clocks(), self._began, strict=True)]
         for k, took in enumerate((processor, wall)):
-            ready = self.around[k].sums[0] > 0  # what makes a session ready for its first batch comes once
+            ready = self.around[k].sums[0] > 0  # the preparation of a session happens only once
             outside = max(0.0, (took if ready else min(took, since[k])) - self._inside[k])
             if k == 0:
                 self.balance -= outside
@@ -142,7 +142,7 @@ class Pace:
         self._events = 0
 
     def dump(self) -> dict[str, Any]:
-        """Its state as JSON-like data."""
+        """Return the state as JSON-like data."""
         numbers = {
             "balance": self.balance,
             "clock": self.clock,
@@ -154,7 +154,7 @@ class Pace:
         return models | numbers
 
     def load(self, data: Mapping[str, Any]) -> None:
-        """Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for what is no such state."""
+        """Restore :meth:`dump`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for other data."""
         self.work, self.wall = CostModel.restore(data["work"]), CostModel.restore(data["wall"])
         self.clock = None if data["clock"] is None else int(data["clock"])
         processor, wall = data["around"]
@@ -169,10 +169,10 @@ class Pace:
 
 
 def pace_of(budget: Budget, tick_ns: int | Fraction | None) -> Pace | None:
-    """What keeps a stream with ticks of ``tick_ns`` nanoseconds to the time that a budget gives it; ``None``: it
-    sets no bound of time.
+    """Return the controller of the time budget for a stream with ticks of ``tick_ns`` nanoseconds; ``None`` if the
+    budget has no bound on time.
 
-    Raises :class:`QueryError` for a share of a core against a clock whose ticks have no known length.
+    Raises :class:`QueryError` for ``cpu`` if the length of a tick is unknown.
 
     >>> pace_of(Budget(work=5), None) is None, pace_of(Budget(cpu=0.5, speed=10), 10**9).tick
     (True, 0.1)

@@ -1,4 +1,4 @@
-"""Who chooses what is kept when a budget does not suffice: the policies by name, and those that a user brings."""
+"""Select the load shedding policy for an insufficient budget: a built-in one by name, or one that a user brings."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ POLICIES: dict[str, Maker] = {
     "experts": _advised,
     "trained-on-test": _foreseeing,
 }
-"""By name, what makes a new policy."""
+"""The functions that make a new policy, by its name."""
 
 
 def policy_of(policy: Any) -> Maker:
-    """What makes the policy of each query: a name of :data:`POLICIES`, or an object of which each query gets a copy.
+    """Return the function that makes the policy of each query: a name in :data:`POLICIES`, or an object to be copied.
 
-    Raises :class:`QueryError` for what is neither.
+    Raises :class:`QueryError` for anything else.
 
     >>> policy_of("newest")().name
     'newest'
@@ -74,7 +74,7 @@ def policy_of(policy: Any) -> Maker:
         )
     try:
         copy.deepcopy(policy)
-    except Exception as error:  # noqa: BLE001  # of a user, which may raise anything
+    except Exception as error:  # noqa: BLE001  # a user's policy may raise anything
         raise QueryError(
             f"the policy `{named}` cannot be copied: {error}", hint="each query has one of its own, by copy.deepcopy"
         ) from None

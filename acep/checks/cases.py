@@ -1,4 +1,4 @@
-"""Small streams and queries on which a policy is tried: with and without partitions, windows and errors."""
+"""Generate small streams and queries for testing a policy: with and without partitions, windows and errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SELECT = "PATTERN SEQ(A a, B b, C c) WHERE {} {{ {} }} WITHIN {}"
 
 @dataclass(frozen=True)
 class Case:
-    """A plan on a native engine, and the events for it; ``name`` is for readers."""
+    """A plan for the native core and its events, with a ``name`` for readers."""
 
     name: str
     plan: Plan
@@ -35,7 +35,7 @@ class Case:
 
 
 def queries() -> dict[str, Query]:
-    """By what is special about them."""
+    """Return the queries by a description of their features."""
     any_match, next_match = "skip_till_any_match", "skip_till_next_match"
     return {
         "skip till any match, partitions, registers": parse(
@@ -59,7 +59,7 @@ def queries() -> dict[str, Query]:
 
 
 def table(seed: int, events: int = EVENTS) -> pa.Table:
-    """Events with some equal times, numbers, texts and nulls."""
+    """Generate events with some equal times, numbers, texts and nulls."""
     rng = Random(seed)  # noqa: S311 - not to keep secrets
     ts, rows = 0, []
     for _ in range(events):
@@ -71,7 +71,7 @@ def table(seed: int, events: int = EVENTS) -> pa.Table:
 
 
 def cases(seed: int) -> Iterator[Case]:
-    """The same for the same seed."""
+    """Yield the cases, the same for the same seed."""
     for number, (name, query) in enumerate(queries().items()):
         found = table(100 * seed + number)
         if query.letters:

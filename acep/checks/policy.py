@@ -1,4 +1,4 @@
-"""Whether a policy keeps its contract (acep.learning.policy), on small streams and queries."""
+"""Check that a policy keeps its contract (acep.learning.policy), on small streams and queries."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from acep.storage.plain_data import from_json
 __all__ = ["Checked", "check_policy"]
 
 LENGTH = 16  # events of the first epoch
-SHARES = (0.6, 0.25, 0.08)  # of the exact work
+SHARES = (0.6, 0.25, 0.08)  # budgets, as shares of the exact work
 SUFFICIENT = 1e9
-REPEATED = 64  # epochs after which a state may no longer grow
-TRAJECTORIES = 2048  # of each of them, at least
-GROWN = 512  # bytes that a state may grow nevertheless, beside a fiftieth
-A_TRAJECTORY, AN_EPOCH = 400e-6, 0.25  # seconds that learning may take
+REPEATED = 64  # epochs in the check that a state stops growing
+TRAJECTORIES = 2048  # least number of trajectories of each of them
+GROWN = 512  # bytes that a state may grow nevertheless, besides 2 %
+A_TRAJECTORY, AN_EPOCH = 400e-6, 0.25  # seconds that learning may take for a trajectory, and for an epoch
 
 
 @dataclass(frozen=True)
 class Checked:
-    """What was checked: ``cases`` (``refused`` of them are queries that the policy says it cannot serve), ``runs``,
-    ``epochs``; the most bytes of a ``state``, and the ``seconds`` of processor time a life that learning took."""
+    """The result of a check: the number of ``cases`` (``refused`` of them by the policy), ``runs`` and ``epochs``, the
+    greatest size of a ``state`` in bytes, and the ``seconds`` of processor time that learning took per trajectory."""
 
     policy: str
     cases: int
@@ -60,16 +60,15 @@ class Checked:
 
 
 def check_policy(policy: Any, *, seed: int = 0) -> Checked:
-    """Tries a policy, a name of :data:`acep.budget.policies.POLICIES` or an object, against its contract.
+    """Check a policy, a name in :data:`acep.budget.policies.POLICIES` or an object, against its contract.
 
-    On small generated streams and under several budgets: orders can be followed; the same seed gives the same run;
-    what is found is found without a budget too; the work stays within the allowance; an ample budget changes nothing;
-    neither batches nor restarts do; the epoch's arrays are left alone; the state is plain data and does
-    not grow with the stream; learning takes no longer than the trajectories are many; nothing comes from a clock or a
-    global random generator. A policy may refuse a query by an :class:`AcepError` in ``begin``, but not all of them.
-
-    Raises :class:`PolicyError`, which says what is wrong and where; :class:`QueryError` for what is no policy; needs
-    the native core.
+    The checks use small generated streams and several budgets. Shedding tables must be valid. The same seed must give
+    the same run. All matches must be matches without a budget too. The work must stay within the budget. A sufficient
+    budget, batches and restarts must not change the result. The epoch's arrays must not be modified. The state must be
+    plain data and must not grow with the stream. The time of learning must be linear in the number of trajectories. The
+    policy must not use a clock or a global random generator. It may refuse some queries, but not all of them, by an
+    :class:`AcepError` in ``begin``. Needs the native core.
+    Raises :class:`PolicyError` for a violation, :class:`QueryError` for an object that is not a policy.
 
     >>> check_policy("newest").refused
     0
@@ -102,7 +101,7 @@ LONG_CASES = ("skip till any match, partitions, registers", "skip till any match
 
 @dataclass
 class Run:
-    """A case under a policy; ``length`` is that of the first epoch."""
+    """A run of a case with a policy; ``length`` is the length of the first epoch in events."""
 
     case: Case
     maker: Callable[[], Policy]
@@ -122,13 +121,13 @@ class Run:
         self.session = NativeSession([self.case.plan], [self.case.engine], {0: self.effort})
 
     def whole(self) -> Run:
-        """All events at once."""
+        """Run all events at once."""
         self.session.push(self.case.batch)
         self._end()
         return self
 
     def cut(self) -> Run:
-        """In small batches."""
+        """Run the events in small batches."""
         for part in self.case.batch.parts(7):
             self.session.push(part)
             self._take()
@@ -148,12 +147,12 @@ class Run:
 
     @property
     def spent(self) -> int:
-        """Touches so far."""
+        """The touches so far."""
         return int(self.session.shed_counts(0)["spent"])
 
     @property
     def events(self) -> int:
-        """Events so far."""
+        """The events so far."""
         return self.session.counts(0).events
 
 
@@ -190,9 +189,9 @@ def _check(case: Case, maker: Callable[[], Policy], seed: int, told: list[Watche
 
 
 def _restarted(watched: Watched, maker: Callable[[], Policy], seed: int) -> None:
-    """After each epoch, another policy goes on from what was saved."""
+    """Check that a restored policy continues in the same way after each epoch."""
     assert watched.told is not None
-    shedding_table = watched.seen[-len(watched.told) - 1 :]  # those before the first epoch, and after each
+    shedding_table = watched.seen[-len(watched.told) - 1 :]  # the tables before the first epoch, and after each
     for number, (_, state) in enumerate(watched.told):
         other = Watched(maker(), watched.where, epochs=number + 1)
         other.begin(watched.context, seed)
@@ -212,7 +211,7 @@ def _restarted(watched: Watched, maker: Callable[[], Policy], seed: int) -> None
 
 
 def _learned(case: Case, policy: Policy, seed: int) -> Mapping[str, Any] | None:
-    """What a policy that learns nothing itself begins with, of the very same events."""
+    """Return the initial state of a policy that does not learn itself, learned from the same events."""
     if learned_by(policy) == policy.name:
         return None
     run = Run(case, POLICIES[learned_by(policy)], None, seed, [])
@@ -226,7 +225,7 @@ def _learned(case: Case, policy: Policy, seed: int) -> Mapping[str, Any] | None:
 
 @dataclass
 class Recorder:
-    """A policy that has all trajectories logged, and keeps the log."""
+    """A policy that has all trajectories logged, and stores the log."""
 
     policy: Policy
     log: Log | None = None
@@ -236,15 +235,15 @@ class Recorder:
         self.state = self.policy.state
 
     def begin(self, context: Any, seed: int) -> SheddingTable:
-        """With all logged."""
+        """Begin with all trajectories logged."""
         return self.policy.begin(context, seed).watching(sample=1.0, shadow=0.0)
 
     def restore(self, state: Mapping[str, Any]) -> SheddingTable:
-        """With all logged."""
+        """Restore a state with all trajectories logged."""
         return self.policy.restore(state).watching(sample=1.0, shadow=0.0)
 
     def learn(self, epoch: Epoch) -> SheddingTable:
-        """The log is kept."""
+        """Learn, and store the log."""
         self.log = epoch.log
         return self.policy.learn(epoch).watching(sample=1.0, shadow=0.0)
 
@@ -252,7 +251,7 @@ class Recorder:
 def _long(
     case: Case, maker: Callable[[], Policy], seed: int, told: list[Watched], learned: Mapping[str, Any] | None
 ) -> None:
-    """The same epoch again and again: what is kept of it, and how long it takes."""
+    """Repeat the same epoch, and check the size of the state and the time of learning."""
     recorder: Any = Recorder(maker())
     recorded = Run(case, lambda: recorder, None, seed, [], learned, length=2 * len(case.batch)).whole()
     recorded.session.learn()
@@ -288,7 +287,7 @@ def _middle(watched: Watched) -> float:
 
 
 def _again(log: Log, number: int, copies: int, case: Case) -> Log:
-    """The log of a stretch of events that came ``number`` times before, and now comes ``copies`` times."""
+    """Return the log of a stretch of events that occurred ``number`` times before and now occurs ``copies`` times."""
     trajectories, extra, none = Trajectories(), Extra(), np.zeros(0, np.int64)
     partition, when, kept = [none], [none], [none.astype(np.bool_)]
     length = int(case.batch.ts[-1]) + 1 + (case.plan.window.span or 0)
@@ -305,7 +304,7 @@ def _again(log: Log, number: int, copies: int, case: Case) -> Log:
 
 
 def _later(trajectories: Trajectories, time: int, number: int, span: int) -> Trajectories:
-    """The same trajectories at a later time, with later numbers; those that were open have expired."""
+    """Return the same trajectories with later times and numbers; those that were open have expired."""
     made, ended, found = trajectories.made, trajectories.ended, trajectories.found
     rest = made.rows(~np.isin(made.trajectory, ended.trajectory))
     zeros = np.zeros(len(rest), np.int64)
@@ -322,7 +321,7 @@ def _later(trajectories: Trajectories, time: int, number: int, span: int) -> Tra
 
 @contextmanager
 def _chance(seed: int) -> Iterator[None]:
-    """The global random generators begin with a seed, and are as before afterwards."""
+    """Seed the global random generators, and restore them afterwards."""
     python, numpy = random.getstate(), np.random.get_state()
     random.seed(seed)
     np.random.seed(seed)

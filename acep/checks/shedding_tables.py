@@ -1,4 +1,4 @@
-"""Whether orders are what the native core can follow: shapes, types and ranges, for the setting that they are for."""
+"""Check that the native core can use a shedding table: its shapes, types and ranges for a given setting."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FIELDS = ("errors", "windows", "waits", "features")
 
 
 def mistakes(shedding_table: Any, context: PolicyContext) -> Iterator[str]:
-    """What is wrong with orders, each in one line.
+    """Yield the mistakes in a shedding table, each as one line.
 
     >>> context = PolicyContext(("", "a"), 1, 1, 9, False, ((), ()), (), (((0, 1),), ()), 1, True, "")
     >>> list(mistakes(SheddingTable.flat(context), context)), list(mistakes(None, context))

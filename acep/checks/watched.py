@@ -1,4 +1,4 @@
-"""A policy under watch: what it gives and leaves is looked at whenever it is called."""
+"""Wrap a policy, and check its results and side effects at each call."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ __all__ = ["Refused", "Watched", "digest"]
 
 
 class Refused(Exception):  # noqa: N818 - it is no error
-    """A policy says that it cannot serve a setting."""
+    """The signal that a policy cannot serve a setting."""
 
 
 @dataclass
 class Watched:
-    """Raises :class:`PolicyError` where the contract of :class:`acep.learning.policy.Policy` is broken."""
+    """A policy that raises :class:`PolicyError` if it breaks the contract of :class:`acep.learning.policy.Policy`."""
 
     policy: Policy
     where: str
     name: str = field(init=False)
     context: PolicyContext = field(init=False)
     epochs: int = 0
-    seen: list[str] = field(default_factory=list)  # digests of all orders given
+    seen: list[str] = field(default_factory=list)  # digests of all shedding tables
     sizes: list[int] = field(default_factory=list)  # bytes of the state after each epoch
-    seconds: list[float] = field(default_factory=list)  # of each epoch
+    seconds: list[float] = field(default_factory=list)  # processor time of learning in each epoch
     told: list[tuple[Epoch, Any]] | None = field(default_factory=list)  # epochs, and the state after each
 
     def __post_init__(self) -> None:
@@ -45,13 +45,13 @@ class Watched:
             raise self.broken("`name` is no text", "policies are told apart by their names")
 
     def broken(self, what: str, hint: str) -> PolicyError:
-        """The error for what is wrong."""
+        """Return the error for a broken contract."""
         named = getattr(self.policy, "name", None)
         who = named if isinstance(named, str) else type(self.policy).__name__
         return PolicyError(f"the policy `{who}` {what} (in {self.where}, after {self.epochs} epochs)", hint=hint)
 
     def begin(self, context: PolicyContext, seed: int) -> SheddingTable:
-        """Raises :class:`Refused` where the policy says that it cannot serve."""
+        """Begin the policy. Raises :class:`Refused` if it cannot serve the setting."""
         self.context = context
         before = digest(context)
         try:
@@ -65,7 +65,7 @@ class Watched:
         return self._looked_at(shedding_table, "begin")
 
     def learn(self, epoch: Epoch) -> SheddingTable:
-        """Its orders, its arrays left alone."""
+        """Return the policy's shedding table, and check that it does not modify the epoch's arrays."""
         before = digest(epoch)
         started = time.process_time()
         shedding_table = self._called("learn", lambda: self.policy.learn(epoch))
@@ -81,7 +81,7 @@ class Watched:
         return self._looked_at(shedding_table, "learn")
 
     def state(self) -> Mapping[str, Any]:
-        """Plain data."""
+        """Return the policy's state, and check that it is plain data."""
         state = self._called("state", self.policy.state)
         hint = "numbers, texts, lists, dicts with texts as keys, and NumPy arrays of numbers"
         if not isinstance(state, Mapping):
@@ -95,7 +95,7 @@ class Watched:
         return found
 
     def restore(self, state: Mapping[str, Any]) -> SheddingTable:
-        """The orders that were in force."""
+        """Restore a state, and return the shedding table of that time."""
         return self._looked_at(self._called("restore", lambda: self.policy.restore(state)), "restore")
 
     def _looked_at(self, given: Any, method: str) -> SheddingTable:
@@ -133,7 +133,7 @@ class Watched:
 
 
 def digest(value: Any) -> str:
-    """The same for equal plain data, arrays and dataclasses of them."""
+    """Return a digest that is equal for equal plain data, arrays and dataclasses of them."""
     found = hashlib.blake2b(digest_size=16)
     _add(value, found.update)
     return found.hexdigest()

@@ -1,7 +1,7 @@
-"""The command line: ``acep match``, ``follow``, ``explain``, ``why``, ``replay``, ``learn`` and ``history``
+"""Run the command line: ``acep match``, ``follow``, ``explain``, ``why``, ``replay``, ``learn`` and ``history``
 (docs/reference/command_line.md).
 
-Only argparse is loaded here; a command loads what it needs when it runs.
+Only argparse is imported here; each command imports its modules when it runs.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ EVENTS_HELP = "files of events (.csv, .jsonl, .parquet; .gz, .zst), globs, folde
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command line (``sys.argv`` by default) and give its exit status.
+    """Run a command line (``sys.argv`` by default) and return its exit status.
 
-    0: done, whether or not something was found; 2: bad input, explained on stderr; 130: interrupted.
+    0: success, with or without matches; 2: bad input, explained on stderr; 130: interrupted.
     """
     parser = _parser()
     args = parser.parse_args(argv)
@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"acep: {error.render()}\n")
         return 2
     except BrokenPipeError:
-        # Whoever read the output has read enough; what is still buffered must not fail again at exit.
+        # The reader has closed the output; the rest of the buffer must not fail again at exit.
         with suppress(OSError, ValueError, AttributeError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -58,8 +58,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(name: str) -> Callable[[argparse.Namespace], None]:
     if name != "replay" and "numpy" not in sys.modules:
-        # NumPy is loaded for its arrays, not for linear algebra: the threads for that, one a core, take longer to start
-        # than a small file to match. Spark decides for itself.
+        # Only NumPy's arrays are needed. Starting its threads for linear algebra, one per core, takes longer than
+        # matching a small file. For Spark the setting is left alone.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     run: Callable[[argparse.Namespace], None] = importlib.import_module(f"acep.cli.{name}").run
     return run
@@ -67,7 +67,7 @@ def _command(name: str) -> Callable[[argparse.Namespace], None]:
 
 @contextmanager
 def _plain_warnings() -> Iterator[None]:
-    """Warnings as one line each, without the place in the code that a user does not know."""
+    """Print warnings as one line each, without the place in the code."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         from acep.cli.spelling import as_typed
@@ -269,7 +269,7 @@ def _number(text: str) -> int:
 
 
 class _Version(argparse.Action):
-    """Prints the version, which is not looked up otherwise."""
+    """The action that prints the version, so that ``acep`` is imported only if necessary."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any, **__: Any) -> None:
         import acep

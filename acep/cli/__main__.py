@@ -1,4 +1,4 @@
-"""``python -m acep.cli``: the command line where the script ``acep`` is not on the path."""
+"""Run the command line as ``python -m acep.cli`` if the script ``acep`` is not on the path."""
 
 import sys
 

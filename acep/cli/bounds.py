@@ -1,4 +1,4 @@
-"""Say of a bound that it cannot bind: a share of a core against a clock that runs far behind, or more than there is."""
+"""Warn of budget bounds that have no effect, because they are far above the need or the resources of the machine."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 __all__ = ["loose_bounds"]
 
 FAR = 10
-"""A bound is called loose where this many times of what was used would have kept to it."""
+"""The ratio of a bound to the use beyond which the bound is called loose."""
 
 
 def loose_bounds(budget: Budget, passing: Passing) -> Iterator[str]:
-    """A line for each bound that was so far from what the run took that it never bound."""
+    """Yield a line for each bound that was so far above the use that it had no effect."""
     if budget.memory is not None and (there := machine_memory()) is not None and int(budget.memory) > there:
         yield f"--memory is more than the {there / 2**30:.1f} GB of this machine, and can never bind"
     if not passing.report.exact:
@@ -36,7 +36,7 @@ def loose_bounds(budget: Budget, passing: Passing) -> Iterator[str]:
 
 
 def machine_memory() -> int | None:
-    """The bytes of memory of this machine, where it tells."""
+    """Return the bytes of memory of this machine, or ``None`` if unknown."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):

@@ -1,4 +1,4 @@
-"""``acep explain``: what becomes of a query, stage by stage, and what in it is costly."""
+"""Run ``acep explain``: print the stages of a query's compilation and its costly parts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from acep.errors import DataError
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print the stages, and draw the automaton if that is asked for."""
+    """Print the stages, and draw the automaton if requested."""
     query = load_query(args)
     from acep.explain.stages import explain
     from acep.native.compiled import why_not

@@ -1,5 +1,4 @@
-"""``acep follow``: the files that come into a folder, matched as they come, with results in a folder and progress on
-stderr."""
+"""Run ``acep follow``: match files as they arrive in a folder, with results in a folder and progress on stderr."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Follow the folder, and sum up on stderr when it is done."""
+    """Follow the folder, and print a summary on stderr at the end."""
     query, options = load_query(args), budget_options(args)
     from acep.runner.following import MAX_FILES, POLL, follow
 
@@ -49,7 +48,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _teller() -> tuple[Callable[[Progress], None], Callable[[], None]]:
-    """Show one line a micro-batch, over the one before if stderr is a terminal; and what ends the last line."""
+    """Return a function that prints one line per micro-batch, over the last one on a terminal, and one that ends it."""
     terminal = sys.stderr.isatty()
     open_line = False
 
@@ -57,7 +56,7 @@ def _teller() -> tuple[Callable[[Progress], None], Callable[[], None]]:
         nonlocal open_line
         line = f"micro-batch {done.batch}: {done.line}"
         if terminal:
-            line = f"\r\x1b[K{line[: shutil.get_terminal_size().columns - 1]}"  # what is written over must be one line
+            line = f"\r\x1b[K{line[: shutil.get_terminal_size().columns - 1]}"  # only a single line can be overwritten
         sys.stderr.write(line if terminal else f"{line}\n")
         sys.stderr.flush()
         open_line = terminal

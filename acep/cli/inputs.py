@@ -1,4 +1,4 @@
-"""What all commands read: the query, the names of columns, and the events that the query looks at."""
+"""Read the inputs that commands share: the query, the names of columns, the budget, and the events."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ FILE_NAME = re.compile(r"\S*(?:[/\\]\S*|\.(?:acep|sase|sql|txt|query|q))")
 
 
 def load_query(args: argparse.Namespace) -> Query:
-    """The query that the arguments name, with its budget.
+    """Return the query of the arguments, with its error budget.
 
-    Raises :class:`QueryError` or :class:`DataError` for whatever cannot be read.
+    Raises :class:`QueryError` or :class:`DataError` for a query that cannot be read.
     """
     text = _query_text(args.query)
     errors, weights = _errors(args.errors), _weights(args.weights)
@@ -69,13 +69,13 @@ _IN_TEXT = {
 
 
 def _query_text(given: str) -> str:
-    """The text itself, or what the file of that name holds."""
+    """Return the text itself, or the contents of the file of that name."""
     if given.startswith(LETTERS):
         return given
     path = Path(given)
     try:
         there = path.is_file()
-    except (OSError, ValueError):  # a long text is no name of a file
+    except (OSError, ValueError):  # a long text is not a file name
         there = False
     if there and EVENTS_NAME.search(given):
         raise DataError(f"`{given}` is a file of events, not a query", hint="the query comes first, then the events")
@@ -114,7 +114,7 @@ def _window(text: str) -> Fraction | str | None:
 
 
 def _number(text: str) -> Fraction | None:
-    """A number as it is written, or ``None``; long exponents are not worth their zeros."""
+    """Return a number exactly as it is written, or ``None``; exponents are not accepted."""
     if not re.fullmatch(r"\s*[+-]?\d{1,30}(\.\d{1,30})?(/\d{1,30})?\s*", text):
         return None
     try:
@@ -149,7 +149,7 @@ def _weights(text: str | None) -> dict[str, Fraction | None]:
 
 
 def budget_options(args: argparse.Namespace) -> dict[str, Any]:
-    """The budget, who chooses what is kept, and what that begins with, as ``acep.match`` takes them."""
+    """Return the budget, policy, seed and history, as arguments of ``acep.match``."""
     from acep.budget import Budget
 
     bounds = {name: getattr(args, name) for name in ("work", "cpu", "latency", "memory", "recover")}
@@ -162,19 +162,19 @@ def budget_options(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def column_names(args: argparse.Namespace) -> dict[str, Any]:
-    """What ``acep.match`` is told of the columns, once the casts are done."""
+    """Return the column arguments of ``acep.match``, for events after their casts."""
     names = {name: getattr(args, name) for name in ("ts", "type", "seq", "id", "unit")}
     if names["type"] == "none":
         names["type"] = None
     if casts_of(args).get(args.ts, "").lower().startswith(("timestamp", "date")):
-        names["unit"] = None  # it said what the numbers count
+        names["unit"] = None  # the cast uses it already
     return names
 
 
 def reading_options(args: argparse.Namespace, query: Query) -> Options:
-    """How the events are to be read: the columns that the query uses, casts, the format, and bad lines.
+    """Return the options for reading events: the columns that the query uses, casts, the format, and bad lines.
 
-    Raises :class:`DataError` for a cast or a format that there is not.
+    Raises :class:`DataError` for an unknown cast or format.
     """
     from acep.events.files.options import options_of
     from acep.pattern.asked import columns_read
@@ -192,7 +192,7 @@ def reading_options(args: argparse.Namespace, query: Query) -> Options:
 
 
 def load_events(paths: str | list[str], query: Query, args: argparse.Namespace) -> pa.Table:
-    """The events of some files, with the columns that a query reads (or all, if one is missing)."""
+    """Read the events of some files, with the columns that a query reads (or all, if one is missing)."""
     from acep.events.empty_schema import told
     from acep.events.files.stream import open_events
 
@@ -203,18 +203,18 @@ def load_events(paths: str | list[str], query: Query, args: argparse.Namespace) 
 
 
 def say_bad_lines(events: EventStream) -> None:
-    """Say on stderr which lines were left out."""
+    """Report the skipped lines on stderr."""
     if events.bad.count:
         sys.stderr.write(f"{events.bad}\n")
 
 
 def shown(paths: list[str]) -> str:
-    """Some files, in a few words."""
+    """Return a short text for some files."""
     return paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
 
 
 def ticks_or_text(text: str | None) -> int | str | None:
-    """Read a time or a span: a number is one of ticks.
+    """Read a time or a span; a number means ticks.
 
     >>> ticks_or_text("600"), ticks_or_text("10 minutes")
     (600, '10 minutes')
@@ -223,7 +223,7 @@ def ticks_or_text(text: str | None) -> int | str | None:
 
 
 def casts_of(args: argparse.Namespace) -> dict[str, str]:
-    """The types that columns are to be cast to. Raises :class:`DataError` for what is no cast."""
+    """Return the target types of casts by column. Raises :class:`DataError` for an invalid cast."""
     casts: dict[str, str] = {}
     for text in args.cast or ():
         name, equals, held = text.rpartition("=")

@@ -1,4 +1,4 @@
-"""``acep learn``: a query runs over known events, and a file keeps what was learned of its partial matches."""
+"""Run ``acep learn``: run a query over known events, and write what was learned of its partial matches to a file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from acep.errors import DataError
 
 def run(args: argparse.Namespace) -> None:
     """Learn, and write the history."""
-    if Path(args.output).is_dir():  # said before the work is done
+    if Path(args.output).is_dir():  # report the error before the work
         raise DataError(f"`{args.output}` is a directory, not a file")
     query = load_query(args)
     from acep.matches.writing import opened

@@ -1,5 +1,5 @@
-"""``acep match``: the matches of a query in files of events, written while the events are read; under a
-budget also what was given up for it, on stderr."""
+"""Run ``acep match``: write the matches of a query in files of events while these are read, and with a budget a report
+on stderr."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HEADS = {"bundles": ("start", "end", "matches", "best"), "points": ("point", "be
 
 
 def run(args: argparse.Namespace) -> None:
-    """Match, and write what was asked for."""
+    """Match, and write the requested output."""
     _check(args)
     query = load_query(args)
     options, who = reading_options(args, query), budget_options(args)
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Raises :class:`QueryError` for options that do not go together, before any work is done."""
+    """Raise :class:`QueryError` for options that do not go together, before any work is done."""
     if args.kind in ("count", "exists") and (args.output is not None or args.limit is not None):
         said = "one number" if args.kind == "count" else "true or false"
         raise QueryError(f"--{args.kind} prints {said}", hint="leave out --output and --limit")
@@ -61,7 +61,7 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _parts(passing: Passing, batches: Iterator[pa.Table]) -> Iterator[Any]:
-    """What is certain after each batch, and at the end."""
+    """Yield the results that are certain after each batch, and at the end."""
     for table in batches:
         if table.num_rows:
             yield from passing.push(table)

@@ -1,4 +1,4 @@
-"""A sign of life on the terminal while long work runs; nothing where nobody watches."""
+"""Show the progress of long work on the terminal, and nothing if stderr is not a terminal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EVERY = 0.5
 
 @contextmanager
 def progress(what: str) -> Iterator[None]:
-    """Say on stderr, if it is a terminal, what is being done and for how long, after the first second."""
+    """Show the work and its duration on stderr, if that is a terminal, after the first second."""
     if not sys.stderr.isatty():
         yield
         return

@@ -1,4 +1,4 @@
-"""``acep replay``: a file of events through Spark Structured Streaming, ending in a summary."""
+"""Run ``acep replay``: replay files of events through Spark Structured Streaming, with a summary at the end."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from acep.cli.inputs import budget_options, column_names, load_events, load_quer
 
 
 def run(args: argparse.Namespace) -> None:
-    """Replay, write the matches as ``acep match`` does, and sum up on stderr."""
+    """Replay, write the matches as ``acep match`` does, and print a summary on stderr."""
     query, options = load_query(args), budget_options(args)
     from acep.matches.writing import output_format, write_table
 
     if args.output is not None:
-        output_format(args.output)  # a wrong name is said before the work is done
+        output_format(args.output)  # report a wrong name before the work
     from acep.spark.replay import replay
 
     plain = len(args.events) == 1 and Path(args.events[0]).is_file()

@@ -1,4 +1,4 @@
-"""Messages that name Python's arguments, in the words of the command line: ``work=5`` as ``--work 5``."""
+"""Translate Python arguments in messages to options of the command line: ``work=5`` to ``--work 5``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ OPTIONS = (
     "ts|type|seq|id|unit|cast|format|errors|weights|within|by|strategy|engine|work|cpu|speed|latency|memory|recover|"
     "history|policy|seed|limit|chunk|watermark|latest|checkpoint|state|poll|max-files|output-format"
 )
-# What is not an option of the same name with the same value.
+# Arguments that are not simply an option of the same name with the same value.
 OTHERS = (
     (re.compile(r"\b(\w+)= or --\1\b"), r"--\1"),
     (re.compile(r"(?<![\w.])counts=False\b"), "--no-counts"),
@@ -34,7 +34,7 @@ QUOTED = re.compile(r"(`[^`]*`)")  # names and texts of the user
 
 
 def as_typed(text: str) -> str:
-    """Name arguments as they are typed; what stands in backquotes is left as it is.
+    """Write arguments as they are typed on the command line; text in backquotes is unchanged.
 
     >>> as_typed("recover= takes a share of an allowance; set work=, cpu= or latency=")
     '--recover takes a share of an allowance; set --work, --cpu or --latency'

@@ -1,4 +1,4 @@
-"""``acep why``: for one key, how far its events came, and what failed there."""
+"""Run ``acep why``: show how far the events of one key advanced in the pattern, and the conditions that failed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Look at the events of the key, and tell."""
+    """Explain the events of the key, and print the result."""
     query = load_query(args)
     from acep.events.tables import events_of, key_to_input, schema_of
     from acep.explain.closest_partial import furthest
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _key(text: str | None, plan: Plan, events: Events, schema: Schema) -> tuple[Any, ...]:
-    """The values of the partition attributes that the user means."""
+    """Return the values of the partition attributes that the user means."""
     if not plan.keys:
         if text is not None:
             raise DataError("the query has no partition attribute", hint="leave out --key")
@@ -71,7 +71,7 @@ def _column(name: str, events: Events, schema: Schema) -> list[Any]:
 
 
 def _parts(text: str, keys: tuple[str, ...]) -> list[str]:
-    """The value of each key, from ``x=1,y=2`` in any order, or from a bare value of an only key."""
+    """Return the value of each key, from ``x=1,y=2`` in any order, or from a bare value if there is one key."""
     named: dict[str, str] = {}
     pattern = "|".join(map(re.escape, keys))
     if re.match(rf"\s*({pattern})\s*=", text):
@@ -93,7 +93,7 @@ def _value(text: str, kind: Any, schema: Schema, scale: int | None) -> Any:
     try:
         if scale is not None:
             units = Fraction(text) * 10**scale
-            return int(units) if units.denominator == 1 else units  # which no key is
+            return int(units) if units.denominator == 1 else units  # keys are integers, so this matches none
         if kind is Kind.INT:
             return int(text)
         if kind is Kind.FLOAT:

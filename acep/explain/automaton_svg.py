@@ -1,6 +1,6 @@
-"""A picture of the automaton, as SVG: the Thompson automaton, and the arcs that run.
+"""Draw the automaton of a query as SVG: the Thompson automaton, and the arcs that are executed.
 
-Plain text of SVG, with colours for light and dark backgrounds; whatever a query names is escaped.
+The result is SVG text with colours for light and dark backgrounds. All names from the query are escaped.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ _LEGEND = "dashed: letters are missing, at the cost after the +; double border: 
 
 
 def query_svg(query: Query) -> str:
-    """The automaton of a query as an SVG document.
+    """Return the automaton of a query as an SVG document.
 
-    Raises :class:`QueryError` where a set has too many items to be unrolled.
+    Raises :class:`QueryError` if a set has too many items to be unrolled.
 
     >>> from acep.pattern.letters import regex
     >>> picture = query_svg(regex("a(b|'<')", within=5))
@@ -64,7 +64,7 @@ def query_svg(query: Query) -> str:
 
 
 def automaton_svg(automaton: Thompson, arcs: Arcs, *, title: str = "") -> str:
-    """A Thompson automaton and its arcs as an SVG document, below the title."""
+    """Return a Thompson automaton and its arcs as an SVG document, below the title."""
     parts: list[str] = []
     width, y = 0.0, _MARGIN
     for line in _wrapped(title):
@@ -86,7 +86,7 @@ def automaton_svg(automaton: Thompson, arcs: Arcs, *, title: str = "") -> str:
             note = f"too large to be drawn: {len(shapes)} nodes, {len(arrows)} arrows"
             parts.append(text(_MARGIN, y, note, "note"))
             continue
-        # The arrow into the start needs some room on the left.
+        # The arrow into the start needs room on the left.
         parts.append(f'<g transform="translate({number(_MARGIN + 22)} {number(y)})">')
         parts += picture(shapes, arrows, drawing)
         parts.append("</g>")
@@ -103,11 +103,11 @@ def automaton_svg(automaton: Thompson, arcs: Arcs, *, title: str = "") -> str:
     return "\n".join([head, name, f"<style>{_STYLE}</style>", paper, *parts, "</svg>", ""])
 
 
-# ---- what there is to draw
+# ---- shapes and arrows
 
 
 def _thompson(automaton: Thompson) -> tuple[list[Shape], list[Arrow]]:
-    """The places and edges; a place that the start cannot reach is not there."""
+    """Return the places and edges as shapes and arrows, the start first."""
     order = [automaton.start, *(i for i in range(len(automaton.places)) if i != automaton.start)]
     at = {place: i for i, place in enumerate(order)}
     shapes = [Shape((str(place),), True, place == automaton.final) for place in order]
@@ -140,7 +140,7 @@ def _arcs(arcs: Arcs, automaton: Thompson) -> tuple[list[Shape], list[Arrow]]:
         arrows += [arrow for arrow in drawn if arrow.source != arrow.target]
         loops = [arrow for arrow in drawn if arrow.source == arrow.target]
         if loops:
-            # All loops of a state are one, with a line for each.
+            # All loops of a state are drawn as one, with a line of text for each.
             plain = any(loop.kind == "line" for loop in loops)
             lines = tuple(", ".join(loop.lines) for loop in loops if loop.lines)
             arrows.append(Arrow(loops[0].source, loops[0].target, lines, "line" if plain else "missing"))
@@ -170,7 +170,7 @@ def _arc(arc: Arc, automaton: Thompson) -> Arrow:
 
 
 def _missing(gaps: tuple[Gap, ...], costs: Costs) -> str:
-    """What is missing; under contiguity the least and the most, which makes up for events in between."""
+    """Return the cost of missing letters; under contiguity the range, as more of them make up for events in between."""
     most = f" to {costs.unscaled(gaps[-1][0])}" if len(gaps) > 1 else ""
     return f"+{costs.unscaled(gaps[0][0])}{most}"
 
@@ -184,6 +184,6 @@ def _short(name: str) -> str:
 
 
 def _wrapped(words: str) -> list[str]:
-    """Lines as they were written, long ones broken."""
+    """Return the lines of a text, with long ones broken."""
     lines = (line.expandtabs(4).rstrip() for line in words.strip().splitlines())
     return [part for line in lines for part in ([line] if len(line) <= _WIDEST else textwrap.wrap(line, _WIDEST))]

@@ -1,4 +1,4 @@
-"""Boxes and arrows as SVG text, once :mod:`acep.explain.layers` has found their places."""
+"""Write boxes and arrows as SVG text, at the places that :mod:`acep.explain.layers` has computed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from acep.explain.layers import Box, Drawing, Link
 __all__ = ["LINE", "Arrow", "Shape", "number", "picture", "safe", "text", "text_width"]
 
 LINE = 16.0
-"""The height of a line of text."""
+"""The height of a line of text, in SVG units."""
 
 _LETTER = 0.62 * 13
 
@@ -28,7 +28,7 @@ class Shape:
 
     @property
     def size(self) -> Box:
-        """How much room it takes."""
+        """The width and height of the shape."""
         width = max(text_width(line) for line in self.lines) + 16
         height = len(self.lines) * LINE + 10
         return Box(max(width - 8, 30), 30) if self.round else Box(max(width, height), height)
@@ -45,13 +45,13 @@ class Arrow:
 
     @property
     def link(self) -> Link:
-        """What has to be placed."""
+        """The ends and the size of the label, for the layout."""
         width = max((text_width(line) for line in self.lines), default=0.0)
         return Link(self.source, self.target, Box(width, len(self.lines) * LINE))
 
 
 def picture(shapes: Sequence[Shape], arrows: Sequence[Arrow], drawing: Drawing) -> list[str]:
-    """The elements of a drawing; an arrow from nowhere leads into the first shape."""
+    """Return the SVG elements of a drawing, with an arrow from outside into the first shape."""
     out = []
     for i, arrow in enumerate(arrows):
         loop = arrow.source == arrow.target
@@ -87,11 +87,11 @@ def _box(shape: Shape, x: float, y: float) -> list[str]:
 
 
 def _route(route: Sequence[tuple[float, float, float]], kind: str, backward: bool) -> str:
-    """A curve that is level along each stretch, with its head at the end of the last one."""
+    """Draw a curve that is level along each stretch, with its arrow head at the end of the last one."""
     (start, x, y), *rest = route
     toward = -1 if backward else 1
     *_, (first, last, level) = rest
-    # The line stops inside the head; where the last stretch is shorter than that, the bend stops there.
+    # The line stops inside the head; if the last stretch is shorter than that, the bend stops there.
     stop = last - 6 * toward
     rest[-1] = (first, stop, level) if (stop - first) * toward > 0 else (stop, stop, level)
     path = [f"M{number(start)} {number(y)}H{number(x)}"]
@@ -117,22 +117,22 @@ def _head(kind: str) -> str:
 
 
 def text(x: float, y: float, line: str, style: str = "", *, middle: bool = False) -> str:
-    """A line of text whose foot stands at ``y``, and which begins at ``x`` or has its middle there."""
+    """Return a line of text with its baseline at ``y``, that begins at ``x`` or is centred there."""
     named = f' class="{style}"' if style else ""
     anchor = ' text-anchor="middle"' if middle else ""
     return f'<text x="{number(x)}" y="{number(y)}"{named}{anchor} xml:space="preserve">{safe(line)}</text>'
 
 
 def safe(words: str) -> str:
-    """Escaped, and without the characters that XML does not know."""
+    """Escape a text, and replace the characters that XML does not allow."""
     return escape(re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", words))
 
 
 def number(value: float) -> str:
-    """A coordinate."""
+    """Return the text of a coordinate."""
     return f"{value:.1f}".removesuffix(".0")
 
 
 def text_width(line: str) -> float:
-    """How wide a line of text is drawn, about."""
+    """Estimate the width of a line of text."""
     return _LETTER * sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in line)

@@ -1,4 +1,4 @@
-"""One query or several: what users may hand over, and the form in which they get the results."""
+"""Read one query or several as users may give them, and return results in the same form."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _BEGINS = re.compile(r"\s*(pattern\b|from\s*\(|re:)", re.IGNORECASE)
 
 
 def query_of(query: object) -> Query:
-    """The query itself, or that of a text in SASE+.
+    """Return the query itself, or parse a text in SASE+.
 
-    Raises :class:`QueryError` for anything that is none.
+    Raises :class:`QueryError` for anything that is not a query.
 
     >>> query_of("PATTERN SEQ(A a, B b) WITHIN 5").pattern.items[1].types
     ('B',)
@@ -50,7 +50,7 @@ def query_of(query: object) -> Query:
 
 
 def is_swapped(events: object) -> bool:
-    """Whether what was given for events is a query.
+    """Return whether the argument for the events is a query.
 
     >>> is_swapped("PATTERN A a"), is_swapped("events.csv")
     (True, False)
@@ -60,7 +60,7 @@ def is_swapped(events: object) -> bool:
 
 @dataclass(frozen=True)
 class Asked:
-    """``names`` and ``queries`` go together (a list's names are "0", "1", ...; that of a single query is "")."""
+    """The queries of a user with their ``names``: those of a list are "0", "1", ..., that of a single query is ""."""
 
     names: tuple[str, ...]
     queries: tuple[Query, ...]
@@ -68,7 +68,7 @@ class Asked:
     named: bool
 
     def give(self, results: Sequence[Any]) -> Any:
-        """What is one for each query, in the form in which the queries came.
+        """Return the results, one for each query, in the form in which the queries were given.
 
         >>> from acep.pattern.letters import regex
         >>> asked_for({"up": regex("ab", within=5)}).give([3])
@@ -82,9 +82,9 @@ class Asked:
 
 
 def asked_for(query: object) -> Asked:
-    """The queries that a user gave.
+    """Return the queries that a user gave.
 
-    Raises :class:`QueryError` where there is none, or something else among them.
+    Raises :class:`QueryError` if there is none, or if something else is among them.
     """
     named = isinstance(query, Mapping)
     if isinstance(query, Mapping):
@@ -101,7 +101,7 @@ def asked_for(query: object) -> Asked:
 
 
 def columns_read(query: Query) -> Iterator[str]:
-    """The attributes that a query mentions, those of its sources too."""
+    """Yield the attributes that a query mentions, including those of its sources."""
     from acep.pattern.evaluation import leaves_of
 
     yield from query.ties

@@ -1,7 +1,7 @@
-"""Whether a query makes sense: all that can be said without the columns of a stream.
+"""Check that a query is valid, as far as this is possible without the columns of a stream.
 
 Front ends call :func:`check_query` last. Each check is a plain function that raises a
-:class:`~acep.errors.QueryError` with the place in the text, where it is known, and a hint.
+:class:`~acep.errors.QueryError` with a hint and, if known, the place in the text.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from acep.pattern.walk import (
 __all__ = ["DEEPEST", "MOST_POSITIONS", "check_query", "checked_errors", "checked_weights"]
 
 DEEPEST = 100
-"""How deep patterns and expressions may nest: later stages walk them recursively."""
+"""The greatest depth of patterns and expressions; it is limited because later stages walk them recursively."""
 
 MOST_POSITIONS = 10_000
-"""How many components a pattern may have when its repetitions are written out."""
+"""The greatest number of components of a pattern when its repetitions are written out."""
 
 _MATCH_ATTRIBUTES = ("ts", "type", "start", "end", "error")
 
@@ -44,7 +44,7 @@ Places = Mapping[str, list[Span]]
 
 @dataclass(frozen=True)
 class _Names:
-    """The variables of a pattern."""
+    """The variables of a pattern, and the greatest number of events that each may bind."""
 
     known: frozenset[str]
     negated: frozenset[str]
@@ -52,9 +52,9 @@ class _Names:
 
 
 def check_query(query: Query, places: Places | None = None) -> None:
-    """Raise :class:`QueryError` if the query makes no sense whatever the stream holds.
+    """Raise :class:`QueryError` if the query is invalid for every possible stream.
 
-    ``places`` says where each variable is declared in the text, in the order of the declarations.
+    ``places`` are the places in the text where each variable is declared, in the order of the declarations.
     """
     places = places or {}
     _check_size(query)
@@ -126,7 +126,7 @@ def _check_declarations(query: Query, places: Places) -> None:
 
 
 def _declare(node: Node, before: set[str], seen: dict[str, int], places: Places) -> set[str]:
-    """The variables declared in ``node``, added to ``before``, which are those on the way to it."""
+    """Return the variables declared in ``node``, and add them to ``before``, the variables declared so far."""
     match node:
         case Component(var=var) | Negation(var=var):
             seen[var] = seen.get(var, 0) + 1
@@ -171,7 +171,7 @@ def _check_sources(query: Query, places: Places) -> None:
 
 
 def _check_conjunct(expr: Expr, names: _Names) -> None:
-    """The checks of one conjunct of WHERE."""
+    """Check one conjunct of WHERE."""
     _check_known(expr, names)
     check_condition(expr)
     spoken = mentioned(expr)
@@ -200,7 +200,7 @@ def _check_conjunct(expr: Expr, names: _Names) -> None:
 
 
 def _walks(leaf: Attribute | Length | Aggregate) -> bool:
-    """Whether a reference speaks of one event after another of a repetition."""
+    """Return whether a reference means the events of a repetition one after another."""
     if isinstance(leaf, Attribute):
         return leaf.index in ("i", "i-1")
     return isinstance(leaf, Aggregate) and leaf.scope == "before"
@@ -220,7 +220,7 @@ def _check_negated_leaf(leaf: Attribute | Length | Aggregate) -> None:
 
 
 def _check_number(leaf: Attribute | Length | Aggregate, most: int | None) -> None:
-    """``a[3]`` of a variable that binds fewer events would never be looked at."""
+    """Reject ``a[3]`` if the variable binds fewer events, because it would never have a value."""
     if isinstance(leaf, Attribute) and isinstance(leaf.index, int) and most is not None and leaf.index > most:
         bound = "one event only" if most == 1 else f"{most} events at most"
         hint = f"write {leaf.var}.{leaf.name}" if most == 1 else f"{leaf.var}[{leaf.var}.LEN] is the last one"
@@ -228,7 +228,7 @@ def _check_number(leaf: Attribute | Length | Aggregate, most: int | None) -> Non
 
 
 def _check_result(expr: Expr, names: _Names) -> None:
-    """The checks of HAVING and RETURN, which look at a finished match."""
+    """Check an expression of HAVING or RETURN, which are evaluated on a complete match."""
     _check_known(expr, names)
     for leaf in leaves_of(expr):
         if leaf.var in names.negated:
@@ -251,7 +251,7 @@ def _check_negations(query: Query, places: Places) -> None:
 
 
 def _open_ended(node: Node, *, last: bool) -> list[str]:
-    """Negations with no component before them (``last``: after them) in the sequences around them."""
+    """Return negations with no component before them (``last``: after them) in the sequences around them."""
     match node:
         case Negation(var=var):
             return [var]
@@ -266,14 +266,11 @@ def _open_ended(node: Node, *, last: bool) -> list[str]:
             return [v for part in parts(node) for v in _open_ended(part, last=last)]
 
 
-# ---- arguments
-
-
 # ---- budget
 
 
 def checked_errors(errors: object) -> Fraction:
-    """The error budget as an exact number. Raises :class:`QueryError` if it is none, negative or infinite.
+    """Return the error budget as an exact number. Raises :class:`QueryError` unless it is a finite number >= 0.
 
     >>> checked_errors(0.1)
     Fraction(1, 10)
@@ -285,7 +282,7 @@ def checked_errors(errors: object) -> Fraction:
 
 
 def checked_weights(weights: object, known: tuple[str, ...]) -> tuple[tuple[str, Fraction | None], ...]:
-    """The weights as (variable, weight) pairs sorted by variable; infinity becomes ``None``.
+    """Return the weights as (variable, weight) pairs sorted by variable; infinity becomes ``None``.
 
     Raises :class:`QueryError` for an unknown variable or a weight that is not positive.
 
@@ -310,7 +307,7 @@ def checked_weights(weights: object, known: tuple[str, ...]) -> tuple[tuple[str,
 
 
 def _exact(value: object) -> Fraction | None:
-    """A number as the user wrote it; ``None`` if it is none, or not finite."""
+    """Return a number exactly as the user wrote it, or ``None`` if it is not a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction | Decimal):
         return None
     if isinstance(value, float) and not math.isfinite(value):

@@ -1,8 +1,8 @@
-"""Equalities that follow from others, and the attributes that partition a stream.
+"""Derive the equalities that follow from others, and the attributes that partition a stream.
 
-If ``a.id = b.id`` and ``b.id = c.id`` are asked for and b may be missing, ``a.id = c.id`` must still hold
-(docs/reference/semantics.md, "Predicates"; the closure of the 2012 paper, section 4.4). So the references and
-constants that top-level equalities connect are put into classes, and all pairs of a class must be equal.
+If a query requires ``a.id = b.id`` and ``b.id = c.id`` and b may be missing, ``a.id = c.id`` must still hold
+(docs/reference/semantics.md, "Predicates"; the closure of the 2012 paper, section 4.4). The references and constants
+that top-level equalities connect are therefore put into classes, and all pairs of a class must be equal.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from acep.pattern.walk import group_variables, kleene_variables, negated_variabl
 __all__ = ["MOST_PAIRS", "Equal", "close_equalities", "equality_classes", "partition_attributes"]
 
 MOST_PAIRS = 20_000
-"""How many equalities may follow: a class of n members gives n * (n - 1) / 2."""
+"""The greatest number of derived equalities: a class of n members gives n * (n - 1) / 2."""
 
 Member: TypeAlias = Attribute | Literal | Timestamp | Duration
 
@@ -35,10 +35,10 @@ class Equal:
 def equality_classes(
     query: Query, *, constants: bool = True, among: Collection[str] | None = None
 ) -> tuple[Equal, ...]:
-    """The classes that the top-level equalities of a query make, those with ``constants`` too or not; of those
-    that speak of no variables but ``among``, if it is given.
+    """Return the classes that the top-level equalities of a query form, with or without equalities to ``constants``.
+    If ``among`` is given, use only the equalities that refer to no other variables.
 
-    ``a[i].x`` is the same member as ``a.x``; so are ``a[1].x`` and ``a[a.LEN].x`` where a binds one event.
+    ``a[i].x`` is the same member as ``a.x``. So are ``a[1].x`` and ``a[a.LEN].x`` if a binds one event.
     """
     kleene = kleene_variables(query.pattern)
     parent: dict[object, object] = {}
@@ -58,7 +58,7 @@ def equality_classes(
             continue
         keys = [_key(side) for side in sides]
         if keys[0] == keys[1]:
-            continue  # `a.x = a.x` ties nothing
+            continue  # `a.x = a.x` connects nothing
         for key, side in zip(keys, sides, strict=True):
             parent.setdefault(key, key)
             first.setdefault(key, side)
@@ -70,7 +70,7 @@ def equality_classes(
 
 
 def _sides(conjunct: Expr, kleene: Collection[str]) -> tuple[Member, Member] | None:
-    """The two sides of an equality of references and constants, in their plainest form."""
+    """Return the two sides of an equality of references and constants in normal form, or ``None``."""
     if not isinstance(conjunct, Binary) or conjunct.op != "=":
         return None
     left, right = _member(conjunct.left, kleene), _member(conjunct.right, kleene)
@@ -97,11 +97,11 @@ def _key(member: Member) -> object:
 
 
 def close_equalities(query: Query) -> tuple[Expr, ...]:
-    """The conjuncts of WHERE and the equalities that follow from them, which have no span.
+    """Return the conjuncts of WHERE and the equalities that follow from them, which have no span.
 
-    For a class with ``a.x`` of a Kleene variable, no constant, and more than references to one event of ``a``,
-    ``a[i].x = a[1].x`` follows too (not inside a repeated group). A negated variable connects nothing: with its
-    equalities only more of its own follow.
+    ``a[i].x = a[1].x`` is derived too for a class that has ``a.x`` of a Kleene variable outside repeated groups, no
+    constant, and not only references to one event of ``a``. A negated variable connects no others: its equalities
+    yield only further equalities of its own.
     Raises :class:`QueryError` if more than :data:`MOST_PAIRS` would follow.
 
     >>> from acep.pattern.sase import parse
@@ -147,21 +147,21 @@ def _names(members: Iterable[Member]) -> set[str]:
 
 
 def _is_each(member: Member, kleene: Collection[str]) -> TypeGuard[Attribute]:
-    """Whether a reference stands for each event of a repetition."""
+    """Return whether a reference means each event of a repetition."""
     return isinstance(member, Attribute) and member.index is None and member.var in kleene
 
 
 def _ties(group: Equal, var: str) -> bool:
-    """Whether a class holds more than references to one event of ``var``, so that it ties its events together."""
+    """Return whether a class has more than references to one event of ``var``, so that it ties its events together."""
     return any(not isinstance(m, Attribute) or m.var != var or m.index is not None for m in group.members)
 
 
 def partition_attributes(query: Query) -> tuple[str, ...]:
-    """The attributes that have one value in all events of a match: those of ``[attr]``, then each of which the
-    equalities between references tie ``a.x`` of every variable together, in the order of their first mention.
+    """Return the attributes that have one value in all events of a match: first those of ``[attr]``, then those that
+    equalities between references tie together for every variable, in the order of their first mention.
 
-    Variables inside a repeated group take no part: there the equality speaks of one iteration. A comparison with a
-    constant ties nothing: it chooses events.
+    A pattern with a repeated group has only the attributes of ``[attr]``, because an equality inside the group holds
+    within one iteration. A comparison with a constant ties nothing: it selects events.
 
     >>> from acep.pattern.sase import parse
     >>> partition_attributes(parse("PATTERN SEQ(A a, B b) WHERE [k] AND a.id = b.id AND a.x = b.y"))
@@ -185,6 +185,6 @@ def partition_attributes(query: Query) -> tuple[str, ...]:
 
 
 def _holds_all(group: Equal, every: Collection[str], name: str) -> bool:
-    """Whether a class ties ``name`` of all these variables together."""
+    """Return whether a class ties attribute ``name`` of all these variables together."""
     plain = {m.var for m in group.members if isinstance(m, Attribute) and m.index is None and m.name == name}
     return plain >= set(every) and _ties(group, next(iter(every)))

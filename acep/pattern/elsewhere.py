@@ -1,4 +1,4 @@
-"""Say of constructs of other languages (Flink CEP, Esper, MATCH_RECOGNIZE) what to write instead."""
+"""Recognize constructs of other languages (Flink CEP, Esper, MATCH_RECOGNIZE), and say what to write instead."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 __all__ = ["Foreign", "foreign_at"]
 
-_LONGEST = 200  # characters of the text around the place that are looked at
+_LONGEST = 200  # characters that are searched on each side of the place
 
 _EACH = "leave it out: each way to repeat gives a match; OUTPUT EARLIEST MAXIMAL keeps the longest"
 _ANYWHERE = "leave it out: a pattern is looked for anywhere in the stream"
@@ -24,7 +24,7 @@ _OPTIONS = "leave it out: a query gives all matches, and limit= or --limit stops
 
 @dataclass(frozen=True)
 class Foreign:
-    """A construct that is not in the language, and what to write instead; ``start`` and ``end`` are its place."""
+    """A construct that is not in the language, a hint what to write instead, and its ``start`` and ``end``."""
 
     name: str
     hint: str
@@ -32,7 +32,7 @@ class Foreign:
     end: int
 
 
-# What it looks like; its name ("": the text itself); what to write instead. The first that fits counts.
+# Regular expression, name ("": the matched text), and what to write instead. The first entry that matches is used.
 _TABLE: tuple[tuple[str, str, str], ...] = (
     (
         r"after\s+match(\s+skip(\s+(past|to)(\s+(last|first|next))?(\s+\w+)?)?)?",
@@ -74,7 +74,7 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
     (r"->", "`->`", "write SEQ(A a, B b)"),
     (r"\^|\$", "an anchor", _ANYWHERE),
 )
-# A construct that begins with a word begins where no other letter stands before it.
+# A construct that begins with a word must not follow another letter.
 _WORD = re.compile(r"(\((?!\?))?[a-z]")
 _LOOKS = [
     (re.compile(rf"(?<![\w'\"`])(?:{look})" if _WORD.match(look) else look, re.IGNORECASE), name, hint)
@@ -83,7 +83,7 @@ _LOOKS = [
 
 
 def foreign_at(text: str, at: int) -> Foreign | None:
-    """Look for a construct at the place where reading stopped: it contains the place, or ends or begins there.
+    """Find a construct at the place where parsing stopped: it contains the place, or ends or begins there.
 
     >>> foreign_at("WITHIN 5 AFTER MATCH SKIP TO NEXT ROW", 9).name
     'AFTER MATCH SKIP'

@@ -1,8 +1,8 @@
-"""What expressions mean: a tree compiled once into a function of its leaves' values.
+"""Evaluate expressions: compile an expression tree once into a function of the values of its leaves.
 
-Three-valued logic: ``None`` is null and unknown. Arithmetic that has no answer (division by zero, an
-integer beyond 64 bits, a square root of a negative number) gives null. ``/`` is true division,
-``%`` takes the sign of the dividend, both as in SQL.
+Logic is three-valued: ``None`` is null and unknown. Arithmetic without a result (division by zero, an integer beyond
+64 bits, a square root of a negative number) gives null. ``/`` is true division. ``%`` takes the sign of the dividend,
+as in SQL.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ EPOCH = datetime(1970, 1, 1)
 
 @dataclass(frozen=True)
 class Compiled:
-    """An expression ready to run: ``run(values)`` with one value for each of ``leaves``.
+    """A compiled expression: ``run(values)`` takes one value for each of ``leaves``.
 
-    ``shown``: as the user wrote it, where ``expr`` says the same in other words.
+    ``shown`` is the expression as the user wrote it, if ``expr`` is an equivalent form.
     """
 
     expr: Expr
@@ -57,12 +57,12 @@ class Compiled:
 
     @property
     def told(self) -> Expr:
-        """What people are to read."""
+        """The expression to show to people."""
         return self.shown or self.expr
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
-    """The direct parts of an expression, in the order written."""
+    """Return the direct parts of an expression, in the order written."""
     match expr:
         case Unary(operand=x) | IsNull(operand=x) | Like(operand=x):
             return (x,)
@@ -79,7 +79,7 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 
 
 def leaves_of(expr: Expr) -> tuple[Leaf, ...]:
-    """The references to events in an expression, each once, in the order written."""
+    """Return the references to events in an expression, each once, in the order written."""
     found: dict[Leaf, None] = {}
     stack = [expr]
     while stack:
@@ -93,7 +93,7 @@ def leaves_of(expr: Expr) -> tuple[Leaf, ...]:
 def compile_expression(expr: Expr, tick_ns: Fraction | None = None, shown: Expr | None = None) -> Compiled:
     """Compile an expression; durations and timestamps become ticks of ``tick_ns`` nanoseconds.
 
-    Raises :class:`QueryError` for a duration where ``tick_ns`` is unknown.
+    Raises :class:`QueryError` for a duration or timestamp if ``tick_ns`` is unknown.
 
     >>> from acep.pattern.expressions import Attribute, Binary, Literal
     >>> c = compile_expression(Binary(">", Attribute("a", None, "x"), Literal(2)))
@@ -106,7 +106,7 @@ def compile_expression(expr: Expr, tick_ns: Fraction | None = None, shown: Expr 
 
 
 def in_ticks(ns: Fraction | int, tick_ns: Fraction | None, expr: Duration | Timestamp) -> int | float:
-    """A time in ticks: an integer where it is whole."""
+    """Return a time in ticks, as an integer if it is whole."""
     if tick_ns is None:
         span = expr.span
         raise QueryError(
@@ -214,7 +214,7 @@ def _in(f: Run, runs: tuple[Run, ...]) -> Run:
 
 
 def _strict(function: Callable[..., Any], runs: tuple[Run, ...]) -> Run:
-    """Null if any argument is null or there is no answer."""
+    """Apply a function; the result is null if any argument is null or there is no result."""
 
     def run(v: Values) -> Any:
         args = []
@@ -262,7 +262,7 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def like(text: str, pattern: str) -> bool:
-    r"""SQL LIKE: ``%`` is any characters, ``_`` one, a backslash takes the next one literally.
+    r"""Match as SQL LIKE does: ``%`` is any characters, ``_`` one, a backslash takes the next one literally.
 
     >>> like("creatinine", "%atin%"), like("50%", r"50\%"), like("abc", "a_")
     (True, True, False)
@@ -277,7 +277,7 @@ def like(text: str, pattern: str) -> bool:
         else:
             tokens.append(True if c == "%" else None if c == "_" else c)
         i += 1
-    # Greedy with one place to go back to: time O(len(text) * len(pattern)), never exponential.
+    # Greedy, with one place for backtracking: time O(len(text) * len(pattern)), never exponential.
     t = p = 0
     back: tuple[int, int] | None = None
     while t < len(text):
@@ -299,7 +299,7 @@ def _round(x: Any, digits: int = 0) -> Any:
         return x
     if math.isinf(x) or not -300 <= digits <= 300:
         return x
-    # Half away from zero, as in SQL; Python's own round goes to the even neighbour.
+    # Round half away from zero, as in SQL; Python's round goes to the even neighbour.
     result = Decimal(repr(x)).quantize(Decimal(1).scaleb(-digits), rounding=ROUND_HALF_UP)
     return int(result) if isinstance(x, int) else float(result)
 
@@ -328,7 +328,7 @@ def _part(name: str) -> Callable[[Any, Fraction], int]:
 
 TIME_PARTS = ("hour", "minute", "second", "day", "month", "year", "dayofweek")
 
-# name: least number of arguments, greatest, function, null if an argument is null
+# name: least and greatest number of arguments, function, whether the result is null if an argument is null
 FUNCTIONS: dict[str, tuple[int, int, Callable[..., Any], bool]] = {
     "abs": (1, 1, abs, True),
     "sqrt": (1, 1, math.sqrt, True),
@@ -365,8 +365,8 @@ def _quotient(x: int, y: int, places: int) -> float:
     return x * factor / y if places >= 0 else x / (y * factor)
 
 
-# Functions that no query can name, as decimals need them (acep.plan.decimals). A decimal is an integer that counts
-# units of 10**-places.
+# Functions for decimals (acep.plan.decimals) that no query can name. A decimal is an integer that counts units of
+# 10**-places.
 EXACT: dict[str, tuple[int, int, Callable[..., Any], bool]] = {
     # -1, 0 or 1 as x / 10**places is below, equal to or above y / 10**others; y may be a float
     "decimal order": (4, 4, _order, True),

@@ -1,8 +1,8 @@
-"""Expressions over bound events: their tree. What they mean is in :mod:`acep.pattern.evaluation`.
+"""Define the tree of expressions over bound events; :mod:`acep.pattern.evaluation` evaluates them.
 
-An attribute is named by variable, index and name. Of the indexes, ``None`` (plain ``a.x``) and
-``"i"`` mean *each* event bound to a Kleene variable, ``"i-1"`` the one bound before it, ``"last"``
-(``a[a.LEN]``) the last one of a completed repetition, and an integer ``n >= 1`` the n-th bound.
+A variable, an index and a name identify an attribute. The indexes ``None`` (plain ``a.x``) and ``"i"`` mean *each*
+event bound to a Kleene variable, ``"i-1"`` the one bound before it, ``"last"`` (``a[a.LEN]``) the last one of a
+completed repetition, and an integer ``n >= 1`` the n-th bound event.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Scope: TypeAlias = OneOf["before", "all"]
 
 @dataclass(frozen=True)
 class Span:
-    """Where something stands in the query's text: character offsets ``[start, end)``."""
+    """A place in the query's text: character offsets ``[start, end)``."""
 
     start: int
     end: int
@@ -49,7 +49,7 @@ class Span:
 class Literal:
     """A constant: null, boolean, integer, float or string.
 
-    ``exact``: the number as it is written, where it has more digits than a float holds.
+    ``exact`` is the number as it is written, if it has more digits than a float holds.
     """
 
     value: Value
@@ -85,7 +85,7 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Length:
-    """``a.LEN``: how many events are bound to a completed repetition."""
+    """``a.LEN``: the number of events that are bound to a completed repetition."""
 
     var: str
     span: Span | None = None
@@ -95,8 +95,8 @@ class Length:
 class Aggregate:
     """``function(a[..i-1].name)`` (scope ``before``) or ``function(a[].name)`` (scope ``all``).
 
-    ``function`` is one of avg, sum, min, max, count, first, last; ``name`` is ``None`` only for
-    ``count(a[..i-1])`` and ``count(a[])``, which count events; with a name, non-null values.
+    ``function`` is one of avg, sum, min, max, count, first, last. ``name`` is ``None`` only for ``count(a[..i-1])`` and
+    ``count(a[])``, which count events; with a name, ``count`` counts non-null values.
     """
 
     function: str
@@ -117,7 +117,7 @@ class Unary:
 
 @dataclass(frozen=True)
 class Binary:
-    """``op`` is one of ``+ - * / %``, ``= != < <= > >=``, ``and``, ``or``."""
+    """``left op right``; ``op`` is one of ``+ - * / %``, ``= != < <= > >=``, ``and``, ``or``."""
 
     op: str
     left: Expr
@@ -127,9 +127,8 @@ class Binary:
 
 @dataclass(frozen=True)
 class Call:
-    """A scalar function: abs, sqrt, floor, ceil, round, exp, ln, log10, power, sign, least,
-    greatest, lower, upper, length, trim, substring, concat, coalesce, hour, minute, second,
-    day, month, year, dayofweek."""
+    """A call of a scalar function: abs, sqrt, floor, ceil, round, exp, ln, log10, power, sign, least, greatest, lower,
+    upper, length, trim, substring, concat, coalesce, hour, minute, second, day, month, year, dayofweek."""
 
     name: str
     args: tuple[Expr, ...]

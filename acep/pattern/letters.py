@@ -1,6 +1,6 @@
-"""Letter expressions to a :class:`~acep.pattern.tree.Query`: regular expressions over event types.
+"""Parse letter expressions, which are regular expressions over event types, to a :class:`~acep.pattern.tree.Query`.
 
-As in the 2016 paper, section 2: ``a(b|c)d*`` with a window and a number of errors.
+An example is ``a(b|c)d*`` with a window and a number of errors (the 2016 paper, section 2).
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ def regex(
     weights: Weights | None = None,
     output: str | Output = Output.ALL,
 ) -> Query:
-    """Read a letter expression: each letter or digit is an event type, ``.`` any type, ``'SUBMIT'`` a type
-    with a longer name; ``* + ? {m} {m,} {m,n} {m+}``, groups ``( )`` or ``[ ]``, and ``|``.
+    """Parse a letter expression to a query.
 
-    ``within`` is the window: a number in the units of ``ts``, a text (``"1 hour"``, ``"5 EVENTS"``), a
-    timedelta, or ``None`` for no limit. ``errors`` is the greatest total weight of missing letters, ``by`` the
-    attributes that all events of a match share, ``strategy`` the event selection strategy, ``weights`` maps
-    letters to other weights than 1, ``output`` says which matches are given (``"all"``, ``"non_overlap"``,
-    ``"earliest_maximal"``).
+    Each letter or digit is an event type, ``.`` is any type, and ``'SUBMIT'`` is a type with a longer name. The
+    operators are ``* + ? {m} {m,} {m,n} {m+}``, groups ``( )`` or ``[ ]``, and ``|``. ``within`` is the window: a
+    number in the units of ``ts``, a text (``"1 hour"``, ``"5 EVENTS"``), a timedelta, or ``None`` for no limit.
+    ``errors`` is the greatest total weight of missing letters, ``by`` are the attributes that all events of a match
+    share, ``strategy`` is the event selection strategy, ``weights`` maps letters to other weights than 1, and
+    ``output`` selects the matches (``"all"``, ``"non_overlap"``, ``"earliest_maximal"``).
 
-    Raises :class:`~acep.errors.QueryError` for whatever cannot be read or makes no sense.
+    Raises :class:`~acep.errors.QueryError` for a text that cannot be parsed, or an invalid query.
 
     >>> query = regex("a(b|c)d*", within=5, errors=1, by="user")
     >>> query.pattern.items[2]
@@ -97,7 +97,7 @@ def _attributes(by: str | Many[str] | None) -> tuple[str, ...]:
     given: object = (by,) if isinstance(by, str) else () if by is None else by
     try:
         names = tuple(given) if isinstance(given, Iterable) else (given,)
-    except TypeError:  # an array without dimensions
+    except TypeError:  # a NumPy array without dimensions
         names = (given,)
     if not all(isinstance(n, str) and n for n in names):
         raise QueryError(f"by={by!r} is not a list of attributes", hint='by="symbol" or by=["symbol", "user"]')

@@ -1,4 +1,4 @@
-"""From the grammar's tree to constants: numbers, texts, truth values, durations, points in time."""
+"""Convert parts of the grammar's tree to constants: numbers, texts, booleans, durations, timestamps."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from acep.pattern.times import exact_number, read_timestamp, unit_ns
 __all__ = ["LITERALS"]
 
 _INT_LIMIT = 2**63
-_MOST = 10**300  # what is finer is a float
+_MOST = 10**300  # numbers with a greater denominator are kept as floats only
 
 
 def _at(leaf: Branch | Token, error: QueryError) -> QueryError:
-    """An error that had no place, at its place."""
+    """Return an error that had no place with the place of ``leaf``."""
     return fail(error.message, leaf, error.hint)
 
 
@@ -80,4 +80,4 @@ LITERALS = {
     "duration": _duration,
     "timestamp": _timestamp,
 }
-"""What builds the expression of each kind of constant in the grammar."""
+"""The functions that build the expression of each kind of constant in the grammar."""

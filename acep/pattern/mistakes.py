@@ -1,4 +1,4 @@
-"""What to say of text that does not fit the grammar: what stands there, what could, and the likely slip."""
+"""Explain syntax errors: the text that was found, the text that is accepted there, and the likely mistake."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["explain"]
 CLAUSES = ("WHERE", "WITHIN", "HAVING", "RETURN", "OUTPUT")
 STRATEGIES = ("strict_contiguity", "partition_contiguity", "skip_till_next_match", "skip_till_any_match")
 
-# What a reader is told for a terminal of the grammars; several may say the same.
+# The words for each terminal of the grammars; several terminals may share one.
 _WORDS = {
     "NAME": "a name",
     "BACKTICK": "a name",
@@ -76,9 +76,9 @@ _SMART = {
 
 @dataclass(frozen=True)
 class Spot:
-    """Where reading stopped: before ``token``, or at a character of which there is none, or at the end of the text.
+    """The place where parsing stopped: before ``token``, at a character that begins no token, or at the text's end.
 
-    Only the terminals ``accepted`` could stand there.
+    Only the terminals ``accepted`` are possible there.
     """
 
     text: str
@@ -98,24 +98,24 @@ class Spot:
 
     @property
     def kind(self) -> str:
-        """The terminal that stands there, or nothing."""
+        """The terminal at this place, or ``""``."""
         return "" if self.token is None else self.token.type
 
     @property
     def word(self) -> str:
-        """What stands there, in lower case."""
+        """The token at this place in lower case, or ``""``."""
         return "" if self.token is None else str(self.token).lower()
 
     def error(self, message: str, hint: str | None, length: int = 1) -> QueryError:
-        """An error at this place."""
+        """Return an error at this place."""
         end = self.at + length if self.token is None else self.token.end_pos
         return QueryError(message, text=self.text, start=self.at, end=end, hint=hint)
 
 
 def explain(text: str, at: int, token: Token | None, accepted: Collection[str]) -> QueryError:
-    """The error for the text that stands at ``at``, where only the terminals ``accepted`` could stand.
+    """Return the error for the text at ``at``, where only the terminals ``accepted`` are possible.
 
-    ``token`` is ``None`` at the end of the text and where no token could be read.
+    ``token`` is ``None`` at the end of the text, and if no token could be read.
     """
     spot = Spot(text, at, token, frozenset(accepted))
     for slip in SLIPS:
@@ -136,11 +136,11 @@ def _what(spot: Spot) -> str:
     return f"unexpected `{c}`" if c.isprintable() else f"unexpected character U+{ord(c):04X}"
 
 
-# ---- the usual slips, each a hint, or an error that says more, or nothing
+# ---- the usual mistakes: each function returns a hint, a more specific error, or None
 
 
 def _not_closed(spot: Spot) -> QueryError | None:
-    """A quote or comment that is never closed."""
+    """Find a quote or comment that is never closed."""
     if spot.token is not None or spot.ended:
         return None
     c = spot.text[spot.at]
@@ -152,7 +152,7 @@ def _not_closed(spot: Spot) -> QueryError | None:
 
 
 def _elsewhere(spot: Spot) -> QueryError | None:
-    """A construct of another language."""
+    """Find a construct of another language."""
     if spot.ended or "LETTER" in spot.accepted:
         return None
     found = foreign_at(spot.text, spot.at)
@@ -163,13 +163,13 @@ def _elsewhere(spot: Spot) -> QueryError | None:
 
 
 def _typography(spot: Spot) -> str | None:
-    """A character that a word processor put there."""
+    """Find a typographic character that a word processor inserted."""
     c = spot.text[spot.at : spot.at + 1]
     return f"write {_SMART[c]}" if c in _SMART else None
 
 
 def _operator(spot: Spot) -> str | None:
-    """An operator of other languages."""
+    """Find an operator of other languages, or a chained comparison."""
     text, at = spot.text, spot.at
     for wrong, right in _COMPARISONS.items():
         if any(text.startswith(wrong, at - k) for k in range(len(wrong)) if k <= at):
@@ -184,14 +184,14 @@ def _operator(spot: Spot) -> str | None:
 
 
 def _alternatives(spot: Spot) -> str | None:
-    """``SEQ(A a | B b)``: it is not clear what the alternatives are."""
+    """Find alternatives without parentheses, as in ``SEQ(A a | B b)``, which is ambiguous."""
     if spot.kind == "_PIPE" and re.search(r"\bseq\s*\([^()]*$", spot.before, re.IGNORECASE):
         return "put the alternatives in parentheses: (A a | B b)"
     return None
 
 
 def _strategy(spot: Spot) -> QueryError | None:
-    """A misspelled strategy, which reads as a function at first."""
+    """Find a misspelled strategy, which is parsed as a function at first."""
     for found in re.finditer(r"\bwhere\s+([^\W\d]\w*)", spot.text[: spot.at], re.IGNORECASE):
         word = found.group(1)
         close = difflib.get_close_matches(word.lower()[:60], STRATEGIES, n=1, cutoff=0.7)
@@ -203,7 +203,7 @@ def _strategy(spot: Spot) -> QueryError | None:
 
 
 def _letter(spot: Spot) -> str | None:
-    """What other regular expressions have and letter expressions have not."""
+    """Find constructs of other regular expressions that letter expressions do not have."""
     if "LETTER" not in spot.accepted or spot.ended:
         return None
     if spot.kind in ("QUANT", "LBRACE") and spot.before.endswith(("+", "*", "?", "}")):
@@ -219,7 +219,7 @@ def _letter(spot: Spot) -> str | None:
 
 
 def _still_open(spot: Spot) -> str | None:
-    """The bracket that is still open at the end of the text."""
+    """Find a bracket that is still open at the end of the text."""
     if not spot.ended or "$END" in spot.accepted:
         return None
     bare = re.sub(r"/\*[\s\S]*?\*/|--[^\n]*|//[^\n]*|'[^']*'|\"[^\"]*\"|`[^`]*`", "", spot.before)
@@ -234,7 +234,7 @@ def _still_open(spot: Spot) -> str | None:
 
 
 def _unit(spot: Spot) -> str | QueryError | None:
-    """A misspelled unit, or one without a fixed length."""
+    """Find a misspelled unit, or one without a fixed length."""
     if "UNIT" not in spot.accepted or spot.kind != "NAME":
         return None
     words = [*UNITS, *CLAUSES, *(["EVENTS"] if "EVENTS" in spot.accepted else ["AND", "OR"])]
@@ -255,7 +255,7 @@ def _comma(spot: Spot) -> str | None:
 
 
 def _keyword(spot: Spot) -> str | None:
-    """A misspelled keyword."""
+    """Find a misspelled keyword."""
     if spot.kind != "NAME":
         return None
     if "_PATTERN" in spot.accepted:
@@ -279,7 +279,7 @@ def _beginning(spot: Spot) -> str | None:
 
 
 def _clause(spot: Spot) -> str | None:
-    """A clause where a bracket is still open."""
+    """Find a clause that begins while a bracket is still open."""
     if spot.kind in _CLAUSE:
         for name, bracket in (("RBRACE", "}"), ("RPAR", ")")):
             if name in spot.accepted:
@@ -303,7 +303,7 @@ SLIPS: tuple[Callable[[Spot], str | QueryError | None], ...] = (
     _beginning,
     _clause,
 )
-"""The rules in the order in which they are asked; the first answer counts."""
+"""The rules in the order in which they are tried; the first result is used."""
 
 
 def _did_you_mean(word: str, known: Collection[str]) -> str | None:
@@ -314,11 +314,11 @@ def _did_you_mean(word: str, known: Collection[str]) -> str | None:
     return f"did you mean {by_lower[found[0]]}?" if found else None
 
 
-# ---- what could stand there
+# ---- what is possible there
 
 
 def _expectation(accepted: Collection[str]) -> str | None:
-    """What could stand there, in words."""
+    """Return the accepted terminals in words, or ``None`` if there are too many."""
     left = set(accepted)
     words: list[str] = []
 

@@ -1,7 +1,7 @@
-"""What operators and functions may meet, as far as it is certain without the columns of a stream.
+"""Check the types of operands and arguments, as far as this is possible without the columns of a stream.
 
-An attribute may hold anything, so only what no column could mend is refused here; the rest is for
-:mod:`acep.plan`, which knows the columns.
+An attribute may have any type, so this module rejects only what is wrong for all columns. :mod:`acep.plan` checks the
+rest with the schema.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ def check_condition(expr: Expr) -> None:
 
 
 def kind_of(expr: Expr) -> str:
-    """The kind of an expression's value: ``number``, ``text``, ``boolean``, ``timestamp``, ``duration``,
-    ``null``; ``quantity`` (a number or a time) or ``any`` where the columns decide.
+    """Return the kind of an expression's value: ``number``, ``text``, ``boolean``, ``timestamp``, ``duration`` or
+    ``null``; or ``quantity`` (a number or a time) or ``any`` if it depends on the columns.
 
-    Raises :class:`QueryError` (without the text) where operands cannot meet, whatever the columns are.
+    Raises :class:`QueryError` (without the text) if the operands are incompatible for all columns.
 
     >>> from acep.pattern.expressions import Attribute, Binary, Literal
     >>> kind_of(Binary("<", Attribute("a", None, "x"), Literal(3)))
@@ -111,7 +111,7 @@ def _minus(operand: Expr) -> str:
 
 
 def _arithmetic(expr: Expr, op: str, left: str, right: str) -> str:
-    """The kind of ``left op right``; times and lengths of time add up as one expects."""
+    """Return the kind of ``left op right``, with the usual arithmetic of timestamps and durations."""
     kinds = {left, right}
     for kind in ("text", "boolean", "null"):
         if kind in kinds:

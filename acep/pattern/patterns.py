@@ -1,4 +1,4 @@
-"""From the grammar's tree to the pattern: components, groups, choices, sets, negations, repetitions."""
+"""Convert the grammar's tree to the pattern: components, groups, choices, sets, negations, repetitions."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ HIGHEST = 10_000
 
 @dataclass
 class Places:
-    """What building a pattern needs to know and finds out.
+    """The variables of a query while its pattern is built.
 
-    ``mentioned`` are the variables of the query's expressions. ``declared`` gets the place of each
-    declaration, by variable, in the order of the text.
+    ``mentioned`` are the variables of the query's expressions. ``declared`` collects the place of each declaration, by
+    variable, in the order of the text.
     """
 
     mentioned: Collection[str] = ()
     declared: dict[str, list[Span]] = field(default_factory=dict)
 
     def declare(self, var: str, where: Span) -> str:
-        """Note a declaration, and give the variable back."""
+        """Record a declaration, and return the variable."""
         self.declared.setdefault(var, []).append(where)
         return var
 
 
 def pattern(branch: Branch, places: Places) -> Node:
-    """The pattern after PATTERN. Raises :class:`QueryError` (without the text)."""
+    """Return the pattern after PATTERN. Raises :class:`QueryError` (without the text)."""
     options = branches(branch)
     for option in options:
         items = branches(option)
@@ -51,7 +51,7 @@ def pattern(branch: Branch, places: Places) -> Node:
 
 
 def one_after_another(items: list[Node]) -> Node:
-    """A sequence, flat; of one item, the item."""
+    """Return a flat sequence, or the item itself if there is only one."""
     flat: list[Node] = []
     for item in items:
         flat.extend(item.items if isinstance(item, Sequence) else (item,))
@@ -59,7 +59,7 @@ def one_after_another(items: list[Node]) -> Node:
 
 
 def one_of(items: list[Node]) -> Node:
-    """A choice, flat; of one item, the item."""
+    """Return a flat choice, or the item itself if there is only one."""
     flat: list[Node] = []
     for item in items:
         flat.extend(item.items if isinstance(item, Choice) else (item,))
@@ -67,10 +67,10 @@ def one_of(items: list[Node]) -> Node:
 
 
 def repeated(item: Node, low: int, high: int | None, mentioned: Collection[str]) -> Node:
-    """A repetition, simplified where that changes nothing.
+    """Return a repetition, simplified if this does not change its meaning.
 
-    A repetition of a repetition of one component is a single one where each count in between can be
-    reached and no expression speaks of the variable (in a group it would mean the current iteration).
+    A repetition of a repetition of one component becomes a single one if every count between its bounds is possible and
+    no expression refers to the variable (in a group the reference would mean the current iteration).
     """
     if (low, high) == (1, 1):
         return item
@@ -86,7 +86,7 @@ def repeated(item: Node, low: int, high: int | None, mentioned: Collection[str])
 
 
 def bounds(branch: Branch) -> tuple[int, int | None]:
-    """The bounds of a quantifier. Raises :class:`QueryError` (without the text)."""
+    """Return the bounds of a quantifier. Raises :class:`QueryError` (without the text)."""
     words = [str(t) for t in tokens(branch)]
     numbers = [_count(branch, w) for w in words if w not in ("+", "*", "?")]
     match branch.data:
@@ -159,7 +159,7 @@ def _quantifier(branch: Branch) -> Branch | None:
 
 
 def _repetition(branch: Branch, node: Node, places: Places) -> Node:
-    """A group, nested sequence or set with what stands behind it."""
+    """Return a group, nested sequence or set with the quantifier behind it."""
     quantifier = _quantifier(branch)
     if isinstance(node, Negation) and quantifier is not None:
         raise fail("a negation cannot be repeated", branch, "`~B b` already speaks of each event of type B")
@@ -177,12 +177,12 @@ def _component(branch: Branch, places: Places) -> Node:
 
 
 def _types(branch: Branch) -> tuple[str, ...]:
-    """The types of a ``type``: one, or none for ANY."""
+    """Return the types of a ``type``: one, or none for ANY."""
     return () if tokens(branch)[0].type == "ANY" else (name(branch),)
 
 
 def _declared(branch: Branch, types: tuple[str, ...], kind: Branch, places: Places) -> Node:
-    """A component from its types and the variable and quantifiers behind them."""
+    """Return a component from its types and the variable and quantifiers behind them."""
     quantifier = _quantifier(branch)
     found = branches(branch, "variable")
     if not found:
@@ -210,7 +210,7 @@ def _declared(branch: Branch, types: tuple[str, ...], kind: Branch, places: Plac
     if tokens(quantifier) != ["+"] or second.data == "sign":
         raise fail("two repetitions of one component", second, "keep one of them")
     low, high = bounds(second)
-    # `T+ t[]{3}`: the plus says one at least, and that there may be more.
+    # `T+ t[]{3}` means three or more: the plus requires at least one event and allows more.
     return repeated(component, max(1, low), None if second.data == "exactly" else high, ())
 
 
@@ -227,7 +227,7 @@ def _group(branch: Branch, places: Places) -> Node:
 
 
 def _union(branch: Branch) -> tuple[str, ...]:
-    """The types of ``(A|B)`` before a variable; none if one of them is ANY."""
+    """Return the types of ``(A|B)`` before a variable; none if one of them is ANY."""
     found: list[str] = []
     for option in branches(branch):
         items = branches(option)
@@ -258,7 +258,7 @@ def _set(branch: Branch, places: Places) -> Node:
 
 
 def _member(branch: Branch, places: Places) -> Node:
-    """An item of a set; a bare name that the predicates speak of is a variable of any type (2012, section 3)."""
+    """Return an item of a set; a bare name in the predicates is a variable of any type (2012 paper, section 3)."""
     if branch.data == "component" and not branches(branch, "variable"):
         (kind,) = branches(branch, "type")
         if tokens(kind)[0].type == "NAME" and name(kind) in places.mentioned:

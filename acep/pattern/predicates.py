@@ -1,4 +1,4 @@
-"""From the grammar's tree to expressions: operators and functions over references and constants."""
+"""Convert the grammar's tree to expressions: operators and functions over references and constants."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _COMPARE = {
 
 
 def conjuncts(branch: Branch) -> tuple[list[Expr], list[Branch]]:
-    """The conjuncts of a condition, split at its top-level ANDs, and the attributes of its ``[attr]``."""
+    """Return the conjuncts of a condition, split at its top-level ANDs, and the attributes of its ``[attr]``."""
     found: list[Expr] = []
     ties: list[Branch] = []
     stack: list[Leaf] = [branch]
@@ -63,7 +63,7 @@ def conjuncts(branch: Branch) -> tuple[list[Expr], list[Branch]]:
 
 
 def expression(leaf: Leaf) -> Expr:
-    """The expression of a part of the tree. Raises :class:`QueryError` (without the text)."""
+    """Return the expression of a part of the tree. Raises :class:`QueryError` (without the text)."""
     assert isinstance(leaf, Tree)
     return _BUILD[leaf.data](leaf)
 
@@ -72,7 +72,7 @@ def expression(leaf: Leaf) -> Expr:
 
 
 def _balanced(op: str, operands: Sequence[Expr], where: Span) -> Expr:
-    """A chain of ANDs or ORs as a balanced tree, so that a long chain is not a deep one."""
+    """Return a chain of ANDs or ORs as a balanced tree, so that a long chain is not deeply nested."""
     if len(operands) == 1:
         return operands[0]
     half = (len(operands) + 1) // 2
@@ -84,7 +84,7 @@ def _logical(branch: Branch) -> Expr:
 
 
 def _chain(branch: Branch) -> Expr:
-    """``a - b + c`` from the left."""
+    """Build a chain such as ``a - b + c`` from the left."""
     start = span(branch).start
     result = expression(branch.children[0])
     for op, leaf in zip(branch.children[1::2], branch.children[2::2], strict=True):

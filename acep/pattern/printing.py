@@ -1,4 +1,4 @@
-"""A query as text again: an indented tree for readers, one canonical text for fingerprints."""
+"""Write a query as text: an indented tree for readers, and one canonical text for fingerprints."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OUTPUTS = {Output.ALL: "ALL", Output.NON_OVERLAP: "NON OVERLAP", Output.EARLIES
 
 
 def pattern_text(node: Node) -> str:
-    """The text of a pattern, as in SASE+.
+    """Return the text of a pattern in SASE+.
 
     >>> from acep.pattern.tree import Component, Repeat, Sequence
     >>> pattern_text(Sequence((Repeat(Component("a", ("A",)), 1, None), Component("b", ("B", "C")))))
@@ -73,7 +73,7 @@ def _bounds(low: int, high: int | None) -> str:
 
 
 def letters_text(node: Node) -> str:
-    """The text of a pattern as a letter expression.
+    """Return the text of a pattern as a letter expression.
 
     >>> from acep.pattern.letters import regex
     >>> letters_text(regex("a ( b | 'SUBMIT' ){2+}", within=5).pattern)
@@ -90,7 +90,7 @@ def letters_text(node: Node) -> str:
         case Sequence(items=items):
             text = ""
             for part in map(letters_text, items):
-                # Without a space two quotes would be one inside a name.
+                # Without a space, two quotes would be read as one quote inside a name.
                 text += f" {part}" if text.endswith("'") and part.startswith("'") else part
             return text
         case Choice(items=items):
@@ -113,7 +113,7 @@ def _window(within: Within) -> str:
 
 
 def _clauses(query: Query) -> Iterator[str]:
-    """The clauses behind the pattern; those that say nothing are left out."""
+    """Yield the clauses behind the pattern, without those that have no effect."""
     conditions = []
     if query.ties:
         conditions.append(f"[{', '.join(map(tie_text, query.ties))}]")
@@ -138,11 +138,11 @@ def _budget(query: Query) -> Iterator[str]:
 
 
 def canonical(query: Query) -> str:
-    """The query as one line that is the same for two queries of the same tree: for fingerprints.
+    """Return the query as one line for fingerprints: two queries with the same tree have the same line.
 
-    It holds all that changes the meaning and nothing else: no spans, comments, spelling. It is SASE+
-    text that reads as the same query, after a comment with the error budget and weights; or, for a letter
-    expression, that expression in place of the pattern.
+    It contains all that affects the meaning and nothing else: no spans, comments or spelling. It is a comment with the
+    error budget and weights, and SASE+ text that parses to the same query. A letter expression appears as
+    ``LETTERS ...`` in place of the pattern.
 
     >>> from acep.pattern.sase import parse
     >>> canonical(parse("pattern seq(A  a,B+ b[])  where [k] and b[i].x>3 within 60 min", errors=1))
@@ -160,7 +160,7 @@ def canonical(query: Query) -> str:
 
 
 def tree_lines(query: Query) -> list[str]:
-    """The query as an indented tree, one part a line.
+    """Return the query as an indented tree, one part per line.
 
     >>> from acep.pattern.sase import parse
     >>> for line in tree_lines(parse("PATTERN SEQ(A a, (B b | C c)+) WHERE [k] AND b.x > 3 WITHIN 5 EVENTS")):

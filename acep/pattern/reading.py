@@ -1,8 +1,8 @@
-"""Text to a tree, by the tables of an LALR(1) grammar.
+"""Parse text to a tree by the tables of an LALR(1) grammar.
 
-The grammars are ``*.lark`` files. Their tables stand beside them as JSON, since deriving them takes longer than
-matching a small file does; ``python -m tests.grammars`` derives them again, by Lark, and a test compares. Reading gives
-what Lark would give: the same tokens (only those that may stand at a place are looked for there), trees and mistakes.
+The grammars are ``*.lark`` files. Their tables are stored beside them as JSON, because deriving them takes longer than
+matching a small file. ``python -m tests.grammars`` derives them again with Lark, and a test compares them. The parser
+gives the same tokens, trees and errors as Lark; it tries only the tokens that are possible at a place.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any, Self
 __all__ = ["END", "Parser", "ReadingError", "Token", "Tree", "parser"]
 
 END = "$END"
-"""The kind of the token at the end of a text."""
+"""The kind of the token that marks the end of a text."""
 
 
 class Token(str):
-    """A word of a text: its kind, and where it stands.
+    """A word of a text with its kind and its place.
 
     >>> Token("NAME", "price", 2).end_pos
     7
@@ -34,7 +34,7 @@ class Token(str):
     end_pos: int
 
     def __new__(cls, type: str, value: str, start_pos: int = 0) -> Self:
-        """A word that begins at ``start_pos``."""
+        """Create a token that begins at ``start_pos``."""
         token = super().__new__(cls, value)
         token.type = type
         token.start_pos = start_pos
@@ -43,9 +43,9 @@ class Token(str):
 
 
 class Tree:
-    """What a rule of the grammar made of a piece of text: the rule's name, the parts that count, and the piece.
+    """The result of a grammar rule for a piece of text: the rule's name, the parts that are kept, and the place.
 
-    ``span`` is ``None`` where the piece is empty; ``outer`` is wider where the tree stands for one in brackets.
+    ``span`` is ``None`` if the piece is empty. ``outer`` includes brackets around the tree.
     """
 
     __slots__ = ("children", "data", "outer", "span")
@@ -61,9 +61,9 @@ class Tree:
 
 
 class ReadingError(Exception):
-    """The text does not fit at ``at``, where only the kinds of tokens ``accepted`` could stand.
+    """A syntax error at ``at``, where only the kinds of tokens ``accepted`` are possible.
 
-    There is ``token``, or ``None``: what is none, or the end of the text.
+    ``token`` is the token at that place, or ``None`` if there is no valid token or the text has ended.
     """
 
     def __init__(self, at: int, token: Token | None, accepted: frozenset[str]) -> None:
@@ -75,20 +75,20 @@ class ReadingError(Exception):
 
 @cache
 def parser(name: str) -> Parser:
-    """The parser of a grammar of this folder."""
-    data = get_data("acep.pattern", f"{name}.json")  # importlib.resources takes longer to import than that to read
+    """Return the parser of a grammar of this folder."""
+    data = get_data("acep.pattern", f"{name}.json")  # importing importlib.resources takes longer
     assert data is not None
     return Parser(json.loads(data))
 
 
 class Parser:
-    """Reads texts by tables.
+    """A parser that is driven by tables.
 
-    ``tables["terminals"]``: pairs of a kind of token and its regular expression, in the order in which they are tried;
-    ``"ignored"``: the kinds between tokens. ``"rules"``: of each rule the symbol that it makes, how many parts it has,
-    the name of its tree, which parts are children (pairs of an index and whether only its own children are; ``null``:
-    all) and whether a single child stands for the tree. ``"states"``: for each what follows on a symbol, the state that
-    it leads to or, complemented (``~``), the rule that ends before it. The first state is where reading begins.
+    ``tables["terminals"]`` are pairs of a kind of token and its regular expression, in the order in which they are
+    tried; ``"ignored"`` are the kinds that are skipped. ``"rules"`` has for each rule its symbol, its number of parts,
+    the name of its tree, the parts that become children (pairs of an index and whether to take the part's children
+    instead; ``null``: all) and whether a single child replaces the tree. ``"states"`` maps symbols for each state: to
+    the next state or, complemented (``~``), to the rule that ends before the symbol. The first state is the start.
     """
 
     def __init__(self, tables: dict[str, Any]) -> None:
@@ -100,7 +100,7 @@ class Parser:
         self._kinds: dict[int, list[str]] = {}
 
     def parse(self, text: str) -> Tree:
-        """The tree of a whole text. Raises :class:`ReadingError` at a mistake."""
+        """Parse a whole text to a tree. Raises :class:`ReadingError` at a syntax error."""
         states, values = [0], list[Tree | Token]()
         for _ in self._read(text, states, values):
             pass
@@ -113,17 +113,17 @@ class Parser:
         return tree
 
     def tokens(self, text: str) -> list[Token]:
-        """The tokens of a text that may go on. Raises :class:`ReadingError` at a mistake."""
+        """Return the tokens of a text that may be incomplete. Raises :class:`ReadingError` at a syntax error."""
         return list(self._read(text, [0], []))
 
     def _read(self, text: str, states: list[int], values: list[Tree | Token]) -> Iterator[Token]:
-        """Token by token, each after the stacks have taken it."""
+        """Yield the tokens, each after the stacks have processed it."""
         at = 0
         while at < len(text):
             kinds = self._kinds.get(states[-1]) or self._kinds_in(states[-1])
             token = self._match(text, at, kinds)
             if token is None:
-                token = self._match(text, at, self._regexes)  # one that cannot stand here
+                token = self._match(text, at, self._regexes)  # a token that is not possible here
                 raise ReadingError(at, token, self._accepted(states))
             at = token.end_pos
             if token.type not in self._ignored:
@@ -139,7 +139,7 @@ class Parser:
         for kind in kinds:
             pattern = self._patterns.get(kind)
             if pattern is None:
-                # Compiled when first looked for: that of all takes longer than reading does.
+                # Compile on first use: compiling all patterns takes longer than parsing.
                 pattern = self._patterns[kind] = re.compile(self._regexes[kind])
             found = pattern.match(text, at)
             if found:
@@ -147,7 +147,7 @@ class Parser:
         return None
 
     def _feed(self, token: Token, states: list[int], values: list[Tree | Token]) -> None:
-        """Take a token in, after the rules that end before it."""
+        """Process a token, after the rules that end before it."""
         while True:
             step = self._states[states[-1]].get(token.type)
             if step is None:
@@ -164,7 +164,7 @@ class Parser:
             states.append(self._states[states[-1]][symbol])
 
     def _accepted(self, states: list[int]) -> frozenset[str]:
-        """The kinds of tokens that could come now."""
+        """Return the kinds of tokens that may come next."""
         return frozenset(kind for kind in self._states[states[-1]] if kind.isupper() and self._takes(states, kind))
 
     def _takes(self, states: list[int], kind: str) -> bool:
@@ -179,7 +179,7 @@ class Parser:
 
 
 def _made(parts: list[Tree | Token], name: str, kept: Sequence[tuple[int, bool]] | None, single: bool) -> Tree | Token:
-    """What a rule makes of its parts."""
+    """Return the tree that a rule makes of its parts."""
     children = parts if kept is None else list[Tree | Token]()
     for index, spread in kept or ():
         part = parts[index]
@@ -187,7 +187,7 @@ def _made(parts: list[Tree | Token], name: str, kept: Sequence[tuple[int, bool]]
             children.append(part)
         else:
             assert isinstance(part, Tree)
-            # A long list grows in place: its rule has itself as its first part.
+            # A rule for a list has itself as its first part.
             children = children + part.children if children else part.children
     made = children[0] if single and len(children) == 1 else Tree(name, children)
     if isinstance(made, Tree):

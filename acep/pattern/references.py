@@ -1,4 +1,4 @@
-"""From the grammar's tree to references: attributes of events, and what aggregates go over."""
+"""Convert the grammar's tree to references: attributes of events, and aggregates over events."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["aggregate", "path", "previous", "scalar"]
 
 @dataclass(frozen=True)
 class Reference:
-    """``a``, ``a[]``, ``a[..i-1]``, ``a[1].x``: not yet known to be an attribute or what an aggregate is over."""
+    """A reference such as ``a``, ``a[]``, ``a[..i-1]`` or ``a[1].x``, of an attribute or inside an aggregate."""
 
     var: str
     index: Index
-    scope: str | None  # "before", "all", or None where an index or nothing stands
+    scope: str | None  # "before", "all", or None for an index or nothing
     name: str | None
     span: Span
 
@@ -34,12 +34,12 @@ def _reference(branch: Branch) -> Reference:
 
 
 def path(branch: Branch) -> str:
-    """An attribute, or the field of one: ``dev.id``."""
+    """Return the name of an attribute or of a field of one, such as ``dev.id``."""
     return ".".join(map(name, branches(branch)))
 
 
 def _index(branch: Branch, var: str) -> tuple[Index, str | None]:
-    """The index in brackets, or the scope of an aggregate."""
+    """Return the index in brackets, and the scope of an aggregate."""
     ranged = bool(tokens(branch))
     places = branches(branch)
     if not places:
@@ -77,7 +77,7 @@ def _index(branch: Branch, var: str) -> tuple[Index, str | None]:
 
 
 def scalar(branch: Branch) -> Expr:
-    """A reference where a value is needed."""
+    """Return the expression of a reference that is used as a value."""
     ref = _reference(branch)
     if ref.scope is not None:
         shown = f"{ref.var}[]" if ref.scope == "all" else f"{ref.var}[..i-1]"
@@ -94,7 +94,7 @@ def scalar(branch: Branch) -> Expr:
 
 
 def _plain(branch: Branch) -> bool:
-    """Whether the attribute is written without quotes: ``a."LEN"`` is an attribute."""
+    """Return whether the attribute is written without quotes: ``a."LEN"`` is an attribute."""
     (label, *_) = branches(branches(branches(branch, "attribute")[0])[0])
     return tokens(label)[0].type == "NAME"
 
@@ -104,7 +104,7 @@ def _tie(branch: Branch) -> Expr:
 
 
 def previous(branch: Branch, args: list[Branch]) -> Expr:
-    """``prev(a.x)`` is ``a[i-1].x`` (the 2012 paper, section 3)."""
+    """Return ``a[i-1].x`` for ``prev(a.x)`` (the 2012 paper, section 3)."""
     ref = _reference(args[0]) if len(args) == 1 and args[0].data == "reference" else None
     if ref is None or ref.name is None or ref.scope is not None or ref.index not in (None, "i"):
         raise fail("`prev` takes one attribute", branch, "prev(a.x), the same as a[i-1].x")
@@ -112,7 +112,7 @@ def previous(branch: Branch, args: list[Branch]) -> Expr:
 
 
 def aggregate(branch: Branch, function: str, args: list[Branch]) -> Expr:
-    """``avg(a[].x)``, ``avg(a[..i-1].x)``; ``avg(a.x)`` goes over all events too."""
+    """Return an aggregate: ``avg(a[].x)`` and ``avg(a.x)`` use all events, ``avg(a[..i-1].x)`` the earlier ones."""
     if len(args) != 1 or args[0].data != "reference":
         raise fail(
             f"`{function}` goes over the events of one variable", branch, f"{function}(a[].x) or {function}(a[..i-1].x)"

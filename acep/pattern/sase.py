@@ -1,4 +1,4 @@
-"""SASE+ text to a :class:`~acep.pattern.tree.Query` (the language of the 2008 paper, section 2, and more).
+"""Parse SASE+ text to a :class:`~acep.pattern.tree.Query` (an extension of the 2008 paper's language, section 2).
 
 docs/reference/language.md describes the language; ``sase.lark`` is its grammar.
 """
@@ -27,14 +27,13 @@ Errors = float | Fraction | Decimal
 
 
 def parse(text: str, *, errors: Errors = 0, weights: Weights | None = None) -> Query:
-    """Read a query in SASE+ text.
+    """Parse a query in SASE+ text.
 
-    ``errors`` is the error budget: the greatest total weight of missing components (a number, at least
-    0). ``weights`` gives variables another weight than 1: a positive number, or infinity (or ``None``)
-    for a component that may not be missing.
+    ``errors`` is the error budget: the greatest total weight of missing components (a number, at least 0). ``weights``
+    maps variables to other weights than 1: a positive number, or infinity (or ``None``) for a component that may not
+    be missing.
 
-    Raises :class:`~acep.errors.QueryError`, with the place in the text and a hint, for whatever cannot be
-    read or makes no sense.
+    Raises :class:`~acep.errors.QueryError`, with the place in the text and a hint, for an invalid query.
 
     >>> query = parse("PATTERN SEQ(Shelf a, ~(Register b), Exit c) WHERE [tag_id] WITHIN 12 hours")
     >>> query.pattern.items[1]
@@ -92,7 +91,7 @@ def _source(branch: Branch, text: str) -> Source:
 
 
 def _clauses(branch: Branch) -> dict[str, Branch]:
-    """The clauses by their names, each at most once."""
+    """Return the clauses by name, each at most once."""
     found: dict[str, Branch] = {}
     for clause in branches(branch, "where", "within", "having", "returns", "output_as"):
         kind = clause.data.removesuffix("_as")
@@ -106,7 +105,7 @@ def _clauses(branch: Branch) -> dict[str, Branch]:
 
 
 def _tied(tie: Branch, declared: Collection[str]) -> str:
-    """The attribute of ``[attr]``; ``[dev.id]`` is a field, and no attribute of a variable."""
+    """Return the attribute of ``[attr]``; ``[dev.id]`` is a field, never an attribute of a variable."""
     (head, *inner) = branches(tie)
     if inner and tokens(head)[0].type == "NAME" and name(head) in declared:
         hint = f'write [{".".join(map(name, inner))}]; the field of a column is ["{path(tie)}"]'
@@ -115,7 +114,7 @@ def _tied(tie: Branch, declared: Collection[str]) -> str:
 
 
 def _where(branch: Branch | None) -> tuple[Strategy, list[tuple[str, Span]], list[Expr], list[Branch]]:
-    """Strategy, the variables it names, conjuncts and ties."""
+    """Return the strategy, the variables it names, the conjuncts and the ties."""
     strategy, bound, where, ties = Strategy.SKIP_TILL_ANY_MATCH, list[tuple[str, Span]](), list[Expr](), list[Branch]()
     for part in branches(branch) if branch is not None else []:
         if part.data == "strategy":

@@ -1,4 +1,4 @@
-"""Names and expressions as text that reads as the same again."""
+"""Write names and expressions as text that parses to the same names and expressions."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ RESERVED = {
     "non", "nonoverlap", "not", "null", "or", "output", "pattern", "return", "seq", "timestamp", "true", "where",
     "within", *(s.value.replace("_", "") for s in Strategy),
 }  # fmt: skip
-"""Words that mean something else where a name stands, in lower case, without underscores."""
+"""Words of the language that cannot be plain names, in lower case, without underscores."""
 
-# How tightly an operator binds; a part that binds less is put in parentheses.
+# The precedence of operators; a part with a lower one is put in parentheses.
 _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _SIGN, _ATOM = range(8)
 _LEVELS = {"or": _OR, "and": _AND, "+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "%": _PRODUCT}
 
 
 def is_reserved(name: str) -> bool:
-    """Whether a name is a word of the language.
+    """Return whether a name is a word of the language.
 
     >>> is_reserved("Where"), is_reserved("non_overlap"), is_reserved("price")
     (True, True, False)
@@ -59,14 +59,14 @@ def is_reserved(name: str) -> bool:
 
 
 def name_text(name: str) -> str:
-    """A variable or type as it can be read again."""
+    """Return the text of a variable or type, quoted if necessary."""
     if _PLAIN.fullmatch(name) and not is_reserved(name):
         return name
     return "`" + name.replace("`", "``") + "`"
 
 
 def attribute_text(name: str) -> str:
-    """An attribute as it can be read again."""
+    """Return the text of an attribute, quoted if necessary."""
     parts = name.split(".")
     if all(map(_PLAIN.fullmatch, parts)) and parts[0] != "LEN":
         return name
@@ -74,17 +74,17 @@ def attribute_text(name: str) -> str:
 
 
 def tie_text(name: str) -> str:
-    """An attribute in brackets as it can be read again: quoted where it could be one of a variable."""
+    """Return the text of an attribute in brackets, quoted if it could be read as an attribute of a variable."""
     return attribute_text(name) if "." not in name else '"' + name.replace('"', '""') + '"'
 
 
 def quoted_text(value: str) -> str:
-    """A text constant."""
+    """Return a text constant in quotes."""
     return "'" + value.replace("'", "''") + "'"
 
 
 def expression_text(expr: Expr) -> str:
-    """The text of an expression, which reads as the same expression again.
+    """Return the text of an expression, which parses to the same expression.
 
     >>> from acep.pattern.sase import parse
     >>> query = parse("PATTERN SEQ(Stock+ a[], Stock b) WHERE b.x<80%*a[a.LEN].x AND NOT (a.x=1 OR b.y IN (1,2))")
@@ -100,7 +100,7 @@ def _expression(expr: Expr, least: int) -> str:
 
 
 def _written(expr: Expr) -> tuple[str, int]:
-    """The text of an expression and how tightly its outermost operator binds."""
+    """Return the text of an expression, and the precedence of its outermost operator."""
     match expr:
         case Literal(exact=Fraction() as exact):
             return decimal_text(exact), _SIGN if exact < 0 else _ATOM
@@ -124,7 +124,7 @@ def _written(expr: Expr) -> tuple[str, int]:
             return f"- {_expression(operand, _SIGN)}", _SIGN
         case Binary(op=op, left=left, right=right):
             level = _LEVELS.get(op, _COMPARE)
-            # `and` and `or` read back as one chain, whatever their grouping.
+            # Chains of `and` and `or` are parsed to the same tree for every grouping.
             chained = op in ("and", "or")
             before = _expression(left, _SUM if level == _COMPARE else level)
             after = _expression(right, level if chained else level + 1)
@@ -156,5 +156,5 @@ def _literal(value: Value) -> str:
 
 
 def condition_text(expr: Expr) -> str:
-    """The text of an expression as it stands between ANDs."""
+    """Return the text of an expression as a conjunct, in parentheses if necessary."""
     return _expression(expr, _NOT)

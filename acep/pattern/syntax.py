@@ -1,7 +1,7 @@
-"""Text to a tree of the grammar, within limits; what does not fit becomes a :class:`QueryError`.
+"""Parse text to a tree of the grammar within size limits, and raise a :class:`QueryError` for text that does not fit.
 
-The grammars are LALR(1), so that reading takes time linear in the text, whatever the text is. Trees that
-nest too deeply are refused here, before anything recursive looks at them.
+The grammars are LALR(1), so parsing always takes time linear in the length of the text. Trees that nest too deeply are
+rejected here, before any recursive function processes them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Leaf: TypeAlias = Branch | Token
 
 
 def read(name: str, text: str) -> Branch:
-    """The tree of ``text`` by the grammar ``name``. Raises :class:`QueryError` at the place of a mistake."""
+    """Parse ``text`` by the grammar ``name`` to a tree. Raises :class:`QueryError` at the place of a mistake."""
     if len(text) > LONGEST:
         hint = "are the query and the events swapped?"
         raise QueryError(f"the query is longer than {LONGEST} characters", hint=hint)
@@ -36,7 +36,7 @@ def read(name: str, text: str) -> Branch:
     try:
         tree = parser(name).parse(text)
     except ReadingError as found:
-        # What is to be said of mistakes is loaded where there is one.
+        # The module that explains mistakes is imported only if there is one.
         from acep.pattern.mistakes import explain
 
         raise explain(text, found.at, found.token, found.accepted) from None
@@ -54,14 +54,14 @@ def _check_depth(tree: Branch) -> None:
 
 
 def span(leaf: Leaf) -> Span:
-    """Where a part of the tree stands."""
+    """Return the place of a part of the tree."""
     if isinstance(leaf, Token):
         return Span(leaf.start_pos, leaf.end_pos)
     return Span(*(leaf.span or (0, 0)))
 
 
 def fail(message: str, at: Leaf | Span | None = None, hint: str | None = None) -> QueryError:
-    """A :class:`QueryError` at a place; the text is filled in by the front end."""
+    """Return a :class:`QueryError` at a place; the front end adds the text."""
     where = at if isinstance(at, Span) or at is None else span(at)
     if where is None:
         return QueryError(message, hint=hint)
@@ -69,17 +69,17 @@ def fail(message: str, at: Leaf | Span | None = None, hint: str | None = None) -
 
 
 def branches(branch: Branch, *names: str) -> list[Branch]:
-    """The subtrees directly below, of the given names if any are given."""
+    """Return the direct subtrees, only those with the given names if any are given."""
     return [c for c in branch.children if isinstance(c, Tree) and (not names or c.data in names)]
 
 
 def tokens(branch: Branch) -> list[Token]:
-    """The tokens directly below."""
+    """Return the direct tokens of a tree."""
     return [c for c in branch.children if isinstance(c, Token)]
 
 
 def unquote(token: Token) -> str:
-    """The name or text of a token, without its quotes; a doubled quote stands for one.
+    """Return the name or text of a token without its quotes; a doubled quote means one quote.
 
     >>> unquote(Token("STRING", "'it''s'"))
     "it's"
@@ -90,12 +90,12 @@ def unquote(token: Token) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name as it is shown in a message: shortened, in backquotes."""
+    """Return a name for a message: shortened, in backquotes."""
     return f"`{name if len(name) <= 40 else name[:37] + '...'}`"
 
 
 def name(branch: Branch) -> str:
-    """The text of a subtree that holds one name, type or label; :class:`QueryError` if it is empty."""
+    """Return the text of a subtree with one name, type or label. Raises :class:`QueryError` if it is empty."""
     found = unquote(tokens(branch)[0])
     if not found:
         raise fail("an empty name", branch, "write something between the quotes")

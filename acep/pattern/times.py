@@ -1,4 +1,4 @@
-"""Numbers with units: durations, windows and points in time, read from text and written again."""
+"""Read durations, windows and timestamps from text, and write them as text."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _NAMES = {
     604_800_000_000_000: "w week weeks",
 }
 UNITS = {name: ns for ns, names in _NAMES.items() for name in names.split()}
-"""Nanoseconds by the name of the unit, in lower case."""
+"""The nanoseconds of each unit by its name in lower case."""
 
 _LARGEST = 2**63 - 1
-_DIGITS = 400  # longer numbers are a mistake, and would take long to read
+_DIGITS = 400  # longer numbers are a mistake and would be slow to parse
 _NUMBER = re.compile(r"(?:\d+(?:\.\d+)?|\.\d+)(?:e([+-]?\d+))?", re.IGNORECASE)
 _WINDOW = re.compile(r"\s*([\d.]\S*?)\s*([^\W\d]*)\s*")
 _TIMESTAMP = re.compile(
@@ -38,9 +38,9 @@ _TIMESTAMP = re.compile(
 
 
 def exact_number(text: str) -> Fraction:
-    """The exact value of a decimal number such as ``1.5`` or ``2e3``.
+    """Return the exact value of a decimal number such as ``1.5`` or ``2e3``.
 
-    Raises :class:`QueryError` (without a place) if it is no number or out of all proportion.
+    Raises :class:`QueryError` (without a place) if it is not a number, or has too many digits.
 
     >>> exact_number("1.5")
     Fraction(3, 2)
@@ -55,7 +55,7 @@ def exact_number(text: str) -> Fraction:
 
 
 def unit_ns(name: str) -> int:
-    """Nanoseconds of a unit. Raises :class:`QueryError` (without a place) for an unknown one.
+    """Return the nanoseconds of a unit. Raises :class:`QueryError` (without a place) for an unknown one.
 
     >>> unit_ns("Minutes")
     60000000000
@@ -67,7 +67,7 @@ def unit_ns(name: str) -> int:
         raise QueryError("`m` could be minutes or months", hint="write `min` for minutes")
     if key in ("month", "months", "mon", "year", "years", "y"):
         raise QueryError(f"a {key.rstrip('s')} has no fixed length", hint="write days or weeks")
-    import difflib  # for mistakes alone
+    import difflib  # needed for error messages only
 
     close = difflib.get_close_matches(key[:40], UNITS, n=1)
     hint = f"did you mean `{close[0]}`?" if close else "the units are ns, us, ms, s, min, h, d and w"
@@ -75,10 +75,10 @@ def unit_ns(name: str) -> int:
 
 
 def read_window(amount: str, unit: str | None) -> Within:
-    """The window of ``WITHIN amount unit``; without a unit the amount is in ticks of ``ts``.
+    """Return the window of ``WITHIN amount unit``; without a unit the amount is in ticks of ``ts``.
 
-    Raises :class:`QueryError` (without a place) if the amount is negative, no positive whole number of events, or
-    beyond 64 bits.
+    Raises :class:`QueryError` (without a place) if the amount is negative, beyond 64 bits, or, for events, not a
+    positive whole number.
 
     >>> read_window("1", "hour")
     Within(amount=Fraction(3600000000000, 1), unit='ns')
@@ -94,7 +94,7 @@ def read_window(amount: str, unit: str | None) -> Within:
 
 
 def checked_window(within: Within) -> Within:
-    """The window itself, or :class:`QueryError` (without a place) if it makes no sense."""
+    """Return the window itself. Raises :class:`QueryError` (without a place) if it is invalid."""
     if within.amount < 0 or (within.unit == "events" and within.amount == 0):
         raise QueryError("WITHIN needs a positive length")
     if within.unit == "events" and within.amount.denominator != 1:
@@ -105,8 +105,8 @@ def checked_window(within: Within) -> Within:
 
 
 def window_of(value: object) -> Within | None:
-    """The window of an argument: a number of ticks, a text such as ``"1 hour"`` or ``"5 EVENTS"``, a
-    :class:`~datetime.timedelta`, or ``None`` for no window.
+    """Return the window of an argument: a number of ticks, a text such as ``"1 hour"`` or ``"5 EVENTS"``, a
+    :class:`~datetime.timedelta`, or ``None`` for no window. Raises :class:`QueryError` for anything else.
 
     >>> window_of("5 events")
     Within(amount=Fraction(5, 1), unit='events')
@@ -131,9 +131,9 @@ def window_of(value: object) -> Within | None:
 
 
 def read_timestamp(text: str) -> int:
-    """Nanoseconds since 1970-01-01 UTC of an ISO date, or date and time; without a zone it is UTC.
+    """Return the nanoseconds since 1970-01-01 UTC of an ISO date, or date and time; without a zone it is UTC.
 
-    Raises :class:`QueryError` (without a place) if it is none or beyond 64 bits (1677 to 2262).
+    Raises :class:`QueryError` (without a place) if it is not a timestamp, or beyond 64 bits (1677 to 2262).
 
     >>> read_timestamp("1970-01-01 00:00:01.5")
     1500000000
@@ -160,7 +160,7 @@ def read_timestamp(text: str) -> int:
 
 
 def decimal_text(number: Fraction) -> str:
-    """A fraction as a decimal if it has a finite one, else as ``p/q``."""
+    """Write a fraction as a decimal if that is finite, else as ``p/q``."""
     if number.denominator == 1:
         return str(number.numerator)
     for digits in range(1, _DIGITS + 1):
@@ -172,7 +172,7 @@ def decimal_text(number: Fraction) -> str:
 
 
 def duration_text(ns: Fraction) -> str:
-    """A length of time in the largest unit in which it is whole.
+    """Write a length of time in the largest unit in which it is whole.
 
     >>> duration_text(Fraction(5_400_000_000_000)), duration_text(Fraction(1, 2))
     ('90 min', '0.5 ns')
@@ -185,7 +185,7 @@ def duration_text(ns: Fraction) -> str:
 
 
 def timestamp_text(ns: int) -> str:
-    """A point in time as ISO text in UTC.
+    """Write a point in time as ISO text in UTC.
 
     >>> timestamp_text(1_500_000_000)
     '1970-01-01 00:00:01.500000000'

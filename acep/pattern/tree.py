@@ -1,6 +1,6 @@
-"""The syntax tree of a query: what a front end produces and all later stages read.
+"""Define the syntax tree of a query, which the front ends produce and all later stages read.
 
-Everything is a frozen dataclass; nothing here knows about text, automata or events.
+All nodes are frozen dataclasses, independent of text, automata and events.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
 
 
 class Strategy(Enum):
-    """Event selection strategy (SASE+ section 2)."""
+    """The event selection strategy (SASE+ 2008, section 2)."""
 
     STRICT_CONTIGUITY = "strict_contiguity"
     PARTITION_CONTIGUITY = "partition_contiguity"
@@ -43,7 +43,7 @@ class Strategy(Enum):
 
 
 class Output(Enum):
-    """Which of the matches are given (docs/reference/semantics.md, "Output")."""
+    """The selection of the matches that are returned (docs/reference/semantics.md, "Output")."""
 
     ALL = "all"
     NON_OVERLAP = "non_overlap"
@@ -70,8 +70,8 @@ class Negation:
 class Repeat:
     """``item`` at least ``low`` and at most ``high`` times (``None``: without limit).
 
-    ``?`` is ``{0,1}``, ``*`` is ``{0,}``, ``+`` is ``{1,}``. Where ``item`` is a :class:`Component`
-    its variable is a Kleene variable (``a[]``); any other item is a group.
+    ``?`` is ``{0,1}``, ``*`` is ``{0,}``, ``+`` is ``{1,}``. If ``item`` is a :class:`Component`, its variable is a
+    Kleene variable (``a[]``); any other item is a group.
     """
 
     item: Node
@@ -95,7 +95,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class EventSet:
-    """All of ``items`` in any order, their events interleaved at will (match windows 2012).
+    """All of ``items`` in any order, with their events interleaved arbitrarily (match windows, 2012 paper).
 
     Each item is a :class:`Component` or a :class:`Repeat` of one.
     """
@@ -108,10 +108,10 @@ Node: TypeAlias = Component | Negation | Repeat | Sequence | Choice | EventSet
 
 @dataclass(frozen=True)
 class Within:
-    """The window: a length in ``unit``.
+    """The window: a length of ``amount`` in ``unit``.
 
-    ``unit`` is ``"events"`` (positions in the partition), ``"ticks"`` (the units of an integer
-    ``ts``), or ``"ns"`` (a duration in nanoseconds).
+    ``unit`` is ``"events"`` (positions in the partition), ``"ticks"`` (the units of an integer ``ts``), or ``"ns"``
+    (a duration in nanoseconds).
     """
 
     amount: Fraction
@@ -128,11 +128,10 @@ class Source:
 
 @dataclass(frozen=True)
 class Query:
-    """A whole query, checked and normalised except for what needs the columns of a stream.
+    """A whole query, checked and normalised as far as this is possible without the columns of a stream.
 
-    ``where`` holds the top-level conjuncts, in the order written; ``ties`` the attributes of
-    ``[attr]``. ``weights`` are (variable, weight) pairs, a weight of ``None`` meaning "may not be
-    missing". ``text`` is what the user wrote.
+    ``where`` has the top-level conjuncts in the order written, and ``ties`` the attributes of ``[attr]``. ``weights``
+    are (variable, weight) pairs; a weight of ``None`` means "may not be missing". ``text`` is the user's text.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""Ways through a pattern and through an expression: what is in them, in the order of the text."""
+"""Traverse patterns and expressions, and list their parts and variables in the order of the text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 
 
 def parts(node: Node) -> tuple[Node, ...]:
-    """The direct parts of a node, in order."""
+    """Return the direct parts of a node, in order."""
     match node:
         case Repeat(item=item):
             return (item,)
@@ -36,7 +36,7 @@ def parts(node: Node) -> tuple[Node, ...]:
 
 
 def nodes(node: Node) -> Iterator[Node]:
-    """The node and all below it, in the order of the text."""
+    """Yield the node and all nodes below it, in the order of the text."""
     stack = [node]
     while stack:
         item = stack.pop()
@@ -45,27 +45,27 @@ def nodes(node: Node) -> Iterator[Node]:
 
 
 def components(node: Node) -> tuple[Component | Negation, ...]:
-    """The components and negations below a node, in the order of the text."""
+    """Return the components and negations below a node, in the order of the text."""
     return tuple(n for n in nodes(node) if isinstance(n, (Component, Negation)))
 
 
 def variables(node: Node) -> tuple[str, ...]:
-    """The variables below a node, each once, negated ones too, in the order of the text."""
+    """Return the variables below a node, including negated ones, each once, in the order of the text."""
     return tuple(dict.fromkeys(c.var for c in components(node)))
 
 
 def negated_variables(node: Node) -> frozenset[str]:
-    """The variables of negations."""
+    """Return the variables of negations."""
     return frozenset(c.var for c in components(node) if isinstance(c, Negation))
 
 
 def kleene_variables(node: Node) -> frozenset[str]:
-    """The variables of components that a repetition of their own may bind more than once."""
+    """Return the variables of components whose own repetition may bind them more than once."""
     return frozenset(var for var, most in most_bound(node).items() if most is None or most > 1)
 
 
 def most_bound(node: Node) -> dict[str, int | None]:
-    """How many events a variable binds at most, in one iteration of the groups around it; ``None``: no limit."""
+    """Return the most events that each variable binds in one iteration of the groups around it; ``None``: no limit."""
     found: dict[str, int | None] = {}
     for n in nodes(node):
         if isinstance(n, Component):
@@ -77,7 +77,7 @@ def most_bound(node: Node) -> dict[str, int | None]:
 
 
 def group_variables(node: Node) -> frozenset[str]:
-    """The variables, negated ones too, inside a group that may be walked more than once."""
+    """Return the variables, including negated ones, inside a group that may occur more than once."""
     found: set[str] = set()
     for n in nodes(node):
         if isinstance(n, Repeat) and not isinstance(n.item, Component) and (n.high is None or n.high > 1):
@@ -86,12 +86,12 @@ def group_variables(node: Node) -> frozenset[str]:
 
 
 def mentioned(expr: Expr) -> tuple[str, ...]:
-    """The variables in an expression, each once, in the order of the text."""
+    """Return the variables in an expression, each once, in the order of the text."""
     return tuple(dict.fromkeys(leaf.var for leaf in leaves_of(expr)))
 
 
 def positions(node: Node) -> int:
-    """How many components stand in the pattern when its repetitions are written out.
+    """Count the components of the pattern with its repetitions written out.
 
     >>> from acep.pattern.tree import Component
     >>> positions(Repeat(Component("a", ("A",)), 2, 5))

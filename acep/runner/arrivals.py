@@ -1,4 +1,4 @@
-"""The files of a growing folder: which are there, in what order, and whether they are still the same."""
+"""List the files of a growing folder in order, and detect files that have changed."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Arrival:
 def arrivals(folder: Path, form: str | None) -> list[Arrival]:
     """List the files of events in a folder and below, in the order of time of modification, then of name.
 
-    Left out are files of no known format (unless ``form`` says which they have), without bytes, and those
-    whose name, or that of a folder on the way, begins with ``.`` or ``_``, or ends in ``.tmp``.
+    Empty files, and files of no known format (unless ``form`` is given), are left out. So are files whose name, or the
+    name of a folder on their path, begins with ``.`` or ``_``, or ends in ``.tmp``.
 
     Raises :class:`DataError` if the folder cannot be read.
     """
@@ -59,9 +59,9 @@ def _below(folder: Path, prefix: str) -> Iterator[Arrival]:
 
 
 def fresh(there: list[Arrival], taken: Mapping[str, Arrival]) -> list[Arrival]:
-    """Give the files that were not taken yet, in their order.
+    """Return the files that were not taken yet, in their order.
 
-    Raises :class:`DataError` for a file that was changed after it was taken: its new events would be lost.
+    Raises :class:`DataError` for a file that was changed after it was taken, because its new events would be lost.
     """
     new = []
     for one in there:
@@ -77,7 +77,7 @@ def fresh(there: list[Arrival], taken: Mapping[str, Arrival]) -> list[Arrival]:
 
 
 def check_same(folder: Path, planned: Arrival, way_out: str) -> None:
-    """Raise :class:`DataError` if a file is gone, or is not what was planned; ``way_out`` is the hint."""
+    """Raise :class:`DataError` if a planned file is gone or has changed; ``way_out`` is the hint."""
     try:
         stat = (folder / planned.name).stat()
     except OSError as wrong:

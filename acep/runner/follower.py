@@ -1,8 +1,8 @@
-"""A follower: it takes the new files of a folder as a micro-batch, steps it, and leaves results and state durable.
+"""Follow a folder: take its new files as a micro-batch, process it, and write results and state durably.
 
-The order of what it writes is what makes results exact, whenever it is killed: the plan of a micro-batch, the state
-after it, its results, and that it is done. A micro-batch that was planned and not done is stepped again, from the state
-before it, and gives the same.
+The order of writing makes the results exact even after a kill: the plan of a micro-batch, the state after it, its
+results, and a mark that it is done. A micro-batch that was planned but is not done is processed again from the state
+before it, with the same results.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ FORMAT = 1  # of the settings
 
 @dataclass(frozen=True)
 class Followed:
-    """What a follower did.
+    """The result of a follower.
 
-    ``batches`` micro-batches and ``seconds`` are of this run. The ``report`` is of all that was done since the state
-    was new, as :attr:`acep.Matches.report` is of one process; ``reports`` has one for each query, by its name ("" if it
-    is the only one). ``ended``: what waited for the end of the stream was decided. ``bad`` counts the lines that were
-    left out in this run. ``folder`` holds the results.
+    ``batches`` (micro-batches) and ``seconds`` are of this run. The ``report`` covers all work since the state was new,
+    as :attr:`acep.Matches.report` does for one process; ``reports`` has one for each query by its name ("" if it is the
+    only one). ``ended``: the stream has ended, and all matches that waited for its end are decided. ``bad`` counts the
+    lines that were skipped in this run. ``folder`` holds the results.
     """
 
     batches: int
@@ -71,10 +71,10 @@ class Follower:
     def __init__(
         self, inbox: Inbox, job_of: Callable[[pa.Schema], tuple[Job, int]], folder: LocalFolder, outbox: Outbox
     ) -> None:
-        """Take up the state in ``folder``. ``job_of`` gives the job for columns, and the delay of its watermark in
-        milliseconds.
+        """Continue from the state in ``folder``. ``job_of`` returns the job for columns, and the delay of its watermark
+        in milliseconds.
 
-        Raises :class:`SnapshotError` where the state is damaged, or of another query.
+        Raises :class:`SnapshotError` if the state is damaged, or of another query.
         """
         self.inbox, self.outbox = inbox, outbox
         self.bad = BadLines()
@@ -95,9 +95,8 @@ class Follower:
         self._done = self.journal.done(self.journal.next - 1) or {"rows": 0, "told": "", "names": "[]"}
 
     def step(self, *, end: bool) -> Progress | None:
-        """Step the next micro-batch, ``None`` if there are no new files. ``end``: it is the last one if it takes all.
-
-        Raises :class:`DataError` or :class:`SnapshotError`.
+        """Process the next micro-batch; return ``None`` if there are no new files. With ``end`` it is the last one if
+        it takes all files. Raises :class:`DataError` or :class:`SnapshotError`.
         """
         began = time.time()
         pending = self.journal.pending
@@ -117,7 +116,7 @@ class Follower:
         way_out = self.journal.way_out(batch, f"{self._state}/versions/{QUERY}/{self._job.fingerprint[:32]}")
         for one in files:
             check_same(self.inbox.folder, one, way_out)
-        there = self._versions.before(batch)  # a newer follower has not begun
+        there = self._versions.before(batch)  # checks too that no newer follower has begun
         rows = self.inbox.read(files, self._schema, first, self.bad)
         for one in files:
             check_same(self.inbox.folder, one, way_out)
@@ -140,7 +139,7 @@ class Follower:
         return progress_in([self._done], batch=batch, events=rows.num_rows, seconds=seconds, began=began)
 
     def sum_up(self, batches: int, seconds: float) -> Followed:
-        """Sum up after so many micro-batches and seconds."""
+        """Return the result after so many micro-batches and seconds."""
         report, reports = reports_in([self._done]) if self._done["told"] else (Report(), {})
         return Followed(batches, seconds, report, reports, self.journal.ended, self.bad, self.outbox.folder)
 
@@ -148,7 +147,7 @@ class Follower:
         return {name: one for name, (one, _) in self.journal.taken.items()} | {one.name: one for one in more}
 
     def _new(self, *, end: bool) -> tuple[Arrival, ...] | None:
-        """The files of a new micro-batch, ``None`` where there is none to be."""
+        """Return the files of a new micro-batch, ``None`` if there is nothing to process."""
         there = self.inbox.there()
         files = fresh(there, self._taken())
         if self.journal.ended:
@@ -177,7 +176,7 @@ class Follower:
         }
 
     def _settle(self, settings: Any) -> None:
-        """Take the columns of the settings. Raises :class:`SnapshotError` where they are of something else."""
+        """Use the columns of the settings. Raises :class:`SnapshotError` if they are of another query or options."""
         try:
             if settings["format"] != FORMAT:
                 raise SnapshotError(
@@ -207,7 +206,7 @@ class Follower:
 
 
 def _for_files(bad: SnapshotError, batch: int) -> SnapshotError:
-    """The same error, with the way back of a follower."""
+    """Return the same error with the hint that applies to a follower."""
     if "taken over" in bad.message:
         return SnapshotError(bad.message, hint="let one follower run for each state; then start it again")
     back = max(batch - 1, 0)
@@ -219,7 +218,7 @@ def _for_files(bad: SnapshotError, batch: int) -> SnapshotError:
 
 
 def _part(job: Job, rows: pa.Table, planned: Planned, now: int | None) -> BucketRows:
-    """The rows of a micro-batch, in the order of time, for the one bucket that there is."""
+    """Return the rows of a micro-batch in the order of time, for the only bucket."""
     ticks, _ = ticks_of(job.schema.ts, rows.column(job.schema.ts), job.schema.tick_ns or 1)
     if len(ticks) and (np.diff(ticks) < 0).any():
         order = np.argsort(ticks, kind="stable")

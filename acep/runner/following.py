@@ -1,4 +1,4 @@
-"""``acep.follow``: match the files of a growing folder, and go on after whatever kills it."""
+"""Match the files of a growing folder, and continue after a crash (``acep.follow``)."""
 
 from __future__ import annotations
 
@@ -61,28 +61,27 @@ def follow(
     history: Any = None,
     tell: Callable[[Progress], None] | None = None,
 ) -> Followed:
-    r"""Match the events of the files that come into a folder, until interrupted; go on where an earlier call stopped.
+    r"""Match the events of files that arrive in a folder, until interrupted; continue where an earlier call stopped.
 
     New files (CSV, Parquet, JSON Lines, as :func:`acep.read_events` reads them) are taken in the order of their times
-    of modification and names, up to ``max_files`` in a micro-batch; the folder is looked at every ``poll`` seconds.
-    Files must appear whole: those whose names begin with ``.`` or ``_`` or end in ``.tmp`` are not looked at. With
-    ``once`` the call returns when all files are done; with ``end`` it also decides what waits for the end of the
-    stream, after which no more files are taken.
+    of modification and names, up to ``max_files`` in a micro-batch; the folder is listed every ``poll`` seconds. Files
+    must be complete when they appear: names that begin with ``.`` or ``_`` or end in ``.tmp`` are ignored. With
+    ``once`` the call returns when all files are done. With ``end`` it also ends the stream: it decides the matches that
+    wait for the end, and no more files are taken afterwards.
 
-    ``query``: one query, a list, or a dict of name to query. ``watermark`` is how far an event may be behind the newest
-    one: "10 minutes", a timedelta, or ticks of an integer ``ts``; what comes later is counted, not used. So is an event
-    beyond the ``latest`` time, as :func:`acep.spark.match` takes it. ``output`` is ``"matches"``, ``"points"``,
+    ``query`` is one query, a list, or a dict of names and queries. ``watermark`` is how far an event may be behind the
+    newest one: "10 minutes", a timedelta, or ticks of an integer ``ts``; later events are counted, not used. So is an
+    event beyond the ``latest`` time (see :func:`acep.spark.match`). ``output`` is ``"matches"``, ``"points"``,
     ``"bundles"`` or ``"count"`` (rows that have to be added up). The other options are those of :func:`acep.match` and
-    :func:`acep.read_events`; without ``id`` events are numbered, from 0, in the order in which they are taken.
+    :func:`acep.read_events`; without ``id`` events are numbered from 0 in the order in which they are taken.
 
-    ``state`` is a folder on a disk, for this query and these files alone. The results are in the folder ``into``, a
-    file for each micro-batch that has some, named by its number, in ``into_format`` (``"jsonl"``, ``"parquet"`` or
-    ``"csv"``). Whenever this is killed, the next call goes on, and the results are the same. ``tell`` is called after
-    each micro-batch.
+    ``state`` is a folder on a disk, for this query and these files only. The results are written to the folder
+    ``into``: a file for each micro-batch that has some, named by its number, in ``into_format`` (``"jsonl"``,
+    ``"parquet"`` or ``"csv"``). After a kill the next call continues, and the results are the same. ``tell`` is called
+    after each micro-batch.
 
-    The first files settle the types of the columns; later ones are read with these types, exactly or not at all.
-
-    Raises :class:`QueryError`, :class:`DataError` or :class:`EngineError`; :class:`SnapshotError` where the state is of
+    The first files determine the types of the columns; a later value that these types cannot represent is an error.
+    Raises :class:`QueryError`, :class:`DataError` or :class:`EngineError`; :class:`SnapshotError` if the state is of
     another query, damaged, or taken over by a newer call.
 
     >>> import acep, json, tempfile, pathlib
@@ -105,7 +104,7 @@ def follow(
     reading: dict[str, Any] = {"cast": cast, "unit": unit, "format": format, "skip_bad_lines": skip_bad_lines}
     options = options_of(columns=list(dict.fromkeys(used)), **roles, **reading)
     if cast and cast.get(ts, "").lower().startswith(("timestamp", "date")):
-        unit = None  # it said what the numbers count
+        unit = None  # the cast has used it already
     limits: dict[str, Any] = {"budget": budget, "policy": policy, "seed": seed, "history": history, "latest": latest}
 
     def job(schema: pa.Schema) -> tuple[Job, int]:

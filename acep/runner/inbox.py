@@ -1,4 +1,4 @@
-"""Read the files of a stream with the types that its first micro-batch settled: other values are exact, or refused."""
+"""Read the files of a stream with the column types of its first micro-batch; a value that does not fit is an error."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ from acep.runner.arrivals import Arrival, arrivals
 __all__ = ["ROW", "Inbox"]
 
 # A column with the number of the row in the whole stream. Ties of time are broken by columns in the order of their
-# names, and a blank comes before all that names usually begin with.
+# names, and a blank sorts before the usual first characters of names.
 ROW = " row"
 
 
 class Inbox:
-    """The files of a folder: how they are read, and how many a micro-batch takes."""
+    """The files of a folder, the options for reading them, and the number of files that a micro-batch takes."""
 
     def __init__(self, folder: Path, options: Options, max_files: int) -> None:
         self.folder, self.options, self.max_files = folder, options, max_files
 
     @property
     def about(self) -> dict[str, Any]:
-        """How the files are read, as JSON: what decides which rows they have."""
+        """The reading options that determine the rows of the files, as JSON."""
         options = self.options
         casts = {name: [one.text, one.counts] for name, one in sorted(options.casts.items())}
         return {"cast": casts, "format": options.format, "skip_bad_lines": options.skip_bad_lines}
 
     def there(self) -> list[Arrival]:
-        """Give the files of the folder, in their order."""
+        """Return the files of the folder, in their order."""
         return arrivals(self.folder, self.options.format)
 
     def settle(self, files: list[Arrival]) -> tuple[list[Arrival], pa.Schema] | None:
-        """Settle the columns from the first files that have rows; which files the first micro-batch takes.
+        """Return the files of the first micro-batch and its columns, or ``None`` if no file has rows.
 
-        Files without rows settle nothing, so that they are taken with the first one that has some.
+        Files without rows do not determine columns, so they are taken together with the first file that has rows.
         """
         size = self.max_files
         while True:
@@ -65,7 +65,7 @@ class Inbox:
 
 
 def _settled(paths: Sequence[Path], options: Options) -> pa.Schema | None:
-    """Settle the types of the columns that are used, from some files; ``None`` while these have no rows.
+    """Return the types of the columns that are used, from some files; ``None`` if these have no rows.
 
     Raises :class:`DataError` for files that cannot be read, or do not fit together.
     """
@@ -76,14 +76,14 @@ def _settled(paths: Sequence[Path], options: Options) -> pa.Schema | None:
     found = [(name, there[name]) for name in options.columns or () if name in there]
     if ROW in dict(found):
         raise DataError(f"a column is called `{ROW}`", hint="rename it")
-    # Texts of whole seconds may be followed by others.
+    # Later times may have fractions of a second.
     whole, finer = pa.timestamp("s"), pa.timestamp("us")
     types = [(name, plain_type(held)) for name, held in found]
     return pa.schema([(name, finer if held == whole else held) for name, held in types])
 
 
 def _read_rows(path: Path, options: Options, schema: pa.Schema, bad: BadLines) -> pa.Table:
-    """Read a file with the columns of the stream; lines that are left out are counted in ``bad``.
+    """Read a file with the columns of the stream; skipped lines are counted in ``bad``.
 
     Raises :class:`DataError` for a file that cannot be read, a column that it lacks, a value that does not fit, or a
     time that is null.
@@ -112,7 +112,7 @@ def _read_rows(path: Path, options: Options, schema: pa.Schema, bad: BadLines) -
 
 
 def _fitted(column: pa.ChunkedArray, field: pa.Field, path: Path) -> pa.ChunkedArray:
-    """The column in the type of the stream. Raises :class:`DataError`, with the first row that does not fit."""
+    """Convert a column to its type in the stream. Raises :class:`DataError` with the first row that does not fit."""
     column = decoded(column)
     held = column.type
     if held == field.type:
@@ -135,14 +135,14 @@ def _fitted(column: pa.ChunkedArray, field: pa.Field, path: Path) -> pa.ChunkedA
 
 
 def _for_both(held: pa.DataType, wanted: pa.DataType) -> str:
-    """The cast to a type that has the values of two."""
+    """Return the cast to a type that can represent the values of both types."""
     if _number(held) and _number(wanted):
         return "float"
     return "timestamp" if all(pa.types.is_temporal(one) for one in (held, wanted)) else "string"
 
 
 def _cast(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
-    """Raises :class:`pyarrow.ArrowException` or :class:`ValueError` for a value that the type does not hold exactly."""
+    """Cast a column. Raises :class:`pyarrow.ArrowException` or :class:`ValueError` if a value does not fit exactly."""
     return cast_column(column, Cast(wanted, str(wanted)))
 
 
@@ -151,7 +151,7 @@ def _number(held: pa.DataType) -> bool:
 
 
 def _widens(held: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether values of one type mean the same in another, where that holds them."""
+    """Return whether values of one type have the same meaning in another, if they fit."""
     is_ = pa.types
     if is_.is_timestamp(wanted):
         return bool(is_.is_date(held) and wanted.tz is None) or bool(is_.is_timestamp(held) and held.tz == wanted.tz)
@@ -166,7 +166,7 @@ def _widens(held: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _may_hold(held: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether some values of one type can be cast to another, so that the first other one can be found."""
+    """Return whether some values of one type can be cast to another, so that the first bad row can be searched."""
     is_ = pa.types
     simple = is_.is_string(held) or _number(held) or is_.is_decimal(held) or is_.is_timestamp(held) or is_.is_date(held)
     return bool(simple and not is_.is_null(wanted) and not is_.is_string(wanted))

@@ -1,9 +1,9 @@
-"""The journal of a follower: which files each micro-batch takes, and what had been done after it, durable on a disk.
+"""Keep the journal of a follower on disk: the files that each micro-batch takes, and the totals after it.
 
-    plans/<batch>    the files of a micro-batch, written before it is stepped
+    plans/<batch>    the files of a micro-batch, written before it is processed
     done/<batch>     rows and totals, written after its results
     taken/<batch>    all files that micro-batches up to this one have taken and that were still in the folder
-    settings         what the state was made with, and the columns of the events
+    settings         the query and options of the state, and the columns of the events
 
 All are JSON. Plans up to the newest ``taken`` are removed.
 """
@@ -23,9 +23,9 @@ from acep.streaming.version_files import NUMBER
 __all__ = ["EVERY", "KEEP", "Journal", "Planned"]
 
 KEEP = 10
-"""How many micro-batches can be begun again."""
+"""The number of micro-batches that can be repeated."""
 EVERY = 100
-"""After how many micro-batches plans are removed."""
+"""The number of micro-batches after which plans are removed."""
 _BATCH = re.compile(NUMBER)
 
 
@@ -40,7 +40,7 @@ class Planned:
 
 
 class Journal:
-    """The journal in a folder. ``taken``: by name, the files that were taken, and by which micro-batch."""
+    """The journal in a folder. ``taken`` has by name each file that was taken, and the number of its micro-batch."""
 
     def __init__(self, folder: LocalFolder) -> None:
         """Read the journal. Raises :class:`SnapshotError` if it is damaged, :class:`DataError` if it cannot be read."""
@@ -65,25 +65,25 @@ class Journal:
 
     @property
     def next(self) -> int:
-        """The number of the micro-batch that comes now: the one that was planned and not done, or a new one."""
+        """The number of the next micro-batch: the one that was planned but is not done, or a new one."""
         return self._last if self.pending is not None else self._last + 1
 
     @property
     def shown(self) -> str:
-        """The folder, as a user knows it."""
+        """The name of the folder for messages."""
         return self._folder.shown
 
     def settings(self) -> Any:
-        """Return what the state was made with, ``None`` for a new one."""
+        """Return the settings of the state, ``None`` for a new one."""
         return None if self._folder.read("settings") is None else self._read("settings")
 
     def settle(self, settings: Any) -> Any:
-        """Write the settings, unless somebody else has done so at the same time, and return those that count."""
+        """Write the settings, unless another follower has done so at the same time, and return the stored ones."""
         self._folder.write("settings", json.dumps(settings).encode(), parents=100)
         return self._read("settings")
 
     def plan(self, planned: Planned) -> Planned:
-        """Write what a micro-batch takes, and return it; if another follower has done so first, what that one wrote."""
+        """Write the plan of a micro-batch, and return the stored one, which another follower may have written first."""
         data = asdict(planned) | {"files": [[one.name, one.size, one.mtime_ns] for one in planned.files]}
         self._folder.write(f"plans/{planned.batch}", json.dumps(data).encode(), parents=1)
         self._last, self.pending = planned.batch, self._plan(planned.batch)
@@ -91,14 +91,14 @@ class Journal:
         return self.pending
 
     def finish(self, told: dict[str, Any]) -> None:
-        """Write what has been done once the results of the pending micro-batch are durable, and tidy up."""
+        """Mark the pending micro-batch as done, once its results are durable, and remove old files."""
         self._folder.write(f"done/{self._last}", json.dumps(told).encode(), replace=True, parents=1)
         self.pending = None
         if (self._last + 1) % EVERY == 0:
             self._tidy()
 
     def done(self, batch: int) -> dict[str, Any] | None:
-        """Return what had been done after a micro-batch, ``None`` where that is not kept."""
+        """Return the totals after a micro-batch, ``None`` if they are not stored."""
         if self._folder.read(f"done/{batch}") is None:
             return None
         told = self._read(f"done/{batch}")
@@ -114,7 +114,7 @@ class Journal:
             del self.taken[name]
 
     def way_out(self, batch: int, versions: str) -> str:
-        """Say how to go on without the files that a micro-batch cannot have."""
+        """Return the hint how to continue without the missing files of a micro-batch."""
         return (
             f"put it back as it was; or, to go on without it, remove `{self.shown}/plans/{batch}` and, if it is there,"
             f" `{versions}/{batch}`"

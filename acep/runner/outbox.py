@@ -1,4 +1,4 @@
-"""The results of a follower: one file for each micro-batch that has some, there whole or not at all."""
+"""Write the results of a follower atomically: one file for each micro-batch that has some."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Outbox:
     """The folder of the results, as files named by the number of their micro-batch."""
 
     def __init__(self, folder: Path, form: str) -> None:
-        """Make the folder if there is none, and remove what a killed follower left half-written.
+        """Create the folder if necessary, and remove unfinished files of a killed follower.
 
-        Raises :class:`DataError` if there is no such format, or the folder cannot be used.
+        Raises :class:`DataError` if the format is unknown, or the folder cannot be used.
         """
         if form not in FORMATS:
             raise DataError(f"there is no format {form!r} of results", hint=f"one of {', '.join(FORMATS)}")
@@ -42,7 +42,7 @@ class Outbox:
             raise self._unusable(wrong) from None
 
     def refuse_from(self, batch: int, state: str) -> None:
-        """Raise :class:`SnapshotError` if there are results of this micro-batch, or of later ones."""
+        """Raise :class:`SnapshotError` if there are results of this micro-batch or of later ones."""
         found = [int(name[1]) for one in self.folder.iterdir() if (name := _FILE.fullmatch(one.name))]
         if found and max(found) >= batch:
             raise SnapshotError(
@@ -53,7 +53,7 @@ class Outbox:
             )
 
     def write(self, batch: int, rows: pa.Table) -> None:
-        """Write the results of a micro-batch, durable when this returns, in place of what a try before it wrote."""
+        """Write the results of a micro-batch durably, and replace those of an earlier attempt."""
         if not rows.num_rows:
             return
         final = self.folder / f"{batch:09}.{self.form}"
@@ -88,7 +88,7 @@ class Outbox:
 
 
 def _in_microseconds(rows: pa.Table) -> pa.Table:
-    """The table with times that texts show. Raises :class:`DataError` where one falls between two microseconds."""
+    """Convert times to microseconds for text formats. Raises :class:`DataError` if one has a finer fraction."""
     try:
         return rows.cast(pa.schema([pa.field(f.name, _coarser(f.type)) for f in rows.schema]))
     except pa.ArrowInvalid:

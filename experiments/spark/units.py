@@ -186,9 +186,7 @@ def body(found: Sequence[Kept]) -> str:
                 figures[way][name] = [one.recall for one in own if (one.workload, one.way) == (name, way)]
             carried = np.mean([one.carried for one in own if (one.workload, one.way) == (name, "utility")])
             stream = next(one.stream for one in own if one.workload == name)
-            lines.append(
-                (name, stream, f"{carried:.3f}", *(f"{np.mean(figures[way][name]):.3f}" for way in WAYS))
-            )
+            lines.append((name, stream, f"{carried:.3f}", *(f"{np.mean(figures[way][name]):.3f}" for way in WAYS)))
         told = []
         for other in WAYS[1:]:
             one = gain({way: figures[way] for way in ("utility", other)}, "utility")

@@ -17,7 +17,7 @@ from acep.budget.policies import POLICIES
 from acep.learning.policies.history_policy import HistoryPolicy
 from acep.sketches.match_map import MatchMap
 from acep.sketches.neighbour_map import NeighbourMap
-from acep.training.offline import Student, study
+from acep.training.offline import Student, learn_offline
 from experiments import streams
 from experiments.overload import ablation, drift, generalise, overhead, proxy, sketched, sweeps
 from experiments.overload.figure import Found, Spec, command, estimating, figure_of

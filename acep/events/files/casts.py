@@ -1,4 +1,4 @@
-"""Casts of columns that a user asks for: exact, or refused with the row and its value."""
+"""Cast columns to the types that a user asks for; a value that does not fit exactly is an error."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)\s*$"
 
 @dataclass(frozen=True)
 class Cast:
-    """What a column is cast to: its ``type``, how the user wrote it, and what a number counts where it is to be a
-    timestamp (``None``: that was not said)."""
+    """The cast of a column: its target ``type``, the user's ``text`` for it, and for a timestamp the unit that numbers
+    count (``None``: not specified)."""
 
     type: pa.DataType
     text: str
@@ -40,7 +40,7 @@ class Cast:
 
 
 def cast_of(name: str, text: str, unit: str | None = None) -> Cast:
-    """A cast as a user writes it; ``unit`` is what numbers count where ``timestamp`` does not say.
+    """Parse a cast as a user writes it; ``unit`` is the unit of numbers if ``timestamp`` does not specify it.
 
     Raises :class:`DataError` for an unknown type.
 
@@ -68,14 +68,14 @@ def cast_of(name: str, text: str, unit: str | None = None) -> Cast:
 
 
 def finer(cast: Cast) -> Cast | None:
-    """The same cast to nanoseconds, where it counts units of time and is not to these already."""
+    """Return the same cast to nanoseconds, or ``None`` if it has no time unit or is to nanoseconds already."""
     if cast.counts is None or cast.type.unit == "ns":
         return None
     return Cast(pa.timestamp("ns"), cast.text, cast.counts)
 
 
 def as_cast(name: str, text: str) -> str:
-    """How a user asks for a cast in Python; the command line has an option of its own.
+    """Return the Python argument for a cast, for hints; the command line has its own option.
 
     >>> as_cast("zip", "string")
     'cast={"zip": "string"}'
@@ -84,9 +84,9 @@ def as_cast(name: str, text: str) -> str:
 
 
 def cast_column(column: pa.ChunkedArray, cast: Cast) -> pa.ChunkedArray:
-    """The column as another type.
+    """Cast a column to another type.
 
-    Raises :class:`pyarrow.ArrowException` or :class:`ValueError` where a value does not fit exactly.
+    Raises :class:`pyarrow.ArrowException` or :class:`ValueError` if a value does not fit exactly.
 
     >>> cast_column(pa.chunked_array([["1.5", None]]), cast_of("x", "decimal(4,2)")).to_pylist()
     [Decimal('1.50'), None]
@@ -147,13 +147,13 @@ def _times(column: pa.ChunkedArray, cast: Cast, *, text: bool) -> pa.ChunkedArra
         except pa.ArrowInvalid:
             return column.cast(pa.timestamp(cast.type.unit, "UTC"))
     if pa.types.is_floating(held):
-        # A float is the number that it is printed as.
+        # The value of a float is the number that it is printed as.
         return _counted(pc.if_else(pc.is_nan(column), None, column).cast(pa.string()).cast(pa.decimal128(38, 9)), cast)
     return _counted(column.cast(pa.decimal128(38, 9)), cast)
 
 
 def _counted(column: pa.ChunkedArray, cast: Cast) -> pa.ChunkedArray:
-    """Decimals that count units of time since 1970."""
+    """Convert decimals that count units of time since 1970 to times."""
     import pyarrow.compute as pc
 
     factor = _factor(cast)
@@ -171,7 +171,7 @@ def _factor(cast: Cast) -> int:
 
 
 def bad_rows(column: pa.ChunkedArray, convert: Callable[[pa.ChunkedArray], Any]) -> list[int]:
-    """The rows whose values ``convert`` refuses, by halving."""
+    """Find the rows whose values ``convert`` rejects, by bisection."""
     found: list[int] = []
 
     def look(begin: int, stop: int) -> None:

@@ -1,4 +1,4 @@
-"""CSV in blocks of rows: texts to look at, then values of settled types."""
+"""Read CSV files in blocks of rows: first as texts to find the types, then as values of these types."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from acep.events.files.options import BadLines, Options
 __all__ = ["CsvFile", "marked"]
 
 BLOCK = 1 << 20
-MARK = "\U0010ffff"  # which is no character, and stands for bytes that are no text
+MARK = "\U0010ffff"  # not a character; it replaces bytes that are not UTF-8
 MARKING = "acep-mark"
 
 
 class CsvFile:
-    """One file of CSV. ``names`` are its columns, ``wanted`` those that are read.
+    """One CSV file. ``names`` are its columns, ``wanted`` those that are read.
 
     Raises :class:`DataError` for a file that cannot be read.
     """
@@ -42,11 +42,11 @@ class CsvFile:
             raise DataError(f"two columns of `{source.name}` are called `{twice[0]}`", hint="rename one of them")
 
     def texts(self) -> Iterator[pa.Table]:
-        """Blocks of rows as texts; an empty cell is null. Bad lines are counted here."""
+        """Yield blocks of rows as texts; an empty cell is null. This pass counts bad lines."""
         yield from self._blocks(dict.fromkeys(self.wanted, pa.string()), count=True, empty_is_null=True)
 
     def values(self, types: Mapping[str, pa.DataType]) -> Iterator[pa.Table]:
-        """Blocks of rows as values of ``types`` (of columns that are cast, still texts)."""
+        """Yield blocks of rows as values of ``types`` (text for columns that are cast later)."""
         for table in self._blocks(dict(types), count=False, empty_is_null=False):
             filled = [_empty_to_null(column) if pa.types.is_string(column.type) else column for column in table.columns]
             yield pa.Table.from_arrays(filled, names=table.column_names)
@@ -73,7 +73,7 @@ class CsvFile:
     ) -> Any:
         from pyarrow import csv
 
-        # Arrow shows the handler a row as text, which it must be then.
+        # Arrow passes rows to the handler as text, so the bytes must be valid UTF-8.
         handler = None
         if self.options.skip_bad_lines:
             handler = self._counting if count else lambda row: "skip"
@@ -119,7 +119,7 @@ def _ragged(name: str, number: int | None, wanted: int, got: int) -> str:
 
 
 def marked(table: pa.Table) -> list[int]:
-    """The rows with a text that was not UTF-8 in the file."""
+    """Return the rows with a text that was not UTF-8 in the file."""
     rows: set[int] = set()
     for column in table.columns:
         if pa.types.is_string(column.type) and any(MARK.encode() in memory(chunk) for chunk in column.chunks):
@@ -128,13 +128,13 @@ def marked(table: pa.Table) -> list[int]:
 
 
 def memory(chunk: pa.StringArray) -> bytes:
-    """The bytes of some texts."""
+    """Return the bytes of an array of texts."""
     data = chunk.buffers()[2]
     return b"" if data is None else data.to_pybytes()
 
 
 class Marked(io.RawIOBase):
-    """A stream with a mark in place of bytes that are no UTF-8."""
+    """A byte stream in which a mark replaces bytes that are not UTF-8."""
 
     def __init__(self, stream: pa.NativeFile) -> None:
         super().__init__()
@@ -142,11 +142,11 @@ class Marked(io.RawIOBase):
         self.decoder = codecs.getincrementaldecoder("utf-8")(MARKING)
 
     def readable(self) -> bool:
-        """It can be read."""
+        """Return True: the stream can be read."""
         return True
 
     def read(self, size: int = -1) -> bytes:
-        """Some bytes more, none at the end."""
+        """Return the next bytes, empty at the end."""
         while data := self.stream.read(size if size >= 0 else None):
             if text := self.decoder.decode(data):
                 return text.encode()
@@ -162,7 +162,7 @@ codecs.register_error(MARKING, _mark)
 
 
 def _empty_to_null(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Empty texts as nulls, by a new mask over the same buffers (pyarrow.compute takes long to import)."""
+    """Replace empty texts by nulls, with a new mask over the same buffers (importing pyarrow.compute is slow)."""
     chunks = []
     for chunk in column.chunks:
         if chunk.offset or not len(chunk) or chunk.null_count:

@@ -1,4 +1,4 @@
-"""Sorting on disk in bounded memory: sorted runs as Arrow streams in a folder, merged some rows at a time."""
+"""Sort tables on disk in bounded memory: write sorted runs as Arrow streams, and merge them some rows at a time."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pyarrow as pa
 __all__ = ["sorted_on_disk"]
 
 RUN = 24 << 20  # bytes of a run
-ROWS = 1 << 14  # of a run that are in memory while runs are merged
+ROWS = 1 << 14  # rows of a run that are in memory while runs are merged
 FAN = 48  # runs that are merged at once
 
 
 def sorted_on_disk(tables: Iterator[pa.Table], keys: Sequence[str], folder: Path) -> Iterator[pa.Table]:
-    """The rows of tables of one schema in the order of ``keys``, of which no two rows have the same.
+    """Yield the rows of tables of one schema in the order of ``keys``, which must be unique.
 
     >>> import tempfile
     >>> parts = [pa.table({"t": [3, 1], "row": [0, 1]}), pa.table({"t": [2, 1], "row": [2, 3]})]
@@ -67,13 +67,13 @@ def _sorted(tables: list[pa.Table], keys: Sequence[str]) -> pa.Table:
 
 
 def _merged(runs: Sequence[Path], keys: Sequence[str]) -> Iterator[pa.Table]:
-    """The rows of sorted runs in order; the files are removed when they have been read."""
+    """Yield the rows of sorted runs in order, and remove the files afterwards."""
     with_files = [pa.OSFile(str(path), "rb") for path in runs]
     readers = [iter(pa.ipc.open_stream(file)) for file in with_files]
     heads: list[pa.Table | None] = [_next(reader) for reader in readers]
     try:
         while any(head is not None for head in heads):
-            # What is not above the least of the last rows of all heads can have nothing before it any more.
+            # No later row can come before the rows up to the least last row of all heads.
             bound = min(_key(head, head.num_rows - 1, keys) for head in heads if head is not None)
             due = []
             for i, head in enumerate(heads):
@@ -103,12 +103,12 @@ def _key(table: pa.Table, row: int, keys: Sequence[str]) -> tuple[Any, ...]:
 
 
 def _number(value: Any) -> Any:
-    """A value that can be compared with others of its column: times as integers."""
+    """Return a value that can be compared with others of its column: times as integers."""
     return getattr(value, "value", None) if pa.types.is_temporal(value.type) else value.as_py()
 
 
 def _not_above(table: pa.Table, bound: tuple[Any, ...], keys: Sequence[str]) -> int:
-    """How many rows of a sorted table are not above a key."""
+    """Count the rows of a sorted table that are not above a key."""
     low, high = 0, table.num_rows
     while low < high:
         middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""Which files are meant: paths, globs, folders and standard input, in the order in which they are read."""
+"""Find the files that paths, globs, folders and standard input mean, in the order in which they are read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 @dataclass(frozen=True)
 class EventFile:
-    """A file that can be read more than once: its ``path``, what the user calls it, and its format and compression."""
+    """A file that can be read more than once: its ``path``, the user's name for it, its format and compression."""
 
     path: Path
     name: str
@@ -32,15 +32,15 @@ class EventFile:
     packed: str | None = None
 
     def open(self) -> pa.NativeFile:
-        """Its bytes, unpacked. Raises :class:`OSError`."""
+        """Open its decompressed bytes. Raises :class:`OSError`."""
         return open_bytes(self.path, self.packed)
 
 
 def sources_of(paths: Paths, form: str | None, folder: Path) -> list[EventFile]:
-    """The files that some paths mean. Pipes and standard input (``"-"``) are written to ``folder`` first, as a stream
-    may have to be read twice; ``form`` is the format of files whose names do not tell it.
+    """Return the files that the paths mean. Pipes and standard input (``"-"``) are copied to ``folder`` first, because
+    a stream may have to be read twice. ``form`` is the format of files whose names do not have a known suffix.
 
-    Raises :class:`DataError` for files that are not there, empty, or of no known format.
+    Raises :class:`DataError` for files that are missing, empty, or of no known format.
     """
     given = paths if isinstance(paths, list | tuple) else [paths]
     if not given:
@@ -102,7 +102,7 @@ def _file(path: Path, form: str | None, folder: Path, number: int) -> EventFile:
     except FileNotFoundError:
         raise _missing(path) from None
     if form is None and told is None:
-        format_of(path)  # says that its name tells nothing
+        format_of(path)  # raises an error with a hint
     form = told or form
     assert form is not None
     if form == "parquet" and packed is not None:
@@ -126,7 +126,7 @@ def _missing(path: Path) -> DataError:
 def _spooled(
     path: Path | None, name: str, form: str, folder: Path, number: int, packed: str | None = None
 ) -> EventFile:
-    """What comes through a pipe, as a file."""
+    """Copy the bytes of a pipe or of standard input to a file."""
     there = folder / f"{number}.{form}"
     try:
         with there.open("wb") as copy:
@@ -147,7 +147,7 @@ def _spooled(
 
 
 def _packed(head: bytes) -> str | None:
-    """The compression that the first bytes of a pipe tell."""
+    """Return the compression of a pipe by its first bytes, or ``None``."""
     if head[:2] == b"\x1f\x8b":
         return COMPRESSED[".gz"]
     return COMPRESSED[".zst"] if head == b"\x28\xb5\x2f\xfd" else None

@@ -1,4 +1,4 @@
-"""Formats of files by their names, and the bytes of a file, plain or compressed."""
+"""Find the formats of files by their names, and open plain or compressed files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LISTED = ".csv, .jsonl (or .ndjson), both also with .gz or .zst, or .parquet"
 
 
 def format_of(path: str | os.PathLike[str]) -> str:
-    """The format of a file of events by its name: ``"csv"``, ``"parquet"`` or ``"jsonl"``.
+    """Return the format of a file of events by its name: ``"csv"``, ``"parquet"`` or ``"jsonl"``.
 
     Raises :class:`DataError` for any other name.
 
@@ -40,7 +40,7 @@ def format_of(path: str | os.PathLike[str]) -> str:
 
 
 def split_format(path: str | os.PathLike[str]) -> tuple[str | None, str | None]:
-    """The format and the compression that a name tells, ``None`` where it tells none.
+    """Return the format and the compression by the name, each ``None`` if unknown.
 
     >>> split_format("day.csv.zst"), split_format("day.txt")
     (('csv', 'zstd'), (None, None))
@@ -53,12 +53,12 @@ def split_format(path: str | os.PathLike[str]) -> tuple[str | None, str | None]:
 
 
 def open_bytes(path: Path, packed: str | None) -> pa.NativeFile:
-    """The bytes of a file, unpacked. Raises :class:`OSError`."""
+    """Open the decompressed bytes of a file. Raises :class:`OSError`."""
     return pa.input_stream(str(path), compression=packed)
 
 
 def reason_of(error: BaseException) -> str:
-    """The first line of an error of the system or of Arrow."""
+    """Return the first line of an error of the system or of Arrow."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.split(". Detail:")[0]
     return (str(error).strip().splitlines() or ["?"])[0].rstrip(".")

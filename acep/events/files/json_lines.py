@@ -1,4 +1,4 @@
-"""JSON Lines in blocks of lines: by Arrow where its reader is exact, else line by line, which finds each mistake."""
+"""Read JSON Lines in blocks: with Arrow's reader if that is exact, else line by line, which locates each mistake."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from acep.events.files.options import BadLines, Options
 __all__ = ["JsonFile", "table_type"]
 
 BLOCK = 4 << 20
-FIRST = 1_000  # lines that are looked at one by one, to begin with
+FIRST = 1_000  # lines at the beginning that are parsed one by one
 
 Lines = list[tuple[int, bytes]]
 
 
 class JsonFile:
-    """One file of JSON Lines; ``shapes`` are those of all files of the stream, by attribute.
+    """One file of JSON Lines; ``shapes`` has the shape of each attribute over all files of the stream.
 
     Raises :class:`DataError` for a file that cannot be read.
     """
@@ -39,7 +39,7 @@ class JsonFile:
         self.rows = 0
 
     def look(self) -> Iterator[pa.Table]:
-        """Blocks of rows, of types that may still change; shapes and bad lines are noted here."""
+        """Yield blocks of rows with types that may still change, and record shapes and bad lines."""
         begun = False
         for number, block in self._blocks():
             head, rest = (block, b"") if begun else _cut(block, FIRST)
@@ -59,7 +59,7 @@ class JsonFile:
             raise DataError(f"`{self.source.name}` holds no objects", hint="one JSON object a line")
 
     def values(self, types: Mapping[str, pa.DataType]) -> Iterator[pa.Table]:
-        """Blocks of rows, of ``types`` (of texts that are times, and of columns that are cast, what JSON holds)."""
+        """Yield blocks of rows of ``types`` (columns of times or with a cast keep the type of their JSON values)."""
         for number, whole in self._blocks():
             block = self._without_skipped(number, whole) if self.skipped else whole
             table = self._fast(block, _count(block), types)
@@ -73,7 +73,7 @@ class JsonFile:
     # Blocks -------------------------------------------------------------------------------------
 
     def _blocks(self) -> Iterator[tuple[int, bytes]]:
-        """Whole lines, with the number of the first (from 1)."""
+        """Yield blocks of whole lines, each with the number of its first line (from 1)."""
         number, rest, first = 1, b"", True
         try:
             with self.source.open() as stream:
@@ -99,7 +99,7 @@ class JsonFile:
     # Arrow's reader -----------------------------------------------------------------------------
 
     def _fast(self, block: bytes, many: int, types: Mapping[str, pa.DataType] | None = None) -> pa.Table | None:
-        """A block by Arrow's reader; ``None`` where it cannot read it, or not exactly."""
+        """Read a block with Arrow's reader; ``None`` if that is not possible, or not exact."""
         from pyarrow import json as arrow_json
 
         given = self._types() if types is None else types
@@ -129,12 +129,12 @@ class JsonFile:
         return pa.Table.from_arrays(columns, names=list(given))
 
     def _types(self) -> dict[str, pa.DataType]:
-        """The columns to read, and their types as far as they are known."""
+        """Return the columns to read, and their types as far as they are known."""
         names = self.options.wanted([*self.shapes])
         return {name: table_type(name, self.shapes[name], self.options) for name in names}
 
     def _needs_text(self, name: str) -> bool:
-        """Whether a number is wanted as it is written, which Arrow's reader does not tell."""
+        """Return whether the text of a number is needed, which Arrow's reader does not provide."""
         cast, shape = self.options.casts.get(name), self.shapes.get(name)
         if cast is None or shape is None or shape.kind not in ("number", "text"):
             return False
@@ -143,8 +143,8 @@ class JsonFile:
         return shape.kind == "number" and pa.types.is_string(cast.type) and (shape.fraction or bool(shape.big))
 
     def _exact(self, table: pa.Table, block: bytes, number: int) -> bool:
-        """Whether all numbers are as they are written; notes integers that no float is equal to, and numbers of
-        too many digits."""
+        """Return whether all numbers are exact, and record integers that no float equals and numbers with too many
+        digits."""
         doubles = [
             name
             for name in table.column_names
@@ -157,7 +157,7 @@ class JsonFile:
             shape = self.shapes[name]
             if pa.types.is_struct(held):
                 if _has_numbers(held):
-                    return False  # fields are looked at one by one
+                    return False  # numbers in fields are checked line by line
             elif pa.types.is_floating(held) and any((np.abs(v) >= EXACT).any() for v in _numbers(table.column(name))):
                 return False
             elif pa.types.is_integer(held) and not shape.inexact:
@@ -167,7 +167,7 @@ class JsonFile:
         return True
 
     def _note_long(self, block: bytes, number: int) -> None:
-        """Look at the lines with numbers of too many digits one by one."""
+        """Record the numbers with too many digits, line by line."""
         at, seen = 0, -1
         for start in long_runs(block):
             if start < seen:
@@ -192,7 +192,7 @@ class JsonFile:
             else:
                 rows.append(row)
                 lines.append(line)
-        # Arrow's reader makes the table where it can: of Python's values it would be made by pandas' leave.
+        # Arrow's reader makes the table if possible, because pa.array of Python values may import pandas.
         table = self._fast(b"\n".join([*lines, b""]), len(lines))
         return _table(rows, self._types(), self.options) if table is None else table
 
@@ -205,7 +205,7 @@ class JsonFile:
                 fresh[name] = self.shapes.get(name, JsonShape(unread=True))
                 continue
             shape = self.shapes.get(name, JsonShape())
-            if self.options.skip_bad_lines:  # a line that is refused must leave nothing behind
+            if self.options.skip_bad_lines:  # a rejected line must not change any shape
                 shape = shape.copy()
             try:
                 shape.see(name, value, at, self.source.name, mixing=name in self.options.casts)
@@ -242,7 +242,7 @@ class JsonFile:
 
 
 def table_type(name: str, shape: JsonShape, options: Options) -> pa.DataType:
-    """The type in which an attribute is read, before it is cast."""
+    """Return the type in which an attribute is read, before it is cast."""
     cast = options.casts.get(name)
     held = shape.type()
     if cast is None or shape.kind not in ("number", "text"):
@@ -267,7 +267,7 @@ def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _table(rows: list[dict[str, Any]], types: Mapping[str, pa.DataType], options: Options) -> pa.Table:
-    """Objects as a table; numbers that are wanted as texts are as they were written."""
+    """Return objects as a table; numbers that become texts keep their original text."""
     arrays = []
     for name, held in types.items():
         values: list[Any] = [row.get(name) for row in rows]
@@ -288,7 +288,7 @@ def _float(value: float) -> float:
     try:
         return float(value)
     except OverflowError:
-        return math.inf  # which is refused, as no float is equal to it
+        return math.inf  # rejected later, as no float is equal to it
 
 
 def _decimals(values: list[Any], held: pa.DataType) -> pa.Array:
@@ -296,11 +296,11 @@ def _decimals(values: list[Any], held: pa.DataType) -> pa.Array:
     try:
         return pa.array(texts, pa.string()).cast(held)
     except pa.ArrowInvalid:
-        return pa.array(texts, pa.string())  # refused where the cast is made, by row
+        return pa.array(texts, pa.string())  # the cast rejects it later, with the row
 
 
 def _numbers(column: pa.ChunkedArray) -> Iterator[Any]:
-    """The numbers of a column of 64-bit values, 0 where there is none."""
+    """Yield the non-null numbers of a column of 64-bit values, one array per chunk."""
     for chunk in column.chunks:
         if len(chunk) == chunk.null_count:
             continue
@@ -332,7 +332,7 @@ def _lines(block: bytes, number: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _count(block: bytes) -> int:
-    """The lines of a block that are not blank."""
+    """Count the lines of a block that are not blank."""
     if b"\n\n" in block or b"\r\n" in block or block[:1] in b"\r\n \t" or b"\n " in block or b"\n\t" in block:
         return sum(1 for line in block.split(b"\n") if line.strip())
     return block.count(b"\n")

@@ -1,4 +1,4 @@
-"""The types of JSON attributes: kinds of values that were seen and in which line, joined over all lines."""
+"""Infer the types of JSON attributes from the kinds of their values over all lines."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ LARGEST = 2**63
 
 
 class KindError(ValueError):
-    """A value that is of another kind than those before; the message says so without the line."""
+    """An error for a value of another kind than earlier ones; the message does not name the value's line."""
 
 
 class Raw(float):
-    """A number with a fraction or an exponent, with its text."""
+    """A number with a fraction or an exponent that keeps its text."""
 
     text: str
 
     def __new__(cls, text: str) -> Self:
-        """The number that a text says."""
+        """Create the number from its text."""
         self = super().__new__(cls, text)
         self.text = text
         return self
@@ -37,12 +37,12 @@ class Raw(float):
 
 @dataclass
 class JsonShape:
-    """What was seen of an attribute.
+    """The values of an attribute so far.
 
-    Its ``kind`` and where that was first so; whether a number had a ``fraction``; whether numbers and texts are
-    ``mixed``; whether it is ``unread``, as nothing uses it; where a number beyond 64 bits was (``big``), and one that
-    no float is equal to (``inexact``); the first that has more digits than a double tells apart (``long``, and where
-    it is); of an object its fields.
+    It has their ``kind`` and the place of the first one (``since``); whether a number had a ``fraction``; whether
+    numbers and texts are ``mixed``; whether the attribute is ``unread`` because it is not used; the place of an integer
+    beyond 64 bits (``big``) and of one that no float equals (``inexact``); the place and text of the first number with
+    more digits than a double distinguishes (``long``); and the ``fields`` of an object.
     """
 
     kind: str | None = None
@@ -56,9 +56,9 @@ class JsonShape:
     fields: dict[str, JsonShape] = field(default_factory=dict)
 
     def see(self, name: str, value: object, line: int, file: str, *, mixing: bool = False) -> None:
-        """Take in a value of some line; ``mixing``: numbers and texts may be mixed, as all of them become texts.
+        """Record a value of a line. With ``mixing`` numbers and texts may be mixed, as all of them become texts.
 
-        Raises :class:`KindError` where it is of another kind than those before."""
+        Raises :class:`KindError` if it is of another kind than earlier values."""
         kind = kind_of(value)
         if kind is None:
             return
@@ -82,7 +82,7 @@ class JsonShape:
                 self.fields.setdefault(inner, JsonShape()).see(f"{name}.{inner}", one, line, file)
 
     def see_integer(self, value: int, where: str) -> None:
-        """Note an integer that is too large for some type."""
+        """Record an integer if it is too large for 64 bits or for a float."""
         if not -LARGEST <= value < LARGEST:
             self.big = self.big or where
         if abs(value) > EXACT:
@@ -94,7 +94,7 @@ class JsonShape:
                 self.inexact = self.inexact or where
 
     def type(self) -> pa.DataType:
-        """The Arrow type of all that was seen; lists are never read, and so have a type of nothing."""
+        """Return the Arrow type of all values; lists are never read, so their items have the null type."""
         if self.mixed:
             return pa.string()
         if self.kind == "number":
@@ -106,9 +106,9 @@ class JsonShape:
         return {None: pa.null(), "bool": pa.bool_(), "text": pa.string()}[self.kind]
 
     def check(self, name: str, columns: Sequence[str] | None, *, inner: bool = False) -> None:
-        """Raises :class:`DataError` where numbers do not fit their type.
+        """Raise :class:`DataError` if numbers do not fit their type.
 
-        ``columns``: those that are used, ``None`` for all; ``inner``: it is a field of another.
+        ``columns`` are those that are used (``None``: all). ``inner`` marks a field of another attribute.
         """
         for field_name, shape in self.fields.items():
             shape.check(f"{name}.{field_name}", columns, inner=True)
@@ -125,13 +125,13 @@ class JsonShape:
             )
 
     def copy(self) -> JsonShape:
-        """One that is changed on its own."""
+        """Return an independent copy."""
         inner = {name: shape.copy() for name, shape in self.fields.items()}
         return replace(self, fields=inner)
 
 
 def kind_of(value: object) -> str | None:
-    """The kind of a value of JSON: a key of :data:`WORDS`, ``None`` for null."""
+    """Return the kind of a JSON value: a key of :data:`WORDS`, or ``None`` for null."""
     if value is None:
         return None
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""Numbers as they are written that have more digits than a double tells apart."""
+"""Find numbers in text that have more digits than a double distinguishes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from acep.events.files.casts import as_cast
 
 __all__ = ["DIGITS", "first_long", "is_long", "long_runs", "refuse"]
 
-DIGITS = 17  # that tell every double from any other
-# More significant digits than that, without an exponent; zeros at both ends are none.
+DIGITS = 17  # enough to distinguish every double from any other
+# Numbers with more significant digits and no exponent; zeros at both ends do not count.
 PATTERN = rf"^\s*[+-]?[0.]*[1-9](\.?\d){{{DIGITS - 1}}}[\d.]*[1-9][0.]*\s*$"
 LONG = re.compile(PATTERN)
 FEW = 1_000
@@ -24,7 +24,7 @@ PLACES = bytes(ord("0") if chr(byte) in "0123456789." else ord(" ") for byte in 
 
 
 def is_long(text: str) -> bool:
-    """Whether a text is a number of more digits than a double tells apart.
+    """Return whether a text is a number with more digits than a double distinguishes.
 
     >>> is_long("90071992547409930.01"), is_long("0.30000000000000004"), is_long("1.50000000000000000000")
     (True, False, False)
@@ -33,7 +33,7 @@ def is_long(text: str) -> bool:
 
 
 def first_long(texts: pa.ChunkedArray) -> tuple[int, str] | None:
-    """The first such number of a column of texts, with its row.
+    """Return the row and the text of the first such number in a column of texts.
 
     >>> first_long(pa.chunked_array([["0.1", None], ["-1234.5678901234567", "0.123456789012345678"]]))
     (3, '0.123456789012345678')
@@ -53,7 +53,7 @@ def first_long(texts: pa.ChunkedArray) -> tuple[int, str] | None:
 
 
 def _candidates(chunk: pa.StringArray) -> npt.NDArray[np.int64]:
-    """The rows of texts that may be such numbers, by their lengths and first letters."""
+    """Return the rows of texts that may be such numbers, by their lengths and first characters."""
     none = np.empty(0, np.int64)
     _, places, data = chunk.buffers()
     if not len(chunk) or data is None or not data.size:
@@ -73,7 +73,7 @@ def _candidates(chunk: pa.StringArray) -> npt.NDArray[np.int64]:
     digits -= below_one
     more = digits > DIGITS
     rows, starts, digits = rows[more], starts[more], digits[more]
-    one = np.flatnonzero(digits == DIGITS + 1)  # with a point as many as there may be, as most doubles are printed
+    one = np.flatnonzero(digits == DIGITS + 1)  # with a point these are only DIGITS digits, as in most printed doubles
     pointed = (letters[starts[one][:, None] + np.arange(DIGITS + 1)] == ord(".")).any(axis=1)
     kept: npt.NDArray[np.int64] = np.delete(rows, one[pointed]).astype(np.int64)
     if chunk.null_count and len(kept):
@@ -82,7 +82,7 @@ def _candidates(chunk: pa.StringArray) -> npt.NDArray[np.int64]:
 
 
 def long_runs(block: bytes) -> list[int]:
-    """Where in some lines of JSON digits with a point begin that may be such numbers.
+    """Return the offsets in lines of JSON where runs of digits and points begin that are such numbers.
 
     >>> long_runs(b'{"x": 1.5, "y": 90071992547409930.01}')
     [16]
@@ -102,7 +102,7 @@ def long_runs(block: bytes) -> list[int]:
 
 
 def refuse(where: str, name: str, text: str, *, castable: bool = True) -> DataError:
-    """What is said of such a number in a column of doubles."""
+    """Return the error for such a number in a column of doubles."""
     number = Decimal(text.strip())
     places = max(-int(number.as_tuple().exponent), 0)
     hint = "write it as a text, or with an exponent for the nearest double"

@@ -1,4 +1,4 @@
-"""How a stream of files is to be read: the columns that are used, casts, the format, and what becomes of bad lines."""
+"""Options for reading a stream of files: the columns that are used, casts, the format, and skipping of bad lines."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["BadLines", "Options", "options_of"]
 
 @dataclass(frozen=True)
 class Options:
-    """``columns``: those that are used (``None``: all). ``ts``, ``type``, ``seq`` and ``id`` name columns. ``casts``:
-    by column. ``format``: of files whose names do not tell it, ``None`` for none. ``skip_bad_lines``: whether lines
-    that cannot be read are counted and left out. The first pass makes a cast to microseconds one to
-    nanoseconds where these are needed."""
+    """Options for reading events. ``columns`` are those that are used (``None``: all). ``ts``, ``type``, ``seq`` and
+    ``id`` are names of columns. ``casts`` are by column; the first pass changes a cast to microseconds to one to
+    nanoseconds if these are needed. ``format`` is for files whose names have no known suffix (``None``: no format).
+    With ``skip_bad_lines`` lines that cannot be read are counted and skipped."""
 
     columns: tuple[str, ...] | None = None
     ts: str = "ts"
@@ -30,8 +30,8 @@ class Options:
     skip_bad_lines: bool = False
 
     def wanted(self, names: Sequence[str]) -> list[str]:
-        """The columns to read of those that a file has: all, if one that is used is missing, so that the mistake can be
-        explained. ``a.b`` may be a field of a column ``a``."""
+        """Return the columns of a file to read. If a column that is used is missing, return all, so that the error can
+        be explained. ``a.b`` may be a field of a column ``a``."""
         if self.columns is None:
             return list(dict.fromkeys(names))
         there = set(names)
@@ -58,9 +58,9 @@ def options_of(
     format: str | None = None,
     skip_bad_lines: bool = False,
 ) -> Options:
-    """Options as a user gives them; ``unit`` is what numbers in ``ts`` count where it is cast to a timestamp.
+    """Check a user's options; ``unit`` is the unit of numbers in ``ts`` if that is cast to a timestamp.
 
-    Raises :class:`DataError` for an unknown type or format.
+    Raises :class:`DataError` for an unknown type or format, or an argument of the wrong type.
 
     >>> options_of(cast={"price": "decimal(10,2)"}).casts["price"].type
     Decimal128Type(decimal128(10, 2))
@@ -93,13 +93,13 @@ def options_of(
 
 @dataclass
 class BadLines:
-    """Lines that could not be read: how many, where the first one is, and what is wrong with it."""
+    """The lines that could not be read: their number, and the place and error of the first one."""
 
     count: int = 0
     first: str = ""
 
     def add(self, where: str, many: int = 1) -> None:
-        """Count some, of which the first is at ``where``."""
+        """Count ``many`` bad lines, the first of them at ``where``."""
         if not self.count:
             self.first = where
         self.count += many
@@ -110,7 +110,7 @@ class BadLines:
 
 
 def check_names(options: Options) -> None:
-    """Raises :class:`DataError` for a name of a column that is no text."""
+    """Raise :class:`DataError` for a column name that is not a text."""
     roles: dict[str, Any] = {"ts": options.ts, "type": options.type, "seq": options.seq, "id": options.id}
     for role, name in roles.items():
         if not isinstance(name, str) and (name is not None or role == "ts"):

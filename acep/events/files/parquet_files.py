@@ -1,4 +1,4 @@
-"""Parquet in batches of rows, a row group at a time."""
+"""Read Parquet files in batches of rows, one row group at a time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BUFFER = 1 << 20
 class ParquetFile:
     """One Parquet file. ``schema`` has the columns that are read.
 
-    Raises :class:`DataError` for a file that is cut off, or of another format.
+    Raises :class:`DataError` for a file that is truncated or of another format.
     """
 
     def __init__(self, source: EventFile, options: Options) -> None:
@@ -41,7 +41,7 @@ class ParquetFile:
         self.schema = pa.schema([whole.field(name) for name in wanted])
 
     def values(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """Batches of rows, of all columns that are wanted or of some of them."""
+        """Yield batches of rows with ``columns``, or with all columns of ``schema``."""
         import pyarrow.parquet as pq
 
         names = self.schema.names if columns is None else list(columns)

@@ -1,4 +1,4 @@
-"""A stream of files as one Arrow table: what ``acep.read_events`` does."""
+"""Read a stream of files as one Arrow table (``acep.read_events``)."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ def read_events(
     format: str | None = None,
     skip_bad_lines: bool = False,
 ) -> pa.Table:
-    r"""Read events from a file or several: CSV with a header, Parquet, or JSON Lines (one object a line), by name.
+    r"""Read events from one or more files: CSV with a header, Parquet, or JSON Lines (one object per line).
 
-    ``paths`` is a path, a glob, a folder (all files of events below it, by name), ``"-"`` for standard input, or a
-    list of these, which are read one after the other; CSV and JSON Lines may be compressed (``.gz``, ``.zst``).
-    ``format`` (``"csv"``, ``"jsonl"``, ``"parquet"``) is that of files whose names do not tell it. ``columns`` are the
-    columns that will be used (``None``: all); if a file lacks one of them all are read, so that the mistake can be
-    explained.
+    ``paths`` is a path, a glob, a folder (all files of events below it, by name), ``"-"`` for standard input, or a list
+    of these, which are read one after the other. The suffix of a file gives its format; CSV and JSON Lines may be
+    compressed (``.gz``, ``.zst``). ``format`` (``"csv"``, ``"jsonl"``, ``"parquet"``) is for files without a known
+    suffix. ``columns`` are the columns that will be used (``None``: all); if a file lacks one of them, all are read, so
+    that the error can be explained.
 
-    In CSV the column ``type`` is text, an empty cell is null, and a column of integers of which one has a leading
-    zero, a plus sign or more than 64 bits is text. ISO 8601 texts are times, where all of a column are. ``cast`` gives
-    a column another type: ``int``, ``float``, ``string``, ``bool``, ``date``, ``timestamp``, ``timestamp(s)`` (also
-    ``ms``, ``us``, ``ns``: what its numbers count) or ``decimal(p,s)``; ``unit`` is what numbers in ``ts`` count where
-    that is cast to ``timestamp``. With ``skip_bad_lines`` lines that cannot be read are left out.
+    In CSV the column ``type`` is text, an empty cell is null, and a column of integers is text if one of them has a
+    leading zero, a plus sign or more than 64 bits. ISO 8601 texts are times if all texts of the column are. ``cast``
+    gives a column another type: ``int``, ``float``, ``string``, ``bool``, ``date``, ``timestamp``, ``timestamp(s)``
+    (or ``ms``, ``us``, ``ns``: the unit of its numbers) or ``decimal(p,s)``. ``unit`` is the unit of numbers in ``ts``
+    if that is cast to ``timestamp``. With ``skip_bad_lines`` lines that cannot be read are skipped.
 
-    Raises :class:`DataError` for a file that is missing, empty, cut off, or not of its format, for files that do not
-    fit together, and for a value that a cast does not hold.
+    Raises :class:`DataError` for a file that is missing, empty, truncated, or not of its format, for files that do not
+    fit together, and for a value that a cast cannot represent.
 
     >>> import acep, tempfile
     >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:

@@ -1,4 +1,4 @@
-"""Files of events as one stream: batches in the order of time, in bounded memory."""
+"""Read files of events as one stream: batches in the order of time, in bounded memory."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from acep.events.files.text_types import typed
 __all__ = ["ROW", "EventStream", "open_events"]
 
 ROW = "__row__"
-"""The column with the position of each row in the input, where events were sorted on disk."""
+"""The column with the position of each row in the input, present if events are sorted on disk."""
 ROWS = 1 << 16
 
 
 @dataclass(frozen=True)
 class EventStream:
-    """Events that were looked at once. ``schema``: their columns. ``rows``: how many there are. ``small``: they come as
-    one table, as they stand in the files. ``sorted_on_disk``: they are sorted first, and have a column :data:`ROW`;
-    ``back`` is the first row that goes back in time then. ``bad``: lines that are left out."""
+    """Events after a first pass over their files: their ``schema`` and number of ``rows``. A ``small`` stream is
+    returned as one table in the order of the files. With ``sorted_on_disk`` the events are sorted first and have a
+    column :data:`ROW`; ``back`` is then the first row that goes back in time. ``bad`` are the skipped lines."""
 
     schema: pa.Schema
     rows: int
@@ -46,8 +46,8 @@ class EventStream:
     _folder: Path
 
     def batches(self) -> Iterator[pa.Table]:
-        """The events, some at a time, in the order of (``ts``, ``seq``, row); a small stream as one table, in the
-        order of its rows."""
+        """Yield the events in batches, in the order of (``ts``, ``seq``, row); a small stream as one table in the order
+        of its rows."""
         if self.small:
             yield self.whole()
             return
@@ -60,12 +60,12 @@ class EventStream:
                 yield table.slice(start, ROWS)
 
     def whole(self) -> pa.Table:
-        """All events, in the order of their rows."""
+        """Return all events, in the order of their rows."""
         tables = list(self._blocks())
         return pa.concat_tables(tables) if tables else self.schema.empty_table()
 
     def check_ids(self) -> None:
-        """Raises :class:`DataError` for an id that comes twice; ids that are too many for memory are sorted on disk."""
+        """Raise :class:`DataError` for an id that is null or occurs twice; the ids are sorted, on disk if necessary."""
         name, last = self._options.id or "", None
 
         def columns() -> Iterator[pa.Table]:
@@ -91,7 +91,7 @@ class EventStream:
 
 @contextmanager
 def open_events(paths: Paths, options: Options) -> Iterator[EventStream]:
-    """Look at files of events once, so that their batches can be read.
+    """Open files of events: make a first pass over them, so that their batches can be read.
 
     Raises :class:`DataError` for files that are missing, damaged or do not fit together.
     """
@@ -120,7 +120,7 @@ def open_events(paths: Paths, options: Options) -> Iterator[EventStream]:
 
 
 def _kept(part: Part, types: Mapping[str, pa.DataType], options: Options) -> Iterator[pa.Table]:
-    """The rows of a file that are not left out, cast."""
+    """Yield the rows of a file with their casts, without the rows that are skipped."""
     at, next_dropped = 0, 0
     for raw in _raw(part, types, options):
         table, size = raw, raw.num_rows
@@ -153,12 +153,12 @@ def _raw(part: Part, types: Mapping[str, pa.DataType], options: Options) -> Iter
 
 
 def _texts_as(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
-    """Texts of JSON as times; Arrow's CSV reader makes them without another import where they are few."""
+    """Convert texts of JSON to times; for few texts use Arrow's CSV reader, which needs no further import."""
     return typed(column, wanted) if len(column) < ROWS else values_of(column, wanted)
 
 
 def _shaped(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The table with the columns of the whole stream."""
+    """Return the table with the columns of the whole stream."""
     if table.schema.names == schema.names and table.schema.types == schema.types:
         return table
     columns: dict[str, Any] = {}

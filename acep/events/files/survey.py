@@ -1,5 +1,5 @@
-"""The first pass over a stream of files: the types of its columns over all rows, whether it is in order, and what is
-wrong with it."""
+"""Make the first pass over a stream of files: find the types of its columns over all rows, whether it is in order of
+time, and its errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from acep.events.files.text_types import NUMBERS, TIMES, fits, inferred, looks, 
 __all__ = ["SMALL", "Part", "Survey", "survey"]
 
 SMALL = 16 << 20
-"""Bytes of columns up to which a stream is read at once."""
+"""The size in bytes of columns up to which a stream is read at once."""
 INTEGER = re.compile(r"\s*[+-]?\d+\s*")
 TICKS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
@@ -35,7 +35,7 @@ File = CsvFile | JsonFile | ParquetFile
 
 @dataclass
 class Part:
-    """One file of the stream: its reader, the rows of it that are left out, and how many it has."""
+    """One file of the stream: its reader, the rows that are skipped, and its number of rows."""
 
     file: File
     dropped: list[int] = field(default_factory=list)
@@ -44,9 +44,9 @@ class Part:
 
 @dataclass
 class Survey:
-    """What was found: the ``parts``, the ``types`` of all columns, whether rows are in order of time (``None`` where
-    the stream is so small that it was not looked at), the row at which they first go back, bad lines,
-    and whether the ids are integers that rise."""
+    """The result of the first pass: the ``parts``, the ``types`` of all columns, whether the rows are ``ordered`` by
+    time (``None`` for a small stream, for which this is not checked), the first row that goes ``back`` in time, the
+    number of ``rows``, the ``bad`` lines, and whether the ids are ``rising`` integers."""
 
     parts: list[Part]
     types: dict[str, pa.DataType]
@@ -58,14 +58,14 @@ class Survey:
 
 
 class _Looking:
-    """What the first pass keeps in mind."""
+    """The state of the first pass."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
         self.bad = BadLines()
-        self.seen: dict[str, dict[str, set[str]]] = {"csv": {}, "jsonl": {}, "parquet": {}}  # of columns of texts
+        self.seen: dict[str, dict[str, set[str]]] = {"csv": {}, "jsonl": {}, "parquet": {}}  # looks of text columns
         self.shapes: dict[str, JsonShape] = {}
-        self.long: dict[str, tuple[str, str]] = {}  # the first number of too many digits of a column, and where
+        self.long: dict[str, tuple[str, str]] = {}  # by column, the place and text of the first number too long
         self.last: tuple[int, ...] | None = None
         self.back = -1
         self.rows = 0
@@ -74,10 +74,10 @@ class _Looking:
     # Types --------------------------------------------------------------------------------------
 
     def texts(self, table: pa.Table, source: EventFile, before: int) -> None:
-        """Note what the columns of texts look like; in JSON a text is no number, but may be a time. ``before``: rows of
-        the file that came before."""
+        """Record the types that the columns of texts look like. In JSON a text is never a number, but may be a time.
+        ``before`` is the number of earlier rows of the file."""
         options = self.options
-        roles = (options.ts, options.seq, options.id)  # which no double can be
+        roles = (options.ts, options.seq, options.id)  # these are never doubles
         for name in table.column_names:
             if name in (options.type, *options.casts) or not pa.types.is_string(table.column(name).type):
                 continue
@@ -89,7 +89,7 @@ class _Looking:
                 and "odd" in more
                 and pa.types.is_integer(inferred(table.column(name)))
             ):
-                more = {"int"}  # a leading zero changes no time
+                more = {"int"}  # a leading zero does not change a time
             if name == options.ts and (known | more) and pa.types.is_string(resolved(known | more)):
                 _no_time(table.column(name), name, known, before, source.name)
             known |= more
@@ -98,7 +98,7 @@ class _Looking:
                 self.long[name] = f"`{source.name}`, row {before + long[0]} (rows count from 0)", long[1]
 
     def type_of(self, name: str, held: pa.DataType, form: str) -> pa.DataType:
-        """The type that a column has as far as is known."""
+        """Return the type of a column as far as it is known."""
         if name in self.options.casts:
             return self.options.casts[name].type
         seen = self.seen[form].get(name)
@@ -107,9 +107,9 @@ class _Looking:
     # Rows ---------------------------------------------------------------------------------------
 
     def check(self, table: pa.Table, part: Part, *, deep: bool) -> None:
-        """Check casts, nulls, and, if ``deep``, order and ids, of a block."""
+        """Check the casts and nulls of a block and, if ``deep``, its order and ids."""
         options, name = self.options, part.file.source.name
-        wrong: dict[int, str] = {}  # what is wrong with a row, the first that was seen
+        wrong: dict[int, str] = {}  # one error for each bad row
         for column, cast in list(options.casts.items()):
             if column in table.column_names:
                 wrong = self._broken(table.column(column), column, cast) | wrong
@@ -137,7 +137,7 @@ class _Looking:
         self.rows += table.num_rows
 
     def _broken(self, column: pa.ChunkedArray, name: str, cast: Cast) -> dict[int, str]:
-        """The rows whose value a cast does not hold, and what is said of them."""
+        """Return the rows whose value a cast cannot represent, with their error messages."""
         try:
             cast_column(column, cast)
         except DataError as wrong:
@@ -171,7 +171,7 @@ class _Looking:
         assert scale
 
     def ticks(self, table: pa.Table, name: str, form: str) -> tuple[Any, int] | None:
-        """A column of times or integers as int64, and what one is worth; ``None`` where it is neither."""
+        """Return a column of times or integers as int64, and the size of one unit; ``None`` if it is neither."""
         if name not in table.column_names:
             return None
         column = table.column(name)
@@ -197,7 +197,7 @@ class _Looking:
             try:
                 return _int64(column.cast(pa.int64())), 1
             except pa.ArrowInvalid:
-                return None  # beyond 64 bits, which is refused later
+                return None  # beyond 64 bits, which is rejected later
         return None
 
 
@@ -211,14 +211,14 @@ def _int64(column: pa.ChunkedArray) -> Any:
 
 
 class Ids:
-    """Whether ids are integers that rise, so that each comes once."""
+    """A check whether ids are rising integers, so that each occurs once."""
 
     def __init__(self) -> None:
         self.rising = True
         self.last: int | None = None
 
     def note(self, table: pa.Table, name: str | None, looking: _Looking, form: str) -> None:
-        """Take in the ids of a block."""
+        """Check the ids of a block."""
         if name is None or not self.rising or not table.num_rows:
             return
         try:
@@ -235,9 +235,9 @@ class Ids:
 
 
 def survey(sources: list[EventFile], options: Options) -> Survey:
-    """Look at all files of a stream once.
+    """Make a first pass over all files of a stream.
 
-    Raises :class:`DataError` for whatever cannot be read, or does not fit together.
+    Raises :class:`DataError` for files that cannot be read, or do not fit together.
     """
     looking = _Looking(options)
     parts: list[Part] = []
@@ -293,7 +293,7 @@ def _file(source: EventFile, looking: _Looking) -> File:
 
 
 def _types(parts: list[Part], looking: _Looking) -> dict[str, pa.DataType]:
-    """The types of all columns, which must be the same in all files."""
+    """Return the types of all columns, which must be the same in all files."""
     types: dict[str, pa.DataType] = {}
     where: dict[str, str] = {}
     columns: list[tuple[str, dict[str, pa.DataType], bool]] = []
@@ -338,7 +338,7 @@ def _plain(held: pa.DataType) -> pa.DataType:
 
 
 def _times(texts: pa.ChunkedArray, known: set[str]) -> set[str]:
-    """What texts of JSON look like: times, or other texts."""
+    """Return what texts of JSON look like: kinds of times, or text."""
     if "text" in known or len(texts) == texts.null_count or (known and fits(texts, known)):
         return set()
     found = looks(texts)
@@ -348,7 +348,7 @@ def _times(texts: pa.ChunkedArray, known: set[str]) -> set[str]:
 
 
 def _no_time(column: pa.ChunkedArray, name: str, known: set[str], before: int, file: str) -> None:
-    """Raises :class:`DataError` for the first text in a time column that is no time, or not like those before."""
+    """Raise :class:`DataError` for the first text in a time column that is not a time, or not like earlier ones."""
     integers: bool | None = "int" in known or None
     zoned = None if not known - {"int"} else any(one.endswith("+") for one in known)
     for row, text in enumerate(column.to_pylist()):
@@ -378,7 +378,7 @@ def _no_time(column: pa.ChunkedArray, name: str, known: set[str], before: int, f
 
 
 def values_of(column: pa.ChunkedArray, held: pa.DataType) -> pa.ChunkedArray:
-    """A column of texts as values of the type that they look like."""
+    """Convert a column of texts to values of the type that they look like."""
     if pa.types.is_string(held) or column.type == held:
         return column
     if pa.types.is_null(held):
@@ -390,7 +390,7 @@ def values_of(column: pa.ChunkedArray, held: pa.DataType) -> pa.ChunkedArray:
 
 
 def without(table: pa.Table, rows: list[int]) -> pa.Table:
-    """The table without some rows."""
+    """Return the table without the given rows."""
     keep = np.ones(table.num_rows, bool)
     keep[rows] = False
     return table.filter(pa.array(keep))

@@ -1,5 +1,5 @@
-"""The type of a column of texts, as Arrow's CSV reader tells it from single values, joined over blocks so that it does
-not depend on where a block ends."""
+"""Infer the type of a column of texts as Arrow's CSV reader does, joined over blocks so that it does not depend on the
+place where a block ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 __all__ = ["NUMBERS", "TIMES", "fits", "inferred", "looks", "resolved", "typed"]
 
-ODD = "odd"  # digits that are no plain number: a leading zero, a plus sign, more than 64 bits
+ODD = "odd"  # digits that are not a plain integer: a leading zero, a plus sign, more than 64 bits
 NUMBERS = {"int", "float", ODD}
 TIMES = ("date", "s", "us", "ns", "s+", "us+", "ns+")  # a plus sign: with a zone
 NULLS = {"", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "N/A", "NA", "NULL",
@@ -31,7 +31,7 @@ TYPES: dict[str, pa.DataType] = {
 
 
 def resolved(seen: AbstractSet[str]) -> pa.DataType:
-    """The type that holds all that was seen.
+    """Return the type that represents all looks in ``seen``.
 
     >>> resolved({"int", "float"}), resolved({"int", "odd"}), resolved({"date", "us"}), resolved({"s", "s+"})
     (DataType(double), DataType(string), TimestampType(timestamp[us]), DataType(string))
@@ -47,7 +47,7 @@ def resolved(seen: AbstractSet[str]) -> pa.DataType:
 
 
 def looks(texts: pa.Array | pa.ChunkedArray, known: AbstractSet[str] = frozenset()) -> set[str]:
-    """What the values of a column of texts look like, beside what is ``known`` of those before.
+    """Return what the values of a column of texts look like, beyond what is ``known`` from earlier ones.
 
     >>> [looks(pa.array(texts)) for texts in (["1", None, "007"], ["2024-01-31", "NA"], ["true", "x"])]
     [{'odd'}, {'date'}, {'text'}]
@@ -72,7 +72,7 @@ def looks(texts: pa.Array | pa.ChunkedArray, known: AbstractSet[str] = frozenset
 
 
 def fits(texts: pa.Array | pa.ChunkedArray, known: AbstractSet[str]) -> bool:
-    """Whether texts are of the type of those before, as far as that is quickly seen."""
+    """Return whether texts are of the type of earlier ones, as far as a quick check can show it."""
     held = resolved(known)
     if "float" in known or pa.types.is_timestamp(held) or pa.types.is_date(held):
         wanted = held
@@ -96,7 +96,7 @@ def _in_microseconds(texts: pa.Array | pa.ChunkedArray, held: pa.DataType) -> bo
 
 
 def any_odd(texts: pa.Array | pa.ChunkedArray) -> bool:
-    """Whether one of some texts has a leading zero or a plus sign, and more after it."""
+    """Return whether any text has a leading zero or a plus sign that is followed by more."""
     chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
     return any(_odd(chunk) for chunk in chunks)
 
@@ -128,12 +128,12 @@ def _is_odd(text: str) -> bool:
 
 
 def inferred(texts: pa.Array | pa.ChunkedArray) -> pa.DataType:
-    """What Arrow's CSV reader takes a column of texts for."""
+    """Return the type that Arrow's CSV reader infers for a column of texts."""
     return _read_back(texts, None).type
 
 
 def typed(texts: pa.Array | pa.ChunkedArray, held: pa.DataType) -> pa.ChunkedArray:
-    """Texts as values, read as cells of CSV are. Raises :class:`pyarrow.ArrowInvalid`."""
+    """Convert texts to values as cells of CSV are read. Raises :class:`pyarrow.ArrowInvalid`."""
     return _read_back(texts, held)
 
 
