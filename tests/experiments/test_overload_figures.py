@@ -88,8 +88,8 @@ def test_a_frozen_policy_keeps_its_orders_and_a_warm_one_does_not(monkeypatch: p
     for maker, still in ((before, False), (generalise.frozen(before), True)):
         effort = Timed(maker(), 0, truth.rate(0.3, held.events))
         run(held, truth.engine, effort)
-        orders = [maker().begin(effort.setting, 0), effort.orders]
-        assert ((orders[0].level == orders[1].level).all() and orders[1].shadow == 0) == still
+        shedding_table = [maker().begin(effort.context, 0), effort.shedding_table]
+        assert ((shedding_table[0].level == shedding_table[1].level).all() and shedding_table[1].shadow == 0) == still
 
 
 def test_the_sketch_has_the_bytes_that_it_is_given() -> None:
