@@ -62,7 +62,7 @@ class LikelyStates:
 
 
 def test_a_policy_with_former_names_runs() -> None:
-    with pytest.warns(DeprecationWarning) as warned:
+    with pytest.warns(DeprecationWarning, match="is deprecated: use") as warned:
         counted = acep.match(EVENTS, QUERY, budget=acep.Budget(work=5), policy=LikelyStates(), output="count")
     assert {str(one.message).partition(":")[0] for one in warned} >= {
         "Log.lives is deprecated",
