@@ -19,11 +19,11 @@ from examples.data import whole
 __all__ = ["PAGE", "Counts", "count", "render"]
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "examples.md"
+PAGE = ROOT / "docs" / "tutorial" / "examples.md"
 HEAD = """\
 # Examples on real streams
 
-Each query of [examples/](../examples/README.md) on its whole stream. *First events* are those that some match begins
+Each query of [examples/](../../examples/README.md) on its whole stream. *First events* are those that some match begins
 with, *keys* the values of the first partition attribute that have a match. `python -m examples.table` writes this page.
 """
 
@@ -56,7 +56,7 @@ def render(counts: Mapping[str, Counts]) -> str:
                 "| example | finds | window | matches | first events | keys |",
                 "|---|---|---|--:|--:|--:|",
             ]
-        name = f"[{example.name}](../examples/{stream}/{example.path.name})"
+        name = f"[{example.name}](../../examples/{stream}/{example.path.name})"
         numbers = " | ".join(f"{number:,}" for number in counts[example.key])
         lines.append(f"| {name} | {example.words} | {example.window} | {numbers} |")
     return "\n".join(lines) + "\n"

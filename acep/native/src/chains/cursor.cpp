@@ -1,4 +1,4 @@
-// Room for what is enumerated.
+// Output columns for enumerated matches, and buffers of the cursor.
 #include "chains/cursor.hpp"
 
 #include <algorithm>
@@ -43,8 +43,8 @@ void MatchWriter::shaped(const std::vector<uint16_t>& vars, bool first) {
 void MatchWriter::shapeless() { output_.ordered = output_.uniform = false; }
 
 void MatchWriter::make_room(size_t matches, size_t items) {
-    // Taken as a whole each time, the columns are begun at the size that they had then. Large ones grow by more: what is
-    // not written to costs nothing, and pages touched for the first time cost most.
+    // After columns are taken, new ones start at the same size. Large ones grow by more: unused memory costs nothing,
+    // and first writes to new pages cost most.
     auto larger = [](size_t size) { return size < (size_t{1} << 17) ? 2 * size : 8 * size; };
     if (n_ + matches >= output_.offsets.size()) {
         const size_t wanted = std::max<size_t>(

@@ -1,5 +1,5 @@
-// Numbers as Python has them: exact comparisons of integers with doubles, correctly rounded quotients, decimal
-// rounding, and the parts of a point in time.
+// Arithmetic with the results of Python: exact comparisons of integers with doubles, correctly rounded quotients,
+// decimal rounding, and the parts of a point in time.
 #pragma once
 
 #include <algorithm>
@@ -22,9 +22,9 @@ constexpr double two_53 = 9007199254740992.0;
 
 inline uint64_t magnitude(int64_t x) { return x < 0 ? -static_cast<uint64_t>(x) : static_cast<uint64_t>(x); }
 
-// -1, 0 or 1 as `i` is below, equal to or above `d`, exactly; 2 if `d` is NaN.
+// Return -1, 0 or 1 if `i` is below, equal to or above `d`, exactly; 2 if `d` is NaN.
 inline int compare_exactly(int64_t i, double d) {
-    const double near = static_cast<double>(i);  // rounding keeps the order: what differs after it differed before
+    const double near = static_cast<double>(i);  // rounding is monotonic: values that differ after it differed before
     if (near < d) return -1;
     if (near > d) return 1;
     if (near != d) return 2;
@@ -33,7 +33,7 @@ inline int compare_exactly(int64_t i, double d) {
     return i < whole ? -1 : i > whole ? 1 : 0;
 }
 
-// numerator / denominator rounded half to even, as Python divides integers; `denominator` is not 0.
+// Return numerator / denominator rounded half to even, as Python divides integers; `denominator` is not 0.
 inline double divide(int128 numerator, int64_t denominator) {
     const bool negative = (numerator < 0) != (denominator < 0);
     const uint128 n = numerator < 0 ? -static_cast<uint128>(numerator) : static_cast<uint128>(numerator);
@@ -43,7 +43,7 @@ inline double divide(int128 numerator, int64_t denominator) {
         const auto high = static_cast<uint64_t>(x >> 64);
         return high != 0 ? 128 - std::countl_zero(high) : 64 - std::countl_zero(static_cast<uint64_t>(x));
     };
-    // A quotient of 56 or 57 bits, the last of which also tells of any remainder, rounds as the exact one does.
+    // A quotient of 56 or 57 bits, whose last bit is also set if there is a remainder, rounds as the exact one does.
     const int shift = 56 - (bits(n) - bits(d));
     const uint128 above = shift > 0 ? n << shift : n;
     const uint128 below = shift < 0 ? d << -shift : d;
@@ -60,7 +60,7 @@ inline double divide(int64_t numerator, int64_t denominator) {
     return divide(static_cast<int128>(numerator), denominator);
 }
 
-// Decimals: integers that count units of a power of ten.
+// Decimals are integers that count units of a power of ten.
 constexpr int64_t most_places = 18;
 
 inline int64_t power_of_ten(int64_t places) {  // 0 <= places <= most_places
@@ -69,18 +69,18 @@ inline int64_t power_of_ten(int64_t places) {  // 0 <= places <= most_places
     return unit;
 }
 
-// -1, 0 or 1 as x * 10^places is below, equal to or above y.
+// Return -1, 0 or 1 if x * 10^places is below, equal to or above y.
 inline int64_t compare_scaled(int64_t x, int64_t y, int64_t places) {
     int128 left = x, right = y;
     (places < 0 ? right : left) *= power_of_ten(places < 0 ? -places : places);
     return left < right ? -1 : left > right ? 1 : 0;
 }
 
-// -1, 0 or 1 as x / 10^places is below, equal to or above y, which is not NaN; exactly.
+// Return -1, 0 or 1 if x / 10^places is below, equal to or above y, exactly; y is not NaN.
 inline int64_t compare_decimal(int64_t x, double y, int64_t places) {
     if (!(std::fabs(y) < 2 * two_63)) return y > 0 ? -1 : 1;
     int exponent = 0;
-    const auto digits = static_cast<int64_t>(std::ldexp(std::frexp(y, &exponent), 53));  // y = digits * 2^(exponent - 53)
+    const auto digits = static_cast<int64_t>(std::ldexp(std::frexp(y, &exponent), 53));  // y = digits * 2^(exponent-53)
     int128 whole = static_cast<int128>(digits) * power_of_ten(places);  // below 2^113
     bool rest = false;
     exponent -= 53;
@@ -94,10 +94,10 @@ inline int64_t compare_decimal(int64_t x, double y, int64_t places) {
     return x < whole || (x == whole && rest) ? -1 : x > whole ? 1 : 0;
 }
 
-// n / d rounded half to even; d is not 0, and below 2^127.
+// Return n / d rounded half to even; d is not 0, and below 2^127.
 inline double divide(uint128 n, uint128 d, bool negative) {
     if (n == 0) return negative ? -0.0 : 0.0;
-    // 64 bits of the quotient, the first of which is not 0, and whether there is more.
+    // Take 64 bits of the quotient, the first of which is 1, and whether more follow.
     uint128 bits = n / d, rest = n % d;
     int shift = 0;
     for (; bits >> 63 == 0; ++shift) {
@@ -113,19 +113,19 @@ inline double divide(uint128 n, uint128 d, bool negative) {
         more = more || (bits & 1) != 0;
         bits >>= 1;
     }
-    // The lowest of 64 bits is far below the 53 that stay, so that it may tell of what is left.
+    // The lowest of the 64 bits is far below the 53 that remain, so it can stand for all that follow.
     const double result = std::ldexp(static_cast<double>(static_cast<uint64_t>(bits) | (more ? 1U : 0U)), -shift);
     return negative ? -result : result;
 }
 
-// x * 10^places / y, rounded once; y is not 0.
+// Return x * 10^places / y, rounded once; y is not 0.
 inline double quotient(int64_t x, int64_t y, int64_t places) {
     uint128 n = magnitude(x), d = magnitude(y);
     (places < 0 ? d : n) *= static_cast<uint64_t>(power_of_ten(places < 0 ? -places : places));  // below 2^124
     return divide(n, d, (x < 0) != (y < 0));
 }
 
-// total / (count * 10^places), rounded once; count is above 0.
+// Return total / (count * 10^places), rounded once; count is above 0.
 inline double average(int128 total, int64_t count, int64_t places) {
     if (places == 0) return divide(total, count);
     const uint128 n = total < 0 ? -static_cast<uint128>(total) : static_cast<uint128>(total);
@@ -137,14 +137,14 @@ inline int64_t floor_divide(int64_t a, int64_t b) {  // b > 0
     return a % b < 0 ? q - 1 : q;
 }
 
-// A whole double as an integer; false where 64 bits do not hold it (or for NaN).
+// Convert a whole double to an integer; false if it does not fit in 64 bits (or is NaN).
 inline bool to_integer(double whole, int64_t& out) {
     if (!(whole >= -two_63 && whole < two_63)) return false;
     out = static_cast<int64_t>(whole);
     return true;
 }
 
-// round(x, digits), half away from zero; false where the result leaves 64 bits. Beyond 300 digits `x` stays as it is.
+// Compute round(x, digits), half away from zero; false if it leaves 64 bits. Below -300 digits `x` is unchanged.
 inline bool round_integer(int64_t x, int64_t digits, int64_t& out) {
     out = x;
     if (digits >= 0 || digits < -300) return true;
@@ -163,8 +163,8 @@ inline bool round_integer(int64_t x, int64_t digits, int64_t& out) {
     return true;
 }
 
-// round(x, digits) of the shortest decimal that reads as `x`, half away from zero; false for NaN and where more than 28
-// digits would be kept (the precision of Python's decimal numbers).
+// Compute round(x, digits) of the shortest decimal that reads as `x`, half away from zero; false for NaN and if more
+// than 28 digits would be kept (the precision of Python's decimal numbers).
 inline bool round_double(double x, int64_t digits, double& out) {
     out = x;
     if (std::isnan(x)) return false;
@@ -180,7 +180,7 @@ inline bool round_double(double x, int64_t digits, double& out) {
     kept[0] = '0';  // room for a carry
     ++at;
     std::from_chars(*at == '+' ? at + 1 : at, end, exponent);
-    const int keep = exponent + 1 + static_cast<int>(digits);  // how many of them stand before the place of rounding
+    const int keep = exponent + 1 + static_cast<int>(digits);  // number of digits before the place of rounding
     if (keep > 28) return false;
     if (keep >= count) return true;
     if (keep < 0) {
@@ -204,8 +204,8 @@ inline bool round_double(double x, int64_t digits, double& out) {
 
 enum class TimePart : uint8_t { hour, minute, second, day, month, year, dayofweek };
 
-// A part of the moment `ticks` after 1970, a tick being per / over microseconds (both positive, below 2^62); false
-// outside the years 1 to 9999.
+// Compute a part of the time `ticks` after 1970, where a tick is per / over microseconds (both positive, below 2^62);
+// false outside the years 1 to 9999.
 inline bool time_part(int64_t ticks, TimePart part, int64_t per, int64_t over, int64_t& out) {
     constexpr int64_t day_us = 86'400'000'000, first_day = -719'162, last_day = 2'932'896;
     int64_t us = ticks;

@@ -1,5 +1,5 @@
-// Sorting matches for the output. Engines give them by end, mostly; so the work is within groups of equal end. There the
-// ids lie close together: those of a trail, less the least of their place, are packed into a word and sorted by its bits.
+// Sorting of matches for the output. Engines mostly write them by end, so most work is within groups of equal end.
+// There ids are close together: those of a match, less the least id at their place, are packed into a word to sort.
 #include "common/order.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace acep {
 
 namespace {
 
-constexpr size_t RADIX_FROM = 96;  // below, comparing words is faster
+constexpr size_t RADIX_FROM = 96;  // for fewer matches, comparing words is faster
 
 size_t length(const Trails& t, size_t i) { return static_cast<size_t>(t.offsets[i + 1] - t.offsets[i]); }
 
@@ -22,7 +22,7 @@ uint16_t rank(const Trails& t, size_t at) {
     return t.ranks[t.vars[at]];
 }
 
-// Negative, 0 or positive; the first `from` ids are known to be equal.
+// Return a negative number, 0 or a positive one; the first `from` ids are known to be equal.
 int compare(const Trails& t, size_t i, size_t j, size_t from) {
     const size_t a = length(t, i), b = length(t, j);
     const auto x = static_cast<size_t>(t.offsets[i]), y = static_cast<size_t>(t.offsets[j]);
@@ -37,12 +37,12 @@ int compare(const Trails& t, size_t i, size_t j, size_t from) {
     return 0;
 }
 
-// Sorts the matches of groups, with memory kept from one group to the next.
+// Sorts the matches of each group, and reuses its memory for the next group.
 class Groups {
 public:
     explicit Groups(const Trails& trails) : t(trails) {}
 
-    // `places`: k matches of one end, each place higher than the one before.
+    // Sort `places`: k matches with one end, in rising order of their numbers.
     void sort(int64_t* places, size_t k) {
         size_t i = 1;
         while (i < k && compare(t, place(places, i - 1), place(places, i), 0) <= 0) ++i;
@@ -70,7 +70,7 @@ public:
 private:
     static size_t place(const int64_t* places, size_t i) { return static_cast<size_t>(places[i]); }
 
-    // The words: as many bits of the trails as fit, from the first id on, above the number of the match in its group.
+    // Make the words: as many bits of the ids as fit, from the first id on, above the number of the match in its group.
     void pack(const int64_t* places, size_t k) {
         low = static_cast<unsigned>(std::bit_width(k - 1));
         bits = 0;
@@ -87,7 +87,7 @@ private:
         for (size_t i = 0; i < k; ++i) words[i] = words[i] << low | i;
     }
 
-    // The ids at place `whole` of the trails, 0 where a trail has ended; false where not all of their bits fit.
+    // Append the ids at place `whole` of the matches, 0 for shorter matches; false if not all of their bits fit.
     bool append(const int64_t* places, size_t k, size_t shortest) {
         int64_t least = std::numeric_limits<int64_t>::max(), most = std::numeric_limits<int64_t>::min();
         const bool all = whole < shortest;
@@ -128,7 +128,7 @@ private:
         }
     }
 
-    // Matches whose words are equal.
+    // Sort matches with equal words.
     void rest(int64_t* begin, int64_t* stop) {
         std::sort(begin, stop, [this](int64_t a, int64_t b) {
             const int order = compare(t, static_cast<size_t>(a), static_cast<size_t>(b), whole);
@@ -137,8 +137,8 @@ private:
     }
 
     const Trails& t;
-    unsigned low = 0, bits = 0;  // of the number in the group, and of the trails
-    size_t whole = 0;            // ids of which all bits are in the words
+    unsigned low = 0, bits = 0;  // bits of the number in the group, and of the ids
+    size_t whole = 0;            // number of ids with all their bits in the words
     std::vector<uint64_t> words, other;
     std::vector<int64_t> moved;
 };

@@ -1,4 +1,4 @@
-// The order of the output: matches by end, then ids in stream order, then the names of their variables.
+// The order of the output: matches are sorted by end, then ids in stream order, then the names of their variables.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace acep {
 
-// n matches of which match i binds the events offsets[i] to offsets[i + 1], m in all; ranks: of each variable, by name.
+// n matches: match i binds the events offsets[i] to offsets[i + 1], m in all. ranks: rank of each variable by name.
 struct Trails {
     size_t n, m, variables;
     const int64_t* end;
@@ -17,14 +17,14 @@ struct Trails {
     const uint16_t* ranks;
 };
 
-// Throws std::invalid_argument where offsets are not from 0 to m and rising.
+// Throw std::invalid_argument unless the offsets rise from 0 to m.
 void check(const Trails& trails);
 
-// Whether the matches are in order. This and `output_order` throw std::invalid_argument for a variable without a rank
-// that they meet, and take trails that were checked.
+// Whether the matches are in order. This and `output_order` need trails that were checked, and throw
+// std::invalid_argument for a variable without a rank, if they compare it.
 bool in_order(const Trails& trails);
 
-// Where the matches come from when they are in order; equal ones stay as they are.
+// Return the numbers of the matches in output order; equal matches keep their order.
 std::vector<int64_t> output_order(const Trails& trails);
 
 }  // namespace acep

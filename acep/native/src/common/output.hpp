@@ -1,4 +1,4 @@
-// What an engine gives: matches as columns, or a row for each match point.
+// The output of an engine: matches as columns, or counts of matches.
 #pragma once
 
 #include <algorithm>
@@ -9,14 +9,14 @@
 
 namespace acep {
 
-// What matches come to where they are only counted: their number, and a row for each match point or match bundle, of which the
-// same may come in several rows where it was taken in between.
+// Counts of matches that are not written: their number, and a row for each match point or match bundle. One of these
+// may have several rows if rows were taken in between.
 struct Tally {
     enum Kind : int64_t { off = 0, count = 1, points = 2, bundles = 3 };
     Kind kind = off;
     int64_t total = 0;
     Numbers<int64_t> keys, first, last, bundle, error, many;
-    std::vector<uint32_t> row;  // by partition: one more than that of its last
+    std::vector<uint32_t> row;  // by partition: the number of its last row plus one; 0: none
 
     void add(uint32_t partition, const int64_t* key, size_t width, int64_t end, int64_t in, int64_t cost) {
         ++total;
@@ -41,7 +41,7 @@ struct Tally {
     }
 };
 
-// Matches in the order in which they were completed. Trails are in stream order.
+// Matches in the order of their completion; the events of each are in stream order.
 struct Output {
     Numbers<int64_t> start, end, error, bundle;  // n each; errors scaled
     Numbers<int64_t> keys;                       // n times the number of key columns
@@ -51,7 +51,7 @@ struct Output {
     Numbers<int64_t> values;   // n times the number of RETURN values
     Numbers<uint8_t> valid;    // as `values`
 
-    bool ordered = false;      // surely in the order of the output, as far as ids are concerned
+    bool ordered = false;      // certainly in output order, as far as ids are concerned
     bool uniform = false;      // all matches bind the same variables in the same order:
     std::vector<uint16_t> shape;
 
@@ -64,11 +64,11 @@ struct Output {
         offsets = {0};
     }
     size_t size() const { return start.size(); }
-    // With those that were only counted.
+    // The number of matches, with those that were only counted.
     size_t given() const { return size() + static_cast<size_t>(tally.total); }
 };
 
-// Of one partition: the last match point given, and the first one of its bundle (Definition 3 of the 2016 paper).
+// The last match point of a partition, and the first one of its bundle (Definition 3 of the 2016 paper).
 struct Bundle {
     int64_t last_ts = 0;
     int64_t last_position = 0;
@@ -76,7 +76,7 @@ struct Bundle {
     bool any = false;
 
     int64_t at(int64_t ts, int64_t position, int64_t span, bool counted) {
-        // Neither time nor position falls, so that the difference fits as it is unsigned.
+        // Neither time nor position falls, so the difference fits in an unsigned word.
         auto gap = counted ? static_cast<uint64_t>(position) - static_cast<uint64_t>(last_position)
                            : static_cast<uint64_t>(ts) - static_cast<uint64_t>(last_ts);
         if (!any || (span >= 0 && gap > static_cast<uint64_t>(span))) first = ts;

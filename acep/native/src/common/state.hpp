@@ -1,4 +1,4 @@
-// State as bytes and back. Reading checks lengths; what the values mean is checked by whoever reads them.
+// Conversion of state to bytes and back. Reading checks lengths only; callers must check the values.
 #pragma once
 
 #include <bit>
@@ -64,7 +64,7 @@ public:
         at_ += sizeof value;
         return value;
     }
-    // A number in [low, high).
+    // Read a number in [low, high).
     int64_t number(int64_t low, int64_t high) {
         const int64_t value = number();
         if (value < low || value >= high) bad_state("number");

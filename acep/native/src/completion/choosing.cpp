@@ -1,4 +1,4 @@
-// NON OVERLAP and EARLIEST MAXIMAL over the matches that wait (acep/reference/choosing.py).
+// NON OVERLAP and EARLIEST MAXIMAL over the waiting matches (acep/reference/choosing.py).
 #include "completion/choosing.hpp"
 
 #include <algorithm>
@@ -21,9 +21,9 @@ struct Hash {
 };
 
 void choose(const std::vector<const Binding*>& group, const std::vector<size_t>& numbers, std::vector<Verdict>& verdicts) {
-    // Bound pairs as words: positions and variables in turn, in stream order.
+    // Matches without one event, as words: positions and variables in turn, in stream order.
     std::unordered_set<std::vector<int64_t>, Hash> smaller;
-    // All but one variable equal: what remains of a match without it, then that variable, and its earliest start.
+    // The least first position of a variable among matches that are equal otherwise, by the rest and the variable.
     std::unordered_map<std::vector<int64_t>, int64_t, Hash> remainders;
     std::vector<int64_t> words;
     const auto rest = [&](const Binding& m, uint16_t var) {
@@ -106,7 +106,7 @@ std::vector<Verdict> non_overlap(const std::vector<const Binding*>& waiting, int
         for (; to < order.size() && (to == from || waiting[order[to]]->first() <= end); ++to) end = std::max(end, waiting[order[to]]->last());
         if (end < horizon) {
             std::sort(order.begin() + static_cast<std::ptrdiff_t>(from), order.begin() + static_cast<std::ptrdiff_t>(to), greedy);
-            std::map<int64_t, int64_t> taken;  // first and last positions, which do not overlap
+            std::map<int64_t, int64_t> taken;  // first and last positions of disjoint matches
             for (size_t k = from; k < to; ++k) {
                 const Binding& m = *waiting[order[k]];
                 auto after = taken.upper_bound(m.last());

@@ -1,4 +1,4 @@
-// The way of complete runs, as acep/reference/runtime.py has it, one partition at a time and only where something may have changed.
+// The steps from complete runs to output, as in acep/reference/runtime.py, but only for partitions that may have changed.
 #include "completion/completion.hpp"
 
 #include <algorithm>
@@ -40,15 +40,15 @@ void Completion::touch(uint32_t partition) {
 int64_t Completion::low(const Held& h, int64_t clock) const { return earliest(timed_ ? clock : h.last, tables_.span); }
 
 Binding Completion::fresh() {
-    if (shadow_share_.empty()) return {};
-    Binding b = std::move(shadow_share_.back());
-    shadow_share_.pop_back();
+    if (recycled_.empty()) return {};
+    Binding b = std::move(recycled_.back());
+    recycled_.pop_back();
     b.clear();
     return b;
 }
 
-void Completion::shadow_sample(Binding&& b) {
-    if (shadow_share_.size() < 1024) shadow_share_.push_back(std::move(b));
+void Completion::recycle(Binding&& b) {
+    if (recycled_.size() < 1024) recycled_.push_back(std::move(b));
 }
 
 // An event ---------------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ void Completion::trail(uint32_t partition, const Event& event, const Cell* const
         b.options.push_back({error + accepts[a].cost, 0, static_cast<uint16_t>(state), static_cast<uint16_t>(a)});
     }
     if (b.options.empty()) {
-        shadow_sample(std::move(b));
+        recycle(std::move(b));
     } else if (tables_.unambiguous) {
         take(partition, std::move(b));
     } else {
@@ -127,7 +127,7 @@ void Completion::after(uint32_t partition, const Event& event) {
     if (tables_.span < 0 && all > 2 * h.trimmed + 64) touch(partition);
 }
 
-// The cost of the negations broken before the last event of a run, or more than `most`.
+// Return the cost of the negations broken before the last event of a run, or a number above `most`.
 int64_t Completion::broken(const Held& h, const Binding& b, int64_t most) {
     int64_t total = 0;
     if (tables_.negations.empty()) return total;
@@ -137,7 +137,7 @@ int64_t Completion::broken(const Held& h, const Binding& b, int64_t most) {
     return total;
 }
 
-// Of one negation walked past before event j (after the last one: a trailing one), or more than `most`.
+// Return the cost of one negation crossed before event j (trailing if j is the size), or a number above `most`.
 int64_t Completion::cost(const Held& h, const Binding& b, std::span<const uint16_t> arcs, size_t j, const Crossing& crossing,
                          int64_t most) {
     const Suspects& s = h.suspects[crossing.negation];
@@ -163,7 +163,7 @@ int64_t Completion::cost(const Held& h, const Binding& b, std::span<const uint16
     return weight < 0 ? (count == 0 ? 0 : most + 1) : count * weight;
 }
 
-// Runs of the current event with one binding become one binding, with all their ways to end.
+// Unite the current event's runs with equal bindings into one binding that has all their ways to end.
 void Completion::unite(uint32_t partition) {
     std::sort(current_.begin(), current_.end(), [](const Binding& x, const Binding& y) {
         return x.positions != y.positions ? x.positions < y.positions : x.vars < y.vars;
@@ -179,7 +179,7 @@ void Completion::unite(uint32_t partition) {
                 b.options.push_back(o);
             }
         }
-        for (size_t gone = i + 1; gone < k; ++gone) shadow_sample(std::move(current_[gone]));
+        for (size_t gone = i + 1; gone < k; ++gone) recycle(std::move(current_[gone]));
         take(partition, std::move(b));
         i = k;
     }
@@ -188,7 +188,7 @@ void Completion::unite(uint32_t partition) {
 
 void Completion::take(uint32_t partition, Binding&& b) {
     if (!conditions_.having(b)) {
-        shadow_sample(std::move(b));
+        recycle(std::move(b));
         return;
     }
     conditions_.returns(b);
@@ -211,7 +211,7 @@ void Completion::take(uint32_t partition, Binding&& b) {
 void Completion::choose(uint32_t partition, Binding&& b) {
     if (!waits_) {
         give(partition, b);
-        shadow_sample(std::move(b));
+        recycle(std::move(b));
         return;
     }
     Held& h = held(partition);
@@ -220,7 +220,7 @@ void Completion::choose(uint32_t partition, Binding&& b) {
 
 // Time -------------------------------------------------------------------------------------------
 
-// Decides the trailing negations of what began before `low`.
+// Decide the trailing negations of runs that began before `low`.
 void Completion::decide(Held& h, uint32_t partition, int64_t low) {
     if (h.earliest >= low) return;
     std::vector<Binding> undecided;
@@ -247,7 +247,7 @@ void Completion::decide(Held& h, uint32_t partition, int64_t low) {
         if (least <= tables_.budget) {
             choose(partition, std::move(b));
         } else {
-            shadow_sample(std::move(b));
+            recycle(std::move(b));
         }
     }
     undecided.resize(kept);
@@ -313,7 +313,7 @@ void Completion::choose_output(uint32_t partition, int64_t low) {
     if (timed_ && !h.waiting.empty()) schedule(partition, found.start);
 }
 
-// Under strict contiguity matches of all partitions may overlap.
+// Choose among the matches of all partitions, as they may overlap under strict contiguity.
 void Completion::choose_strict(int64_t clock) {
     std::vector<const Binding*> waiting;
     int64_t horizon = FAR, soonest = FAR;
@@ -341,13 +341,13 @@ void Completion::choose_strict(int64_t clock) {
     if (timed_ && std::find(verdicts.begin(), verdicts.end(), Verdict::wait) != verdicts.end()) schedule(next, soonest);
 }
 
-// What was chosen is ready; `at` is the place of its first verdict.
+// Apply the verdicts, from place `at` on, to a partition's waiting matches; chosen ones are ready.
 void Completion::sort_out(const std::vector<Verdict>& verdicts, size_t& at, Held& h) {
     size_t kept = 0;
     for (Binding& b : h.waiting) {
         const Verdict v = verdicts[at++];
         if (v == Verdict::give) h.ready.push_back(std::move(b));
-        if (v == Verdict::drop) shadow_sample(std::move(b));
+        if (v == Verdict::drop) recycle(std::move(b));
         if (v != Verdict::wait) continue;
         if (&h.waiting[kept] != &b) h.waiting[kept] = std::move(b);
         ++kept;
@@ -355,7 +355,7 @@ void Completion::sort_out(const std::vector<Verdict>& verdicts, size_t& at, Held
     h.waiting.resize(kept);
 }
 
-// What is ready is given in the order of match points, behind what is undecided or waits.
+// Output ready matches in the order of match points, up to the first one that is undecided or waiting.
 void Completion::release(uint32_t partition) {
     Held& h = held_[partition];
     if (h.ready.empty()) return;
@@ -366,7 +366,7 @@ void Completion::release(uint32_t partition) {
     size_t n = 0;
     for (; n < h.ready.size() && h.ready[n].last() <= limit; ++n) {
         give(partition, h.ready[n]);
-        shadow_sample(std::move(h.ready[n]));
+        recycle(std::move(h.ready[n]));
     }
     h.ready.erase(h.ready.begin(), h.ready.begin() + static_cast<std::ptrdiff_t>(n));
 }
@@ -417,7 +417,7 @@ void Completion::forget_suspects(Held& h, int64_t low) {
     }
 }
 
-// Without a window: what came before all that is alive can break nothing.
+// Without a window, forget suspects from before all partial matches, as they can break no negation.
 void Completion::trim_suspects(uint32_t partition) {
     Held& h = held_[partition];
     Alive found;
@@ -467,7 +467,7 @@ int64_t Completion::bytes() const {
             for (const Binding& b : *all) total += b.bytes();
         }
     }
-    for (const Binding& b : shadow_share_) total += b.bytes();
+    for (const Binding& b : recycled_) total += b.bytes();
     return static_cast<int64_t>(total);
 }
 

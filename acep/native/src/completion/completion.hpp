@@ -1,5 +1,5 @@
-// What happens to complete runs where a plan asks for more than to give them (acep/reference/runtime.py): negations, HAVING, the
-// wait for a trailing negation, the choice of the output, and release in the order of match points.
+// The steps between a complete run and its output, for plans that have any (acep/reference/runtime.py): negations, HAVING,
+// the wait for a trailing negation, the choice of the output, and release in the order of match points.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace acep {
 
-// What is alive in a partition: the positions of the first events of its match nodes, and the earliest of their starts.
+// The match nodes (and undecided runs) of a partition: positions of their first events, and their earliest start.
 struct Alive {
     std::vector<int64_t> firsts;
     int64_t start = std::numeric_limits<int64_t>::max();
@@ -23,22 +23,22 @@ struct Alive {
 
 class Completion {
 public:
-    // `alive(p, low, found)` adds the nodes of a partition that began at `low` or later.
+    // `alive(partition, low, found)` adds the nodes of a partition that began at `low` or later to `found`.
     using Nodes = std::function<void(uint32_t partition, int64_t low, Alive& found)>;
 
     Completion(const Tables& tables, EventClassifier& classifier, Partitions& partitions, Arena& arena, Output& output, Work& work, Nodes alive);
 
-    // In this order for each event: what its time decides; a trail that may end with it, newest event first, with the error
-    // of its node in `state`; the end of the event.
+    // Call these in this order for each event: `before` decides runs whose window is over; `trail` takes a chain of
+    // bound events that may end with it, newest first, with the error of its node in `state`; `after` ends the event.
     void before(uint32_t partition, const Event& event);
     void trail(uint32_t partition, const Event& event, const Cell* const* path, size_t length, uint32_t state, int64_t error);
     void after(uint32_t partition, const Event& event);
-    // Keeps the values of an event that has just been bound.
+    // Keep the column values of an event that has just been bound.
     void keep(uint32_t number, const Event& event);
 
-    // Time has passed: no event before `clock` will come. Everything that is certain is given.
+    // Output all matches that are certain, as no event before `clock` will come.
     void settle(int64_t clock);
-    // The stream has ended: all nodes are gone.
+    // Decide and output everything, as the stream has ended and no node is left.
     void end();
     bool idle(uint32_t partition, int64_t low);
     void forget(uint32_t partition);
@@ -55,8 +55,8 @@ private:
         Bundle bundle;
         int64_t last = -1;       // position of the last event
         int64_t earliest = FAR;  // start of the earliest undecided run
-        int64_t due = FAR;       // when its place in the queue comes
-        size_t trimmed = 0;      // suspects left by the last trim, where there is no window
+        int64_t due = FAR;       // its key in the queue `due_`
+        size_t trimmed = 0;      // suspects left by the last trim, if there is no window
         bool touched = false;
     };
     struct Due {
@@ -68,7 +68,7 @@ private:
     Held& held(uint32_t partition);
     void touch(uint32_t partition);
     int64_t key(const Binding& b) const { return tables_.counted ? b.first() : b.start; }
-    // What began before cannot go on.
+    // The earliest start in the window: runs that began before it cannot continue.
     int64_t low(const Held& h, int64_t clock) const;
     int64_t broken(const Held& h, const Binding& b, int64_t most);
     int64_t cost(const Held& h, const Binding& b, std::span<const uint16_t> arcs, size_t j, const Crossing& crossing,
@@ -88,7 +88,7 @@ private:
     void forget_suspects(Held& h, int64_t low);
     void trim_suspects(uint32_t partition);
     Binding fresh();
-    void shadow_sample(Binding&& b);
+    void recycle(Binding&& b);
     std::vector<Binding> load_bindings(Reader& in) const;
 
     const Tables& tables_;
@@ -102,8 +102,8 @@ private:
     const bool waits_, timed_, strict_;
     std::vector<Held> held_;
     std::vector<uint32_t> touched_;
-    std::vector<Binding> current_;  // of the event at hand, where one binding may have several runs
-    std::vector<Binding> shadow_share_;
+    std::vector<Binding> current_;  // of the current event, if one binding may have several runs
+    std::vector<Binding> recycled_;
     std::priority_queue<Due, std::vector<Due>, std::greater<Due>> due_;
 };
 

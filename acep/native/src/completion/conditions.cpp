@@ -1,4 +1,4 @@
-// Conditions over whole bindings: summaries of variables, and views of a negation (acep/reference/bindings.py).
+// Conditions over whole bindings: aggregates of variables, and negations (acep/reference/bindings.py).
 #include "completion/conditions.hpp"
 
 #include <algorithm>
@@ -66,7 +66,7 @@ Conditions::Word Conditions::summary(const Ref& ref, std::span<const uint32_t> e
                 ++known;
             }
             if (ref.how == How::mean && known != 0) sum /= static_cast<double>(known);
-            return {std::bit_cast<int64_t>(sum), known != 0 && !std::isnan(sum)};  // NaN, of both infinities, is null
+            return {std::bit_cast<int64_t>(sum), known != 0 && !std::isnan(sum)};  // NaN, from two infinities, is null
         case How::least:
         case How::greatest:
             for (int64_t i = 0; i < n; ++i) {
@@ -132,11 +132,11 @@ void Conditions::returns(Binding& binding) {
 
 // Negations --------------------------------------------------------------------------------------
 
-// The events of a variable that a negation's conjunct means: in a group those of the iteration in which it was walked past.
+// Find the events of a variable that a negation refers to: in a group, those of the iteration that crosses it.
 void Conditions::view(const Negation& negation, const Crossing& crossing, const Binding& binding,
                       std::span<const uint16_t> arcs, size_t j, uint32_t var) {
     const auto has = [&](uint32_t g) { return tables_.groups[g][var] != 0; };
-    size_t enclosing = 0;  // so many of the groups around it, from the outermost, are around the innermost that has the variable
+    size_t enclosing = 0;  // number of outer groups up to the innermost one that contains the variable
     for (size_t i = 0; i < negation.around.size(); ++i) {
         if (has(negation.around[i])) enclosing = i + 1;
     }

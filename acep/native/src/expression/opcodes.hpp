@@ -7,13 +7,13 @@
 
 namespace acep {
 
-// name, what it reads (w: a vector of 64-bit words, t: of truth values), what it gives. The words of an instruction are
-// its number, the slot it gives, the slots it reads, and then
+// Each has a name, operands (w: a vector of 64-bit words, t: of truth values) and a result. The words of an instruction
+// are its number, the slot of the result, the slots of the operands, and then
 //   LEAF   the number of an input          CONST  a word
-//   IN_*   a count, and so many words      PART   which part, numerator and denominator of a tick in microseconds
+//   IN_*   a count, and that many words    PART   the part, numerator and denominator of a tick in microseconds
 //   ORDER_*, QUOTIENT, FLOOR_I, CEIL_I     a number of decimal places
-// A program ends with RETURN and the slot of its result. _I are integers (or codes), _F doubles, _M an integer with a
-// double, _S texts.
+// A program ends with RETURN and the slot of its result. Suffixes: _I integers (or codes), _F doubles, _M an integer
+// and a double, _S texts.
 #define ACEP_OPS(X)                                                                                                  \
     X(RETURN, "", ' ')                                                                                               \
     X(LEAF, "", 'w') X(CONST, "", 'w') X(NONE, "", 'w')                                                              \

@@ -1,4 +1,4 @@
-// The operations of block programs on blocks of rows: tight loops, which look for nulls only where there can be some.
+// The operations of block programs on blocks of rows: tight loops, which check for nulls only if there may be some.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ inline constexpr int64_t no_word = 0;
 inline constexpr uint8_t no_byte = 0;
 inline constexpr View null_scalar{&no_word, &no_byte, &no_byte, 0};
 
-// An operand's rows, as values of T: a column, or one value for all rows.
+// The rows of an operand as values of T: a column, or one value for all rows.
 template <class T>
 struct Many {
     const int64_t* at;
@@ -33,7 +33,7 @@ struct One {
     T operator[](size_t) const { return value; }
 };
 
-// fn with the rows of one or two operands.
+// Call fn with the rows of one or two operands.
 template <class A, class Fn>
 void with_rows(const View& a, Fn fn) {
     if (a.stride != 0) {
@@ -47,7 +47,7 @@ void with_rows(const View& a, const View& b, Fn fn) {
     with_rows<A>(a, [&](auto x) { with_rows<B>(b, [&](auto y) { fn(x, y); }); });
 }
 
-// What an operation works on, and where it puts its result.
+// The operands of an operation, and the place of its result.
 struct Work {
     const View& a;
     const View& b;
@@ -64,8 +64,8 @@ inline void keep_valid(const uint8_t* from, size_t n, uint8_t* __restrict to, bo
     }
 }
 
-// Begins an operation that is null where an operand is: its rows, its stride and where it is valid. Gives 0, and a null
-// result, if an operand is null in all rows.
+// Begin an operation whose result is null where an operand is: set the stride and the valid rows of the result, and
+// return its number of rows. If an operand is null in all rows, return 0 and set a null result.
 inline size_t begin_strict(Work& w) {
     const View &a = w.a, &b = w.b;
     if ((a.stride == 0 && a.valid != nullptr) || (b.stride == 0 && b.valid != nullptr)) {
@@ -87,17 +87,17 @@ inline size_t begin_strict(Work& w) {
     return w.out.stride != 0 ? w.n : 1;
 }
 
-// Marks row i null where bad(i).
+// Mark row i null if bad(i).
 template <class Bad>
 void mark_null(Work& w, size_t n, Bad bad) {
     uint8_t* valid = w.slot.valid;
     if (w.out.valid == nullptr) std::fill_n(valid, n, uint8_t{1});
     for (size_t i = 0; i < n; ++i) valid[i] = static_cast<uint8_t>(valid[i] & !bad(i));
-    // What was bad may have been a row that is null anyway; one value that is not null has no `valid`.
+    // The bad rows may all have been null before; a scalar that is not null has no `valid`.
     w.out.valid = w.out.stride == 0 && valid[0] != 0 ? nullptr : valid;
 }
 
-// out = value(a, b), which always has an answer.
+// out = value(a, b), which is defined for all operands.
 template <class A, class B, class R, class Value>
 void total(Work w, Value value) {
     const size_t n = begin_strict(w);
@@ -107,7 +107,7 @@ void total(Work w, Value value) {
     });
 }
 
-// out = value(a, b), null where it is NaN.
+// out = value(a, b); null if that is NaN.
 template <class A, class Value>
 void doubles(Work w, Value value) {
     const size_t n = begin_strict(w);
@@ -125,7 +125,7 @@ void doubles(Work w, Value value) {
     if (any != 0) mark_null(w, n, [out](size_t i) { return std::isnan(std::bit_cast<double>(out[i])); });
 }
 
-// out = a + b or a - b of integers; `over` has its sign bit set where the result is beyond 64 bits.
+// out = a + b or a - b of integers; the sign bit of `over` is set if the result is beyond 64 bits.
 template <class Value, class Over>
 void sums(Work w, Value value, Over over) {
     const size_t n = begin_strict(w);
@@ -143,7 +143,7 @@ void sums(Work w, Value value, Over over) {
     });
 }
 
-// put(a, b, out) gives the result, or false where there is none.
+// out is set by put(a, b, out); null if that returns false.
 template <class A, class B, class R, class Put>
 void partial(Work w, Put put) {
     const size_t n = begin_strict(w);
@@ -162,8 +162,8 @@ void partial(Work w, Put put) {
     });
 }
 
-// a % b of integers. By one divisor for all rows that is below 2^32, two multiplications do where all |a| are so too (Lemire,
-// Kaser and Kurz, "Faster remainder by direct computation", 2019).
+// out = a % b of integers. For one divisor below 2^32 for all rows, two multiplications suffice if all a fit in 32 bits
+// (Lemire, Kaser and Kurz, "Faster remainder by direct computation", 2019).
 inline void remainders(Work w) {
     const int64_t divisor = w.b.stride == 0 && w.b.valid == nullptr ? w.b.words[0] : 0;
     if (divisor <= 1 || divisor >> 32 != 0) return partial<int64_t, int64_t, int64_t>(w, remainder);
@@ -201,13 +201,13 @@ void comparison(Work w, Compare compare) {
 
 inline bool null_at(const View& v, size_t i) { return v.valid != nullptr && v.valid[i * v.stride] == 0; }
 
-// Ends an operation whose nulls are its own: slot.valid is written for n rows if `nulls`.
+// End an operation that determines its own nulls: if `nulls`, slot.valid has been written for n rows.
 inline void end_own(Work& w, size_t stride, bool nulls) {
     const bool keeps = nulls && (stride != 0 || w.slot.valid[0] == 0);
     w.out = {w.slot.words, w.slot.truth, keeps ? w.slot.valid : nullptr, stride};
 }
 
-// AND (`absorbing` = 0) and OR (1): the absorbing value decides whatever the other operand is.
+// AND (`absorbing` = 0) and OR (1): the absorbing value decides the result, even if the other operand is null.
 template <uint8_t absorbing>
 void logic(Work w) {
     const View &a = w.a, &b = w.b;
@@ -244,7 +244,7 @@ inline void nullness(Work w) {
     end_own(w, w.a.stride, false);
 }
 
-// later(i): whether b stands for a where both are there. A null leaves the other.
+// out = b if later(a, b), else a; if one of them is null, the other one.
 template <class Later>
 void either(Work w, Later later) {
     const View &a = w.a, &b = w.b;
@@ -299,7 +299,7 @@ void membership(Work w, std::span<const int64_t> set) {
         }
         const auto before = [](int64_t x, int64_t y) { return std::bit_cast<T>(x) < std::bit_cast<T>(y); };
         for (size_t i = 0; i < n; ++i) {
-            // NaN is before and after nothing, and so is equal to all that a search looks at.
+            // A search would find NaN equal to any element.
             truth[i] = a[i] == a[i] && std::binary_search(set.begin(), set.end(), std::bit_cast<int64_t>(a[i]), before);
         }
     });
@@ -308,7 +308,7 @@ void membership(Work w, std::span<const int64_t> set) {
     }
 }
 
-// What a program runs on: where its operations find their operands, and what has no operands.
+// The data of a running program: the operands of its operations, and the operations that have none.
 struct BlockFrame {
     View* views;
     Slot* slots;

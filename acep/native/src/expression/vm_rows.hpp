@@ -92,7 +92,7 @@ inline void membership(CellWork w, std::span<const int64_t> set) {
     w.out = {w.a.valid && x == x && std::binary_search(set.begin(), set.end(), w.a.word, before), w.a.valid};
 }
 
-// What a program runs on, as BlockFrame.
+// The data of a running program, like BlockFrame.
 struct RowFrame {
     Cell* cells;
     const Leaf* leaves;

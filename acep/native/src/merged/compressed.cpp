@@ -1,4 +1,4 @@
-// Counting, drawing and enumerating matches that share their graph. Numbers of matches are exact, whatever their size.
+// Counting, sampling and enumeration of matches that share one graph. Numbers of matches are exact, of any size.
 #include "merged/compressed.hpp"
 
 #include <algorithm>

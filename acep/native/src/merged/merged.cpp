@@ -1,4 +1,4 @@
-// What the merged engine frees, and when matches are enumerated.
+// The merged engine: release of memory, and enumeration of matches.
 #include "merged/merged.hpp"
 
 #include <algorithm>
@@ -126,7 +126,7 @@ void MergedEngine::event(uint32_t partition, const Event& event) {
     if (full_ != endless && !roots_.empty()) block(room, room, true);
 }
 
-// As many matches of a root as may be walked out.
+// Write as many matches of a root as the budget of time allows, and return their number.
 size_t MergedEngine::give_some(const Root& root) {
     const size_t most = static_cast<size_t>(std::max<int64_t>(walks.left, walks.any ? 0 : 1));
     walks.any = true;
@@ -137,7 +137,7 @@ size_t MergedEngine::give_some(const Root& root) {
     const int64_t* key = partitions_.key(root.partition);
     size_t given = 0;
     bool all = true;
-    if (most > 1 && walk_.open(merger_.arena(), root, key)) {  // to open it takes as long as there are beginnings
+    if (most > 1 && walk_.open(merger_.arena(), root, key)) {  // opening takes time in proportion to the cells
         given = walk_.next(writer_, most);
         all = walk_.done();
         walk_.stop();
@@ -156,7 +156,7 @@ size_t MergedEngine::give_some(const Root& root) {
 size_t MergedEngine::block(size_t most, size_t sorted, bool whole) {
     size_t given = 0;
     sorted = std::max(most, sorted);
-    std::optional<int64_t> before;  // the time of the root before
+    std::optional<int64_t> before;  // the time of the previous root
     const auto first = [&]() -> const Root& { return roots_[roots_.tail()]; };
     while (given < (walk_.done() ? sorted : whole ? sorted : most)) {
         if (!walk_.done()) {
@@ -165,7 +165,7 @@ size_t MergedEngine::block(size_t most, size_t sorted, bool whole) {
             continue;
         }
         if (roots_.empty()) break;
-        if (cursor_.done()) {  // else it is in the midst of the first one
+        if (cursor_.done()) {  // else it is within the first root
             const Root root = first();
             const bool tied = (roots_.size() > 1 && roots_[roots_.tail() + 1].ts == root.ts) || (before && *before == root.ts);
             if (!tied && walk_.open(merger_.arena(), root, partitions_.key(root.partition))) {

@@ -1,5 +1,5 @@
-// The merged engine: where no predicate ties events together beyond the partition, all partial matches in one D-state
-// (automaton.hpp) are one chain of the arena. Constant work per event and arc; matches are enumerated from there.
+// The merged engine, for patterns without predicates between events beyond the partition: all partial matches in one
+// D-state (automaton.hpp) are one chain of the arena. Work per event and arc is constant.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace acep {
 
-// The live D-states of each partition with their chains, over one arena.
+// The live D-states of each partition with their chains, in one arena.
 class Merger {
 public:
     // `one_partition`: there are no keys.
@@ -22,39 +22,39 @@ public:
     Automaton& automaton() { return automaton_; }
     Arena& arena() { return arena_; }
     const Arena& arena() const { return arena_; }
-    // Of an event or a bound event: its time or position, whichever windows are in.
+    // The time or the position of an event or bound event, depending on the unit of the window.
     template <class T>
     int64_t key(const T& event) const {
         return std::max(tables_.counted ? event.position : event.ts, NEVER + 1);
     }
 
-    // One event. Calls give(root, from) for each way in which matches end with it; `from` is the D-state of the beginnings.
+    // Process one event. Call give(root, from) for each way to end matches with it; `from`: the D-state before it.
     template <class Give>
     void event(uint32_t partition, const Event& event, Work& work, Give&& give);
 
-    // Frees what began before the windows of events at `clock` or later. `held` are roots that are still to be enumerated.
+    // Free cells and events before the windows of events at `clock` or later. `held`: roots still to be enumerated.
     void advance(int64_t clock, const Ring<Root>& held);
-    // Frees what cannot be reached where time does not tell, if enough has come since the last time.
+    // If cells cannot be freed by their age, free unreachable ones once enough were added since the last time.
     void make_room(Ring<Root>& held, Cursor& cursor);
-    // All cells and events, of which those stay here that later matches may need; after the `last` time none.
+    // Return all cells and events, and keep those that later matches may need; none if this is the `last` call.
     Arena hand_over(bool last);
     bool idle(uint32_t partition, int64_t clock);
     void forget(uint32_t partition) {
         if (partition < parts_.size()) parts_[partition] = Part{};
     }
-    // An event leads on from the start and from so many chains at most, each once for each variable.
+    // The most touches of an event: one for each variable, from the start and from each chain.
     size_t most_touches(uint32_t partition) const {
         return (partition < parts_.size() ? parts_[partition].live.size() + 1 : 1) * tables_.variables;
     }
-    // The touches of an event.
+    // Count the touches that an event needs.
     int64_t needs(uint32_t partition, const Event& event);
-    // Forgets the chains of a partition: how many of them there were at time `ts`.
+    // Drop the chains of a partition; return how many there were at time `ts`.
     int64_t drop(uint32_t partition, int64_t ts);
-    // Chains that are alive at `clock`, in all partitions.
+    // Number of chains in all partitions whose window is not over at `clock`.
     int64_t partial_matches(int64_t clock) const;
-    int64_t points() const { return points_; }  // match points, each partition's for itself
+    int64_t points() const { return points_; }  // match points, counted per partition
     void dump(Writer& out) const;
-    // Of a merger of the same tables; `partitions`: how many there are. std::invalid_argument: it is none.
+    // Load the state of a merger of the same tables with `partitions` partitions. std::invalid_argument: it is invalid.
     void load(Reader& in, uint32_t partitions);
     size_t bytes() const;
 
@@ -69,17 +69,17 @@ private:
         std::vector<Live> live;
         Bundle bundle;
         int64_t low = NEVER + 1;  // the earliest start in the window of the last event
-        int64_t last = -1;        // its position
+        int64_t last = -1;        // position of the last event
     };
-    // What an event leads to, before any of it is put in place.
+    // A result of the current event, before it is stored in its D-state.
     struct Made {
         uint32_t state;
         uint16_t var;
         uint16_t arc;
-        bool binds;  // or moves a whole chain on
+        bool binds;  // else the whole chain moves to another D-state
         Chain past;
     };
-    // Whether cells are in the order of the keys that windows are in, so that the oldest can go.
+    // Whether cells are in the order of their keys (time or position), so that the oldest can be freed.
     bool by_epoch() const { return tables_.span >= 0 && (!tables_.counted || one_partition_ || tables_.strict); }
 
     const Tables& tables_;
@@ -88,10 +88,10 @@ private:
     Arena arena_;
     std::vector<Part> parts_;
     std::vector<Made> made_;
-    std::vector<uint32_t> places_;  // by D-state: its place in the partition at hand, if it is there
+    std::vector<uint32_t> places_;  // by D-state: its place in the current partition, if it is there
     int64_t now_ = 0;             // key of the last event
     int64_t points_ = 0;
-    uint32_t compact_at_ = 4096;  // number of cells
+    uint32_t compact_at_ = 4096;  // number of cells for the next compaction
 
     template <class Give>
     void bind(const Automaton::Step& step, const Event& event, const Chain& past, uint32_t from, uint32_t partition,
@@ -115,12 +115,12 @@ public:
     int64_t partial_matches(int64_t clock) const override { return merger_.partial_matches(clock); }
     int64_t drop(uint32_t partition, int64_t ts) override { return merger_.drop(partition, ts); }
 
-    // Whether matches are enumerated only when `more` asks for them; what is not enumerated yet is kept as roots.
+    // If lazy, enumerate matches only in `more` and `block`; until then they are kept as roots.
     void set_lazy(bool lazy) { lazy_ = lazy; }
-    // Enumerates up to so many matches of events that are past into the output; fewer only if there are no more.
+    // Write up to `most` matches of past events to the output, and return their number; fewer if no more are left.
     size_t more(size_t most);
-    // Likewise in the order of the output, where that needs no sorting; matches of one time that have to be sorted (with
-    // `whole` all of one time) are given at a go if they are not more than `sorted`.
+    // The same in output order, where that needs no sorting. Matches of one time that must be sorted (with `whole`: all
+    // matches of one time) are written in one go if they are at most `sorted`.
     size_t block(size_t most, size_t sorted, bool whole);
 
 private:

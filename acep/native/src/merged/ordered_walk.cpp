@@ -1,4 +1,4 @@
-// From a root's chains to lists, and from these to rows.
+// Conversion of a root's chains to lists, and of these to rows of matches.
 #include "merged/ordered_walk.hpp"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 namespace acep {
 namespace {
 
-// Rows of `depth` ids that are the same, one of `ids`, and the last.
+// Write n rows: the same `depth` ids of the path, one of `ids`, and the last id.
 template <size_t depth>
 void rows(int64_t* out, const int64_t* path, const int64_t* ids, size_t n, int64_t last) {
     int64_t same[depth + 1];
@@ -85,7 +85,7 @@ bool OrderedWalk::open(const Arena& arena, const Root& root, const int64_t* key)
     return true;
 }
 
-// Where there is no choice anywhere there is one match.
+// Handle a root with one match: no chain has a second cell in the window. False: there may be several matches.
 bool OrderedWalk::single(const Arena& arena) {
     int64_t start = root_.ts;
     for (uint32_t cell = root_.past; cell != NIL;) {
@@ -110,7 +110,7 @@ bool OrderedWalk::single(const Arena& arena) {
     return true;
 }
 
-// Notes that a node follows the chain that begins with a cell.
+// Record that a node follows the chain that begins with a cell.
 bool OrderedWalk::reach(const Arena& arena, uint32_t node, uint32_t cell) {
     const size_t mask = arena.cells.capacity() - 1;
     const auto known = [&] { return places_[cell & mask] >> 32 == walk_; };
@@ -140,7 +140,7 @@ bool OrderedWalk::add_list(const Arena& arena, uint32_t cell) {
     return true;
 }
 
-// Puts followers into the order of the stream. False where two have one id, or an older one sees more of the list.
+// Append followers in stream order. False if two have one id, or an older one can follow newer nodes of the list.
 bool OrderedWalk::follow(std::vector<Follower>& followers) {
     const auto newer = [this](const Follower& a, const Follower& b) { return nodes_[a.node].id > nodes_[b.node].id; };
     if (!std::is_sorted(followers.begin(), followers.end(), newer)) std::sort(followers.begin(), followers.end(), newer);
@@ -159,7 +159,7 @@ size_t OrderedWalk::next(MatchWriter& writer, size_t most) {
     writer.begin();
     Output& o = writer.output_;
     const size_t before = writer.n_;
-    // Roots of one time would have to be merged.
+    // Matches of several roots of one time are not in order.
     if (before > 0 && o.end[before - 1] >= root_.ts && !resumed_) o.ordered = false;
     resumed_ = true;
     size_t left = most;
@@ -219,7 +219,7 @@ size_t OrderedWalk::next(MatchWriter& writer, size_t most) {
     return n;
 }
 
-// The next matches bind so many events: what is on the path, one of `var` where there is room for it, and the last.
+// Set the variables of the next matches, of `size` events: those of the path, `var` if there is room, and the last.
 void OrderedWalk::shape(MatchWriter& writer, size_t size, uint16_t var) {
     if (shape_.size() == size && (vars_.size() + 1 == size || shape_[size - 2] == var) &&
         std::equal(vars_.begin(), vars_.end(), shape_.begin())) {
@@ -231,7 +231,7 @@ void OrderedWalk::shape(MatchWriter& writer, size_t size, uint16_t var) {
     shape_.push_back(root_.var);
 }
 
-// Offsets and variables of the matches of a shape.
+// Write offsets and variables of the matches of one shape.
 void OrderedWalk::close(MatchWriter& writer) {
     Output& o = writer.output_;
     const size_t n = writer.n_ - from_, size = shape_.size();

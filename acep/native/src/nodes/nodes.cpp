@@ -1,7 +1,7 @@
-// The node engine. The order of things within one event is that of acep/reference/engine.py: every way for the nodes there
-// were before it, then new beginnings; only then are the new nodes put where later events see them. Beside this file:
-// nodes_registers.cpp (predicates, and what new nodes hold), nodes_merging.cpp (nodes alike become one), nodes_dominance.cpp
-// (match points alone), nodes_matches.cpp (complete runs) and nodes_state.cpp.
+// The node engine. An event is processed as in acep/reference/engine.py: first all transitions of existing nodes, then
+// new beginnings; only then are the new nodes stored for later events. Other parts: nodes_registers.cpp (predicates and
+// registers of new nodes), nodes_merging.cpp (union of equal nodes), nodes_dominance.cpp (match points only),
+// nodes_matches.cpp (complete runs), nodes_shedding.cpp, nodes_memory.cpp and nodes_state.cpp.
 #include "nodes/nodes.hpp"
 
 #include "common/numbers.hpp"
@@ -15,13 +15,13 @@ NodeEngine::NodeEngine(Tables tables, EventClassifier& classifier, Partitions& p
     nothing_.cells()[0] = NIL;
     nothing_.errors()[0] = 0;
     rows_.resize(block_rows);
-    // What is chosen among all matches must know of each run where it began.
+    // The choice among all matches needs the beginning of each run, which united nodes do not keep.
     merges_ = tables_.unambiguous && tables_.choice == Choice::all;
     if (tables_.completes() && !dominance_) {
         completion_ = std::make_unique<Completion>(tables_, classifier_, partitions_, arena_, output_, work_,
                                                    [this](uint32_t p, int64_t low, Alive& found) { alive(p, low, found); });
     }
-    // Under contiguity the last position of a node matters, and a new list of frames is like none before.
+    // Nodes of different events are not equal under contiguity (last positions differ), or with new lists of frames.
     likes_.resize(tables_.states.size());
     unions_.resize(tables_.states.size());
     for (const State& s : tables_.states) {
@@ -32,7 +32,7 @@ NodeEngine::NodeEngine(Tables tables, EventClassifier& classifier, Partitions& p
     }
     tells_live_ = !completion_;
     for (const State& s : tables_.states) framed_.emplace_back(s.slots, uint8_t{0});
-    // A copy of a list is one too: until nothing new is found.
+    // Find the slots that hold lists of frames, including copies; repeat until no new one is found.
     for (bool more = true; more;) {
         more = false;
         for (const State& s : tables_.states) {
@@ -122,7 +122,7 @@ void NodeEngine::look(Part& part, uint32_t partition, const Event& event) {
         if (resting_->changed()) look_at_allowance();
         if (!suffices(0)) wake(key(event));
     }
-    const bool watched = shed_ && (shed_->limited() || bounded()) && shed_->sparing(), begins = watched && is_shadow(partition, event);
+    const bool watched = shed_ && (shed_->limited() || bounded()) && shed_->samples_shadows(), begins = watched && is_shadow(partition, event);
     if (!shed_ || admits(part, event)) take_in(part, partition, event);
     if (watched) shadow_sample(part, partition, event, begins);
     if (tells_live_) {
@@ -133,7 +133,7 @@ void NodeEngine::look(Part& part, uint32_t partition, const Event& event) {
     }
 }
 
-// What an event does to the nodes that there are, and what begins with it.
+// Let an event extend the existing nodes, and begin new ones.
 void NodeEngine::take_in(Part& part, uint32_t partition, const Event& event) {
     if (completion_) completion_->before(partition, event);
     const int64_t low = oldest_start(event);
@@ -148,7 +148,7 @@ void NodeEngine::take_in(Part& part, uint32_t partition, const Event& event) {
     if (tables_.contiguous()) contiguous_end(part, event);
     if (!touched_.empty()) finish(part, partition, event, low);
     if (clears_) {
-        // What began before a match point would end in the same bundle.
+        // Nodes that began before a match point would end in the same bundle.
         for (uint32_t s = 0; s < part.lists.size(); ++s) {
             NodeList& list = part.lists[s];
             shed_->dropped += std::count_if(list.starts() + list.head, list.starts() + list.end,
@@ -163,7 +163,7 @@ void NodeEngine::take_in(Part& part, uint32_t partition, const Event& event) {
 
 int64_t NodeEngine::oldest_start(const Event& event) const {
     const int64_t low = before(key(event), tables_.span);
-    return shed_ && !tables_.counted ? std::max(low, before(clock_, tables_.span)) : low;  // what is older may have been freed
+    return shed_ && !tables_.counted ? std::max(low, before(clock_, tables_.span)) : low;  // older cells may be freed
 }
 
 void NodeEngine::begin(const Turn& turn, const Event& event) {
@@ -177,7 +177,7 @@ void NodeEngine::begin(const Turn& turn, const Event& event) {
             }
             return shed_->deny();
         }
-        // What is refused by a look at the event alone is not touched.
+        // A node that is refused by the event alone costs no touch.
         const bool early = shed_ && separate(arc->target) && shed_->foresees(*arc);
         const bool hindered = !arc->leaving.empty() || !arc->binding.empty();
         const auto error = static_cast<int32_t>(arc->weight);
@@ -211,7 +211,7 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
     }
     if (list.empty()) return;
     list.touched += static_cast<int64_t>(turn.arcs.size());
-    // Under contiguity without errors all nodes of a list bound the same event last.
+    // Under contiguity without errors, all nodes of a list bound the same event last.
     const bool adjacent = !tables_.contiguous() || event.position - list.positions()[list.head] == 1;
     const bool simple = alive && tables_.budget == 0 && adjacent;
     if (!simple) {
@@ -268,7 +268,7 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
     if (took) keep(list, turn.state, key(event), EndReason::taken, [&](uint32_t i) { return taken_[i] == 0; });
 }
 
-// Under contiguity a node lives on only if it can still pay for the event that it did not bind.
+// Under contiguity, remove the nodes whose error budget does not suffice for the event that they did not bind.
 void NodeEngine::contiguous_end(Part& part, const Event& event) {
     for (uint32_t s = 0; s < part.lists.size(); ++s) {
         NodeList& list = part.lists[s];
@@ -287,7 +287,7 @@ void NodeEngine::contiguous_end(Part& part, const Event& event) {
     }
 }
 
-// Predicates -------------------------------------------------------------------------------------
+// New nodes, time and memory ---------------------------------------------------------------------
 
 void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int64_t low) {
     if (dominance_) return dominate(part, partition, event, low);
@@ -307,7 +307,7 @@ void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int6
         }
         work_.matches += static_cast<int64_t>(output_.given() - given);
     }
-    // One cell for each trail and variable, also where it stands in several states.
+    // One cell for each past and variable, even if it is in several states.
     struct Known {
         uint32_t past, cell, history;
         uint16_t var;
@@ -323,7 +323,7 @@ void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int6
                 if (made.gone[i] != 0) continue;
                 const Arc& arc = *made.arcs[i];
                 const int64_t own = key(event);
-                // A node like one of an earlier event becomes one with it.
+                // A node that equals one of an earlier event is united with it.
                 uint32_t into = NIL;
                 Chain chain;
                 if (merges_) {
@@ -383,13 +383,13 @@ void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int6
 void NodeEngine::advance(int64_t clock) {
     clock_ = clock;
     if (completion_) completion_->settle(clock);
-    // Else before each event, however they come in batches: lists are shorter after it.
+    // Otherwise done before each event, so that it does not depend on batches, as it shortens lists.
     if (!bounded() && timed()) free_expired(clock);
 }
 
 void NodeEngine::free_expired(int64_t clock) {
     if (!timed()) {
-        if (bounded()) return;  // where memory is short
+        if (bounded()) return;  // done when memory is short
         if (arena_.cells.size() / 2 > kept_ + 2048) compact();
         if (frames_.size() / 2 > kept_frames_ + 2048) compact_frames();
         return;
@@ -405,7 +405,7 @@ bool NodeEngine::idle(uint32_t partition, int64_t clock) {
     if (!timed()) return false;
     Part& part = parts_[partition];
     const int64_t low = before(clock, tables_.span);
-    if (bounded()) parts_held_.charged -= held(part).charged;  // what is empty keeps its room
+    if (bounded()) parts_held_.charged -= held(part).charged;  // empty lists keep their room
     for (uint32_t s = 0; s < part.lists.size(); ++s) {
         NodeList& list = part.lists[s];
         if (!expire(list, s, low)) keep(list, s, clock, EndReason::expired, [&](uint32_t i) { return list.starts()[i] >= low; });
@@ -416,7 +416,7 @@ bool NodeEngine::idle(uint32_t partition, int64_t clock) {
         if (!list.empty()) return false;
     }
     if (shadow) return false;
-    // Another key would get its number, and what is not known of this one's unit would be forgotten with it.
+    // If another key got its number, the record of starts that were not fully followed would be lost.
     if (shed_ && !bounded() && shed_->blind_since(partition, low)) return false;
     if (completion_ && !completion_->idle(partition, low)) return false;
     return !part.bundle.any || part.bundle.last_ts < low;
@@ -435,7 +435,7 @@ void NodeEngine::forget(uint32_t partition) {
     if (completion_) completion_->forget(partition);
 }
 
-// Without those of the shadow sample.
+// Count the partial matches without those of the shadow sample.
 int64_t NodeEngine::partial_matches(int64_t clock) const {
     int64_t found = 0;
     for (uint32_t p = 0; p < parts_.size(); ++p) {
@@ -461,7 +461,7 @@ int64_t NodeEngine::bytes() const {
     for (const Made& made : made_) {
         total += made.nodes.bytes() + made.arcs.capacity() * sizeof(const Arc*) + made.also.capacity() * sizeof(uint32_t) + made.gone.capacity();
     }
-    total += (rows_.capacity() + all_.capacity() + after_.capacity() + scores_.capacity() + best_.capacity()) * sizeof(uint32_t) + taken_.capacity();
+    total += (rows_.capacity() + all_.capacity() + scores_.capacity() + best_.capacity()) * sizeof(uint32_t) + taken_.capacity();
     if (bounded()) {
         total += static_cast<size_t>(parts_held_.reserved);
     } else {

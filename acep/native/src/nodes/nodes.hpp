@@ -128,7 +128,6 @@ private:
     void compact_frames();
     void load_arena(Reader& in);
     void load_list(Reader& in, uint32_t state, NodeList& list);
-    int64_t low(const Event& event) const;
     int64_t key(const Event& event) const { return tables_.counted ? event.position : event.ts; }
     int64_t cost(const Arc& arc, int64_t between) const;
     void step(Part& part, const Turn& turn, const Event& event, int64_t low);
@@ -228,7 +227,6 @@ private:
     uint32_t bound(const Event& event);
 
     std::vector<std::vector<Turn>> turns_;  // by pattern
-    std::vector<uint8_t> known_;
     std::vector<Part> parts_;
     std::vector<Made> made_;          // by state
     std::vector<uint32_t> touched_;   // states with nodes made by the current event
@@ -238,7 +236,6 @@ private:
     std::vector<uint32_t> rows_;
     std::vector<uint32_t> all_;       // live rows of a list
     std::vector<uint8_t> taken_;
-    std::vector<int32_t> after_;      // error of each row once the arc is taken
     bool contiguous_rows_ = false;
     std::vector<int64_t> words_;      // leaves of a block, gathered
     std::vector<uint8_t> valid_;

@@ -1,5 +1,5 @@
-// What must hold between two match nodes of a state so that one may go without loss (docs/internals/dominance.md), as acep/plan/dominance.py
-// has proved it, and how hard the node engine looks for such nodes.
+// Dominance between two match nodes of a state, so that one may be removed without loss (docs/internals/dominance.md): the
+// condition, proved by acep/plan/dominance.py, and the node engine's search for such nodes.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace acep {
 
-// Between a slot of the node that dominates and that of the other one. What is not a number ranks too: null below all
-// numbers, unbound, which drops predicates, above.
+// The relation between a slot of the dominating node and that of the other one. Null ranks below all numbers; unbound,
+// which drops predicates, above them.
 enum class Relation : int64_t { any = 0, equal = 1, greater = 2, less = 3, greater_float = 4, less_float = 5 };
 
 struct Demand {
@@ -22,13 +22,13 @@ struct Demand {
     int64_t bound;  // a number beyond [-bound, bound] dominates nothing; the greatest integer: no bound
 };
 
-// A state's demands.
+// The demands of a state.
 struct Ranking {
     std::vector<Demand> equal;
     std::vector<Demand> ordered;
-    // One demand in order and no errors: nodes by rising start have falling ranks, and places are found by bisection.
+    // One ordered demand and no errors: by rising start nodes have falling ranks, so places are found by bisection.
     bool front = false;
-    // Of the last nodes made, how many were dominated or dominated others; and how many more are not looked at.
+    // Of the last `seen` nodes, `met` were dominated or dominated others; the next `rest` nodes are not compared.
     uint32_t seen = 0, met = 0, rest = 0;
 };
 
@@ -36,29 +36,29 @@ class Dominance {
 public:
     static constexpr uint32_t trial = 256;
 
-    // std::invalid_argument where there are no demands for these tables.
+    // std::invalid_argument: the arrays are no demands for these tables.
     Dominance(const Arrays& arrays, const Tables& tables);
 
     std::vector<Ranking> states;
-    // Comparisons of nodes are paid for by the touches that there were: so they never cost more than matching does.
+    // Comparisons of nodes are paid for by touches, so they never cost more than matching.
     int64_t credit = 0;
-    // Best effort: the log of what goes, the state whose nodes these are, and the present time.
+    // Best effort: the log of removed nodes, the state of the compared nodes, and the current time.
     Shedding* log = nullptr;
     uint32_t state = 0;
     int64_t now = 0;
 
     // Whether row `a` of `mine` dominates row `b` of `others`.
     bool dominates(const Ranking& r, NodeList& mine, uint32_t a, NodeList& others, uint32_t b, uint32_t slots) const;
-    // What began before `alive` has expired; what began before `room` may go where there is no room for a node.
+    // Nodes that began before `alive` have expired; those that began before `room` may be removed to make room.
     struct Lows {
         int64_t alive, room;
     };
-    // Row `i` of `made` becomes one of `list`, unless it is dominated there; what it dominates goes. Returns its row, which
-    // the caller fills in, or NIL; it may be that of a node that it dominates.
+    // Make room for row `i` of `made` in `list`, unless it is dominated there, and remove the nodes that it dominates.
+    // Return its row, which the caller fills in and which may be that of a removed node, or NIL.
     uint32_t place(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, Lows lows, int64_t& compared);
 
 private:
-    // Whether it is dominated, or a row that it dominates, if there is one.
+    // Whether the node is dominated; if not, a row that it dominates, or NIL.
     struct Met {
         bool dominated = false;
         uint32_t into = NIL;
@@ -69,7 +69,7 @@ private:
     void gone_from(NodeList& list, uint32_t row) const {
         if (log != nullptr) log->died(list, row, state, now, EndReason::taken);
     }
-    bool positions_;  // a later last position is better: what is missing is paid by the gap
+    bool positions_;  // a later last position is better, as missing events are paid by the gap
 };
 
 }  // namespace acep

@@ -94,7 +94,7 @@ void NodeEngine::make_way(int64_t clock) {
         given_ = 0;
     }
     coming_ = 0;
-    const int64_t copies = shed_->sparing() ? 2 : 1;
+    const int64_t copies = shed_->samples_shadows() ? 2 : 1;
     for (uint32_t s = 0; s < tables_.states.size(); ++s) coming_ += copies * (least * node_bytes(s) + static_cast<int64_t>(sizeof(NodeList)));
 }
 
@@ -263,7 +263,6 @@ void NodeEngine::squeeze() {
     for (Made& made : made_) made = Made{};
     std::vector<uint32_t>().swap(all_);
     std::vector<uint8_t>().swap(taken_);
-    std::vector<int32_t>().swap(after_);
     std::vector<float>().swap(scores_);
     std::vector<float>().swap(best_);
     shed_->shrink();

@@ -1,4 +1,4 @@
-// Best effort in the node engine: what it asks of `shedding.hpp`.
+// Load shedding in the node engine, with the decisions of `shedding.hpp`.
 #include "nodes/nodes.hpp"
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 
 namespace acep {
 
-// The seed counts where it is given before any other call.
+// The seed has an effect only in the first call.
 Shedding& NodeEngine::shed(uint64_t seed) {
     if (!shed_ && !resting_) {
         if (arrived != 0 || !parts_.empty()) throw std::logic_error("events have come already");
@@ -20,7 +20,7 @@ void NodeEngine::order(SheddingTable table) {
     shed().set(std::move(table));
 }
 
-// What was put off is found by the orders that it was made under.
+// Compute utilities that were put off by the shedding table under which the nodes were made.
 void NodeEngine::catch_up() {
     if (!shed_ || !shed_->puts_off()) return;
     for (uint32_t p = 0; p < parts_.size(); ++p) {
@@ -28,10 +28,10 @@ void NodeEngine::catch_up() {
     }
 }
 
-// Behind dominance each node looked at may make one, which may be compared with a few others.
+// With dominance, each evaluated node may make a new one, which may be compared with a few others.
 double NodeEngine::each_touch() const { return dominance_ ? 20 : 1; }
 
-// As long as nothing else changes, the allowance only grows: what sufficed once does so later.
+// Update `ample_`. As long as nothing else changes, the budget only grows, so `ample_` stays a safe bound.
 void NodeEngine::look_at_allowance() {
     const double room = resting_->tokens() / each_touch();
     sufficient_ = resting_->calm() && room > 0 ? work_.touches + static_cast<int64_t>(std::min(room, most_room)) : -1;
@@ -44,7 +44,7 @@ bool NodeEngine::suffices_still(size_t touches) {
     return resting_->calm() && resting_->tokens() >= each_touch() * (static_cast<double>(touches) + made);
 }
 
-// The allowance is not ample any more: nodes get what is known of each of them. Of those that there are nothing is.
+// Start shedding, as the budget may be insufficient: nodes get the extra slots. Existing ones get default values there.
 void NodeEngine::wake(int64_t now) {
     shed_ = std::move(resting_);
     shed_->alert();
@@ -84,14 +84,14 @@ bool NodeEngine::expire(NodeList& list, uint32_t state, int64_t low) {
     return list.expire(low);
 }
 
-// Forgets what has expired before a node is added, now and then.
+// Remove expired nodes before a node is added, once the list has doubled.
 void NodeEngine::make_room(NodeList& list, uint32_t state, int64_t low) {
     if (list.size() < list.room) return;
     keep(list, state, low + tables_.span, EndReason::expired, [&](uint32_t k) { return list.starts()[k] >= low; });
     list.room = std::max(Shedding::least_room, 2 * list.size());
 }
 
-// Whether a node is worth its price, before it is made; `own_mark_` is its mark then.
+// Whether a node reaches the utility threshold, before it is made; set `own_mark_` to its mark.
 bool NodeEngine::foreseen(const Arc& arc, NodeList& list, uint32_t row, const Event& event, int32_t error) {
     own_mark_ = inherited(arc, list, row);
     const int64_t now = key(event), start = arc.source == 0 ? now : list.starts()[row];
@@ -100,8 +100,8 @@ bool NodeEngine::foreseen(const Arc& arc, NodeList& list, uint32_t row, const Ev
     return false;
 }
 
-// Nodes that become one are worth what the best of them is worth, which is not known before all are made. So it is now and
-// then looked at whether the nodes of a state do.
+// Count how many new nodes of a state are united. United nodes have the utility of the best one, which is not known
+// before all are made.
 void NodeEngine::apart(const Made& made, uint32_t state) {
     Unions& all = unions_[state];
     if (all.rest > 0 || all.seen >= trial || shed_->shadow) return;
@@ -122,14 +122,14 @@ bool NodeEngine::separate(uint32_t state) {
     return false;
 }
 
-// Whether something begins with an event in a unit that is spared.
+// Whether an event begins nodes in a shadow-sampled unit.
 bool NodeEngine::is_shadow(uint32_t partition, const Event& event) {
     const std::vector<Turn>& all = turns(event.pattern);
     return !all.empty() && all[0].state == 0 && shed_->is_shadow(partition, key(event));
 }
 
-// What began in a unit that is spared lives on in lists of its own, where nothing is dropped and which make no difference to the
-// others: what it finds and they do not is lost. Nothing is given from there.
+// Process an event in the lists of the shadow sample. Nothing is dropped or output there, and other lists are not
+// affected: matches that only these lists find are lost by shedding.
 void NodeEngine::shadow_sample(Part& part, uint32_t partition, const Event& event, bool begins) {
     if (part.shadow.empty()) {
         if (!begins) return;
@@ -159,7 +159,7 @@ void NodeEngine::stop_sparing(Part& part, int64_t now) {
     part.shadow.clear();
 }
 
-// Whether nothing that was spared is left of a partition.
+// Whether no shadow-sampled node of a partition is left.
 bool NodeEngine::idle_shadow(Part& part, int64_t low, int64_t clock) {
     for (uint32_t s = 0; s < part.shadow.size(); ++s) {
         NodeList& list = part.shadow[s];
@@ -170,7 +170,7 @@ bool NodeEngine::idle_shadow(Part& part, int64_t low, int64_t clock) {
     return true;
 }
 
-// Whether an event comes in, by its classes and its place in the window of its partition.
+// Whether an event is admitted, by its classes and its place in the window of its partition.
 bool NodeEngine::admits(const Part& part, const Event& event) {
     if (shed_->table().admit.empty()) return true;
     while (classes_.size() <= event.pattern) {

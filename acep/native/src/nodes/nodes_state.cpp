@@ -1,4 +1,4 @@
-// The node engine's memory: what is freed by compaction where no window in time frees it, and state as bytes.
+// The node engine's memory, which is freed by compaction if there is no time window, and its state as bytes.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -8,7 +8,7 @@
 
 namespace acep {
 
-// Without a window in time nothing tells by its age that it is dead: what the live nodes reach is kept.
+// Keep the cells that live nodes reach. Without a time window, cells cannot be freed by their age.
 void NodeEngine::compact(int64_t oldest) {
     arena_.compact([&](auto&& visit) {
         for (Part& part : parts_) {
@@ -59,7 +59,7 @@ void NodeEngine::compact_frames() {
 }
 
 int64_t NodeEngine::oldest() const {
-    if (dominance_) return std::numeric_limits<int64_t>::max();  // it gives none
+    if (dominance_) return std::numeric_limits<int64_t>::max();  // it outputs no ids
     if (arena_.events.empty()) return NEVER;
     const int64_t bound = arena_.events[arena_.events.tail()].id;
     return completion_ ? std::min(bound, completion_->oldest()) : bound;
@@ -101,7 +101,7 @@ void NodeEngine::dump(Writer& out) const {
         out.number(part.bundle.first);
         out.number(part.lists.empty() ? 0 : 1);
         if (shed_) out.number(part.shadow.empty() ? 0 : 1);
-        // Reading a list's columns does not change them, but for what was put off.
+        // Reading a list's columns does not change them, apart from utilities that were put off.
         const_cast<Part&>(part).each([&](NodeList& list, uint32_t s) {
             if (shed_) shed_->catch_up(list, s, p);
             const uint32_t slots = tables_.states[s].slots;
@@ -111,7 +111,7 @@ void NodeEngine::dump(Writer& out) const {
                     out.number(k);
                 }
             }
-            // What has expired is dropped as well when it is loaded.
+            // Expired nodes are also dropped on loading.
             std::vector<uint32_t> rows;
             for (uint32_t i = list.head; i < list.end; ++i) {
                 if (shed_ || list.starts()[i] >= low) rows.push_back(i);
@@ -139,7 +139,7 @@ void NodeEngine::dump(Writer& out) const {
     if (shed_ || resting_) (shed_ ? *shed_ : *resting_).dump(out);
 }
 
-// Links lead to what is older, so that every walk ends; what was freed is cut off.
+// Load cells, events and frames. Links must lead to older elements, so every walk ends; links to freed ones are cut.
 void NodeEngine::load_arena(Reader& in) {
     arena_.cells.load(in);
     arena_.events.load(in);
@@ -162,7 +162,7 @@ void NodeEngine::load_arena(Reader& in) {
         links(c.past, c.latest, i);
         links(c.next, c.below, i);
         if (c.event - arena_.events.tail() >= arena_.events.size()) bad_state("event of a cell");
-        if (c.var == UNION && c.past == NIL) c.latest = NEVER;  // what it led to was cut off
+        if (c.var == UNION && c.past == NIL) c.latest = NEVER;  // its link was cut
         if (c.var != UNION && (c.var >= tables_.variables || c.arc >= arcs)) bad_state("cell");
     }
     for (uint32_t i = frames_.tail(); i != frames_.head(); ++i) {
@@ -228,7 +228,7 @@ void NodeEngine::load_list(Reader& in, uint32_t state, NodeList& list) {
             if (frame >= 0 && frame < NIL && static_cast<uint32_t>(frame) - frames_.tail() < frames_.size()) continue;
             alive = false;
         }
-        // What it reaches was freed, as it had expired. Where nodes are shed it counts until the list is looked through.
+        // Its cells were freed, as it has expired. With shedding it counts until the list is pruned.
         if (!alive && (!shed_ || starts[i] >= expired)) continue;
         const uint32_t to = list.add(slots, NEVER);
         list.starts()[to] = starts[i];
@@ -249,7 +249,7 @@ void NodeEngine::load_list(Reader& in, uint32_t state, NodeList& list) {
 void NodeEngine::load(Reader& in) {
     const auto counted = [&] { return in.number(0, most_positions); };
     work_ = {counted(), counted(), counted()};
-    // Any numbers will do here: they only say how hard to look.
+    // Any numbers are safe here: they only control how long to search.
     const auto within = [&](uint32_t most) { return static_cast<uint32_t>(std::clamp<int64_t>(in.number(), 0, most)); };
     if (shed_ || resting_) {
         clock_ = in.number();

@@ -1,4 +1,4 @@
-// Making D-states and what events do in them.
+// Construction of D-states (sets of automaton states) and of their transitions, on demand.
 #include "plan/automaton.hpp"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ bool mergeable(const Tables& tables) {
 
 Automaton::Automaton(const Tables& tables, const EventClassifier& classifier) : tables_(tables), classifier_(classifier) {
     if (!mergeable(tables)) throw std::invalid_argument("tables: predicates or costs tie the events of this plan together");
-    states_.push_back({{0, 0}});  // D-state 0: nothing is bound. No other is like it, since no arc leads to state 0
+    states_.push_back({{0, 0}});  // D-state 0: nothing is bound. It is unique, as no arc leads to state 0
     numbers_.emplace(states_.front(), start);
 }
 

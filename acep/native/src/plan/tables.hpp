@@ -1,4 +1,4 @@
-// The flat tables of a plan, checked: states, arcs, checks, writes. acep/plan/lower/tables.py makes them.
+// The flat tables of a plan, checked: states, arcs, predicates, register writes. acep/plan/lower/tables.py makes them.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace acep {
 
 enum class Strategy : int64_t { any = 0, next = 1, partition = 2, strict = 3 };
 
-// Where a value comes from; `a` and `b` by kind.
+// The source of a value; the meaning of `a` and `b` depends on it.
 enum class From : int64_t {
     event = 0,     // column a of the event
     one = 1,       // 1, or 0 where column a is null (a = -1: always 1)
@@ -25,10 +25,10 @@ struct Source {
     From from;
     int32_t a;
     int32_t b;
-    int32_t places = 0;  // of an average; in the tables it stands above the lowest 20 bits of b
+    int32_t places = 0;  // of an average; in the tables it is above the lowest 20 bits of b
 };
 
-// A predicate with the sources of its leaves. With `only >= 0` it is decided where count slot `only` is `turn`.
+// A predicate with the sources of its leaves. With `only >= 0`, it applies only if count slot `only` is `turn`.
 struct Check {
     uint32_t program;
     int32_t only;
@@ -37,7 +37,7 @@ struct Check {
     std::vector<int32_t> loops;  // slots of frame lists
 };
 
-// How a slot of the target state gets its value; `from` is a slot of the source state or -1.
+// How a slot of the target state is set; `from` is a slot of the source state or -1.
 enum class Write : int64_t {
     copy = 0,
     last = 1,      // column
@@ -76,7 +76,7 @@ struct Arc {
     uint32_t target;
     uint16_t var;
     uint16_t number;  // its place among all arcs
-    uint32_t history; // arcs that walk past the same negations and enter the same groups have one
+    uint32_t history; // equal for arcs that cross the same negations and enter the same groups
     uint32_t event_class;
     int64_t weight;
     bool blocking;
@@ -95,30 +95,30 @@ struct Accept {
 };
 
 struct State {
-    int64_t rest;  // budget + 1 where no end can be reached
+    int64_t rest;  // least error still to be added; budget + 1 if no end can be reached
     uint32_t slots;
     std::vector<Arc> arcs;
     std::vector<Accept> accepts;
     std::vector<Check> ending;
 };
 
-// Which of the complete matches are given (docs/reference/semantics.md, "HAVING, RETURN, output").
+// Which of the complete matches are output (docs/reference/semantics.md, "HAVING, RETURN, output").
 enum class Choice : int64_t { all = 0, non_overlap = 1, earliest_maximal = 2 };
 
-// How a reference to the events of a variable gets its value, from column `column` kept with them.
+// How a reference to the events of a variable is computed from column `column`, which is kept with them.
 enum class How : int64_t {
-    length = 0,    // how many they are
-    nth = 1,       // of the n-th
+    length = 0,    // number of events
+    nth = 1,       // value of the n-th event
     last = 2,
-    count = 3,     // how many are not null
+    count = 3,     // number of values that are not null
     sum = 4,       // integers; null beyond 64 bits
     add = 5,       // floats
     least = 6,     // n: 0 integers, 1 floats, 2 texts
     greatest = 7,
     average = 8,   // of integers, in units of 10^-n
     mean = 9,      // of floats
-    each = 10,     // of the event that loop `loop` is at
-    previous = 11, // of the one before it
+    each = 10,     // value of the current event of loop `loop`
+    previous = 11, // value of the event before it
 };
 
 struct Ref {
@@ -126,13 +126,13 @@ struct Ref {
     How how;
     int32_t column;
     int64_t n;
-    int32_t loop;     // >= 0: of the events before the one that the loop is at, or of that one; -1: of all
-    bool fallback;    // where there is no event it is `otherwise`, not null
+    int32_t loop;     // >= 0: for the loop's current event, or the events before it; -1: for all events
+    bool fallback;    // if there is no event, the value is `otherwise`, not null
     int64_t otherwise;
 };
 
-// A condition on an event that may break a negation: for all combinations of events that its loops run over, from their
-// index `low` on; never where a variable of `least` has fewer events than that.
+// A condition on an event that may break a negation. It must hold for all combinations of events of its loops, from
+// index `low` on; it fails if a variable of `least` has fewer events than required.
 struct Conjunct {
     struct Loop {
         uint32_t var;
@@ -151,9 +151,9 @@ struct Conjunct {
 struct Negation {
     uint32_t event_class;
     int64_t weight;                  // of each event that breaks it; -1: infinite
-    std::vector<uint32_t> around;    // the groups that it is in, outermost first
+    std::vector<uint32_t> around;    // the enclosing groups, outermost first
     std::vector<uint32_t> columns;   // kept with events that may break it
-    std::vector<Conjunct> conjuncts; // what its event class does not say
+    std::vector<Conjunct> conjuncts; // conditions beyond its event class
 };
 
 // An expression over a whole binding.
@@ -162,7 +162,7 @@ struct Whole {
     std::vector<Ref> refs;
 };
 
-constexpr int most_of_frame = 6;  // values that a frame holds (acep/plan/lower/tables.py, MOST_OF_FRAME)
+constexpr int most_of_frame = 6;  // values that a frame has room for (acep/plan/lower/tables.py, MOST_OF_FRAME)
 
 struct Tables {
     Strategy strategy;
@@ -170,9 +170,9 @@ struct Tables {
     int64_t scale;
     int64_t span;     // -1: no window
     bool counted;
-    bool strict;      // positions are those of the whole stream
-    bool unambiguous; // a trail determines the run: nodes alike may be merged
-    bool positions;   // the positions of events matter
+    bool strict;      // positions count the events of the whole stream
+    bool unambiguous; // the bound events determine the run: equal nodes may be united
+    bool positions;   // positions of events matter
     uint32_t partitions;  // number of the session's partition table
     uint32_t classes;     // of the session
     uint32_t columns;     // of the session
@@ -182,14 +182,14 @@ struct Tables {
     Choice choice = Choice::all;
     bool firsts = false;  // the last slot of each state is the position of the first event
     std::vector<uint32_t> kept;    // columns kept with bound events
-    int64_t order_by = -1;         // which of these stands for an event's id where ids are compared; -1: the id
+    int64_t order_by = -1;         // which of these is compared instead of event ids; -1: the ids
     std::vector<uint32_t> ranks;   // of the variables, by name
-    std::vector<std::vector<uint8_t>> groups;  // by group and variable: whether it is in it
+    std::vector<std::vector<uint8_t>> groups;  // by group and variable: whether the group contains it
     std::vector<Negation> negations;
     std::vector<Whole> having;     // one or none
     std::vector<Whole> returns;
 
-    // Whether a complete run is not simply given.
+    // Whether a complete run is not written directly.
     bool completes() const {
         return choice != Choice::all || !negations.empty() || !having.empty() || !returns.empty();
     }
@@ -206,8 +206,8 @@ struct Tables {
     bool contiguous() const { return strategy == Strategy::partition || strategy == Strategy::strict; }
 };
 
-// Raises std::invalid_argument where the arrays do not fit together. `programs` is the number of leaves of each
-// block program of the session.
+// Read the tables from arrays. Throw std::invalid_argument if the arrays do not fit together. `programs`: the number of
+// leaves of each block program of the session.
 Tables tables_from(const Arrays& arrays, const std::vector<uint32_t>& programs);
 
 }  // namespace acep

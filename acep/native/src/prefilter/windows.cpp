@@ -1,4 +1,4 @@
-// Match windows: what they need, and when their events are handed on.
+// Match windows: the needs of a match, and the decision when waiting events are passed on to the engine.
 #include "prefilter/windows.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ constexpr int64_t most_needs = 64;
 constexpr int64_t most_count = 16;
 constexpr int64_t most_levels = 8;
 
-// Columns that a plan reads of an event once its classes are known.
+// Return the columns of an event that a plan reads besides its classes.
 std::vector<uint32_t> columns_read(const Tables& tables) {
     std::vector<uint8_t> read(tables.columns, 0);
     const auto sources = [&](const std::vector<Source>& all) {
@@ -70,7 +70,7 @@ Needs needs_from(const Arrays& arrays, const Tables& tables) {
                 if (std::find(own.begin(), own.end(), int64_t{a.var}) != own.end()) need.classes[a.event_class] = 1;
             }
         }
-        // No event serves twice: what asks for the same events asks for more of them.
+        // No event serves two needs: needs for the same events are added up.
         const auto same = std::find_if(found.all.begin(), found.all.end(), [&](const Need& other) {
             return other.stage == need.stage && other.weight == need.weight && other.classes == need.classes &&
                    other.count + need.count <= most_count;
@@ -127,8 +127,8 @@ const WindowedEngine::Kind& WindowedEngine::kind(uint32_t pattern) {
     return kinds_[pattern];
 }
 
-// The latest start of a window's part that holds the stages before `stage` at `level` and, missing what costs no more than
-// `paid`, the stage itself: what stands in the way of a later start is missing first.
+// Return the latest start of a part of the window that holds the stages before `stage` at `level`, and the stage itself
+// without events that cost at most `paid`. Events that prevent a later start are left out first.
 int64_t WindowedEngine::reach(const Part& part, uint32_t stage, uint32_t level, uint32_t paid) const {
     const uint32_t levels = needs_.levels, from = needs_.stage_at[stage], to = needs_.stage_at[stage + 1];
     const int64_t* places = part.known.data() + size_t{levels} * stages_;
@@ -165,7 +165,7 @@ int64_t WindowedEngine::reach(const Part& part, uint32_t stage, uint32_t level, 
     }
 }
 
-// The reaches from a stage on, once its events or what is before it are others.
+// Update the reaches from a stage on, after its events or earlier stages have changed.
 void WindowedEngine::follow(Part& part, uint32_t stage) {
     const uint32_t levels = needs_.levels;
     for (uint32_t s = stage; s < stages_; ++s) {
@@ -194,7 +194,7 @@ bool WindowedEngine::note(Part& part, const Kind& kind, int64_t now, int64_t low
         part.turn = part.turn + 1 == needs_.least ? 0 : part.turn + 1;
         enough = keys[part.turn] >= low;
     }
-    // Later stages first: an event stands after what was there before it.
+    // Later stages first, as an event follows only what was there before it.
     for (uint32_t t = kind.from; t < kind.to; ++t) {
         const Need& need = needs_.all[touched_[t]];
         int64_t* place = places + size_t{levels} * need.at;
@@ -238,7 +238,7 @@ void WindowedEngine::event(uint32_t partition, const Event& event) {
     const Kind& found = kind(event.pattern);
     const bool possible = note(part, found, now, low);
     ++watched_;
-    if (part.since >= low) {  // what the window holds is not all known yet
+    if (part.since >= low) {  // some events of the window were not recorded
         stage_ = Stage::own;
         return go_on(part, partition, event, low);
     }
@@ -252,7 +252,7 @@ void WindowedEngine::event(uint32_t partition, const Event& event) {
     if (stage_ != Stage::done) go_on(part, partition, event, low);
 }
 
-// Hands on what waits, where that is due, and then the event itself; the engine may be unfinished in between.
+// Pass on the waiting events, if they are due, and then the event itself; the engine may be unfinished in between.
 void WindowedEngine::go_on(Part& part, uint32_t partition, const Event& event, int64_t low) {
     if (stage_ == Stage::waiting) {
         hand_all(part, partition, low);
@@ -288,7 +288,7 @@ void WindowedEngine::hand_all(Part& part, uint32_t partition, int64_t low) {
         const size_t at = (part.head + i) & (capacity - 1);
         const Waiting& w = part.ring[at];
         hand(partition, {w.ts, w.position, w.id, w.pattern, &batch_, at});
-        if (engine_->unfinished()) {  // it is the first one then
+        if (engine_->unfinished()) {  // it will be the first one next time
             part.head = (part.head + i) & static_cast<uint32_t>(capacity - 1);
             part.size -= i;
             return;
@@ -340,7 +340,7 @@ void WindowedEngine::grow(Part& part) {
 
 // Time -------------------------------------------------------------------------------------------
 
-// What waits is older than the clock: the engine may still get events of the window before it.
+// Advance the engine's clock by a window less: it may still get waiting events of the window before `clock`.
 void WindowedEngine::advance(int64_t clock) {
     if (tables_.counted) {
         engine_->advance(NEVER + 1);

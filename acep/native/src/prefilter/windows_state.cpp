@@ -1,4 +1,4 @@
-// The state of match windows as bytes: what waits, what is known of each window, and the engine's own.
+// The state of match windows as bytes: waiting events, reaches of each window, and the state of the engine.
 #include <algorithm>
 #include <vector>
 
@@ -7,7 +7,7 @@
 
 namespace acep {
 
-// Patterns are numbers of this session's alone: their bits stand for them.
+// Pattern numbers are valid in this session only, so their bits are written instead.
 void WindowedEngine::dump(Writer& out) const {
     for (const int64_t n : {came_, handed_, tried_, tried_handed_, watched_, left_, swept_}) out.number(n);
     out.number(passing_ ? 1 : 0);

@@ -1,4 +1,4 @@
-// Counts as Python has them: columns of 64 bits, and integers of any size where those do not suffice.
+// Python bindings of counts: columns of 64 bits, and Python integers for larger numbers.
 #include "python/bind_counting.hpp"
 
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// Python's view of compressed output: matches that are counted, drawn from and enumerated later.
+// Python bindings of compressed output: matches that are counted, sampled and enumerated later.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/shared_ptr.h>

@@ -1,4 +1,4 @@
-// Columns of output as NumPy arrays, which own what they are made of.
+// Conversion of output columns to NumPy arrays that own their memory.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -19,7 +19,7 @@ nanobind::object array(std::vector<T, Allocator>&& values) {
     return nanobind::cast(nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>>(held->data(), {held->size()}, owner));
 }
 
-// What was counted since the last time: the number of matches, and columns of rows.
+// Take the counts since the last call, and reset them: the number of matches, and the columns of the rows.
 inline nanobind::dict tallied(Tally& t) {
     nanobind::dict found;
     found["total"] = t.total;
@@ -35,7 +35,7 @@ inline nanobind::dict tallied(Tally& t) {
     return found;
 }
 
-// What was written since the last time, column by column.
+// Take the matches written since the last call, as columns.
 inline nanobind::dict taken(Output& o) {
     nanobind::dict found;
     found["start"] = array(std::move(o.start));

@@ -1,4 +1,4 @@
-// Block programs and texts as Python sees them (acep/native/_native.pyi): for tests, and for derived columns.
+// Python bindings of block programs and texts (acep/native/_native.pyi), for tests and for derived columns.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -33,7 +33,7 @@ nb::object array(std::vector<T> values) {
     return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(held->data(), {held->size()}, owner));
 }
 
-// Inputs as Python gives them: pairs of words and validity (or None), each one value or one for each row.
+// Inputs from Python: pairs of words and validity (or None), each one value or one per row.
 class Inputs {
 public:
     Inputs(const BlockProgram& program, size_t rows, const nb::sequence& leaves) {
@@ -57,7 +57,7 @@ public:
         at_ = leaves_;
     }
 
-    // The inputs from a row on.
+    // Return the inputs from a row on.
     const Leaf* from(size_t row) {
         for (size_t i = 0; i < leaves_.size(); ++i) {
             at_[i].values = leaves_[i].values + row * leaves_[i].stride;

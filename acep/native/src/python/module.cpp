@@ -1,4 +1,4 @@
-// The Python module acep.native._native: what of the native core Python sees (acep/native/_native.pyi).
+// The Python module acep.native._native: bindings of the native core (acep/native/_native.pyi).
 
 #include "digest.hpp"
 
@@ -15,7 +15,7 @@ void bind_vm(nb::module_& m);
 
 NB_MODULE(_native, m) {
     m.doc() = "The native core of acep: the engines over flat tables and columns.";
-    // The version of acep that this was built from; acep.native.compiled compares it with the package's.
+    // The version of acep that it was built from; acep.native.compiled compares it with that of the package.
     m.attr("version") = ACEP_VERSION;
     m.attr("sources") = ACEP_SOURCES;
     m.attr("sanitizers") = ACEP_SANITIZE;

@@ -1,4 +1,4 @@
-// Partition keys to dense numbers: one table for each distinct tuple of key columns, shared by all plans that have it.
+// Dense numbers of partition keys: one table for each distinct tuple of key columns, shared by all plans that use it.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ constexpr int64_t most_positions = int64_t{1} << 62;
 
 class Partitions {
 public:
-    // `columns`: numbers of the key columns. Without any there is one partition, 0.
+    // `columns`: numbers of the key columns. Without any, there is one partition, 0.
     explicit Partitions(std::vector<uint32_t> columns) : columns_(std::move(columns)) {
         if (columns_.empty()) take({});
     }
@@ -34,7 +34,7 @@ public:
     bool used(uint32_t p) const { return used_[p] != 0; }
     const int64_t* key(uint32_t p) const { return keys_.data() + p * columns_.size(); }
 
-    // The partitions of rows [from, from + n), made if need be: NIL where a key is null, and where `wanted` is 0.
+    // Find or add the partitions of rows [from, from + n). With key columns: NIL if a key is null or `wanted` is 0.
     void find(const Batch& batch, size_t from, size_t n, const uint8_t* wanted, uint32_t* found) {
         if (columns_.empty()) return std::fill_n(found, n, 0u), void();
         if (columns_.size() != 1) {
@@ -58,7 +58,7 @@ public:
         }
     }
 
-    // Whether the key of a row is that of no partition.
+    // Whether no partition has the key of a row; false if it contains null.
     bool unknown(const Batch& batch, size_t row) const {
         if (columns_.empty()) return false;
         uint64_t hash = 0;
@@ -75,7 +75,7 @@ public:
         return true;
     }
 
-    // The partition of one row.
+    // Return the partition of one row, adding a new one; NIL if a key is null.
     uint32_t find(const Batch& batch, size_t row) {
         if (columns_.empty()) return 0;
         uint64_t hash = 0;
@@ -99,7 +99,7 @@ public:
         }
     }
 
-    // Forgets partitions; `gone(p)` says which.
+    // Forget the partitions for which `gone(p)` holds.
     template <class Gone>
     void forget(Gone&& gone) {
         if (columns_.empty()) return;
@@ -143,21 +143,21 @@ public:
         if (!columns_.empty()) rehash(std::bit_ceil(std::max<size_t>(16, 2 * live_ + 2)));
     }
 
-    std::vector<int64_t> positions;  // events seen in each
+    std::vector<int64_t> positions;  // number of events in each partition
 
     int64_t bytes() const {
         const size_t words = keys_.capacity() + positions.capacity();
         return static_cast<int64_t>(words * sizeof(int64_t) + used_.capacity() +
                                     (free_.capacity() + table_.capacity() + direct_.capacity()) * sizeof(uint32_t));
     }
-    // Bytes that a partition takes at the most, found row by row: vectors double, and so does the table.
+    // The most bytes of one partition, if partitions are found row by row: vectors and the table double when they grow.
     int64_t bytes_each() const {
         return static_cast<int64_t>(2 * ((columns_.size() + 1) * sizeof(int64_t) + 1 + sizeof(uint32_t)) + 4 * sizeof(uint32_t));
     }
     bool has_free() const { return !free_.empty(); }
 
 private:
-    // The least number is given first, whatever went before.
+    // List the free numbers so that the least is used first, whatever the order in which they became free.
     void list_free() {
         free_.clear();
         for (uint32_t p = size(); p > 0; --p) {
@@ -203,12 +203,12 @@ private:
         }
     }
     std::vector<uint32_t> columns_;
-    std::vector<int64_t> keys_;   // width() values a partition
+    std::vector<int64_t> keys_;   // width() values per partition
     std::vector<uint8_t> used_;
     std::vector<uint32_t> free_;
     std::vector<uint32_t> table_;  // open addressing; NIL: free
     static constexpr uint64_t most_direct = uint64_t{1} << 16;
-    std::vector<uint32_t> direct_;  // by a key that is one small number, such as the code of a text: what `table_` has
+    std::vector<uint32_t> direct_;  // partitions by keys that are one small number, such as a text code
     std::vector<int64_t> key_;
     size_t live_ = 0;
 };

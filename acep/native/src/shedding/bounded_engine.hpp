@@ -1,5 +1,5 @@
-// An engine with few touches an event, whatever the number of partial matches: under a budget it need not choose among
-// them, as long as the allowance suffices (sampling_units.hpp).
+// Base class of engines that need few transition evaluations per event, however many partial matches there are: under
+// a budget they need not choose among partial matches (sampling_units.hpp).
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@ class BoundedEngine : public Engine {
 public:
     using Engine::Engine;
 
-    // An event that would need more touches in all is not looked at, and `denied` is set.
+    // The most touches in all: an event that would exceed it is not processed, and `denied` is set.
     int64_t limit = std::numeric_limits<int64_t>::max();
     bool denied = false;
 
-    int64_t match_points = 0;  // found, each partition's for itself
+    int64_t match_points = 0;  // found, counted per partition
 
-    // Forgets all that waits in a partition at time `ts`: how many chains or sums that was.
+    // Drop all partial matches of a partition; return how many chains or sums there were at time `ts`.
     virtual int64_t drop(uint32_t partition, int64_t ts) = 0;
 
 protected:
-    // Whether an event may be looked at that takes `most` touches at most, and needs() exactly.
+    // Whether the limit allows an event that takes at most `most` touches, and exactly needs().
     template <class Needs>
     bool suffices(size_t most, Needs&& needs) {
         if (work_.touches <= limit - static_cast<int64_t>(most)) [[likely]] return true;

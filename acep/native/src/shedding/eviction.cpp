@@ -1,4 +1,4 @@
-// Which nodes of a list stay: their levels, and their ranks.
+// Choice of the nodes of a list that stay, by their utility buckets and their ranks.
 #include "shedding/shedding.hpp"
 
 #include <algorithm>
@@ -8,10 +8,10 @@
 namespace acep {
 namespace {
 
-constexpr uint32_t few = 32;           // nodes of a list that are put in order; of more, levels are counted
-constexpr uint32_t least_limit = 2;    // nodes of a list that are never worth looking through
-constexpr int64_t looks = 16;          // a list is looked through so many times a window at most, for its age
-constexpr uint32_t most_patience = 3;  // or 2 to the power of this less often
+constexpr uint32_t few = 32;           // lists of up to this length are sorted; in longer ones, buckets are counted
+constexpr uint32_t least_limit = 2;    // lists of up to this length are not pruned for their growth
+constexpr int64_t looks = 16;          // a list is pruned for its age at most so many times per window
+constexpr uint32_t most_patience = 3;  // or less often, by up to 2 to the power of this
 
 }  // namespace
 
@@ -65,7 +65,7 @@ void Shedding::drop(NodeList& list, uint32_t row, uint32_t state, int64_t now) {
 void Shedding::tend(NodeList& list, uint32_t state, int64_t now, int64_t low, int64_t arcs) {
     if (!limited()) return;
     if (price > 0 && !shadow) {
-        // What is oldest is worth the least, as a rule: it goes first, without a look at the others.
+        // The oldest nodes usually have the least utility: they are dropped first, without checking the others.
         while (list.popped != list.births && !list.empty() && list.starts()[list.head] >= low && tokens() >= 1) {
             const uint32_t row = list.head;
             ++decided;
@@ -94,12 +94,12 @@ void Shedding::tend(NodeList& list, uint32_t state, int64_t now, int64_t low, in
     list.keep(tables_.states[state].slots, [&](uint32_t i) { return i >= from; });
 }
 
-// As `choose`: they are put in order.
+// The same as `choose` for short lists, by sorting.
 uint32_t Shedding::choose_few(NodeList& list, uint32_t state) {
     const uint32_t n = list.size();
     const double decay = table_.decay[state];
-    // One number tells which of two is better: its level, then by `ties`; of those alike the one that was made later, or
-    // of the oldest earlier.
+    // One number ranks each node: by utility bucket, then by `ties`, then by age in the list (newest first, or oldest
+    // first if `ties` is oldest).
     uint64_t order[few];
     uint32_t wanted = 0, least = most_level;
     for (uint32_t i = 0; i < n; ++i) {
@@ -134,8 +134,8 @@ uint32_t Shedding::choose_few(NodeList& list, uint32_t state) {
     return rank;
 }
 
-// Of the nodes of a list, best first, number r stays if its level is at least the price and `decay` times r; the levels of
-// the others become 0. How many stay.
+// Choose nodes of a list: in order from the best, node r stays if its bucket is at least the threshold plus r times
+// `decay`. Set the buckets of the others to 0, and return how many stay.
 uint32_t Shedding::choose(NodeList& list, uint32_t state) {
     const uint32_t n = list.size();
     if (n <= few) return choose_few(list, state);
@@ -162,7 +162,7 @@ uint32_t Shedding::choose(NodeList& list, uint32_t state) {
         kept += stays[l];
         if (stays[l] < at_level[l]) break;
     }
-    // Where not all of a level stay, the first by `ties` do.
+    // If only a part of a bucket stays, it is the first ones by `ties`.
     for (uint32_t i = 0; i < n; ++i) {
         const uint32_t l = levels_[i];
         if (stays[l] == at_level[l] && l != 0) continue;
@@ -199,7 +199,7 @@ void Shedding::prune(NodeList& list, uint32_t state, int64_t now, int64_t low, b
         levels_[i] = level(state, errors[k], starts[k], births[k], Mark::of(marks[k]), now, list.births);
     }
     const uint32_t kept = choose(list, state);
-    // Where time passes and little becomes worth less, the next look is later.
+    // If pruning for age removed few nodes, the next one is later.
     list.patience = grown ? list.patience : 4 * (n - kept) > n ? 0 : std::min(list.patience + 1, most_patience);
     list.limit = 2 * kept;
     if (kept == n) return;
@@ -221,7 +221,7 @@ void Shedding::score(NodeList& list, uint32_t state, int64_t now, std::vector<fl
     for (uint32_t i = 0; i < n; ++i) {
         const uint32_t row = list.head + i;
         const Mark own = mark(list, row, state);
-        const auto place = static_cast<float>(i) / static_cast<float>(n);  // the later the newer
+        const auto place = static_cast<float>(i) / static_cast<float>(n);  // rises from old to new
         const float tie = table_.ties == SheddingTable::newest ? place : table_.ties == SheddingTable::oldest ? 1 - place : static_cast<float>(own.chance) / 64;
         const uint32_t found = level(state, list.errors()[row], list.starts()[row], made(list, row, state), own, now, list.births);
         scores.push_back(static_cast<float>(found) + tie / 2);

@@ -1,5 +1,5 @@
-// A unit: some windows of one partition in a row, that are spared, let in or passed over together. Which, and where they
-// begin, is told by a hash of the partition's key, so that it is the same in every run and in no step with days or hours.
+// Sampling units: consecutive windows of one partition, which are sampled, admitted or skipped together. A hash of the
+// key draws them and sets where they begin, so they are the same in every run and not aligned with days or hours.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@ namespace acep {
 
 constexpr uint64_t golden_step = 0x9E3779B97F4A7C15u;
 
-// The same in every run, as codes are not; `keep`: a text's may be asked for again.
+// Return a hash that is the same in every run, unlike text codes; `keep`: store that of a text for later calls.
 inline uint64_t word_hash(const Texts& texts, int64_t word, bool text, bool keep) {
     return text && texts.known(word) ? texts.hash(word, keep) : static_cast<uint64_t>(word) + 1;
 }
 
-// Of a partition's key; `key_texts` has a bit for each part of it that is a text.
+// Return the hash of a partition's key; `key_texts` has a bit for each part of it that is a text.
 inline uint64_t key_hash(const Partitions& partitions, const Texts& texts, uint32_t partition, uint32_t key_texts, bool keep) {
     const int64_t* key = partitions.key(partition);
     uint64_t hash = 0;
@@ -29,11 +29,11 @@ inline uint64_t key_hash(const Partitions& partitions, const Texts& texts, uint3
 }
 
 struct SamplingUnitAt {
-    int64_t begin;  // the least number where that is before all time
+    int64_t begin;  // the least number if it would be below it
     uint64_t draw;  // of 2^32
 };
 
-// The unit of `length` (negative: there is but one) in which `now` is, of the partition with this hash.
+// Return the unit that contains `now`, of the partition with this hash; `length` (negative: there is only one unit).
 inline SamplingUnitAt unit_at(uint64_t key, int64_t length, int64_t now) {
     constexpr int64_t first = std::numeric_limits<int64_t>::min();
     if (length < 0) return {first, mixed(key) >> 32};

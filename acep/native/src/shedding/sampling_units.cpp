@@ -1,4 +1,4 @@
-// Which units are let in, and what they tell of those that are not.
+// Cluster sampling of partitions under a budget: the units that are admitted, and sums for estimates of skipped ones.
 #include "shedding/sampling_units.hpp"
 
 #include <algorithm>
@@ -13,19 +13,19 @@
 namespace acep {
 namespace {
 
-constexpr int64_t pace = 128;  // events between two looks at the share
-// Events: over which the mean is taken, whose allowance is a reserve (but half of what may be carried over), and over which
-// what is beyond that is spread.
+constexpr int64_t pace = 128;  // events between two updates of the share
+// Numbers of events: for the mean; whose budget is the reserve (at most half of what may be carried over); and over
+// which touches beyond the reserve are spread.
 constexpr double mean_of = 4096, reserved = 2048, spread = 8192;
 constexpr double scarce = 1.0 / 4;  // of the reserve
 constexpr double least_share = 1.0 / 256;
-constexpr double slowly = 0.99;  // what is left of the share from one look to the next, where there is a reserve
-constexpr double at_once = 0.8;  // and where there was nothing for an event
-constexpr double nearly = 0.9;   // of what may be carried over: enough to let all in again
-// An allowance that is larger need not be told from these.
+constexpr double slowly = 0.99;  // most that the share falls by in an update, as a factor, while there is a reserve
+constexpr double at_once = 0.8;  // factor by which it falls at least after the budget was insufficient for an event
+constexpr double nearly = 0.9;   // of what may be carried over: enough to admit all units again
+// Larger budgets are treated like these.
 constexpr double most_rate = 1e12, most_touches = 1e17, most_number = 1e19;
 
-// Whole touches of an allowance.
+// Return the whole touches of a budget.
 int64_t whole(double touches) {
     constexpr double most = 4e18;
     return static_cast<int64_t>(std::floor(std::clamp(touches, -most, most)));
@@ -45,10 +45,10 @@ void SampledEngine::allow(double rate, double most_carried, int64_t seen) {
     granted_ = spent + std::min(left, most_carried_);
     since_ = seen;
     rate_ = std::min(rate, most_rate);
-    behind_->limit = rate < 0 ? std::numeric_limits<int64_t>::max() : 0;  // it is looked up when it is needed
+    behind_->limit = rate < 0 ? std::numeric_limits<int64_t>::max() : 0;  // set by `look_up` when needed
 }
 
-// What may have been spent when this event has been looked at; no more than so much is carried over.
+// Set the limit on touches up to and with the current event; carry over at most `most_carried_`.
 void SampledEngine::look_up() {
     const auto spent = static_cast<double>(behind_->work().touches);
     granted_ -= std::max(0.0, granted(arrived) - spent - most_carried_ - rate_);
@@ -56,7 +56,7 @@ void SampledEngine::look_up() {
     behind_->denied = false;
 }
 
-// The allowance, as it was last looked up, does not suffice.
+// Handle an event beyond the limit: update the limit, and start skipping units if it is still insufficient.
 void SampledEngine::meet(uint32_t partition, const Event& event) {
     look_up();
     behind_->event(partition, event);
@@ -77,7 +77,7 @@ void SampledEngine::meet(uint32_t partition, const Event& event) {
 
 void SampledEngine::gate(uint32_t partition, const Event& event) {
     if (arrived - paced_ >= pace) adjust();
-    if (!gated_) {  // all is let in again
+    if (!gated_) {  // all units are admitted again
         return this->event(partition, event);
     }
     if (units_.size() <= partition) units_.resize(size_t{partition} + 1);
@@ -117,14 +117,14 @@ void SampledEngine::gate(uint32_t partition, const Event& event) {
 void SampledEngine::pass_over(SamplingUnit& unit, uint32_t partition, const Event& event, int64_t now) {
     ++passed_over_;
     unit.since = now;
-    // Where it matters what a run ignores, nothing may go on that has not seen the event.
+    // If strategies restrict ignored events, no partial match may continue that has not seen the event.
     if (!unit.off && tables_.strategy != Strategy::any) dropped_ += behind_->drop(partition, event.ts);
 }
 
 double SampledEngine::reserve() const { return std::min(rate_ * reserved, most_carried_ / 2); }
 
-// The share follows from what an event would need if all were let in, and from what is left. It falls fast only where nothing
-// is left, as what waits in a unit that it passes over is lost.
+// Update the share of admitted units from the touches per event if all were admitted, and from the budget left. It
+// falls fast only if no budget is left, as the partial matches of a unit are lost when it is skipped.
 void SampledEngine::adjust() {
     const auto since = static_cast<double>(arrived - paced_);
     const auto used = static_cast<double>(behind_->work().touches - paced_touches_);
@@ -149,7 +149,7 @@ void SampledEngine::adjust() {
     gated_points_ = behind_->match_points;
 }
 
-// The unit of a partition that `now` lies in; where they begin is left to chance, so that they are in no step with days.
+// Move a partition to the unit that contains `now`. Units begin at random offsets, so they are not aligned with days.
 void SampledEngine::turn(SamplingUnit& unit, uint32_t partition, int64_t now) {
     int64_t length = events;
     if (tables_.span >= 0 && __builtin_mul_overflow(tables_.span + 1, windows, &length)) length = int64_max;

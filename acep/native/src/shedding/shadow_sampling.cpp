@@ -152,7 +152,7 @@ void Shedding::log_end(const NodeList& list, Mark own, int64_t when, EndReason h
 }
 
 void Shedding::found(Mark parent, uint32_t partition, int64_t when, int64_t ts, int64_t error) {
-    if (sparing()) note(partition, when, ts, shadow ? Trajectories::Point::whole : Trajectories::Point::kept);
+    if (samples_shadows()) note(partition, when, ts, shadow ? Trajectories::Point::whole : Trajectories::Point::kept);
     if (parent.trajectory == unlogged || trajectories.found.size() >= 4 * most_at_all || crowded()) return;
     trajectories.found.push_back({parent.logged() ? int64_t{parent.trajectory} : -1, partition, when, error, parent.birth});
 }

@@ -1,4 +1,4 @@
-// The orders and the price. Whatever happens here is a function of the events and the orders alone.
+// The shedding table and the utility threshold. All results depend on the events, the budget and the table alone.
 #include "shedding/shedding.hpp"
 
 #include <algorithm>
@@ -10,16 +10,16 @@
 namespace acep {
 namespace {
 
-constexpr double most_price = Shedding::most_level + 1;  // nothing is worth it
-constexpr double least_step = 4, most_step = 32;  // of the price, where nothing is left
-// Of such a step, what goes again, and how much of that each time that something is left.
+constexpr double most_price = Shedding::most_level + 1;  // no node reaches it
+constexpr double least_step = 4, most_step = 32;  // of the threshold, if no budget is left
+// The part of such a step that decays, and the share of it that decays at each update with some budget left.
 constexpr double passing = 0.25, fades = 0.125;
-// Events: over which the mean is taken, whose allowance is a reserve (but half of what may be carried over), and over which
-// what is beyond that is spread.
+// Numbers of events: for the mean; whose budget is the reserve (at most half of what may be carried over); and over
+// which touches beyond the reserve are spread.
 constexpr double mean_of = 2048, reserved = 2048, spread = 8192;
-constexpr int64_t most_bounds = 32;    // bins of the window that are told apart one by one
+constexpr int64_t most_bounds = 32;    // up to so many bins of the window, their bounds are stored
 constexpr double most_fall = 8;        // octaves
-constexpr double sufficient = 2;            // times what is spent: an allowance that is not nearly used
+constexpr double sufficient = 2;            // a budget of this many times the touches is ample
 
 }  // namespace
 
@@ -40,12 +40,12 @@ void Shedding::set(SheddingTable table) {
 
 void Shedding::shadow_sample(uint64_t share) {
     table_.shadow = share;
-    if (share == 0 || sparing_) return;
-    sparing_ = true;
+    if (share == 0 || samples_shadows_) return;
+    samples_shadows_ = true;
     from_start_ = arrived_ == 0;
 }
 
-// What there is for each age and wait, found once: looks at nodes are many.
+// Compute the bounds of window and wait bins once, as they are used for many nodes.
 void Shedding::set_bounds() {
     window_bounds_.clear();
     wait_bounds_.clear();
@@ -55,7 +55,7 @@ void Shedding::set_bounds() {
     bins_a_tick_ = static_cast<double>(table_.windows) / (static_cast<double>(tables_.span) + 1);
     window_bounds_.push_back(std::numeric_limits<int64_t>::max());
     for (int64_t bin = 1; bin < table_.windows; ++bin) {
-        // The least age at which less than `bin` is left; bins fall as ages rise.
+        // Find the least age that is in a bin below `bin`; bins fall as ages rise.
         int64_t low = 0, high = tables_.span;
         while (low < high) {
             const int64_t middle = low + (high - low) / 2;
@@ -70,10 +70,10 @@ void Shedding::set_bounds() {
     window_bounds_.push_back(-1);
 }
 
-// Until something is taken back, what is allowed only grows: so what is found to be there is remembered.
+// Check the budget, and remember the result in `sure_`: until touches are taken back, the budget only grows.
 bool Shedding::affords_still(int64_t touches) {
     const double most = afforded();
-    constexpr double exact = 1e15;  // below it numbers are whole, so that a margin of 2 makes up for what is rounded
+    constexpr double exact = 1e15;  // below it a margin of 2 covers rounding errors
     if (!shadow && limited() && granted() < exact && most > 2) sure_ = spent() + static_cast<int64_t>(most) - 2;
     return most >= static_cast<double>(touches);
 }
@@ -81,8 +81,8 @@ bool Shedding::affords_still(int64_t touches) {
 void Shedding::allow(double rate, double most_carried, int64_t arrived) {
     recount();
     const double left = rate_ < 0 ? 0 : granted_ + rate_ * static_cast<double>(arrived - since_) - static_cast<double>(spent());
-    // A budget of time tells again and again what there is. Where little of that was spent, as after a pause in which there
-    // was next to nothing, the price comes down faster than by `adjust`.
+    // A budget of time sets the rate again and again. If few touches were spent, as after a pause with hardly any
+    // budget, the threshold falls faster than by `adjust`.
     if (rate_ >= 0 && rate > 2 * mean_) {
         const double octaves = std::min(std::log2(rate / std::max(mean_, 1e-9)), most_fall);
         price = std::max(0.0, price - 2 * octaves * std::min(1.0, static_cast<double>(arrived - since_) / mean_of));
@@ -94,16 +94,16 @@ void Shedding::allow(double rate, double most_carried, int64_t arrived) {
     if (arrived == 0) calm_ = rate >= 0;
 }
 
-// One price for all times is best, as what is spent where it finds little is missing where it would find much: so the price
-// follows a mean of what was spent, slowly, and bursts are met from what was left over. Only where nothing is left does it
-// rise at once.
+// Update the utility threshold. A constant one is best, as touches spent where they find little are missing where they
+// would find much. So it follows the mean of the touches slowly, and bursts use carried-over budget. It rises at once
+// only when no budget is left.
 void Shedding::adjust() {
     const auto events = static_cast<double>(arrived_ - paced_);
     const auto used = static_cast<double>(spent() - paced_spent_);
     recount();
     paced_ = arrived_;
     paced_spent_ = spent();
-    if (rate_ == 0 && std::isinf(most_carried_)) return;  // what there is was given once and for all: there is no price
+    if (rate_ == 0 && std::isinf(most_carried_)) return;  // a fixed total budget needs no threshold
     if (rate_ < 0) {
         calm_ = false;
         return;
@@ -115,7 +115,7 @@ void Shedding::adjust() {
     }
     const double part = std::min(1.0, static_cast<double>(table_.shadow) / held_for);
     held_ = std::min(held_ + rate_ * events * part * held_share, most_carried_ * part * held_most);
-    // What is spared comes in bursts, which say nothing of the price: what is left tells of them.
+    // The shadow sample comes in bursts, which are not part of the mean, but reduce the budget left.
     const auto lent = static_cast<double>(shadow_sampling - std::exchange(lent_, shadow_sampling)) / events;
     lent_mean_ += std::min(1.0, events / spread) * (lent - lent_mean_);
     mean_ += std::min(1.0, events / mean_of) * (std::max(0.0, used / events - lent) - mean_);
@@ -128,18 +128,18 @@ void Shedding::adjust() {
         const double back = surge_ * fades;
         surge_ -= back;
         price -= back;
-        const double beyond = std::max(0.0, lent_mean_ - rate_ * part * held_share);  // what the reserve does not suffice for
+        const double beyond = std::max(0.0, lent_mean_ - rate_ * part * held_share);  // beyond the part held back
         const double wanted = std::max(rate_ / 16, rate_ - beyond + (left - reserve()) / spread);
         price += std::clamp(std::log2((mean_ + 1e-9) / wanted), -1.0, 1.0) * (events / pace);
     }
     denied_ = 0;
     price = std::clamp(price, 0.0, most_price);
-    // A burst may take more as long as half of what may be carried over is there.
+    // A burst may spend more if at least half of the most that may be carried over is left.
     const bool bears = sufficient * used / events <= rate_ || 2 * left >= most_carried_;
     calm_ = price <= 0 && sufficient * mean_ <= rate_ && left >= rate_ && bears;
 }
 
-// What is kept for bursts.
+// Return the touches kept for bursts.
 double Shedding::reserve() const { return std::min(rate_ * reserved, most_carried_ / 2); }
 
 bool Shedding::admits(const std::vector<uint32_t>& classes, int64_t now, int64_t oldest) {
@@ -187,7 +187,7 @@ void Shedding::shrink() {
     std::vector<uint32_t>().swap(rows_);
 }
 
-// The orders are not in it: whoever gives them keeps them. Nor is the log, which is taken before.
+// Write the state without the shedding table, which its caller keeps.
 void Shedding::dump(Writer& out) const {
     for (double d : {rate_, granted_, most_carried_, step_, surge_, mean_, lent_mean_, held_, price}) out.number(std::bit_cast<int64_t>(d));
     for (int64_t n : {since_, arrived_, touches_, paced_, paced_spent_, lent_, decided, refused, dropped, passed_over, turned_away, points, shadow_sampling}) out.number(n);
@@ -205,7 +205,7 @@ void Shedding::dump(Writer& out) const {
     out.items(trajectories.found);
     out.items(trajectories.values);
     out.items(trajectories.points);
-    out.number(sparing_ ? 1 : 0);
+    out.number(samples_shadows_ ? 1 : 0);
     out.number(from_start_ ? 1 : 0);
     out.items(units_);
 }
@@ -244,7 +244,7 @@ void Shedding::load(Reader& in) {
     trajectories.found = in.items<Trajectories::Found>();
     trajectories.values = in.items<double>();
     trajectories.points = in.items<Trajectories::Point>();
-    sparing_ = in.number(0, 2) != 0;
+    samples_shadows_ = in.number(0, 2) != 0;
     from_start_ = in.number(0, 2) != 0;
     units_ = in.items<SamplingUnit>();
 }

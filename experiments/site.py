@@ -1,0 +1,54 @@
+"""Prepare pages for the documentation site: a hook of MkDocs.
+
+Pages link to files of the repository, which the site does not have; there such a link becomes its text. The pages of
+docs/results are listed by ``docs/results/index.md``, which is made from their headings.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+__all__ = ["listing", "on_files", "on_page_markdown", "without_links_outside"]
+
+LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?\)")
+INDEX = "results/index.md"
+
+
+def without_links_outside(text: str, page: Path, docs: Path) -> str:
+    """Return the text of a page in which links to files outside of the folder ``docs`` are their words alone.
+
+    >>> without_links_outside("[a](../README.md), [b](x.md#y)", Path("/r/docs/p.md"), Path("/r/docs"))
+    'a, [b](x.md#y)'
+    """
+
+    def kept(link: re.Match[str]) -> str:
+        target = (page.parent / link[2]).resolve()
+        return link[0] if target.is_relative_to(docs) and target.suffix != "" else link[1]
+
+    return LINK.sub(kept, text)
+
+
+def listing(results: Path) -> str:
+    """Return the page that lists the pages of a folder by their headings."""
+    lines = []
+    for page in sorted(results.glob("*.md")):
+        heading = page.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+        lines.append(f"* [{heading}]({page.name})")
+    return "# Results\n\nMeasured, and written by programs.\n\n" + "\n".join(lines) + "\n"
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the list of the results."""
+    from mkdocs.structure.files import File
+
+    files.append(File.generated(config, INDEX, content=listing(Path(config.docs_dir) / "results")))
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> str:
+    """Cut links that lead out of the site."""
+    del files
+    docs = Path(config.docs_dir).resolve()
+    return without_links_outside(markdown, docs / page.file.src_uri, docs)

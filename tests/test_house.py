@@ -1,0 +1,155 @@
+"""The house is as its pages say: ways, names, public paths, class names."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from collections import defaultdict
+
+import pytest
+
+import acep
+from tests.test_imports import MODULES, ROOT
+
+WAYS = re.findall(
+    r"^\|[^|]*\| `([\w/.]+)` \| `([\w.:]+)` \|$", (ROOT / "docs/internals/ways.md").read_text(), re.MULTILINE
+)
+
+# Users import these: a name stays, or an alias warns.
+PUBLIC = {
+    "acep": "AcepError Budget Bundle Bundles Count DataError DataWarning EngineError Followed Match Matcher Matches "
+    "Point Points PolicyError Query QueryError Report SnapshotError follow learn match parse read_events regex",
+    "acep.spark": "error_in for_each_batch get_session listener match punctuation",
+    "acep.spark.metrics": "Progress listener progress_of report_of reports_of",
+    "acep.learning.policy": "Epoch Policy",
+    "acep.learning.orders": "AGES BUCKETS HIGHEST STEPS Kind Orders Term Ties as_levels",
+    "acep.learning.shedding_table": "AGES BUCKETS HIGHEST STEPS SheddingTable Term TermKind Ties as_utility_buckets",
+    "acep.learning.history.graph": "History",
+    "acep.sketches.count_min": "CountMin",
+    "acep.sketches.dense": "DenseMemory",
+    "acep.sketches.match_map": "MatchMap",
+    "acep.sketches.neighbour_map": "NeighbourMap",
+    "acep.sketches.memories": "read_memory",
+    "acep.sketches.protocol": "VectorMemory",
+    "acep.sketches.ring": "Ring",
+    "acep.checks": "Checked check_policy",
+}
+REPORT = [
+    "events",
+    "late",
+    "ahead",
+    "made",
+    "kept",
+    "shed",
+    "work",
+    "deciding",
+    "matches",
+    "seconds",
+    "memory",
+    "recall",
+    "interval",
+    "bundle_recall",
+    "bundle_interval",
+    "unknown",
+    "recovering",
+    "recovered",
+    "unrecovered",
+    "points",
+    "bundles",
+    "chosen",
+    "limited",
+    "exact",
+]
+BUDGET = ["work", "cpu", "latency", "memory", "speed", "estimate", "recover"]
+
+
+def test_the_ways_name_enough() -> None:
+    assert len(WAYS) > 25
+
+
+@pytest.mark.parametrize(("file", "function"), WAYS, ids=[f"{file}-{function}" for file, function in WAYS])
+def test_a_step_of_a_way_exists(file: str, function: str) -> None:
+    text = (ROOT / file).read_text(encoding="utf-8")
+    if file.endswith(".py"):
+        assert function in set(functions(ast.parse(text)))
+    else:
+        assert re.search(rf"^\S.*\b{function}\(", text, re.MULTILINE)
+
+
+def functions(tree: ast.AST, prefix: str = "") -> list[str]:
+    """Return the functions of a module, those of classes as ``Class.function``."""
+    found = []
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef):
+            found.append(prefix + node.name)
+        elif isinstance(node, ast.ClassDef):
+            found += functions(node, f"{node.name}.")
+    return found
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+@pytest.mark.filterwarnings("ignore:acep.learning.orders is deprecated")
+def test_public_names_stay(module: str) -> None:
+    if module.startswith("acep.spark"):
+        pytest.importorskip("pyspark")
+    loaded = importlib.import_module(module)
+    assert [name for name in PUBLIC[module].split() if not hasattr(loaded, name)] == []
+
+
+def test_fields_of_reports_and_keywords_of_budgets_stay() -> None:
+    rows = {"ts": [1, 2], "type": ["a", "b"]}
+    report = acep.match(rows, acep.regex("ab", within=5)).report
+    assert [name for name in REPORT if not hasattr(report, name)] == []
+    assert set(BUDGET) <= set(acep.Budget.__init__.__annotations__)
+
+
+def test_no_class_name_occurs_twice() -> None:
+    places = defaultdict(list)
+    for name, path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(name)
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def documented() -> set[str]:
+    """Return the names on the pages of the API."""
+    pages = (ROOT / "docs/reference/api").glob("*.md")
+    return {name for page in pages for name in re.findall(r"^::: (\S+)$", page.read_text(), re.MULTILINE)}
+
+
+@pytest.mark.parametrize("module", ["acep", "acep.spark", "acep.spark.metrics", "acep.checks"])
+def test_every_public_name_is_on_a_page(module: str) -> None:
+    if module.startswith("acep.spark"):
+        pytest.importorskip("pyspark")
+    names = {name for name in importlib.import_module(module).__all__ if not name.startswith("__")}
+    assert {f"{module}.{name}" for name in names} - documented() == set()
+
+
+@pytest.mark.parametrize("name", sorted(documented()))
+def test_what_is_on_a_page_has_a_docstring(name: str) -> None:
+    if name.startswith("acep.spark"):
+        pytest.importorskip("pyspark")
+    module, _, attribute = name.rpartition(".")
+    found = getattr(importlib.import_module(module), attribute)
+    assert found.__doc__
+    methods = {key: value for key, value in vars(found).items() if callable(value)} if isinstance(found, type) else {}
+    assert [key for key, value in methods.items() if not key.startswith("_") and not value.__doc__] == []
+
+
+def test_the_readme_has_no_dead_links() -> None:
+    for page in (ROOT / "README.md", *sorted(ROOT.glob("*.md"))):
+        for link in re.findall(r"\]\((?!https?:|mailto:|#)([^)#\s]+)", page.read_text(encoding="utf-8")):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def test_pages_name_files_that_exist() -> None:
+    """In the pages of docs/internals, and in the READMEs of rooms, a path in backticks is there."""
+    pages = [*(ROOT / "docs/internals").glob("*.md"), *(ROOT / "docs/explanation").glob("*.md")]
+    named = [
+        (page.name, path)
+        for page in pages
+        for path in re.findall(r"`((?:acep|learning|sketches|tests|experiments)/[\w/]+\.\w+)`", page.read_text())
+    ]
+    assert [(page, path) for page, path in named if not (ROOT / path).exists()] == []
