@@ -55,7 +55,7 @@ test test-shipped: export ACEP_CASES := $(or $(ACEP_CASES),0.25)
 
 .DEFAULT_GOAL := help
 
-.PHONY: FORCE help venv native test test-shipped sanitize lint types format demo test-lower-bounds test-wheel wheel bench bench-more \
+.PHONY: FORCE help venv native test test-shipped sanitize lint types docs format demo test-lower-bounds test-wheel wheel bench bench-more \
 	bench-spark bench-peers recall recall-more profile notebooks clean
 
 FORCE:
@@ -110,6 +110,10 @@ types: $(STAMP)  ## check types
 	rm -rf build/types
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -C wheel.cmake=false --target build/types .
 	cd build/types && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache -p acep
+
+# The site is built from what is installed, as types are checked: strictly, so that a broken link is an error.
+docs: types  ## build the documentation site into build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 format: $(STAMP)  ## format the code and mend what can be mended without thought
 	$(BIN)/ruff format .

@@ -13,7 +13,7 @@ import importlib
 from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from acep.budget import Budget

@@ -1,4 +1,4 @@
-"""Prepare pages for the documentation site: a hook of MkDocs.
+"""Prepare pages and docstrings for the documentation site: a hook of MkDocs, and an extension of Griffe.
 
 Pages link to files of the repository, which the site does not have; there such a link becomes its text. The pages of
 docs/results are listed by ``docs/results/index.md``, which is made from their headings.
@@ -10,10 +10,14 @@ import re
 from pathlib import Path
 from typing import Any
 
-__all__ = ["listing", "on_files", "on_page_markdown", "without_links_outside"]
+import griffe
+
+__all__ = ["PlainDocstrings", "as_markdown", "listing", "on_files", "on_page_markdown", "without_links_outside"]
 
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?\)")
 INDEX = "results/index.md"
+ROLE = re.compile(r":(?:class|func|meth|mod|data|attr|exc):`~?([\w.]+)`")
+DOCTEST = re.compile(r"(?:^ *>>> .*\n?(?:^ *\S.*\n?)*)", re.MULTILINE)
 
 
 def without_links_outside(text: str, page: Path, docs: Path) -> str:
@@ -52,3 +56,27 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> st
     del files
     docs = Path(config.docs_dir).resolve()
     return without_links_outside(markdown, docs / page.file.src_uri, docs)
+
+
+def as_markdown(docstring: str) -> str:
+    r"""Return a docstring as Markdown: doctests as blocks of code, names in backticks.
+
+    >>> print(as_markdown("See :func:`acep.match`.\n\n>>> 1 + 1\n2"))
+    See `acep.match`.
+    <BLANKLINE>
+    ```python
+    >>> 1 + 1
+    2
+    ```
+    """
+    text = DOCTEST.sub(lambda found: f"```python\n{found[0].rstrip()}\n```\n", docstring)
+    return ROLE.sub(r"`\1`", text).rstrip()
+
+
+class PlainDocstrings(griffe.Extension):
+    """Turn each docstring into Markdown."""
+
+    def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
+        """Convert the docstring of a module, class, function or attribute."""
+        if obj.docstring is not None:
+            obj.docstring.value = as_markdown(obj.docstring.value)
