@@ -61,13 +61,8 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> st
 def as_markdown(docstring: str) -> str:
     r"""Return a docstring as Markdown: doctests as blocks of code, names in backticks.
 
-    >>> print(as_markdown("See :func:`acep.match`.\n\n>>> 1 + 1\n2"))
-    See `acep.match`.
-    <BLANKLINE>
-    ```python
-    >>> 1 + 1
-    2
-    ```
+    >>> as_markdown("See :func:`acep.match`.\n\n>>> 1 + 1\n2").split("\n")
+    ['See `acep.match`.', '', '```python', '>>> 1 + 1', '2', '```']
     """
     text = DOCTEST.sub(lambda found: f"```python\n{found[0].rstrip()}\n```\n", docstring)
     return ROLE.sub(r"`\1`", text).rstrip()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+import tokenize
 from collections import defaultdict
 
 import pytest
@@ -153,3 +154,52 @@ def test_pages_name_files_that_exist() -> None:
         for path in re.findall(r"`((?:acep|learning|sketches|tests|experiments)/[\w/]+\.\w+)`", page.read_text())
     ]
     assert [(page, path) for page, path in named if not (ROOT / path).exists()] == []
+
+
+REPLACED = re.findall(
+    r"^\| `([^`]+)` \| (class|function|file|identifier|phrase) \|",
+    (ROOT / "docs/reference/glossary.md").read_text(),
+    re.MULTILINE,
+)
+FORMER = {ROOT / "learning/orders.py"}  # keeps former names for policies of users
+
+
+def identifiers() -> dict[str, set[str]]:
+    """Return the files that use each identifier, of Python and of C++."""
+    used = defaultdict(set)
+    for path in [path for _, path in MODULES if path not in FORMER]:
+        with path.open("rb") as file:
+            for token in tokenize.tokenize(file.readline):
+                if token.type == tokenize.NAME:
+                    used[token.string].add(path.name)
+    for path in (ROOT / "acep/native/src").glob("*/*"):
+        code = re.sub(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', " ", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for name in re.findall(r"[A-Za-z_]\w*", code):
+            used[name].add(path.name)
+    return used
+
+
+def test_replaced_names_are_gone() -> None:
+    used = identifiers()
+    names = [name for name, kind in REPLACED if kind in ("class", "function", "identifier")]
+    assert len(names) > 15
+    assert {name: sorted(used[name]) for name in names if name in used} == {}
+
+
+def test_replaced_files_are_gone() -> None:
+    files = [name for name, kind in REPLACED if kind == "file"]
+    assert len(files) > 20
+    there = [path.as_posix() for room in ("acep", "learning", "sketches") for path in (ROOT / room).rglob("*.?pp")]
+    there += [path.as_posix() for _, path in MODULES]
+    assert [name for name in files if any(path.endswith(f"/{name}") for path in there)] == []
+
+
+def test_replaced_phrases_are_gone() -> None:
+    phrases = [name for name, kind in REPLACED if kind == "phrase"]
+    texts = {path: path.read_text(encoding="utf-8") for _, path in MODULES if path not in FORMER}
+    texts |= {path: path.read_text(encoding="utf-8") for path in (ROOT / "acep/native/src").glob("*/*")}
+    texts |= {
+        path: path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md") if path.stem != "glossary"
+    }
+    found = [(path.name, one) for path, text in texts.items() for one in phrases if one in " ".join(text.split())]
+    assert found == []

@@ -13,7 +13,7 @@ from typing import Any
 from acep.errors import QueryError
 from acep.events.records import Events, Id
 from acep.events.times import value_text
-from acep.explain.failure_report import Failure, Told, nothing_begun, refused, unfinished
+from acep.explain.failure_report import Failure, FailureReport, nothing_begun, refused, unfinished
 from acep.explain.recorder import Watching
 from acep.pattern.expressions import Value
 from acep.plan.compile import Plan
@@ -89,12 +89,12 @@ def furthest(plan: Plan, events: Events, key: tuple[Value, ...] = ()) -> Furthes
     told, bound = nothing_begun(watching), dict[str, tuple[Id, ...]]()
     if watching.tracing.best:
         # Of equally far partial matches, prefer one that an event failed to extend: it explains more.
-        tellings = [(_told(watching, node), node) for node in watching.tracing.best]
+        tellings = [(_reported(watching, node), node) for node in watching.tracing.best]
         told, best = min(tellings, key=lambda telling: not telling[0][1])
         bound = {var: tuple(e.id for e in some) for var, some in bound_events(best.trail.steps()).items()}
     state, failed, ended = told
     return Furthest(len(watching.seen), matches, state, bound, tuple(failed), ended)
 
 
-def _told(watching: Watching, node: MatchNode) -> Told:
+def _reported(watching: Watching, node: MatchNode) -> FailureReport:
     return unfinished(watching, node) if watching.tracing.need(node) else refused(watching, node)

@@ -21,7 +21,7 @@ from acep.reference.bindings import aggregate, breaks, crossings_of, having_hold
 from acep.reference.engine import Event, MatchNode, bound_events
 from acep.reference.program import Move
 
-__all__ = ["Failure", "Told", "nothing_begun", "refused", "unfinished"]
+__all__ = ["Failure", "FailureReport", "nothing_begun", "refused", "unfinished"]
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ class Failure:
     reason: str
 
 
-Told = tuple[str, list[Failure], str]
+FailureReport = tuple[str, list[Failure], str]
 """How far a partial match came, the events that failed it, and how it ended."""
 
 
-def nothing_begun(watching: Watching) -> Told:
+def nothing_begun(watching: Watching) -> FailureReport:
     """Explain why no event began a match."""
     moves = watching.tracing.moves[0]
     failed = [f for event, kind in watching.seen for f in _attempts(watching, moves, None, 0, event, kind)]
@@ -46,7 +46,7 @@ def nothing_begun(watching: Watching) -> Told:
     return f"nothing is bound: {_or(dict.fromkeys(m.arc.var for m in moves))} is needed first", failed, ended
 
 
-def unfinished(watching: Watching, best: MatchNode) -> Told:
+def unfinished(watching: Watching, best: MatchNode) -> FailureReport:
     """Explain why the events after a partial match did not complete it."""
     engine = watching.tracing
     need = engine.need(best)
@@ -159,7 +159,7 @@ def _held(plan: Plan, leaf: Leaf, bound: dict[str, list[Event]], var: str, colum
             return aggregate(function, [e.row[column[name]] for e in events], plan.schema.scale(name) or 0)
 
 
-def refused(watching: Watching, best: MatchNode) -> Told:
+def refused(watching: Watching, best: MatchNode) -> FailureReport:
     """Explain why a complete run is no match: a predicate at its end, a negation, HAVING or the output's choice."""
     engine, plan = watching.tracing, watching.plan
     steps = best.trail.steps()

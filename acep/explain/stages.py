@@ -136,7 +136,7 @@ def _native(plan: Plan, source: bool) -> Iterator[str]:
         by_why.setdefault("made from the matches" if other == matches else other.why, []).append(name)
     yield from (f"{', '.join(outputs)}: {why}" for why, outputs in by_why.items())
     if matches.alone == "merged":
-        yield "under a budget: the same; where it does not suffice, stretches of single partitions are passed over"
+        yield "under a budget: the same; where it does not suffice, stretches of single partitions are skipped"
     if not source and choose(plan, "points").alone == "dominance":
         also = " ended no earlier," if plan.query.strategy.contiguous else ""
         yield f"a run goes where another one of its state began no earlier,{also} misses no more, and has"

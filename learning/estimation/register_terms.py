@@ -13,7 +13,7 @@ from acep.learning.policy_context import PolicyContext
 from acep.learning.shedding_table import STEPS, Term, TermKind
 from acep.learning.trajectories.match_vectors import Bools, Floats, Ints
 
-__all__ = ["Told", "candidates", "fitted"]
+__all__ = ["FittedTerm", "candidates", "fitted"]
 
 BINS = 8
 ROUNDS = 4
@@ -45,22 +45,22 @@ def _of_state(context: PolicyContext, state: int) -> tuple[Term, ...]:
 
 
 @dataclass(frozen=True)
-class Told:
+class FittedTerm:
     """A term, with the binary logarithms of its factors on gain and cost by bin (empty: not fitted yet)."""
 
     term: Term
     gain: Floats = field(default_factory=lambda: np.zeros(0))
     cost: Floats = field(default_factory=lambda: np.zeros(0))
 
-    def less(self, part: float) -> Told:
+    def less(self, part: float) -> FittedTerm:
         """Return the term with its factors scaled to a part (in logarithms)."""
         return replace(self, gain=part * self.gain, cost=part * self.cost)
 
     def at(self, temper: float) -> Term:
         """Return the term for the native core, with factors to the power ``temper``; at 0 it is only logged.
 
-        >>> told = Told(Term(TermKind.HELD, bounds=np.array([5.0])), np.array([1.0, 0.0, 0.0]), np.zeros(3))
-        >>> told.at(0.5).worth.tolist(), told.at(0.0).worth.tolist()
+        >>> terms = FittedTerm(Term(TermKind.HELD, bounds=np.array([5.0])), np.array([1.0, 0.0, 0.0]), np.zeros(3))
+        >>> terms.at(0.5).worth.tolist(), terms.at(0.0).worth.tolist()
         ([4.0, 0.0, 0.0], [])
         """
         return replace(self.term, worth=temper * STEPS * (self.gain - self.cost) if temper else np.zeros(0))
@@ -79,7 +79,7 @@ class Told:
         ]
 
     @classmethod
-    def from_data(cls, data: Sequence[Any]) -> Told:
+    def from_data(cls, data: Sequence[Any]) -> FittedTerm:
         """Read :meth:`to_data`. Raises :class:`ValueError` or :class:`TypeError` for other data."""
         kind, a, b, floats, *columns = data
         if not isinstance(floats, bool | int):
@@ -94,8 +94,14 @@ class Told:
 
 
 def fitted(
-    told: Sequence[Told], numbers: Floats, gain: Floats, cost: Floats, expected: Floats, paid: Floats, weight: Floats
-) -> tuple[Told, ...]:
+    terms: Sequence[FittedTerm],
+    numbers: Floats,
+    gain: Floats,
+    cost: Floats,
+    expected: Floats,
+    paid: Floats,
+    weight: Floats,
+) -> tuple[FittedTerm, ...]:
     """Return the terms of one state, fitted to more trajectories.
 
     ``numbers``: float64[n, terms] of n trajectories; ``gain`` and ``cost`` (transition evaluations): their outcomes;
@@ -106,8 +112,8 @@ def fitted(
     n = len(gain)
     succeeded = gain > 0
     if n < LEAST or not succeeded.any():
-        return tuple(told)
-    known = [t if len(t.gain) else _begun(t.term, numbers[:, k], succeeded) for k, t in enumerate(told)]
+        return tuple(terms)
+    known = [t if len(t.gain) else _begun(t.term, numbers[:, k], succeeded) for k, t in enumerate(terms)]
     places = [t.term.bin(numbers[:, k]) for k, t in enumerate(known)]
     for t, place in zip(known, places, strict=True):
         expected = expected * np.exp2(t.gain)[place]
@@ -118,9 +124,9 @@ def fitted(
     return tuple(replace(t, gain=t.gain + g, cost=t.cost + c) for t, g, c in zip(known, gains, costs, strict=True))
 
 
-def _begun(term: Term, numbers: Floats, succeeded: Bools) -> Told:
+def _begun(term: Term, numbers: Floats, succeeded: Bools) -> FittedTerm:
     term = _bounded(term, numbers, succeeded)
-    return Told(term, np.zeros(term.bins + 1), np.zeros(term.bins + 1))
+    return FittedTerm(term, np.zeros(term.bins + 1), np.zeros(term.bins + 1))
 
 
 def _bounded(term: Term, numbers: Floats, succeeded: Bools) -> Term:

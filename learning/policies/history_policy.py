@@ -11,7 +11,7 @@ import numpy as np
 
 from acep.errors import AcepError
 from acep.learning.estimation.drift import Proof
-from acep.learning.estimation.register_terms import Told, candidates, fitted
+from acep.learning.estimation.register_terms import FittedTerm, candidates, fitted
 from acep.learning.estimation.temporal_differences import learned, steps
 from acep.learning.estimation.utility import Lived, Sums, chances, later, lived, stays, thinned
 from acep.learning.policies.exploration import Pending, Watch
@@ -36,7 +36,7 @@ DOUBTED = 4096.0  # visits that it counts for then
 ENOUGH = 20.0  # least number of successes to learn from
 LEAST_WORTH = 1e-9
 WINDOWS, WAITS = 8, 6  # bins of match vectors
-Terms = tuple[tuple[Told, ...], ...]  # by state
+Terms = tuple[tuple[FittedTerm, ...], ...]  # by state
 FARTHEST = 3.0  # octaves that the best utility may move until buckets are rescaled
 
 
@@ -116,7 +116,7 @@ class HistoryPolicy:
         self.context = context
         self.grid: Grid = context.grid(windows=WINDOWS, waits=WAITS)
         logged = candidates(context) if self.terms else ()
-        self.told = tuple(tuple(map(Told, state)) for state in logged)
+        self.told = tuple(tuple(map(FittedTerm, state)) for state in logged)
         self.sums: VectorMemory = DenseMemory(columns=3, ring=0)
         self.pending = Pending(Targets(gap=0 if self.target == "points" else context.span))
         self.known = Lived.none()
@@ -290,7 +290,7 @@ class HistoryPolicy:
             known, values = Lived.from_arrays(state["known"]), np.asarray(state["values"], np.float64)
             pending, watch = self.pending.with_arrays(state["pending"]), Watch.from_data(state["watch"])
             to_come, proof = np.asarray(state["to_come"], np.float64), Proof.from_data(state["proof"])
-            told = tuple(tuple(map(Told.from_data, terms)) for terms in state["told"])
+            told = tuple(tuple(map(FittedTerm.from_data, terms)) for terms in state["told"])
             way = ScoringConfiguration.from_data(state["way"])
             fresh, chosen = float(state["fresh"]), SheddingTable.from_arrays(self.grid, state["chosen"])
             best, visits, trusted = float(state["best"]), float(state["visits"]), float(state["trusted"])

@@ -72,7 +72,7 @@ def test_explain_tells_engine_events_and_windows() -> None:
         "engine: merged, behind match windows: " + choose(assumed_plan(acep.parse(f"{SET} WITHIN 9"))).why,
         f"count, points, bundles, bundles without counts, exists: {choose(assumed_plan(acep.parse(SET)), 'count').why}",
         "compressed: no predicate ties its events together, so that matches share their pasts",
-        "under a budget: the same; where it does not suffice, stretches of single partitions are passed over",
+        "under a budget: the same; where it does not suffice, stretches of single partitions are skipped",
         "events that come to it: a (A AND a.x > 5); b (B); c (C); d (D); e (E)",
         "match windows: used: a set of 5 variables has 2^5 places at which runs may stand; by counters,",
         "a window can hold a match only with 5 events or more, and",

@@ -44,7 +44,7 @@ SLOT, TOTAL, AVERAGE, MEAN, FRAME = range(ONE + 1, ONE + 6)
 EQUAL, GREATER, LESS = range(1, 4)
 COPY, LAST, NTH, COUNT, SUM, ADD, LEAST, GREATEST, NONNULL, FRAMES, POSITION = range(11)
 
-Told = Literal["int", "float", "text"]
+RegisterKind = Literal["int", "float", "text"]
 _Placed = tuple[int, int, tuple[Triple, ...], list[int]]
 
 
@@ -61,7 +61,7 @@ class PlanTables:
     mergeable: bool
     unambiguous: bool
     return_kinds: tuple[Kind, ...]
-    registers: tuple[tuple[tuple[int, str, str, Told], ...], ...]
+    registers: tuple[tuple[tuple[int, str, str, RegisterKind], ...], ...]
     takes: tuple[tuple[tuple[int, int], ...], ...]
 
 
@@ -209,14 +209,14 @@ class _TableLowering:
         arrays["firsts"] = (int(self.firsts),)
         mergeable = not any(arrays["state_slots"]) and not arrays["check_program"] and not completes(plan)
         registers = tuple(
-            tuple(self._told(r, slot) for r, slot in here.items() if self._tells(r)) for here in self.layouts
+            tuple(self._described(r, slot) for r, slot in here.items() if self._describes(r)) for here in self.layouts
         )
         return PlanTables(arrays, mergeable, unambiguous, return_kinds, registers, tuple(map(tuple, self.takes)))
 
-    def _tells(self, r: Register) -> bool:
+    def _describes(self, r: Register) -> bool:
         return r.kind != "frames" and not self._is_total(r)
 
-    def _told(self, r: Register, slot: int) -> tuple[int, str, str, Told]:
+    def _described(self, r: Register, slot: int) -> tuple[int, str, str, RegisterKind]:
         kind = Kind.INT if r.kind in ("count", "nonnull") else self.writer.kind(r.name)
         return slot, r.var, r.name, "float" if kind is Kind.FLOAT else "text" if kind is Kind.STRING else "int"
 

@@ -30,7 +30,7 @@ void Shedding::look_ahead() {
             Admission& own = admission_[arc.number];
             own.ends = std::numeric_limits<int64_t>::max();
             for (const Accept& a : tables_.states[arc.target].accepts) own.ends = std::min(own.ends, a.cost);
-            own.told = table_.features == 1 && own.ends > 0;  // a node that may end a match is always made
+            own.scorable = table_.features == 1 && own.ends > 0;  // a node that may end a match is always made
             own.later = 0;
             own.whole = true;
             if (table_.terms.empty()) continue;
@@ -38,17 +38,17 @@ void Shedding::look_ahead() {
             for (uint32_t k = 0; k < terms.size(); ++k) {
                 if (terms[k].worth.empty()) continue;
                 const auto [least, most] = std::minmax_element(terms[k].worth.begin(), terms[k].worth.end());
-                Told told{k, *most, *most - *least, &terms[k], {}, {}};
+                TermRange range{k, *most, *most - *least, &terms[k], {}, {}};
                 const Term::Kind kind = terms[k].kind;
                 const bool two = kind == Term::ratio || kind == Term::difference;
-                if (kind == Term::partition || (origin(arc, terms[k].a, told.a) && (!two || origin(arc, terms[k].b, told.b)))) {
-                    own.terms.push_back(told);
+                if (kind == Term::partition || (origin(arc, terms[k].a, range.a) && (!two || origin(arc, terms[k].b, range.b)))) {
+                    own.terms.push_back(range);
                 } else {
-                    own.later += static_cast<double>(told.most);
+                    own.later += static_cast<double>(range.most);
                     own.whole = false;
                 }
             }
-            std::sort(own.terms.begin(), own.terms.end(), [](const Told& a, const Told& b) {
+            std::sort(own.terms.begin(), own.terms.end(), [](const TermRange& a, const TermRange& b) {
                 return a.range != b.range ? a.range > b.range : a.term < b.term;
             });
             for (size_t k = own.terms.size(); k-- > 1;) own.terms[k - 1].most += own.terms[k].most;
@@ -71,7 +71,7 @@ bool Shedding::foresee(const Arc& arc, const Coming& coming, Mark& mark) {
     bool stays = base != nothing;
     // Stops once the remaining terms cannot reach the utility threshold.
     for (size_t k = 0; k < own.terms.size() && stays; ++k) {
-        const Told& t = own.terms[k];
+        const TermRange& t = own.terms[k];
         stays = static_cast<double>(base) + total + static_cast<double>(t.most) >= price || price <= 1;
         if (!stays) break;
         const Term& term = *t.of;

@@ -151,7 +151,7 @@ public:
     };
     // Whether the nodes of an arc must and can be scored before they are made (admission.cpp).
     bool foresees(const Arc& arc) const {
-        return price > 0 && !shadow && arc.number < admission_.size() && admission_[arc.number].told;
+        return price > 0 && !shadow && arc.number < admission_.size() && admission_[arc.number].scorable;
     }
     // Whether the node that an arc would make is admitted; else it is not made. `mark`: its parent's, then its own.
     bool foresee(const Arc& arc, const Coming& coming, Mark& mark);
@@ -330,18 +330,18 @@ private:
         int32_t column = -1;  // of the event, if the parent's slot is unbound
         bool held = false;    // whether the parent's slot is used
     };
-    struct Told {
+    struct TermRange {
         uint32_t term;
         float most, range;
         const Term* of;  // in the shedding table
         Origin a, b;
     };
     struct Admission {
-        bool told = false;  // nodes can be scored
+        bool scorable = false;  // nodes can be scored
         int64_t ends = 0;   // least error that an ending there adds
         bool whole = true;  // all terms are known
         double later = 0;   // buckets that the unknown terms add at most
-        std::vector<Told> terms;
+        std::vector<TermRange> terms;
     };
     void look_ahead();
     static bool origin(const Arc& arc, uint32_t slot, Origin& found);
