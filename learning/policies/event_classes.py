@@ -1,0 +1,53 @@
+"""Count outcomes by event class and place in the window: shared by the policies that shed events."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from acep.learning.policies.counting import Table
+from acep.learning.policy_context import PolicyContext
+from acep.learning.shedding_table import STEPS, Bytes
+from acep.learning.trajectories.match_vectors import Floats, Grid, Ints
+
+__all__ = ["ENOUGH", "NOISE", "admission_of", "by_place", "makers", "place_of", "plus", "takers"]
+
+ENOUGH = 20.0  # least number of successes to learn from
+NOISE = 2 * STEPS  # so that not all events of a class and place are shed at once
+
+
+def plus(sums: Table, forget: float, more: Table) -> Table:
+    """Add ``more`` to sums that fade by ``forget``."""
+    return {name: forget * held + more[name] for name, held in sums.items()}
+
+
+def makers(context: PolicyContext) -> Floats:
+    """Return float64[states, states, classes]: by source and target state of a partial match, the probability of each
+    class of the event that made it."""
+    takes: Floats = np.zeros((context.states, context.states, max(context.classes, 1)))
+    for source, arcs in enumerate(context.takes):
+        for taken, target in arcs:
+            takes[source, target, taken] = 1.0
+    takes /= np.maximum(takes.sum(axis=2, keepdims=True), 1.0)
+    return takes
+
+
+def takers(context: PolicyContext) -> Floats:
+    """Return float64[states, classes]: the classes of events that a state can bind, in equal shares."""
+    takes = (makers(context).sum(axis=1) > 0).astype(np.float64)
+    found: Floats = takes / np.maximum(takes.sum(axis=1, keepdims=True), 1.0)
+    return found
+
+
+def place_of(grid: Grid, start: Ints, now: Ints) -> Ints:
+    """Return the bin of the window that times fall into, counted from the start."""
+    return grid.windows - 1 - grid.remaining(start, now)
+
+
+def by_place(grid: Grid, place: Ints, likely: Floats) -> Floats:
+    """Return the sums of shares (float64[n, classes]) by class and place."""
+    return np.array([np.bincount(place, of, grid.windows) for of in likely.T])
+
+
+def admission_of(context: PolicyContext, levels: Bytes) -> Bytes:
+    """Return the table of admission, empty (admit all) where skipping an event could create other matches."""
+    return levels if context.loses_only and context.classes else np.zeros((0, 1), np.uint8)

@@ -1,0 +1,80 @@
+"""The policy ``hybrid``: shed events and partial matches by one utility threshold.
+
+Zhao, Hung and Weidlich, ICDE 2020. The utility of a partial match is its contribution over its consumption, extensions
+included. Events that could only make partial matches below the threshold are skipped, so that the last transition
+evaluation spent on either gains the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from acep.learning.estimation.utility import Sums, chances
+from acep.learning.policies.counting import Scheme, Table
+from acep.learning.policies.event_classes import ENOUGH, NOISE, admission_of, by_place, makers, place_of, plus, takers
+from acep.learning.policies.exploration import FinishedTrajectories
+from acep.learning.policies.state_policy import BINS, no_nodes, of_nodes
+from acep.learning.policy_context import PolicyContext
+from acep.learning.shedding_table import SheddingTable, as_utility_buckets
+from acep.learning.trajectories.match_vectors import Grid
+
+__all__ = ["HYBRID"]
+
+NODES = ("visits", "contributed", "consumed", "own")
+
+
+def _waiting(context: PolicyContext) -> Grid:
+    return context.grid(windows=BINS, waits=4)
+
+
+def _no_both(context: PolicyContext, grid: Grid) -> Table:
+    classes = max(context.classes, 1)
+    sizes = {"born": grid.vectors, "won": grid.windows}
+    return {**no_nodes(NODES, context, grid), **{name: np.zeros((classes, size)) for name, size in sizes.items()}}
+
+
+def _of_both(context: PolicyContext, grid: Grid, sums: Table, finished: FinishedTrajectories, forget: float) -> Table:
+    """Add by event class the partial matches made (``born``, by vector), and the targets ``won``, by place."""
+    trajectories, reached = finished.trajectories, finished.reached
+    made = trajectories.made
+    parent = made.parents
+    likely = makers(context)[np.where(parent >= 0, made.state[parent], 0), made.state] * made.weight[:, None]
+    vector = grid.number(made.state, made.error, made.start, made.made, made.made)
+    born = np.array([np.bincount(vector, of, grid.vectors) for of in likely.T])
+    # A target counts once per event, even if several of its partial matches led there.
+    of_event = np.stack([made.partition[reached.row], made.made[reached.row], reached.target])
+    once = np.unique(of_event, axis=1, return_index=True)[1]
+    row = reached.row[once]
+    last = made.find(trajectories.found.parent)
+    ends = np.flatnonzero((last >= 0) & trajectories.found.first)
+    last, when = last[ends], trajectories.found.when[ends]
+    ending = takers(context)[made.state[last]] * made.weight[last][:, None]
+    won = by_place(grid, place_of(grid, made.start[row], made.made[row]), likely[row])
+    more = {"born": born, "won": won + by_place(grid, place_of(grid, made.start[last], when), ending)}
+    nodes = of_nodes(context, grid, {name: sums[name] for name in NODES}, finished, forget)
+    return {**nodes, **plus({name: sums[name] for name in more}, forget, more)}
+
+
+def _by_both(context: PolicyContext, grid: Grid, sums: Table) -> SheddingTable | None:
+    if sums["contributed"].sum() < ENOUGH:
+        return None
+    gain, cost = chances(grid, Sums(sums["visits"], sums["contributed"], sums["consumed"]))
+    node = gain / cost
+    parts = grid.parts(np.arange(grid.vectors))
+    place = grid.windows - 1 - parts.remaining
+    # An event costs the evaluations of waiting partial matches, and all that comes of those it makes.
+    looks = by_place(grid, place, takers(context)[parts.state] * sums["own"][:, None])
+    costs = looks + by_place(grid, place, (sums["born"] * cost).T)
+    event = np.cumsum(sums["won"], axis=1) / np.maximum(np.cumsum(costs, axis=1), 1.0)
+    levels = np.maximum(as_utility_buckets(np.concatenate([node, event.ravel()])), 1)
+    return replace(
+        SheddingTable.flat(context, grid=grid),
+        level=levels[: len(node)],
+        admit=admission_of(context, levels[len(node) :].reshape(event.shape)),
+        noise=NOISE,
+    )
+
+
+HYBRID = Scheme(_waiting, _no_both, _of_both, _by_both)

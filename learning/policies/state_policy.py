@@ -1,0 +1,74 @@
+"""The policy ``state``: shed partial matches by state and remaining window (pSPICE).
+
+Slo, Bhowmik, Flaig and Rothermel, DEBS 2020. The utility of a partial match is the probability of completion over the
+expected cost until then, extensions included.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from acep.learning.estimation.temporal_differences import learned, steps
+from acep.learning.estimation.utility import Sums, chances
+from acep.learning.history.sums import SUMS, tally
+from acep.learning.policies.counting import Scheme, Table
+from acep.learning.policies.event_classes import ENOUGH, plus
+from acep.learning.policies.exploration import FinishedTrajectories
+from acep.learning.policy_context import PolicyContext
+from acep.learning.shedding_table import SheddingTable, as_utility_buckets
+from acep.learning.trajectories.match_vectors import Grid
+
+__all__ = ["BINS", "no_nodes", "of_nodes", "state_scheme"]
+
+BINS = 8  # bins of the remaining window
+
+
+def _plain(context: PolicyContext) -> Grid:
+    return context.grid(windows=BINS, waits=1)
+
+
+def no_nodes(names: tuple[str, ...], context: PolicyContext, grid: Grid) -> Table:  # noqa: ARG001
+    """Return sums of zero by match vector."""
+    return {name: np.zeros(grid.vectors) for name in names}
+
+
+def of_nodes(context: PolicyContext, grid: Grid, sums: Table, finished: FinishedTrajectories, forget: float) -> Table:  # noqa: ARG001
+    """Add the sums of finished trajectories by match vector."""
+    trajectories = finished.trajectories
+    told = tally(grid, trajectories)
+    columns = dict(zip(SUMS, told.sums.T, strict=True))
+    wanted = {
+        "visits": columns["visits"],
+        "won": columns["reached"],
+        "contributed": columns["targets"],
+        "paid": columns["rest"],
+        "consumed": columns["rest"] + columns["descendants"],
+        "own": columns["own"],
+    }
+    more = {name: np.zeros(grid.vectors) for name in sums if name in wanted}
+    for name, column in more.items():
+        column[told.vectors] = wanted[name]
+    found = plus({name: sums[name] for name in more}, forget, more)
+    if "value" in sums:
+        found = {**found, "value": learned(sums["value"], steps(grid, trajectories))}
+    return found
+
+
+def _score(won: str, paid: str, context: PolicyContext, grid: Grid, sums: Table) -> SheddingTable | None:
+    """Score by utility per cost. ``won`` and ``paid`` name the sums for utility and cost."""
+    if sums["won"].sum() < ENOUGH:
+        return None
+    gain, cost = chances(grid, Sums(sums["visits"], sums["won"], sums[paid]))
+    if won == "value":
+        gain = sums["value"]
+    return replace(SheddingTable.flat(context, grid=grid), level=np.maximum(as_utility_buckets(gain / cost), 1))
+
+
+def state_scheme(won: str = "won", paid: str = "consumed") -> Scheme:
+    """Build the scheme ``state``. ``won="value"`` takes probabilities from temporal differences; ``paid="paid"`` leaves
+    out the cost of extensions."""
+    names = dict.fromkeys(("visits", "won", paid, won))
+    return Scheme(_plain, partial(no_nodes, tuple(names)), of_nodes, partial(_score, won, paid))
