@@ -9,7 +9,7 @@ import numpy as np
 
 from acep.sketches.hashing import DEEPEST, WIDEST, Key, cells, cells_of, checked_size, sized
 from acep.sketches.protocol import Ints
-from acep.sketches.stored import check, pack, unpack
+from acep.storage.arrays import check, pack, unpack
 
 __all__ = ["CountMin"]
 

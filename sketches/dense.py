@@ -6,7 +6,7 @@ import numpy as np
 
 from acep.sketches import words as maps
 from acep.sketches.protocol import Bits, Floats, Ints, Singles, VectorMemory, Words, pairs, rows
-from acep.sketches.stored import Stored, check, pack, unpack
+from acep.storage.arrays import Stored, check, pack, unpack
 
 __all__ = ["DENSE", "MOST", "DenseMemory", "sound", "usable"]
 

@@ -13,7 +13,7 @@ from acep.sketches import words as maps
 from acep.sketches.dense import MOST, sound, usable
 from acep.sketches.hashing import DEEPEST, WIDEST, cells, checked_size, sized
 from acep.sketches.protocol import Bits, Floats, Ints, VectorMemory, Words, pairs, rows
-from acep.sketches.stored import Stored, check, pack, unpack
+from acep.storage.arrays import Stored, check, pack, unpack
 
 __all__ = ["MATCH_MAP", "MatchMap"]
 

@@ -6,7 +6,7 @@ from acep.sketches.dense import DENSE, DenseMemory
 from acep.sketches.match_map import MATCH_MAP, MatchMap
 from acep.sketches.neighbour_map import NEIGHBOUR_MAP, NeighbourMap
 from acep.sketches.protocol import VectorMemory
-from acep.sketches.stored import unpack
+from acep.storage.arrays import unpack
 
 __all__ = ["read_memory"]
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from acep.sketches import words as maps
 from acep.sketches.dense import MOST, sound, usable
 from acep.sketches.protocol import Bits, Floats, Ints, Singles, VectorMemory, Words, pairs, rows
-from acep.sketches.stored import Stored, check, pack, unpack
+from acep.storage.arrays import Stored, check, pack, unpack
 
 __all__ = ["NEIGHBOUR_MAP", "NeighbourMap"]
 

@@ -78,7 +78,7 @@ class VectorMemory(Protocol):
         ...
 
     def to_bytes(self) -> bytes:
-        """Return the memory as bytes (:mod:`acep.sketches.stored`), for :func:`acep.sketches.memories.read_memory`."""
+        """Return the memory as bytes (:mod:`acep.storage.arrays`), for :func:`acep.sketches.memories.read_memory`."""
         ...
 
 

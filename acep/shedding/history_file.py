@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from acep.errors import DataError, QueryError, SnapshotError
-from acep.learning.container import read_sections
 from acep.learning.policy import Policy
 from acep.storage.plain_data import from_bytes, to_bytes
+from acep.storage.sections import read_sections
 
 __all__ = ["SECTION", "LearnedState", "learned_by", "read_history", "read_learned"]
 

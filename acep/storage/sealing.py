@@ -13,6 +13,7 @@ import zlib
 from typing import Any
 
 from acep.errors import SnapshotError
+from acep.storage.frame import digest
 
 __all__ = ["VERSION", "seal", "unseal"]
 
@@ -23,12 +24,6 @@ LIMIT = 2**32
 DENSEST = 255  # the most bytes of content per compressed byte
 SIZE = struct.Struct("<Q")  # of the JSON
 BYTES = "\0bytes"  # the JSON key that stands for bytes, with their number
-
-
-def _digest(data: bytes) -> bytes:
-    import hashlib  # loads OpenSSL, which matching does not need
-
-    return hashlib.blake2b(data, digest_size=16).digest()
 
 
 def seal(payload: Any, fingerprint: str) -> bytes:
@@ -49,8 +44,8 @@ def seal(payload: Any, fingerprint: str) -> bytes:
     content = b"".join([SIZE.pack(len(text)), text, *sections])
     packed: bytes = _codec().compress(content, asbytes=True)
     body = SIZE.pack(len(content)) + packed
-    query = _digest(fingerprint.encode(errors="surrogatepass"))
-    return HEADER.pack(MAGIC, VERSION, 0, query, _digest(body), len(body)) + body
+    query = digest(fingerprint.encode(errors="surrogatepass"))
+    return HEADER.pack(MAGIC, VERSION, 0, query, digest(body), len(body)) + body
 
 
 def unseal(data: bytes, fingerprint: str) -> Any:
@@ -71,9 +66,9 @@ def unseal(data: bytes, fingerprint: str) -> Any:
             f"the snapshot has format version {version}, this acep reads versions 2 and {VERSION}",
             hint="restore it with the acep that took it, or start without it",
         )
-    if length != len(body) or _digest(body) != checksum:
+    if length != len(body) or digest(body) != checksum:
         raise SnapshotError("the snapshot is damaged: its checksum does not fit", hint="use an older copy")
-    if query != _digest(fingerprint.encode(errors="surrogatepass")):
+    if query != digest(fingerprint.encode(errors="surrogatepass")):
         raise SnapshotError(
             "the snapshot belongs to another query, or to a stream with other columns",
             hint="restore it with the query that it was taken from, or start without it",

@@ -9,7 +9,6 @@ from acep.budget.policies import policy_of
 from acep.errors import QueryError
 from acep.events.given import given_table
 from acep.events.tables import batch_of, schema_of
-from acep.learning.container import read_sections
 from acep.learning.history.graph import History
 from acep.native.compiled import chosen
 from acep.pattern.asked import asked_for, query_of
@@ -18,6 +17,7 @@ from acep.plan.compile import compile_query
 from acep.runtime.executors import bounded_engine
 from acep.shedding.history_file import LearnedState, read_history
 from acep.shedding.limits import checked_seed
+from acep.storage.sections import read_sections
 
 __all__ = ["learn"]
 

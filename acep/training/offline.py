@@ -10,7 +10,6 @@ import numpy as np
 
 from acep.errors import SnapshotError
 from acep.events.batch import Batch
-from acep.learning.container import write_sections
 from acep.learning.history.graph import History
 from acep.learning.policy import Epoch, Policy
 from acep.learning.policy_context import PolicyContext
@@ -24,6 +23,7 @@ from acep.plan.choice import alone
 from acep.plan.compile import Plan
 from acep.shedding.controller import SheddingController
 from acep.shedding.history_file import SECTION, LearnedState, learned_by
+from acep.storage.sections import write_sections
 from acep.training.match_points import Ints, Partitions, points_of, recall_of
 
 __all__ = ["Standing", "Student", "learn_offline"]

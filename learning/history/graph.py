@@ -17,7 +17,6 @@ from typing import Any, Literal
 import numpy as np
 
 from acep.errors import SnapshotError
-from acep.learning.container import read_sections, write_sections
 from acep.learning.history.edges import Edges
 from acep.learning.history.overlap import Contemporaries
 from acep.learning.history.sums import SUMS, VectorSums, tally
@@ -28,7 +27,8 @@ from acep.sketches.dense import DenseMemory
 from acep.sketches.memories import read_memory
 from acep.sketches.protocol import VectorMemory, Words
 from acep.sketches.ring import Ring
-from acep.sketches.stored import pack, unpack
+from acep.storage.arrays import pack, unpack
+from acep.storage.sections import read_sections, write_sections
 
 __all__ = ["History"]
 
@@ -223,7 +223,7 @@ class History:
     # ---- as bytes
 
     def to_sections(self) -> dict[str, bytes]:
-        """Return the file sections of the history (:mod:`acep.learning.container`). The file may have others."""
+        """Return the file sections of the history (:mod:`acep.storage.sections`). The file may have others."""
         about: dict[str, Any] = {
             "fingerprint": self.fingerprint,
             "names": list(self.names),

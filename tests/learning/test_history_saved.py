@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 from acep.errors import SnapshotError
-from acep.learning.container import HEADER, read_sections, write_sections
 from acep.learning.history.graph import History
 from acep.learning.history.sums import SUMS
 from acep.learning.trajectories.match_vectors import Grid
 from acep.sketches.protocol import VectorMemory
-from acep.sketches.stored import pack, unpack
+from acep.storage.arrays import pack, unpack
+from acep.storage.frame import HEADER
+from acep.storage.sections import read_sections, write_sections
 from tests.learning.streams import dice
 
 GRID = Grid(4, 3, 20, features=2)

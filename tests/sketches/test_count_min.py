@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from acep.errors import SnapshotError
 from acep.sketches.count_min import MOST, CountMin
 from acep.sketches.hashing import cells, cells_of, sized
-from acep.sketches.stored import pack
+from acep.storage.arrays import pack
 from tests.binomial import not_more
 
 KEYS = st.integers(-(2**63), 2**63 - 1)

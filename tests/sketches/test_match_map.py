@@ -14,7 +14,7 @@ from acep.errors import SnapshotError
 from acep.sketches.dense import DenseMemory
 from acep.sketches.match_map import MatchMap
 from acep.sketches.match_map_plain import PlainMatchMap
-from acep.sketches.stored import pack
+from acep.storage.arrays import pack
 from tests.binomial import not_less, not_more
 
 COLUMNS, RING, VECTORS = 2, 67, range(-2, 9)

@@ -17,7 +17,8 @@ from acep.sketches.match_map import MatchMap
 from acep.sketches.memories import read_memory
 from acep.sketches.neighbour_map import NeighbourMap
 from acep.sketches.protocol import VectorMemory
-from acep.sketches.stored import HEADER, _digest, pack
+from acep.storage.arrays import pack
+from acep.storage.frame import HEADER, digest
 
 COLUMNS, RING = 2, 70
 MAKERS: dict[str, Callable[[], VectorMemory]] = {
@@ -229,7 +230,7 @@ def test_bytes_that_no_array_needs_are_told() -> None:
     data = dense()
     size, rest = data[HEADER.size - 4 : HEADER.size], data[HEADER.size :] + bytes(8)
     with pytest.raises(SnapshotError, match="cannot be read"):
-        read_memory(data[:12] + _digest(size + rest) + size + rest)
+        read_memory(data[:12] + digest(size + rest) + size + rest)
 
 
 def test_content_that_no_memory_can_have_is_told() -> None:
@@ -256,7 +257,7 @@ def test_content_that_no_memory_can_have_is_told() -> None:
 @given(st.binary(max_size=80))
 def test_headers_of_any_text_are_told(head: bytes) -> None:
     size = len(head).to_bytes(4, "little")
-    data = b"ACEPSKCH" + b"\1\0\0\0" + _digest(size + head) + size + head
+    data = b"ACEPSKCH" + b"\1\0\0\0" + digest(size + head) + size + head
     with pytest.raises(SnapshotError):
         read_memory(data)
 

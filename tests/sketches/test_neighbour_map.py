@@ -15,7 +15,7 @@ from acep.sketches.dense import DenseMemory
 from acep.sketches.match_map import MatchMap
 from acep.sketches.neighbour_map import NeighbourMap
 from acep.sketches.protocol import Floats, Ints
-from acep.sketches.stored import pack
+from acep.storage.arrays import pack
 
 STEP, SIZE = 3, 40
 CELL = 2 * 2 + 2 * 4  # two borders of two bytes, two sums

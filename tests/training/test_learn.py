@@ -13,7 +13,6 @@ import pytest
 import acep
 import acep.training.offline as module
 from acep.errors import AcepError, DataError, EngineError, QueryError, SnapshotError
-from acep.learning.container import read_sections, write_sections
 from acep.learning.history.graph import History
 from acep.learning.history.sums import SUMS
 from acep.learning.policies.history_policy import HistoryPolicy, ScoringConfiguration
@@ -21,6 +20,7 @@ from acep.learning.trajectories.trajectories import Made, Trajectories
 from acep.native.compiled import why_not
 from acep.shedding.history_file import SECTION, LearnedState
 from acep.storage.plain_data import from_bytes, to_bytes
+from acep.storage.sections import read_sections, write_sections
 from acep.training.offline import Trial, weighted
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")

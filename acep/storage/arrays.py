@@ -1,14 +1,12 @@
-"""The byte format of sketches: magic, format version, checksum, a JSON header, the raw arrays. It never uses pickle.
+"""The byte format of sketches: integers and arrays by name in a frame (:mod:`acep.storage.frame`).
 
-The checksum detects accidents but is no signature. So the sizes and types in the header are checked too, and each
-reader checks the conditions on its own arrays (:func:`check`).
+Sizes and types in the table are checked, and each reader checks the conditions on its own arrays (:func:`check`).
 """
 
 from __future__ import annotations
 
 import json
 import math
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acep.errors import SnapshotError
+from acep.storage.frame import Frame
 
-__all__ = ["VERSION", "Stored", "check", "pack", "unpack"]
+__all__ = ["Stored", "check", "pack", "unpack"]
 
-MAGIC = b"ACEPSKCH"
-VERSION = 1
-HEADER = struct.Struct("<8sHH16sI")
+FRAME = Frame(b"ACEPSKCH", 1, "sketch", "use what to_bytes() gave")
 KINDS = frozenset({"<i8", "<u8", "<f8", "<f4"})
 
 
@@ -55,12 +52,6 @@ def check(holds: bool | np.bool_) -> None:
         raise SnapshotError("the sketch is damaged: its content makes no sense")
 
 
-def _digest(rest: bytes) -> bytes:
-    import hashlib  # imported here: it loads OpenSSL, which matching does not need
-
-    return hashlib.blake2b(rest, digest_size=16).digest()
-
-
 def pack(kind: str, numbers: Mapping[str, int], arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """Pack a sketch into bytes. Arrays are of 64-bit numbers or of single-precision floats.
 
@@ -69,33 +60,22 @@ def pack(kind: str, numbers: Mapping[str, int], arrays: Mapping[str, NDArray[Any
     (7, [[1.0, 0.0], [0.0, 1.0]])
     """
     little = {name: np.ascontiguousarray(a, dtype=a.dtype.newbyteorder("<")) for name, a in arrays.items()}
-    told = {
+    table = {
         "kind": kind,
         "numbers": dict(numbers),
         "arrays": [[name, array.dtype.str, array.shape] for name, array in little.items()],
     }
-    head = json.dumps(told, separators=(",", ":")).encode()
-    rest = head + b"".join(array.tobytes() for array in little.values())
-    return HEADER.pack(MAGIC, VERSION, 0, _digest(struct.pack("<I", len(head)) + rest), len(head)) + rest
+    rest = b"".join(array.tobytes() for array in little.values())
+    return FRAME.write(json.dumps(table, separators=(",", ":")).encode(), rest)
 
 
 def unpack(data: bytes, *kinds: str) -> Stored:
     """Read the arguments of :func:`pack` back. Raise :class:`SnapshotError` for bytes that are no sketch of these
     kinds, are damaged, or are of another format version.
     """
-    if not isinstance(data, (bytes, bytearray, memoryview)):
-        raise SnapshotError(f"a sketch is read from bytes, not {type(data).__name__}")
-    data = bytes(data)
-    if len(data) < HEADER.size or data[:8] != MAGIC:
-        raise SnapshotError("these bytes are not a sketch of acep", hint="use what to_bytes() gave")
-    _, version, zero, checksum, length = HEADER.unpack_from(data)
-    if version != VERSION:
-        raise SnapshotError(f"the sketch has format version {version}, this acep reads version {VERSION}")
-    rest = data[HEADER.size :]
-    if zero or _digest(struct.pack("<I", length) + rest) != checksum:
-        raise SnapshotError("the sketch is damaged: its checksum does not fit", hint="use an older copy")
+    table, rest = FRAME.read(data)
     try:
-        stored = _read(rest, length)
+        stored = _read(table, rest)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
         raise SnapshotError("the sketch is damaged: its content cannot be read") from None
     if stored.kind not in kinds:
@@ -103,13 +83,13 @@ def unpack(data: bytes, *kinds: str) -> Stored:
     return stored
 
 
-def _read(rest: bytes, length: int) -> Stored:
+def _read(table: bytes, rest: bytes) -> Stored:
     """Read header and arrays; raise one of the errors that :func:`unpack` catches if they are inconsistent."""
-    told = json.loads(rest[:length])
-    kind, numbers, arrays, at = told["kind"], told["numbers"], {}, length
+    content = json.loads(table)
+    kind, numbers, arrays, at = content["kind"], content["numbers"], {}, 0
     if not isinstance(kind, str) or not all(type(number) is int for number in numbers.values()):
         raise ValueError("a header of other types")
-    for name, dtype, shape in told["arrays"]:
+    for name, dtype, shape in content["arrays"]:
         if dtype not in KINDS or not all(type(size) is int and 0 <= size < 2**40 for size in shape):
             raise ValueError("no array of numbers")
         count = math.prod(shape)
