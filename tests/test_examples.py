@@ -209,7 +209,7 @@ def test_the_page_is_up_to_date(data: Callable[[str], Path]) -> None:
     streams that are not whole here are taken from the page, for its text."""
     page = PAGE.read_text(encoding="utf-8")
     rows = re.findall(
-        r"^\| \[.*\]\(\.\./examples/(.*)\.acep\) \|.*\| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \|$", page, re.MULTILINE
+        r"^\| \[.*\]\(\.\./\.\./examples/(.*)\.acep\) \|.*\| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \|$", page, re.MULTILINE
     )
     told = {key: Counts(*(int(number.replace(",", "")) for number in numbers)) for key, *numbers in rows}
     files = {key: data(example.stream) for key, example in EXAMPLES.items()}

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from acep.events.batch import Column
 from acep.events.columns import UNIT_NS
@@ -244,6 +243,8 @@ def _as_times(ticks: pa.Array, held: pa.DataType, tick: Fraction | None) -> pa.A
     unit = UNIT_NS["d"] if pa.types.is_date32(held) else UNIT_NS["ms" if pa.types.is_date64(held) else held.unit]
     factor = tick / Fraction(unit)
     if factor != 1:
+        import pyarrow.compute as pc  # here, since its import is slow
+
         scaled = pc.multiply_checked(ticks.fill_null(0), factor.numerator).to_numpy() // factor.denominator
         ticks = pa.array(scaled, mask=ticks.is_null().to_numpy(zero_copy_only=False))
     return ticks.cast(pa.int32()).cast(held) if pa.types.is_date32(held) else ticks.cast(held)

@@ -17,7 +17,6 @@ from typing import IO, TYPE_CHECKING, Any
 from acep.errors import DataError
 from acep.matches.found_columns import FoundColumns
 from acep.matches.json_records import group_record, json_line, match_record, plain
-from acep.matches.lines import lines_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -105,6 +104,8 @@ def match_writer(
     def lines(matches: Matches) -> Callable[[str], Iterable[str]] | None:
         if not isinstance(matches.found, FoundColumns) or len(matches) <= FEW:
             return None
+        from acep.matches.lines import lines_of
+
         return partial(lines_of, matches, zoned=zoned)
 
     with _sink(target, form, heads) as sink:

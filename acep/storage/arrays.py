@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acep.errors import SnapshotError
-from acep.storage.frame import Frame
+from acep.storage.frame import FileFrame
 
 __all__ = ["Stored", "check", "pack", "unpack"]
 
-FRAME = Frame(b"ACEPSKCH", 1, "sketch", "use what to_bytes() gave")
+FRAME = FileFrame(b"ACEPSKCH", 1, "sketch", "use what to_bytes() gave")
 KINDS = frozenset({"<i8", "<u8", "<f8", "<f4"})
 
 

@@ -1,4 +1,4 @@
-"""Frame bytes: magic, format version, checksum, a table of contents, and the rest; never pickle.
+"""FileFrame bytes: magic, format version, checksum, a table of contents, and the rest; never pickle.
 
 The checksum detects accidents and is no signature: readers check what is in the frame as well.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from acep.errors import SnapshotError
 
-__all__ = ["HEADER", "Frame", "digest"]
+__all__ = ["HEADER", "FileFrame", "digest"]
 
 HEADER = struct.Struct("<8sHH16sI")  # magic, version, 0, checksum, bytes of the table
 
@@ -23,10 +23,10 @@ def digest(data: bytes) -> bytes:
 
 
 @dataclass(frozen=True)
-class Frame:
+class FileFrame:
     """The frame of one kind of file, which messages call ``what``; ``hint`` says where such bytes come from.
 
-    >>> frame = Frame(b"ACEPTEST", 1, "test", "make one")
+    >>> frame = FileFrame(b"ACEPTEST", 1, "test", "make one")
     >>> frame.read(frame.write(b"table", b"content"))
     (b'table', b'content')
     """

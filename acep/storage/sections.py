@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping
 
 from acep.errors import SnapshotError
-from acep.storage.frame import Frame
+from acep.storage.frame import FileFrame
 
 __all__ = ["read_sections", "write_sections"]
 
-FRAME = Frame(b"ACEPHIST", 1, "history", "use a file that `acep learn` wrote")
+FRAME = FileFrame(b"ACEPHIST", 1, "history", "use a file that `acep learn` wrote")
 
 
 def write_sections(sections: Mapping[str, bytes]) -> bytes:

@@ -58,9 +58,9 @@ def test_what_travels_is_compared_with_random_events_and_keys(tmp_path: Path) ->
     assert units.main(["skewed", "--seeds", "2", "--output", str(tmp_path)], workloads) == 0
     with (tmp_path / "units.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 2 * len(units.SHARES) * len(units.CONFIGURATIONS)
-    recall = {way: [float(row["recall"]) for row in rows if row["way"] == way] for way in units.CONFIGURATIONS}
-    carried = {way: [float(row["carried"]) for row in rows if row["way"] == way] for way in units.CONFIGURATIONS}
+    assert len(rows) == 2 * len(units.SHARES) * len(units.WAYS)
+    recall = {way: [float(row["recall"]) for row in rows if row["way"] == way] for way in units.WAYS}
+    carried = {way: [float(row["carried"]) for row in rows if row["way"] == way] for way in units.WAYS}
     assert carried["utility"] == carried["events"]
     assert all(0.05 < one < 0.8 for one in carried["utility"])
     assert sum(recall["utility"]) > 1.2 * sum(recall["equal"])

@@ -249,7 +249,7 @@ class Census(SheddingController):
         self.rows = np.concatenate([self.rows, core.shadow_points(self.number).reshape(-1, 7)])
         super().learn(core, events)
         self.shadow_sampler = ShadowSampler(1.0)
-        self._order(core, self.shedding_table)
+        self._apply(core, self.shedding_table)
 
 
 def test_batches_and_restarts_make_no_difference(cases: Callable[[int], int]) -> None:

@@ -238,7 +238,7 @@ def test_rows_of_another_partition_are_refused(tmp_path: Path) -> None:
     job = job_for(table, buckets=1)
     files = FileStream(job, tmp_path, 5, partitions=1)
     rows = coded(job, table).drop_columns([BUCKET]).append_column(BUCKET, pa.array([1, 1], pa.int32()))
-    files.place = one_hop.Place(str(tmp_path), 100, 5, 2)
+    files.place = one_hop.StatePlace(str(tmp_path), 100, 5, 2)
     with files._on(0), pytest.raises(EngineError, match="coalesced") as bad:
         list(one_hop.step_in_files(job, files.place, rows.to_batches()))
     assert "repartition(1)" in (bad.value.hint or "")

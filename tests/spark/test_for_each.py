@@ -260,13 +260,13 @@ def test_a_micro_batch_is_done_however_much_of_it_a_sink_uses(spark: Any, monkey
 
 def pretend(monkeypatch: pytest.MonkeyPatch, fixed: float, carry: float) -> list[float]:
     """Let micro-batches seem to take ``fixed`` seconds and ``carry`` more by the share that travels."""
-    after, shares = each_call.Call.after, list[float]()
+    after, shares = each_call.BatchCall.after, list[float]()
 
     def pretended(call: Any, decision: Any, seen: Any, told: Any, _: float) -> Any:
         shares.append(seen["carried"] / (seen["needed"] or 1))
         return after(call, decision, seen, told, fixed + carry * shares[-1])
 
-    monkeypatch.setattr(each_call.Call, "after", pretended)
+    monkeypatch.setattr(each_call.BatchCall, "after", pretended)
     return shares
 
 
