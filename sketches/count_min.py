@@ -49,19 +49,13 @@ class CountMin:
     def add(self, key: Key, amount: int = 1) -> None:
         """Count a key. Raise ``ValueError`` if the amount is negative, or the total would exceed 2**62."""
         self._admit(amount, amount)
-        at = cells_of(key, self.width, self.depth, self.seed)
-        if self.conservative:
-            least = min(int(self.table[row, cell]) for row, cell in enumerate(at)) + amount
-            for row, cell in enumerate(at):
-                self.table[row, cell] = max(int(self.table[row, cell]), least)
-        else:
-            for row, cell in enumerate(at):
-                self.table[row, cell] += amount
+        at = self._at(key)
+        held = self.table[at]
+        self.table[at] = np.maximum(held, held.min() + amount) if self.conservative else held + amount
 
     def count(self, key: Key) -> int:
         """Return the estimated count of a key."""
-        at = cells_of(key, self.width, self.depth, self.seed)
-        return min(int(self.table[row, cell]) for row, cell in enumerate(at))
+        return int(self.table[self._at(key)].min())
 
     def add_all(self, keys: Ints, amounts: Ints | None = None) -> None:
         """Count integer keys (int64[n]), each once or by its amount (int64[n]). Errors are those of :meth:`add`."""
@@ -120,6 +114,10 @@ class CountMin:
         rows = table.sum(axis=1, dtype=object)
         check(all(r <= sketch.total if sketch.conservative else r == sketch.total for r in rows))
         return sketch
+
+    def _at(self, key: Key) -> tuple[Ints, Ints]:
+        """Return rows and columns of the cells of a key."""
+        return np.arange(self.depth), np.array(cells_of(key, self.width, self.depth, self.seed))
 
     def _settings(self) -> dict[str, int]:
         return {"width": self.width, "depth": self.depth, "seed": self.seed, "conservative": int(self.conservative)}

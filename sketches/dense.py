@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import NDArray
 
 from acep.sketches import words as maps
-from acep.sketches.protocol import Bits, Floats, Ints, Singles, VectorMemory, Words, pairs, rows
-from acep.storage.arrays import Stored, check, pack, unpack
+from acep.sketches.cells import MOST, CellMemory, check_cells, rows_at
+from acep.sketches.protocol import Bits, Floats, Ints, VectorMemory, Words, pairs, rows
+from acep.storage.arrays import Stored, check
 
-__all__ = ["DENSE", "MOST", "DenseMemory", "sound", "usable"]
-
-DENSE = "dense"
-MOST = 2**16
-"""Largest number of columns, and of slots of a ring."""
+__all__ = ["DenseMemory"]
 
 
-class DenseMemory(VectorMemory):
+class DenseMemory(CellMemory):
     """A :class:`acep.sketches.protocol.VectorMemory` with exact sums and maps for every vector.
 
     >>> memory = DenseMemory(columns=2, ring=4)
@@ -29,10 +29,10 @@ class DenseMemory(VectorMemory):
     [-5, 70]
     """
 
+    kind = "dense"
+
     def __init__(self, columns: int, ring: int) -> None:
-        if not (0 <= columns <= MOST and 0 <= ring <= MOST):
-            raise ValueError(f"{columns} columns and a ring of {ring}: from 0 to {MOST}")
-        self.columns, self.ring = columns, ring
+        super().__init__(columns, ring)
         self.vectors: Ints = np.zeros(0, dtype=np.int64)
         """The vectors that occurred, in ascending order."""
         self._sums: Floats = np.zeros((0, columns))
@@ -41,7 +41,7 @@ class DenseMemory(VectorMemory):
     @property
     def nbytes(self) -> int:
         """Return the size of the arrays in bytes."""
-        return self.vectors.nbytes + self._sums.nbytes + self._words.nbytes
+        return self.vectors.nbytes + super().nbytes
 
     def add(self, vectors: Ints, amounts: Floats) -> None:
         """Add ``amounts`` to the sums of ``vectors``."""
@@ -51,14 +51,7 @@ class DenseMemory(VectorMemory):
 
     def look(self, vectors: Ints) -> Floats:
         """Return the sums of ``vectors``."""
-        where, known = self._find(np.asarray(vectors, dtype=np.int64))
-        found = np.zeros((len(where), self.columns))
-        found[known] = self._sums[where[known]]
-        return found
-
-    def scale(self, factor: float) -> None:
-        """Multiply all sums by a factor from 0 to 1."""
-        self._sums *= usable(factor)
+        return rows_at(self._sums, *self._find(vectors))
 
     def set_bits(self, vectors: Ints, slots: Ints) -> None:
         """Set one bit in the map of each of ``vectors``."""
@@ -66,46 +59,21 @@ class DenseMemory(VectorMemory):
         self._known(np.unique(vectors))
         np.bitwise_or.at(self._words, (self._find(vectors)[0], slots // 64), maps.bit(slots))
 
-    def maps(self, vectors: Ints) -> Bits:
-        """Return the maps of ``vectors``, bool[n, ring]."""
-        return maps.unpacked(self.words(vectors), self.ring)
-
     def words(self, vectors: Ints) -> Words:
         """Return the maps of ``vectors``, packed into words."""
-        where, known = self._find(np.asarray(vectors, dtype=np.int64))
-        found = np.zeros((len(where), self._words.shape[1]), dtype=np.uint64)
-        found[known] = self._words[where[known]]
-        return found
-
-    def recycle(self, slot: int) -> None:
-        """Clear a slot in all maps."""
-        pairs(np.zeros(1, dtype=np.int64), np.array([slot]), self.ring)
-        maps.clear(self._words, slot)
+        return rows_at(self._words, *self._find(vectors))
 
     def merge(self, other: VectorMemory, slots: Ints | None = None) -> None:
         """Add another dense memory."""
-        if not isinstance(other, DenseMemory) or (other.columns, other.ring) != (self.columns, self.ring):
+        if not isinstance(other, DenseMemory) or self._settings() != other._settings():
             raise ValueError("a dense memory is merged with one of as many columns and slots")
         added = maps.moved(other._words, slots, self.ring)
         sums, where = other._sums.copy(), self._known(other.vectors)  # copied, because the other memory may be this one
         self._sums[where] += sums
         self._words[where] |= added
 
-    def to_bytes(self) -> bytes:
-        """Return the memory as bytes."""
-        return pack(
-            DENSE,
-            {"columns": self.columns, "ring": self.ring},
-            {"vectors": self.vectors, "sums": self._sums, "words": self._words},
-        )
-
     @classmethod
-    def from_bytes(cls, data: bytes) -> DenseMemory:
-        """Read the bytes of :meth:`to_bytes`; raise :class:`acep.errors.SnapshotError` for any others."""
-        return cls.from_stored(unpack(data, DENSE))
-
-    @classmethod
-    def from_stored(cls, stored: Stored) -> DenseMemory:
+    def from_stored(cls, stored: Stored) -> Self:
         """Return the memory held by unpacked bytes."""
         memory = cls(stored.number("columns", 0, MOST), stored.number("ring", 0, MOST))
         count = len(stored.arrays.get("vectors", ()))
@@ -113,11 +81,15 @@ class DenseMemory(VectorMemory):
         memory._sums = stored.array("sums", "<f8", (count, memory.columns))
         memory._words = stored.array("words", "<u8", (count, maps.width(memory.ring)))
         check(np.all(memory.vectors[1:] > memory.vectors[:-1]))
-        check(sound(memory._sums, memory._words, memory.ring))
+        check_cells(memory._sums, memory._words, memory.ring)
         return memory
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        return {"vectors": self.vectors, **super()._arrays()}
 
     def _find(self, vectors: Ints) -> tuple[Ints, Bits]:
         """Return the row of each vector, and whether the vector has one (otherwise the row is meaningless)."""
+        vectors = np.asarray(vectors, dtype=np.int64)
         where = np.searchsorted(self.vectors, vectors)
         if not len(self.vectors):
             return where, np.zeros(len(where), dtype=np.bool_)
@@ -133,16 +105,3 @@ class DenseMemory(VectorMemory):
             self._words = np.insert(self._words, at, 0, axis=0)
             where = np.searchsorted(self.vectors, distinct)
         return where
-
-
-def usable(factor: float) -> float:
-    """Check a factor of :meth:`VectorMemory.scale`; raise ``ValueError`` unless it is from 0 to 1."""
-    if not 0 <= factor <= 1:
-        raise ValueError(f"sums are scaled by a factor from 0 to 1, not {factor}")
-    return factor
-
-
-def sound(sums: Floats | Singles, words: Words, ring: int) -> bool:
-    """Return whether arrays read from bytes are valid sums and maps."""
-    spare = words[..., -1] >> np.uint64(ring % 64) if ring % 64 else np.zeros(0)
-    return bool(np.all((sums >= 0) & np.isfinite(sums))) and not np.any(spare)

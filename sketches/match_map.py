@@ -1,26 +1,25 @@
 """The match-map sketch: sums and match maps of vectors in bounded memory (2016 paper, section 4).
 
 A count-min array whose cells hold sums and a bitmap. A vector has one cell in each row. Its sums are the minimum over
-these cells, and its map is the AND of their maps. Bounds: docs/explanation/sketches.md. A version that is easier to
-read is :mod:`acep.sketches.match_map_plain`, which gives the same answers cell by cell.
+these cells, and its map is the AND of their maps. Bounds: docs/explanation/sketches.md.
 """
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
 
 from acep.sketches import words as maps
-from acep.sketches.dense import MOST, sound, usable
+from acep.sketches.cells import MOST, CellMemory, check_cells
 from acep.sketches.hashing import DEEPEST, WIDEST, cells, checked_size, sized
-from acep.sketches.protocol import Bits, Floats, Ints, VectorMemory, Words, pairs, rows
-from acep.storage.arrays import Stored, check, pack, unpack
+from acep.sketches.protocol import Floats, Ints, VectorMemory, Words, pairs, rows
+from acep.storage.arrays import Stored
 
-__all__ = ["MATCH_MAP", "MatchMap"]
-
-MATCH_MAP = "match-map"
+__all__ = ["MatchMap"]
 
 
-class MatchMap(VectorMemory):
+class MatchMap(CellMemory):
     """A :class:`acep.sketches.protocol.VectorMemory` of ``depth`` rows with ``width`` cells each.
 
     Each sum of a vector is at least the truth, and exceeds it by more than ``epsilon`` times the sum over all vectors
@@ -34,14 +33,14 @@ class MatchMap(VectorMemory):
     ([[2.0], [3.0]], [[129], [0]])
     """
 
+    kind = "match-map"
+
     def __init__(
         self, columns: int, ring: int, *, width: int, depth: int, seed: int = 0, conservative: bool = True
     ) -> None:
-        if not (0 <= columns <= MOST and 0 <= ring <= MOST):
-            raise ValueError(f"{columns} columns and a ring of {ring}: from 0 to {MOST}")
+        super().__init__(columns, ring)
         self.width, self.depth, self.seed = checked_size(width, depth, seed)
         self.conservative = conservative
-        self.columns, self.ring = columns, ring
         self._sums: Floats = np.zeros((depth, columns, width))
         self._words: Words = np.zeros((depth, width, maps.width(ring)), dtype=np.uint64)
 
@@ -59,11 +58,6 @@ class MatchMap(VectorMemory):
         """Return the largest sketch of ``depth`` rows in ``nbytes`` bytes; raise ``ValueError`` if none fits."""
         return cls(columns, ring, width=nbytes // (8 * depth * (columns + maps.width(ring))), depth=depth, seed=seed)
 
-    @property
-    def nbytes(self) -> int:
-        """Return the size of the arrays in bytes."""
-        return self._sums.nbytes + self._words.nbytes
-
     def add(self, vectors: Ints, amounts: Floats) -> None:
         """Add ``amounts`` to the sums of ``vectors``, all at once like :class:`acep.sketches.count_min.CountMin`."""
         distinct, summed = rows(vectors, amounts, self.columns)
@@ -80,30 +74,17 @@ class MatchMap(VectorMemory):
         """Return the sums of ``vectors``."""
         return self._least(self._cells(vectors))
 
-    def scale(self, factor: float) -> None:
-        """Multiply all sums by a factor from 0 to 1."""
-        self._sums *= usable(factor)
-
     def set_bits(self, vectors: Ints, slots: Ints) -> None:
         """Set one bit in the map of each of ``vectors``."""
         vectors, slots = pairs(vectors, slots, self.ring)
         for row, own in enumerate(self._cells(vectors)):
             np.bitwise_or.at(self._words[row], (own, slots // 64), maps.bit(slots))
 
-    def maps(self, vectors: Ints) -> Bits:
-        """Return the maps of ``vectors``, bool[n, ring]."""
-        return maps.unpacked(self.words(vectors), self.ring)
-
     def words(self, vectors: Ints) -> Words:
         """Return the maps of ``vectors``, packed into words."""
         at = self._cells(vectors)
         found: Words = np.bitwise_and.reduce([own[cell] for own, cell in zip(self._words, at, strict=True)])
         return found
-
-    def recycle(self, slot: int) -> None:
-        """Clear a slot in all cells."""
-        pairs(np.zeros(1, dtype=np.int64), np.array([slot]), self.ring)
-        maps.clear(self._words, slot)
 
     def merge(self, other: VectorMemory, slots: Ints | None = None) -> None:
         """Add another sketch of the same size, seed and update rule.
@@ -117,23 +98,14 @@ class MatchMap(VectorMemory):
         self._sums += other._sums
         self._words |= added
 
-    def to_bytes(self) -> bytes:
-        """Return the sketch as bytes."""
-        return pack(MATCH_MAP, self._settings(), {"sums": self._sums, "words": self._words})
-
     @classmethod
-    def from_bytes(cls, data: bytes) -> MatchMap:
-        """Read the bytes of :meth:`to_bytes`; raise :class:`acep.errors.SnapshotError` for any others."""
-        return cls.from_stored(unpack(data, MATCH_MAP))
-
-    @classmethod
-    def from_stored(cls, stored: Stored) -> MatchMap:
+    def from_stored(cls, stored: Stored) -> Self:
         """Return the sketch held by unpacked bytes."""
         columns, ring = stored.number("columns", 0, MOST), stored.number("ring", 0, MOST)
         width, depth = stored.number("width", 1, WIDEST), stored.number("depth", 1, DEEPEST)
         sums = stored.array("sums", "<f8", (depth, columns, width))
         words = stored.array("words", "<u8", (depth, width, maps.width(ring)))
-        check(sound(sums, words, ring))
+        check_cells(sums, words, ring)
         seed, conservative = stored.number("seed", 0, 2**32 - 1), bool(stored.number("conservative", 0, 1))
         # Sizes are those of arrays that were read, so damaged bytes cannot make this allocate more than their length.
         memory = cls(columns, ring, width=width, depth=depth, seed=seed, conservative=conservative)
@@ -149,11 +121,5 @@ class MatchMap(VectorMemory):
         return np.ascontiguousarray(found.T)
 
     def _settings(self) -> dict[str, int]:
-        return {
-            "columns": self.columns,
-            "ring": self.ring,
-            "width": self.width,
-            "depth": self.depth,
-            "seed": self.seed,
-            "conservative": int(self.conservative),
-        }
+        size = {"width": self.width, "depth": self.depth, "seed": self.seed}
+        return {**super()._settings(), **size, "conservative": int(self.conservative)}

@@ -8,19 +8,18 @@ and Tishby, "Agglomerative Information Bottleneck", NIPS 1999). Bounds: docs/exp
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from acep.sketches import words as maps
-from acep.sketches.dense import MOST, sound, usable
+from acep.sketches.cells import MOST, CellMemory, check_cells, rows_at, usable
 from acep.sketches.protocol import Bits, Floats, Ints, Singles, VectorMemory, Words, pairs, rows
-from acep.storage.arrays import Stored, check, pack, unpack
+from acep.storage.arrays import Stored, check
 
-__all__ = ["NEIGHBOUR_MAP", "NeighbourMap"]
+__all__ = ["NeighbourMap"]
 
-NEIGHBOUR_MAP = "neighbour-map"
 LARGEST = 2**48
 ACROSS = 2.0
 """Cost of merging across groups. It exceeds all other costs, so merges within groups come first."""
@@ -28,7 +27,7 @@ LIGHTER = 1e-6  # among equally similar pairs, prefer the lighter one
 GONE = -2
 
 
-class NeighbourMap(VectorMemory):
+class NeighbourMap(CellMemory):
     """A :class:`acep.sketches.protocol.VectorMemory` of at most ``nbytes`` bytes.
 
     Neighbours are vectors that are ``step`` apart. A group is ``size`` neighbours: the bins of one component of a
@@ -42,12 +41,13 @@ class NeighbourMap(VectorMemory):
     [[5.0], [3.0], [3.0], [0.0], [9.0]]
     """
 
+    kind = "neighbour-map"
+
     def __init__(self, columns: int, ring: int, *, nbytes: int, step: int = 1, size: int = 1) -> None:
-        if not (0 <= columns <= MOST and 0 <= ring <= MOST):
-            raise ValueError(f"{columns} columns and a ring of {ring}: from 0 to {MOST}")
+        super().__init__(columns, ring)
         if not (1 <= step <= MOST**2 and 1 <= size <= MOST**2 and step * size <= MOST**2):
             raise ValueError(f"groups of {size} vectors {step} apart: each from 1, and {MOST**2} together at most")
-        self.columns, self.ring, self.step, self.size, self.most_bytes = columns, ring, step, size, nbytes
+        self.step, self.size, self.most_bytes = step, size, nbytes
         self._low: Ints = np.zeros(0, dtype=np.int16)  # the narrowest dtype that holds the borders
         self._high: Ints = self._low.copy()
         self._sums: Singles = np.zeros((0, columns), dtype=np.float32)
@@ -58,7 +58,7 @@ class NeighbourMap(VectorMemory):
     @property
     def nbytes(self) -> int:
         """Return the size of the arrays in bytes."""
-        return self._low.nbytes + self._high.nbytes + self._sums.nbytes + self._words.nbytes
+        return self._low.nbytes + self._high.nbytes + super().nbytes
 
     def add(self, vectors: Ints, amounts: Floats) -> None:
         """Add ``amounts`` to the sums of ``vectors``; raise ``ValueError`` if a sum overflows single precision."""
@@ -68,10 +68,7 @@ class NeighbourMap(VectorMemory):
 
     def look(self, vectors: Ints) -> Floats:
         """Return the sums of ``vectors``: for each, the sums of all vectors in its cell."""
-        where, known = self._find(vectors)
-        found = np.zeros((len(where), self.columns))
-        found[known] = self._sums[where[known]]
-        return found
+        return rows_at(self._sums, *self._find(vectors)).astype(np.float64)
 
     def scale(self, factor: float) -> None:
         """Multiply all sums by a factor from 0 to 1."""
@@ -85,21 +82,9 @@ class NeighbourMap(VectorMemory):
         at = self._positions(vectors)
         self._join(at, at, np.zeros((len(at), self.columns)), words)
 
-    def maps(self, vectors: Ints) -> Bits:
-        """Return the maps of ``vectors``, bool[n, ring]."""
-        return maps.unpacked(self.words(vectors), self.ring)
-
     def words(self, vectors: Ints) -> Words:
         """Return the maps of ``vectors``, packed into words."""
-        where, known = self._find(vectors)
-        found = np.zeros((len(where), self._words.shape[1]), dtype=np.uint64)
-        found[known] = self._words[where[known]]
-        return found
-
-    def recycle(self, slot: int) -> None:
-        """Clear a slot in all maps."""
-        pairs(np.zeros(1, dtype=np.int64), np.array([slot]), self.ring)
-        maps.clear(self._words, slot)
+        return rows_at(self._words, *self._find(vectors))
 
     def merge(self, other: VectorMemory, slots: Ints | None = None) -> None:
         """Add another map with the same columns, slots, bytes and groups; merge runs that overlap."""
@@ -108,23 +93,8 @@ class NeighbourMap(VectorMemory):
         added = maps.moved(other._words, slots, self.ring)
         self._join(other._low.astype(np.int64), other._high.astype(np.int64), other._sums.astype(np.float64), added)
 
-    def to_bytes(self) -> bytes:
-        """Return the map as bytes."""
-        arrays: dict[str, NDArray[Any]] = {
-            "low": self._low.astype(np.int64),
-            "high": self._high.astype(np.int64),
-            "sums": self._sums,
-            "words": self._words,
-        }
-        return pack(NEIGHBOUR_MAP, self._settings(), arrays)
-
     @classmethod
-    def from_bytes(cls, data: bytes) -> NeighbourMap:
-        """Read the bytes of :meth:`to_bytes`; raise :class:`acep.errors.SnapshotError` for any others."""
-        return cls.from_stored(unpack(data, NEIGHBOUR_MAP))
-
-    @classmethod
-    def from_stored(cls, stored: Stored) -> NeighbourMap:
+    def from_stored(cls, stored: Stored) -> Self:
         """Return the map held by unpacked bytes."""
         columns, ring = stored.number("columns", 0, MOST), stored.number("ring", 0, MOST)
         step, size = stored.number("step", 1, MOST**2), stored.number("size", 1, MOST**2)
@@ -133,7 +103,7 @@ class NeighbourMap(VectorMemory):
         sums = stored.array("sums", "<f4", (count, columns))
         words = stored.array("words", "<u8", (count, maps.width(ring)))
         check(step * size <= MOST**2 and np.all(low <= high) and np.all(high[:-1] < low[1:]))
-        check(sound(sums, words, ring))
+        check_cells(sums, words, ring)
         nbytes = stored.number("nbytes", 0, LARGEST)
         check(nbytes >= 16 + 4 * columns + 8 * maps.width(ring))
         memory = cls(columns, ring, nbytes=nbytes, step=step, size=size)
@@ -142,8 +112,10 @@ class NeighbourMap(VectorMemory):
         return memory
 
     def _settings(self) -> dict[str, int]:
-        numbers = {"columns": self.columns, "ring": self.ring, "nbytes": self.most_bytes}
-        return {**numbers, "step": self.step, "size": self.size}
+        return {**super()._settings(), "nbytes": self.most_bytes, "step": self.step, "size": self.size}
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        return {"low": self._low.astype(np.int64), "high": self._high.astype(np.int64), **super()._arrays()}
 
     def _cell(self, width: int) -> int:
         """Return the bytes of a cell whose two borders take ``width`` bytes each."""

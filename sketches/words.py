@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from bitarray import bitarray
 
 from acep.sketches.protocol import Bits, Ints, Words
 
-__all__ = ["bit", "clear", "moved", "packed", "unpacked", "width"]
+__all__ = ["bit", "clear", "moved", "unpacked", "width"]
 
 
 def width(ring: int) -> int:
@@ -24,22 +25,13 @@ def bit(slots: Ints) -> Words:
 
 
 def unpacked(words: Words, ring: int) -> Bits:
-    """Unpack maps into booleans, bool[..., ring]."""
-    slots = np.arange(ring)
-    bits: Bits = (words[..., slots // 64] & bit(slots)) != 0
-    return bits
+    """Unpack maps into booleans, bool[..., ring].
 
-
-def packed(bits: Bits) -> Words:
-    """Pack maps into words, uint64[..., ceil(ring / 64)].
-
-    >>> unpacked(packed(np.array([[True, False, True]])), 3).tolist()
+    >>> unpacked(np.array([[5]], np.uint64), 3).tolist()
     [[True, False, True]]
     """
-    words = np.zeros((*bits.shape[:-1], width(bits.shape[-1])), dtype=np.uint64)
-    for slot in range(bits.shape[-1]):
-        words[..., slot // 64] |= np.where(bits[..., slot], np.uint64(1 << slot % 64), np.uint64(0))
-    return words
+    bits = np.frombuffer(_bits(words).unpack(), np.bool_)
+    return bits.reshape(*words.shape[:-1], 64 * words.shape[-1])[..., :ring].copy()
 
 
 def clear(words: Words, slot: int) -> None:
@@ -58,6 +50,13 @@ def moved(words: Words, slots: Ints | None, ring: int) -> Words:
     stay = slots[slots >= 0]
     if slots.shape != (ring,) or np.any(slots < -1) or np.any(slots >= ring) or len(np.unique(stay)) < len(stay):
         raise ValueError(f"slots are {ring} distinct slots of the ring, or -1")
-    bits = np.zeros((*words.shape[:-1], ring), dtype=np.bool_)
-    bits[..., stay] = unpacked(words, ring)[..., slots >= 0]
-    return packed(bits)
+    found = np.zeros_like(words)
+    old, new, size = _bits(words), _bits(found), 64 * words.shape[-1]
+    for slot in np.flatnonzero(slots >= 0).tolist():
+        new[int(slots[slot]) :: size] = old[slot::size]
+    return found
+
+
+def _bits(words: Words) -> bitarray:
+    """Return the bits of all maps, one map after the other; they share the memory of the words."""
+    return bitarray(buffer=np.ascontiguousarray(words), endian="little")

@@ -1,9 +1,10 @@
-"""The match-map sketch: arrays do what the plain one does cell by cell, and errors are as docs/explanation/sketches.md
-derives."""
+"""The match-map sketch: its arrays give what its definition gives cell by cell, and errors are as
+docs/explanation/sketches.md derives."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -12,8 +13,8 @@ from hypothesis import strategies as st
 
 from acep.errors import SnapshotError
 from acep.sketches.dense import DenseMemory
+from acep.sketches.hashing import cells_of
 from acep.sketches.match_map import MatchMap
-from acep.sketches.match_map_plain import PlainMatchMap
 from acep.storage.arrays import pack
 from tests.binomial import not_less, not_more
 
@@ -34,7 +35,40 @@ def ints(values) -> np.ndarray:
     return np.array(list(values), dtype=np.int64)
 
 
-def run(steps: list[tuple[str, object]], memory: MatchMap, plain: PlainMatchMap) -> None:
+class Defined:
+    """The sketch by its definition: sums and the set of slots of each cell (row, number), one vector at a time."""
+
+    def __init__(self, *, width: int, depth: int, seed: int = 0, conservative: bool = True) -> None:
+        self.size, self.conservative = (width, depth, seed), conservative
+        self.sums = defaultdict(lambda: [0.0] * COLUMNS)
+        self.slots = defaultdict(set)
+
+    def cells(self, vector: int) -> list[tuple[int, int]]:
+        return list(enumerate(cells_of(vector, *self.size)))
+
+    def look(self, vector: int) -> list[float]:
+        return [min(sums) for sums in zip(*(self.sums[cell] for cell in self.cells(vector)), strict=True)]
+
+    def map(self, vector: int) -> list[bool]:
+        found = set.intersection(*(self.slots[cell] for cell in self.cells(vector)))
+        return [slot in found for slot in range(RING)]
+
+    def add(self, amounts: dict[int, Sequence[float]]) -> None:
+        least = {v: [s + a for s, a in zip(self.look(v), added, strict=True)] for v, added in amounts.items()}
+        for vector, added in amounts.items():
+            for cell in self.cells(vector):
+                held, least_here = self.sums[cell], least[vector]
+                raised = map(max, held, least_here) if self.conservative else map(sum, zip(held, added, strict=True))
+                self.sums[cell] = list(raised)
+
+    def merge(self, other: Defined, slots: Sequence[int]) -> None:
+        for cell, added in other.sums.items():
+            self.sums[cell] = [s + a for s, a in zip(self.sums[cell], added, strict=True)]
+        for cell, held in other.slots.items():
+            self.slots[cell] |= {slots[slot] for slot in held} - {-1}
+
+
+def run(steps: list[tuple[str, object]], memory: MatchMap, plain: Defined) -> None:
     for name, given_ in steps:
         if name == "add":
             memory.add(ints(given_), np.array(list(given_.values()), float).reshape(-1, COLUMNS))
@@ -42,27 +76,29 @@ def run(steps: list[tuple[str, object]], memory: MatchMap, plain: PlainMatchMap)
         elif name == "bits":
             memory.set_bits(ints(v for v, _ in given_), ints(slot for _, slot in given_))
             for vector, slot in given_:
-                plain.set_bit(vector, slot)
+                for cell in plain.cells(vector):
+                    plain.slots[cell].add(slot)
         elif name == "recycle":
             memory.recycle(given_)
-            plain.recycle(given_)
+            for held in plain.slots.values():
+                held.discard(given_)
         else:
             memory.scale(given_)
-            plain.scale(given_)
+            plain.sums.update({cell: [given_ * one for one in sums] for cell, sums in plain.sums.items()})
 
 
 @given(first=STEPS, second=STEPS, conservative=st.booleans(), width=st.integers(1, 6), shift=st.integers(0, RING))
-def test_arrays_do_what_the_plain_one_does(
+def test_arrays_give_what_the_definition_gives(
     first: list[tuple[str, object]], second: list[tuple[str, object]], conservative: bool, width: int, shift: int
 ) -> None:
     settings = {"width": width, "depth": 3, "seed": 2, "conservative": conservative}
     memory, other = (MatchMap(COLUMNS, RING, **settings) for _ in range(2))
-    plain, plain_other = (PlainMatchMap(COLUMNS, RING, **settings) for _ in range(2))
+    plain, plain_other = (Defined(**settings) for _ in range(2))
     run(first, memory, plain)
     run(second, other, plain_other)
     for step in range(2):
         assert memory.look(ints(VECTORS)).tolist() == [plain.look(v) for v in VECTORS]
-        assert memory.maps(ints(VECTORS)).tolist() == [[bool(b) for b in plain.map(v)] for v in VECTORS]
+        assert memory.maps(ints(VECTORS)).tolist() == [plain.map(v) for v in VECTORS]
         if not step:
             slots = np.roll(np.arange(RING), shift)
             slots[5] = -1
@@ -78,7 +114,7 @@ def test_a_merge_is_the_sketch_of_both(
     first, second = ([step for step in steps if step[0] in ("add", "bits")] for steps in (first, second))
     for conservative in (False, True):
         one, other, both = (MatchMap(COLUMNS, RING, width=width, depth=2, conservative=conservative) for _ in range(3))
-        plain = PlainMatchMap(COLUMNS, RING, width=width, depth=2)
+        plain = Defined(width=width, depth=2)
         for steps, memory in ((first, one), (second, other), (first + second, both)):
             run(steps, memory, plain)
         one.merge(other)
