@@ -58,7 +58,7 @@ class PolicyContext:
         return bool(self.key_texts)
 
     def grid(self, *, windows: int = 8, waits: int = 4, features: int = 1) -> Grid:
-        """Return the grid of match vectors of the plan."""
-        return Grid.of(
-            self.states, self.errors, self.span, windows=windows, waits=waits, features=features, step=self.step
-        )
+        """Return the grid of match vectors of the plan, with only one bin of each time if there is no window."""
+        if self.span is None:
+            windows = waits = 1
+        return Grid(self.states, self.errors, self.span, windows, waits, features, self.step)

@@ -26,6 +26,7 @@ __all__ = [
     "Ties",
     "as_table",
     "as_utility_buckets",
+    "finite",
 ]
 
 STEPS = 8  # utility buckets per octave
@@ -80,6 +81,17 @@ class Term:
     def bins(self) -> int:
         """Return the number of bins, without the one for a missing number."""
         return BUCKETS if self.hashed else len(self.bounds) + 1
+
+    def to_data(self) -> list[Any]:
+        """Return plain data, without ``worth``."""
+        return [int(self.kind), self.a, self.b, int(self.floats), self.bounds]
+
+    @classmethod
+    def from_data(cls, kind: Any, a: Any, b: Any, floats: Any, bounds: Any, worth: Any = ()) -> Term:
+        """Read :meth:`to_data`. Raises :class:`ValueError` or :class:`TypeError` for other data."""
+        if not isinstance(floats, bool | int):
+            raise ValueError("a term")
+        return cls(TermKind(int(kind)), int(a), int(b), bool(floats), finite(bounds), finite(worth))
 
     def bin(self, numbers: Floats) -> npt.NDArray[np.int64]:
         """Return the bins of numbers (NaN: missing).
@@ -163,10 +175,7 @@ class SheddingTable:
 
     def to_arrays(self) -> dict[str, Any]:
         """Return plain data, without the grid and the sampling shares."""
-        terms = [
-            [[int(t.kind), t.a, t.b, int(t.floats), t.bounds, np.asarray(t.worth, np.float64)] for t in state]
-            for state in self.terms
-        ]
+        terms = [[[*term.to_data(), np.asarray(term.worth, np.float64)] for term in state] for state in self.terms]
         return {
             "level": self.level,
             "decay": self.decay,
@@ -183,13 +192,13 @@ class SheddingTable:
     def from_arrays(cls, grid: Grid, data: Mapping[str, Any]) -> SheddingTable:
         """Read the table of :meth:`to_arrays`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for
         other data."""
-        terms = tuple(tuple(_term(*one) for one in state) for state in data["terms"])
+        terms = tuple(tuple(Term.from_data(*one) for one in state) for state in data["terms"])
         level, later = np.asarray(data["level"]), np.asarray(data["later"])
         if level.shape != (grid.vectors,) or level.dtype != np.uint8 or later.shape != (grid.states, AGES):
             raise ValueError("orders of another grid")
         if later.dtype != np.int8 or len(terms) not in (0, grid.states):
             raise ValueError("orders")
-        decay, admit = _floats(data["decay"]), np.asarray(data["admit"])
+        decay, admit = finite(data["decay"]), np.asarray(data["admit"])
         if decay.shape != (grid.states,) or not (decay >= 0).all() or admit.ndim != 2 or admit.dtype != np.uint8:
             raise ValueError("orders")
         noise = int(data["noise"])
@@ -237,13 +246,8 @@ class SheddingTable:
         }
 
 
-def _term(kind: Any, a: Any, b: Any, floats: Any, bounds: Any, worth: Any) -> Term:
-    if not isinstance(floats, bool | int):
-        raise ValueError("a term")
-    return Term(TermKind(int(kind)), int(a), int(b), bool(floats), _floats(bounds), _floats(worth))
-
-
-def _floats(values: Any) -> Floats:
+def finite(values: Any) -> Floats:
+    """Return numbers as an array. Raises :class:`ValueError` if one is not finite."""
     found = np.asarray(values, np.float64)
     if not np.isfinite(found).all():
         raise ValueError("numbers that are none")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from acep.learning.policy_context import PolicyContext
-from acep.learning.shedding_table import STEPS, Term, TermKind
+from acep.learning.shedding_table import STEPS, Term, TermKind, finite
 from acep.learning.trajectories.match_vectors import Bools, Floats, Ints
 
 __all__ = ["FittedTerm", "candidates", "fitted"]
@@ -67,28 +67,16 @@ class FittedTerm:
 
     def to_data(self) -> list[Any]:
         """Return plain data."""
-        t = self.term
-        return [
-            int(t.kind),
-            t.a,
-            t.b,
-            int(t.floats),
-            t.bounds,
-            self.gain.astype(np.float32),
-            self.cost.astype(np.float32),
-        ]
+        return [*self.term.to_data(), self.gain.astype(np.float32), self.cost.astype(np.float32)]
 
     @classmethod
     def from_data(cls, data: Sequence[Any]) -> FittedTerm:
         """Read :meth:`to_data`. Raises :class:`ValueError` or :class:`TypeError` for other data."""
-        kind, a, b, floats, *columns = data
-        if not isinstance(floats, bool | int):
-            raise ValueError("a term")
-        bounds, gain, cost = (np.asarray(column, np.float64) for column in columns)
-        term = Term(TermKind(int(kind)), int(a), int(b), bool(floats), bounds)
-        if not all(np.isfinite(column).all() for column in (bounds, gain, cost)) or len(gain) not in (0, term.bins + 1):
+        *term_data, gain, cost = data
+        term, gain, cost = Term.from_data(*term_data), finite(gain), finite(cost)
+        if len(gain) not in (0, term.bins + 1):
             raise ValueError("factors that are none")
-        if gain.shape != cost.shape or (np.diff(bounds) <= 0).any():
+        if gain.shape != cost.shape or (np.diff(term.bounds) <= 0).any():
             raise ValueError("factors that are none")
         return cls(term, gain, cost)
 

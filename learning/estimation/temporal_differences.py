@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from acep.learning.trajectories.match_vectors import Floats, Grid, Ints
-from acep.learning.trajectories.targets import depths
-from acep.learning.trajectories.trajectories import EXPIRED, TAKEN, Trajectories
+from acep.learning.trajectories.trajectories import Trajectories
+from acep.learning.trajectories.trees import depths, ends_of
 
 __all__ = ["Steps", "learned", "steps"]
 
@@ -40,20 +40,11 @@ def steps(grid: Grid, trajectories: Trajectories) -> Steps:
     """Return the steps of finished trees of trajectories; ``trajectories.found`` must have its targets. Later steps
     have lower turns. The last stay of a trajectory that was shed, cleared, merged or cut has weight 0, because its
     outcome is not known; the value of its vector stands for it."""
-    made, found, ended = trajectories.made, trajectories.found, trajectories.ended
-    until, lost = made.made.copy(), np.ones(len(made), np.bool_)
-    row = made.find(ended.trajectory)
-    ended, row = ended.rows(row >= 0), row[row >= 0]
-    until[row] = np.maximum(ended.when, until[row])
-    lost[row] = ~np.isin(ended.how, (EXPIRED, TAKEN))
-    parents = made.parents
+    made, found, parents = trajectories.made, trajectories.found, trajectories.made.parents
     child = np.flatnonzero(parents >= 0)
     leaf = made.find(found.parent)
-    when, first, leaf = found.when[leaf >= 0], found.first[leaf >= 0], leaf[leaf >= 0]
-    np.maximum.at(until, parents[child], made.made[child])
-    np.maximum.at(until, leaf, when)
-    if grid.span is not None:
-        until = np.maximum(np.minimum(until, made.start + grid.span), made.made)
+    found, leaf = found.rows(leaf >= 0), leaf[leaf >= 0]
+    until, lost, _ = ends_of(grid, trajectories, leaf, found)
     stays = grid.passage(made.state, made.error, made.start, made.made, until, made.feature)
     count = len(stays.row)
     same = np.flatnonzero(stays.row[1:] == stays.row[:-1])
@@ -64,7 +55,7 @@ def steps(grid: Grid, trajectories: Trajectories) -> Steps:
     weight[stays.first[1:][lost] - 1] = 0.0
     return Steps(
         stays.vector,
-        np.bincount(stays.at(leaf, when), first, count).astype(np.float64),
+        np.bincount(stays.at(leaf, found.when), found.first, count).astype(np.float64),
         weight,
         (int(depth.max(initial=0)) - depth) * bins + (bins - 1 - number),
         np.concatenate([same, stays.at(parents[child], made.made[child])]),

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from acep.learning.shedding_table import AGES, STEPS
+from acep.learning.trajectories.columns import Table
 from acep.learning.trajectories.log import Ages, Extra
 from acep.learning.trajectories.match_vectors import Floats, Grid, Ints
-from acep.learning.trajectories.targets import Reached, depths
-from acep.learning.trajectories.trajectories import MERGED, Made, Trajectories
+from acep.learning.trajectories.targets import Reached
+from acep.learning.trajectories.trajectories import MERGED, Trajectories
+from acep.learning.trajectories.trees import with_extensions
 
 __all__ = ["Lived", "Sums", "chances", "later", "lived", "stays", "thinned"]
 
@@ -21,8 +22,8 @@ TOLD = 4096  # trajectories used to learn the effect of age
 FREE = 0.05  # least cost in touches, since even an idle partial match is looked at
 
 
-@dataclass(frozen=True)
-class Lived:
+@dataclass(frozen=True, eq=False)
+class Lived(Table):
     """Complete trajectories, one row each: parts of the match vector, the end (``until``), the ``touches`` of the
     partial match and all its descendants, the number of targets it led to (``gain``), and the last time at which it
     still led to one (``useful``; before ``made``: never). ``ends`` and ``last`` are how many partial matches had been
@@ -40,37 +41,6 @@ class Lived:
     last: Ints
     weight: Floats
 
-    def __len__(self) -> int:
-        return len(self.state)
-
-    @classmethod
-    def none(cls) -> Lived:
-        """Return an empty table."""
-        return cls.from_arrays({f.name: np.zeros(0) for f in fields(cls)})
-
-    def then(self, other: Lived) -> Lived:
-        """Return these rows followed by others."""
-        return Lived(*(np.concatenate([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self)))
-
-    def rows(self, which: Ints) -> Lived:
-        """Return some rows."""
-        return Lived(*(getattr(self, f.name)[which] for f in fields(self)))
-
-    def to_arrays(self) -> dict[str, Any]:
-        """Return the columns by name."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, Any]) -> Lived:
-        """Restore the table of :meth:`to_arrays`. Raises :class:`ValueError` or :class:`KeyError` for other data."""
-        columns: list[Any] = [
-            np.asarray(arrays[f.name], np.float64 if f.name in ("touches", "gain", "weight") else np.int64)
-            for f in fields(cls)
-        ]
-        if any(c.ndim != 1 or len(c) != len(columns[0]) for c in columns):
-            raise ValueError("columns of several lengths")
-        return cls(*columns)
-
 
 def lived(
     trajectories: Trajectories, reached: Reached, extra: Extra, ages: Ages, *, shared: bool
@@ -82,9 +52,9 @@ def lived(
     at = made.find(ended.trajectory)
     here = (at >= 0) & (ended.how != MERGED)
     rows = at[here]
-    touches = np.zeros(len(made))
+    touches = np.zeros(len(made), np.int64)
     touches[rows] = ended.touches[here]
-    when, touches = ended.when[here], (touches + _below(made, touches))[rows]
+    when, touches = ended.when[here], with_extensions(made.parents, touches)[0][rows]
     useful = np.full(len(made), np.iinfo(np.int64).min)
     np.maximum.at(useful, reached.row, reached.until)
     gain = np.bincount(reached.row, minlength=len(made)).astype(np.float64)
@@ -121,23 +91,12 @@ def lived(
     )
 
 
-def _below(made: Made, touches: Floats) -> Floats:
-    """Return the touches of all descendants, by trajectory."""
-    parents = made.parents
-    depth = depths(parents)
-    below = np.zeros(len(made))
-    for level in range(int(depth.max(initial=0)), 0, -1):
-        own = np.flatnonzero(depth == level)
-        below += np.bincount(parents[own], (touches + below)[own], minlength=len(made))
-    return below
-
-
 def thinned(trajectories: Lived, values: Floats, most: int) -> tuple[Lived, Floats]:
     """Return at most ``most`` trajectories, with their rows of ``values``. Drop every second unsuccessful one and
     double the weight of the other unsuccessful ones, as often as needed; once these are few, do so with all.
 
-    >>> some = replace(Lived.none(), state=np.zeros(6), gain=np.array([0, 0, 1, 0, 0, 0.0]), weight=np.ones(6))
-    >>> some = replace(some, **{f.name: np.zeros(6) for f in fields(some) if not len(getattr(some, f.name))})
+    >>> columns = {name: np.zeros(6, np.int64) for name in Lived.__annotations__}
+    >>> some = Lived(**columns | {"gain": np.array([0, 0, 1, 0, 0, 0.0]), "weight": np.ones(6)})
     >>> fewer, _ = thinned(some, np.zeros((6, 0)), 4)
     >>> fewer.gain.tolist(), fewer.weight.tolist()
     ([0.0, 1.0, 0.0, 0.0], [2.0, 1.0, 2.0, 2.0])
@@ -161,11 +120,6 @@ class Sums:
     visits: Floats
     won: Floats
     paid: Floats
-
-    def plus(self, other: Sums, *, kept: float = 1.0) -> Sums:
-        """Add other sums to these, which are first multiplied by ``kept``."""
-        pairs = zip((self.visits, self.won, self.paid), (other.visits, other.won, other.paid), strict=True)
-        return Sums(*(kept * a + b for a, b in pairs))
 
 
 def stays(grid: Grid, trajectories: Lived) -> Sums:

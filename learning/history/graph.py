@@ -71,7 +71,7 @@ class History:
         self.memory: VectorMemory = DenseMemory(len(SUMS), ring) if memory is None else memory
         if self.memory.columns != len(SUMS):
             raise ValueError(f"the memory has {self.memory.columns} columns, not {len(SUMS)}")
-        self.open, self.recent = Trajectories(), Contemporaries.none()
+        self.open, self.recent = Trajectories(), Contemporaries()
         self.targets = Targets(grid.span if targets == "bundles" else 0)
         self.ring = Ring(self.memory.ring)
         self.points: Ints = np.full(self.memory.ring, EMPTY)
@@ -118,7 +118,7 @@ class History:
 
     def begin(self) -> None:
         """Begin another stream or run: forget the open trajectories and bundles."""
-        self.open, self.recent = Trajectories(), Contemporaries.none()
+        self.open, self.recent = Trajectories(), Contemporaries()
         self.targets = Targets(self.targets.gap, self.targets.limit, self.targets.count)
 
     def merge(self, other: History) -> None:

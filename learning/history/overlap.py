@@ -12,13 +12,14 @@ trajectory is open that began earlier.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from acep.errors import SnapshotError
+from acep.learning.trajectories.columns import Table
 from acep.learning.trajectories.match_vectors import Bools, Floats, Ints
 from acep.learning.trajectories.targets import Reached
 from acep.learning.trajectories.trajectories import Made
@@ -28,11 +29,9 @@ __all__ = ["Contemporaries"]
 LATE = np.iinfo(np.int64).max
 
 
-@dataclass(frozen=True)
-class Contemporaries:
-    """Finished trajectories needed for moments still to be evaluated, one row each. ``done``: 1 where the moment of
-    its making was evaluated. ``of`` (row), ``target`` and ``left`` (when the last run left) have a row per pair.
-    """
+@dataclass(frozen=True, eq=False)
+class Moments(Table):
+    """Finished trajectories, one row each. ``done``: 1 where the moment of its making was evaluated."""
 
     partition: Ints
     state: Ints
@@ -40,27 +39,34 @@ class Contemporaries:
     until: Ints
     weight: Floats
     done: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Leads(Table):
+    """The targets of such trajectories: rows ``of`` them, the ``target``, and when the last run ``left``."""
+
     of: Ints
     target: Ints
     left: Ints
 
-    @classmethod
-    def none(cls) -> Contemporaries:
-        """Return a table without rows."""
-        empty: dict[str, Any] = {f.name: np.zeros(0, _kind(f.name)) for f in fields(cls)}
-        return cls(**empty)
+
+@dataclass(frozen=True)
+class Contemporaries:
+    """The finished trajectories needed for moments still to be evaluated, and the targets that they led to."""
+
+    moments: Moments = field(default_factory=Moments.none)
+    leads: Leads = field(default_factory=Leads.none)
 
     def __len__(self) -> int:
-        return len(self.made)
+        return len(self.moments)
 
     def then(self, made: Made, until: Ints, reached: Reached) -> Contemporaries:
         """Add finished trajectories, with their end times and the targets they reached."""
-        trajectories = (made.partition, made.state, made.made, until, made.weight, np.zeros(len(made), np.int64))
-        new = (*trajectories, reached.row + len(self), reached.target, reached.until)
-        columns = {
-            f.name: np.concatenate([getattr(self, f.name), column]) for f, column in zip(fields(self), new, strict=True)
-        }
-        return Contemporaries(**columns)
+        none = np.zeros(len(made), np.int64)
+        return Contemporaries(
+            self.moments.then(Moments(made.partition, made.state, made.made, until, made.weight, none)),
+            self.leads.then(Leads(reached.row + len(self), reached.target, reached.until)),
+        )
 
     def looked_at(self, open_: Made, states: int, limit: int) -> tuple[Contemporaries, Floats]:
         """Evaluate all moments before the oldest start still open in their partition, or all moments if there are more
@@ -68,78 +74,60 @@ class Contemporaries:
 
         Return the rows that stay, and float64[states, 2]: by state, the sums of the weighted shares and of the weights.
         """
-        _, place = np.unique(np.concatenate([self.partition, open_.partition]), return_inverse=True)
+        moments, leads = self.moments, self.leads
+        _, place = np.unique(np.concatenate([moments.partition, open_.partition]), return_inverse=True)
         horizon = np.full(len(place), LATE)
         np.minimum.at(horizon, place[len(self) :], open_.start)
         if len(self) > limit:
             horizon[:] = LATE
         horizon = horizon[place[: len(self)]]
-        ready = (self.done == 0) & (self.made < horizon)
+        ready = (moments.done == 0) & (moments.made < horizon)
         shares = self._shares(ready, states)
-        stays = self.until >= horizon
-        rows = np.cumsum(stays) - 1
-        pairs = stays[self.of]
-        later = Contemporaries(
-            self.partition[stays],
-            self.state[stays],
-            self.made[stays],
-            self.until[stays],
-            self.weight[stays],
-            (self.done | ready)[stays],
-            rows[self.of[pairs]],
-            self.target[pairs],
-            self.left[pairs],
-        )
-        return later, shares
+        stays = moments.until >= horizon
+        later = leads.rows(stays[leads.of])
+        return Contemporaries(
+            replace(moments, done=moments.done | ready).rows(stays), replace(later, of=(np.cumsum(stays) - 1)[later.of])
+        ), shares
 
     def _shares(self, ready: Bools, states: int) -> Floats:
-        out = np.zeros((states, 2))
-        asked = np.flatnonzero(ready[self.of])
+        out, moments, leads = np.zeros((states, 2)), self.moments, self.leads
+        asked = np.flatnonzero(ready[leads.of])
         if not len(asked):
             return out
-        _, group = np.unique(self.partition * states + self.state, return_inverse=True)
-        _, target = np.unique(self.target, return_inverse=True)
-        _, both = np.unique(group[self.of] * (int(target.max()) + 1) + target, return_inverse=True)
+        _, group = np.unique(moments.partition * states + moments.state, return_inverse=True)
+        _, target = np.unique(leads.target, return_inverse=True)
+        _, both = np.unique(group[leads.of] * (int(target.max()) + 1) + target, return_inverse=True)
         # Times become ranks, so that a group and a time fit into one number.
-        _, time = np.unique(np.concatenate([self.made, self.until, self.left]), return_inverse=True)
+        _, time = np.unique(np.concatenate([moments.made, moments.until, leads.left]), return_inverse=True)
         begin, end, left = np.split(time, [len(self), 2 * len(self)])
-        x = self.of[asked]
+        x = leads.of[asked]
         others = _live(group, begin, end, group[x], begin[x]) - 1
-        same = _live(both, begin[self.of], left, both[asked], begin[x]) - 1
+        same = _live(both, begin[leads.of], left, both[asked], begin[x]) - 1
         there = others > 0
         share = same[there] / others[there]
-        weight, state = self.weight[x[there]], self.state[x[there]]
+        weight, state = moments.weight[x[there]], moments.state[x[there]]
         out[:, 0] = np.bincount(state, weight * share, states)
         out[:, 1] = np.bincount(state, weight, states)
         return out
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return all columns, by names such as ``alike.made``."""
-        return {f"alike.{f.name}": getattr(self, f.name) for f in fields(self)}
+        return {**self.moments.to_arrays("alike."), **self.leads.to_arrays("alike.")}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], states: int) -> Contemporaries:
         """Read the table of :meth:`to_arrays`; :class:`SnapshotError` for invalid arrays."""
         wrong = SnapshotError("the history is damaged: the trajectories of its last moments make no sense")
         try:
-            columns = {f.name: arrays[f"alike.{f.name}"] for f in fields(cls)}
-        except KeyError:
+            read = cls(Moments.from_arrays(arrays, "alike."), Leads.from_arrays(arrays, "alike."))
+        except (KeyError, ValueError):
             raise wrong from None
-        for name, column in columns.items():
-            if column.ndim != 1 or column.dtype != _kind(name):
-                raise wrong
-        read = cls(**columns)
-        lengths = {len(c) for name, c in columns.items() if name not in ("of", "target", "left")}
-        if len(lengths) > 1 or not len(read.of) == len(read.target) == len(read.left):
-            raise wrong
-        holds = np.all((read.state >= 0) & (read.state < states)) and np.all((read.of >= 0) & (read.of < len(read)))
-        if not holds or not np.all((read.weight >= 1) & np.isfinite(read.weight) & (read.until >= read.made)):
+        moments, of = read.moments, read.leads.of
+        holds = np.all((moments.state >= 0) & (moments.state < states)) and np.all((of >= 0) & (of < len(read)))
+        weighty = (moments.weight >= 1) & np.isfinite(moments.weight)
+        if not holds or not np.all(weighty & (moments.until >= moments.made)):
             raise wrong
         return read
-
-
-def _kind(name: str) -> type:
-    return np.float64 if name == "weight" else np.int64
 
 
 def _live(group: Ints, begin: Ints, end: Ints, asked: Ints, at: Ints) -> Ints:

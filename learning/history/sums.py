@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from acep.learning.trajectories.match_vectors import Bools, Floats, Grid, Ints, Passage
-from acep.learning.trajectories.targets import NONE, Reached, depths, walk
-from acep.learning.trajectories.trajectories import CLEARED, MERGED, SHED, CompleteRuns, Made, Trajectories
+from acep.learning.trajectories.targets import NONE, Reached, walk
+from acep.learning.trajectories.trajectories import CompleteRuns, Made, Trajectories
+from acep.learning.trajectories.trees import ends_of, with_extensions
 
 __all__ = ["SUMS", "VectorSums", "tally"]
 
@@ -60,7 +61,7 @@ def tally(grid: Grid, trajectories: Trajectories) -> VectorSums:
     child = np.flatnonzero(parents >= 0)
     leaf = made.find(found.parent)
     found, leaf = found.rows(leaf >= 0), leaf[leaf >= 0]
-    until, lost, touches = _ends(grid, trajectories, parents, leaf, found)
+    until, lost, touches = ends_of(grid, trajectories, leaf, found)
     stays = grid.passage(made.state, made.error, made.start, made.made, until, made.feature)
     child_stay = stays.at(parents[child], made.made[child])
     found_stay = stays.at(leaf, found.when)
@@ -85,30 +86,6 @@ def tally(grid: Grid, trajectories: Trajectories) -> VectorSums:
     )
 
 
-def _ends(
-    grid: Grid, trajectories: Trajectories, parents: Ints, leaf: Ints, found: CompleteRuns
-) -> tuple[Ints, Bools, Ints]:
-    """Return when each row ended, whether it was lost before its natural end, and its touches.
-
-    A row that was cut ends with its last extension or found run, as nothing later is known.
-    """
-    made, ended = trajectories.made, trajectories.ended
-    row = made.find(ended.trajectory)
-    ended, row = ended.rows(row >= 0), row[row >= 0]
-    until = made.made.copy()
-    until[row] = np.maximum(ended.when, until[row])
-    lost = np.ones(len(made), dtype=np.bool_)
-    lost[row] = np.isin(ended.how, (SHED, CLEARED, MERGED))
-    touches = np.zeros(len(made), dtype=np.int64)
-    touches[row] = ended.touches
-    child = parents >= 0
-    np.maximum.at(until, parents[child], made.made[child])
-    np.maximum.at(until, leaf, found.when)
-    if grid.span is not None:
-        until = np.maximum(np.minimum(until, made.start + grid.span), made.made)
-    return until, lost, touches
-
-
 def _sums(
     made: Made,
     stays: Passage,
@@ -123,7 +100,7 @@ def _sums(
     count = len(stays.row)
     first = reached.first != NONE
     first_stay = stays.at(reached.row[first], reached.first[first])
-    below_touches, below_lost = _below(parents, touches, lost.astype(np.int64))
+    below_touches, below_lost = with_extensions(parents, touches, lost.astype(np.int64))
     last = stays.first[1:] - 1
     to_come = _to_come(
         stays,
@@ -169,20 +146,6 @@ def _to_come(stays: Passage, *columns: Ints) -> list[Ints]:
 def _counted(places: Ints, amounts: Ints, count: int) -> Ints:
     """Return integers summed by place (exact, as they are far below 2**53)."""
     return np.bincount(places, amounts, count).astype(np.int64)
-
-
-def _below(parents: Ints, *columns: Ints) -> list[Ints]:
-    """Return, for numbers by row, the sums over each row and all its extensions, computed from the deepest level up."""
-    depth = depths(parents)
-    order = np.argsort(-depth, kind="stable")
-    borders = np.flatnonzero(np.diff(depth[order])) + 1
-    out = [column.copy() for column in columns]
-    for rows in np.split(order, borders):
-        above = parents[rows]
-        if len(above) and above[0] >= 0:
-            for column in out:
-                np.add.at(column, above, column[rows])
-    return out
 
 
 def _next(stays: Passage, moved: Ints, when: Ints) -> tuple[Bools, Ints]:

@@ -1,9 +1,10 @@
-"""Base class of tables that hold NumPy columns of one length."""
+"""Tables of NumPy columns of one length: their types, rows, and their form in stored state."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cache
 from typing import Any, Self
 
 import numpy as np
@@ -11,9 +12,10 @@ from numpy.typing import NDArray
 
 from acep.learning.trajectories.match_vectors import Bools, Ints
 
-__all__ = ["Table", "names_of", "stored_name"]
+__all__ = ["Table", "kinds_of", "stored_name"]
 
-_KINDS: dict[str, type] = {"weight": np.float64, "first": np.bool_}
+KINDS: dict[Any, type] = {"Ints": np.int64, "Floats": np.float64, "Bools": np.bool_}
+"""The types of columns by the annotation of their fields."""
 
 
 @dataclass(frozen=True)
@@ -21,30 +23,31 @@ class Table:
     """One-dimensional columns of one length, each cast to its type; ``ValueError`` where a cast would lose data."""
 
     def __post_init__(self) -> None:
-        for name in names_of(type(self)):
-            object.__setattr__(self, name, _as(getattr(self, name), _KINDS.get(name, np.int64), name))
-        lengths = {name: len(getattr(self, name)) for name in names_of(type(self))}
+        columns = vars(self)
+        for name, kind in kinds_of(type(self)).items():
+            columns[name] = _as(columns[name], kind, name)
+        lengths = {name: len(column) for name, column in columns.items()}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"columns of several lengths: {lengths}")
 
     @classmethod
     def none(cls) -> Self:
         """Return a table without rows."""
-        return cls(**{name: np.zeros(0, _KINDS.get(name, np.int64)) for name in names_of(cls)})
+        return cls(**{name: np.zeros(0, kind) for name, kind in kinds_of(cls).items()})
 
     def __len__(self) -> int:
-        return len(getattr(self, next(iter(names_of(type(self))))))
+        return len(getattr(self, next(iter(kinds_of(type(self))))))
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and all(
-            np.array_equal(getattr(self, name), getattr(other, name)) for name in names_of(type(self))
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in kinds_of(type(self))
         )
 
     __hash__ = None  # type: ignore[assignment]
 
     def rows(self, which: Ints | Bools) -> Self:
         """Return some rows, given by row numbers or by a mask."""
-        some = {name: getattr(self, name)[which] for name in names_of(type(self))}
+        some = {name: getattr(self, name)[which] for name in kinds_of(type(self))}
         # A mask keeps the order, so the rows need no new check.
         return self.unchecked(some) if which.dtype == np.bool_ else replace(self, **some)
 
@@ -58,8 +61,17 @@ class Table:
         """Return these rows followed by those of another table."""
         if not len(other) or not len(self):
             return self if len(self) else other
-        both = {n: np.concatenate([getattr(self, n), getattr(other, n)]) for n in names_of(type(self))}
+        both = {n: np.concatenate([getattr(self, n), getattr(other, n)]) for n in kinds_of(type(self))}
         return replace(self, **both)
+
+    def to_arrays(self, prefix: str = "") -> dict[str, NDArray[Any]]:
+        """Return the columns by their names in stored state, each after ``prefix``."""
+        return {prefix + stored_name(name): getattr(self, name) for name in kinds_of(type(self))}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], prefix: str = "") -> Self:
+        """Read the table of :meth:`to_arrays`. Raises :class:`ValueError` or :class:`KeyError` for other data."""
+        return cls(**{name: arrays[prefix + stored_name(name)] for name in kinds_of(cls)})
 
 
 def stored_name(name: str) -> str:
@@ -67,9 +79,10 @@ def stored_name(name: str) -> str:
     return "life" if name == "trajectory" else name
 
 
-def names_of(table: type[Table]) -> Iterable[str]:
-    """Return the names of the columns of a table."""
-    return table.__dataclass_fields__.keys()
+@cache
+def kinds_of(table: type[Table]) -> dict[str, type]:
+    """Return the columns of a table with their types, in order."""
+    return {f.name: KINDS[f.type] for f in fields(table)}
 
 
 def _as(column: NDArray[Any], kind: type, name: str) -> NDArray[Any]:

@@ -68,23 +68,6 @@ class Grid:
         if self.vectors >= MOST:
             raise ValueError(f"{self.vectors:,} match vectors are too many (at most {MOST - 1:,})")
 
-    @classmethod
-    def of(
-        cls,
-        states: int,
-        errors: int,
-        span: int | None,
-        *,
-        windows: int = 8,
-        waits: int = 4,
-        features: int = 1,
-        step: int = 1,
-    ) -> Grid:
-        """Return a grid, with only one bin of each time if there is no window."""
-        if span is None:
-            windows = waits = 1
-        return cls(states, errors, span, windows, waits, features, step)
-
     @property
     def shape(self) -> tuple[int, int, int, int, int]:
         """Return how many values each part has, in the order of :class:`Parts`."""
@@ -198,24 +181,6 @@ class Grid:
         return self.joined(
             Parts(state, zero if level > 2 else error, zero if level > 1 else remaining, parts[1], parts[0])
         )
-
-    def bounds_of(self, vector: int) -> tuple[tuple[int, int], tuple[int, int] | None]:
-        """Return the remaining window at a vector and the time since the last event, each as least and most ticks.
-
-        The result is ``((0, 0), None)`` without a window. If the most is below the least, the bin is empty. In the
-        last since bin the only upper bound is the window.
-
-        >>> Grid(states=3, errors=2, span=100).bounds_of(182)
-        ((64, 75), (6, 24))
-        """
-        _, _, remaining, since, _ = (int(part) for part in self.parts(vector))
-        if self.span is None:
-            return (0, 0), None
-        ages = [0, *self.ages.tolist(), self.span + 1]
-        waits = [0, *self.bounds.tolist(), self.span + 1]
-        younger = self.windows - 1 - remaining
-        left = (self.span + 1 - ages[younger + 1], self.span - ages[younger])
-        return left, (waits[since], waits[since + 1] - 1)
 
     def passage(
         self,

@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acep.errors import SnapshotError
+from acep.learning.trajectories.columns import Table
 from acep.learning.trajectories.match_vectors import Bools, Ints
 from acep.learning.trajectories.trajectories import CompleteRuns, Made
+from acep.learning.trajectories.trees import depths
 
-__all__ = ["Reached", "Targets", "depths", "walk"]
+__all__ = ["Reached", "Targets", "walk"]
 
 NONE = np.iinfo(np.int64).min
 
@@ -139,8 +141,8 @@ class Targets:
             raise SnapshotError("the history is damaged: its targets make no sense") from None
 
 
-@dataclass(frozen=True)
-class Reached:
+@dataclass(frozen=True, eq=False)
+class Reached(Table):
     """Pairs of a partial match (``row``) and a ``target`` that it leads to, each once.
 
     ``until`` is the last time at which it still led to the target: when the last of the found runs left it by binding
@@ -151,14 +153,6 @@ class Reached:
     target: Ints
     until: Ints
     first: Ints
-
-    def __len__(self) -> int:
-        return len(self.row)
-
-    @classmethod
-    def none(cls) -> Reached:
-        """Return a table without pairs."""
-        return cls(*(np.zeros(0, np.int64) for _ in range(4)))
 
 
 def walk(made: Made, found: CompleteRuns) -> Reached:
@@ -194,22 +188,6 @@ def walk(made: Made, found: CompleteRuns) -> Reached:
     order = np.argsort(keys)
     keys = keys[order]
     return Reached(keys // width, numbers[keys % width], untils[order], firsts[order])
-
-
-def depths(parents: Ints) -> Ints:
-    """Return how many ancestors each row of ``parents`` (row numbers; -1: none) has: int64[n].
-
-    >>> depths(np.array([-1, 0, 1, 0, -1])).tolist()
-    [0, 1, 2, 1, 0]
-    """
-    depth = (parents >= 0).astype(np.int64)
-    above = parents.copy()
-    while True:  # pointer doubling
-        more = above >= 0
-        if not more.any():
-            return depth
-        depth[more] += depth[above[more]]
-        above[more] = above[above[more]]
 
 
 def _highest(keys: Ints, *values: Ints) -> tuple[Ints, ...]:

@@ -10,7 +10,7 @@ failure only at the end of the window, would overestimate every success probabil
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from acep.errors import SnapshotError
-from acep.learning.trajectories.columns import Table, names_of, stored_name
+from acep.learning.trajectories.columns import Table, kinds_of
 from acep.learning.trajectories.match_vectors import Bools, Floats, Ints
 
 __all__ = [
@@ -77,7 +77,7 @@ class Made(Table):
 
     def featureless(self) -> Made:
         """Return the same rows, all with feature 0."""
-        columns = {name: getattr(self, name) for name in names_of(Made)}
+        columns = {name: getattr(self, name) for name in kinds_of(Made)}
         return self.unchecked({**columns, "feature": np.zeros_like(self.feature)})
 
     def find(self, trajectories: Ints) -> Ints:
@@ -152,7 +152,7 @@ class Trajectories:
         unknown = {"target": np.full(count, -1), "first": np.zeros(count, np.bool_)}
         made, ended, found = dict(made), dict(ended), {**unknown, **found}
         for table, given in ((Made, made), (Ended, ended), (CompleteRuns, found)):
-            names = names_of(table)
+            names = kinds_of(table)
             if set(given) != set(names):
                 raise ValueError(f"columns of {table.__name__} are {sorted(names)}, not {sorted(given)}")
         return cls(Made(**_arrays(made)), Ended(**_arrays(ended)), CompleteRuns(**_arrays(found)))
@@ -167,21 +167,17 @@ class Trajectories:
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return all columns, by names such as ``made.state``."""
-        tables = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {
-            f"{t}.{stored_name(f.name)}": getattr(table, f.name) for t, table in tables.items() for f in fields(table)
-        }
+        return {**self.made.to_arrays("made."), **self.ended.to_arrays("ended."), **self.found.to_arrays("found.")}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Trajectories:
         """Read the log of :meth:`to_arrays`; :class:`SnapshotError` for invalid arrays."""
-        tables: dict[str, Any] = {"made": Made, "ended": Ended, "found": CompleteRuns}
         try:
-            columns = {
-                t: table(**{f.name: arrays[f"{t}.{stored_name(f.name)}"] for f in fields(table)})
-                for t, table in tables.items()
-            }
-            return cls(**columns)
+            return cls(
+                Made.from_arrays(arrays, "made."),
+                Ended.from_arrays(arrays, "ended."),
+                CompleteRuns.from_arrays(arrays, "found."),
+            )
         except (KeyError, ValueError):
             raise SnapshotError("the history is damaged: its open trajectories make no sense") from None
 

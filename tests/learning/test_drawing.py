@@ -82,7 +82,7 @@ def test_names_are_escaped_and_shortened() -> None:
 
 
 def test_a_history_of_nothing() -> None:
-    history = History(Grid.of(3, 1, None))
+    history = History(Grid(3, 1, None, 1, 1))
     assert "no window" in history_listing(history)
     assert not [r for r in elements(history_svg(history), "rect") if r.get("class") == "vector"]
 

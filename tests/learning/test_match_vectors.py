@@ -45,18 +45,6 @@ def test_bins_are_those_of_the_page(grid: Grid, data: st.DataObject) -> None:
 
 
 @given(GRIDS, st.data())
-def test_the_bounds_of_a_vector(grid: Grid, data: st.DataObject) -> None:
-    assert grid.span is not None
-    wait = data.draw(st.integers(0, grid.span))
-    age = data.draw(st.integers(wait, grid.span))
-    vector = grid.number(0, 0, 0, age - wait, age)
-    (least, most), since = grid.bounds_of(int(vector))
-    assert least <= grid.span - age <= most
-    assert since is not None
-    assert since[0] <= wait <= since[1]
-
-
-@given(GRIDS, st.data())
 def test_coarser_vectors_are_unions_of_finer_ones(grid: Grid, data: st.DataObject) -> None:
     vectors = np.array(data.draw(st.lists(st.integers(0, grid.vectors - 1), min_size=1, max_size=30)))
     assert np.array_equal(grid.coarse(vectors, 0), vectors)
@@ -99,13 +87,12 @@ def test_a_waiting_node_passes_through_what_it_is_at_each_time(grid: Grid, data:
 
 
 def test_without_a_window_there_are_no_bins_of_time() -> None:
-    grid = Grid.of(3, 2, None, features=2)
+    grid = Grid(3, 2, None, 1, 1, features=2)
     assert grid.vectors == 3 * 2 * 2
     assert grid.number(2, 1, 0, 5, 10**9, 1) == 11
     one = np.array([1])
     stays = grid.passage(one, one, one, one, one + 10**9, one)
     assert stays.vector.tolist() == [7]
-    assert grid.bounds_of(11) == ((0, 0), None)
 
 
 def test_high_errors_are_of_the_last_level() -> None:
