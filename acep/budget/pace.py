@@ -143,13 +143,7 @@ class Pace:
 
     def dump(self) -> dict[str, Any]:
         """Return the state as JSON-like data."""
-        numbers = {
-            "balance": self.balance,
-            "clock": self.clock,
-            "learning": self.learning,
-            "made": self.made,
-            "most": self.most,
-        }
+        numbers = {name: getattr(self, name) for name in ("balance", "clock", "learning", "made", "most")}
         models = {"work": self.work.state(), "wall": self.wall.state(), "around": [m.state() for m in self.around]}
         return models | numbers
 

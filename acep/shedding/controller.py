@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from acep.learning.shedding_table import SheddingTable, as_table
 from acep.learning.trajectories.log import log_of
 from acep.shedding.recovery.reconcile import Reconciliation
 from acep.shedding.shadow_sampler import ShadowSampler
-from acep.storage.plain_data import from_json, to_plain
+from acep.storage.plain_data import from_json, numbers_like, restored, to_plain
 
 if TYPE_CHECKING:
     from acep.shedding.native_protocol import NativeCore
@@ -269,9 +269,9 @@ class SheddingController:
     def dump(self) -> dict[str, Any]:
         """Return the state as JSON-like data, with bytes. The native core saves its shedding table and counts."""
         numbers = {name: getattr(self, name) for name in NUMBERS} | {
-            "yields": self.yield_monitor.to_data(),
+            "yields": asdict(self.yield_monitor),
             "looked": self.looked,
-            "sparing": self.shadow_sampler.to_data(),
+            "sparing": asdict(self.shadow_sampler),
         }
         state, seen = to_plain(dict(self.policy.state())), to_plain(self.seen.to_arrays())
         return {"policy": self.policy.name, "state": state, "seen": seen, **numbers}
@@ -280,9 +280,8 @@ class SheddingController:
         """Restore :meth:`dump`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for other data."""
         if data["policy"] != self.policy.name:
             raise ValueError("another policy")
-        self.events, self.length, self.longest, self.slowly = (int(data[name]) for name in NUMBERS[:4])
-        self.spent, self.dropped, self.granted = int(data["spent"]), int(data["dropped"]), float(data["granted"])
-        self.shadow_sampler = ShadowSampler.from_data(data["sparing"])
+        vars(self).update(numbers_like(self, NUMBERS, data))
+        self.shadow_sampler = restored(ShadowSampler(), data["sparing"])
         if not (
             self.events >= 0
             and 1 <= self.length <= self.longest <= LEARNED * LAST_EPOCH

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,6 +27,11 @@ class ShadowSampler:
     seen: float = 0.0
     of: float = 0.0
 
+    def __post_init__(self) -> None:
+        sums = (self.given, self.seen, self.of)
+        if not (0 < self.share <= 1 and self.events >= 0 and all(0 <= one < np.inf for one in sums)):
+            raise ValueError("share of units")
+
     def after(self, events: int, touches: int, held: float, allowed: float | None, part: float) -> ShadowSampler:
         """Return the update after ``events`` and ``touches``, where a share ``held`` of units was sampled. A ``part``
         of the touches ``allowed`` per event may go there; ``None``: nothing is dropped, so no costs are learned.
@@ -46,16 +49,3 @@ class ShadowSampler:
         exact = max((seen + LIKELY * allowed * FEW) / (of + FEW), allowed)
         share = part * allowed / exact / (LESS if touches > given else 1)
         return ShadowSampler(min(max(share, LEAST), MOST), events, touches, given, seen, of)
-
-    def to_data(self) -> dict[str, float]:
-        """Return the state as plain data."""
-        return asdict(self)
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> ShadowSampler:
-        """Restore :meth:`to_data`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for others."""
-        sums = given, seen, of = float(data["given"]), float(data["seen"]), float(data["of"])
-        found = cls(float(data["share"]), int(data["events"]), int(data["touches"]), given, seen, of)
-        if not (0 < found.share <= 1 and found.events >= 0 and all(0 <= one < np.inf for one in sums)):
-            raise ValueError("share of units")
-        return found

@@ -5,14 +5,17 @@ from __future__ import annotations
 import base64
 import json
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, replace
 from math import prod
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["from_bytes", "from_json", "to_bytes", "to_json", "to_plain"]
+__all__ = ["from_bytes", "from_json", "numbers_like", "restored", "to_bytes", "to_json", "to_plain"]
+
+T = TypeVar("T")
 
 ARRAY = "array"
 KINDS = ("<i8", "<f8", "|u1", "|b1", "<u8", "|i1", "<f4", "<i4")
@@ -97,6 +100,28 @@ def from_bytes(data: bytes) -> Any:
     if at != len(data):
         raise ValueError("more bytes than the arrays need")
     return found
+
+
+def numbers_like(known: object, names: Iterable[str], data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the numbers and truth values of ``data`` with these names, of the types that they have in ``known``.
+
+    Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for other data.
+    """
+    found = {}
+    for name in names:
+        kind = type(getattr(known, name))
+        if kind is bool and not isinstance(data[name], bool):
+            raise ValueError(name)
+        found[name] = kind(data[name])
+    return found
+
+
+def restored(known: T, data: Mapping[str, Any]) -> T:
+    """Return a dataclass like ``known`` with the numbers and truth values that :func:`dataclasses.asdict` gave.
+
+    Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for other data.
+    """
+    return replace(known, **numbers_like(known, [f.name for f in fields(known)], data))  # type: ignore[type-var, arg-type]
 
 
 def _told(value: Any, put: Callable[[NDArray[Any]], dict[str, Any]]) -> Any:

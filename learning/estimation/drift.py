@@ -9,12 +9,13 @@ than before, it is drift (:class:`Proof`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from acep.learning.trajectories.match_vectors import Bools
+from acep.storage.plain_data import restored
 
 __all__ = ["Proof", "YieldMonitor"]
 
@@ -55,14 +56,10 @@ class YieldMonitor:
         mean = now if drifted or self.mean == 0 else SMOOTH * self.mean + (1 - SMOOTH) * now
         return YieldMonitor(mean), drifted
 
-    def to_data(self) -> dict[str, float]:
-        """Return the fields as plain data."""
-        return asdict(self)
-
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> YieldMonitor:
         """Restore the fields. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for invalid data."""
-        found = cls(float(data["mean"]), int(data["points"]), int(data["touches"]))
+        found = restored(cls(), data)
         if not (0 <= found.mean < np.inf and found.points >= 0 and found.touches >= 0):
             raise ValueError("what is found for a touch")
         return found
@@ -79,6 +76,10 @@ class Proof:
     found: float = USUAL[1]
     doubt: bool = False
     evidence: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (0 < self.there < np.inf and 0 <= self.found < np.inf and np.isfinite(self.evidence)):
+            raise ValueError("shares of match points")
 
     def after(self, kept: Bools, *, drifted: bool) -> tuple[Proof, bool]:
         """Add an epoch; return the new state, and whether drift is proven. ``kept`` says of each match point in
@@ -99,17 +100,3 @@ class Proof:
         if NONE < evidence < SURE:
             return replace(self, doubt=True, evidence=evidence), False
         return Proof(self.there, self.found) if evidence <= NONE else Proof(), evidence >= SURE
-
-    def to_data(self) -> dict[str, Any]:
-        """Return the fields as plain data."""
-        return asdict(self)
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Proof:
-        """Restore the fields. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for invalid data."""
-        proof = cls(float(data["there"]), float(data["found"]), data["doubt"], float(data["evidence"]))
-        if not (0 < proof.there < np.inf and 0 <= proof.found < np.inf and isinstance(proof.doubt, bool)):
-            raise ValueError("shares of match points")
-        if not np.isfinite(proof.evidence):
-            raise ValueError("evidence")
-        return proof

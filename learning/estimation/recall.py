@@ -25,12 +25,13 @@ found, and the interval allows for both outcomes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from acep.learning.trajectories.match_vectors import Bools, Floats, Ints
+from acep.storage.plain_data import restored
 
 __all__ = ["ALL", "COLUMNS", "Estimate", "Rows", "SampledUnits", "Tally", "distinct"]
 
@@ -81,7 +82,7 @@ class Tally:
         return cls(float(len(x)), *(float(one.sum()) for one in sums))
 
     def __add__(self, other: Tally) -> Tally:
-        return Tally(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+        return Tally(*(one + more for one, more in zip(astuple(self), astuple(other), strict=True)))
 
     def beside(self, share: float) -> Tally:
         """Add what a skipped ``share`` (below 1) of the events may have held, of which nothing was found.
@@ -94,13 +95,13 @@ class Tally:
 
     def to_arrays(self) -> dict[str, float]:
         """Return plain data: numbers that may be added up."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}
+        return asdict(self)
 
     @classmethod
     def from_arrays(cls, data: Mapping[str, Any]) -> Tally:
         """Read the sums. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for other data."""
-        found = cls(*(float(data[f.name]) for f in fields(cls)))
-        if not all(np.isfinite(getattr(found, f.name)) and getattr(found, f.name) >= 0 for f in fields(cls)):
+        found = restored(cls(), data)
+        if not all(np.isfinite(one) and one >= 0 for one in astuple(found)):
             raise ValueError("sums of a recall")
         return found
 

@@ -25,6 +25,7 @@ from acep.learning.policies.schemes import SCHEMES
 from acep.learning.policy import Epoch, Policy
 from acep.learning.policy_context import PolicyContext
 from acep.learning.shedding_table import HIGHEST, Bytes, SheddingTable
+from acep.storage.plain_data import restored
 
 __all__ = ["EXPERTS", "BanditPolicy", "ExpertScore"]
 
@@ -128,8 +129,7 @@ class BanditPolicy:
         try:
             states, learner = state["experts"], Exp3.from_data(state["learner"])
             prices, raised = {str(name): float(price) for name, price in state["prices"].items()}, int(state["raised"])
-            told = state["seen"]
-            seen = ExpertScore(int(told["points"]), int(told["kept"]), int(told["spent"]), float(told["allowed"]))
+            seen = restored(ExpertScore(), state["seen"])
             if set(states) != set(self.experts) or len(learner.log_weights) != len(self.experts):
                 raise ValueError("other experts")
             given = {name: one.restore(states[name]) for name, one in self.experts.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -101,6 +101,12 @@ class Watch:
     seen: float = 0.0
     of: float = 0.0
 
+    def __post_init__(self) -> None:
+        if not (0 <= self.explored <= 1 and 0 <= self.sample <= 1 and 0 <= self.shadow <= 1):
+            raise ValueError("shares of what is watched")
+        if not (0 <= self.seen < np.inf and 0 <= self.of < np.inf):
+            raise ValueError("sums of what is watched")
+
     def after(self, epoch: Epoch) -> Watch:
         """Return the shares for the next epoch."""
         made, share = len(epoch.log.trajectories.made), max(EXPLORE[1], FADES * self.explored)
@@ -133,14 +139,9 @@ class Watch:
 
     def to_data(self) -> dict[str, float]:
         """Return the fields as plain data."""
-        return dict(zip(STORED, (self.explored, self.sample, self.shadow, self.seen, self.of), strict=True))
+        return dict(zip(STORED, astuple(self), strict=True))
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Watch:
         """Restore the fields. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for invalid data."""
-        watch = cls(*(float(data[name]) for name in STORED))
-        if not (0 <= watch.explored <= 1 and 0 <= watch.sample <= 1 and 0 <= watch.shadow <= 1):
-            raise ValueError("shares of what is watched")
-        if not (0 <= watch.seen < np.inf and 0 <= watch.of < np.inf):
-            raise ValueError("sums of what is watched")
-        return watch
+        return cls(*(float(data[name]) for name in STORED))

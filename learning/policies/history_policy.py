@@ -24,6 +24,7 @@ from acep.learning.trajectories.targets import Targets
 from acep.sketches.dense import DenseMemory
 from acep.sketches.memories import read_memory
 from acep.sketches.protocol import VectorMemory
+from acep.storage.plain_data import restored
 
 __all__ = ["HistoryPolicy", "ScoringConfiguration"]
 
@@ -55,19 +56,9 @@ class ScoringConfiguration:
     hashed: bool = True
     clears: bool = False
 
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> ScoringConfiguration:
-        """Read it from data. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for invalid data."""
-        way = cls(float(data["temper"]), float(data["decay"]), int(data["noise"]), data["hashed"], data["clears"])
-        if not (
-            isinstance(way.hashed, bool)
-            and isinstance(way.clears, bool)
-            and 0 <= way.temper <= 1
-            and 0 <= way.decay < np.inf
-            and 0 <= way.noise <= HIGHEST
-        ):
+    def __post_init__(self) -> None:
+        if not (0 <= self.temper <= 1 and 0 <= self.decay < np.inf and 0 <= self.noise <= HIGHEST):
             raise ValueError("a way to choose")
-        return way
 
     @property
     def rule(self) -> bool:
@@ -261,7 +252,7 @@ class HistoryPolicy:
             "visits": self.visits,
             "pending": self.pending.to_arrays(),
             "watch": self.watch.to_data(),
-            "proof": self.proof.to_data(),
+            "proof": asdict(self.proof),
             "known": self.known.to_arrays(),
             "values": self.values,
             "to_come": self.to_come,
@@ -281,7 +272,7 @@ class HistoryPolicy:
         self._scale(min(1.0, VISITS / max(self.visits, 1.0)))
         self.chosen = self._chosen(self.way, self.told)
         anew = {"pending": self.pending.anew().to_arrays(), "watch": self.watch.anew().to_data()}
-        return {**self.state(), **anew, "proof": Proof().to_data()}
+        return {**self.state(), **anew, "proof": asdict(Proof())}
 
     def restore(self, state: Mapping[str, Any]) -> SheddingTable:
         """Restore :meth:`state`. Raises :class:`ValueError` for other data."""
@@ -289,9 +280,9 @@ class HistoryPolicy:
             sums = read_memory(state["sums"].tobytes())
             known, values = Lived.from_arrays(state["known"]), np.asarray(state["values"], np.float64)
             pending, watch = self.pending.with_arrays(state["pending"]), Watch.from_data(state["watch"])
-            to_come, proof = np.asarray(state["to_come"], np.float64), Proof.from_data(state["proof"])
+            to_come, proof = np.asarray(state["to_come"], np.float64), restored(Proof(), state["proof"])
             told = tuple(tuple(map(FittedTerm.from_data, terms)) for terms in state["told"])
-            way = ScoringConfiguration.from_data(state["way"])
+            way = restored(ScoringConfiguration(), state["way"])
             fresh, chosen = float(state["fresh"]), SheddingTable.from_arrays(self.grid, state["chosen"])
             best, visits, trusted = float(state["best"]), float(state["visits"]), float(state["trusted"])
         except (AcepError, KeyError, TypeError, AttributeError, ValueError) as error:

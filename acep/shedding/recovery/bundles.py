@@ -25,7 +25,7 @@ from acep.shedding.recovery.pending import ALWAYS, NEVER, PendingPartition, wher
 from acep.shedding.recovery.recent import Recent
 from acep.shedding.recovery.reconcile import Reconciliation
 from acep.shedding.recovery.rematch import Rematch, rematch
-from acep.storage.plain_data import from_json, to_plain
+from acep.storage.plain_data import from_json, numbers_like, to_plain
 
 if TYPE_CHECKING:
     from acep.shedding.native_protocol import PlanSession
@@ -317,9 +317,8 @@ class Recovery:
 
     def dump(self) -> dict[str, Any]:
         """Return the state as JSON-like data; all matches given out must have been taken."""
-        numbers = {name: getattr(self, name) for name in NUMBERS}
         return {
-            **numbers,
+            **{name: getattr(self, name) for name in NUMBERS},
             "settling": self.reconciliation.dump(),
             "worth": to_plain(self.worth.sums),
             "areas": to_plain([[list(key), area.dump()] for key, area in self.areas.items()]),
@@ -329,11 +328,7 @@ class Recovery:
 
     def load(self, data: Any) -> None:
         """Restore :meth:`dump`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for other data."""
-        for name in NUMBERS:
-            kind = type(getattr(self, name))
-            if kind is bool and not isinstance(data[name], bool):
-                raise ValueError(name)
-            setattr(self, name, kind(data[name]))
+        vars(self).update(numbers_like(self, NUMBERS, data))
         if not (np.isfinite([self.bank, self.full]).all() and min(self.bank, self.spent) >= 0):
             raise ValueError("allowance")
         self.reconciliation.load(data["settling"])
