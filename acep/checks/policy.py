@@ -215,7 +215,7 @@ def _learned(case: Case, policy: Policy, seed: int) -> Mapping[str, Any] | None:
     if learned_by(policy) == policy.name:
         return None
     run = Run(case, POLICIES[learned_by(policy)], None, seed, [])
-    run.whole().session.learn()
+    run.whole().session.budget.learn()
     state: Mapping[str, Any] = getattr(run.watched.policy, "learned", run.watched.policy.state)()
     return state
 
@@ -254,7 +254,7 @@ def _long(
     """Repeat the same epoch, and check the size of the state and the time of learning."""
     recorder: Any = Recorder(maker())
     recorded = Run(case, lambda: recorder, None, seed, [], learned, length=2 * len(case.batch)).whole()
-    recorded.session.learn()
+    recorded.session.budget.learn()
     context = recorded.watched.context
     log = recorder.log
     copies = -(-TRAJECTORIES // max(len(log.trajectories.made), 1))

@@ -139,7 +139,7 @@ class NativeExecutors:
     @property
     def peak(self) -> int:
         """Return the most bytes that were held, where there is a bound on them."""
-        return 0 if self.session is None else self.session.peak
+        return 0 if self.session is None else self.session.budget.peak
 
     def push(self, batch: Batch) -> None:
         """Push events to all of the plans."""

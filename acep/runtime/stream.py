@@ -126,7 +126,7 @@ class Stream:
             for found in session.blocks(batch, most, together):
                 yield [found]
         else:
-            yield from self._parts(batch, most, paced=session is not None and session.pace is not None)
+            yield from self._parts(batch, most, paced=session is not None and session.budget.pace is not None)
 
     def _parts(self, batch: Batch, most: int, *, paced: bool) -> Iterator[list[Sequence[Found]]]:
         """Push like :meth:`push`, in parts with about ``most`` matches each. ``paced``: time bounds the matches."""
@@ -149,19 +149,19 @@ class Stream:
     def took(self, processor: float, wall: float) -> None:
         """Record the seconds that the whole call took that pushed the last batch; a budget of time counts them."""
         session = self._natives.session
-        if session is not None and session.pace is not None:
-            session.pace.end(processor, wall)
+        if session is not None and session.budget.pace is not None:
+            session.budget.pace.end(processor, wall)
 
     def allow(self, rate: float, events: int, matches: float) -> None:
         """Allow ``rate`` touches for each of the next ``events``, and so many ``matches``; for callers that keep a
         budget of time for the stream."""
         if self._natives.session is not None:
-            self._natives.session.allow(rate, events, matches)
+            self._natives.session.budget.allow(rate, events, matches)
 
     @property
     def walked(self) -> int:
         """Return the matches made under a budget since the stream was made or restored, before any choice."""
-        return 0 if self._natives.session is None else self._natives.session.walked
+        return 0 if self._natives.session is None else self._natives.session.budget.walked
 
     @property
     def live(self) -> int:
@@ -171,12 +171,12 @@ class Stream:
 
     def epochs(self, events: int) -> int:
         """Return how many epochs of policies end within the next ``events``."""
-        return 0 if self._natives.session is None else self._natives.session.epochs(events)
+        return 0 if self._natives.session is None else self._natives.session.budget.epochs(events)
 
     @property
     def learning(self) -> float:
         """Return the seconds in which policies have learned since the stream was made or restored."""
-        return 0.0 if self._natives.session is None else self._natives.session.learning
+        return 0.0 if self._natives.session is None else self._natives.session.budget.learning
 
     def advance(self, clock: int) -> list[Sequence[Found]]:
         """Advance the time: no event with ``ts <= clock`` (ticks) will come any more. Return what this decides."""

@@ -62,7 +62,7 @@ def learn_offline(
     before = 0
     for part in (piece for whole in parts for piece in whole.parts(size)):
         if selective is not None and not rest and known >= border:
-            session.learn()
+            session.budget.learn()
             ways, before = selective.ways(), session.counts(0).touches
         session.push(part)
         found = points_of(_taken(session), partitions)
@@ -71,7 +71,7 @@ def learn_offline(
             rest.append(part)
             truth.append(found)
     session.finish()
-    session.learn()
+    session.budget.learn()
     if not rest:
         return
     truth.append(points_of(_taken(session), partitions))

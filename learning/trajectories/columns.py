@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from functools import cache
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from acep.learning.trajectories.match_vectors import Bools, Ints
 
-__all__ = ["Table", "kinds_of", "stored_name"]
+__all__ = ["Table", "stored_name"]
 
-KINDS: dict[Any, type] = {"Ints": np.int64, "Floats": np.float64, "Bools": np.bool_}
-"""The types of columns by the annotation of their fields."""
+KINDS: dict[str, type] = {"Ints": np.int64, "Floats": np.float64, "Bools": np.bool_}
+"""The types of columns by the annotations of their fields."""
 
 
 @dataclass(frozen=True)
 class Table:
     """One-dimensional columns of one length, each cast to its type; ``ValueError`` where a cast would lose data."""
 
+    kinds: ClassVar[Mapping[str, type]] = {}
+    """The types of the columns by name; each subclass has its own."""
+
+    def __init_subclass__(cls) -> None:
+        cls.kinds = {name: KINDS[kind] for name, kind in cls.__annotations__.items()}
+
     def __post_init__(self) -> None:
         columns = vars(self)
-        for name, kind in kinds_of(type(self)).items():
+        for name, kind in self.kinds.items():
             columns[name] = _as(columns[name], kind, name)
         lengths = {name: len(column) for name, column in columns.items()}
         if len(set(lengths.values())) > 1:
@@ -33,21 +38,21 @@ class Table:
     @classmethod
     def none(cls) -> Self:
         """Return a table without rows."""
-        return cls(**{name: np.zeros(0, kind) for name, kind in kinds_of(cls).items()})
+        return cls(**{name: np.zeros(0, kind) for name, kind in cls.kinds.items()})
 
     def __len__(self) -> int:
-        return len(getattr(self, next(iter(kinds_of(type(self))))))
+        return len(getattr(self, next(iter(self.kinds))))
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and all(
-            np.array_equal(getattr(self, name), getattr(other, name)) for name in kinds_of(type(self))
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in self.kinds
         )
 
     __hash__ = None  # type: ignore[assignment]
 
     def rows(self, which: Ints | Bools) -> Self:
         """Return some rows, given by row numbers or by a mask."""
-        some = {name: getattr(self, name)[which] for name in kinds_of(type(self))}
+        some = {name: getattr(self, name)[which] for name in self.kinds}
         # A mask keeps the order, so the rows need no new check.
         return self.unchecked(some) if which.dtype == np.bool_ else replace(self, **some)
 
@@ -61,28 +66,22 @@ class Table:
         """Return these rows followed by those of another table."""
         if not len(other) or not len(self):
             return self if len(self) else other
-        both = {n: np.concatenate([getattr(self, n), getattr(other, n)]) for n in kinds_of(type(self))}
+        both = {n: np.concatenate([getattr(self, n), getattr(other, n)]) for n in self.kinds}
         return replace(self, **both)
 
     def to_arrays(self, prefix: str = "") -> dict[str, NDArray[Any]]:
         """Return the columns by their names in stored state, each after ``prefix``."""
-        return {prefix + stored_name(name): getattr(self, name) for name in kinds_of(type(self))}
+        return {prefix + stored_name(name): getattr(self, name) for name in self.kinds}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], prefix: str = "") -> Self:
         """Read the table of :meth:`to_arrays`. Raises :class:`ValueError` or :class:`KeyError` for other data."""
-        return cls(**{name: arrays[prefix + stored_name(name)] for name in kinds_of(cls)})
+        return cls(**{name: arrays[prefix + stored_name(name)] for name in cls.kinds})
 
 
 def stored_name(name: str) -> str:
     """Return the name of a column in stored state, which does not change with the code."""
     return "life" if name == "trajectory" else name
-
-
-@cache
-def kinds_of(table: type[Table]) -> dict[str, type]:
-    """Return the columns of a table with their types, in order."""
-    return {f.name: KINDS[f.type] for f in fields(table)}
 
 
 def _as(column: NDArray[Any], kind: type, name: str) -> NDArray[Any]:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from acep.errors import SnapshotError
-from acep.learning.trajectories.columns import Table, kinds_of
+from acep.learning.trajectories.columns import Table
 from acep.learning.trajectories.match_vectors import Bools, Floats, Ints
 
 __all__ = [
@@ -77,7 +77,7 @@ class Made(Table):
 
     def featureless(self) -> Made:
         """Return the same rows, all with feature 0."""
-        columns = {name: getattr(self, name) for name in kinds_of(Made)}
+        columns = {name: getattr(self, name) for name in self.kinds}
         return self.unchecked({**columns, "feature": np.zeros_like(self.feature)})
 
     def find(self, trajectories: Ints) -> Ints:
@@ -152,7 +152,7 @@ class Trajectories:
         unknown = {"target": np.full(count, -1), "first": np.zeros(count, np.bool_)}
         made, ended, found = dict(made), dict(ended), {**unknown, **found}
         for table, given in ((Made, made), (Ended, ended), (CompleteRuns, found)):
-            names = kinds_of(table)
+            names = table.kinds
             if set(given) != set(names):
                 raise ValueError(f"columns of {table.__name__} are {sorted(names)}, not {sorted(given)}")
         return cls(Made(**_arrays(made)), Ended(**_arrays(ended)), CompleteRuns(**_arrays(found)))

@@ -85,7 +85,7 @@ def _run(plan: Plan, table: pa.Table, engine: str) -> tuple[Told, NativeSession]
     policy = Told(1)
     session = NativeSession([plan], [engine], {0: SheddingController(policy, 1, 1e6, length=10**6)})
     session.push(batch_of(table, plan.schema, plan.columns, base=0))
-    session.learn()
+    session.budget.learn()
     session.finish()
     return policy, session
 

@@ -203,7 +203,7 @@ def test_what_is_kept_out_comes_in_where_units_are_spared() -> None:
         run = Run(plan, "nodes", lambda maker=maker: maker, rate)
         run.push(batch)
         run.finish()
-        run.session.learn()
+        run.session.budget.learn()
         when, kept = (np.concatenate([getattr(log, name) for log in maker.logs]) for name in ("when", "kept"))
         found.append((Counter(when.tolist()), kept))
         counts = run.session._session.shedding_counts(0)

@@ -1,0 +1,67 @@
+"""Decoding of the results of the native core: its words become columns of matches, or of counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from acep.events.batch import Column
+from acep.matches.counted import Counted
+from acep.matches.found_columns import FoundColumns
+from acep.native.codes import Codes
+from acep.native.id_dictionary import IdDictionary
+from acep.plan.compile import Plan
+from acep.plan.schema import Kind
+
+__all__ = ["Decoder"]
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """Decodes the results of one plan. ``codes`` and ``names`` are the texts and text ids of its stream."""
+
+    plan: Plan
+    return_kinds: tuple[Kind, ...]
+    codes: Codes
+    names: IdDictionary
+
+    def found(self, given: dict[str, Any]) -> FoundColumns:
+        """Return matches that the core gave."""
+        return FoundColumns(
+            start=given["start"],
+            end=given["end"],
+            bundle=given["bundle"],
+            error=given["error"],
+            scale=self.plan.automaton.costs.scale,
+            keys=self._keys(given["keys"]),
+            offsets=given["offsets"],
+            ids=self.names.of(given["ids"]) if self.names else given["ids"],
+            vars=given["vars"],
+            variables=self.plan.variables,
+            values=self._values(given["values"], given["valid"]),
+            shape=None if given["shape"] is None else tuple(given["shape"].tolist()),
+            in_order=given["ordered"] and not self.names,
+        )
+
+    def counted(self, given: dict[str, Any], matches: Any) -> Counted:
+        """Return match points or bundles that the core gave, with the number of ``matches`` of each."""
+        columns = {name: given[name] for name in ("first", "last", "bundle", "error")}
+        return Counted(self._keys(given["keys"]), **columns, scale=self.plan.automaton.costs.scale, matches=matches)
+
+    def _keys(self, words: Ints) -> tuple[Column, ...]:
+        schema = self.plan.schema
+        kinds = [schema.kind(k) or (Kind.STRING if k == schema.type else Kind.INT) for k in self.plan.keys]
+        table = words.reshape(-1, len(kinds)) if kinds else words
+        return tuple(self.codes.column(table[:, i], kind) for i, kind in enumerate(kinds))
+
+    def _values(self, words: Ints, valid: npt.NDArray[np.uint8]) -> tuple[Column, ...]:
+        kinds = self.return_kinds
+        if not kinds:
+            return ()
+        table, known = words.reshape(-1, len(kinds)), valid.reshape(-1, len(kinds))
+        return tuple(self.codes.column(table[:, i], kind, known[:, i]) for i, kind in enumerate(kinds))

@@ -1,0 +1,117 @@
+"""Encoding of the batches of a stream: columns of a batch become the words that the native core takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from acep.events.batch import Batch, Column, column_of_values
+from acep.events.pushed_rows import Pushed, Words
+from acep.native import _native
+from acep.native.codes import LASTING, Codes, derived_of
+from acep.native.id_dictionary import IdDictionary
+from acep.plan.derive import Derived
+from acep.plan.schema import Kind, Schema
+
+__all__ = ["Encoder"]
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass
+class Encoder:
+    """The texts and text ids of a stream, and how far it has come.
+
+    ``columns``: those that the core takes, in its order. ``span``: how long before the latest event texts and ids are
+    needed, in ticks. ``lasting``: columns whose texts are kept for good, as some plan may look back at any event.
+    ``forgets``: whether no plan may look back at any event. ``tables``: the number of partition tables of the core.
+    ``events``: how many have come. ``clock``: the latest time seen.
+    """
+
+    codes: Codes
+    core: _native.Session
+    schema: Schema
+    columns: Mapping[str, Derived | None]
+    tables: int
+    span: int
+    lasting: set[str]
+    forgets: bool
+    names: IdDictionary = field(default_factory=IdDictionary)
+    events: int = 0
+    clock: int | None = None
+
+    @property
+    def bytes(self) -> int:
+        """Return the bytes of texts and ids."""
+        return self.codes.bytes + self.names.bytes
+
+    def words(self, batch: Batch) -> Pushed:
+        """Return the next batch in the form that the core takes; all earlier matches have been taken."""
+        self._release()
+        self.clock = int(batch.ts[-1])
+        ids = batch.ids
+        if isinstance(ids, list):
+            self.names.add(self.events, ids, self.clock)
+            ids = range(self.events, self.events + len(batch))
+        self.events += len(batch)
+        types: Any = None
+        valid = None
+        if batch.types is not None:
+            codes, valid = self.codes.of(batch.types, self._now(lasting=not self.forgets)), batch.types.valid
+            types = (np.ascontiguousarray(batch.types.values), codes) if len(codes) else np.zeros(len(batch), np.int64)
+        columns = [self._column(batch, name, derived) for name, derived in self.columns.items()]
+        return batch.ts, types, valid, ids.start if isinstance(ids, range) else ids, columns
+
+    def _column(self, batch: Batch, name: str, derived: Derived | None) -> Words:
+        schema = self.schema
+        name = derived.source if derived else name
+        if name == schema.ts and name not in batch.columns:
+            column = Column(Kind.INT, batch.ts)
+        elif name == schema.type and name not in batch.columns:
+            assert batch.types is not None
+            column = batch.types
+        elif name == schema.id and isinstance(batch.ids, list):
+            column = column_of_values(batch.ids, Kind.STRING)
+        else:
+            column = batch.columns[name]
+        lasting = name in self.lasting or (not self.forgets and name in (schema.type, schema.id))
+        return self.codes.words(derived_of(column, derived) if derived else column, self._now(lasting=lasting))
+
+    def _now(self, *, lasting: bool) -> int:
+        """Return the time of the latest batch, until which its texts are in use at least; ``lasting``: for good."""
+        return LASTING if lasting else self.clock or 0
+
+    def _release(self) -> None:
+        """Forget the texts and ids that are too old to be referred to any more."""
+        if self.clock is None:
+            return
+        low = self.clock - self.span
+        if self.forgets:
+            self.names.forget(low)
+        self.codes.release(low, self._key_codes)
+
+    def _key_codes(self) -> Ints:
+        """Return the codes of texts in partition keys. Words of other kinds are among them, which does no harm."""
+        return np.unique(np.concatenate([self.core.keys(table) for table in range(self.tables)]))
+
+    def forget_unused(self) -> None:
+        """Forget the texts and ids that nothing in the core refers to, however new they are."""
+        self.codes.keep(self.core.used_texts(self.codes.texts.capacity), self._now(lasting=not self.forgets))
+        if self.names:
+            self.names.keep(self.core.used_ids())
+
+    def dump(self) -> dict[str, Any]:
+        """Return the state as JSON-like data."""
+        return {**self.codes.dump(), "names": self.names.dump(), "events": self.events, "clock": self.clock}
+
+    def load(self, data: Any) -> None:
+        """Restore :meth:`dump` in a new session. Raises :class:`ValueError`, :class:`TypeError` or :class:`KeyError`
+        for other data."""
+        self.codes.load(data)
+        self.names.load(data["names"])
+        self.events = int(data["events"])
+        self.clock = None if data["clock"] is None else int(data["clock"])

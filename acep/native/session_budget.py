@@ -1,0 +1,219 @@
+"""The budgets of the plans of a session: events are pushed in stretches, and policies learn between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from acep.budget.pace import Pace
+from acep.events.batch import Batch
+from acep.events.pushed_rows import Pushed, rows_of
+from acep.matches.records import Counts
+from acep.native import _native
+from acep.native.decoding import Decoder
+from acep.native.encoding import Encoder
+from acep.shedding.controller import SheddingController
+from acep.shedding.partition_sampler import PartitionSampler
+from acep.shedding.policy_context import no_recall
+from acep.shedding.recovery.bundles import Recovery
+from acep.shedding.recovery.rematch import SHED
+
+__all__ = ["SessionBudget"]
+
+BESIDE = 8  # texts and ids get one part in so many of the memory
+ROUNDS = 8  # attempts to shed partial matches to make room for texts
+MOST = 2**62  # matches
+
+
+class SessionBudget:
+    """The budgets of a session. ``efforts`` keep plans to their budgets, ``pace`` keeps all of them to a time budget.
+    ``memory``: the most bytes, in equal shares, that the session may hold after a call. ``recoveries`` recover the
+    match bundles of some plans."""
+
+    def __init__(
+        self,
+        core: _native.Session,
+        encoder: Encoder,
+        decoders: Sequence[Decoder],
+        efforts: Mapping[int, SheddingController | PartitionSampler],
+        pace: Pace | None,
+        memory: int | None,
+        recoveries: Mapping[int, Recovery],
+    ) -> None:
+        self._core, self._encoder, self._decoders = core, encoder, decoders
+        self.efforts, self.pace, self.memory, self.recoveries = efforts, pace, memory, recoveries
+        self._choosing = {n: effort for n, effort in efforts.items() if isinstance(effort, SheddingController)}
+        self._peak = 0
+        if memory is not None:
+            for effort in self._choosing.values():
+                effort.bound(core, (memory - memory // BESIDE) // len(efforts))
+        for number, recovery in recoveries.items():
+            self._choosing[number].reconciliation = recovery.reconciliation
+
+    def push(self, batch: Batch) -> None:
+        """Push events in stretches, each up to the next time that a policy or a recovery has something to do."""
+        if self.pace is not None:
+            self.pace.begin(len(batch), int(batch.ts[0]))
+        before, at = self._encoder.events, 0
+        words = self._encoder.words(batch)
+        cuts = [*self.efforts.values(), *self.recoveries.values()]
+        while at < len(batch):
+            upto = min([len(batch), *(at + one.left(before + at) for one in cuts)])
+            upto = upto if self.pace is None else min(upto, at + self.pace.stretch)
+            self._stretch(words, slice(at, upto), before + upto)
+            for number, recovery in self.recoveries.items():
+                self._recover(number, recovery, rows_of(words, slice(at, upto)), before + upto)
+            at = upto
+        if self.memory is not None:
+            self._fit(self.memory)
+
+    def _stretch(self, words: Pushed, rows: slice, events: int) -> None:
+        """Push some rows of a batch, up to event number ``events``; policies whose epoch ends there learn."""
+        core, looks = self._core, [effort for effort in self.efforts.values() if effort.due(events)]
+        many = int(rows.stop - rows.start)
+        if self.pace is None:
+            core.push(*rows_of(words, rows))
+            for effort in looks:
+                effort.look(core, events)
+            return
+        learns = any(effort.ends(events) for effort in looks)
+        rate, matches = self.pace.rate(many, int(words[0][rows.stop - 1]), learns=learns)
+        touches, walked = self._touches, self.walked
+        self.allow(rate, many, matches)
+        core.push(*rows_of(words, rows))
+        touches, walked, took = self._touches - touches, self.walked - walked, self.learning
+        for effort in looks:
+            effort.look(core, events)
+        self.pace.measured(many, touches, self.learning - took, matches=walked)
+
+    def _recover(self, number: int, recovery: Recovery, rows: Pushed, events: int) -> None:
+        """Pass the matches found in some rows, the last being event number ``events``, to the recovery of bundles."""
+        rate = recovery.rate if self.pace is None else None  # a budget of time grants the touches itself
+        if rate is not None:
+            recovery.grant(rate / recovery.share, len(rows[0]))
+        given = self._core.take(number)
+        before = recovery.lent
+        recovery.saw(rows, events, self._decoders[number].found(given), given["keys"], self._shed(number))
+        if rate is not None and recovery.lent != before:
+            self._choosing[number].lend(self._core, rate if recovery.lent else 0.0)
+
+    def finish(self) -> None:
+        """Pass the matches that the end of the stream has decided to the recovery of bundles."""
+        for number, recovery in self.recoveries.items():
+            given = self._core.take(number)
+            recovery.finish(self._decoders[number].found(given), given["keys"], self._shed(number))
+
+    def learn(self) -> None:
+        """End the epoch here: each policy learns from the events since the last one."""
+        for effort in self._choosing.values():
+            if effort.events < self._encoder.events:
+                effort.learn(self._core, self._encoder.events)
+
+    def allow(self, rate: float, events: int, matches: float) -> None:
+        """Allow all plans together ``rate`` touches for each of the next ``events``, and so many ``matches``."""
+        most = int(min(matches / len(self.efforts), MOST)) if self.efforts else 0
+        for number, effort in self.efforts.items():
+            own = rate / len(self.efforts)
+            if number in self.recoveries:
+                own = self.recoveries[number].allow(own, events)
+            effort.allow(self._core, own, events)
+            self._core.allow_matches(number, most)
+
+    @property
+    def walked(self) -> int:
+        """Return how many matches were made under a budget, before any choice among them."""
+        return sum(self._core.walked(number) for number in self.efforts)
+
+    @property
+    def learning(self) -> float:
+        """Return the seconds in which policies have learned in this session."""
+        return sum(effort.seconds for effort in self.efforts.values())
+
+    def epochs(self, events: int) -> int:
+        """Return how many epochs of policies end within the next ``events``."""
+        return sum(effort.epochs(self._encoder.events + events) for effort in self.efforts.values())
+
+    @property
+    def _touches(self) -> int:
+        return sum(effort.touches(self._core) for effort in self.efforts.values())
+
+    def _shed(self, plan: int) -> int:
+        """Return how many partial matches and events a plan under a budget has shed."""
+        told = self._core.shedding_counts(plan)
+        return sum(int(told[name]) for name in SHED)
+
+    def count(self, plan: int, counts: Counts) -> None:
+        """Set in the counts of a plan what was shed and recovered, and what is known of its recall."""
+        effort = self.efforts.get(plan)
+        if isinstance(effort, PartitionSampler):
+            effort.tell(self._core, counts)
+        elif effort is not None:
+            told = self._core.shedding_counts(plan)
+            counts.shed, counts.touches, counts.deciding = self._shed(plan), int(told["spent"]), int(told["deciding"])
+            counts.unknown = no_recall(self._decoders[plan].plan)
+            if not counts.unknown:
+                away = int(told["turned_away"]) / max(self._encoder.events + 1, 1)
+                counts.known = effort.recall(self._core, away)
+                counts.unknown = "too little was watched to say how many"
+        if plan in self.recoveries:
+            recovery = self.recoveries[plan]
+            counts.matches, counts.touches = recovery.given, counts.touches + recovery.spent
+            counts.recovering, counts.recovered = recovery.spent, recovery.recovered
+            counts.unrecovered = recovery.unrecovered
+
+    # Memory -----------------------------------------------------------------------------------------
+
+    def _fit(self, memory: int) -> None:
+        """Fit texts and ids into the memory after a batch: drop those that nothing needs, and take what is still
+        beyond their share from the memory of the partial matches."""
+        share = memory // BESIDE
+        for _ in range(ROUNDS):
+            if self._encoder.bytes > share:
+                self._encoder.forget_unused()
+            over = max(0, self._encoder.bytes - share) // len(self.efforts)
+            if all(effort.beside >= over for effort in self._choosing.values()):
+                break
+            for effort in self._choosing.values():
+                effort.set_beside(self._core, over)
+        if over == 0:
+            for effort in self._choosing.values():
+                effort.set_beside(self._core, 0)
+        self._peak = max(self._peak, self._core.bytes + self.held)
+
+    @property
+    def held(self) -> int:
+        """Return the bytes that policies hold; under a memory bound also those of texts and ids."""
+        held = sum(effort.held for effort in self.efforts.values())
+        return held + (0 if self.memory is None else self._encoder.bytes)
+
+    @property
+    def peak(self) -> int:
+        """Return the most bytes held after an event; 0 where memory has no bound."""
+        if self.memory is None:
+            return 0
+        cores = sum(int(self._core.shedding_counts(number)["peak"]) for number in self.efforts)
+        return max(self._peak, cores)
+
+    # State ------------------------------------------------------------------------------------------
+
+    def dump(self) -> dict[str, Any]:
+        """Return the state as JSON-like data, with bytes."""
+        return {
+            "efforts": {str(number): effort.dump() for number, effort in self.efforts.items()},
+            "pace": None if self.pace is None else self.pace.dump(),
+            "recoveries": {str(number): recovery.dump() for number, recovery in self.recoveries.items()},
+        }
+
+    def load(self, data: Any) -> None:
+        """Restore :meth:`dump`. Raises :class:`ValueError`, :class:`TypeError` or :class:`KeyError` for other data."""
+        for name, held in (("efforts", self.efforts), ("recoveries", self.recoveries)):
+            if set(data[name]) != {str(number) for number in held}:
+                raise ValueError(name)
+        for number, effort in self.efforts.items():
+            effort.load(self._core, data["efforts"][str(number)])
+        for number, recovery in self.recoveries.items():
+            recovery.load(data["recoveries"][str(number)])
+        if (self.pace is None) != (data["pace"] is None):
+            raise ValueError("pace")
+        if self.pace is not None:
+            self.pace.load(data["pace"])
