@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> None:
         if events.sorted_on_disk:
             sys.stderr.write(f"acep: row {events.back:,} is older than one before it: the events are sorted on disk\n")
             names["id"] = names["id"] or ROW
-        how = {"output": args.kind, "counts": not args.no_counts, "names": names, "engine": args.engine}
+        how = {"output": args.kind, "counts": not args.no_counts, "engine": args.engine, **names}
         passing = Passing(query, events.schema, events.rows, **how, **who)
         with progress(f"matching {events.rows:,} events"):
             if args.kind in ("count", "exists"):

@@ -42,7 +42,7 @@ def matches_table(matches: Matches, *, fractional: bool | None = None) -> pa.Tab
     errors as float64, by default if one of them is not an integer.
 
     >>> one = Found(("A",), 1, 9, Fraction(1, 2), (("a", (0, 3)),), 9)
-    >>> table = matches_table(Matches.from_found([one], schema=Schema((("k", Kind.STRING),)), keys=("k",)))
+    >>> table = matches_table(Matches([one], schema=Schema((("k", Kind.STRING),)), keys=("k",)))
     >>> print(table.schema)
     key: struct<k: string>
       child 0, k: string
@@ -136,7 +136,7 @@ def without_maps(table: pa.Table) -> pa.Table:
     """Return the table with its column ``bindings`` as a list of structs, for readers without maps.
 
     >>> one = Found((), 1, 9, 0, (("a", (0, 3)),), 9)
-    >>> without_maps(matches_table(Matches.from_found([one], schema=Schema(())))).column("bindings").to_pylist()
+    >>> without_maps(matches_table(Matches([one], schema=Schema(())))).column("bindings").to_pylist()
     [[{'key': 'a', 'value': [0, 3]}]]
     """
     at = table.column_names.index("bindings")

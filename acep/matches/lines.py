@@ -39,7 +39,7 @@ def lines_of(matches: Matches, form: str, zoned: Collection[str]) -> Iterator[st
     >>> from acep.plan.schema import Schema
     >>> one, trail = np.array([1]), {"offsets": np.array([0, 2]), "ids": np.array([7, 9])}
     >>> found = FoundColumns(one, one, one, one, 1, (), **trail, vars=np.array([0, 1], np.uint16), variables=("a", "b"))
-    >>> "".join(lines_of(Matches.from_found(found, schema=Schema(())), "jsonl", ()))
+    >>> "".join(lines_of(Matches(found, schema=Schema(())), "jsonl", ()))
     '{"key": {}, "start": 1, "end": 1, "error": 1, "bindings": {"a": [7], "b": [9]}, "bundle": 1}\n'
     """
     for part in parts(matches.found, BLOCK):

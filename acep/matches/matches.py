@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from html import escape
@@ -78,8 +79,13 @@ class Matches(Sequence[Match]):
     """The matches of one query, in output order.
 
     A read-only list of :class:`Match`; a slice is again ``Matches``. ``report`` says what the run did, and ``exact``
-    whether nothing is missing; ``keys`` and ``returns`` name the partition attributes and the values of RETURN;
-    ``window`` is the plan's.
+    whether nothing is missing; ``keys`` and ``returns`` name the partition attributes and the values of RETURN.
+    ``return_kinds``, ``return_scales`` and ``return_times`` are the plan's; they serve to give times and decimals among
+    the values of RETURN back as such. ``report`` may be given as a function, which is called when it is first read.
+
+    >>> one = Found(("AAPL",), 1, 9, 0, (("a", (0, 3)), ("b", (7,))), 9)
+    >>> Matches([one], Schema((("symbol", Kind.STRING),)), keys=("symbol",))[0]
+    Match(key={'symbol': 'AAPL'}, start=1, end=9, error=0, bindings={'a': (0, 3), 'b': (7,)}, bundle=9, values={})
     """
 
     def __init__(
@@ -89,7 +95,6 @@ class Matches(Sequence[Match]):
         keys: tuple[str, ...] = (),
         returns: tuple[str, ...] = (),
         report: Report | Callable[[], Report] | None = None,
-        window: Any = None,
         return_kinds: tuple[Kind, ...] = (),
         return_scales: tuple[int | None, ...] = (),
         return_times: tuple[TimeOf | None, ...] = (),
@@ -99,38 +104,12 @@ class Matches(Sequence[Match]):
         self.keys = keys
         self.returns = returns
         self._report = report or Report(matches=len(found))
-        self.window = window
         self.return_kinds = return_kinds
         self.return_scales = return_scales
         self.return_times = return_times
         self._given_keys = any(schema.kind(k) is Kind.TIMESTAMP or schema.scale(k) is not None for k in keys)
         self._instants = [i for i, kind in enumerate(return_kinds) if kind is Kind.TIMESTAMP]
         self._given = bool(self._instants) or any(scale is not None for scale in return_scales)
-
-    @classmethod
-    def from_found(
-        cls,
-        found: Sequence[Found],
-        *,
-        schema: Schema,
-        keys: tuple[str, ...] = (),
-        returns: tuple[str, ...] = (),
-        report: Report | Callable[[], Report] | None = None,
-        window: Any = None,
-        return_kinds: tuple[Kind, ...] = (),
-        return_scales: tuple[int | None, ...] = (),
-        return_times: tuple[TimeOf | None, ...] = (),
-    ) -> Matches:
-        """Make matches from an engine's records.
-
-        ``return_kinds``, ``return_scales`` and ``return_times`` are the plan's; they serve to give times and decimals
-        among the values of RETURN back as such. ``report`` may be a function, called when the report is first read.
-
-        >>> one = Found(("AAPL",), 1, 9, 0, (("a", (0, 3)), ("b", (7,))), 9)
-        >>> Matches.from_found([one], schema=Schema((("symbol", Kind.STRING),)), keys=("symbol",))[0]
-        Match(key={'symbol': 'AAPL'}, start=1, end=9, error=0, bindings={'a': (0, 3), 'b': (7,)}, bundle=9, values={})
-        """
-        return cls(found, schema, keys, returns, report, window, return_kinds, return_scales, return_times)
 
     def __len__(self) -> int:
         return len(self.found)
@@ -146,8 +125,9 @@ class Matches(Sequence[Match]):
 
     def with_found(self, found: Sequence[Found]) -> Matches:
         """Return other matches of the same query."""
-        names = (self.keys, self.returns, self._report, self.window, self.return_kinds, self.return_scales)
-        return Matches(found, self.schema, *names, self.return_times)
+        other = copy(self)
+        other.found = found
+        return other
 
     @property
     def report(self) -> Report:
@@ -216,7 +196,7 @@ class Matches(Sequence[Match]):
         """Return the match bundles in order of their first match point; ``counts``: with their number of matches.
 
         >>> ends = [Found((), 1, end, error, (("a", (end,)),), 5) for end, error in ((5, 1), (7, 0))]
-        >>> Matches.from_found(ends, schema=Schema(())).bundles()
+        >>> Matches(ends, Schema(())).bundles()
         [Bundle(key={}, start=5, end=7, matches=2, best=0)]
         """
         given = bundles_of(grouped(self.found, "bundle"), self.keys, self.schema, counts=counts)
@@ -226,7 +206,7 @@ class Matches(Sequence[Match]):
         """Return the distinct match points, in order.
 
         >>> ends = [Found((), 1, 5, error, (("a", (i,)),), 5) for i, error in enumerate((2, 1))]
-        >>> Matches.from_found(ends, schema=Schema(())).points()
+        >>> Matches(ends, Schema(())).points()
         [Point(key={}, point=5, best=1)]
         """
         given = points_of(grouped(self.found, "end"), self.keys, self.schema)

@@ -7,11 +7,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 
-from acep.budget import Budget
 from acep.errors import DataError
 from acep.events.files.options import options_of
 from acep.events.tables import schema_of
@@ -20,6 +19,7 @@ from acep.pattern.asked import asked_for, columns_read
 from acep.runner.follower import Followed, Follower
 from acep.runner.inbox import ROW, Inbox
 from acep.runner.outbox import Outbox
+from acep.runtime.options import StreamKeywords, StreamOptions, lists_options
 from acep.streaming.folders import LocalFolder, state_folder
 from acep.streaming.job import Job, job_of, plans_of
 from acep.streaming.progress import Progress
@@ -32,6 +32,7 @@ POLL = 1.0
 MAX_FILES = 100
 
 
+@lists_options(StreamKeywords)
 def follow(
     folder: str | os.PathLike[str],
     query: Any,
@@ -39,27 +40,18 @@ def follow(
     state: str | os.PathLike[str],
     into: str | os.PathLike[str],
     into_format: str = "jsonl",
-    budget: Budget | None = None,
-    ts: str = "ts",
-    type: str | None = "type",
-    seq: str | None = None,
-    id: str | None = None,
-    unit: str | None = None,
     cast: Mapping[str, str] | None = None,
     format: str | None = None,
     skip_bad_lines: bool = False,
     output: str = "matches",
-    engine: str = "auto",
     watermark: Any = 0,
     latest: Any = None,
     max_files: int = MAX_FILES,
     poll: float = POLL,
     once: bool = False,
     end: bool = False,
-    policy: str = "history",
-    seed: int = 0,
-    history: Any = None,
     tell: Callable[[Progress], None] | None = None,
+    **options: Unpack[StreamKeywords],
 ) -> Followed:
     r"""Match the events of files that arrive in a folder, until interrupted; continue where an earlier call stopped.
 
@@ -98,25 +90,25 @@ def follow(
     ['{"key": {}, "start": 1, "end": 4, "error": 0, "bindings": {"a": [0], "b": [2]}, "bundle": 4}\n']
     """
     _check(folder, state, into, max_files, poll)
-    queries = asked_for(query).queries
-    roles: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id}
-    used = [name for name in roles.values() if name is not None] + [name for q in queries for name in columns_read(q)]
-    reading: dict[str, Any] = {"cast": cast, "unit": unit, "format": format, "skip_bad_lines": skip_bad_lines}
-    options = options_of(columns=list(dict.fromkeys(used)), **roles, **reading)
-    if cast and cast.get(ts, "").lower().startswith(("timestamp", "date")):
-        unit = None  # the cast has used it already
-    limits: dict[str, Any] = {"budget": budget, "policy": policy, "seed": seed, "history": history, "latest": latest}
+    given = StreamOptions.of("follow", options)
+    columns = given.columns
+    used = [name for role, name in columns.items() if role != "unit" and name is not None]
+    used += [name for one in asked_for(query).queries for name in columns_read(one)]
+    files: dict[str, Any] = {"cast": cast, "format": format, "skip_bad_lines": skip_bad_lines}
+    reading = options_of(columns=list(dict.fromkeys(used)), **columns, **files)
+    if cast and cast.get(given.ts, "").lower().startswith(("timestamp", "date")):
+        columns["unit"] = None  # the cast has used it already
 
     def job(schema: pa.Schema) -> tuple[Job, int]:
         numbered = schema.append(pa.field(ROW, pa.int64()))
-        known = schema_of(numbered, ts=ts, type=type, seq=seq or ROW, id=id or ROW, unit=unit)
-        last = first_end_tick(schema.field(ts).type, known)
-        made = job_of(query, known, end=last, ties=(ROW,), output=output, engine=engine, spread=False, **limits)
+        known = schema_of(numbered, **columns | {"seq": given.seq or ROW, "id": given.id or ROW})
+        last = first_end_tick(schema.field(given.ts).type, known)
+        made = job_of(query, known, given, end=last, ties=(ROW,), output=output, spread=False, latest=latest)
         result = result_schema(made, plans_of(made.queries, known))
         return replace(made, result=result), delay_ms_of(watermark, known)
 
-    warn_if_missing(engine)
-    inbox = Inbox(Path(folder).resolve(), options, max_files)
+    warn_if_missing(given.engine)
+    inbox = Inbox(Path(folder).resolve(), reading, max_files)
     outbox = Outbox(Path(into).resolve(), into_format)
     follower = Follower(inbox, job, LocalFolder(Path(state_folder(state))), outbox)
     began, batches = time.monotonic(), 0

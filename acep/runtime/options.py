@@ -1,26 +1,139 @@
-"""Types of the keywords of :func:`acep.match` other than ``output``, for editors and type checkers."""
+"""The options that all entry points share: their names, types, defaults and checks, in one place.
+
+An entry point takes them as ``**options: Unpack[StreamKeywords]``, so that editors and type checkers know them, and
+makes a :class:`StreamOptions` of them. :func:`lists_options` shows them in its signature, and so in ``help()``.
+"""
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypedDict, TypeVar
 
 from acep.budget import Budget
+from acep.budget.policies import policy_of
+from acep.errors import EngineError
+from acep.shedding.history_file import read_learned
+from acep.shedding.limits import Limits, want_a_bound
 
-__all__ = ["MatchOptions"]
+__all__ = [
+    "ENGINES",
+    "LearnKeywords",
+    "LimitKeywords",
+    "MatchKeywords",
+    "StreamKeywords",
+    "StreamOptions",
+    "lists_options",
+]
+
+ENGINES = ("auto", "native", "reference")
+COLUMNS = ("ts", "type", "seq", "id", "unit")
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Keywords = type
+"""A class of keywords. (In a class with an option ``type`` that name is another one.)"""
 
 
-class MatchOptions(TypedDict, total=False):
-    """The keywords of :func:`acep.match`."""
+class LimitKeywords(TypedDict, total=False):
+    """The options that limit what may be spent, and say what is given up then."""
 
     budget: Budget | None
+    policy: Any
+    seed: int
+    history: Any
+
+
+class LearnKeywords(LimitKeywords, total=False):
+    """The options of :func:`acep.learn`: also the columns of the events."""
+
     ts: str
     type: str | None
     seq: str | None
     id: str | None
     unit: str | None
-    counts: bool
+
+
+class StreamKeywords(LearnKeywords, total=False):
+    """The options of :func:`acep.match` and of all that match a stream: also the engine."""
+
     engine: str
-    policy: Any
-    seed: int
-    history: Any
+
+
+class MatchKeywords(StreamKeywords, total=False):
+    """The options of :func:`acep.match` other than ``output``."""
+
+    counts: bool
     limit: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamOptions:
+    """The options of a stream, as :func:`acep.match` describes them. Raises :class:`EngineError` for an unknown
+    ``engine``."""
+
+    budget: Budget | None = None
+    policy: Any = "history"
+    seed: int = 0
+    history: Any = None
+    ts: str = "ts"
+    type: str | None = "type"
+    seq: str | None = None
+    id: str | None = None
+    unit: str | None = None
+    engine: str = "auto"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.engine, str) or self.engine not in ENGINES:
+            raise EngineError(f"there is no engine {self.engine!r}", hint=f"one of {', '.join(ENGINES)}")
+
+    @classmethod
+    def of(cls, function: str, options: Mapping[str, Any], keywords: Keywords = StreamKeywords) -> StreamOptions:
+        """Return the options that ``function`` was given. Raises :class:`TypeError` for any but ``keywords``, as Python
+        does.
+
+        >>> StreamOptions.of("match", {"ts": "at"}).columns
+        {'ts': 'at', 'type': 'type', 'seq': None, 'id': None, 'unit': None}
+        """
+        for name in options:
+            if name not in keywords.__annotations__:
+                raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
+        return cls(**options)
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """Return the columns with a role, and the unit of the time, as :func:`acep.events.tables.schema_of` takes
+        them."""
+        return {name: getattr(self, name) for name in COLUMNS}
+
+    def limits(self) -> Limits | None:
+        """Return the limits that the budget sets; ``None`` without a bound. Raises :class:`QueryError` for a policy
+        that is none, and for a policy or a history without a bound, :class:`SnapshotError` for a damaged history."""
+        maker = policy_of(self.policy)
+        if self.budget is not None and self.budget.limited:
+            return Limits(maker, self.budget, self.seed, {} if self.history is None else read_learned(self.history))
+        want_a_bound(self.policy, self.history)
+        return None
+
+
+def lists_options(keywords: Keywords) -> Callable[[Function], Function]:
+    """Return a decorator that lists the options of ``keywords``, with their defaults, in the signature of a function.
+
+    >>> @lists_options(LimitKeywords)
+    ... def run(query: str, **options: object) -> None: ...
+    >>> list(inspect.signature(run).parameters)
+    ['query', 'budget', 'policy', 'seed', 'history']
+    """
+    known = [field for field in StreamOptions.__dataclass_fields__.values() if field.name in keywords.__annotations__]
+
+    def listed(function: Function) -> Function:
+        own = inspect.signature(function)
+        kept = [one for one in own.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+        more = [
+            inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type)
+            for field in known
+        ]
+        function.__signature__ = own.replace(parameters=[*kept, *more])  # type: ignore[attr-defined]
+        return function
+
+    return listed

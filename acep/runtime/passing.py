@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
 
 from acep.errors import QueryError
-from acep.events.empty_schema import told
 from acep.matches.counted import Counted
 from acep.matches.found_columns import FoundColumns
 from acep.matches.grouping import Group, grouped, groups_of_counts
@@ -19,38 +18,34 @@ from acep.matches.matches import Bundle, Matches, Point, bundles_of, points_of
 from acep.matches.records import Found
 from acep.matches.report import Report
 from acep.pattern.tree import Query
-from acep.runtime.api import Matcher
+from acep.runtime.one_table import PART
+from acep.runtime.options import StreamKeywords, StreamOptions
 from acep.runtime.stream import together
+from acep.runtime.table_stream import TableStream
 
 __all__ = ["Passing"]
 
-PART = 4096  # events between two checks for a match
 HELD = 1 << 22
 """The most bound events held back to sort the matches of one match point; beyond it, each part is sorted by itself."""
 
 
 class Passing:
     """A query over the batches of a stream, in order of time. ``arrow`` is the schema of the stream, of ``rows``
-    events in all; ``names`` are the columns as for :func:`acep.match`; ``output`` is ``"matches"``, ``"points"``,
-    ``"bundles"``, ``"count"`` or ``"exists"``; ``how`` has the other arguments of :class:`Matcher`.
+    events in all; ``output`` is ``"matches"``, ``"points"``, ``"bundles"``, ``"count"`` or ``"exists"``; ``options``
+    are those of :func:`acep.match`.
 
     :meth:`push` and :meth:`finish` yield, in parts, results that are certain and that nothing can precede any more:
     ``Matches``, lists of points or bundles, how many more there are for a count, or whether there is one.
     """
 
     def __init__(
-        self, query: Query, arrow: pa.Schema, rows: int, *, output: str, counts: bool, names: dict[str, Any], **how: Any
+        self, query: Query, arrow: pa.Schema, rows: int, *, output: str, counts: bool, **options: Unpack[StreamKeywords]
     ) -> None:
-        if output == "exists" and how.get("budget") is not None and how["budget"].limited:
+        self.tables = tables = TableStream(query, StreamOptions.of("Passing.__init__", options))
+        if output == "exists" and tables.limits is not None:
             raise QueryError("whether there is a match keeps to no budget of work, time or memory")
-        self.matcher = Matcher(query, **names, **how)
         self.output, self.counts = output, counts
-        if not rows:
-            arrow = told(arrow, [query], names)
-        asked = "points" if output == "bundles" and not counts else output
-        if how.get("budget") is not None and how["budget"].recover:
-            asked = "matches"
-        self.matcher._prepare(arrow, asked)
+        tables.prepare(arrow if rows else tables.told(arrow), output, counts=counts)
         self.spent = self.longest = 0.0  # seconds of the processor in all, and of the longest batch
         self._first: int | None = None
         self._last = 0
@@ -60,17 +55,17 @@ class Passing:
     @property
     def like(self) -> Matches:
         """Return an empty result of this query."""
-        return self.matcher._matches(0, [])
+        return self.tables.matches(0, [])
 
     @property
     def fractional(self) -> bool:
         """Return whether an error may be a fraction."""
-        return self.matcher._plans[0].automaton.costs.scale != 1
+        return self.tables.plans[0].automaton.costs.scale != 1
 
     @property
     def span(self) -> float | None:
         """Return the seconds from the first to the last event by their clock; ``None`` if its ticks have no length."""
-        schema = self.matcher._schema
+        schema = self.tables.schema
         if schema is None or schema.tick_ns is None or self._first is None:
             return None
         return float((self._last - self._first) * schema.tick_ns) / 1e9
@@ -78,19 +73,19 @@ class Passing:
     @property
     def report(self) -> Report:
         """Return the report of the work so far."""
-        return self.matcher.report
+        return self.tables.report
 
     def push(self, table: pa.Table) -> Iterator[Any]:
-        """Push events and yield results; raises as :meth:`Matcher.push` does. Read them all before the next call."""
-        matcher, stream = self.matcher, self.matcher._stream
+        """Push events and yield results; raises as :meth:`acep.Matcher.push` does. Read all before the next call."""
+        tables, stream = self.tables, self.tables.stream
         assert stream is not None
         started, processor = time.perf_counter(), time.thread_time()
-        batch = matcher._batch(table)
+        batch = tables.batch(table)
         self._first = int(batch.ts[0]) if self._first is None else self._first
         self._last = int(batch.ts[-1])
         if self.output == "exists":
             yield any(self._given(stream.push(part)[0], None) for part in batch.parts(PART))
-        elif self.output == "matches" and matcher._limits is None:
+        elif self.output == "matches" and tables.limits is None:
             for found in stream.blocks(batch):
                 yield self._given(found[0], stream.low(0))
         else:
@@ -98,23 +93,23 @@ class Passing:
             spent, took = time.thread_time() - processor, time.perf_counter() - started
             stream.took(spent, took)
             self.spent, self.longest = self.spent + spent, max(self.longest, took)
-            matcher._seconds += took
+            tables.seconds += took
             yield given
-        matcher._rows += table.num_rows
+        tables.rows += table.num_rows
 
     def finish(self) -> Iterator[Any]:
         """End the stream and yield the remaining results."""
-        yield self._given(self.matcher._end()[0], None, last=True)
+        yield self._given(self.tables.end()[0], None, last=True)
 
     def _given(self, found: Sequence[Found], low: int | None, *, last: bool = False) -> Any:
-        assert self.matcher._stream is not None
-        counted = self.matcher._stream.counted(0)
+        if self.output == "exists":
+            return self.tables.any_of(found)
+        assert self.tables.stream is not None
+        counted = self.tables.stream.counted(0)
         if self.output == "count":
             return counted if isinstance(counted, int) else len(found)
-        if self.output == "exists":
-            return bool(len(found)) or (isinstance(counted, Counted) and len(counted) > 0)
         if self.output == "matches":
-            return self.matcher._matches(0, self._due(found, low, last=last))
+            return self.tables.matches(0, self._due(found, low, last=last))
         by = self._groups.by
         self._groups.add(groups_of_counts(counted, by) if isinstance(counted, Counted) else grouped(found, by))
         return self._made(self._groups.take(low, self._span(), last=last))
@@ -141,13 +136,13 @@ class Passing:
 
     def _span(self) -> int | None:
         """Return how far apart two match points of a bundle may be; ``None`` where time does not decide it."""
-        window = self.matcher._plans[0].window
+        window = self.tables.plans[0].window
         return 0 if self._groups.by == "end" else None if window.counted else window.span
 
     def _made(self, groups: list[Group]) -> list[Bundle] | list[Point]:
-        keys, schema = self.matcher._plans[0].keys, self.matcher._schema
+        keys, schema = self.tables.plans[0].keys, self.tables.schema
         assert schema is not None
-        self.matcher.gave(self.output, len(groups))
+        self.tables.gave(self.output, len(groups))
         if self.output == "points":
             return points_of(groups, keys, schema)
         return bundles_of(groups, keys, schema, counts=self.counts)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from acep import __version__
+from acep.runtime.options import StreamKeywords, StreamOptions
 from acep.spark.failures import needs_python
 from acep.spark.fields import all_columns, input_schema
 from acep.spark.times import first_end_tick
@@ -40,21 +41,20 @@ def job_of(
     columns: StructType,
     query: Any,
     *,
-    ts: str = "ts",
-    type: str | None = "type",
-    seq: str | None = None,
-    id: str | None = None,
-    unit: str | None = None,
-    **options: Any,
+    output: str = "matches",
+    buckets: int | None = None,
+    latest: Any = None,
+    **options: Unpack[StreamKeywords],
 ) -> tuple[SentJob, StructType]:
     """Create the job of queries over a DataFrame with these columns; return it and the columns of its result.
 
-    ``options`` are those of :func:`acep.streaming.job.job_of`, except ``end`` and ``ties``. Raises :class:`QueryError`
-    or :class:`DataError`, and :class:`EngineError` if ``engine`` cannot run a query.
+    The options are those of :func:`acep.spark.match`. Raises :class:`QueryError` or :class:`DataError`, and
+    :class:`EngineError` if ``engine`` cannot run a query.
     """
+    given = StreamOptions.of("job_of", options)
     top, columns = columns.names, all_columns(columns)
-    schema = input_schema(columns, ts=ts, type=type, seq=seq, id=id, unit=unit)
-    end = first_end_tick(columns[schema.ts].dataType, schema)
-    job = plain.job_of(query, schema, end=end, ties=() if seq else top, **options)
+    schema = input_schema(columns, **given.columns)
+    end, ties = first_end_tick(columns[schema.ts].dataType, schema), () if given.seq else top
+    job = plain.job_of(query, schema, given, end=end, ties=ties, output=output, buckets=buckets, latest=latest)
     result = result_type(job, plans_of(job.queries, schema), columns)
     return SentJob(**vars(job) | {"result": arrow_schema(result)}), result

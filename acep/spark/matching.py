@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
-from acep.budget import Budget
 from acep.errors import QueryError
 from acep.events.tables import to_table
 from acep.native.compiled import warn_if_missing
+from acep.runtime.options import StreamKeywords, StreamOptions, lists_options
 from acep.spark.chunks import for_spark
 from acep.spark.fields import path_of
 from acep.spark.interpreter import check_workers
@@ -28,26 +28,18 @@ if TYPE_CHECKING:
 __all__ = ["match", "punctuation", "state_in", "warn_of"]
 
 
+@lists_options(StreamKeywords)
 def match(
     df: Any,
     query: Any,
     *,
-    budget: Budget | None = None,
-    ts: str = "ts",
-    type: str | None = "type",
-    seq: str | None = None,
-    id: str | None = None,
-    unit: str | None = None,
     output: str = "matches",
-    engine: str = "auto",
     buckets: int | None = None,
     watermark: Any = None,
     state: str | os.PathLike[str] | None = None,
-    policy: str = "history",
-    seed: int = 0,
-    history: Any = None,
     latest: Any = None,
     observation: Observation | None = None,
+    **options: Unpack[StreamKeywords],
 ) -> DataFrame:
     """Find patterns in a DataFrame of events, batch or streaming.
 
@@ -97,16 +89,14 @@ def match(
     frame = _frame(df)
     if buckets is None and not frame.isStreaming:
         buckets = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or BUCKETS)
-    names: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
-    options: dict[str, Any] = {"budget": budget, "policy": policy, "seed": seed, "history": history, "buckets": buckets}
-    options["latest"] = latest
-    job, result = job_of(frame.schema, query, output=output, engine=engine, **options, **names)
+    budget = StreamOptions.of("match", options).budget
+    job, result = job_of(frame.schema, query, output=output, buckets=buckets, latest=latest, **options)
     warn_of(job)
     if not frame.isStreaming and latest is not None:
         raise QueryError("latest= is of a stream, and this is no stream", hint="leave it out")
     if not frame.isStreaming and budget is not None and budget.latency is not None:
         raise QueryError("latency= is the time of a micro-batch, and this is no stream", hint="work= or cpu=")
-    check_workers(frame.sparkSession, engine)
+    check_workers(frame.sparkSession, job.engine)
     if frame.isStreaming:
         if observation is not None:
             raise QueryError("observation= is of a batch", hint="a stream tells by its progress (acep.spark.metrics)")

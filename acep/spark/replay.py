@@ -15,11 +15,11 @@ import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
-from acep.budget import Budget, tolerant
+from acep.budget import tolerant
 from acep.errors import DataError
 from acep.events.fields import column_at
 from acep.events.files.reading import read_events
@@ -30,6 +30,7 @@ from acep.pattern.asked import query_of
 from acep.pattern.printing import canonical
 from acep.pattern.tree import Query
 from acep.plan.compile import compile_query
+from acep.runtime.options import StreamKeywords, StreamOptions, lists_options
 from acep.spark.chunks import ORDER, ROW, end_row, for_spark, with_order, write_chunks
 from acep.spark.failures import error_in
 from acep.spark.matching import match
@@ -106,27 +107,19 @@ class Replay:
         return f"{told}\n{self.report.effort}" if self.allowance else told
 
 
+@lists_options(StreamKeywords)
 def replay(
     query: Query,
     events: Any,
     *,
-    budget: Budget | None = None,
-    ts: str = "ts",
-    type: str | None = "type",
-    seq: str | None = None,
-    id: str | None = None,
-    unit: str | None = None,
     chunk: int | None = None,
     watermark: Any = None,
     latest: Any = None,
     checkpoint: str | os.PathLike[str] | None = None,
-    engine: str = "auto",
     buckets: int | None = None,
     progress: bool | None = None,
     session: SparkSession | None = None,
-    policy: str = "history",
-    seed: int = 0,
-    history: Any = None,
+    **options: Unpack[StreamKeywords],
 ) -> Replay:
     """Replay events through Structured Streaming as if they arrived now, and find the matches of a query.
 
@@ -146,13 +139,14 @@ def replay(
     of other events, another query or another engine.
     """
     needs_pyspark()
+    given = StreamOptions.of("replay", options)
+    ts, budget = given.ts, given.budget
     query = tolerant(query_of(query), budget)
-    limits: dict[str, Any] = {"budget": budget, "policy": policy, "seed": seed, "history": history, "latest": latest}
     source = str(Path(events).resolve()) if isinstance(events, str | os.PathLike) else ""
-    table = read_events(events, ts=ts, type=type) if source else to_table(events)
+    table = read_events(events, ts=ts, type=given.type) if source else to_table(events)
     if chunk is not None and chunk < 1:
         raise DataError(f"chunk={chunk} is not a positive number of events")
-    schema = schema_of(table.schema, ts=ts, type=type, seq=seq, id=id, unit=unit)
+    schema = schema_of(table.schema, **given.columns)
     plan = compile_query(query, schema)
     read = sorted(columns_read([plan], schema))
     table = pa.table({name: column_at(table, name) for name in read})  # a field of a struct as a column of its own
@@ -161,7 +155,7 @@ def replay(
         "events": f"{source} {_stamp(source, table)}",
         "query": canonical(query),
         "columns": repr([(name, str(table.schema.field(name).type)) for name in read]),
-        "names": repr((schema.ts, schema.type, schema.seq, schema.id, unit)),
+        "names": repr((schema.ts, schema.type, schema.seq, schema.id, given.unit)),
         "chunk": size,
         "watermark": str(watermark),
         "buckets": buckets,
@@ -170,7 +164,7 @@ def replay(
     if latest is not None:
         about["latest"] = str(latest)
     if budget is not None and budget.limited:
-        about["budget"] = repr((budget.work, budget.memory, policy, seed))
+        about["budget"] = repr((budget.work, budget.memory, given.policy, given.seed))
     table = with_order(for_spark(table), schema, sort=watermark is None)
     folder = Path(tempfile.mkdtemp(prefix="acep-replay-") if checkpoint is None else os.fspath(checkpoint)).resolve()
     chunks = write_chunks(table, folder / "events", size, end_row(schema, table.schema.field(ts).type), about)
@@ -181,11 +175,11 @@ def replay(
         watermark = "1 millisecond" if schema.instants else 1
     stream = spark.readStream.schema(spark_schema(table.schema))
     frame = stream.option("maxFilesPerTrigger", 1).option("pathGlobFilter", "*.parquet").parquet(str(folder / "events"))
-    names: dict[str, Any] = {"ts": ts, "type": type, "seq": ORDER, "id": id or ROW, "unit": unit}
+    options |= {"seq": ORDER, "id": given.id or ROW}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=f"(?!{REFERENCE})")
         found = match(
-            frame, query, **names, **limits, engine=engine, buckets=buckets, watermark=watermark, state=folder / "state"
+            frame, query, buckets=buckets, watermark=watermark, state=folder / "state", latest=latest, **options
         )
     tell = _teller(chunks) if progress or (progress is None and sys.stderr.isatty()) else None
     try:

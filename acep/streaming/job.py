@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from acep.budget.budget import LEAST_MEMORY, Budget, size_in_bytes, tolerant
 from acep.budget.policies import POLICIES, policy_of
-from acep.errors import DataError, EngineError, QueryError, suggest
+from acep.errors import DataError, QueryError, suggest
 from acep.events.tables import InputSchema
 from acep.pattern.asked import asked_for
 from acep.pattern.tree import Query, Strategy
 from acep.plan.compile import Plan, compile_query
 from acep.plan.schema import kinds_text
-from acep.runtime.api import ENGINES
+from acep.runtime.options import StreamOptions
 from acep.runtime.stream import Stream
 from acep.shedding.history_file import read_history, read_learned
 from acep.shedding.limits import Limits, want_a_bound
@@ -210,17 +210,13 @@ def _check_output(output: Any) -> None:
 def job_of(
     query: Any,
     schema: InputSchema,
+    options: StreamOptions,
     *,
     end: int,
     ties: Collection[str],
-    budget: Budget | None = None,
     output: str = "matches",
-    engine: str = "auto",
     buckets: int | None = None,
     spread: bool = True,
-    policy: Any = "history",
-    seed: int = 0,
-    history: Any = None,
     latest: Any = None,
 ) -> Job:
     """Create the job of queries over events of a schema, with an empty ``result``, which the caller fills in.
@@ -231,8 +227,7 @@ def job_of(
 
     Raises :class:`QueryError` or :class:`DataError`, and :class:`EngineError` where ``engine`` cannot run a query.
     """
-    if engine not in ENGINES:
-        raise EngineError(f"there is no engine {engine!r}", hint=f"one of {', '.join(ENGINES)}")
+    budget, policy, history, engine = options.budget, options.policy, options.history, options.engine
     _check_output(output)
     if buckets is not None and (isinstance(buckets, bool) or not isinstance(buckets, int) or buckets < 1):
         raise DataError(f"buckets={buckets!r} is not a positive number")
@@ -251,7 +246,7 @@ def job_of(
         want_a_bound(policy, history)
     passes = passes_of(plans, buckets or BUCKETS) if spread else (Pass(tuple(range(len(plans))), (), 0, 1),)
     bound = None if bound is None else _shared(bound, sum(each.size for each in passes))
-    limits = None if bound is None else _limits(bound, policy, seed, histories)
+    limits = None if bound is None else _limits(bound, policy, options.seed, histories)
     BatchPace.of(bound, 1, schema.tick_ns)  # raises for a bound of time that cannot be enforced
     if engine == "native" or limits is not None:
         Stream(plans, engine, output, limits)  # raises for a query that the engine cannot run
@@ -269,7 +264,7 @@ def job_of(
         engine=engine,
         budget=bound,
         policy=policy,
-        seed=seed,
+        seed=options.seed,
         histories=histories,
         latest=latest_of(latest, schema),
     )

@@ -97,7 +97,7 @@ def _table(job: Job, plan: Plan, found: Sequence[Found]) -> pa.Table:
             "return_scales": plan.return_scales,
             "return_times": plan.return_times,
         }
-    return matches_table(Matches.from_found(found, schema=schema, keys=plan.keys, returns=returns, **given))
+    return matches_table(Matches(found, schema=schema, keys=plan.keys, returns=returns, **given))
 
 
 def _fitted(job: Job, query: int, table: pa.Table) -> pa.Table:

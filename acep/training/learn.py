@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 from acep.budget import Budget, tolerant
 from acep.budget.policies import policy_of
@@ -15,6 +15,7 @@ from acep.pattern.asked import asked_for, query_of
 from acep.pattern.tree import Query
 from acep.plan.compile import compile_query
 from acep.runtime.executors import bounded_engine
+from acep.runtime.options import LearnKeywords, StreamOptions, lists_options
 from acep.shedding.history_file import LearnedState, read_history
 from acep.shedding.limits import checked_seed
 from acep.storage.sections import read_sections
@@ -22,20 +23,8 @@ from acep.storage.sections import read_sections
 __all__ = ["learn"]
 
 
-def learn(
-    events: Any,
-    query: Query | str,
-    *,
-    budget: Budget | None = None,
-    ts: str = "ts",
-    type: str | None = "type",
-    seq: str | None = None,
-    id: str | None = None,
-    unit: str | None = None,
-    policy: Any = "history",
-    seed: int = 0,
-    history: Any = None,
-) -> bytes:
+@lists_options(LearnKeywords)
+def learn(events: Any, query: Query | str, **options: Unpack[LearnKeywords]) -> bytes:
     """Learn a policy's state for a query from past events, and return the bytes of a file ``history.acep``.
 
     The query runs over all events without shedding, and the policy learns what becomes of its partial matches (of a
@@ -57,19 +46,20 @@ def learn(
     >>> learned = acep.learn(events, query)
     >>> found = acep.match(events, query, budget=acep.Budget(work=2), history=learned, output="count")
     """
-    if isinstance(budget, Budget) and budget.limited:
+    given = StreamOptions.of("learn", options, LearnKeywords)
+    if isinstance(given.budget, Budget) and given.budget.limited:
         raise QueryError("learning ahead gives up nothing", hint="leave all but errors and weights out of the Budget")
-    seed = checked_seed(seed)
-    asked = tolerant(query_of(query), budget)
+    seed, history = checked_seed(given.seed), given.history
+    asked = tolerant(query_of(query), given.budget)
     if asked.sources:
         raise QueryError("a query over the matches of others has no history of its own", hint="learn of each of them")
-    table = given_table(events, asked_for(query), ts=ts, type=type, seq=seq, id=id)
-    schema = schema_of(table.schema, ts=ts, type=type, seq=seq, id=id, unit=unit)
+    table = given_table(events, asked_for(query), **given.columns)
+    schema = schema_of(table.schema, **given.columns)
     plan = compile_query(asked, schema)
     engine = bounded_engine(chosen(plan, "native"))
     from acep.training.offline import Student, learn_offline
 
-    own = policy_of(policy)()
+    own = policy_of(given.policy)()
     before = None if history is None else read_sections(read_history(history))
     student = Student(own, None if before is None else History.from_sections(before, plan.fingerprint))
     learned = None if before is None else LearnedState.from_sections(before).serve(own)

@@ -8,13 +8,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from random import Random
-from typing import Any, get_overloads
+from typing import Any
 
 import pytest
 
 import acep
 from acep import Budget, Bundle, Bundles, Count, DataError, Matches, Point, Points, QueryError, Report
 from acep.events.tables import to_table
+from acep.runtime.one_table import whole_result
+from acep.runtime.options import StreamOptions
+from acep.runtime.table_stream import TableStream
 
 pytest.importorskip("acep.native._native")
 
@@ -161,8 +164,8 @@ def in_order(given: Any) -> Any:
 
 def reported(table: Any, query: Any, *, output: str, counts: bool, **how: Any) -> tuple[Any, Report]:
     """What is given of a whole table, and the report of the run."""
-    matcher = acep.Matcher(query, **how)
-    return matcher._whole(to_table(table), output, counts), matcher.report
+    tables = TableStream(query, StreamOptions(**how))
+    return whole_result(tables, to_table(table), output, counts=counts), tables.report
 
 
 @pytest.mark.parametrize("name", QUERIES)
@@ -294,10 +297,3 @@ def test_a_composed_query_under_a_budget_invents_no_match() -> None:
         given = acep.match(events(), query, budget=Budget(work=work))
         assert not given.exact
         assert Counter((m.start, m.end) for m in given) < every
-
-
-def test_an_editor_knows_what_each_output_gives() -> None:
-    told = [one.__annotations__ for one in get_overloads(acep.match)]
-    given = {str(one["output"]): one["return"] for one in told}
-    names = {"matches": "Matches", "count": "Count", "points": "Points", "bundles": "Bundles", "exists": "bool"}
-    assert {name: given[f"Literal[{name!r}]"] for name in names} == names

@@ -101,7 +101,7 @@ def both(draw: st.DrawFn) -> tuple[Matches, Matches]:
         "returns": tuple(f"r{i}" for i in range(len(returns))),
         "return_kinds": returns,
     }
-    return Matches.from_found(found, **about), Matches.from_found(columns, **about)
+    return Matches(found, **about), Matches(columns, **about)
 
 
 @given(both())
@@ -160,7 +160,7 @@ def test_files_are_the_same(pair: tuple[Matches, Matches], form: str) -> None:
 def test_pandas() -> None:
     pytest.importorskip("pandas")
     found = [Found((), 1, 2, 0, (("b", (0,)), ("ä", (1,))), 2, (), ((1, "ä"), (0, "b")))]
-    frame = Matches.from_found(columns_of(found, 1, VARIABLES, ()), schema=Schema(())).to_pandas()
+    frame = Matches(columns_of(found, 1, VARIABLES, ()), schema=Schema(())).to_pandas()
     assert frame["bindings"].tolist() == [{"b": (0,), "ä": (1,)}]
 
 

@@ -13,7 +13,8 @@ import pytest
 
 import acep
 from acep.budget.policies import POLICIES
-from acep.runtime.api import Matcher
+from acep.runtime.options import StreamOptions
+from acep.runtime.table_stream import TableStream
 
 ROWS = 700
 OUTPUTS = ("matches", "points", "bundles", "count")
@@ -85,30 +86,30 @@ class Way:
 
     def run(self, table: pa.Table, size: int, restarts: Random | None = None) -> tuple[str, Any]:
         """The engine, and what was found and done; with ``restarts`` some batches come after a restart."""
-        matcher = Matcher(acep.parse(self.query), **self.how)
-        matcher._prepare(table.schema, self.output)
+        tables = TableStream(acep.parse(self.query), StreamOptions(**self.how))
+        tables.prepare(table.schema, self.output)
         found: list[Any] = []
 
         def take(parts: Any) -> None:
-            assert matcher._stream is not None
+            assert tables.stream is not None
             found.extend((f.key, f.start, f.end, str(f.error), f.bindings) for f in parts[0])
-            counted = matcher._stream.counted(0)
+            counted = tables.stream.counted(0)
             found.extend([counted] if isinstance(counted, int) else map(tuple, counted.rows()) if counted else [])
 
         for start in range(0, table.num_rows, size):
             if restarts and restarts.random() < 0.1:
-                saved, arrow = matcher._stream.snapshot(), matcher._stream
-                matcher._stream = type(arrow).restore(matcher._plans, saved, output=self.output, limits=matcher._limits)
-            take(matcher._push(table.slice(start, size)))
-        take(matcher._end())
-        assert matcher._stream is not None
-        counts = matcher._stream.counts
+                saved, arrow = tables.stream.snapshot(), tables.stream
+                tables.stream = type(arrow).restore(tables.plans, saved, output=self.output, limits=tables.limits)
+            take(tables.push(table.slice(start, size)))
+        take(tables.end())
+        assert tables.stream is not None
+        counts = tables.stream.counts
         if self.output == "count" and all(isinstance(one, int) for one in found):
             found = [sum(found)]
         if self.output == "bundles" and found and len(found[0]) == 6:
             found = together(found)
         work = (counts.nodes, counts.touches, counts.deciding, counts.shed)
-        return matcher._stream._natives.engines[0], (sorted(map(str, found)), work)
+        return tables.stream._natives.engines[0], (sorted(map(str, found)), work)
 
 
 def together(rows: list[Any]) -> list[Any]:

@@ -290,8 +290,8 @@ def test_sealed_states_that_make_no_sense_are_refused_or_run(text: str, cases: C
     table = pa.table({name: list(values) for name, values in columns.items()})
     first = acep.Matcher(acep.parse(text), engine="native")
     first.push(table.slice(0, 40))
-    assert first._stream is not None
-    of_matcher, of_stream = first._fingerprint(), first._stream.fingerprint
+    assert first._tables.stream is not None
+    of_matcher, of_stream = first._tables.fingerprint, first._tables.stream.fingerprint
     outer = unseal(first.snapshot(), of_matcher)
     inner = unseal(outer["stream"], of_stream)
     refused = ran = 0

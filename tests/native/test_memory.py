@@ -132,6 +132,6 @@ def test_of_keys_that_take_the_place_of_others_the_recall_is_estimated_too() -> 
     matcher, units = acep.Matcher(acep.parse(SHORT_LIVED), budget=budget, policy="newest"), []
     for at in range(0, events, 10_000):
         matcher.push(short_lived(events).slice(at, 10_000))
-        seen = matcher._stream.counts_of(0).points if matcher._stream else None
+        seen = matcher._tables.stream.counts_of(0).points if matcher._tables.stream else None
         units.append(seen.units if seen else 0.0)
     assert units[-1] > 1.5 * units[1] > 0, units

@@ -175,8 +175,8 @@ def test_recall_is_near_the_share_of_the_work_and_its_interval_has_it() -> None:
                 low, high = report.interval
                 covered.append(low <= recall <= high)
                 assert (report.recall is None) == (high - low > 0.2)
-                assert matcher._stream is not None
-                tally = matcher._stream.counts_of(0).points
+                assert matcher._tables.stream is not None
+                tally = matcher._tables.stream.counts_of(0).points
                 estimate = None if tally is None else tally.estimate()
                 assert estimate is not None
                 missed.append(estimate.recall - recall)

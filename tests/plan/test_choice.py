@@ -145,8 +145,8 @@ def test_match_windows_never_change_what_is_found(cases: Callable[[int], int], m
             patch.setattr(choice, "worth", wherever_possible)
             matcher = acep.Matcher(query, engine="native", **case.stream)
             matcher.push(to_table(table).slice(0, 1))
-            assert matcher._stream is not None
-            windowed += any(name.startswith(WINDOWS) for name in matcher._stream._natives.engines)
+            assert matcher._tables.stream is not None
+            windowed += any(name.startswith(WINDOWS) for name in matcher._tables.stream._natives.engines)
             assert [answer(table, query, output, case.stream) for output in OUTPUTS] == wanted, case.paste()
     assert windowed > cases(400) // 20
 
@@ -164,8 +164,8 @@ def test_a_snapshot_behind_match_windows(more: str) -> None:
     matcher, found = acep.Matcher(query), []
     for at in range(0, 400, 37):
         found += list(matcher.push(rows.slice(at, 37)))
-        assert matcher._stream is not None
-        (engine,) = matcher._stream._natives.engines
+        assert matcher._tables.stream is not None
+        (engine,) = matcher._tables.stream._natives.engines
         assert engine.startswith(WINDOWS)
         data = matcher.snapshot()
         matcher = acep.Matcher(query)

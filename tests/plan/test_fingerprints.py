@@ -8,6 +8,7 @@ import pytest
 import acep
 from acep.events.tables import schema_of
 from acep.plan.compile import compile_query
+from acep.runtime.options import StreamOptions
 from acep.streaming.job import job_of
 
 COLUMNS = pa.schema(
@@ -44,5 +45,6 @@ def test_the_fingerprint_of_a_plan_stays(query: str) -> None:
 @pytest.mark.parametrize(("budget", "expected"), JOBS)
 def test_the_fingerprint_of_a_job_stays(budget: acep.Budget | None, expected: str) -> None:
     queries = dict(zip("abc", map(acep.parse, PLANS), strict=True))
-    job = job_of(queries, schema_of(COLUMNS, id="n"), end=2**62, ties=(), budget=budget, buckets=4, seed=7)
+    options = StreamOptions(budget=budget, seed=7)
+    job = job_of(queries, schema_of(COLUMNS, id="n"), options, end=2**62, ties=(), buckets=4)
     assert job.sealed().fingerprint == expected

@@ -156,7 +156,7 @@ def test_memory_that_is_too_small_is_one_line(call: str) -> None:
     script += f"try:\n    {call}\nexcept AcepError as error:\n"
     script += "    room = [bytes(1000) for _ in range(150_000)]\n"  # where it is caught, there is memory again
     script += "    print(type(error).__name__, error, len(room))\ndel room\n"
-    script += "if matcher._stream is not None:\n    for again in (matcher.finish, matcher.snapshot):\n"
+    script += "if matcher._tables.stream is not None:\n    for again in (matcher.finish, matcher.snapshot):\n"
     script += "        try:\n            again()\n        except AcepError as error:\n            print(error)\n"
     told = run(script, 400).split("\n")
     assert told[0].startswith("EngineError ")

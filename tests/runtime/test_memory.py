@@ -40,8 +40,8 @@ def ids(match: acep.Match) -> tuple[Any, ...]:
 
 
 def session(matcher: acep.Matcher) -> Any:
-    assert matcher._stream is not None
-    return matcher._stream._natives.session
+    assert matcher._tables.stream is not None
+    return matcher._tables.stream._natives.session
 
 
 @pytest.mark.parametrize("bounds", [{}, {"work": 50.0}, {"latency": 0.5}])
@@ -76,7 +76,7 @@ def test_texts_are_in_it() -> None:
             assert match.key["k"].startswith("a key that is no small text")
             found += 1
         assert session(matcher).bytes <= 2 * MB
-        most = max(most, session(matcher)._beside())
+        most = max(most, session(matcher)._encoder.bytes)
     assert found > 0
     assert most > 2 * MB // 8  # more than their share
 

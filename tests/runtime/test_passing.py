@@ -23,7 +23,7 @@ OUTPUTS = ("matches", "points", "bundles", "count", "exists")
 def passed(case: Case, table: pa.Table, cuts: list[int], output: str, counts: bool, engine: str) -> Any:
     """What is given in all, piece by piece in the order of time."""
     names = {name: case.stream.get(name, usual) for name, usual in NAMES.items()}
-    run = Passing(case.query(), table.schema, table.num_rows, output=output, counts=counts, names=names, engine=engine)
+    run = Passing(case.query(), table.schema, table.num_rows, output=output, counts=counts, engine=engine, **names)
     parts = [one for a, b in pairwise([0, *cuts, table.num_rows]) if b > a for one in run.push(table.slice(a, b - a))]
     parts += run.finish()
     if output == "exists":
@@ -62,7 +62,7 @@ def test_batches_give_what_the_whole_gives(engine: str, cases: Callable[[int], i
 def test_matches_are_given_before_the_stream_ends() -> None:
     query = acep.regex("ab", within=5)
     table = pa.table({"ts": range(1000), "type": ["a", "b"] * 500})
-    run = Passing(query, table.schema, 1000, output="matches", counts=True, names=NAMES)
+    run = Passing(query, table.schema, 1000, output="matches", counts=True, **NAMES)
     first = [match for part in run.push(table.slice(0, 500)) for match in part]
     assert first[-1].end == 497  # at 499 another match may end
     rest = [match for part in (*run.push(table.slice(500)), *run.finish()) for match in part]
@@ -73,7 +73,7 @@ def test_more_matches_of_one_time_than_are_held(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(made, "HELD", 500)
     query = acep.regex("ab", within=5)
     table = pa.table({"ts": [7] * 200, "type": ["a", "b"] * 100})
-    run = Passing(query, table.schema, 200, output="matches", counts=True, names=NAMES)
+    run = Passing(query, table.schema, 200, output="matches", counts=True, **NAMES)
     parts = [part for at in range(0, 200, 20) for part in run.push(table.slice(at, 20))] + [*run.finish()]
     assert sum(len(part) > 0 for part in parts) > 1
     found = [match for part in parts for match in part]

@@ -196,7 +196,7 @@ def test_content_of_another_size_is_refused(content: bytes) -> None:
 def test_a_state_of_another_form_is_refused_or_works(data: st.DataObject) -> None:
     """A well sealed state with something else anywhere in it: a clear error, or a state that goes on."""
     matcher = fed(6)
-    stream = matcher._stream
+    stream = matcher._tables.stream
     assert stream is not None
     payload = unseal(stream.snapshot(), stream.fingerprint)
     path = data.draw(st.sampled_from(places(payload)))

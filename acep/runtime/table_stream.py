@@ -1,0 +1,209 @@
+"""The queries of a user over a stream of tables: the first table determines the schema and the plans."""
+
+from __future__ import annotations
+
+import binascii
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from acep.budget import tolerant
+from acep.errors import DataError, SnapshotError
+from acep.events.batch import Batch
+from acep.events.empty_schema import told
+from acep.events.tables import batch_of, schema_of
+from acep.matches.counted import Counted
+from acep.matches.matches import Matches, Report
+from acep.matches.records import Counts, Found
+from acep.native.compiled import warn_if_missing
+from acep.pattern.asked import Queries, asked_for
+from acep.pattern.printing import canonical
+from acep.plan.compile import Plan, compile_query
+from acep.plan.schema import Schema
+from acep.runtime.absent import Absent
+from acep.runtime.options import StreamOptions
+from acep.runtime.stream import Stream
+from acep.storage.sealing import seal, unseal
+
+__all__ = ["TableStream"]
+
+
+class TableStream:
+    """Queries over tables that come in order of time. ``asked``: the queries, with the errors of the budget;
+    ``columns``: the names of columns with a role; ``limits`` (``None``: no bound). Once the columns are known:
+    ``schema``, ``plans``, ``stream``, and ``absent``, the types and keys that never occurred (``None`` where it is not
+    known which came before). ``rows`` were taken in, in ``seconds``."""
+
+    def __init__(self, query: Queries, options: StreamOptions) -> None:
+        asked = asked_for(query)
+        warn_if_missing(options.engine)
+        self.engine, self.columns = options.engine, options.columns
+        self.asked = replace(asked, queries=tuple(tolerant(one, options.budget) for one in asked.queries))
+        self.limits = options.limits()
+        self.arrow: pa.Schema | None = None
+        self.schema: Schema | None = None
+        self.plans: tuple[Plan, ...] = ()
+        self.stream: Stream | None = None
+        self.absent: Absent | None = None
+        self.rows = 0
+        self.seconds = 0.0
+        self.finished = False
+        self.groups: dict[str, int] = {}  # match points or bundles returned for a whole table
+
+    def anew(self, query: Queries | None = None) -> TableStream:
+        """Return another stream of one of the queries, or of all, with the same columns and engine and no limits."""
+        wanted = self.asked.give(self.asked.queries) if query is None else query
+        return TableStream(wanted, StreamOptions(**self.columns, engine=self.engine))
+
+    def prepare(self, arrow: pa.Schema, output: str = "matches", *, counts: bool = True) -> None:
+        """Make the plans for the columns of the events, and the engines for what is wanted."""
+        if output == "bundles" and not counts:
+            output = "points"  # of which such bundles are made
+        if self.limits is not None and self.limits.budget.recover:
+            output = "matches"
+        self.schema = schema_of(arrow, **self.columns)
+        self.plans = tuple(compile_query(query, self.schema) for query in self.asked.queries)
+        self.stream = Stream(self.plans, self.engine, output, self.limits)
+        self.absent = Absent(self.plans)
+        self.arrow = pa.schema([f.remove_metadata() for f in arrow])
+
+    def ready(self, table: pa.Table) -> bool:
+        """Return whether there are events to take in. Raises :class:`DataError` if they cannot be taken in."""
+        if self.finished:
+            raise DataError("the stream has been finished: no more events can be pushed", hint="make a new Matcher")
+        if not table.num_rows:
+            if self.stream is None and table.num_columns:
+                self.told(table.schema)
+            return False
+        if self.stream is None:
+            self.prepare(table.schema)
+        assert self.schema is not None
+        if schema_of(table.schema, **self.columns).instants != self.schema.instants:
+            raise DataError(
+                f"column `{self.schema.ts}` is now {table.schema.field(self.schema.ts).type}, as it was not before"
+            )
+        return True
+
+    def told(self, arrow: pa.Schema) -> pa.Schema:
+        """Return the columns of a table without rows, with types that the queries can use."""
+        return told(arrow, self.asked.queries, self.columns)
+
+    def batch(self, table: pa.Table) -> Batch:
+        """Return events as the engines take them."""
+        assert self.schema is not None
+        columns = dict.fromkeys(column for plan in self.plans for column in plan.columns)
+        batch = batch_of(table, self.schema, tuple(columns), base=self.rows)
+        if self.absent is not None:
+            self.absent.saw(batch)
+        return batch
+
+    def push(self, table: pa.Table) -> list[Sequence[Found]]:
+        """Feed events; return the matches of each query that are certain now. Raises as :meth:`ready` does."""
+        started = time.perf_counter()
+        if not self.ready(table):
+            return [[]] * len(self.asked.queries)
+        assert self.stream is not None
+        found = self.stream.push(self.batch(table))
+        self.rows += table.num_rows
+        self.seconds += time.perf_counter() - started
+        return found
+
+    def end(self) -> list[Sequence[Found]]:
+        """End the stream; return the matches of each query that waited for its end."""
+        started = time.perf_counter()
+        found: list[Sequence[Found]] = [[]] * len(self.asked.queries)
+        if self.stream is not None and not self.finished:
+            found = self.stream.finish()
+            self.warn()
+        self.finished = True
+        self.seconds += time.perf_counter() - started
+        return found
+
+    def warn(self) -> None:
+        """Warn of types and keys that never occurred, if the whole stream was seen."""
+        if self.absent is not None:
+            self.absent.warn()
+
+    # Results ----------------------------------------------------------------------------------------
+
+    def given(self, found: Sequence[Sequence[Found]]) -> Any:
+        """Return the matches of the queries in the form in which the queries were given."""
+        return self.asked.give([self.matches(number, one) for number, one in enumerate(found)])
+
+    def matches(self, number: int, found: Sequence[Found], report: Report | None = None) -> Matches:
+        """Return matches of a query as a user sees them."""
+        about: dict[str, Any] = {}
+        if self.plans:
+            plan = self.plans[number]
+            about = {"keys": plan.keys, "returns": tuple(name for name, _ in plan.returns)}
+            about |= {name: getattr(plan, name) for name in ("return_kinds", "return_scales", "return_times")}
+        return Matches(found, self.schema or Schema(()), report=report or self.report_of(number), **about)
+
+    def any_of(self, found: Sequence[Found]) -> bool:
+        """Return whether the first query has a match, by what the last call returned or counted."""
+        assert self.stream is not None
+        counted = self.stream.counted(0)
+        return len(found) > 0 or (isinstance(counted, Counted) and len(counted) > 0)
+
+    def gave(self, output: str, number: int) -> None:
+        """Add ``number`` returned ``"points"`` or ``"bundles"`` to the report."""
+        self.groups[output] = self.groups.get(output, 0) + number
+
+    @property
+    def report(self) -> Report:
+        """Return the report of the work done so far, for all queries together."""
+        counts = self.stream.counts if self.stream else Counts()
+        report = Report.of(counts, self.seconds, chosen=any(plan.chooses for plan in self.plans))
+        return replace(report, points=self.groups.get("points"), bundles=self.groups.get("bundles"))
+
+    def report_of(self, number: int) -> Callable[[], Report]:
+        """Return a function that makes the report of one query as of now."""
+        counts = self.stream.counts_of(number) if self.stream else Counts()
+        chosen = bool(self.plans) and self.plans[number].chooses
+        return partial(Report.of, counts, self.seconds, chosen=chosen)
+
+    # State ------------------------------------------------------------------------------------------
+
+    @property
+    def fingerprint(self) -> str:
+        """Return the fingerprint that a snapshot must have."""
+        queries = "\n".join(canonical(query) for query in self.asked.queries)
+        return f"{queries}{self.asked.names}{sorted(self.columns.items())}"
+
+    def snapshot(self) -> bytes:
+        """Return the state so far as bytes."""
+        payload = {
+            "arrow": bytes(self.arrow.serialize().to_pybytes()) if self.arrow is not None else None,
+            "stream": self.stream.snapshot() if self.stream else None,
+            "rows": self.rows,
+            "finished": self.finished,
+        }
+        return seal(payload, self.fingerprint)
+
+    def restored(self, data: bytes) -> TableStream:
+        """Return a stream with the state of :meth:`snapshot`. Raises :class:`SnapshotError` for other bytes."""
+        payload = unseal(data, self.fingerprint)
+        other = self.anew()
+        other.limits = self.limits
+        try:
+            other.rows = int(payload["rows"])
+            other.finished = payload["finished"] is True
+            if payload["arrow"] is not None:
+                other.prepare(pa.ipc.read_schema(pa.py_buffer(_bytes(payload["arrow"]))))
+                other.stream = Stream.restore(other.plans, _bytes(payload["stream"]), self.engine, limits=self.limits)
+                other.absent = None  # the snapshot does not hold the types that came before
+        except SnapshotError:
+            raise
+        except (KeyError, TypeError, ValueError, binascii.Error, pa.ArrowException, OSError):
+            raise SnapshotError("the snapshot does not hold a state of this query") from None
+        return other
+
+
+def _bytes(data: Any) -> bytes:
+    if not isinstance(data, bytes):
+        raise ValueError("bytes")
+    return data

@@ -1,0 +1,84 @@
+"""The options of all entry points: one place has their names, types and defaults, and every signature shows them."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import acep
+from acep.runtime.options import LearnKeywords, MatchKeywords, StreamKeywords, StreamOptions
+from tests.test_imports import FOLDERS, ROOT
+
+OPTIONS = StreamOptions.__dataclass_fields__
+
+
+def spark(name: str) -> Callable[..., Any]:
+    pytest.importorskip("pyspark")
+    import acep.spark
+    from acep.spark.replay import replay
+
+    return replay if name == "replay" else acep.spark.match
+
+
+ENTRIES: dict[str, Callable[[], Callable[..., Any]]] = {
+    "match": lambda: acep.match,
+    "Matcher": lambda: acep.Matcher,
+    "learn": lambda: acep.learn,
+    "follow": lambda: acep.follow,
+    "spark.match": lambda: spark("match"),
+    "replay": lambda: spark("replay"),
+}
+
+
+def test_types_and_defaults_are_of_the_same_options() -> None:
+    types = {name: known.__forward_arg__ for name, known in StreamKeywords.__annotations__.items()}
+    assert types == {name: field.type for name, field in OPTIONS.items()}
+    assert set(LearnKeywords.__annotations__) == set(OPTIONS) - {"engine"}
+    assert set(MatchKeywords.__annotations__) == {*OPTIONS, "counts", "limit"}
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_signatures_show_the_options(name: str) -> None:
+    parameters = inspect.signature(ENTRIES[name]()).parameters
+    wanted = set(OPTIONS) - ({"engine"} if name == "learn" else set())
+    shown = {one: parameters[one] for one in wanted}
+    assert {one: held.default for one, held in shown.items()} == {one: OPTIONS[one].default for one in wanted}
+    assert {one: held.annotation for one, held in shown.items()} == {one: OPTIONS[one].type for one in wanted}
+    assert inspect.Parameter.VAR_KEYWORD not in {held.kind for held in parameters.values()}
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_an_unknown_option_is_refused_as_python_does(name: str, tmp_path: Path) -> None:
+    entry, query = ENTRIES[name](), acep.regex("ab", within=5)
+    events = {"ts": [1], "type": ["a"]}
+    first = {"Matcher": (query,), "follow": (tmp_path, query), "replay": (query, events)}.get(name, (events, query))
+    more = {"state": tmp_path / "_state", "into": tmp_path / "_into"} if name == "follow" else {}
+    shown = rf"{name.removeprefix('spark.')}\S*\(\) got an unexpected keyword argument 'tz'"
+    with pytest.raises(TypeError, match=shown):
+        entry(*first, tz="UTC", **more)
+
+
+def test_a_type_checker_knows_the_results(tmp_path: Path) -> None:
+    """Where mypy is installed, it agrees with each ``assert_type`` of typed_results.py."""
+    pytest.importorskip("mypy")
+    package = tmp_path / "acep"
+    package.mkdir()
+    for name, folder in FOLDERS.items():
+        there = package if name == "acep" else package / name.removeprefix("acep.")
+        if name != "acep":
+            there.symlink_to(folder)
+            continue
+        for one in folder.iterdir():
+            (there / one.name).symlink_to(one)
+    typed = tmp_path / "typed_results.py"
+    typed.write_text((ROOT / "tests/runtime/typed_results.py").read_text(encoding="utf-8"), encoding="utf-8")
+    command = [sys.executable, "-m", "mypy", "--config-file", ROOT / "pyproject.toml", "--follow-imports=silent"]
+    command += ["--cache-dir", ROOT / ".mypy_cache/typed_results", typed.name]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
