@@ -6,7 +6,8 @@ sum of incomplete counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import operator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
@@ -37,6 +38,27 @@ class Point:
     key: dict[str, Any]
     point: Any
     best: int | float
+
+
+def _plain(other: object) -> Any:
+    return other.number if isinstance(other, Count) else other
+
+
+def _comparison(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], bool]:
+    """Return the method of a count that compares its number with another count or number."""
+    return lambda self, other: bool(compare(self.number, _plain(other)))
+
+
+def _arithmetic(sign: str, compute: Callable[[Any, Any], Any]) -> tuple[Callable[[Any, Any], Any], ...]:
+    """Return the two methods of a count, on the left and on the right of ``sign``, that compute a plain number."""
+
+    def left(self: Count, other: Number) -> Any:
+        return compute(self._known(sign), other._known(sign) if isinstance(other, Count) else other)
+
+    def right(self: Count, other: Number) -> Any:
+        return compute(other, self._known(sign))
+
+    return left, right
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
@@ -83,17 +105,10 @@ class Count:
     def __eq__(self, other: object) -> bool:
         return bool(self.number == _plain(other))
 
-    def __lt__(self, other: Number) -> bool:
-        return bool(self.number < _plain(other))
-
-    def __le__(self, other: Number) -> bool:
-        return bool(self.number <= _plain(other))
-
-    def __gt__(self, other: Number) -> bool:
-        return bool(self.number > _plain(other))
-
-    def __ge__(self, other: Number) -> bool:
-        return bool(self.number >= _plain(other))
+    __lt__ = _comparison(operator.lt)
+    __le__ = _comparison(operator.le)
+    __gt__ = _comparison(operator.gt)
+    __ge__ = _comparison(operator.ge)
 
     def __add__(self, other: Number) -> Any:
         if isinstance(other, Count):
@@ -103,41 +118,12 @@ class Count:
         return self._known("+") + other
 
     __radd__ = __add__
-
-    def __sub__(self, other: Number) -> Any:
-        return self._known("-") - _known(other, "-")
-
-    def __rsub__(self, other: Number) -> Any:
-        return other - self._known("-")
-
-    def __mul__(self, other: Number) -> Any:
-        return self._known("*") * _known(other, "*")
-
-    __rmul__ = __mul__
-
-    def __truediv__(self, other: Number) -> Any:
-        return self._known("/") / _known(other, "/")
-
-    def __rtruediv__(self, other: Number) -> Any:
-        return other / self._known("/")
-
-    def __floordiv__(self, other: Number) -> Any:
-        return self._known("//") // _known(other, "//")
-
-    def __rfloordiv__(self, other: Number) -> Any:
-        return other // self._known("//")
-
-    def __mod__(self, other: Number) -> Any:
-        return self._known("%") % _known(other, "%")
-
-    def __rmod__(self, other: Number) -> Any:
-        return other % self._known("%")
-
-    def __pow__(self, other: Number) -> Any:
-        return self._known("**") ** _known(other, "**")
-
-    def __rpow__(self, other: Number) -> Any:
-        return other ** self._known("**")
+    __sub__, __rsub__ = _arithmetic("-", operator.sub)
+    __mul__, __rmul__ = _arithmetic("*", operator.mul)
+    __truediv__, __rtruediv__ = _arithmetic("/", operator.truediv)
+    __floordiv__, __rfloordiv__ = _arithmetic("//", operator.floordiv)
+    __mod__, __rmod__ = _arithmetic("%", operator.mod)
+    __pow__, __rpow__ = _arithmetic("**", operator.pow)
 
     def __neg__(self) -> int:
         return -self._known("-")
@@ -161,14 +147,6 @@ class Count:
 
     def __repr__(self) -> str:
         return str(self.number) if self.exact else f"Count({self}; {self.report.missing()})"
-
-
-def _plain(other: object) -> Any:
-    return other.number if isinstance(other, Count) else other
-
-
-def _known(other: Number, sign: str) -> Any:
-    return other._known(sign) if isinstance(other, Count) else other
 
 
 One = TypeVar("One")

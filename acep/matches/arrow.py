@@ -57,15 +57,14 @@ def matches_table(matches: Matches, *, fractional: bool | None = None) -> pa.Tab
     bundle: int64
     """
     found = matches.found
-    if fractional is not None:
-        pass
-    elif isinstance(found, FoundColumns):
-        fractional = found.scale != 1 and bool((found.error % found.scale).any())
-    else:
-        fractional = any(one.error != int(one.error) for one in found)
     most = PART
-    if isinstance(found, FoundColumns) and found.shape is not None:
-        most = CACHED * max(len(found.shape), 1)
+    if isinstance(found, FoundColumns):
+        whole_errors = found.scale == 1 or not (found.error % found.scale).any()
+        if found.shape is not None:
+            most = CACHED * max(len(found.shape), 1)
+    else:
+        whole_errors = all(one.error == int(one.error) for one in found)
+    fractional = not whole_errors if fractional is None else fractional
     tables = [pa.Table.from_batches([record_batch(part, matches, fractional)]) for part in parts(found, most)]
     return tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="default")
 

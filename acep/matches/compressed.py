@@ -70,11 +70,7 @@ class Compressed:
 
     def __iter__(self) -> Iterator[Any]:
         """Iterate over all matches; they are made in blocks."""
-        if self._graph is None:
-            yield from self._made
-            return
-        cursor = self._graph.cursor()
-        while len(block := self._matches(cursor.next(BLOCK))):
+        for block in self.blocks():
             yield from block
 
     def blocks(self, size: int = BLOCK) -> Iterator[Matches]:

@@ -23,6 +23,7 @@ Ints = npt.NDArray[np.int64]
 Sort = Callable[[Ints, Ints, Any, npt.NDArray[np.uint16], npt.NDArray[np.uint16]], Ints | None]
 
 BLOCK = 4096
+NUMBERS = ("start", "end", "bundle", "error")  # columns with a number for each match
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,10 +118,7 @@ class FoundColumns(Sequence[Found]):
     def _with(self, rows: Any, offsets: Ints, ids: Any, codes: npt.NDArray[np.uint16]) -> FoundColumns:
         return replace(
             self,
-            start=self.start[rows],
-            end=self.end[rows],
-            bundle=self.bundle[rows],
-            error=self.error[rows],
+            **{name: getattr(self, name)[rows] for name in NUMBERS},
             keys=tuple(c.at(rows) for c in self.keys),
             offsets=offsets,
             ids=ids,
@@ -202,10 +200,7 @@ def concatenate(parts: Sequence[FoundColumns]) -> FoundColumns:
         raise ValueError("matches of different plans")
     base = np.cumsum([0, *(p.offsets[-1] for p in parts)])
     return FoundColumns(
-        start=np.concatenate([p.start for p in parts]),
-        end=np.concatenate([p.end for p in parts]),
-        bundle=np.concatenate([p.bundle for p in parts]),
-        error=np.concatenate([p.error for p in parts]),
+        **{name: np.concatenate([getattr(p, name) for p in parts]) for name in NUMBERS},
         scale=first.scale,
         keys=tuple(_joined(columns) for columns in zip(*(p.keys for p in parts), strict=True)),
         offsets=np.concatenate([[0], *(p.offsets[1:] + b for p, b in zip(parts, base[:-1], strict=True))]),

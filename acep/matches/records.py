@@ -64,7 +64,6 @@ class Counts:
     recovered: int = 0
     unrecovered: int = 0
     counted: bool = True
-    extra: dict[str, int] = field(default_factory=dict)
 
     @property
     def points(self) -> Tally | None:

@@ -18,24 +18,10 @@ UNKNOWN: Interval = (0.0, 1.0)
 SURE = 0.2  # wider intervals have no likely value: where the answer is known, it is off by .06 and more there
 FINE = 0.05  # narrower intervals are printed with a decimal
 TINY = 1e-9  # of a percent
-# Fields that are summed in the report of several runs.
-SUMS = (
-    *(
-        "events",
-        "late",
-        "ahead",
-        "made",
-        "kept",
-        "shed",
-        "work",
-        "deciding",
-        "matches",
-        "seconds",
-        "recovering",
-        "recovered",
-    ),
-    *("unrecovered", "points", "bundles"),
-)
+# Fields that a report has of the counts of a run.
+COUNTED = ("events", "late", "ahead", "shed", "deciding", "memory", "recovering", "recovered", "unrecovered")
+# Fields that are summed in the report of several runs; of the memory the most counts.
+SUMS = (*COUNTED, "made", "kept", "work", "matches", "seconds", "points", "bundles")
 
 
 @dataclass(frozen=True)
@@ -95,26 +81,19 @@ class Report:
         """
         points, point_interval = _estimated(counts, "points")
         bundles, bundle_interval = _estimated(counts, "bundles")
+        counted: dict[str, Any] = {name: getattr(counts, name) for name in COUNTED}
         return cls(
-            events=counts.events,
-            late=counts.late,
-            ahead=counts.ahead,
+            **counted,
             made=counts.nodes,
             kept=max(0, counts.nodes - counts.shed),
-            shed=counts.shed,
             work=counts.touches,
-            deciding=counts.deciding,
             matches=counts.matches if counts.counted else None,
             seconds=seconds,
-            memory=counts.memory,
             recall=points,
             interval=point_interval,
             bundle_recall=bundles,
             bundle_interval=bundle_interval,
             unknown=counts.unknown if point_interval == UNKNOWN else "",
-            recovering=counts.recovering,
-            recovered=counts.recovered,
-            unrecovered=counts.unrecovered,
             chosen=chosen,
         )
 

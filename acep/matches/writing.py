@@ -29,7 +29,6 @@ __all__ = [
     "match_writer",
     "opened",
     "output_format",
-    "write_groups",
     "write_matches",
     "write_table",
 ]
@@ -108,35 +107,20 @@ def match_writer(
 
         return partial(lines_of, matches, zoned=zoned)
 
-    with _sink(target, form, heads) as sink:
+    with _sink(target, form, heads, lambda: table(like.with_found([]))) as sink:
 
         def write(matches: Matches) -> None:
             sink.write((match_record(m, zoned=zoned) for m in matches), partial(table, matches), lines(matches))
 
         yield write
-        sink.end(lambda: table(like.with_found([])))
-
-
-def write_groups(
-    groups: Sequence[Bundle] | Sequence[Point],
-    target: Target,
-    form: str | None = None,
-    *,
-    heads: Sequence[str],
-    schema: Schema,
-    keys: tuple[str, ...],
-) -> None:
-    """Write bundles or match points, as :func:`write_matches` does; ``heads`` are the fields after the key."""
-
-    with group_writer(target, form, heads=heads, schema=schema, keys=keys) as write:
-        write(groups)
 
 
 @contextlib.contextmanager
 def group_writer(
     target: Target, form: str | None = None, *, heads: Sequence[str], schema: Schema, keys: tuple[str, ...]
 ) -> Iterator[Callable[[Sequence[Bundle] | Sequence[Point]], None]]:
-    """Yield a function that writes bundles or match points as :func:`write_groups` does, also more than once."""
+    """Yield a function that writes bundles or match points, as :func:`match_writer` does for matches; ``heads`` are the
+    fields after the key."""
     zoned = zoned_names(schema, keys, {})
 
     def table(groups: Sequence[Bundle] | Sequence[Point]) -> pa.Table:
@@ -145,13 +129,12 @@ def group_writer(
         whole = groups_table(groups, schema, keys, heads)
         return whole if keys else whole.drop_columns(["key"])
 
-    with _sink(target, form, [*(f"key.{k}" for k in keys), *heads]) as sink:
+    with _sink(target, form, [*(f"key.{k}" for k in keys), *heads], lambda: table([])) as sink:
 
         def write(groups: Sequence[Bundle] | Sequence[Point]) -> None:
             sink.write((group_record(g, zoned=zoned) for g in groups), partial(table, groups))
 
         yield write
-        sink.end(lambda: table([]))
 
 
 def write_table(table: pa.Table, target: Target, form: str | None = None) -> None:
@@ -162,7 +145,7 @@ def write_table(table: pa.Table, target: Target, form: str | None = None) -> Non
         named = [inner.name for inner in field.type] if field.name in ("key", "values") else None
         heads += [field.name] if named is None else [f"{field.name}.{name}" for name in named]
     rows = (row for batch in table.to_batches() for row in batch.to_pylist())
-    with _sink(target, form, heads) as sink:
+    with _sink(target, form, heads, lambda: table) as sink:
         sink.write(map(_row_record, rows), lambda: table)
 
 
@@ -207,7 +190,7 @@ class _Sink:
     ) -> None:
         """Write a part; ``lines``: makes the lines of a text format without records."""
         if self.form == "parquet":
-            self._rows(table())
+            self.rows(table())
         elif lines is not None:
             self.stream.writelines(lines(self.form))
         elif self.form == "csv":
@@ -216,12 +199,8 @@ class _Sink:
         else:
             self.stream.writelines(json_line(record) + "\n" for record in records)
 
-    def end(self, empty: Callable[[], pa.Table]) -> None:
-        """Finish after all parts; ``empty`` makes a table with the columns, used if there were no parts."""
-        if self.form == "parquet" and self.parquet is None:
-            self._rows(empty())
-
-    def _rows(self, table: pa.Table) -> None:
+    def rows(self, table: pa.Table) -> None:
+        """Write a part as Parquet."""
         import pyarrow.parquet as pq
 
         if self.parquet is None:
@@ -230,7 +209,8 @@ class _Sink:
 
 
 @contextlib.contextmanager
-def _sink(target: Target, form: str | None, heads: list[str]) -> Iterator[_Sink]:
+def _sink(target: Target, form: str | None, heads: list[str], empty: Callable[[], pa.Table]) -> Iterator[_Sink]:
+    """Open an output; ``empty`` makes a table with its columns, for Parquet without any part."""
     if form is None:
         if not isinstance(target, str | os.PathLike):
             raise DataError("a stream needs a format", hint='form="jsonl", "csv" or "parquet"')
@@ -240,7 +220,9 @@ def _sink(target: Target, form: str | None, heads: list[str]) -> Iterator[_Sink]
     with opened(target, binary=form == "parquet") as stream:
         sink = _Sink(stream, form, heads)
         yield sink
-        if sink.parquet is not None:
+        if form == "parquet":
+            if sink.parquet is None:
+                sink.rows(empty())
             sink.parquet.close()
 
 

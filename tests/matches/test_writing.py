@@ -17,7 +17,7 @@ from acep.events.tables import schema_of
 from acep.matches.json_records import json_line, match_record
 from acep.matches.matches import Match, Matches
 from acep.matches.records import Found
-from acep.matches.writing import write_groups, write_matches, write_table
+from acep.matches.writing import group_writer, write_matches, write_table
 
 
 def names_in(folder: Path) -> list[str]:
@@ -120,7 +120,8 @@ def test_groups(tmp_path: Path, kind: str) -> None:
     groups: Any = KEYED.bundles() if kind == "bundles" else KEYED.points()
     heads = ["start", "end", "matches", "best"] if kind == "bundles" else ["point", "best"]
     for path in (tmp_path / "x.jsonl", tmp_path / "x.csv", tmp_path / "x.parquet"):
-        write_groups(groups, path, heads=heads, schema=INTEGERS, keys=("symbol",))
+        with group_writer(path, heads=heads, schema=INTEGERS, keys=("symbol",)) as write:
+            write(groups)
     values = {"start": 9, "end": 9, "matches": 1, "best": 0} if kind == "bundles" else {"point": 9, "best": 0}
     record = {"key": {"symbol": "AAPL"}} | values
     assert json.loads((tmp_path / "x.jsonl").read_text()) == record
