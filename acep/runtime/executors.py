@@ -4,7 +4,7 @@ for composed queries, on the reference engine over the matches of other plans.""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -87,13 +87,13 @@ class NativeExecutors:
         if self.limits is not None:
             return self._bounded(plan, choice, self.limits, inner=inner)
         if choice.engine == "reference" or (inner and not decides_at_once(plan)):
-            return ReferenceExecutor(ReferenceRuntime(plan))
-        self.plans.append(plan)
-        self.engines.append(choice.engine)
-        return self._native(inner=inner)
+            return ReferenceExecutor(plan)
+        return self._native(plan, choice.engine, inner=inner)
 
-    def _native(self, *, inner: bool) -> NativeExecutor:
-        number = len(self.plans) - 1
+    def _native(self, plan: Plan, engine: str, *, inner: bool) -> NativeExecutor:
+        number = len(self.plans)
+        self.plans.append(plan)
+        self.engines.append(engine)
         if inner:
             self.inner.add(number)
         return NativeExecutor(self, number)
@@ -104,18 +104,15 @@ class NativeExecutors:
                 f"only the native core keeps to a budget of work, time or memory: {choice.why}",
                 hint="leave these bounds out of the Budget",
             )
-        number = len(self.plans)
-        self.plans.append(plan)
-        recovery, memory = limits.recovery(plan), limits.memory is not None
+        number, recovery, memory = len(self.plans), limits.recovery(plan), limits.memory is not None
         engine = bounded_engine(choice, windows=not memory) if memory or recovery else with_allowance(choice)
-        self.engines.append(engine)
         if UNITS in engine:
             self.efforts[number] = PartitionSampler(limits.seed + number, limits.budget.work)
         else:
             self.efforts[number] = limits.effort(number, plan)
         if recovery is not None:
             self.recoveries[number] = recovery
-        return self._native(inner=inner)
+        return self._native(plan, engine, inner=inner)
 
     def start(self) -> None:
         """Start the session, once all plans are known."""
@@ -136,26 +133,6 @@ class NativeExecutors:
         wanted = self.output in COUNTED and number not in self.inner and number not in self.recoveries
         return wanted and alone(self.engines[number]) == "nodes"
 
-    @property
-    def peak(self) -> int:
-        """Return the most bytes that were held, where there is a bound on them."""
-        return 0 if self.session is None else self.session.budget.peak
-
-    def push(self, batch: Batch) -> None:
-        """Push events to all of the plans."""
-        if self.session is not None:
-            self.session.push(batch)
-
-    def advance(self, clock: int) -> None:
-        """Advance the time: no event with ``ts <= clock`` will come any more."""
-        if self.session is not None:
-            self.session.advance(clock)
-
-    def finish(self) -> None:
-        """End the stream."""
-        if self.session is not None:
-            self.session.finish()
-
 
 def bounded_engine(choice: EngineChoice, *, windows: bool = True) -> str:
     """Return the native engine that sheds partial matches, in place of the chosen one. ``windows``: it may stay
@@ -172,63 +149,60 @@ class NativeExecutor:
     number: int
     given: int = 0  # counted matches returned so far
 
+    @property
+    def session(self) -> NativeSession:
+        """Return the session, once it has been started."""
+        assert self.natives.session is not None
+        return self.natives.session
+
+    @property
+    def engine(self) -> str:
+        """Return the name of the engine, without match windows before it."""
+        return alone(self.natives.engines[self.number])
+
     def counted(self) -> Counted | int | None:
-        session = self.natives.session
-        engine = alone(self.natives.engines[self.number])
-        assert session is not None
-        if engine == "dominance":
-            return session.take_points(self.number)
+        if self.engine == "dominance":
+            return self.session.take_points(self.number)
         if self.natives.tallies(self.number):
-            return session.take_tally(self.number, self.natives.output)
-        if engine not in COUNTED:
+            return self.session.take_tally(self.number, self.natives.output)
+        if self.engine not in COUNTED:
             return None
-        if engine != "count":
-            rows = session.take_counts(self.number, last=True)
+        if self.engine != "count":
+            rows = self.session.take_counts(self.number, last=True)
             self.given += int(sum(rows.matches.tolist()))
             return rows
-        before, self.given = self.given, session.total(self.number)
+        before, self.given = self.given, self.session.total(self.number)
         return self.given - before
 
-    def _take(self) -> Sequence[Found]:
-        assert self.natives.session is not None
-        if self.natives.engines[self.number].endswith("dominance"):
-            return []  # counted() returns the match points
-        return self.natives.session.take(self.number)
-
     def push(self, batch: Batch) -> Sequence[Found]:  # noqa: ARG002 - the session has it
-        return self._take()
+        return self.finish()
 
     def advance(self, clock: int) -> Sequence[Found]:  # noqa: ARG002
-        return self._take()
+        return self.finish()
 
     def finish(self) -> Sequence[Found]:
-        return self._take()
+        return [] if self.engine == "dominance" else self.session.take(self.number)  # counted() returns match points
 
     def low(self) -> int | None:
-        natives, plan = self.natives, self.natives.plans[self.number]
-        assert natives.session is not None
-        clock, window = natives.session.clock, plan.window
-        if clock is None or plan.query.output is not Output.ALL or self.number in natives.recoveries:
+        plan, clock = self.natives.plans[self.number], self.session.clock
+        if clock is None or plan.query.output is not Output.ALL or self.number in self.natives.recoveries:
             return None
         if decides_at_once(plan):
             return clock
         # A match waits for its trailing negations until a window after its first event.
-        return None if window.counted or window.span is None else clock - window.span
+        return None if plan.window.counted or plan.window.span is None else clock - plan.window.span
 
     def all_counts(self) -> list[Counts]:
-        session = self.natives.session
-        assert session is not None
-        counts, engine = session.counts(self.number), alone(self.natives.engines[self.number])
-        if engine == "count":
-            counts.matches = session.total(self.number)
-        elif engine == "bundles":
+        counts = self.session.counts(self.number)
+        if self.engine == "count":
+            counts.matches = self.session.total(self.number)
+        elif self.engine == "bundles":
             counts.matches = self.given  # since a restart; the receiver has those given before
-        counts.counted = engine not in ("dominance", "points")
+        counts.counted = self.engine not in ("dominance", "points")
         return [counts]
 
     def live(self) -> int:
-        assert self.natives.session is not None
-        return self.natives.session.live(self.number)
+        return self.session.live(self.number)
 
     def dump(self) -> None:
         """Return nothing: the session has the state."""
@@ -241,9 +215,13 @@ class NativeExecutor:
 
 @dataclass
 class ReferenceExecutor:
-    """A plan over the stream itself, on the reference engine."""
+    """A plan on the reference engine, over the stream itself."""
 
-    core: ReferenceRuntime
+    plan: Plan
+    core: ReferenceRuntime = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.core = ReferenceRuntime(self.plan)
 
     def push(self, batch: Batch) -> list[Found]:
         return self.core.push(batch.events)
@@ -266,7 +244,7 @@ class ReferenceExecutor:
     def live(self) -> int:
         return self.core.live
 
-    def dump(self) -> dict[str, Any]:
+    def dump(self) -> Any:
         return dump_runtime(self.core)
 
     def load(self, data: Any) -> None:
@@ -274,17 +252,12 @@ class ReferenceExecutor:
 
 
 @dataclass
-class ComposedExecutor:
+class ComposedExecutor(ReferenceExecutor):
     """A plan over the matches of other plans; it gets them in order, once no earlier one can come."""
 
-    plan: Plan
-    inner: list[Executor]
-    core: ReferenceRuntime = field(init=False)
+    inner: list[Executor] = field(default_factory=list)
     held: list[tuple[int, Found]] = field(default_factory=list)
     given: int = 0
-
-    def __post_init__(self) -> None:
-        self.core = ReferenceRuntime(self.plan)
 
     def push(self, batch: Batch) -> list[Found]:
         return self._take([(i, f) for i, core in enumerate(self.inner) for f in core.push(batch)])
@@ -297,12 +270,6 @@ class ComposedExecutor:
         found = self.core.push(self._events(self.held))
         self.held = []
         return found + self.core.finish()
-
-    def counted(self) -> None:
-        return None
-
-    def low(self) -> int | None:
-        return self.core.low()
 
     def all_counts(self) -> list[Counts]:
         return [self.core.counts, *(c for core in self.inner for c in core.all_counts())]
@@ -340,41 +307,28 @@ class ComposedExecutor:
         row.update(zip((n for n, _ in inner.returns), found.values, strict=True))
         return row
 
-    def dump(self) -> dict[str, Any]:
-        held = [
-            [i, list(f.key), f.start, f.end, str(f.error), [[v, list(x)] for v, x in f.bindings], f.bundle,
-             list(f.values), [list(t) for t in f.trail]]
-            for i, f in self.held
-        ]  # fmt: skip
-        return {
-            "core": dump_runtime(self.core),
-            "inner": [core.dump() for core in self.inner],
-            "held": held,
-            "given": self.given,
-        }
+    def dump(self) -> Any:
+        held, inner = [], [core.dump() for core in self.inner]
+        for i, found in self.held:
+            key, start, end, error, *rest = astuple(found)
+            held.append([i, key, start, end, str(error), *rest])
+        return {"core": dump_runtime(self.core), "inner": inner, "held": held, "given": self.given}
 
     def load(self, data: Any) -> None:
         load_runtime(self.core, data["core"])
         for core, dumped in zip(self.inner, data["inner"], strict=True):
             core.load(dumped)
         self.given = int(data["given"])
-        for i, key, start, end, error, bindings, bundle, values, trail in data["held"]:
-            inner = self.plan.sources[int(i)][0]
-            if len(key) != len(inner.keys) or len(values) != len(inner.returns):
-                raise ValueError("held")
-            cost = Fraction(error)
-            self.held.append(
-                (
-                    int(i),
-                    Found(
-                        tuple(key),
-                        int(start),
-                        int(end),
-                        int(cost) if cost.denominator == 1 else cost,
-                        tuple((str(v), tuple(x)) for v, x in bindings),
-                        int(bundle),
-                        tuple(values),
-                        tuple((x, str(v)) for x, v in trail),
-                    ),
-                )
-            )
+        self.held = [(int(i), self._found(int(i), *one)) for i, *one in data["held"]]
+
+    def _found(
+        self, i: int, key: Any, start: Any, end: Any, error: Any, bindings: Any, bundle: Any, values: Any, trail: Any
+    ) -> Found:
+        """Restore a match of an inner plan."""
+        inner, cost = self.plan.sources[i][0], Fraction(error)
+        if len(key) != len(inner.keys) or len(values) != len(inner.returns):
+            raise ValueError("held")
+        whole = int(cost) if cost.denominator == 1 else cost
+        bound = tuple((str(variable), tuple(ids)) for variable, ids in bindings)
+        chain = tuple((event, str(variable)) for event, variable in trail)
+        return Found(tuple(key), int(start), int(end), whole, bound, int(bundle), tuple(values), chain)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from traceback import clear_frames
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from acep.plan.compile import Plan
 from acep.runtime.executors import Executor, NativeExecutor, NativeExecutors
 from acep.shedding.limits import Limits
 from acep.storage.sealing import seal, unseal
+
+if TYPE_CHECKING:
+    from acep.native.session import NativeSession
 
 __all__ = ["EVENTS", "SEVERAL", "Stream", "together"]
 
@@ -51,17 +55,23 @@ class Stream:
         self._halfway = ""  # why it is unknown which events were processed
 
     @property
+    def _session(self) -> NativeSession | None:
+        """Return the session on the native core that the plans share, if some of them run there."""
+        return self._natives.session
+
+    @property
+    def _peak(self) -> int:
+        """Return the most bytes that were held, where there is a bound on them."""
+        return 0 if self._session is None else self._session.budget.peak
+
+    @property
     def counts(self) -> Counts:
         """Return the events seen by the stream, and the work of all plans."""
         if len(self.plans) == 1:
             return self.counts_of(0)
-        total = Counts(events=self._events, memory=self._natives.peak)
-        total.unknown = SEVERAL
-        for one in map(self.counts_of, range(len(self.plans))):
-            for name in ("nodes", "touches", "deciding", "matches", "shed", "recovering", "recovered", "unrecovered"):
-                setattr(total, name, getattr(total, name) + getattr(one, name))
-            total.counted &= one.counted
-        return total
+        parts = [self.counts_of(number) for number in range(len(self.plans))]
+        names = ("nodes", "touches", "deciding", "matches", "shed", "recovering", "recovered", "unrecovered")
+        return replace(self._sum(parts, names, SEVERAL), counted=all(one.counted for one in parts))
 
     def counts_of(self, plan: int) -> Counts:
         """Return the events seen by the stream, and the work of plan number ``plan`` and its sources."""
@@ -69,13 +79,16 @@ class Stream:
             return Counts(events=self._events)
         parts = self._cores[plan].all_counts()
         if len(parts) == 1:
-            return replace(parts[0], events=self._events, memory=self._natives.peak)
-        total = Counts(events=self._events, matches=parts[0].matches, memory=self._natives.peak)
-        total.unknown = "what matches of matches were lost is not known"
-        for part in parts:
-            for name in ("nodes", "touches", "deciding", "shed"):
-                setattr(total, name, getattr(total, name) + getattr(part, name))
-        return total
+            return replace(parts[0], events=self._events, memory=self._peak)
+        total = self._sum(
+            parts, ("nodes", "touches", "deciding", "shed"), "what matches of matches were lost is not known"
+        )
+        return replace(total, matches=parts[0].matches)
+
+    def _sum(self, parts: Sequence[Counts], names: Sequence[str], unknown: str) -> Counts:
+        """Return the sums of some counts over all parts; ``unknown``: why the recall is not known."""
+        sums: dict[str, Any] = {name: sum(getattr(one, name) for one in parts) for name in names}
+        return Counts(events=self._events, memory=self._peak, unknown=unknown, **sums)
 
     def push(self, batch: Batch) -> list[Sequence[Found]]:
         """Push events and return the matches.
@@ -86,7 +99,8 @@ class Stream:
         with self._at_once():
             self._check_order(batch)
             self._events += len(batch)
-            self._natives.push(batch)
+            if self._session is not None:
+                self._session.push(batch)
             return [in_order(core.push(batch)) for core in self._cores]
 
     @contextmanager
@@ -116,15 +130,10 @@ class Stream:
 
     def _some(self, batch: Batch, most: int, together: int | None) -> Iterator[list[Sequence[Found]]]:
         """Do the same in a frame of its own, because only frames that have ended can be cleared to free memory."""
-        session = self._natives.session
-        if (
-            len(self._cores) == 1
-            and isinstance(self._cores[0], NativeExecutor)
-            and session is not None
-            and session.flows
-        ):
-            for found in session.blocks(batch, most, together):
-                yield [found]
+        session = self._session
+        alone = len(self._cores) == 1 and isinstance(self._cores[0], NativeExecutor)
+        if alone and session is not None and session.flows:
+            yield from ([found] for found in session.blocks(batch, most, together))
         else:
             yield from self._parts(batch, most, paced=session is not None and session.budget.pace is not None)
 
@@ -135,7 +144,8 @@ class Stream:
             rest = batch.at(slice(begin, None))
             some = rest.at(next(rest.cuts(size)))
             begin += len(some)
-            self._natives.push(some)
+            if self._session is not None:
+                self._session.push(some)
             found = [in_order(core.push(some)) for core in self._cores]
             yield from _cut(found, most)
             if not paced:
@@ -148,20 +158,19 @@ class Stream:
 
     def took(self, processor: float, wall: float) -> None:
         """Record the seconds that the whole call took that pushed the last batch; a budget of time counts them."""
-        session = self._natives.session
-        if session is not None and session.budget.pace is not None:
-            session.budget.pace.end(processor, wall)
+        if self._session is not None and self._session.budget.pace is not None:
+            self._session.budget.pace.end(processor, wall)
 
     def allow(self, rate: float, events: int, matches: float) -> None:
         """Allow ``rate`` touches for each of the next ``events``, and so many ``matches``; for callers that keep a
         budget of time for the stream."""
-        if self._natives.session is not None:
-            self._natives.session.budget.allow(rate, events, matches)
+        if self._session is not None:
+            self._session.budget.allow(rate, events, matches)
 
     @property
     def walked(self) -> int:
         """Return the matches made under a budget since the stream was made or restored, before any choice."""
-        return 0 if self._natives.session is None else self._natives.session.budget.walked
+        return 0 if self._session is None else self._session.budget.walked
 
     @property
     def live(self) -> int:
@@ -171,26 +180,28 @@ class Stream:
 
     def epochs(self, events: int) -> int:
         """Return how many epochs of policies end within the next ``events``."""
-        return 0 if self._natives.session is None else self._natives.session.budget.epochs(events)
+        return 0 if self._session is None else self._session.budget.epochs(events)
 
     @property
     def learning(self) -> float:
         """Return the seconds in which policies have learned since the stream was made or restored."""
-        return 0.0 if self._natives.session is None else self._natives.session.budget.learning
+        return 0.0 if self._session is None else self._session.budget.learning
 
     def advance(self, clock: int) -> list[Sequence[Found]]:
         """Advance the time: no event with ``ts <= clock`` (ticks) will come any more. Return what this decides."""
         if self._newest is None or clock >= self._newest[0]:
             self._newest = (clock + 1, None)
         with self._at_once():
-            self._natives.advance(clock)
+            if self._session is not None:
+                self._session.advance(clock)
             return [in_order(core.advance(clock)) for core in self._cores]
 
     def finish(self) -> list[Sequence[Found]]:
         """End the stream and return the remaining matches."""
         self._finished = True
         with self._at_once():
-            self._natives.finish()
+            if self._session is not None:
+                self._session.finish()
             return [in_order(core.finish()) for core in self._cores]
 
     def counted(self, plan: int) -> Counted | int | None:
@@ -215,7 +226,7 @@ class Stream:
             "finished": self._finished,
             "cores": [core.dump() for core in self._cores],
             "engines": self._natives.engines,
-            "native": None if self._natives.session is None else self._natives.session.dump(),
+            "native": None if self._session is None else self._session.dump(),
         }
         return seal(payload, self.fingerprint)
 
@@ -256,8 +267,8 @@ class Stream:
                 stream._newest = (ts, order)
             stream._events = int(payload["events"])
             stream._finished = payload["finished"] is True
-            if stream._natives.session is not None:
-                stream._natives.session.load(payload["native"])
+            if stream._session is not None:
+                stream._session.load(payload["native"])
             for core, dumped in zip(stream._cores, payload["cores"], strict=True):
                 core.load(dumped)
         except SnapshotError:
