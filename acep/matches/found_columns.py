@@ -199,8 +199,9 @@ def concatenate(parts: Sequence[FoundColumns]) -> FoundColumns:
     if len(shapes) > 1 or len({(len(p.keys), len(p.values)) for p in parts}) > 1:
         raise ValueError("matches of different plans")
     base = np.cumsum([0, *(p.offsets[-1] for p in parts)])
+    numbers: dict[str, Any] = {name: np.concatenate([getattr(p, name) for p in parts]) for name in NUMBERS}
     return FoundColumns(
-        **{name: np.concatenate([getattr(p, name) for p in parts]) for name in NUMBERS},
+        **numbers,
         scale=first.scale,
         keys=tuple(_joined(columns) for columns in zip(*(p.keys for p in parts), strict=True)),
         offsets=np.concatenate([[0], *(p.offsets[1:] + b for p, b in zip(parts, base[:-1], strict=True))]),

@@ -80,10 +80,8 @@ class Stream:
         parts = self._cores[plan].all_counts()
         if len(parts) == 1:
             return replace(parts[0], events=self._events, memory=self._peak)
-        total = self._sum(
-            parts, ("nodes", "touches", "deciding", "shed"), "what matches of matches were lost is not known"
-        )
-        return replace(total, matches=parts[0].matches)
+        unknown = "what matches of matches were lost is not known"
+        return replace(self._sum(parts, ("nodes", "touches", "deciding", "shed"), unknown), matches=parts[0].matches)
 
     def _sum(self, parts: Sequence[Counts], names: Sequence[str], unknown: str) -> Counts:
         """Return the sums of some counts over all parts; ``unknown``: why the recall is not known."""
@@ -133,7 +131,8 @@ class Stream:
         session = self._session
         alone = len(self._cores) == 1 and isinstance(self._cores[0], NativeExecutor)
         if alone and session is not None and session.flows:
-            yield from ([found] for found in session.blocks(batch, most, together))
+            for found in session.blocks(batch, most, together):
+                yield [found]
         else:
             yield from self._parts(batch, most, paced=session is not None and session.budget.pace is not None)
 
