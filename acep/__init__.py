@@ -59,33 +59,21 @@ __all__ = [
 ]
 
 # Names are looked up when they are first used, so that `import acep` stays cheap.
-_WHERE = {
-    "AcepError": "acep.errors",
-    "Budget": "acep.budget",
-    "Bundle": "acep.matches.answers",
-    "Bundles": "acep.matches.answers",
-    "Count": "acep.matches.answers",
-    "DataError": "acep.errors",
-    "DataWarning": "acep.errors",
-    "EngineError": "acep.errors",
-    "Followed": "acep.runner.follower",
-    "Match": "acep.matches.matches",
-    "Matcher": "acep.runtime.api",
-    "Matches": "acep.matches.matches",
-    "Point": "acep.matches.answers",
-    "Points": "acep.matches.answers",
-    "PolicyError": "acep.errors",
-    "Query": "acep.pattern.tree",
-    "QueryError": "acep.errors",
-    "Report": "acep.matches.matches",
-    "SnapshotError": "acep.errors",
-    "follow": "acep.runner.following",
-    "learn": "acep.training.learn",
-    "match": "acep.runtime.api",
-    "parse": "acep.pattern.sase",
-    "read_events": "acep.events.files.reading",
-    "regex": "acep.pattern.letters",
+_NAMES = {
+    "acep.budget": "Budget",
+    "acep.errors": "AcepError DataError DataWarning EngineError PolicyError QueryError SnapshotError",
+    "acep.events.files.reading": "read_events",
+    "acep.matches.answers": "Bundle Bundles Count Point Points",
+    "acep.matches.matches": "Match Matches Report",
+    "acep.pattern.letters": "regex",
+    "acep.pattern.sase": "parse",
+    "acep.pattern.tree": "Query",
+    "acep.runner.follower": "Followed",
+    "acep.runner.following": "follow",
+    "acep.runtime.api": "Matcher match",
+    "acep.training.learn": "learn",
 }
+_WHERE = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 # In the repository acep.learning and acep.sketches are beside this folder; in an install they are inside it.
 if PathFinder.find_spec("acep.learning", __path__) is None:
