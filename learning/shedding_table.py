@@ -194,36 +194,27 @@ class SheddingTable:
         other data."""
         terms = tuple(tuple(Term.from_data(*one) for one in state) for state in data["terms"])
         level, later = np.asarray(data["level"]), np.asarray(data["later"])
+        decay, admit, noise = finite(data["decay"]), np.asarray(data["admit"]), int(data["noise"])
         if level.shape != (grid.vectors,) or level.dtype != np.uint8 or later.shape != (grid.states, AGES):
             raise ValueError("orders of another grid")
-        if later.dtype != np.int8 or len(terms) not in (0, grid.states):
-            raise ValueError("orders")
-        decay, admit = finite(data["decay"]), np.asarray(data["admit"])
-        if decay.shape != (grid.states,) or not (decay >= 0).all() or admit.ndim != 2 or admit.dtype != np.uint8:
-            raise ValueError("orders")
-        noise = int(data["noise"])
-        if not 0 <= noise <= HIGHEST:
+        good = later.dtype == np.int8 and len(terms) in (0, grid.states) and 0 <= noise <= HIGHEST
+        good &= decay.shape == (grid.states,) and bool((decay >= 0).all())
+        good &= admit.ndim == 2 and admit.dtype == np.uint8 and isinstance(data["clears"], bool)
+        if not good:
             raise ValueError("orders")
         prices = tuple((float(rate), float(price), float(found)) for rate, price, found in data["prices"])
         told = np.array(prices, np.float64).reshape(-1, 3)
-        if not (np.isfinite(told).all() and (told[:, 0] > 0).all() and (told[:, 2] >= 0).all()):
+        rates, found = told[:, 0], told[:, 2]
+        if not (np.isfinite(told).all() and (rates > 0).all() and (np.diff(rates) > 0).all() and (found >= 0).all()):
             raise ValueError("prices")
-        if not (np.diff(told[:, 0]) > 0).all():
-            raise ValueError("prices")
-        clears = data["clears"]
-        if not isinstance(clears, bool):
-            raise ValueError("orders")
-        shedding_table = cls(grid, level, decay, later, terms, admit, Ties(int(data["ties"])), noise, clears)
-        return replace(shedding_table, prices=prices)
+        ties = Ties(int(data["ties"]))
+        return cls(grid, level, decay, later, terms, admit, ties, noise, data["clears"], prices=prices)
 
     def for_native_core(self, context: PolicyContext, rate: float | None = None) -> dict[str, Any]:
         """Return the table in the form of the native core; ``rate``: the allowance in touches per event."""
         return {
             "price": 0.0 if rate is None else self.price(rate),
-            "errors": self.grid.errors,
-            "windows": self.grid.windows,
-            "waits": self.grid.waits,
-            "features": self.grid.features,
+            **{name: getattr(self.grid, name) for name in ("errors", "windows", "waits", "features")},
             "error_step": self.grid.step,
             "level": np.ascontiguousarray(self.level, np.uint8),
             "later": np.ascontiguousarray(self.later, np.int8).ravel(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,6 +18,7 @@ from acep.budget.policies import POLICIES, policy_of
 from acep.checks.cases import Case, cases
 from acep.checks.watched import Refused, Watched
 from acep.errors import PolicyError
+from acep.events.batch import Batch
 from acep.learning.policy import Epoch, Policy
 from acep.learning.shedding_table import SheddingTable
 from acep.learning.trajectories.log import Extra, Log
@@ -120,23 +121,18 @@ class Run:
         self.effort = SheddingController(self.watched, self.seed, self.rate, learned=self.learned, length=self.length)
         self.session = NativeSession([self.case.plan], [self.case.engine], {0: self.effort})
 
-    def whole(self) -> Run:
-        """Run all events at once."""
-        self.session.push(self.case.batch)
-        self._end()
-        return self
-
-    def cut(self) -> Run:
-        """Run the events in small batches."""
-        for part in self.case.batch.parts(7):
+    def over(self, parts: Iterable[Batch]) -> Run:
+        """Run the events, which come in these parts."""
+        for part in parts:
             self.session.push(part)
             self._take()
-        self._end()
-        return self
-
-    def _end(self) -> None:
         self.session.finish()
         self._take()
+        return self
+
+    def whole(self) -> Run:
+        """Run all events at once."""
+        return self.over([self.case.batch])
 
     def _take(self) -> None:
         for one in self.session.take(0):
@@ -180,7 +176,7 @@ def _check(case: Case, maker: Callable[[], Policy], seed: int, told: list[Watche
             )
         if not set(one.found) <= set(exact.found) or any(one.errors[x] < exact.errors[x] for x in one.found):
             raise where.broken("finds what is no match", "are events kept out where Setting.loses_only is false?")
-        cut = run(rate).cut()
+        cut = run(rate).over(case.batch.parts(7))
         if cut.found != one.found or cut.watched.seen != one.watched.seen:
             raise where.broken("does another thing in small batches", "it may go by nothing but what it is told")
         _restarted(one.watched, maker, seed)

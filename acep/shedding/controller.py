@@ -31,10 +31,8 @@ LEAST_EPOCH = 128
 LAST_EPOCH = 65_536
 LEARNED = 2  # factor on the length of all epochs of a policy that begins with a learned state
 LOOK = 8192  # events between two checks of the yield
-EPOCH_AFTER_DRIFT, SLOWLY = (
-    4096,
-    4,
-)  # after detected drift: the length of the epoch; each next one is longer by 1/SLOWLY
+EPOCH_AFTER_DRIFT = 4096  # length of the epoch after detected drift,
+SLOWLY = 4  # and each next one is longer by 1/SLOWLY
 CALM_EPOCH = 32_768  # while the budget is far from used up, and nothing is dropped or logged
 LEAST_RATE = 0.01  # the least touches per event reported to a policy
 LEAST_POOL = 1 << 16  # bytes for partial matches
@@ -52,9 +50,8 @@ def allowance(work: float | None, rate: float, events: int) -> tuple[float, floa
     for each of the next ``events``; ``work``: the bound on touches per event (``None``: no bound)."""
     if work is not None and rate >= work:
         return work, work * CARRIED
-    return rate, rate * min(
-        events / RESERVE, CARRIED
-    )  # unused time already raises the next rate, so only a reserve is carried over
+    # Unused time already raises the next rate, so only a reserve is carried over.
+    return rate, rate * min(events / RESERVE, CARRIED)
 
 
 @dataclass
@@ -113,7 +110,7 @@ class SheddingController:
         """Bound the memory to ``memory`` bytes: up to half for the policy, the rest for the native core.
 
         Raises :class:`QueryError` if that is too little, or if more than partial matches waits in the query."""
-        self.held = held_by(self.policy.state()) + self.seen.rows.nbytes
+        self._weigh()
         least = max(2 * self.held, self.held + 2 * (core.least_memory(self.number) + LEAST_POOL))
         if memory < least:
             raise QueryError(
@@ -130,13 +127,17 @@ class SheddingController:
             self.beside = size
             self._bound(core)
 
+    def _weigh(self) -> None:
+        """Update how many bytes the state of the policy and the sampled units take."""
+        self.held = held_by(self.policy.state()) + self.seen.rows.nbytes
+
     def _bound(self, core: NativeCore) -> None:
         if self.memory is None:
             return
-        self.held = held_by(self.policy.state()) + self.seen.rows.nbytes
+        self._weigh()
         if self.held > self.memory // 2:  # no room for the learned state: begin anew
             self._apply(core, self.policy.begin(self.context, self.seed))
-            self.held = held_by(self.policy.state()) + self.seen.rows.nbytes
+            self._weigh()
         try:
             core.bound_memory(self.number, max(0, self.memory - self.held - self.beside))
         except ValueError:
@@ -211,38 +212,39 @@ class SheddingController:
             self.reconciliation.note(core, core.shadow_points(self.number))
         core.rest()
         counts = core.shedding_counts(self.number)
-        spent, points, clock = int(counts["spent"]), core.shadow_points(self.number), int(counts["clock"])
-        self.seen = self.seen.then(
-            *((points, clock) if self.reconciliation is None else self.reconciliation.release(clock))
-        )
-        dropped = int(counts["dropped"]) + int(counts["refused"])
+        points, clock = core.shadow_points(self.number), int(counts["clock"])
+        rows = (points, clock) if self.reconciliation is None else self.reconciliation.release(clock)
+        self.seen = self.seen.then(*rows)
         if counts["calm"]:  # nothing was logged: there is nothing to learn
-            self.events, self.spent, self.dropped, self.granted = events, spent, dropped, 0.0
+            self._begin_epoch(events, counts)
             self.length = min(2 * self.length, CALM_EPOCH)
             self._bound(core)
             return
         epoch = Epoch(
             events=events - self.events,
             allowance=self._allowance(events),
-            spent=spent - self.spent,
-            dropped=dropped - self.dropped,
+            spent=int(counts["spent"]) - self.spent,
+            dropped=dropped_in(counts) - self.dropped,
             price=float(counts["price"]),
             log=log_of(**core.take_trajectories(self.number), step=self.context.step, points=points),
             drifted=self.drifted,
         )
         self.noted = Rows()
         self._shadow_sample(events, counts)
-        self.events, self.spent, self.dropped, self.granted = events, spent, dropped, 0.0
+        self._begin_epoch(events, counts)
         longest = self.longest
         if self.trajectories is not None:
-            longest = max(
-                LEAST_EPOCH, min(longest, self.trajectories * epoch.events // max(len(epoch.log.trajectories.made), 1))
-            )
+            logged = max(len(epoch.log.trajectories.made), 1)
+            longest = max(LEAST_EPOCH, min(longest, self.trajectories * epoch.events // logged))
         self.slowly = SLOWLY if self.drifted else 1 if self.length == self.longest else self.slowly
         self.length = EPOCH_AFTER_DRIFT if self.drifted else min(self.length + self.length // self.slowly, longest)
         self._apply(core, self.policy.learn(epoch))
         self._bound(core)
         self.seconds += time.process_time() - began
+
+    def _begin_epoch(self, events: int, counts: Mapping[str, Any]) -> None:
+        self.events, self.granted = events, 0.0
+        self.spent, self.dropped = int(counts["spent"]), dropped_in(counts)
 
     def _allowance(self, events: int) -> float | None:
         """Return the touches allowed per event in this epoch so far, ``None`` without a bound."""
@@ -252,10 +254,8 @@ class SheddingController:
         """Update the share of shadow-sampled units from what they have cost so far."""
         if self.estimate == 0:
             return
-        allowed = None if counts["price"] <= 0 else self._allowance(events)
-        self.shadow_sampler = self.shadow_sampler.after(
-            events, int(counts["watching"]), self.share, allowed, self.estimate
-        )
+        allowed, touches = None if counts["price"] <= 0 else self._allowance(events), int(counts["watching"])
+        self.shadow_sampler = self.shadow_sampler.after(events, touches, self.share, allowed, self.estimate)
 
     def recall(self, core: NativeCore, away: float) -> Callable[[], tuple[Tally, Tally]]:
         """Return a function that tallies the recall so far, of match points and of match bundles, whatever comes later.
@@ -268,13 +268,15 @@ class SheddingController:
 
     def dump(self) -> dict[str, Any]:
         """Return the state as JSON-like data, with bytes. The native core saves its shedding table and counts."""
-        numbers = {name: getattr(self, name) for name in NUMBERS} | {
+        return {
+            "policy": self.policy.name,
+            "state": to_plain(dict(self.policy.state())),
+            "seen": to_plain(self.seen.to_arrays()),
+            **{name: getattr(self, name) for name in NUMBERS},
             "yields": asdict(self.yield_monitor),
             "looked": self.looked,
             "sparing": asdict(self.shadow_sampler),
         }
-        state, seen = to_plain(dict(self.policy.state())), to_plain(self.seen.to_arrays())
-        return {"policy": self.policy.name, "state": state, "seen": seen, **numbers}
 
     def load(self, core: NativeCore, data: Any) -> None:
         """Restore :meth:`dump`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for other data."""
@@ -282,12 +284,8 @@ class SheddingController:
             raise ValueError("another policy")
         vars(self).update(numbers_like(self, NUMBERS, data))
         self.shadow_sampler = restored(ShadowSampler(), data["sparing"])
-        if not (
-            self.events >= 0
-            and 1 <= self.length <= self.longest <= LEARNED * LAST_EPOCH
-            and self.slowly >= 1
-            and self.granted >= 0
-        ):
+        lengths = 1 <= self.length <= self.longest <= LEARNED * LAST_EPOCH
+        if not (lengths and self.events >= 0 and self.slowly >= 1 and self.granted >= 0):
             raise ValueError("epoch")
         points, touches = map(int, data["looked"])
         self.yield_monitor, self.looked = YieldMonitor.from_data(data["yields"]), (points, touches)
@@ -298,11 +296,8 @@ class SheddingController:
     @property
     def share(self) -> float:
         """Return the share of shadow-sampled units, for the policy or for the estimate."""
-        return (
-            max(self.shedding_table.shadow, self.shadow_sampler.share)
-            if self.estimate > 0
-            else self.shedding_table.shadow
-        )
+        own = self.shadow_sampler.share if self.estimate > 0 else 0.0
+        return max(self.shedding_table.shadow, own)
 
     def _apply(self, core: NativeCore, given: Any, rate: float | None = None) -> None:
         shedding_table = as_table(given)
@@ -312,10 +307,13 @@ class SheddingController:
                 hint="acep.checks.check_policy tries a policy",
             )
         self.shedding_table = shedding_table
-        numbers = replace(shedding_table, shadow=self.share).for_native_core(
-            self.context, self.rate if rate is None else rate
-        )
-        core.set_shedding_table(self.number, numbers)
+        shared = replace(shedding_table, shadow=self.share)
+        core.set_shedding_table(self.number, shared.for_native_core(self.context, self.rate if rate is None else rate))
+
+
+def dropped_in(counts: Mapping[str, Any]) -> int:
+    """Return how many partial matches were dropped or refused, by the counts of the native core."""
+    return int(counts["dropped"]) + int(counts["refused"])
 
 
 def held_by(state: Any) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 from acep.errors import SnapshotError
 from acep.events.batch import Batch
 from acep.learning.history.graph import History
+from acep.learning.policies.baselines import Rule
 from acep.learning.policy import Epoch, Policy
 from acep.learning.policy_context import PolicyContext
 from acep.learning.shedding_table import SheddingTable, ThresholdTrial
@@ -151,7 +152,7 @@ class Trial:
     def run(self, shedding_table: SheddingTable, share: float, more: int = 0) -> tuple[Floats, float]:
         """Return the recalls of match points and bundles at a share of the exact touches, and the mean utility
         threshold. ``more`` is added to the seed."""
-        effort = SheddingController(Standing(shedding_table), self.seed + more, share * self.exact)
+        effort = SheddingController(Standing("standing", shedding_table), self.seed + more, share * self.exact)
         session = _session(self.plan, self.engine, effort)
         found, prices = [], []
         for part in self.parts:
@@ -165,25 +166,12 @@ class Trial:
 
 
 @dataclass
-class Standing:
+class Standing(Rule):
     """A policy whose shedding table never changes."""
 
     shedding_table: SheddingTable
-    name: str = "standing"
 
     def begin(self, context: PolicyContext, seed: int) -> SheddingTable:  # noqa: ARG002
-        """Return the shedding table."""
-        return self.shedding_table
-
-    def learn(self, epoch: Epoch) -> SheddingTable:  # noqa: ARG002
-        """Return the shedding table."""
-        return self.shedding_table
-
-    def state(self) -> Mapping[str, Any]:
-        """Return an empty state."""
-        return {}
-
-    def restore(self, state: Mapping[str, Any]) -> SheddingTable:  # noqa: ARG002
         """Return the shedding table."""
         return self.shedding_table
 

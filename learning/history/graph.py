@@ -89,8 +89,13 @@ class History:
     @property
     def nbytes(self) -> int:
         """Return the bytes of the arrays, without the trajectories that are still open."""
-        edges = [self.direct, *([self.edges] if self.edges else [])]
-        return self.memory.nbytes + sum(e.keys.nbytes + e.weights.nbytes for e in edges) + self.alike.nbytes
+        edges = sum(one.keys.nbytes + one.weights.nbytes for one in self._matrices.values())
+        return self.memory.nbytes + edges + self.alike.nbytes
+
+    @property
+    def _matrices(self) -> dict[str, Edges]:
+        """Return the edges to bundles, and those between vectors if they are kept."""
+        return {"direct": self.direct} if self.edges is None else {"direct": self.direct, "edges": self.edges}
 
     # ---- updates
 
@@ -107,7 +112,7 @@ class History:
         self.epochs += 1
         if self.forget < 1:
             self.memory.scale(self.forget)
-            for edges in (self.direct, *([self.edges] if self.edges else [])):
+            for edges in self._matrices.values():
                 edges.scale(self.forget)
             self.alike *= self.forget
         if news is not None:
@@ -238,9 +243,8 @@ class History:
         }
         arrays: dict[str, Any] = {**self.open.to_arrays(), **self.targets.to_arrays(), **self.recent.to_arrays()}
         arrays |= {"points": self.points, "alike": self.alike}
-        arrays |= {"direct.keys": self.direct.keys, "direct.weights": self.direct.weights}
-        if self.edges is not None:
-            arrays |= {"edges.keys": self.edges.keys, "edges.weights": self.edges.weights}
+        for name, edges in self._matrices.items():
+            arrays |= {f"{name}.keys": edges.keys, f"{name}.weights": edges.weights}
         arrays["found.first"] = arrays["found.first"].astype(np.int64)
         return {
             "history": json.dumps(about).encode(),
@@ -258,19 +262,18 @@ class History:
             about = json.loads(sections["history"])
             stored = unpack(sections["history.arrays"], "history")
             history = cls(
-                Grid(**{name: _whole(value) for name, value in about["grid"].items()}),
+                Grid(**{name: _typed(value, int, type(None)) for name, value in about["grid"].items()}),
                 targets=about["targets"],
                 memory=read_memory(sections["history.memory"]),
                 forget=about["forget"],
                 most_open=_count(about["most_open"]),
                 edges=_count(about["edges"]) > 0,
-                names=[_text(name) for name in about["names"]],
-                fingerprint=_text(about["fingerprint"]),
+                names=[_typed(name, str) for name in about["names"]],
+                fingerprint=_typed(about["fingerprint"], str),
             )
-            if fingerprint is not None and fingerprint != history.fingerprint:
-                raise SnapshotError(
-                    "the history is of another query", hint="a history serves the query it was learned of"
-                )
+            if fingerprint not in (None, history.fingerprint):
+                hint = "a history serves the query it was learned of"
+                raise SnapshotError("the history is of another query", hint=hint)
             arrays = stored.arrays
             flags = stored.array("found.first", "<i8", arrays["found.first"].shape)
             arrays["found.first"] = flags.astype(np.bool_)
@@ -280,15 +283,15 @@ class History:
             history.ring = Ring.from_data(about["ring"])
             history.points = stored.array("points", "<i8", (history.memory.ring,))
             history.alike = stored.array("alike", "<f8", (history.grid.states, 2))
-            history.direct.restore(arrays["direct.keys"], arrays["direct.weights"])
-            if history.edges is not None:
-                history.edges.restore(arrays["edges.keys"], arrays["edges.weights"])
+            for name, edges in history._matrices.items():
+                edges.restore(arrays[f"{name}.keys"], arrays[f"{name}.weights"])
             history.cut, history.epochs = _count(about["cut"]), _count(about["epochs"])
             if len(history.ring.bundles) != history.memory.ring or history.ring.bundles.max() >= history.targets.count:
                 raise ValueError("a ring that does not fit")
             if not np.all((history.alike >= 0) & np.isfinite(history.alike)):
                 raise ValueError("shares that are none")
-            _fits(history.grid, history.open)
+            made = history.open.made  # states and features outside the grid raise
+            history.grid.number(made.state, made.error, made.start, made.made, made.made, made.feature)
         except SnapshotError:
             raise
         except (KeyError, ValueError, TypeError, AttributeError, RecursionError, OverflowError):
@@ -311,15 +314,9 @@ def _looked_up(numbers: Ints, slots: Ints, asked: Ints) -> tuple[Ints, Bools]:
     return slots[at], numbers[at] == asked
 
 
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError("no text")
-    return value
-
-
-def _whole(value: object) -> Any:
-    if value is not None and type(value) is not int:
-        raise TypeError("no whole number")
+def _typed(value: object, *kinds: type) -> Any:
+    if type(value) not in kinds:
+        raise TypeError("a value of another type")
     return value
 
 
@@ -327,9 +324,3 @@ def _count(value: object) -> int:
     if type(value) is not int or value < 0:
         raise ValueError("no count")
     return value
-
-
-def _fits(grid: Grid, trajectories: Trajectories) -> None:
-    """Raise :class:`ValueError` unless the trajectories fit the grid."""
-    made = trajectories.made
-    grid.number(made.state, made.error, made.start, made.made, made.made, made.feature)

@@ -63,12 +63,12 @@ class Rule:
 
     def begin(self, context: PolicyContext, seed: int) -> SheddingTable:  # noqa: ARG002 - chance is the core's
         """Return the shedding table, which never changes."""
-        self._shedding_table = RULES[self.name](context)
-        return self._shedding_table
+        self.shedding_table = RULES[self.name](context)
+        return self.shedding_table
 
     def learn(self, epoch: Epoch) -> SheddingTable:  # noqa: ARG002
         """Return the same table; nothing is learned."""
-        return self._shedding_table
+        return self.shedding_table
 
     def state(self) -> Mapping[str, Any]:
         """Return an empty state."""
@@ -78,4 +78,4 @@ class Rule:
         """Return the same table. Raises :class:`ValueError` for another policy's state."""
         if state:
             raise ValueError("a rule has no state")
-        return self._shedding_table
+        return self.shedding_table
