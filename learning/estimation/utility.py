@@ -73,22 +73,10 @@ def lived(
         gain = np.minimum(gain, 1.0)
     order = np.argsort(rows)
     rows = rows[order]
-    return (
-        Lived(
-            made.state[rows],
-            made.error[rows],
-            made.start[rows],
-            made.made[rows],
-            np.maximum(when[order], made.made[rows]),
-            touches[order].astype(np.float64),
-            gain[rows],
-            useful[rows],
-            np.maximum(ends, last)[rows],
-            last[rows],
-            made.weight[rows],
-        ),
-        rows,
-    )
+    until, last = np.maximum(when[order], made.made[rows]), last[rows]
+    parts = (made.state[rows], made.error[rows], made.start[rows], made.made[rows], until)
+    outcome = (touches[order].astype(np.float64), gain[rows], useful[rows], np.maximum(ends[rows], last), last)
+    return Lived(*parts, *outcome, made.weight[rows]), rows
 
 
 def thinned(trajectories: Lived, values: Floats, most: int) -> tuple[Lived, Floats]:
@@ -106,10 +94,8 @@ def thinned(trajectories: Lived, values: Floats, most: int) -> tuple[Lived, Floa
         if 2 * np.count_nonzero(some) <= most:
             some = np.ones(len(trajectories), np.bool_)
         stay = np.flatnonzero(~some | (np.cumsum(some) % 2 == 1))
-        trajectories = replace(trajectories, weight=np.where(some, 2 * trajectories.weight, trajectories.weight)).rows(
-            stay
-        )
-        values = values[stay]
+        weight = np.where(some, 2 * trajectories.weight, trajectories.weight)
+        trajectories, values = replace(trajectories, weight=weight).rows(stay), values[stay]
     return trajectories, values
 
 
@@ -122,17 +108,15 @@ class Sums:
     paid: Floats
 
 
-def stays(grid: Grid, trajectories: Lived) -> Sums:
+def stays(grid: Grid, rows: Lived) -> Sums:
     """Sum the visits, gain and touches by vector. Assume that touches are spread evenly over a trajectory."""
-    zeros = np.zeros_like(trajectories.state)
-    passage = grid.passage(
-        trajectories.state, trajectories.error, trajectories.start, trajectories.made, trajectories.until, zeros
-    )
+    zeros = np.zeros_like(rows.state)
+    passage = grid.passage(rows.state, rows.error, rows.start, rows.made, rows.until, zeros)
     row = passage.row
-    weight = trajectories.weight[row]
-    won = weight * trajectories.gain[row] * (trajectories.useful[row] >= passage.begin)
-    length = (trajectories.until - trajectories.made + 1)[row]
-    paid = weight * trajectories.touches[row] * (trajectories.until[row] - passage.begin + 1) / length
+    weight = rows.weight[row]
+    won = weight * rows.gain[row] * (rows.useful[row] >= passage.begin)
+    length = (rows.until - rows.made + 1)[row]
+    paid = weight * rows.touches[row] * (rows.until[row] - passage.begin + 1) / length
     columns: list[Any] = [np.bincount(passage.vector, column, grid.vectors) for column in (weight, won, paid)]
     return Sums(*columns)
 
@@ -154,39 +138,24 @@ def chances(grid: Grid, sums: Sums) -> tuple[Floats, Floats]:
     return won, paid + FREE
 
 
-def later(grid: Grid, trajectories: Lived, won: Floats, paid: Floats) -> Floats:
+def later(grid: Grid, rows: Lived, won: Floats, paid: Floats) -> Floats:
     """Return the utility buckets that age adds to those of the vectors, float64[states, AGES]. Age is the number of
     partial matches made since in the same list, in bins 0, 1, 2 to 3, ...; bin 0 adds nothing. New partial matches are
     assumed to come evenly over a trajectory."""
     found = np.zeros((grid.states, AGES))
-    trajectories = trajectories.rows(np.arange(0, len(trajectories), max(1, -(-len(trajectories) // TOLD))))
-    each = np.bincount(trajectories.state, trajectories.gain, grid.states) / np.maximum(
-        np.bincount(trajectories.state, trajectories.gain > 0, grid.states), 1
-    )
-    doubt = np.maximum(each, 1e-9)
+    rows = rows.rows(np.arange(0, len(rows), max(1, -(-len(rows) // TOLD))))
+    succeeded = np.maximum(np.bincount(rows.state, rows.gain > 0, grid.states), 1)
+    doubt = np.maximum(np.bincount(rows.state, rows.gain, grid.states) / succeeded, 1e-9)
     for age in range(AGES):
         since = 0 if age == 0 else 1 << (age - 1)
-        i = np.flatnonzero(trajectories.ends >= since)
-        if not len(i):
+        some = rows.rows(np.flatnonzero(rows.ends >= since))
+        if not len(some):
             break
-        share = since / np.maximum(trajectories.ends[i], 1)
-        length = trajectories.until[i] - trajectories.made[i]
-        vector = grid.number(
-            trajectories.state[i],
-            trajectories.error[i],
-            trajectories.start[i],
-            trajectories.made[i],
-            trajectories.made[i] + (length * share).astype(np.int64),
-        )
-        columns = (
-            trajectories.gain[i] * (trajectories.last[i] >= since),
-            won[vector],
-            trajectories.touches[i] * (1 - share),
-            paid[vector],
-        )
-        seen, expected, cost, usual = (
-            np.bincount(trajectories.state[i], c * trajectories.weight[i], grid.states) for c in columns
-        )
+        share = since / np.maximum(some.ends, 1)
+        now = some.made + ((some.until - some.made) * share).astype(np.int64)
+        vector = grid.number(some.state, some.error, some.start, some.made, now)
+        columns = (some.gain * (some.last >= since), won[vector], some.touches * (1 - share), paid[vector])
+        seen, expected, cost, usual = (np.bincount(some.state, c * some.weight, grid.states) for c in columns)
         ratio = (seen + doubt) / (expected + doubt) / ((cost + 5.0) / (usual + 5.0))
         found[:, age] = np.where(expected > 0, STEPS * np.log2(ratio), found[:, max(age - 1, 0)])
     return np.clip(found - found[:, :1], -127, 127)

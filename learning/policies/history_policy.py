@@ -24,7 +24,7 @@ from acep.learning.trajectories.targets import Targets
 from acep.sketches.dense import DenseMemory
 from acep.sketches.memories import read_memory
 from acep.sketches.protocol import VectorMemory
-from acep.storage.plain_data import restored
+from acep.storage.plain_data import numbers_like, restored
 
 __all__ = ["HistoryPolicy", "ScoringConfiguration"]
 
@@ -38,6 +38,7 @@ ENOUGH = 20.0  # least number of successes to learn from
 LEAST_WORTH = 1e-9
 WINDOWS, WAITS = 8, 6  # bins of match vectors
 Terms = tuple[tuple[FittedTerm, ...], ...]  # by state
+NUMBERS = ("visits", "best", "trusted", "fresh")  # saved in the state
 FARTHEST = 3.0  # octaves that the best utility may move until buckets are rescaled
 
 
@@ -224,24 +225,16 @@ class HistoryPolicy:
 
     def _told(self) -> Terms:
         """Return the terms, fitted to the remembered trajectories."""
-        trajectories, sums = self.known, self._sums()
-        if not len(trajectories) or sums.won.sum() < ENOUGH:
+        known, sums = self.known, self._sums()
+        if not len(known) or sums.won.sum() < ENOUGH:
             return self.told
         won, paid = self._to_come(sums)
-        vector = self.grid.number(
-            trajectories.state, trajectories.error, trajectories.start, trajectories.made, trajectories.made
-        )
+        vector = self.grid.number(known.state, known.error, known.start, known.made, known.made)
         found = []
         for state, told in enumerate(self.told):
-            own = np.flatnonzero(trajectories.state == state)
+            own = np.flatnonzero(known.state == state)
             here = vector[own]
-            columns = (
-                trajectories.gain[own],
-                trajectories.touches[own],
-                won[here],
-                paid[here],
-                trajectories.weight[own],
-            )
+            columns = (known.gain[own], known.touches[own], won[here], paid[here], known.weight[own])
             found.append(fitted(told, self.values[own, : len(told)], *columns))
         return tuple(found)
 
@@ -283,22 +276,19 @@ class HistoryPolicy:
             to_come, proof = np.asarray(state["to_come"], np.float64), restored(Proof(), state["proof"])
             told = tuple(tuple(map(FittedTerm.from_data, terms)) for terms in state["told"])
             way = restored(ScoringConfiguration(), state["way"])
-            fresh, chosen = float(state["fresh"]), SheddingTable.from_arrays(self.grid, state["chosen"])
-            best, visits, trusted = float(state["best"]), float(state["visits"]), float(state["trusted"])
+            numbers, chosen = numbers_like(self, NUMBERS, state), SheddingTable.from_arrays(self.grid, state["chosen"])
         except (AcepError, KeyError, TypeError, AttributeError, ValueError) as error:
             raise ValueError(f"no state of this policy: {error}") from None
         fits = to_come.shape == self.to_come.shape and np.isfinite(to_come).all()
-        if not (fits and values.ndim == 2 and len(values) == len(known) and sums.columns == 3 and 0 <= fresh < np.inf):
-            raise ValueError("no state of this policy")
-        if not (0 <= best < np.inf and 0 <= visits < np.inf and 0 < trusted <= 1):
+        fits &= values.ndim == 2 and len(values) == len(known) and sums.columns == 3
+        if not (fits and all(0 <= one < np.inf for one in numbers.values()) and 0 < numbers["trusted"] <= 1):
             raise ValueError("no state of this policy")
         if [[t.term.kind for t in terms] for terms in told] != [[t.term.kind for t in terms] for terms in self.told]:
             raise ValueError("terms of another query")
         if len(known) and not (known.state.min() >= 0 and known.state.max() < self.context.states):
             raise ValueError("a state of another query")
-        self.sums, self.pending, self.watch = sums, pending, watch
-        self.to_come, self.proof = to_come, proof
-        self.known, self.values, self.told = known, values, told
-        self.way, self.best, self.visits, self.prices = way, best, visits, chosen.prices
-        self.fresh, self.chosen, self.trusted = fresh, chosen, trusted
+        self.sums, self.pending, self.watch, self.proof = sums, pending, watch, proof
+        self.known, self.values, self.told, self.to_come = known, values, told, to_come
+        self.way, self.chosen, self.prices = way, chosen, chosen.prices
+        vars(self).update(numbers)
         return self._shedding_table()
