@@ -143,12 +143,8 @@ class SheddingTable:
         {7}
         """
         grid = grid or context.grid(windows=1, waits=1)
-        return SheddingTable(
-            grid,
-            np.full(grid.vectors, level, np.uint8),
-            np.zeros(context.states),
-            np.zeros((context.states, AGES), np.int8),
-        )
+        later = np.zeros((context.states, AGES), np.int8)
+        return SheddingTable(grid, np.full(grid.vectors, level, np.uint8), np.zeros(context.states), later)
 
     def watching(self, *, sample: float, shadow: float) -> SheddingTable:
         """Return the same table with other shares of logged starts and shadow-sampled units."""

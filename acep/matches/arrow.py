@@ -114,8 +114,7 @@ def record_batch(found: Sequence[Found], matches: Matches, fractional: bool) -> 
     ]
     columns: dict[str, pa.Array] = {
         "key": _struct(fields, matches.keys, len(found)),
-        "start": _as_times(ticks["start"], held, own),
-        "end": _as_times(ticks["end"], held, own),
+        **{name: _as_times(ticks[name], held, own) for name in ("start", "end")},
         "error": pa.array(errors, pa.float64() if fractional else pa.int64()),
         "bindings": bindings,
         "bundle": _as_times(ticks["bundle"], held, own),

@@ -57,18 +57,8 @@ def groups_of_counts(counted: Counted, by: str) -> list[Group]:
         rows = sorted(counted.rows(), key=lambda row: row.bundle)
         return [Group(row.key, row.bundle, row.last, row.matches, row.error) for row in rows]
     none = np.zeros(len(counted) + 1, np.int64)
-    found = FoundColumns(
-        start=counted.first,
-        end=counted.last,
-        bundle=counted.bundle,
-        error=counted.error,
-        scale=counted.scale,
-        keys=counted.keys,
-        offsets=none,
-        ids=none[:0],
-        vars=none[:0].astype(np.uint16),
-        variables=(),
-    )
+    numbers = (counted.first, counted.last, counted.bundle, counted.error, counted.scale)
+    found = FoundColumns(*numbers, counted.keys, none, none[:0], none[:0].astype(np.uint16), variables=())
     return grouped(found, by)
 
 

@@ -33,15 +33,10 @@ class Decoder:
     def found(self, given: dict[str, Any]) -> FoundColumns:
         """Return matches that the core gave."""
         return FoundColumns(
-            start=given["start"],
-            end=given["end"],
-            bundle=given["bundle"],
-            error=given["error"],
+            **{name: given[name] for name in ("start", "end", "bundle", "error", "offsets", "vars")},
             scale=self.plan.automaton.costs.scale,
             keys=self._keys(given["keys"]),
-            offsets=given["offsets"],
             ids=self.names.of(given["ids"]) if self.names else given["ids"],
-            vars=given["vars"],
             variables=self.plan.variables,
             values=self._values(given["values"], given["valid"]),
             shape=None if given["shape"] is None else tuple(given["shape"].tolist()),

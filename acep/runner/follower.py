@@ -11,7 +11,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_OID, uuid4, uuid5
@@ -26,7 +26,7 @@ from acep.matches.report import Report
 from acep.pattern.printing import canonical
 from acep.runner.arrivals import Arrival, check_same, fresh
 from acep.runner.inbox import Inbox
-from acep.runner.journal import KEEP, Journal, Planned
+from acep.runner.journal import BACK, KEEP, Journal, Planned
 from acep.runner.outbox import Outbox
 from acep.streaming.folders import LocalFolder
 from acep.streaming.job import Job
@@ -86,10 +86,7 @@ class Follower:
         if (settings := self.journal.settings()) is not None:
             self._settle(settings)
         elif self.journal.next or self.journal.pending is not None:
-            raise SnapshotError(
-                f"the state in `{self.journal.shown}` has lost its settings",
-                hint="put a copy of the whole folder back, or begin a new state and output",
-            )
+            raise self._unfit("has lost its settings", BACK)
         begins = self.journal.next + (self.journal.pending is not None)
         outbox.refuse_from(begins, self.journal.shown)
         self._done = self.journal.done(self.journal.next - 1) or {"rows": 0, "told": "", "names": "[]"}
@@ -179,42 +176,33 @@ class Follower:
         """Use the columns of the settings. Raises :class:`SnapshotError` if they are of another query or options."""
         try:
             if settings["format"] != FORMAT:
-                raise SnapshotError(
-                    f"the state in `{self.journal.shown}` has format {settings['format']!r}, which this acep does not"
-                    " read",
-                    hint="go on with the acep that wrote it, or begin a new state and output",
-                )
+                what = f"has format {settings['format']!r}, which this acep does not read"
+                raise self._unfit(what, "go on with the acep that wrote it, or begin a new state and output")
             schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(settings["columns"])))
         except (KeyError, TypeError, ValueError, pa.ArrowException):
-            raise SnapshotError(
-                f"the state is damaged: `{self.journal.shown}/settings`",
-                hint="put a copy of the whole folder back, or begin a new state and output",
-            ) from None
+            raise SnapshotError(f"the state is damaged: `{self.journal.shown}/settings`", hint=BACK) from None
         job, delay_ms = self._job_of(schema)
         own = self._settings(schema, job)
         other = {"query": "another query", "reading": "other options of reading", "fingerprint": "other options"}
         for name, what in other.items():
             if settings.get(name) != own[name]:
-                raise SnapshotError(
-                    f"the state in `{self.journal.shown}` was made with {what}",
-                    hint="go on with what it was made with, or begin a new state and output; nothing was lost",
-                )
+                hint = "go on with what it was made with, or begin a new state and output; nothing was lost"
+                raise self._unfit(f"was made with {what}", hint)
         self._schema, self._job, self._delay_ms = schema, job, delay_ms
         call, buckets = job.fingerprint[:32], job.buckets
         folder = str(self._state / "versions")
         self._versions = Versions(folder, query=QUERY, call=call, run=self._run, buckets=buckets, keep=KEEP)
+
+    def _unfit(self, what: str, hint: str) -> SnapshotError:
+        return SnapshotError(f"the state in `{self.journal.shown}` {what}", hint=hint)
 
 
 def _for_files(bad: SnapshotError, batch: int) -> SnapshotError:
     """Return the same error with the hint that applies to a follower."""
     if "taken over" in bad.message:
         return SnapshotError(bad.message, hint="let one follower run for each state; then start it again")
-    back = max(batch - 1, 0)
-    return SnapshotError(
-        bad.message,
-        hint="put a copy of the state back; or, as docs/howto/follow.md says, "
-        f"go back to the beginning of micro-batch {back}",
-    )
+    back = f"go back to the beginning of micro-batch {max(batch - 1, 0)}"
+    return SnapshotError(bad.message, hint=f"put a copy of the state back; or, as docs/howto/follow.md says, {back}")
 
 
 def _part(job: Job, rows: pa.Table, planned: Planned, now: int | None) -> BucketRows:
@@ -228,7 +216,7 @@ def _part(job: Job, rows: pa.Table, planned: Planned, now: int | None) -> Bucket
         rows, ticks = rows.filter(pa.array(events)), ticks[events]
     latest = job.bound(now)
     seen = ticks if latest is None else ticks[ticks <= latest]
-    files = json.dumps([[one.name, one.size, one.mtime_ns] for one in planned.files])
+    files = json.dumps([astuple(one) for one in planned.files])
     return BucketRows(
         rows.select(job.columns),
         int(seen[-1]) if len(seen) else None,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from typing import Any
 
 from acep.errors import SnapshotError
@@ -20,12 +20,14 @@ from acep.runner.arrivals import Arrival
 from acep.streaming.folders import LocalFolder
 from acep.streaming.version_files import NUMBER
 
-__all__ = ["EVERY", "KEEP", "Journal", "Planned"]
+__all__ = ["BACK", "EVERY", "KEEP", "Journal", "Planned"]
 
 KEEP = 10
 """The number of micro-batches that can be repeated."""
 EVERY = 100
 """The number of micro-batches after which plans are removed."""
+BACK = "put a copy of the whole folder back, or begin a new state and output"
+"""The hint where the state is damaged."""
 _BATCH = re.compile(NUMBER)
 
 
@@ -84,7 +86,7 @@ class Journal:
 
     def plan(self, planned: Planned) -> Planned:
         """Write the plan of a micro-batch, and return the stored one, which another follower may have written first."""
-        data = asdict(planned) | {"files": [[one.name, one.size, one.mtime_ns] for one in planned.files]}
+        data = asdict(planned) | {"files": [*map(astuple, planned.files)]}
         self._folder.write(f"plans/{planned.batch}", json.dumps(data).encode(), parents=1)
         self._last, self.pending = planned.batch, self._plan(planned.batch)
         self._note(self.pending)
@@ -109,9 +111,7 @@ class Journal:
     def forget(self, there: set[str]) -> None:
         """Forget files that were taken long ago and are no longer in the folder."""
         base = self._last - KEEP
-        gone = [name for name, (_, batch) in self.taken.items() if batch <= base and name not in there]
-        for name in gone:
-            del self.taken[name]
+        self.taken = {name: one for name, one in self.taken.items() if one[1] > base or name in there}
 
     def way_out(self, batch: int, versions: str) -> str:
         """Return the hint how to continue without the missing files of a micro-batch."""
@@ -143,7 +143,7 @@ class Journal:
         base = self._last - KEEP
         if base <= self._base:
             return
-        kept = [[batch, one.name, one.size, one.mtime_ns] for one, batch in self.taken.values() if batch <= base]
+        kept = [(batch, *astuple(one)) for one, batch in self.taken.values() if batch <= base]
         self._folder.write(f"taken/{base}", json.dumps(kept).encode(), replace=True, parents=1)
         for kind in ("taken", "plans", "done"):
             for number in self._numbers(kind):
@@ -161,7 +161,4 @@ class Journal:
             raise self._damaged(path) from None
 
     def _damaged(self, path: str) -> SnapshotError:
-        return SnapshotError(
-            f"the state is damaged, or a part of it is missing: `{self.shown}/{path}`",
-            hint="put a copy of the whole folder back, or begin a new state and output",
-        )
+        return SnapshotError(f"the state is damaged, or a part of it is missing: `{self.shown}/{path}`", hint=BACK)

@@ -57,16 +57,15 @@ def tally(grid: Grid, trajectories: Trajectories) -> VectorSums:
     """Return the sums and edges of finished trees; ``trajectories.found`` must have its targets."""
     made, found = trajectories.made, trajectories.found
     reached = walk(made, found)
-    parents = made.parents
-    child = np.flatnonzero(parents >= 0)
+    child = np.flatnonzero(made.parents >= 0)
     leaf = made.find(found.parent)
     found, leaf = found.rows(leaf >= 0), leaf[leaf >= 0]
     until, lost, touches = ends_of(grid, trajectories, leaf, found)
     stays = grid.passage(made.state, made.error, made.start, made.made, until, made.feature)
-    child_stay = stays.at(parents[child], made.made[child])
+    child_stay = stays.at(made.parents[child], made.made[child])
     found_stay = stays.at(leaf, found.when)
     reach_stay = stays.at(reached.row, reached.until)
-    sums = _sums(made, stays, reached, (reach_stay, child, child_stay, found_stay), parents, (found, lost, touches))
+    sums = _sums(made, stays, reached, (reach_stay, child, child_stay, found_stay), (found, lost, touches))
     weight = made.weight[stays.row]
     vectors, where = _compact(stays.vector, grid.vectors)
     same = stays.row[1:] == stays.row[:-1]
@@ -91,7 +90,6 @@ def _sums(
     stays: Passage,
     reached: Reached,
     places: tuple[Ints, Ints, Ints, Ints],
-    parents: Ints,
     ends: tuple[CompleteRuns, Bools, Ints],
 ) -> list[Floats]:
     """Return the columns of ``SUMS``, by stay."""
@@ -100,7 +98,7 @@ def _sums(
     count = len(stays.row)
     first = reached.first != NONE
     first_stay = stays.at(reached.row[first], reached.first[first])
-    below_touches, below_lost = with_extensions(parents, touches, lost.astype(np.int64))
+    below_touches, below_lost = with_extensions(made.parents, touches, lost.astype(np.int64))
     last = stays.first[1:] - 1
     to_come = _to_come(
         stays,
@@ -113,24 +111,13 @@ def _sums(
     # Touches are split by time; a row without duration has one stay, which gets them all.
     trajectory = (stays.end[last] - made.made)[stays.row]
     share = np.divide(stays.end - stays.begin, trajectory, out=np.ones(count), where=trajectory > 0)
-    remaining = np.divide(
-        stays.end[last][stays.row] - stays.begin, trajectory, out=np.ones(count), where=trajectory > 0
-    )
-    advanced, wait = _next(
-        stays, np.concatenate([child_stay, found_stay]), np.concatenate([made.made[child], found.when])
-    )
-    weight = made.weight[stays.row]
-    columns = (
-        touches[stays.row] * share,
-        touches[stays.row] * remaining,
-        descendants,
-        targets > 0,
-        firsts,
-        targets,
-        (targets == 0) & (gone > 0),
-        advanced,
-        wait,
-    )
+    to_the_end = stays.end[last][stays.row] - stays.begin
+    remaining = np.divide(to_the_end, trajectory, out=np.ones(count), where=trajectory > 0)
+    moves, when = np.concatenate([child_stay, found_stay]), np.concatenate([made.made[child], found.when])
+    advanced, wait = _next(stays, moves, when)
+    weight, touched, unknown = made.weight[stays.row], touches[stays.row], (targets == 0) & (gone > 0)
+    spent = (touched * share, touched * remaining, descendants)
+    columns = (*spent, targets > 0, firsts, targets, unknown, advanced, wait)
     return [np.ones(count), weight, *(weight * column for column in columns)]
 
 

@@ -116,13 +116,8 @@ class BanditPolicy:
         return {**self._state(states), "prices": {}, "raised": 0, "seen": asdict(ExpertScore())}
 
     def _state(self, states: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
-        return {
-            "experts": dict(states),
-            "learner": self.learner.to_data(),
-            "seen": asdict(self.seen),
-            "prices": self.prices,
-            "raised": self.raised,
-        }
+        own = {"seen": asdict(self.seen), "prices": self.prices, "raised": self.raised}
+        return {"experts": dict(states), "learner": self.learner.to_data(), **own}
 
     def restore(self, state: Mapping[str, Any]) -> SheddingTable:
         """Restore :meth:`state`. Raises :class:`ValueError` for other data."""

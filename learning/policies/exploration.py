@@ -72,12 +72,7 @@ class Pending:
 
     def to_arrays(self) -> dict[str, Any]:
         """Return the state as plain data, without the definition of the targets."""
-        return {
-            "targets": self.targets.to_arrays(),
-            "open": self.open.to_arrays(),
-            "extra": self.extra.to_arrays(),
-            "ages": self.ages.to_arrays(),
-        }
+        return {name: getattr(self, name).to_arrays() for name in ("targets", "open", "extra", "ages")}
 
     def with_arrays(self, data: Mapping[str, Any]) -> Pending:
         """Restore the state of :meth:`to_arrays`. Raises :class:`ValueError`, :class:`KeyError`, :class:`TypeError`

@@ -279,7 +279,7 @@ class HistoryPolicy:
             numbers, chosen = numbers_like(self, NUMBERS, state), SheddingTable.from_arrays(self.grid, state["chosen"])
         except (AcepError, KeyError, TypeError, AttributeError, ValueError) as error:
             raise ValueError(f"no state of this policy: {error}") from None
-        fits = to_come.shape == self.to_come.shape and np.isfinite(to_come).all()
+        fits = to_come.shape == self.to_come.shape and bool(np.isfinite(to_come).all())
         fits &= values.ndim == 2 and len(values) == len(known) and sums.columns == 3
         if not (fits and all(0 <= one < np.inf for one in numbers.values()) and 0 < numbers["trusted"] <= 1):
             raise ValueError("no state of this policy")

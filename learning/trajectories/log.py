@@ -59,12 +59,7 @@ class Extra:
         """Read :meth:`to_arrays`. Raises :class:`ValueError` or :class:`KeyError` for invalid data."""
         trajectory, age = np.asarray(arrays[stored_name("trajectory")], np.int64), np.asarray(arrays["age"], np.int64)
         values = np.asarray(arrays["values"], np.float64)
-        if (
-            trajectory.ndim != 1
-            or age.shape != trajectory.shape
-            or values.ndim != 2
-            or (len(values) != len(trajectory))
-        ):
+        if values.ndim != 2 or not trajectory.shape == age.shape == (len(values),):
             raise ValueError("columns of several lengths")
         if (np.diff(trajectory) <= 0).any():
             raise ValueError("trajectories do not rise")

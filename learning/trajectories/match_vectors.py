@@ -131,15 +131,8 @@ class Grid:
         _within(state, self.states, "state")
         _within(feature, self.features, "feature")
         _within(error, NEVER, "error level")
-        return self.joined(
-            Parts(
-                state,
-                np.minimum(error, self.errors - 1),
-                self.remaining(start, now),
-                self.since(made, now),
-                feature,
-            )
-        )
+        error = np.minimum(error, self.errors - 1)
+        return self.joined(Parts(state, error, self.remaining(start, now), self.since(made, now), feature))
 
     def _time(self, start: Ints, made: Ints, now: Ints) -> Ints:
         """Return what the bins of time add to a vector."""

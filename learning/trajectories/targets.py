@@ -22,6 +22,7 @@ from acep.learning.trajectories.trees import depths
 __all__ = ["Reached", "Targets", "walk"]
 
 NONE = np.iinfo(np.int64).min
+COLUMNS = ("partition", "last", "number")  # of the targets that may continue
 
 
 @dataclass(frozen=True)
@@ -122,17 +123,12 @@ class Targets:
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the state as arrays, without ``gap`` and ``limit``."""
-        return {
-            "targets.count": np.array([self.count]),
-            "targets.partition": self.partition,
-            "targets.last": self.last,
-            "targets.number": self.number,
-        }
+        return {"targets.count": np.array([self.count]), **{f"targets.{name}": getattr(self, name) for name in COLUMNS}}
 
     def with_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> Targets:
         """Read the state of :meth:`to_arrays`; :class:`SnapshotError` for invalid arrays."""
         try:
-            columns = {name: arrays[f"targets.{name}"] for name in ("partition", "last", "number")}
+            columns = {name: arrays[f"targets.{name}"] for name in COLUMNS}
             count = arrays["targets.count"]
             if any(c.dtype != np.int64 or c.ndim != 1 for c in (count, *columns.values())) or len(count) != 1:
                 raise ValueError
