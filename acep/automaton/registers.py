@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from acep.automaton.arcs import Arc, Arcs
 from acep.automaton.thompson import Thompson
-from acep.pattern.evaluation import Leaf, leaves_of
-from acep.pattern.expressions import Aggregate, Attribute, Expr, Length
+from acep.pattern import expressions as ex
+from acep.pattern.evaluation import leaves_of
 
 __all__ = ["Check", "Frame", "Program", "Register", "Step", "ValueSource", "assemble"]
 
@@ -103,7 +103,7 @@ class Program:
     ending: tuple[tuple[Check, ...], ...]
 
 
-def assemble(automaton: Thompson, arcs: Arcs, predicates: tuple[Expr, ...]) -> Program:
+def assemble(automaton: Thompson, arcs: Arcs, predicates: tuple[ex.Expr, ...]) -> Program:
     """Put predicates on arcs and choose the registers of each state.
 
     ``predicates`` refer to bound variables only, never to a negated one.
@@ -146,13 +146,13 @@ class _Form:
     """
 
     number: int
-    leaves: tuple[Leaf, ...]
+    leaves: tuple[ex.Leaf, ...]
     vars: frozenset[str]
     kleene: frozenset[str]
     each: tuple[str, ...]
     wholes: frozenset[str]
 
-    def frame_leaves(self, var: str) -> tuple[Leaf, ...]:
+    def frame_leaves(self, var: str) -> tuple[ex.Leaf, ...]:
         """Return the references that take part in a frame of ``var``."""
         return tuple(leaf for leaf in self.leaves if leaf.var == var and _of_each(leaf))
 
@@ -180,32 +180,32 @@ class _Form:
             return 0
         return max((_ordinal(leaf) for leaf in self.leaves if leaf.var == var), default=0)
 
-    def current(self, leaf: Leaf, nth: int = 0) -> ValueSource:
+    def current(self, leaf: ex.Leaf, nth: int = 0) -> ValueSource:
         """Return the source, at this event, of a reference to the variable that is being bound."""
         if leaf.var in self.kleene:
-            if isinstance(leaf, Attribute) and (leaf.index in (None, "i") or leaf.index == nth > 0):
+            if isinstance(leaf, ex.Attribute) and (leaf.index in (None, "i") or leaf.index == nth > 0):
                 return ValueSource("event", name=leaf.name)
             return _stored(leaf, self.kleene)
-        if isinstance(leaf, Attribute):
+        if isinstance(leaf, ex.Attribute):
             once = leaf.index in (None, 1, "last")
             return ValueSource("event", name=leaf.name) if once else _stored(leaf, self.kleene)
-        if isinstance(leaf, Length) or leaf.function == "count":
-            return ValueSource("one", name="" if isinstance(leaf, Length) else leaf.name or "")
+        if isinstance(leaf, ex.Length) or leaf.function == "count":
+            return ValueSource("one", name="" if isinstance(leaf, ex.Length) else leaf.name or "")
         return ValueSource("event", name=leaf.name or "")
 
 
-def _ordinal(leaf: Leaf) -> int:
+def _ordinal(leaf: ex.Leaf) -> int:
     """Return n for ``a[n]``, else 0."""
-    return leaf.index if isinstance(leaf, Attribute) and isinstance(leaf.index, int) else 0
+    return leaf.index if isinstance(leaf, ex.Attribute) and isinstance(leaf.index, int) else 0
 
 
-def _of_each(leaf: Leaf) -> bool:
-    if isinstance(leaf, Attribute):
+def _of_each(leaf: ex.Leaf) -> bool:
+    if isinstance(leaf, ex.Attribute):
         return leaf.index in (None, "i", "i-1")
-    return isinstance(leaf, Aggregate) and leaf.scope == "before"
+    return isinstance(leaf, ex.Aggregate) and leaf.scope == "before"
 
 
-def _form(number: int, predicate: Expr, kleene: frozenset[str]) -> _Form:
+def _form(number: int, predicate: ex.Expr, kleene: frozenset[str]) -> _Form:
     leaves = leaves_of(predicate)
     each: dict[str, None] = {}
     wholes = set()
@@ -219,26 +219,26 @@ def _form(number: int, predicate: Expr, kleene: frozenset[str]) -> _Form:
     return _Form(number, leaves, frozenset(leaf.var for leaf in leaves), kleene, tuple(each), frozenset(wholes))
 
 
-def _stored(leaf: Leaf, kleene: frozenset[str]) -> ValueSource:
+def _stored(leaf: ex.Leaf, kleene: frozenset[str]) -> ValueSource:
     """Return the source of a reference among the registers, before an event is bound."""
     var = leaf.var
     match leaf:
-        case Attribute(index=int() as n, name=name) if var in kleene or n > 1:
+        case ex.Attribute(index=int() as n, name=name) if var in kleene or n > 1:
             return ValueSource("register", (Register("nth", var, name, n),))
-        case Attribute(name=name):
+        case ex.Attribute(name=name):
             return ValueSource("register", (Register("last", var, name),))
-        case Length():
+        case ex.Length():
             return ValueSource("register", (Register("count", var),))
-        case Aggregate(function="avg", name=name):
+        case ex.Aggregate(function="avg", name=name):
             assert name is not None
             return ValueSource("average", (Register("sum", var, name), Register("nonnull", var, name)))
-        case Aggregate(function="count", name=None):
+        case ex.Aggregate(function="count", name=None):
             return ValueSource("register", (Register("count", var),))
-        case Aggregate(function="count", name=name):
+        case ex.Aggregate(function="count", name=name):
             return ValueSource("register", (Register("nonnull", var, name or ""),))
-        case Aggregate(function="first", name=name):
+        case ex.Aggregate(function="first", name=name):
             return ValueSource("register", (Register("nth", var, name or "", 1),))
-        case Aggregate(function=function, name=name):
+        case ex.Aggregate(function=function, name=name):
             return ValueSource("register", (Register(function, var, name or ""),))
 
 

@@ -12,8 +12,8 @@ from acep.events.tables import key_to_input, time_types
 from acep.explain.recorder import Tracing, Watching
 from acep.matches.json_records import plain
 from acep.matches.records import Counts
-from acep.pattern.evaluation import Compiled, Leaf
-from acep.pattern.expressions import Aggregate, Attribute, Length
+from acep.pattern import expressions as ex
+from acep.pattern.evaluation import Compiled
 from acep.pattern.printing import expression_text
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan
@@ -131,27 +131,27 @@ def _text(condition: Compiled) -> str:
     return expression_text(condition.told)
 
 
-def _value(plan: Plan, leaf: Leaf, bound: dict[str, list[Event]], var: str, column: dict[str, int]) -> Any:
+def _value(plan: Plan, leaf: ex.Leaf, bound: dict[str, list[Event]], var: str, column: dict[str, int]) -> Any:
     """Return the value of a reference once an event is bound to ``var``, as it is in the input."""
     value = _held(plan, leaf, bound, var, column)
-    if not isinstance(leaf, Attribute | Aggregate) or leaf.name is None or not isinstance(value, int):
+    if not isinstance(leaf, ex.Attribute | ex.Aggregate) or leaf.name is None or not isinstance(value, int):
         return value
-    if isinstance(leaf, Aggregate) and leaf.function == "count":
+    if isinstance(leaf, ex.Aggregate) and leaf.function == "count":
         return value
     (shown,) = key_to_input((value,), (leaf.name,), plan.schema).values()
     held = time_types(plan.schema).get(leaf.name)
     return shown if held is None else plain(shown, getattr(held, "tz", None) is not None)
 
 
-def _held(plan: Plan, leaf: Leaf, bound: dict[str, list[Event]], var: str, column: dict[str, int]) -> Any:
+def _held(plan: Plan, leaf: ex.Leaf, bound: dict[str, list[Event]], var: str, column: dict[str, int]) -> Any:
     events = bound.get(leaf.var, [])
     match leaf:
-        case Length():
+        case ex.Length():
             return len(events)
-        case Attribute(index=index, name=name):
+        case ex.Attribute(index=index, name=name):
             at = index - 1 if isinstance(index, int) else -2 if index == "i-1" else -1
             return events[at].row[column[name]] if -len(events) <= at < len(events) else None
-        case Aggregate(function=function, scope=scope, name=name):
+        case ex.Aggregate(function=function, scope=scope, name=name):
             if scope == "before" and leaf.var == var:
                 events = events[:-1]
             if name is None:

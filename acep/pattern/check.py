@@ -13,9 +13,9 @@ from decimal import Decimal
 from fractions import Fraction
 
 from acep.errors import QueryError, suggest
+from acep.pattern import expressions as ex
 from acep.pattern.closure import close_equalities
 from acep.pattern.evaluation import children, leaves_of
-from acep.pattern.expressions import Aggregate, Attribute, Expr, Length, Span
 from acep.pattern.operands import check_condition, kind_of
 from acep.pattern.tree import Choice, Component, Negation, Node, Query, Sequence
 from acep.pattern.walk import (
@@ -39,7 +39,7 @@ MOST_POSITIONS = 10_000
 
 _MATCH_ATTRIBUTES = ("ts", "type", "start", "end", "error")
 
-Places = Mapping[str, list[Span]]
+Places = Mapping[str, list[ex.Span]]
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def check_query(query: Query, places: Places | None = None) -> None:
     close_equalities(query)
 
 
-def _fail(message: str, span: Span | None, hint: str | None = None) -> QueryError:
+def _fail(message: str, span: ex.Span | None, hint: str | None = None) -> QueryError:
     return QueryError(message, start=span.start if span else None, end=span.end if span else None, hint=hint)
 
 
@@ -101,7 +101,7 @@ def _pattern_depth(node: Node) -> int:
     return deepest
 
 
-def _check_depth(expr: Expr) -> None:
+def _check_depth(expr: ex.Expr) -> None:
     stack = [(expr, 1)]
     while stack:
         item, depth = stack.pop()
@@ -146,7 +146,7 @@ def _declare(node: Node, before: set[str], seen: dict[str, int], places: Places)
             return found
 
 
-def _place(places: Places, var: str, number: int) -> Span | None:
+def _place(places: Places, var: str, number: int) -> ex.Span | None:
     spans = places.get(var, [])
     return spans[number] if -len(spans) <= number < len(spans) else None
 
@@ -170,7 +170,7 @@ def _check_sources(query: Query, places: Places) -> None:
 # ---- conditions
 
 
-def _check_conjunct(expr: Expr, names: _Names) -> None:
+def _check_conjunct(expr: ex.Expr, names: _Names) -> None:
     """Check one conjunct of WHERE."""
     _check_known(expr, names)
     check_condition(expr)
@@ -199,35 +199,35 @@ def _check_conjunct(expr: Expr, names: _Names) -> None:
         raise _fail(f"[i] of two variables, `{first}` and `{second}`, in one condition", expr.span, hint)
 
 
-def _walks(leaf: Attribute | Length | Aggregate) -> bool:
+def _walks(leaf: ex.Attribute | ex.Length | ex.Aggregate) -> bool:
     """Return whether a reference means the events of a repetition one after another."""
-    if isinstance(leaf, Attribute):
+    if isinstance(leaf, ex.Attribute):
         return leaf.index in ("i", "i-1")
-    return isinstance(leaf, Aggregate) and leaf.scope == "before"
+    return isinstance(leaf, ex.Aggregate) and leaf.scope == "before"
 
 
-def _check_known(expr: Expr, names: _Names) -> None:
+def _check_known(expr: ex.Expr, names: _Names) -> None:
     for leaf in leaves_of(expr):
         if leaf.var not in names.known:
             raise _fail(f"unknown variable `{leaf.var}`", leaf.span, suggest(leaf.var, sorted(names.known)))
 
 
-def _check_negated_leaf(leaf: Attribute | Length | Aggregate) -> None:
-    if isinstance(leaf, Attribute) and leaf.index is None:
+def _check_negated_leaf(leaf: ex.Attribute | ex.Length | ex.Aggregate) -> None:
+    if isinstance(leaf, ex.Attribute) and leaf.index is None:
         return
     hint = f"write {leaf.var}.attribute"
     raise _fail(f"`{leaf.var}` is negated: each of its events is looked at alone", leaf.span, hint)
 
 
-def _check_number(leaf: Attribute | Length | Aggregate, most: int | None) -> None:
+def _check_number(leaf: ex.Attribute | ex.Length | ex.Aggregate, most: int | None) -> None:
     """Reject ``a[3]`` if the variable binds fewer events, because it would never have a value."""
-    if isinstance(leaf, Attribute) and isinstance(leaf.index, int) and most is not None and leaf.index > most:
+    if isinstance(leaf, ex.Attribute) and isinstance(leaf.index, int) and most is not None and leaf.index > most:
         bound = "one event only" if most == 1 else f"{most} events at most"
         hint = f"write {leaf.var}.{leaf.name}" if most == 1 else f"{leaf.var}[{leaf.var}.LEN] is the last one"
         raise _fail(f"`{leaf.var}` binds {bound}", leaf.span, hint)
 
 
-def _check_result(expr: Expr, names: _Names) -> None:
+def _check_result(expr: ex.Expr, names: _Names) -> None:
     """Check an expression of HAVING or RETURN, which are evaluated on a complete match."""
     _check_known(expr, names)
     for leaf in leaves_of(expr):

@@ -13,7 +13,7 @@ from itertools import combinations
 from typing import TypeAlias, TypeGuard
 
 from acep.errors import QueryError
-from acep.pattern.expressions import Attribute, Binary, Duration, Expr, Literal, Timestamp
+from acep.pattern import expressions as ex
 from acep.pattern.tree import Query
 from acep.pattern.walk import group_variables, kleene_variables, negated_variables, variables
 
@@ -22,7 +22,7 @@ __all__ = ["MOST_PAIRS", "Equal", "close_equalities", "equality_classes", "parti
 MOST_PAIRS = 20_000
 """The greatest number of derived equalities: a class of n members gives n * (n - 1) / 2."""
 
-Member: TypeAlias = Attribute | Literal | Timestamp | Duration
+Member: TypeAlias = ex.Attribute | ex.Literal | ex.Timestamp | ex.Duration
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def equality_classes(
 
     for conjunct in query.where:
         sides = _sides(conjunct, kleene)
-        if sides is None or not (constants or all(isinstance(side, Attribute) for side in sides)):
+        if sides is None or not (constants or all(isinstance(side, ex.Attribute) for side in sides)):
             continue
         if among is not None and not _names(sides) <= set(among):
             continue
@@ -69,34 +69,34 @@ def equality_classes(
     return tuple(Equal(tuple(members)) for members in groups.values())
 
 
-def _sides(conjunct: Expr, kleene: Collection[str]) -> tuple[Member, Member] | None:
+def _sides(conjunct: ex.Expr, kleene: Collection[str]) -> tuple[Member, Member] | None:
     """Return the two sides of an equality of references and constants in normal form, or ``None``."""
-    if not isinstance(conjunct, Binary) or conjunct.op != "=":
+    if not isinstance(conjunct, ex.Binary) or conjunct.op != "=":
         return None
     left, right = _member(conjunct.left, kleene), _member(conjunct.right, kleene)
-    if left is None or right is None or not (isinstance(left, Attribute) or isinstance(right, Attribute)):
+    if left is None or right is None or not (isinstance(left, ex.Attribute) or isinstance(right, ex.Attribute)):
         return None
     return left, right
 
 
-def _member(expr: Expr, kleene: Collection[str]) -> Member | None:
-    if isinstance(expr, Attribute):
+def _member(expr: ex.Expr, kleene: Collection[str]) -> Member | None:
+    if isinstance(expr, ex.Attribute):
         if expr.index not in (None, "i", 1, "last"):
             return None
         plain = expr.index == "i" or expr.var not in kleene
         return replace(expr, index=None if plain else expr.index, span=None)
-    if isinstance(expr, (Literal, Timestamp, Duration)) and expr != Literal(None, expr.span):
+    if isinstance(expr, (ex.Literal, ex.Timestamp, ex.Duration)) and expr != ex.Literal(None, expr.span):
         return replace(expr, span=None)
     return None
 
 
 def _key(member: Member) -> object:
-    if isinstance(member, Literal):  # TRUE is not 1
+    if isinstance(member, ex.Literal):  # TRUE is not 1
         return ("literal", isinstance(member.value, bool), member.value)
     return member
 
 
-def close_equalities(query: Query) -> tuple[Expr, ...]:
+def close_equalities(query: Query) -> tuple[ex.Expr, ...]:
     """Return the conjuncts of WHERE and the equalities that follow from them, which have no span.
 
     ``a[i].x = a[1].x`` is derived too for a class that has ``a.x`` of a Kleene variable outside repeated groups, no
@@ -114,7 +114,7 @@ def close_equalities(query: Query) -> tuple[Expr, ...]:
     groups = group_variables(query.pattern)
     negated = negated_variables(query.pattern)
     present = {frozenset(map(_key, sides)) for c in query.where if (sides := _sides(c, kleene))}
-    implied: list[Expr] = []
+    implied: list[ex.Expr] = []
     positive = frozenset(variables(query.pattern)) - negated
     classes = [(group, "") for group in equality_classes(query, among=positive)]
     classes += [(group, v) for v in sorted(negated) for group in equality_classes(query, among=positive | {v})]
@@ -124,7 +124,7 @@ def close_equalities(query: Query) -> tuple[Expr, ...]:
             hint = "tie an attribute of all events by [attribute]"
             raise QueryError("too many equalities follow from each other", hint=hint)
         pairs = list(combinations(group.members, 2))
-        if not of_negated and all(isinstance(m, Attribute) for m in group.members):
+        if not of_negated and all(isinstance(m, ex.Attribute) for m in group.members):
             each = [m for m in group.members if _is_each(m, kleene - groups) and _ties(group, m.var)]
             pairs += [(m, replace(m, index=1)) for m in each]
         for pair in pairs:
@@ -136,24 +136,26 @@ def close_equalities(query: Query) -> tuple[Expr, ...]:
             if key in present:
                 continue
             present.add(key)
-            if isinstance(left, Attribute) and isinstance(right, Attribute) and left.var == right.var:
+            if isinstance(left, ex.Attribute) and isinstance(right, ex.Attribute) and left.var == right.var:
                 left = replace(left, index="i") if right.index == 1 and left.index is None else left
-            implied.append(Binary("=", left, right) if isinstance(left, Attribute) else Binary("=", right, left))
+            implied.append(
+                ex.Binary("=", left, right) if isinstance(left, ex.Attribute) else ex.Binary("=", right, left)
+            )
     return (*query.where, *implied)
 
 
 def _names(members: Iterable[Member]) -> set[str]:
-    return {m.var for m in members if isinstance(m, Attribute)}
+    return {m.var for m in members if isinstance(m, ex.Attribute)}
 
 
-def _is_each(member: Member, kleene: Collection[str]) -> TypeGuard[Attribute]:
+def _is_each(member: Member, kleene: Collection[str]) -> TypeGuard[ex.Attribute]:
     """Return whether a reference means each event of a repetition."""
-    return isinstance(member, Attribute) and member.index is None and member.var in kleene
+    return isinstance(member, ex.Attribute) and member.index is None and member.var in kleene
 
 
 def _ties(group: Equal, var: str) -> bool:
     """Return whether a class has more than references to one event of ``var``, so that it ties its events together."""
-    return any(not isinstance(m, Attribute) or m.var != var or m.index is not None for m in group.members)
+    return any(not isinstance(m, ex.Attribute) or m.var != var or m.index is not None for m in group.members)
 
 
 def partition_attributes(query: Query) -> tuple[str, ...]:
@@ -176,7 +178,7 @@ def partition_attributes(query: Query) -> tuple[str, ...]:
     classes = equality_classes(query, constants=False, among=positive)
     of_negated = {v: equality_classes(query, constants=False, among=positive | {v}) for v in negated}
     for group in equality_classes(query, constants=False):
-        for name in dict.fromkeys(m.name for m in group.members if isinstance(m, Attribute)):
+        for name in dict.fromkeys(m.name for m in group.members if isinstance(m, ex.Attribute)):
             tied = not several or any(_holds_all(c, positive, name) for c in classes)
             with_negated = all(any(_holds_all(c, {*positive, v}, name) for c in of_negated[v]) for v in negated)
             if tied and with_negated and (several or negated):
@@ -186,5 +188,5 @@ def partition_attributes(query: Query) -> tuple[str, ...]:
 
 def _holds_all(group: Equal, every: Collection[str], name: str) -> bool:
     """Return whether a class ties attribute ``name`` of all these variables together."""
-    plain = {m.var for m in group.members if isinstance(m, Attribute) and m.index is None and m.name == name}
+    plain = {m.var for m in group.members if isinstance(m, ex.Attribute) and m.index is None and m.name == name}
     return plain >= set(every) and _ties(group, next(iter(every)))

@@ -16,26 +16,10 @@ from fractions import Fraction
 from typing import Any
 
 from acep.errors import QueryError
-from acep.pattern.expressions import (
-    Aggregate,
-    Attribute,
-    Between,
-    Binary,
-    Call,
-    Duration,
-    Expr,
-    In,
-    IsNull,
-    Length,
-    Like,
-    Literal,
-    Timestamp,
-    Unary,
-)
+from acep.pattern import expressions as ex
 
-__all__ = ["EXACT", "FUNCTIONS", "Compiled", "Leaf", "compile_expression", "leaves_of", "like"]
+__all__ = ["EXACT", "FUNCTIONS", "Compiled", "compile_expression", "leaves_of", "like"]
 
-Leaf = Attribute | Length | Aggregate
 Values = Sequence[Any]
 Run = Callable[[Values], Any]
 
@@ -50,47 +34,47 @@ class Compiled:
     ``shown`` is the expression as the user wrote it, if ``expr`` is an equivalent form.
     """
 
-    expr: Expr
-    leaves: tuple[Leaf, ...]
+    expr: ex.Expr
+    leaves: tuple[ex.Leaf, ...]
     run: Run
-    shown: Expr | None = None
+    shown: ex.Expr | None = None
 
     @property
-    def told(self) -> Expr:
+    def told(self) -> ex.Expr:
         """The expression to show to people."""
         return self.shown or self.expr
 
 
-def children(expr: Expr) -> tuple[Expr, ...]:
+def children(expr: ex.Expr) -> tuple[ex.Expr, ...]:
     """Return the direct parts of an expression, in the order written."""
     match expr:
-        case Unary(operand=x) | IsNull(operand=x) | Like(operand=x):
+        case ex.Unary(operand=x) | ex.IsNull(operand=x) | ex.Like(operand=x):
             return (x,)
-        case Binary(left=left, right=right):
+        case ex.Binary(left=left, right=right):
             return (left, right)
-        case Call(args=args):
+        case ex.Call(args=args):
             return args
-        case In(operand=x, values=values):
+        case ex.In(operand=x, values=values):
             return (x, *values)
-        case Between(operand=x, low=low, high=high):
+        case ex.Between(operand=x, low=low, high=high):
             return (x, low, high)
         case _:
             return ()
 
 
-def leaves_of(expr: Expr) -> tuple[Leaf, ...]:
+def leaves_of(expr: ex.Expr) -> tuple[ex.Leaf, ...]:
     """Return the references to events in an expression, each once, in the order written."""
-    found: dict[Leaf, None] = {}
+    found: dict[ex.Leaf, None] = {}
     stack = [expr]
     while stack:
         item = stack.pop()
-        if isinstance(item, (Attribute, Length, Aggregate)):
+        if isinstance(item, (ex.Attribute, ex.Length, ex.Aggregate)):
             found.setdefault(item)
         stack.extend(reversed(children(item)))
     return tuple(found)
 
 
-def compile_expression(expr: Expr, tick_ns: Fraction | None = None, shown: Expr | None = None) -> Compiled:
+def compile_expression(expr: ex.Expr, tick_ns: Fraction | None = None, shown: ex.Expr | None = None) -> Compiled:
     """Compile an expression; durations and timestamps become ticks of ``tick_ns`` nanoseconds.
 
     Raises :class:`QueryError` for a duration or timestamp if ``tick_ns`` is unknown.
@@ -105,7 +89,7 @@ def compile_expression(expr: Expr, tick_ns: Fraction | None = None, shown: Expr 
     return Compiled(expr, leaves, _build(expr, index, tick_ns), shown)
 
 
-def in_ticks(ns: Fraction | int, tick_ns: Fraction | None, expr: Duration | Timestamp) -> int | float:
+def in_ticks(ns: Fraction | int, tick_ns: Fraction | None, expr: ex.Duration | ex.Timestamp) -> int | float:
     """Return a time in ticks, as an integer if it is whole."""
     if tick_ns is None:
         span = expr.span
@@ -119,51 +103,51 @@ def in_ticks(ns: Fraction | int, tick_ns: Fraction | None, expr: Duration | Time
     return int(ticks) if ticks.denominator == 1 else float(ticks)
 
 
-def _build(expr: Expr, index: dict[Leaf, int], tick_ns: Fraction | None) -> Run:
-    def sub(e: Expr) -> Run:
+def _build(expr: ex.Expr, index: dict[ex.Leaf, int], tick_ns: Fraction | None) -> Run:
+    def sub(e: ex.Expr) -> Run:
         return _build(e, index, tick_ns)
 
     match expr:
-        case Attribute() | Length() | Aggregate():
+        case ex.Attribute() | ex.Length() | ex.Aggregate():
             i = index[expr]
             return lambda v: v[i]
-        case Literal(value=value):
+        case ex.Literal(value=value):
             return lambda v: value
-        case Duration(ns=ns) | Timestamp(ns=ns):
+        case ex.Duration(ns=ns) | ex.Timestamp(ns=ns):
             ticks = in_ticks(ns, tick_ns, expr)
             return lambda v: ticks
-        case Unary(op="-", operand=x):
+        case ex.Unary(op="-", operand=x):
             f = sub(x)
             return lambda v: None if (a := f(v)) is None else _number(-a)
-        case Unary(operand=x):
+        case ex.Unary(operand=x):
             f = sub(x)
             return lambda v: None if (a := f(v)) is None else not a
-        case Binary(op="and", left=left, right=right):
+        case ex.Binary(op="and", left=left, right=right):
             return _and(sub(left), sub(right))
-        case Binary(op="or", left=left, right=right):
+        case ex.Binary(op="or", left=left, right=right):
             return _or(sub(left), sub(right))
-        case Binary(op=op, left=left, right=right):
+        case ex.Binary(op=op, left=left, right=right):
             return _strict(BINARY[op], (sub(left), sub(right)))
-        case Call(name=name, args=args):
+        case ex.Call(name=name, args=args):
             _, _, function, strict = FUNCTIONS.get(name) or EXACT[name]
             runs = tuple(sub(a) for a in args)
             if name in TIME_PARTS:
-                in_ticks(0, tick_ns, Timestamp(0, expr.span))
+                in_ticks(0, tick_ns, ex.Timestamp(0, expr.span))
                 assert tick_ns is not None
                 ns = tick_ns
                 return _strict(lambda t: function(t, ns), runs)
             if not strict:
                 return lambda v: function(*[r(v) for r in runs])
             return _strict(function, runs)
-        case In(operand=x, values=values, negated=negated):
+        case ex.In(operand=x, values=values, negated=negated):
             return _maybe_not(_in(sub(x), tuple(sub(e) for e in values)), negated)
-        case Between(operand=x, low=low, high=high, negated=negated):
+        case ex.Between(operand=x, low=low, high=high, negated=negated):
             f, lo, hi = sub(x), sub(low), sub(high)
             inside = _and(_strict(BINARY[">="], (f, lo)), _strict(BINARY["<="], (f, hi)))
             return _maybe_not(inside, negated)
-        case Like(operand=x, pattern=pattern, negated=negated):
+        case ex.Like(operand=x, pattern=pattern, negated=negated):
             return _maybe_not(_strict(lambda s: like(s, pattern), (sub(x),)), negated)
-        case IsNull(operand=x, negated=negated):
+        case ex.IsNull(operand=x, negated=negated):
             f = sub(x)
             return (lambda v: f(v) is not None) if negated else (lambda v: f(v) is None)
 

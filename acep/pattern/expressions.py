@@ -23,6 +23,7 @@ __all__ = [
     "In",
     "Index",
     "IsNull",
+    "Leaf",
     "Length",
     "Like",
     "Literal",
@@ -175,18 +176,7 @@ class IsNull:
     span: Span | None = None
 
 
-Expr: TypeAlias = (
-    Literal
-    | Duration
-    | Timestamp
-    | Attribute
-    | Length
-    | Aggregate
-    | Unary
-    | Binary
-    | Call
-    | In
-    | Between
-    | Like
-    | IsNull
-)
+Leaf: TypeAlias = Attribute | Length | Aggregate
+"""A reference to events, whose value an expression is computed from."""
+
+Expr: TypeAlias = Literal | Duration | Timestamp | Leaf | Unary | Binary | Call | In | Between | Like | IsNull

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from acep.errors import QueryError
-from acep.pattern.expressions import Duration, Expr, Literal, Timestamp
+from acep.pattern import expressions as ex
 from acep.pattern.reading import Token
 from acep.pattern.syntax import Branch, fail, span, tokens, unquote
 from acep.pattern.times import exact_number, read_timestamp, unit_ns
@@ -21,17 +21,17 @@ def _at(leaf: Branch | Token, error: QueryError) -> QueryError:
     return fail(error.message, leaf, error.hint)
 
 
-def _number(branch: Branch) -> Expr:
+def _number(branch: Branch) -> ex.Expr:
     (token,) = tokens(branch)
     if token.isdecimal() and len(token) < 40:
         value = int(token)
         if value > _INT_LIMIT:  # 2**63 itself is allowed: -2**63 is a 64-bit integer
             raise fail("this integer does not fit into 64 bits", token, "write it with a decimal point")
-        return Literal(value, span(branch))
+        return ex.Literal(value, span(branch))
     return _float(branch, token, 1)
 
 
-def _float(branch: Branch, token: Token, divisor: int) -> Literal:
+def _float(branch: Branch, token: Token, divisor: int) -> ex.Literal:
     try:
         exact = exact_number(token.rstrip("%")) / divisor
         value = float(exact)
@@ -40,34 +40,34 @@ def _float(branch: Branch, token: Token, divisor: int) -> Literal:
     except QueryError as error:
         raise _at(token, error) from None
     known = Fraction(repr(value)) == exact or exact.denominator > _MOST
-    return Literal(value, span(branch), None if known else exact)
+    return ex.Literal(value, span(branch), None if known else exact)
 
 
-def _percent(branch: Branch) -> Expr:
+def _percent(branch: Branch) -> ex.Expr:
     (token,) = tokens(branch)
     return _float(branch, token, 100)
 
 
-def _string(branch: Branch) -> Expr:
-    return Literal(unquote(tokens(branch)[0]), span(branch))
+def _string(branch: Branch) -> ex.Expr:
+    return ex.Literal(unquote(tokens(branch)[0]), span(branch))
 
 
-def _constant(branch: Branch) -> Expr:
-    return Literal({"TRUE": True, "FALSE": False, "NULL": None}[tokens(branch)[0].type], span(branch))
+def _constant(branch: Branch) -> ex.Expr:
+    return ex.Literal({"TRUE": True, "FALSE": False, "NULL": None}[tokens(branch)[0].type], span(branch))
 
 
-def _duration(branch: Branch) -> Expr:
+def _duration(branch: Branch) -> ex.Expr:
     number, unit = tokens(branch)
     try:
-        return Duration(exact_number(number) * unit_ns(unit), span(branch))
+        return ex.Duration(exact_number(number) * unit_ns(unit), span(branch))
     except QueryError as error:
         raise _at(branch, error) from None
 
 
-def _timestamp(branch: Branch) -> Expr:
+def _timestamp(branch: Branch) -> ex.Expr:
     (token,) = tokens(branch)
     try:
-        return Timestamp(read_timestamp(unquote(token)), span(branch))
+        return ex.Timestamp(read_timestamp(unquote(token)), span(branch))
     except QueryError as error:
         raise _at(token, error) from None
 

@@ -7,22 +7,7 @@ rest with the schema.
 from __future__ import annotations
 
 from acep.errors import QueryError
-from acep.pattern.expressions import (
-    Aggregate,
-    Attribute,
-    Between,
-    Binary,
-    Call,
-    Duration,
-    Expr,
-    In,
-    IsNull,
-    Length,
-    Like,
-    Literal,
-    Timestamp,
-    Unary,
-)
+from acep.pattern import expressions as ex
 
 __all__ = ["check_condition", "kind_of"]
 
@@ -34,20 +19,20 @@ _SAME_FUNCTIONS = {"least", "greatest", "coalesce"}
 _TIME_FUNCTIONS = {"hour", "minute", "second", "day", "month", "year", "dayofweek"}
 
 
-def _fail(expr: Expr, message: str, hint: str | None = None) -> QueryError:
+def _fail(expr: ex.Expr, message: str, hint: str | None = None) -> QueryError:
     span = expr.span
     return QueryError(message, start=span.start if span else None, end=span.end if span else None, hint=hint)
 
 
-def check_condition(expr: Expr) -> None:
+def check_condition(expr: ex.Expr) -> None:
     """Raise :class:`QueryError` (without the text) if the expression cannot be true or false."""
     kind = kind_of(expr)
     if kind not in ("boolean", ANY):
-        hint = "write an attribute, as in a.x" if isinstance(expr, Literal) else "compare it with something"
+        hint = "write an attribute, as in a.x" if isinstance(expr, ex.Literal) else "compare it with something"
         raise _fail(expr, f"a condition is needed here, not a {kind}", hint)
 
 
-def kind_of(expr: Expr) -> str:
+def kind_of(expr: ex.Expr) -> str:
     """Return the kind of an expression's value: ``number``, ``text``, ``boolean``, ``timestamp``, ``duration`` or
     ``null``; or ``quantity`` (a number or a time) or ``any`` if it depends on the columns.
 
@@ -58,59 +43,59 @@ def kind_of(expr: Expr) -> str:
     'boolean'
     """
     match expr:
-        case Literal(value=value):
+        case ex.Literal(value=value):
             return "null" if value is None else {bool: "boolean", str: "text"}.get(type(value), "number")
-        case Duration():
+        case ex.Duration():
             return "duration"
-        case Timestamp():
+        case ex.Timestamp():
             return "timestamp"
-        case Attribute():
+        case ex.Attribute():
             return ANY
-        case Length():
+        case ex.Length():
             return "number"
-        case Aggregate(function=function):
+        case ex.Aggregate(function=function):
             return "number" if function in ("count", "avg", "sum") else ANY
-        case Unary(op="not", operand=operand):
+        case ex.Unary(op="not", operand=operand):
             check_condition(operand)
             return "boolean"
-        case Unary(operand=operand):
+        case ex.Unary(operand=operand):
             return _minus(operand)
-        case Binary(op="and" | "or", left=left, right=right):
+        case ex.Binary(op="and" | "or", left=left, right=right):
             check_condition(left)
             check_condition(right)
             return "boolean"
-        case Binary(op="+" | "-" | "*" | "/" | "%" as op, left=left, right=right):
+        case ex.Binary(op="+" | "-" | "*" | "/" | "%" as op, left=left, right=right):
             return _arithmetic(expr, op, kind_of(left), kind_of(right))
-        case Binary(left=left, right=right):
+        case ex.Binary(left=left, right=right):
             _comparable(expr, left, right)
             return "boolean"
-        case In(operand=operand, values=values):
+        case ex.In(operand=operand, values=values):
             for item in values:
                 _comparable(item, operand, item, null=True)
             return "boolean"
-        case Between(operand=operand, low=low, high=high):
+        case ex.Between(operand=operand, low=low, high=high):
             _comparable(low, operand, low)
             _comparable(high, operand, high)
             return "boolean"
-        case Like(operand=operand):
+        case ex.Like(operand=operand):
             if kind_of(operand) not in ("text", ANY):
                 raise _fail(operand, f"LIKE looks at texts, not at a {kind_of(operand)}")
             return "boolean"
-        case IsNull(operand=operand):
+        case ex.IsNull(operand=operand):
             kind_of(operand)
             return "boolean"
-        case Call():
+        case ex.Call():
             return _call(expr)
 
 
-def _minus(operand: Expr) -> str:
+def _minus(operand: ex.Expr) -> str:
     kind = kind_of(operand)
     if kind not in ("number", "duration", QUANTITY, ANY):
         raise _fail(operand, f"a {kind} has no sign")
     return QUANTITY if kind == ANY else kind
 
 
-def _arithmetic(expr: Expr, op: str, left: str, right: str) -> str:
+def _arithmetic(expr: ex.Expr, op: str, left: str, right: str) -> str:
     """Return the kind of ``left op right``, with the usual arithmetic of timestamps and durations."""
     kinds = {left, right}
     for kind in ("text", "boolean", "null"):
@@ -146,7 +131,7 @@ def _arithmetic(expr: Expr, op: str, left: str, right: str) -> str:
     return known[op, left, right]
 
 
-def _comparable(at: Expr, left: Expr, right: Expr, *, null: bool = False) -> None:
+def _comparable(at: ex.Expr, left: ex.Expr, right: ex.Expr, *, null: bool = False) -> None:
     kinds = (kind_of(left), kind_of(right))
     if "null" in kinds and not null:
         raise _fail(at, "a comparison with NULL is never true", "write x IS NULL or x IS NOT NULL")
@@ -157,7 +142,7 @@ def _comparable(at: Expr, left: Expr, right: Expr, *, null: bool = False) -> Non
         raise _fail(at, f"a {kinds[0]} cannot be compared with a {kinds[1]}", hint)
 
 
-def _call(expr: Call) -> str:
+def _call(expr: ex.Call) -> str:
     kinds = [kind_of(a) for a in expr.args]
     name = expr.name
     if name in _SAME_FUNCTIONS:

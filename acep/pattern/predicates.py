@@ -5,20 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from acep.errors import slip
+from acep.pattern import expressions as ex
 from acep.pattern.evaluation import FUNCTIONS
-from acep.pattern.expressions import (
-    Between,
-    Binary,
-    Call,
-    Duration,
-    Expr,
-    In,
-    IsNull,
-    Like,
-    Literal,
-    Span,
-    Unary,
-)
 from acep.pattern.literals import LITERALS
 from acep.pattern.reading import Tree
 from acep.pattern.references import aggregate, previous, scalar
@@ -46,9 +34,9 @@ _COMPARE = {
 }
 
 
-def conjuncts(branch: Branch) -> tuple[list[Expr], list[Branch]]:
+def conjuncts(branch: Branch) -> tuple[list[ex.Expr], list[Branch]]:
     """Return the conjuncts of a condition, split at its top-level ANDs, and the attributes of its ``[attr]``."""
-    found: list[Expr] = []
+    found: list[ex.Expr] = []
     ties: list[Branch] = []
     stack: list[Leaf] = [branch]
     while stack:
@@ -62,7 +50,7 @@ def conjuncts(branch: Branch) -> tuple[list[Expr], list[Branch]]:
     return found, ties
 
 
-def expression(leaf: Leaf) -> Expr:
+def expression(leaf: Leaf) -> ex.Expr:
     """Return the expression of a part of the tree. Raises :class:`QueryError` (without the text)."""
     assert isinstance(leaf, Tree)
     return _BUILD[leaf.data](leaf)
@@ -71,74 +59,74 @@ def expression(leaf: Leaf) -> Expr:
 # ---- operators
 
 
-def _balanced(op: str, operands: Sequence[Expr], where: Span) -> Expr:
+def _balanced(op: str, operands: Sequence[ex.Expr], where: ex.Span) -> ex.Expr:
     """Return a chain of ANDs or ORs as a balanced tree, so that a long chain is not deeply nested."""
     if len(operands) == 1:
         return operands[0]
     half = (len(operands) + 1) // 2
-    return Binary(op, _balanced(op, operands[:half], where), _balanced(op, operands[half:], where), where)
+    return ex.Binary(op, _balanced(op, operands[:half], where), _balanced(op, operands[half:], where), where)
 
 
-def _logical(branch: Branch) -> Expr:
+def _logical(branch: Branch) -> ex.Expr:
     return _balanced(branch.data, [expression(c) for c in branch.children], span(branch))
 
 
-def _chain(branch: Branch) -> Expr:
+def _chain(branch: Branch) -> ex.Expr:
     """Build a chain such as ``a - b + c`` from the left."""
     start = span(branch).start
     result = expression(branch.children[0])
     for op, leaf in zip(branch.children[1::2], branch.children[2::2], strict=True):
-        result = Binary(str(op), result, expression(leaf), Span(start, span(leaf).end))
+        result = ex.Binary(str(op), result, expression(leaf), ex.Span(start, span(leaf).end))
     return result
 
 
-def _comparison(branch: Branch) -> Expr:
+def _comparison(branch: Branch) -> ex.Expr:
     left, op, right = branch.children
-    return Binary(_COMPARE.get(str(op), str(op)), expression(left), expression(right), span(branch))
+    return ex.Binary(_COMPARE.get(str(op), str(op)), expression(left), expression(right), span(branch))
 
 
-def _negated(branch: Branch) -> Expr:
-    return Unary("not", expression(branch.children[0]), span(branch))
+def _negated(branch: Branch) -> ex.Expr:
+    return ex.Unary("not", expression(branch.children[0]), span(branch))
 
 
-def _signed(branch: Branch) -> Expr:
+def _signed(branch: Branch) -> ex.Expr:
     sign, operand = branch.children
     value = expression(operand)
     if sign == "+":
         return value
-    if isinstance(value, Literal) and isinstance(value.value, (int, float)) and not isinstance(value.value, bool):
-        return Literal(-value.value, span(branch))
-    if isinstance(value, Duration):
-        return Duration(-value.ns, span(branch))
-    return Unary("-", value, span(branch))
+    if isinstance(value, ex.Literal) and isinstance(value.value, (int, float)) and not isinstance(value.value, bool):
+        return ex.Literal(-value.value, span(branch))
+    if isinstance(value, ex.Duration):
+        return ex.Duration(-value.ns, span(branch))
+    return ex.Unary("-", value, span(branch))
 
 
-def _in(branch: Branch) -> Expr:
+def _in(branch: Branch) -> ex.Expr:
     operand, *values = (expression(c) for c in branch.children)
-    return In(operand, tuple(values), branch.data == "not_in", span(branch))
+    return ex.In(operand, tuple(values), branch.data == "not_in", span(branch))
 
 
-def _between(branch: Branch) -> Expr:
+def _between(branch: Branch) -> ex.Expr:
     operand, low, high = (expression(c) for c in branch.children)
-    return Between(operand, low, high, branch.data == "not_between", span(branch))
+    return ex.Between(operand, low, high, branch.data == "not_between", span(branch))
 
 
-def _like(branch: Branch) -> Expr:
+def _like(branch: Branch) -> ex.Expr:
     operand, pattern = (expression(c) for c in branch.children)
-    if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
+    if not isinstance(pattern, ex.Literal) or not isinstance(pattern.value, str):
         raise fail("LIKE needs a text in quotes", branch.children[1], "x LIKE 'A%'")
-    return Like(operand, pattern.value, branch.data == "not_like", span(branch))
+    return ex.Like(operand, pattern.value, branch.data == "not_like", span(branch))
 
 
-def _is_null(branch: Branch) -> Expr:
-    return IsNull(expression(branch.children[0]), branch.data == "is_not_null", span(branch))
+def _is_null(branch: Branch) -> ex.Expr:
+    return ex.IsNull(expression(branch.children[0]), branch.data == "is_not_null", span(branch))
 
 
-def _tie(branch: Branch) -> Expr:
+def _tie(branch: Branch) -> ex.Expr:
     raise fail("`[attribute]` stands alone, joined by AND", branch, "compare the attributes instead: a.x = b.x")
 
 
-def _call(branch: Branch) -> Expr:
+def _call(branch: Branch) -> ex.Expr:
     (token,) = tokens(branch)
     args = branches(branch)
     function = _ALIASES.get(token.lower(), token.lower())
@@ -155,10 +143,10 @@ def _call(branch: Branch) -> Expr:
     if not least <= len(args) <= most:
         wanted = str(least) if least == most else f"{least} {'or' if most == least + 1 else 'to'} {most}"
         raise fail(f"`{function}` takes {wanted} argument{'s' if wanted != '1' else ''}, not {len(args)}", branch)
-    return Call(function, tuple(expression(a) for a in args), span(branch))
+    return ex.Call(function, tuple(expression(a) for a in args), span(branch))
 
 
-_BUILD: dict[str, Callable[[Branch], Expr]] = {
+_BUILD: dict[str, Callable[[Branch], ex.Expr]] = {
     "or": _logical,
     "and": _logical,
     "negated": _negated,

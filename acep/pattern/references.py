@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from acep.pattern.expressions import Aggregate, Attribute, Expr, Index, Length, Span
+from acep.pattern import expressions as ex
 from acep.pattern.syntax import Branch, branches, fail, name, quoted, span, tokens
 
 __all__ = ["aggregate", "path", "previous", "scalar"]
@@ -15,15 +15,15 @@ class Reference:
     """A reference such as ``a``, ``a[]``, ``a[..i-1]`` or ``a[1].x``, of an attribute or inside an aggregate."""
 
     var: str
-    index: Index
+    index: ex.Index
     scope: str | None  # "before", "all", or None for an index or nothing
     name: str | None
-    span: Span
+    span: ex.Span
 
 
 def _reference(branch: Branch) -> Reference:
     var = name(branches(branch, "name")[0])
-    index: Index = None
+    index: ex.Index = None
     scope: str | None = None
     for part in branches(branch, "index"):
         index, scope = _index(part, var)
@@ -38,7 +38,7 @@ def path(branch: Branch) -> str:
     return ".".join(map(name, branches(branch)))
 
 
-def _index(branch: Branch, var: str) -> tuple[Index, str | None]:
+def _index(branch: Branch, var: str) -> tuple[ex.Index, str | None]:
     """Return the index in brackets, and the scope of an aggregate."""
     ranged = bool(tokens(branch))
     places = branches(branch)
@@ -76,7 +76,7 @@ def _index(branch: Branch, var: str) -> tuple[Index, str | None]:
     raise fail("this is not an index", places[0], hint)
 
 
-def scalar(branch: Branch) -> Expr:
+def scalar(branch: Branch) -> ex.Expr:
     """Return the expression of a reference that is used as a value."""
     ref = _reference(branch)
     if ref.scope is not None:
@@ -89,8 +89,8 @@ def scalar(branch: Branch) -> Expr:
             hint = "write an attribute behind it, as in a[1].x"
         raise fail(f"{quoted(ref.var)} is not a value", branch, hint)
     if ref.index is None and ref.name == "LEN" and _plain(branch):
-        return Length(ref.var, ref.span)
-    return Attribute(ref.var, ref.index, ref.name, ref.span)
+        return ex.Length(ref.var, ref.span)
+    return ex.Attribute(ref.var, ref.index, ref.name, ref.span)
 
 
 def _plain(branch: Branch) -> bool:
@@ -99,19 +99,19 @@ def _plain(branch: Branch) -> bool:
     return tokens(label)[0].type == "NAME"
 
 
-def _tie(branch: Branch) -> Expr:
+def _tie(branch: Branch) -> ex.Expr:
     raise fail("`[attribute]` stands alone, joined by AND", branch, "compare the attributes instead: a.x = b.x")
 
 
-def previous(branch: Branch, args: list[Branch]) -> Expr:
+def previous(branch: Branch, args: list[Branch]) -> ex.Expr:
     """Return ``a[i-1].x`` for ``prev(a.x)`` (the 2012 paper, section 3)."""
     ref = _reference(args[0]) if len(args) == 1 and args[0].data == "reference" else None
     if ref is None or ref.name is None or ref.scope is not None or ref.index not in (None, "i"):
         raise fail("`prev` takes one attribute", branch, "prev(a.x), the same as a[i-1].x")
-    return Attribute(ref.var, "i-1", ref.name, span(branch))
+    return ex.Attribute(ref.var, "i-1", ref.name, span(branch))
 
 
-def aggregate(branch: Branch, function: str, args: list[Branch]) -> Expr:
+def aggregate(branch: Branch, function: str, args: list[Branch]) -> ex.Expr:
     """Return an aggregate: ``avg(a[].x)`` and ``avg(a.x)`` use all events, ``avg(a[..i-1].x)`` the earlier ones."""
     if len(args) != 1 or args[0].data != "reference":
         raise fail(
@@ -123,4 +123,4 @@ def aggregate(branch: Branch, function: str, args: list[Branch]) -> Expr:
         raise fail(f"`{function}` goes over many events, not one", args[0], hint)
     if ref.name is None and function != "count":
         raise fail(f"`{function}` needs an attribute", args[0], f"{function}({ref.var}[].x)")
-    return Aggregate(function, ref.var, "before" if ref.scope == "before" else "all", ref.name, span(branch))
+    return ex.Aggregate(function, ref.var, "before" if ref.scope == "before" else "all", ref.name, span(branch))

@@ -5,23 +5,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from acep.pattern.expressions import (
-    Aggregate,
-    Attribute,
-    Between,
-    Binary,
-    Call,
-    Duration,
-    Expr,
-    In,
-    IsNull,
-    Length,
-    Like,
-    Literal,
-    Timestamp,
-    Unary,
-    Value,
-)
+from acep.pattern import expressions as ex
 from acep.pattern.times import decimal_text, duration_text, timestamp_text
 from acep.pattern.tree import Strategy
 
@@ -83,7 +67,7 @@ def quoted_text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def expression_text(expr: Expr) -> str:
+def expression_text(expr: ex.Expr) -> str:
     """Return the text of an expression, which parses to the same expression.
 
     >>> from acep.pattern.sase import parse
@@ -94,56 +78,56 @@ def expression_text(expr: Expr) -> str:
     return _expression(expr, _OR)
 
 
-def _expression(expr: Expr, least: int) -> str:
+def _expression(expr: ex.Expr, least: int) -> str:
     text, level = _written(expr)
     return text if level >= least else f"({text})"
 
 
-def _written(expr: Expr) -> tuple[str, int]:
+def _written(expr: ex.Expr) -> tuple[str, int]:
     """Return the text of an expression, and the precedence of its outermost operator."""
     match expr:
-        case Literal(exact=Fraction() as exact):
+        case ex.Literal(exact=Fraction() as exact):
             return decimal_text(exact), _SIGN if exact < 0 else _ATOM
-        case Literal(value=value):
+        case ex.Literal(value=value):
             return _literal(value), _SIGN if isinstance(value, (int, float)) and value < 0 else _ATOM
-        case Duration(ns=ns):
+        case ex.Duration(ns=ns):
             return ("-" if ns < 0 else "") + duration_text(abs(ns)), _SIGN if ns < 0 else _ATOM
-        case Timestamp(ns=ns):
+        case ex.Timestamp(ns=ns):
             return f"TIMESTAMP '{timestamp_text(ns)}'", _ATOM
-        case Attribute(var=var, index=index, name=name):
+        case ex.Attribute(var=var, index=index, name=name):
             place = f"{name_text(var)}.LEN" if index == "last" else index
             return f"{name_text(var)}{'' if index is None else f'[{place}]'}.{attribute_text(name)}", _ATOM
-        case Length(var=var):
+        case ex.Length(var=var):
             return f"{name_text(var)}.LEN", _ATOM
-        case Aggregate(function=function, var=var, scope=scope, name=name):
+        case ex.Aggregate(function=function, var=var, scope=scope, name=name):
             of = "" if name is None else f".{attribute_text(name)}"
             return f"{function}({name_text(var)}[{'..i-1' if scope == 'before' else ''}]{of})", _ATOM
-        case Unary(op="not", operand=operand):
+        case ex.Unary(op="not", operand=operand):
             return f"NOT {_expression(operand, _NOT)}", _NOT
-        case Unary(operand=operand):
+        case ex.Unary(operand=operand):
             return f"- {_expression(operand, _SIGN)}", _SIGN
-        case Binary(op=op, left=left, right=right):
+        case ex.Binary(op=op, left=left, right=right):
             level = _LEVELS.get(op, _COMPARE)
             # Chains of `and` and `or` are parsed to the same tree for every grouping.
             chained = op in ("and", "or")
             before = _expression(left, _SUM if level == _COMPARE else level)
             after = _expression(right, level if chained else level + 1)
             return f"{before} {op.upper()} {after}", level
-        case Call(name=name, args=args):
+        case ex.Call(name=name, args=args):
             return f"{name}({', '.join(_expression(a, _OR) for a in args)})", _ATOM
-        case In(operand=operand, values=values, negated=negated):
+        case ex.In(operand=operand, values=values, negated=negated):
             inside = ", ".join(_expression(v, _OR) for v in values)
             return f"{_expression(operand, _SUM)} {'NOT ' if negated else ''}IN ({inside})", _COMPARE
-        case Between(operand=operand, low=low, high=high, negated=negated):
+        case ex.Between(operand=operand, low=low, high=high, negated=negated):
             limits = f"{_expression(low, _SUM)} AND {_expression(high, _SUM)}"
             return f"{_expression(operand, _SUM)} {'NOT ' if negated else ''}BETWEEN {limits}", _COMPARE
-        case Like(operand=operand, pattern=pattern, negated=negated):
+        case ex.Like(operand=operand, pattern=pattern, negated=negated):
             return f"{_expression(operand, _SUM)} {'NOT ' if negated else ''}LIKE {quoted_text(pattern)}", _COMPARE
-        case IsNull(operand=operand, negated=negated):
+        case ex.IsNull(operand=operand, negated=negated):
             return f"{_expression(operand, _SUM)} IS {'NOT ' if negated else ''}NULL", _COMPARE
 
 
-def _literal(value: Value) -> str:
+def _literal(value: ex.Value) -> str:
     match value:
         case None:
             return "NULL"
@@ -155,6 +139,6 @@ def _literal(value: Value) -> str:
             return repr(value)
 
 
-def condition_text(expr: Expr) -> str:
+def condition_text(expr: ex.Expr) -> str:
     """Return the text of an expression as a conjunct, in parentheses if necessary."""
     return _expression(expr, _NOT)

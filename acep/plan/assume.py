@@ -10,24 +10,9 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from acep.errors import QueryError
+from acep.pattern import expressions as ex
 from acep.pattern.closure import partition_attributes
 from acep.pattern.evaluation import TIME_PARTS, leaves_of
-from acep.pattern.expressions import (
-    Aggregate,
-    Attribute,
-    Between,
-    Binary,
-    Call,
-    Duration,
-    Expr,
-    In,
-    IsNull,
-    Length,
-    Like,
-    Literal,
-    Timestamp,
-    Unary,
-)
 from acep.pattern.tree import Query
 from acep.plan.compile import Plan, compile_query
 from acep.plan.schema import Kind, Schema
@@ -140,7 +125,7 @@ class _Reader:
         exprs = [*self.query.where, *([self.query.having] if self.query.having else [])]
         exprs += [e for _, e in self.query.returns]
         leaves = [leaf for expr in exprs for leaf in leaves_of(expr)]
-        found = {leaf.name for leaf in leaves if not isinstance(leaf, Length) and leaf.name is not None}
+        found = {leaf.name for leaf in leaves if not isinstance(leaf, ex.Length) and leaf.name is not None}
         return found | set(partition_attributes(self.query))
 
     def given(self, name: str) -> Term:
@@ -160,61 +145,61 @@ class _Reader:
             self.slots.same(slot, Kind.STRING)
         return self.slots.root(slot)
 
-    def condition(self, expr: Expr) -> None:
+    def condition(self, expr: ex.Expr) -> None:
         self.slots.same(self.term(expr), Kind.BOOL)
 
-    def number(self, expr: Expr) -> Term:
+    def number(self, expr: ex.Expr) -> Term:
         self.slots.same(self.term(expr), Kind.FLOAT)
         return Kind.FLOAT
 
-    def alike(self, *exprs: Expr) -> Term:
+    def alike(self, *exprs: ex.Expr) -> Term:
         """Record that compared expressions have the same kind, and return the term of the first."""
         terms = [self.term(e) for e in exprs]
         for term in terms[1:]:
             self.slots.same(terms[0], term)
         return terms[0]
 
-    def term(self, expr: Expr) -> Term:
+    def term(self, expr: ex.Expr) -> Term:
         """Return the term of an expression: a column, a kind, or ``None`` where nothing is known."""
         match expr:
-            case Literal(value=None):
+            case ex.Literal(value=None):
                 return None
-            case Literal(value=value):
+            case ex.Literal(value=value):
                 return _LITERALS[type(value)]
-            case Duration() | Length():
+            case ex.Duration() | ex.Length():
                 return Kind.FLOAT
-            case Timestamp():
+            case ex.Timestamp():
                 return Kind.TIMESTAMP
-            case Attribute(name=name):
+            case ex.Attribute(name=name):
                 return self.column(name)
-            case Aggregate():
+            case ex.Aggregate():
                 return self.aggregate(expr)
-            case Unary(op="not", operand=operand):
+            case ex.Unary(op="not", operand=operand):
                 self.condition(operand)
                 return Kind.BOOL
-            case Unary(operand=operand):
+            case ex.Unary(operand=operand):
                 return self.number(operand)
-            case Binary(op="and" | "or", left=left, right=right):
+            case ex.Binary(op="and" | "or", left=left, right=right):
                 self.condition(left)
                 self.condition(right)
                 return Kind.BOOL
-            case Binary(op="+" | "-" | "*" | "/" | "%" as op, left=left, right=right):
+            case ex.Binary(op="+" | "-" | "*" | "/" | "%" as op, left=left, right=right):
                 return self.arithmetic(op, left, right)
-            case Binary(left=left, right=right):
+            case ex.Binary(left=left, right=right):
                 self.alike(left, right)
-            case In(operand=operand, values=values):
+            case ex.In(operand=operand, values=values):
                 self.alike(operand, *values)
-            case Between(operand=operand, low=low, high=high):
+            case ex.Between(operand=operand, low=low, high=high):
                 self.alike(operand, low, high)
-            case Like(operand=operand):
+            case ex.Like(operand=operand):
                 self.slots.same(self.term(operand), Kind.STRING)
-            case IsNull(operand=operand):
+            case ex.IsNull(operand=operand):
                 self.term(operand)
-            case Call():
+            case ex.Call():
                 return self.call(expr)
         return Kind.BOOL
 
-    def aggregate(self, expr: Aggregate) -> Term:
+    def aggregate(self, expr: ex.Aggregate) -> Term:
         if expr.name is None:
             return Kind.FLOAT
         column = self.column(expr.name)
@@ -222,11 +207,11 @@ class _Reader:
             self.slots.same(column, Kind.FLOAT)
         return Kind.FLOAT if expr.function in ("avg", "count") else column
 
-    def arithmetic(self, op: str, left: Expr, right: Expr) -> Term:
+    def arithmetic(self, op: str, left: ex.Expr, right: ex.Expr) -> Term:
         """Return the term of an operation. Time plus or minus a duration is a time; other differences are unknown."""
-        if op in "+-" and isinstance(right, Duration):
+        if op in "+-" and isinstance(right, ex.Duration):
             return self.term(left)
-        if op == "+" and isinstance(left, Duration):
+        if op == "+" and isinstance(left, ex.Duration):
             return self.term(right)
         if op == "-":
             self.alike(left, right)
@@ -235,7 +220,7 @@ class _Reader:
         self.number(right)
         return Kind.FLOAT
 
-    def call(self, expr: Call) -> Term:
+    def call(self, expr: ex.Call) -> Term:
         if expr.name in _SAME:
             return self.alike(*expr.args)
         if expr.name in TIME_PARTS:

@@ -11,9 +11,9 @@ from acep.automaton.arcs import Arcs, compose
 from acep.automaton.registers import Program, assemble
 from acep.automaton.thompson import Thompson, build
 from acep.errors import AcepError, QueryError
+from acep.pattern import expressions as ex
 from acep.pattern.closure import close_equalities, partition_attributes
 from acep.pattern.evaluation import Compiled, compile_expression, leaves_of
-from acep.pattern.expressions import Aggregate, Attribute, Binary, Expr, Length
 from acep.pattern.printing import canonical
 from acep.pattern.tree import Output, Query, Strategy
 from acep.pattern.walk import variables
@@ -124,7 +124,7 @@ def _compile(query: Query, schema: Schema) -> Plan:
     _check_types(query, schema, automaton)
     if not query.letters:
         _check_repetitions(automaton)
-    keys = tuple(column(k, Attribute("", None, k), schema)[0] for k in partition_attributes(query))
+    keys = tuple(column(k, ex.Attribute("", None, k), schema)[0] for k in partition_attributes(query))
     negative = {n.var for n in automaton.negations}
     positive: list[Compiled] = []
     against: list[Compiled] = []
@@ -152,7 +152,7 @@ def _compile(query: Query, schema: Schema) -> Plan:
         *([having] if having else []),
         *(c for _, c in returns),
     ]
-    leaves = [leaf for c in everything for leaf in c.leaves if not isinstance(leaf, Length)]
+    leaves = [leaf for c in everything for leaf in c.leaves if not isinstance(leaf, ex.Length)]
     row = tuple(sorted({leaf.name for leaf in leaves if leaf.name is not None}))
     own = {schema.ts, schema.type}
     columns = tuple(sorted({*row, *keys} - own)) if not sources else ()
@@ -208,9 +208,9 @@ def _check_types(query: Query, schema: Schema, automaton: Thompson) -> None:
         )
 
 
-def _implied_by_partition(expr: Expr, keys: tuple[str, ...]) -> bool:
+def _implied_by_partition(expr: ex.Expr, keys: tuple[str, ...]) -> bool:
     match expr:
-        case Binary(op="=", left=Attribute(index=i, name=x), right=Attribute(index=j, name=y)):
+        case ex.Binary(op="=", left=ex.Attribute(index=i, name=x), right=ex.Attribute(index=j, name=y)):
             return x == y and x in keys and "i-1" not in (i, j)
     return False
 
@@ -280,16 +280,16 @@ def _derived(sources: tuple[tuple[Plan, str], ...], base: Schema) -> Schema:
 
 
 def _time_of(given: Typed, schema: Schema) -> TimeOf | None:
-    if given.kind == DECIMAL and isinstance(expr := given.expr, Attribute | Aggregate) and expr.name is not None:
-        summed = isinstance(expr, Aggregate) and expr.function == "sum"
+    if given.kind == DECIMAL and isinstance(expr := given.expr, ex.Attribute | ex.Aggregate) and expr.name is not None:
+        summed = isinstance(expr, ex.Aggregate) and expr.function == "sum"
         return None if summed else TimeOf((expr.name,), plain=True)
     if given.kind != "timestamp":
         return None
-    names = [leaf.name for leaf in leaves_of(given.expr) if isinstance(leaf, Attribute | Aggregate)]
+    names = [leaf.name for leaf in leaves_of(given.expr) if isinstance(leaf, ex.Attribute | ex.Aggregate)]
     times = dict.fromkeys(
         name for name in names if name is not None and column(name, given.expr, schema)[1] == "timestamp"
     )
-    return TimeOf(tuple(times), isinstance(given.expr, Attribute | Aggregate))
+    return TimeOf(tuple(times), isinstance(given.expr, ex.Attribute | ex.Aggregate))
 
 
 def _said(kind: Kind, scale: int | None) -> str:

@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import Final
 
 from acep.errors import QueryError
+from acep.pattern import expressions as ex
 from acep.pattern.evaluation import compile_expression
-from acep.pattern.expressions import Binary, Call, Expr, Literal, Span, Unary
 
 __all__ = [
     "DECIMAL",
@@ -48,7 +48,7 @@ class Typed:
     ``exact``: the exact value of a number literal, else ``None``.
     """
 
-    expr: Expr
+    expr: ex.Expr
     kind: str
     scale: int = 0
     exact: Fraction | None = None
@@ -64,11 +64,11 @@ class Typed:
         return self.kind in ("int", DECIMAL) and self.exact is None
 
 
-def fail(span: Span | None, message: str, hint: str | None = None) -> QueryError:
+def fail(span: ex.Span | None, message: str, hint: str | None = None) -> QueryError:
     return QueryError(message, start=span.start if span else None, end=span.end if span else None, hint=hint)
 
 
-def exact_value(literal: Literal) -> Fraction | None:
+def exact_value(literal: ex.Literal) -> Fraction | None:
     """Return the exact value of a number literal, or ``None`` for other literals.
 
     >>> exact_value(Literal(1.1)), exact_value(Literal("a"))
@@ -85,7 +85,7 @@ def exact_value(literal: Literal) -> Fraction | None:
 # Comparisons ------------------------------------------------------------------------------------
 
 
-def compare(op: str, x: Typed, y: Typed, span: Span | None = None) -> Expr:
+def compare(op: str, x: Typed, y: Typed, span: ex.Span | None = None) -> ex.Expr:
     """Return ``x op y``, exact for all kinds of numbers.
 
     >>> from acep.pattern.expressions import Attribute
@@ -99,13 +99,13 @@ def compare(op: str, x: Typed, y: Typed, span: Span | None = None) -> Expr:
     if y.whole and x.exact is not None and _rounds(y, x):
         return _bounded(EXCHANGED[op], y, x.exact, span)
     if DECIMAL not in (x.kind, y.kind) or "null" in (x.kind, y.kind):
-        return Binary(op, x.expr, y.expr, span)
+        return ex.Binary(op, x.expr, y.expr, span)
     if x.kind in ("int", DECIMAL) and y.kind in ("int", DECIMAL) and x.scale == y.scale:
-        return Binary(op, x.expr, y.expr, span)
+        return ex.Binary(op, x.expr, y.expr, span)
     if x.kind not in ("int", DECIMAL):  # the function takes a float or a time as its second argument
         op, x, y = EXCHANGED[op], y, x
-    order = Call("decimal order", (x.expr, y.expr, Literal(x.scale), Literal(y.scale)), span)
-    return Binary(op, order, Literal(0), span)
+    order = ex.Call("decimal order", (x.expr, y.expr, ex.Literal(x.scale), ex.Literal(y.scale)), span)
+    return ex.Binary(op, order, ex.Literal(0), span)
 
 
 EXCHANGED: Final = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -124,33 +124,33 @@ def _rounds(x: Typed, y: Typed) -> bool:
     return (math.floor(near), math.ceil(near)) != (math.floor(y.exact), math.ceil(y.exact))
 
 
-def _bounded(op: str, x: Typed, value: Fraction, span: Span | None) -> Expr:
+def _bounded(op: str, x: Typed, value: Fraction, span: ex.Span | None) -> ex.Expr:
     """Return the comparison of ``x`` with a literal of this value as a comparison of integers."""
     scaled = value * 10**x.scale
     if op in ("=", "!="):
         if scaled.denominator == 1 and LOWEST <= scaled <= HIGHEST:
-            return Binary(op, x.expr, Literal(int(scaled)), span)
+            return ex.Binary(op, x.expr, ex.Literal(int(scaled)), span)
         # No integer equals the value. Use a comparison that is always false (or true), and null for null.
-        return Binary("<" if op == "=" else ">=", x.expr, Literal(LOWEST), span)
+        return ex.Binary("<" if op == "=" else ">=", x.expr, ex.Literal(LOWEST), span)
     bound = math.ceil(scaled) if op in ("<", ">=") else math.floor(scaled)
     if LOWEST <= bound <= HIGHEST:
-        return Binary(op, x.expr, Literal(bound), span)
+        return ex.Binary(op, x.expr, ex.Literal(bound), span)
     below = op in ("<", "<=")
-    return Binary(">=" if below == (bound > 0) else "<", x.expr, Literal(LOWEST), span)
+    return ex.Binary(">=" if below == (bound > 0) else "<", x.expr, ex.Literal(LOWEST), span)
 
 
-def between(x: Typed, low: Typed, high: Typed, negated: bool, span: Span | None) -> Expr:
+def between(x: Typed, low: Typed, high: Typed, negated: bool, span: ex.Span | None) -> ex.Expr:
     """Return ``x [NOT] BETWEEN low AND high`` as two comparisons."""
-    inside = Binary("and", compare(">=", x, low, span), compare("<=", x, high, span), span)
-    return Unary("not", inside, span) if negated else inside
+    inside = ex.Binary("and", compare(">=", x, low, span), compare("<=", x, high, span), span)
+    return ex.Unary("not", inside, span) if negated else inside
 
 
-def is_one_of(x: Typed, values: list[Typed], negated: bool, span: Span | None) -> Expr:
+def is_one_of(x: Typed, values: list[Typed], negated: bool, span: ex.Span | None) -> ex.Expr:
     """Return ``x [NOT] IN (values)`` as comparisons."""
     found = compare("=", x, values[0], span)
     for value in values[1:]:
-        found = Binary("or", found, compare("=", x, value, span), span)
-    return Unary("not", found, span) if negated else found
+        found = ex.Binary("or", found, compare("=", x, value, span), span)
+    return ex.Unary("not", found, span) if negated else found
 
 
 def alike(parts: list[Typed]) -> bool:
@@ -164,15 +164,15 @@ def alike(parts: list[Typed]) -> bool:
 # Arithmetic -------------------------------------------------------------------------------------
 
 
-def arithmetic(op: str, x: Typed, y: Typed, span: Span | None) -> Typed:
+def arithmetic(op: str, x: Typed, y: Typed, span: ex.Span | None) -> Typed:
     """Return ``x op y`` of numbers, one of them a decimal. It is exact, except that floats and ``/`` give a float."""
     if not all(part.kind in ("int", DECIMAL) or part.exact is not None for part in (x, y)):
-        return Typed(Binary(op, as_float(x), as_float(y), span), "float")
+        return Typed(ex.Binary(op, as_float(x), as_float(y), span), "float")
     if op == "/":
         x, y = _scaled(x, _places(x), span), _scaled(y, _places(y), span)
         if x.scale == y.scale:
-            return Typed(Binary("/", x.expr, y.expr, span), "float")
-        return Typed(Call("decimal quotient", (x.expr, y.expr, Literal(y.scale - x.scale)), span), "float")
+            return Typed(ex.Binary("/", x.expr, y.expr, span), "float")
+        return Typed(ex.Call("decimal quotient", (x.expr, y.expr, ex.Literal(y.scale - x.scale)), span), "float")
     if op == "*":
         scale = _places(x) + _places(y)
         _check(scale, span)
@@ -180,7 +180,7 @@ def arithmetic(op: str, x: Typed, y: Typed, span: Span | None) -> Typed:
     else:
         scale = max(_places(x), _places(y))
         x, y = _scaled(x, scale, span), _scaled(y, scale, span)
-    return Typed(Binary(op, x.expr, y.expr, span), DECIMAL, scale)
+    return Typed(ex.Binary(op, x.expr, y.expr, span), DECIMAL, scale)
 
 
 def _places(x: Typed) -> int:
@@ -194,73 +194,73 @@ def _places(x: Typed) -> int:
     return places
 
 
-def _check(scale: int, span: Span | None) -> None:
+def _check(scale: int, span: ex.Span | None) -> None:
     if scale > MOST_SCALE:
         raise fail(span, f"the exact result would have more than {MOST_SCALE} decimal places", NARROWER)
 
 
-def _scaled(x: Typed, scale: int, span: Span | None) -> Typed:
+def _scaled(x: Typed, scale: int, span: ex.Span | None) -> Typed:
     """Return the same number as an integer of units of 10**-scale; ``scale`` is at least its own scale."""
     if x.exact is not None:
         number = int(x.exact * 10**scale)
         if not LOWEST <= number <= HIGHEST:
             message = f"this number does not fit into 64 bits beside a decimal with {scale} places"
             raise fail(x.expr.span or span, message, "cast the column to double")
-        return Typed(Literal(number, x.expr.span), DECIMAL, scale)
+        return Typed(ex.Literal(number, x.expr.span), DECIMAL, scale)
     if x.scale == scale:
         return x
-    return Typed(Binary("*", x.expr, Literal(10 ** (scale - x.scale)), span), DECIMAL, scale)
+    return Typed(ex.Binary("*", x.expr, ex.Literal(10 ** (scale - x.scale)), span), DECIMAL, scale)
 
 
-def as_float(x: Typed) -> Expr:
+def as_float(x: Typed) -> ex.Expr:
     """Return a number as a float, rounded once.
 
     >>> from acep.pattern.expressions import Attribute
     >>> as_float(Typed(Attribute("a", None, "x"), DECIMAL, 2)).op
     '/'
     """
-    return Binary("/", x.expr, Literal(10**x.scale), x.expr.span) if x.kind == DECIMAL else x.expr
+    return ex.Binary("/", x.expr, ex.Literal(10**x.scale), x.expr.span) if x.kind == DECIMAL else x.expr
 
 
 # Functions --------------------------------------------------------------------------------------
 
 
-def call(expr: Call, args: list[Typed]) -> Typed:
+def call(expr: ex.Call, args: list[Typed]) -> Typed:
     """Return a function call on numbers that include a decimal, rewritten to integers or floats."""
     name, span, first = expr.name, expr.span, args[0]
     if name in ("least", "greatest", "coalesce"):
         return _same(expr, args)
     if name == "sign":
-        return Typed(Call("sign", (first.expr,), span), "int")
+        return Typed(ex.Call("sign", (first.expr,), span), "int")
     if name == "abs":
-        return Typed(Call("abs", (first.expr,), span), DECIMAL, first.scale)
+        return Typed(ex.Call("abs", (first.expr,), span), DECIMAL, first.scale)
     if name in ("floor", "ceil"):
-        return Typed(Call(f"decimal {name}", (first.expr, Literal(first.scale)), span), "int")
+        return Typed(ex.Call(f"decimal {name}", (first.expr, ex.Literal(first.scale)), span), "int")
     if name == "round" and first.kind == DECIMAL:
-        digits: Expr = Literal(-first.scale)
+        digits: ex.Expr = ex.Literal(-first.scale)
         if len(args) > 1:
             if args[1].kind not in ("int", "null"):
                 raise fail(args[1].expr.span or span, "the digits of a decimal to round to are an integer")
-            digits = Binary("-", args[1].expr, Literal(first.scale))
-            if isinstance(args[1].expr, Literal) and isinstance(args[1].expr.value, int):
-                digits = Literal(args[1].expr.value - first.scale)
-        return Typed(Call("round", (first.expr, digits), span), DECIMAL, first.scale)
+            digits = ex.Binary("-", args[1].expr, ex.Literal(first.scale))
+            if isinstance(args[1].expr, ex.Literal) and isinstance(args[1].expr.value, int):
+                digits = ex.Literal(args[1].expr.value - first.scale)
+        return Typed(ex.Call("round", (first.expr, digits), span), DECIMAL, first.scale)
     if name == "round":
         raise fail(span, "the number of digits to round to is an integer", "write it without decimal places")
-    return Typed(Call(name, tuple(as_float(arg) for arg in args), span), "float")
+    return Typed(ex.Call(name, tuple(as_float(arg) for arg in args), span), "float")
 
 
-def _same(expr: Call, args: list[Typed]) -> Typed:
+def _same(expr: ex.Call, args: list[Typed]) -> Typed:
     """Rewrite ``least``, ``greatest`` or ``coalesce``: to floats if any is a float, else to the greatest scale."""
     if any(arg.kind not in ("int", DECIMAL, "null") and arg.exact is None for arg in args):
-        return Typed(Call(expr.name, tuple(as_float(arg) for arg in args), expr.span), "float")
+        return Typed(ex.Call(expr.name, tuple(as_float(arg) for arg in args), expr.span), "float")
     scale = max(_places(arg) for arg in args if arg.kind != "null")
     parts = [arg if arg.kind == "null" else _scaled(arg, scale, expr.span) for arg in args]
-    result: Expr = Call(expr.name, tuple(part.expr for part in parts), expr.span)
+    result: ex.Expr = ex.Call(expr.name, tuple(part.expr for part in parts), expr.span)
     for arg in args:
         if arg.whole and arg.scale < scale:
             # These functions skip nulls. A null from overflow in the rescaling must make the result null instead.
-            known = Typed(Call("coalesce", (arg.expr, Literal(0)), expr.span), DECIMAL, arg.scale)
-            zero = Binary("*", _scaled(known, scale, expr.span).expr, Literal(0), expr.span)
-            result = Binary("+", result, zero, expr.span)
+            known = Typed(ex.Call("coalesce", (arg.expr, ex.Literal(0)), expr.span), DECIMAL, arg.scale)
+            zero = ex.Binary("*", _scaled(known, scale, expr.span).expr, ex.Literal(0), expr.span)
+            result = ex.Binary("+", result, zero, expr.span)
     return Typed(result, DECIMAL, scale)

@@ -11,18 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from acep.pattern import expressions as ex
 from acep.pattern.evaluation import Compiled, children, compile_expression, leaves_of
-from acep.pattern.expressions import (
-    Attribute,
-    Between,
-    Binary,
-    Call,
-    Expr,
-    In,
-    IsNull,
-    Like,
-    Unary,
-)
 from acep.pattern.spelling import expression_text
 from acep.plan.kinds import resolve
 from acep.plan.schema import Kind, Schema
@@ -43,8 +33,8 @@ class Derived:
 
 
 def derive(
-    expressions: Sequence[Expr], schema: Schema, tick_ns: Fraction | None
-) -> tuple[tuple[Expr, ...], dict[str, Derived]]:
+    expressions: Sequence[ex.Expr], schema: Schema, tick_ns: Fraction | None
+) -> tuple[tuple[ex.Expr, ...], dict[str, Derived]]:
     """Replace parts that depend on one text by derived columns; return the expressions and the columns by name.
 
     >>> like = Like(Attribute("a", 2, "name"), "x%")
@@ -59,12 +49,12 @@ def derive(
     return rewritten, found
 
 
-def _rewrite(expr: Expr, schema: Schema, tick_ns: Fraction | None, found: dict[str, Derived]) -> Expr:
+def _rewrite(expr: ex.Expr, schema: Schema, tick_ns: Fraction | None, found: dict[str, Derived]) -> ex.Expr:
     if not _has_texts(expr):
         return expr
     leaves = [replace(leaf, span=None) for leaf in leaves_of(expr)]
     leaf = leaves[0] if leaves else None
-    if isinstance(leaf, Attribute) and leaves == [leaf] * len(leaves) and not _is_logic(expr):
+    if isinstance(leaf, ex.Attribute) and leaves == [leaf] * len(leaves) and not _is_logic(expr):
         kind = resolve(expr, schema).kind
         if kind in ("bool", "int", "float", "string"):
             alone = _alone(expr)
@@ -76,31 +66,33 @@ def _rewrite(expr: Expr, schema: Schema, tick_ns: Fraction | None, found: dict[s
     return _with_children(expr, [_rewrite(c, schema, tick_ns, found) for c in children(expr)])
 
 
-def _is_logic(expr: Expr) -> bool:
-    return (isinstance(expr, Binary) and expr.op in ("and", "or")) or (isinstance(expr, Unary) and expr.op == "not")
+def _is_logic(expr: ex.Expr) -> bool:
+    return (isinstance(expr, ex.Binary) and expr.op in ("and", "or")) or (
+        isinstance(expr, ex.Unary) and expr.op == "not"
+    )
 
 
-def _has_texts(expr: Expr) -> bool:
-    own = isinstance(expr, Like) or (isinstance(expr, Call) and expr.name in _OF_TEXTS)
+def _has_texts(expr: ex.Expr) -> bool:
+    own = isinstance(expr, ex.Like) or (isinstance(expr, ex.Call) and expr.name in _OF_TEXTS)
     return own or any(map(_has_texts, children(expr)))
 
 
-def _alone(expr: Expr) -> Expr:
-    if isinstance(expr, Attribute):
-        return Attribute("event", None, expr.name)
+def _alone(expr: ex.Expr) -> ex.Expr:
+    if isinstance(expr, ex.Attribute):
+        return ex.Attribute("event", None, expr.name)
     return _with_children(expr, [_alone(c) for c in children(expr)])
 
 
-def _with_children(expr: Expr, parts: Sequence[Expr]) -> Expr:
+def _with_children(expr: ex.Expr, parts: Sequence[ex.Expr]) -> ex.Expr:
     match expr:
-        case Unary() | IsNull() | Like():
+        case ex.Unary() | ex.IsNull() | ex.Like():
             return replace(expr, operand=parts[0])
-        case Binary():
+        case ex.Binary():
             return replace(expr, left=parts[0], right=parts[1])
-        case Call():
+        case ex.Call():
             return replace(expr, args=tuple(parts))
-        case In():
+        case ex.In():
             return replace(expr, operand=parts[0], values=tuple(parts[1:]))
-        case Between():
+        case ex.Between():
             return replace(expr, operand=parts[0], low=parts[1], high=parts[2])
     return expr

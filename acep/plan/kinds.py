@@ -7,23 +7,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from acep.errors import QueryError, suggest
+from acep.pattern import expressions as ex
 from acep.pattern.evaluation import FUNCTIONS, TIME_PARTS
-from acep.pattern.expressions import (
-    Aggregate,
-    Attribute,
-    Between,
-    Binary,
-    Call,
-    Duration,
-    Expr,
-    In,
-    IsNull,
-    Length,
-    Like,
-    Literal,
-    Timestamp,
-    Unary,
-)
 from acep.plan import decimals
 from acep.plan.decimals import DECIMAL, Typed
 from acep.plan.schema import Kind, Schema
@@ -34,7 +19,7 @@ NUMBERS = ("int", "float", DECIMAL)
 LENGTHS = ("duration", *NUMBERS)
 
 
-def resolve(expr: Expr, schema: Schema, *, condition: bool = False) -> Typed:
+def resolve(expr: ex.Expr, schema: Schema, *, condition: bool = False) -> Typed:
     """Return the expression with real column names and literals of the right kind, and the kind of its result.
 
     Decimals become integers (:mod:`acep.plan.decimals`). With ``condition`` the result must be a truth value. Raise
@@ -46,11 +31,11 @@ def resolve(expr: Expr, schema: Schema, *, condition: bool = False) -> Typed:
     return found
 
 
-def _error(expr: Expr, message: str, hint: str | None = None) -> QueryError:
+def _error(expr: ex.Expr, message: str, hint: str | None = None) -> QueryError:
     return decimals.fail(expr.span, message, hint)
 
 
-def column(name: str, expr: Expr, schema: Schema) -> tuple[str, str]:
+def column(name: str, expr: ex.Expr, schema: Schema) -> tuple[str, str]:
     """Return the real column of an attribute name, and its kind. ``ts`` and ``type`` are aliases of these columns."""
     kind = schema.kind(name)
     if kind is None and name == "ts":
@@ -69,54 +54,54 @@ def column(name: str, expr: Expr, schema: Schema) -> tuple[str, str]:
     return name, kind.value
 
 
-def _of_column(expr: Expr, name: str, schema: Schema) -> Typed:
+def _of_column(expr: ex.Expr, name: str, schema: Schema) -> Typed:
     name, kind = column(name, expr, schema)
     scale = schema.scale(name)
-    assert isinstance(expr, Attribute | Aggregate)
+    assert isinstance(expr, ex.Attribute | ex.Aggregate)
     return Typed(replace(expr, name=name), kind if scale is None else DECIMAL, scale or 0)
 
 
-def _resolve(expr: Expr, schema: Schema) -> Typed:
+def _resolve(expr: ex.Expr, schema: Schema) -> Typed:
     match expr:
-        case Literal(value=value):
+        case ex.Literal(value=value):
             return Typed(expr, _kind_of_value(value), exact=decimals.exact_value(expr))
-        case Duration():
+        case ex.Duration():
             return Typed(expr, "duration")
-        case Timestamp():
+        case ex.Timestamp():
             return Typed(expr, "timestamp")
-        case Attribute(name=name):
+        case ex.Attribute(name=name):
             return _of_column(expr, name, schema)
-        case Length():
+        case ex.Length():
             return Typed(expr, "int")
-        case Aggregate():
+        case ex.Aggregate():
             return _aggregate(expr, schema)
-        case Unary(op=op, operand=operand):
+        case ex.Unary(op=op, operand=operand):
             x = _resolve(operand, schema)
             wanted = ("bool",) if op == "not" else LENGTHS
             _need(x, wanted, "NOT" if op == "not" else "a minus sign")
             exact = None if x.exact is None else -x.exact
             return Typed(replace(expr, operand=x.expr), x.kind, x.scale, exact)
-        case Binary():
+        case ex.Binary():
             return _binary(expr, schema)
-        case Call():
+        case ex.Call():
             return _call(expr, schema)
-        case In(operand=operand, values=values, negated=negated):
+        case ex.In(operand=operand, values=values, negated=negated):
             x = _resolve(operand, schema)
             parts = [_comparable(x, _resolve(part, schema))[1] for part in values]
             if not decimals.alike([x, *parts]):
                 return Typed(decimals.is_one_of(x, parts, negated, expr.span), "bool")
             return Typed(replace(expr, operand=x.expr, values=tuple(part.expr for part in parts)), "bool")
-        case Between(operand=operand, low=lower, high=upper, negated=negated):
+        case ex.Between(operand=operand, low=lower, high=upper, negated=negated):
             x = _resolve(operand, schema)
             low, high = (_comparable(x, _resolve(bound, schema))[1] for bound in (lower, upper))
             if not decimals.alike([x, low, high]):
                 return Typed(decimals.between(x, low, high, negated, expr.span), "bool")
             return Typed(replace(expr, operand=x.expr, low=low.expr, high=high.expr), "bool")
-        case Like(operand=operand):
+        case ex.Like(operand=operand):
             x = _resolve(operand, schema)
             _need(x, ("string",), "LIKE")
             return Typed(replace(expr, operand=x.expr), "bool")
-        case IsNull(operand=operand):
+        case ex.IsNull(operand=operand):
             return Typed(replace(expr, operand=_resolve(operand, schema).expr), "bool")
 
 
@@ -137,7 +122,7 @@ def _listed(kinds: tuple[str, ...]) -> str:
     return " or ".join(named)
 
 
-def _aggregate(expr: Aggregate, schema: Schema) -> Typed:
+def _aggregate(expr: ex.Aggregate, schema: Schema) -> Typed:
     if expr.name is None:
         return Typed(expr, "int")
     x = _of_column(expr, expr.name, schema)
@@ -156,8 +141,8 @@ def _comparable(left: Typed, right: Typed) -> tuple[Typed, Typed]:
     if "null" in (k1, k2) or k1 == k2 or (k1 in LENGTHS and k2 in LENGTHS):
         return left, right
     for that, kind, other in ((right, k1, k2), (left, k2, k1)):
-        if kind == "timestamp" and other == "string" and isinstance(that.expr, Literal):
-            moment = Typed(Timestamp(_instant(that.expr), that.expr.span), "timestamp")
+        if kind == "timestamp" and other == "string" and isinstance(that.expr, ex.Literal):
+            moment = Typed(ex.Timestamp(_instant(that.expr), that.expr.span), "timestamp")
             return (left, moment) if that is right else (moment, right)
     hint = None
     if "timestamp" in (k1, k2) and set(LENGTHS) & {k1, k2}:
@@ -167,7 +152,7 @@ def _comparable(left: Typed, right: Typed) -> tuple[Typed, Typed]:
     )
 
 
-def _instant(literal: Literal) -> int:
+def _instant(literal: ex.Literal) -> int:
     try:
         moment = datetime.fromisoformat(str(literal.value).strip())
     except ValueError:
@@ -178,7 +163,7 @@ def _instant(literal: Literal) -> int:
     return ((span.days * 86400 + span.seconds) * 1_000_000 + span.microseconds) * 1000
 
 
-def _binary(expr: Binary, schema: Schema) -> Typed:
+def _binary(expr: ex.Binary, schema: Schema) -> Typed:
     x, y = _resolve(expr.left, schema), _resolve(expr.right, schema)
     op = expr.op
     if op in ("and", "or"):
@@ -247,7 +232,7 @@ TEXT = ("lower", "upper", "length", "trim", "concat")
 KEEPS = ("abs", "floor", "ceil", "round", "sign", "least", "greatest", "coalesce")
 
 
-def _call(expr: Call, schema: Schema) -> Typed:
+def _call(expr: ex.Call, schema: Schema) -> Typed:
     low, high, _, _ = FUNCTIONS[expr.name]
     if not low <= len(expr.args) <= high:
         wanted = str(low) if low == high else f"{low} to {high}"

@@ -11,19 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from acep.pattern.evaluation import Leaf, in_ticks, leaves_of
-from acep.pattern.expressions import (
-    Aggregate,
-    Attribute,
-    Between,
-    Binary,
-    Duration,
-    Expr,
-    Length,
-    Literal,
-    Timestamp,
-    Unary,
-)
+from acep.pattern import expressions as ex
+from acep.pattern.evaluation import in_ticks, leaves_of
 from acep.plan.schema import Kind
 
 __all__ = ["EQUAL", "Demand", "Scene", "demanded", "joined"]
@@ -67,8 +56,8 @@ class Scene:
 
     kind: Callable[[str], Kind]
     tick_ns: Fraction | None
-    numbers: Mapping[Leaf, Kind]
-    fixed: frozenset[Leaf]
+    numbers: Mapping[ex.Leaf, Kind]
+    fixed: frozenset[ex.Leaf]
     time: str | None = None
     span: int = 0
 
@@ -80,7 +69,7 @@ class _Side:
     ``whole``: an integer of magnitude at most ``|factor * register| + |term|``, within 64 bits while the register is in
     [-bound, bound]. ``mixed``: a float sum with a fixed value, so it may be null for some register values only."""
 
-    leaf: Leaf
+    leaf: ex.Leaf
     sign: int
     whole: bool
     factor: int = 1
@@ -89,7 +78,7 @@ class _Side:
     mixed: bool = False
 
 
-def demanded(expr: Expr, scene: Scene) -> Iterator[tuple[Leaf, Demand]]:
+def demanded(expr: ex.Expr, scene: Scene) -> Iterator[tuple[ex.Leaf, Demand]]:
     """Yield the demand on each reference that is not fixed, under which ``expr`` still holds.
 
     >>> from acep.pattern.expressions import Attribute
@@ -101,32 +90,32 @@ def demanded(expr: Expr, scene: Scene) -> Iterator[tuple[Leaf, Demand]]:
     yield from _true(expr, scene, True)
 
 
-def _true(expr: Expr, scene: Scene, wanted: bool) -> Iterator[tuple[Leaf, Demand]]:
+def _true(expr: ex.Expr, scene: Scene, wanted: bool) -> Iterator[tuple[ex.Leaf, Demand]]:
     """Yield demands that keep ``expr`` true, or false if ``wanted`` is false. NOT is moved inwards; a formula of AND
     and OR stays true if every comparison in it that was true stays true."""
     match expr:
-        case Unary(op="not", operand=x):
+        case ex.Unary(op="not", operand=x):
             yield from _true(x, scene, not wanted)
-        case Binary(op="and" | "or", left=left, right=right):
+        case ex.Binary(op="and" | "or", left=left, right=right):
             yield from _true(left, scene, wanted)
             yield from _true(right, scene, wanted)
-        case Between(operand=x, low=low, high=high, negated=negated):
-            for part in (Binary(">=", x, low), Binary("<=", x, high)):
+        case ex.Between(operand=x, low=low, high=high, negated=negated):
+            for part in (ex.Binary(">=", x, low), ex.Binary("<=", x, high)):
                 yield from _true(part, scene, wanted is not negated)
-        case Binary(op=op, left=left, right=right) if op in OPPOSITE:
+        case ex.Binary(op=op, left=left, right=right) if op in OPPOSITE:
             yield from _comparison(op if wanted else NEGATED[op], left, right, scene)
         case _:
             yield from _equal(expr, scene)
 
 
-def _equal(expr: Expr, scene: Scene) -> Iterator[tuple[Leaf, Demand]]:
+def _equal(expr: ex.Expr, scene: Scene) -> Iterator[tuple[ex.Leaf, Demand]]:
     yield from ((leaf, EQUAL) for leaf in leaves_of(expr) if leaf not in scene.fixed)
 
 
-def _comparison(op: str, left: Expr, right: Expr, scene: Scene) -> Iterator[tuple[Leaf, Demand]]:
+def _comparison(op: str, left: ex.Expr, right: ex.Expr, scene: Scene) -> Iterator[tuple[ex.Leaf, Demand]]:
     if op[0] == "<":
         left, right = right, left  # now left > right, or >=
-    found: list[tuple[Leaf, Demand]] = []
+    found: list[tuple[ex.Leaf, Demand]] = []
     for part, other, sign in ((left, right, 1), (right, left, -1)):
         if scene.fixed.issuperset(leaves_of(part)):
             continue
@@ -141,20 +130,20 @@ def _comparison(op: str, left: Expr, right: Expr, scene: Scene) -> Iterator[tupl
     yield from found
 
 
-def _side(expr: Expr, scene: Scene) -> _Side | None:
+def _side(expr: ex.Expr, scene: Scene) -> _Side | None:
     """Return the side of a comparison, or ``None`` if monotonicity cannot be derived."""
     match expr:
-        case Attribute() | Length() | Aggregate():
+        case ex.Attribute() | ex.Length() | ex.Aggregate():
             kind = scene.numbers.get(expr)
             return None if kind is None else _Side(expr, 1, kind in WORDS)
-        case Unary(op="-", operand=x):
+        case ex.Unary(op="-", operand=x):
             return _times(_side(x, scene), -1)
-        case Binary(op="+" | "-" | "*" | "/" as op, left=left, right=right):
+        case ex.Binary(op="+" | "-" | "*" | "/" as op, left=left, right=right):
             return _apart(op, left, right, scene) or _arithmetic(op, left, right, scene)
     return None
 
 
-def _arithmetic(op: str, left: Expr, right: Expr, scene: Scene) -> _Side | None:
+def _arithmetic(op: str, left: ex.Expr, right: ex.Expr, scene: Scene) -> _Side | None:
     on_left = not scene.fixed.issuperset(leaves_of(left))
     moving, still = (left, right) if on_left else (right, left)
     if not scene.fixed.issuperset(leaves_of(still)):
@@ -178,13 +167,13 @@ def _arithmetic(op: str, left: Expr, right: Expr, scene: Scene) -> _Side | None:
     return replace(side, whole=False, mixed=True)
 
 
-def _apart(op: str, left: Expr, right: Expr, scene: Scene) -> _Side | None:
+def _apart(op: str, left: ex.Expr, right: ex.Expr, scene: Scene) -> _Side | None:
     """Return the difference of two times as a side; it is at most the window for both partial matches."""
     parts = (left, right)
-    if op != "-" or not all(isinstance(x, Attribute) and x.name == scene.time for x in parts):
+    if op != "-" or not all(isinstance(x, ex.Attribute) and x.name == scene.time for x in parts):
         return None
     for register, event, sign in ((left, right, 1), (right, left, -1)):
-        if event in scene.fixed and isinstance(register, Attribute) and register in scene.numbers:
+        if event in scene.fixed and isinstance(register, ex.Attribute) and register in scene.numbers:
             return _Side(register, sign, True, factor=0, term=scene.span)
     return None
 
@@ -221,15 +210,15 @@ def _divided(side: _Side | None, constant: float) -> _Side | None:
     return replace(side, sign=side.sign if constant > 0 else -side.sign, whole=False)
 
 
-def _constant(expr: Expr, scene: Scene) -> int | float | None:
+def _constant(expr: ex.Expr, scene: Scene) -> int | float | None:
     """Return the value of a numeric constant, or ``None`` for other expressions and values out of range."""
     found: int | float | None = None
     match expr:
-        case Literal(value=value) if isinstance(value, (int, float)) and not isinstance(value, bool):
+        case ex.Literal(value=value) if isinstance(value, (int, float)) and not isinstance(value, bool):
             found = value
-        case Duration(ns=ns) | Timestamp(ns=ns):
+        case ex.Duration(ns=ns) | ex.Timestamp(ns=ns):
             found = in_ticks(ns, scene.tick_ns, expr)
-        case Unary(op="-", operand=x):
+        case ex.Unary(op="-", operand=x):
             inner = _constant(x, scene)
             found = None if inner is None else -inner
     if found is None or not math.isfinite(found) or abs(found) > MOST:
@@ -237,23 +226,23 @@ def _constant(expr: Expr, scene: Scene) -> int | float | None:
     return found
 
 
-def _number_kind(expr: Expr, scene: Scene) -> Kind | None:
+def _number_kind(expr: ex.Expr, scene: Scene) -> Kind | None:
     """Return INT or FLOAT if the expression is certainly a number, else ``None``."""
     constant = _constant(expr, scene)
     if constant is not None:
         return Kind.INT if isinstance(constant, int) else Kind.FLOAT
     match expr:
-        case Attribute(name=name):
+        case ex.Attribute(name=name):
             return _of_column(name, scene)
-        case Length() | Aggregate(function="count"):
+        case ex.Length() | ex.Aggregate(function="count"):
             return Kind.INT
-        case Aggregate(function="avg"):
+        case ex.Aggregate(function="avg"):
             return Kind.FLOAT
-        case Aggregate(name=str() as name):
+        case ex.Aggregate(name=str() as name):
             return _of_column(name, scene)
-        case Unary(op="-", operand=x):
+        case ex.Unary(op="-", operand=x):
             return _number_kind(x, scene)
-        case Binary(op="+" | "-" | "*" | "/" | "%" as op, left=left, right=right):
+        case ex.Binary(op="+" | "-" | "*" | "/" | "%" as op, left=left, right=right):
             kinds = (_number_kind(left, scene), _number_kind(right, scene))
             if None in kinds:
                 return None
@@ -266,6 +255,6 @@ def _of_column(name: str, scene: Scene) -> Kind | None:
     return Kind.INT if kind in WORDS else kind if kind is Kind.FLOAT else None
 
 
-def _finite(expr: Expr, scene: Scene) -> bool:
+def _finite(expr: ex.Expr, scene: Scene) -> bool:
     """Return whether the expression is certainly not infinite."""
     return _constant(expr, scene) is not None or _number_kind(expr, scene) is Kind.INT

@@ -10,8 +10,8 @@ from itertools import product
 from typing import Any
 
 from acep.automaton.arcs import Crossing
-from acep.pattern.evaluation import INT_LIMIT, Compiled, Leaf
-from acep.pattern.expressions import Aggregate, Attribute, Length
+from acep.pattern import expressions as ex
+from acep.pattern.evaluation import INT_LIMIT, Compiled
 from acep.plan.compile import Plan
 from acep.reference.engine import CrossingHistory, Event, bound_events, path_of
 
@@ -36,18 +36,18 @@ def _whole(plan: Plan, compiled: Compiled, steps: Steps) -> Any:
     return compiled.run([_summary(plan, leaf, bound.get(leaf.var, []), column) for leaf in compiled.leaves])
 
 
-def _summary(plan: Plan, leaf: Leaf, events: Sequence[Event], column: dict[str, int]) -> Any:
+def _summary(plan: Plan, leaf: ex.Leaf, events: Sequence[Event], column: dict[str, int]) -> Any:
     """Evaluate a reference to a variable as a whole; null if nothing is bound."""
     match leaf:
-        case Length():
+        case ex.Length():
             return len(events)
-        case Attribute(index=int() as n, name=name):
+        case ex.Attribute(index=int() as n, name=name):
             return events[n - 1].row[column[name]] if n <= len(events) else None
-        case Attribute(name=name):
+        case ex.Attribute(name=name):
             return events[-1].row[column[name]] if events else None
-        case Aggregate(function="count", name=None):
+        case ex.Aggregate(function="count", name=None):
             return len(events)
-        case Aggregate(function=function, name=name):
+        case ex.Aggregate(function=function, name=name):
             assert name is not None
             return aggregate(function, [e.row[column[name]] for e in events], plan.schema.scale(name) or 0)
 
@@ -134,10 +134,10 @@ def _holds(plan: Plan, compiled: Compiled, env: dict[str, list[Event]]) -> bool:
     each: dict[str, int] = {}  # the first index in range, by variable
     for leaf in compiled.leaves:
         if leaf.var in plan.kleene and _means_each(leaf):
-            earlier = not isinstance(leaf, Attribute) or leaf.index == "i-1"
+            earlier = not isinstance(leaf, ex.Attribute) or leaf.index == "i-1"
             each[leaf.var] = max(each.get(leaf.var, 0), int(earlier))
     for leaf in compiled.leaves:
-        if isinstance(leaf, Attribute) and isinstance(leaf.index, int):
+        if isinstance(leaf, ex.Attribute) and isinstance(leaf.index, int):
             if leaf.index > len(env[leaf.var]):
                 return False
             if leaf.var in each:
@@ -156,17 +156,17 @@ def _holds(plan: Plan, compiled: Compiled, env: dict[str, list[Event]]) -> bool:
     return True
 
 
-def _means_each(leaf: Leaf) -> bool:
-    if isinstance(leaf, Attribute):
+def _means_each(leaf: ex.Leaf) -> bool:
+    if isinstance(leaf, ex.Attribute):
         return leaf.index in (None, "i", "i-1")
-    return isinstance(leaf, Aggregate) and leaf.scope == "before"
+    return isinstance(leaf, ex.Aggregate) and leaf.scope == "before"
 
 
-def _at(plan: Plan, leaf: Leaf, events: Sequence[Event], i: int, column: dict[str, int]) -> Any:
+def _at(plan: Plan, leaf: ex.Leaf, events: Sequence[Event], i: int, column: dict[str, int]) -> Any:
     match leaf:
-        case Attribute(index="i-1", name=name):
+        case ex.Attribute(index="i-1", name=name):
             return events[i - 1].row[column[name]]
-        case Attribute(name=name):
+        case ex.Attribute(name=name):
             return events[i].row[column[name]]
         case _:
             return _summary(plan, leaf, events[:i], column)

@@ -9,8 +9,8 @@ from random import Random
 import pytest
 
 import acep
-from acep.pattern.evaluation import Leaf, compile_expression
-from acep.pattern.expressions import Attribute, Expr
+from acep.pattern.evaluation import compile_expression
+from acep.pattern.expressions import Attribute, Expr, Leaf
 from acep.plan.assume import assumed_plan
 from acep.plan.compile import Plan, compile_query
 from acep.plan.dominance import demands, lines, reason_against

@@ -12,23 +12,8 @@ from fractions import Fraction
 from functools import reduce
 from typing import Final
 
-from acep.pattern.evaluation import EXACT, FUNCTIONS, TIME_PARTS, Leaf, in_ticks
-from acep.pattern.expressions import (
-    Aggregate,
-    Attribute,
-    Between,
-    Binary,
-    Call,
-    Duration,
-    Expr,
-    In,
-    IsNull,
-    Length,
-    Like,
-    Literal,
-    Timestamp,
-    Unary,
-)
+from acep.pattern import expressions as ex
+from acep.pattern.evaluation import EXACT, FUNCTIONS, TIME_PARTS, in_ticks
 from acep.plan.lower.bytecode_values import (
     COMPARISONS,
     WHOLE,
@@ -66,8 +51,8 @@ class BlockProgram:
 
 
 def lower_expression(
-    expr: Expr,
-    leaves: Sequence[Leaf],
+    expr: ex.Expr,
+    leaves: Sequence[ex.Leaf],
     kinds: Sequence[Kind],
     tick_ns: Fraction | None,
     code_of_text: Callable[[str], int],
@@ -122,52 +107,52 @@ def program_lines(program: BlockProgram) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class _ExpressionLowering:
-    index: dict[Leaf, int]
+    index: dict[ex.Leaf, int]
     kinds: tuple[Kind, ...]
     tick_ns: Fraction | None
     values: Values
 
-    def lower(self, expr: Expr) -> Operand:
+    def lower(self, expr: ex.Expr) -> Operand:
         values = self.values
         match expr:
-            case Attribute() | Length() | Aggregate():
+            case ex.Attribute() | ex.Length() | ex.Aggregate():
                 return self._leaf(self.index[replace(expr, span=None)])
-            case Literal(value=value):
+            case ex.Literal(value=value):
                 return constant(value)
-            case Duration(ns=ns):
+            case ex.Duration(ns=ns):
                 return constant(in_ticks(ns, self.tick_ns, expr))
-            case Timestamp(ns=ns):
+            case ex.Timestamp(ns=ns):
                 ticks = in_ticks(ns, self.tick_ns, expr)
                 return constant(ticks, Kind.TIMESTAMP if isinstance(ticks, int) else None)
-            case Unary(op="-", operand=x):
+            case ex.Unary(op="-", operand=x):
                 return values.spread(self._minus, self.lower(x))
-            case Unary(operand=x):
+            case ex.Unary(operand=x):
                 return values.negated(self._condition(x))
-            case Binary(op="and", left=left, right=right):
+            case ex.Binary(op="and", left=left, right=right):
                 return values.both(self._condition(left), self._condition(right))
-            case Binary(op="or", left=left, right=right):
+            case ex.Binary(op="or", left=left, right=right):
                 return values.any_of(self._condition(left), self._condition(right))
-            case Binary(op=op, left=left, right=right) if op in COMPARISONS:
+            case ex.Binary(op=op, left=left, right=right) if op in COMPARISONS:
                 return values.compare(op, self.lower(left), self.lower(right))
-            case Binary(op=op, left=left, right=right):
+            case ex.Binary(op=op, left=left, right=right):
                 return values.arithmetic(op, self.lower(left), self.lower(right))
-            case Call():
+            case ex.Call():
                 return self._call(expr)
-            case In(operand=x, values=parts, negated=negated):
+            case ex.In(operand=x, values=parts, negated=negated):
                 found = self._in(self.lower(x), [self.lower(part) for part in parts])
                 return values.negated(found) if negated else found
-            case Between(operand=x, low=low, high=high, negated=negated):
+            case ex.Between(operand=x, low=low, high=high, negated=negated):
                 inner = self.lower(x)
                 above = values.compare(">=", inner, self.lower(low))
                 inside = values.both(above, values.compare("<=", inner, self.lower(high)))
                 return values.negated(inside) if negated else inside
-            case IsNull(operand=x, negated=negated):
+            case ex.IsNull(operand=x, negated=negated):
                 missing = values.missing(self.lower(x))
                 return values.negated(missing) if negated else missing
-            case Like(operand=x, pattern=pattern, negated=negated):
+            case ex.Like(operand=x, pattern=pattern, negated=negated):
                 text = self.lower(x)
                 if isinstance(text, Constant):
-                    return values.fold(Like(Literal(text.value), pattern, negated))
+                    return values.fold(ex.Like(ex.Literal(text.value), pattern, negated))
                 raise CannotLower("LIKE looks into a text")
 
     def _leaf(self, number: int) -> Single:
@@ -179,7 +164,7 @@ class _ExpressionLowering:
             column = self.values.words.give(Op.TRUTH, column)
         return Vector(column, kind)
 
-    def _condition(self, expr: Expr) -> Single:
+    def _condition(self, expr: ex.Expr) -> Single:
         x = self.lower(expr)
         if isinstance(x, Mixed) or x.kind not in (Kind.BOOL, Kind.NULL):
             raise CannotLower("a number or a text where a condition is needed")
@@ -187,7 +172,7 @@ class _ExpressionLowering:
 
     def _minus(self, x: Single) -> Single:
         if isinstance(x, Constant):
-            return self.values.fold(Unary("-", Literal(x.value)))
+            return self.values.fold(ex.Unary("-", ex.Literal(x.value)))
         self._number(x, "a minus sign")
         return self.values.give(*((Kind.FLOAT, Op.NEG_F) if x.kind is Kind.FLOAT else (Kind.INT, Op.NEG_I)), x)
 
@@ -195,23 +180,23 @@ class _ExpressionLowering:
         if x.kind not in (*WHOLE, Kind.FLOAT):
             raise CannotLower(f"{what} of a {x.kind.value}")
 
-    def _call(self, call: Call) -> Operand:
+    def _call(self, call: ex.Call) -> Operand:
         if call.name in EXACT:
             return self._exact(call)
         args = [self.lower(arg) for arg in call.args]
         if call.name in TIME_PARTS:
-            in_ticks(0, self.tick_ns, Timestamp(0, call.span))
+            in_ticks(0, self.tick_ns, ex.Timestamp(0, call.span))
         if call.name in ("least", "greatest"):
             return reduce(lambda x, y: self.values.extreme(call.name, x, y), args)
         if call.name == "coalesce":
             return reduce(self.values.coalesce, args)
         return self.values.spread(lambda *each: self._strict(call.name, each), *args)
 
-    def _exact(self, call: Call) -> Operand:
+    def _exact(self, call: ex.Call) -> Operand:
         """Lower an exact function of decimals, whose last arguments are numbers of decimal places."""
         reads = 2 if call.name in ("decimal order", "decimal quotient") else 1
         args = [self.lower(arg) for arg in call.args[:reads]]
-        places = [arg.value for arg in call.args[reads:] if isinstance(arg, Literal) and isinstance(arg.value, int)]
+        places = [arg.value for arg in call.args[reads:] if isinstance(arg, ex.Literal) and isinstance(arg.value, int)]
 
         def given(*args: Single) -> Single:
             if any(isinstance(x, Constant) and x.value is None for x in args):
@@ -236,11 +221,11 @@ class _ExpressionLowering:
         """Lower a function that is null where any argument is null."""
         if any(isinstance(x, Constant) and x.value is None for x in args):
             return constant(None)
-        literals = tuple(Literal(x.value) for x in args if isinstance(x, Constant))
+        literals = tuple(ex.Literal(x.value) for x in args if isinstance(x, Constant))
         if name == "round" and any(x.kind is not Kind.INT for x in args[1:]):
             raise CannotLower("round to a number of digits that is no integer")
         if len(literals) == len(args):
-            return self.values.fold(Call(name, literals))
+            return self.values.fold(ex.Call(name, literals))
         if name not in (*_OF_FLOATS, *TIME_PARTS, "abs", "sign", "floor", "ceil", "round"):
             assert name in FUNCTIONS
             raise CannotLower(f"{name} looks into texts")

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, TypeAlias
 
+from acep.pattern import expressions as ex
 from acep.pattern.evaluation import compile_expression
-from acep.pattern.expressions import Binary, Expr, Literal, Value
 from acep.plan.lower.bytecode_words import CannotLower, Op, Words, bits_of
 from acep.plan.schema import Kind
 
@@ -34,7 +34,7 @@ _ARITHMETIC: Final = {"+": "ADD", "-": "SUB", "*": "MUL", "/": "DIV", "%": "MOD"
 class Constant:
     """A value that is the same in all rows. An integer may exceed 64 bits."""
 
-    value: Value
+    value: ex.Value
     kind: Kind
 
 
@@ -62,7 +62,7 @@ Operand: TypeAlias = Constant | Vector | Mixed
 Parts: TypeAlias = tuple[Single | None, Single | None, Single]
 
 
-def constant(value: Value, kind: Kind | None = None) -> Constant:
+def constant(value: ex.Value, kind: Kind | None = None) -> Constant:
     """Return a constant of the kind of its value, or of ``kind`` if given."""
     if kind is None:
         kind = Kind.NULL if value is None else _KINDS[type(value)]
@@ -88,9 +88,9 @@ class Values:
         self.code = code_of_text
         self._tick_ns = tick_ns
 
-    def fold(self, expr: Expr, kind: Kind | None = None) -> Constant:
+    def fold(self, expr: ex.Expr, kind: Kind | None = None) -> Constant:
         """Evaluate an expression without references."""
-        value: Value = compile_expression(expr, self._tick_ns).run(())
+        value: ex.Value = compile_expression(expr, self._tick_ns).run(())
         return constant(value, kind if value is not None else None)
 
     # Conversion of values to numbers of the program.
@@ -226,7 +226,7 @@ class Values:
             return NULL
         if isinstance(x, Constant):
             if isinstance(y, Constant):
-                return self.fold(Binary(op, Literal(x.value), Literal(y.value)))
+                return self.fold(ex.Binary(op, ex.Literal(x.value), ex.Literal(y.value)))
             return self._compare(COMPARISONS[op], y, x)
         if x.kind is Kind.STRING and y.kind is Kind.STRING:
             return self._ordered(op, "I" if op in ("=", "!=") else "S", x, y)
@@ -281,7 +281,9 @@ class Values:
         whole = x.kind in WHOLE and y.kind in WHOLE
         moment = whole and op in ("+", "-") and (x.kind is Kind.TIMESTAMP) != (y.kind is Kind.TIMESTAMP)
         if isinstance(x, Constant) and isinstance(y, Constant):
-            return self.fold(Binary(op, Literal(x.value), Literal(y.value)), Kind.TIMESTAMP if moment else None)
+            return self.fold(
+                ex.Binary(op, ex.Literal(x.value), ex.Literal(y.value)), Kind.TIMESTAMP if moment else None
+            )
         if whole:
             kind = Kind.TIMESTAMP if moment else Kind.FLOAT if op == "/" else Kind.INT
             return self.give(kind, Op[f"{_ARITHMETIC[op]}_I"], x, y)
@@ -329,7 +331,7 @@ def _parts(x: Operand) -> Parts:
     return (None, x, TRUE) if x.kind is Kind.FLOAT else (x, None, FALSE)
 
 
-def _whole_bound(op: str, value: Value) -> tuple[str, int]:
+def _whole_bound(op: str, value: ex.Value) -> tuple[str, int]:
     """Return (comparison, 64-bit integer) that holds for the same 64-bit integers as ``op value``."""
     assert isinstance(value, (int, float))
     always, never = ("<=", HIGHEST), ("<", LOWEST)
@@ -352,7 +354,7 @@ def _far(value: float) -> int:
     return int(math.copysign(2**64, value))
 
 
-def _float_bound(op: str, value: Value) -> tuple[str, float]:
+def _float_bound(op: str, value: ex.Value) -> tuple[str, float]:
     """Return (comparison, float) that holds for the same floats, including NaN, as ``op value``."""
     assert isinstance(value, (int, float))
     try:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from acep.automaton.arcs import Crossing
 from acep.automaton.thompson import Negated
-from acep.pattern.evaluation import Leaf, leaves_of
-from acep.pattern.expressions import Aggregate, Attribute, Expr, Length
+from acep.pattern import expressions as ex
+from acep.pattern.evaluation import leaves_of
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan
 from acep.plan.lower.bytecode_words import bits_of
@@ -79,7 +79,7 @@ class Negations:
     ``conjuncts``: for each negation, the conditions on the event that violates it.
     """
 
-    def __init__(self, writer: Writer, conjuncts: Sequence[Sequence[Expr]]) -> None:
+    def __init__(self, writer: Writer, conjuncts: Sequence[Sequence[ex.Expr]]) -> None:
         self.writer = writer
         self.kept = _Kept(writer)
         self.numbers: dict[Crossing, int] = {}
@@ -110,7 +110,7 @@ class Negations:
             return 0
         return self.histories.setdefault((tuple(crossings), tuple(resets)), len(self.histories))
 
-    def _negation(self, number: int, negation: Negated, conjuncts: Sequence[Expr]) -> None:
+    def _negation(self, number: int, negation: Negated, conjuncts: Sequence[ex.Expr]) -> None:
         writer, plan = self.writer, self.writer.plan
         alone: list[tuple[int, tuple[Triple, ...]]] = []
         general = []
@@ -119,8 +119,8 @@ class Negations:
             leaves = leaves_of(expr)
             if any(_nowhere(leaf, negation.var, plan) for leaf in leaves):
                 self.never.add(number)
-            elif all(isinstance(leaf, Attribute) and leaf.var == negation.var for leaf in leaves):
-                columns = [writer.column(leaf.name) for leaf in leaves if isinstance(leaf, Attribute)]
+            elif all(isinstance(leaf, ex.Attribute) and leaf.var == negation.var for leaf in leaves):
+                columns = [writer.column(leaf.name) for leaf in leaves if isinstance(leaf, ex.Attribute)]
                 alone.append((writer.program(expr)[0], tuple((EVENT, c, 0) for c in columns)))
             else:
                 general.append(self._conjunct(expr, negation.var, own))
@@ -131,18 +131,18 @@ class Negations:
         writer.add("negation_columns", list(own.columns))
         writer.add("negation_conjuncts", general)
 
-    def _conjunct(self, expr: Expr, negated: str, own: _Kept) -> int:
+    def _conjunct(self, expr: ex.Expr, negated: str, own: _Kept) -> int:
         """Write a condition on the event and bound events, evaluated as in ``bindings._holds``; return its number."""
         writer, plan = self.writer, self.writer.plan
         leaves = leaves_of(expr)
         each: dict[str, int] = {}  # variable: the first index that the condition refers to
         for leaf in leaves:
             if leaf.var in plan.kleene and _means_each(leaf):
-                earlier = not isinstance(leaf, Attribute) or leaf.index == "i-1"
+                earlier = not isinstance(leaf, ex.Attribute) or leaf.index == "i-1"
                 each[leaf.var] = max(each.get(leaf.var, 0), int(earlier))
         least: dict[str, int] = {}
         for leaf in leaves:
-            if isinstance(leaf, Attribute) and isinstance(leaf.index, int) and leaf.var != negated:
+            if isinstance(leaf, ex.Attribute) and isinstance(leaf.index, int) and leaf.var != negated:
                 least[leaf.var] = max(least.get(leaf.var, 0), leaf.index)
                 if leaf.var in each:
                     each[leaf.var] = max(each[leaf.var], leaf.index)
@@ -159,7 +159,7 @@ class Negations:
 
 
 def write_output(
-    writer: Writer, negations: Negations, having: Expr | None, returns: Sequence[Expr]
+    writer: Writer, negations: Negations, having: ex.Expr | None, returns: Sequence[ex.Expr]
 ) -> tuple[Kind, ...]:
     """Write HAVING, RETURN and the choice of the output; return the kinds of the values of RETURN."""
     plan = writer.plan
@@ -181,17 +181,17 @@ def write_output(
     return tuple(kinds[1:] if having is not None else kinds)
 
 
-def _ref(writer: Writer, kept: _Kept, leaf: Leaf, var: int | None, loops: dict[str, int]) -> list[int]:
+def _ref(writer: Writer, kept: _Kept, leaf: ex.Leaf, var: int | None, loops: dict[str, int]) -> list[int]:
     """Return a reference as (variable, how, place, n, loop, has default, default); the default replaces a null."""
     loop, default = -1, None
-    name = leaf.name if not isinstance(leaf, Length) else None
+    name = leaf.name if not isinstance(leaf, ex.Length) else None
     if _means_each(leaf) and leaf.var in loops:
         loop = loops[leaf.var]
     n = 0
     match leaf:
-        case Length():
+        case ex.Length():
             how = LENGTH
-        case Attribute(index=index, name=name):
+        case ex.Attribute(index=index, name=name):
             if loop >= 0:
                 how = PREVIOUS if index == "i-1" else EACH
             elif isinstance(index, int):
@@ -200,9 +200,9 @@ def _ref(writer: Writer, kept: _Kept, leaf: Leaf, var: int | None, loops: dict[s
                 how = LAST
             if name in writer.derived and (value := writer.derived[name].compiled.run([None])) is not None:
                 default = _word(value, writer)
-        case Aggregate(function="count"):
+        case ex.Aggregate(function="count"):
             how = LENGTH if leaf.name is None else COUNT
-        case Aggregate(function=function):
+        case ex.Aggregate(function=function):
             assert leaf.name is not None
             kind = writer.kind(leaf.name)
             whole = kind is not Kind.FLOAT
@@ -226,14 +226,14 @@ def _word(value: bool | float | str, writer: Writer) -> int:
     return bits_of(value) if isinstance(value, float) else int(value)
 
 
-def _nowhere(leaf: Leaf, negated: str, plan: Plan) -> bool:
+def _nowhere(leaf: ex.Leaf, negated: str, plan: Plan) -> bool:
     """Return whether no such event exists: the second of the negated variable, or one of another negation."""
     if leaf.var != negated:
         return leaf.var not in plan.variables
-    return isinstance(leaf, Attribute) and isinstance(leaf.index, int) and leaf.index > 1
+    return isinstance(leaf, ex.Attribute) and isinstance(leaf.index, int) and leaf.index > 1
 
 
-def _means_each(leaf: Leaf) -> bool:
-    if isinstance(leaf, Attribute):
+def _means_each(leaf: ex.Leaf) -> bool:
+    if isinstance(leaf, ex.Attribute):
         return leaf.index in (None, "i", "i-1")
-    return isinstance(leaf, Aggregate) and leaf.scope == "before"
+    return isinstance(leaf, ex.Aggregate) and leaf.scope == "before"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from acep.pattern.evaluation import Leaf, leaves_of
-from acep.pattern.expressions import Aggregate, Attribute, Expr, Length
+from acep.pattern import expressions as ex
+from acep.pattern.evaluation import leaves_of
 from acep.plan.compile import Plan
 from acep.plan.derive import Derived
 from acep.plan.lower.bytecode import BlockProgram, CannotLower, lower_expression
@@ -90,15 +90,15 @@ class Writer:
             kind = Kind.STRING if name == schema.type else Kind.INT
         return kind
 
-    def _leaf_kind(self, leaf: Leaf) -> Kind:
+    def _leaf_kind(self, leaf: ex.Leaf) -> Kind:
         match leaf:
-            case Attribute(name=name):
+            case ex.Attribute(name=name):
                 return self._held(name)
-            case Length() | Aggregate(function="count"):
+            case ex.Length() | ex.Aggregate(function="count"):
                 return Kind.INT
-            case Aggregate(function="avg"):
+            case ex.Aggregate(function="avg"):
                 return Kind.FLOAT
-            case Aggregate(name=name):
+            case ex.Aggregate(name=name):
                 assert name is not None
                 return self._held(name)
 
@@ -106,7 +106,7 @@ class Writer:
         """Return the number of a column."""
         return self.shared.column(name, self.derived)
 
-    def program(self, expr: Expr) -> tuple[int, Kind]:
+    def program(self, expr: ex.Expr) -> tuple[int, Kind]:
         """Return the number of an expression's program over ``leaves_of(expr)``, and the kind of its result.
 
         Raise :class:`NotNativeError` if there is no such program.
