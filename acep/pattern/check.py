@@ -73,10 +73,6 @@ def check_query(query: Query, places: Places | None = None) -> None:
     close_equalities(query)
 
 
-def _fail(message: str, span: ex.Span | None, hint: str | None = None) -> QueryError:
-    return QueryError(message, start=span.start if span else None, end=span.end if span else None, hint=hint)
-
-
 # ---- size
 
 
@@ -106,8 +102,8 @@ def _check_depth(expr: ex.Expr) -> None:
     while stack:
         item, depth = stack.pop()
         if depth > DEEPEST:
-            raise _fail(
-                "this expression is nested too deeply", expr.span, f"at most {DEEPEST} levels, or terms of one sum"
+            raise ex.error_at(
+                "this expression is nested too deeply", expr, f"at most {DEEPEST} levels, or terms of one sum"
             )
         stack.extend((child, depth + 1) for child in children(item))
 
@@ -122,7 +118,7 @@ def _check_declarations(query: Query, places: Places) -> None:
     kinds: dict[str, type] = {}
     for c in components(query.pattern):
         if kinds.setdefault(c.var, type(c)) is not type(c):
-            raise _fail(f"`{c.var}` is both negated and not", _place(places, c.var, -1), "use another variable")
+            raise ex.error_at(f"`{c.var}` is both negated and not", _place(places, c.var, -1), "use another variable")
 
 
 def _declare(node: Node, before: set[str], seen: dict[str, int], places: Places) -> set[str]:
@@ -132,7 +128,7 @@ def _declare(node: Node, before: set[str], seen: dict[str, int], places: Places)
             seen[var] = seen.get(var, 0) + 1
             if var in before:
                 hint = "use another name; only the alternatives of a choice may share one"
-                raise _fail(f"`{var}` is declared twice", _place(places, var, seen[var] - 1), hint)
+                raise ex.error_at(f"`{var}` is declared twice", _place(places, var, seen[var] - 1), hint)
             before.add(var)
             return {var}
         case _:
@@ -159,12 +155,12 @@ def _check_sources(query: Query, places: Places) -> None:
         for name, value in source.query.returns:
             if name in _MATCH_ATTRIBUTES:
                 hint = "every match has one as an event: choose another name"
-                raise _fail(f"RETURN cannot name a value `{name}` in a query of FROM", value.span, hint)
+                raise ex.error_at(f"RETURN cannot name a value `{name}` in a query of FROM", value, hint)
     for c in components(query.pattern):
         for kind in c.types:
             if kind not in known:
                 message = f"type `{kind}` comes from no query of FROM"
-                raise _fail(message, _place(places, c.var, 0), suggest(kind, known))
+                raise ex.error_at(message, _place(places, c.var, 0), suggest(kind, known))
 
 
 # ---- conditions
@@ -176,11 +172,11 @@ def _check_conjunct(expr: ex.Expr, names: _Names) -> None:
     check_condition(expr)
     spoken = mentioned(expr)
     if not spoken:
-        raise _fail("a condition without a variable", expr.span, "leave it out")
+        raise ex.error_at("a condition without a variable", expr, "leave it out")
     negated = [v for v in spoken if v in names.negated]
     if len(negated) > 1:
-        raise _fail(
-            f"a condition on two negated variables, `{negated[0]}` and `{negated[1]}`", expr.span, "write one for each"
+        raise ex.error_at(
+            f"a condition on two negated variables, `{negated[0]}` and `{negated[1]}`", expr, "write one for each"
         )
     walking: set[str] = set()
     for leaf in leaves_of(expr):
@@ -189,14 +185,14 @@ def _check_conjunct(expr: ex.Expr, names: _Names) -> None:
         else:
             if _walks(leaf) and names.most[leaf.var] == 1:
                 hint = f"write + after its type, or {leaf.var}.attribute"
-                raise _fail(f"`{leaf.var}` is no repetition: there is no [i]", leaf.span, hint)
+                raise ex.error_at(f"`{leaf.var}` is no repetition: there is no [i]", leaf, hint)
             _check_number(leaf, names.most[leaf.var])
         if _walks(leaf):
             walking.add(leaf.var)
     if len(walking) > 1:
         first, second = sorted(walking)
         hint = f"plain {second}.x already means each event of {second}[]"
-        raise _fail(f"[i] of two variables, `{first}` and `{second}`, in one condition", expr.span, hint)
+        raise ex.error_at(f"[i] of two variables, `{first}` and `{second}`, in one condition", expr, hint)
 
 
 def _walks(leaf: ex.Attribute | ex.Length | ex.Aggregate) -> bool:
@@ -209,14 +205,14 @@ def _walks(leaf: ex.Attribute | ex.Length | ex.Aggregate) -> bool:
 def _check_known(expr: ex.Expr, names: _Names) -> None:
     for leaf in leaves_of(expr):
         if leaf.var not in names.known:
-            raise _fail(f"unknown variable `{leaf.var}`", leaf.span, suggest(leaf.var, sorted(names.known)))
+            raise ex.error_at(f"unknown variable `{leaf.var}`", leaf, suggest(leaf.var, sorted(names.known)))
 
 
 def _check_negated_leaf(leaf: ex.Attribute | ex.Length | ex.Aggregate) -> None:
     if isinstance(leaf, ex.Attribute) and leaf.index is None:
         return
     hint = f"write {leaf.var}.attribute"
-    raise _fail(f"`{leaf.var}` is negated: each of its events is looked at alone", leaf.span, hint)
+    raise ex.error_at(f"`{leaf.var}` is negated: each of its events is looked at alone", leaf, hint)
 
 
 def _check_number(leaf: ex.Attribute | ex.Length | ex.Aggregate, most: int | None) -> None:
@@ -224,7 +220,7 @@ def _check_number(leaf: ex.Attribute | ex.Length | ex.Aggregate, most: int | Non
     if isinstance(leaf, ex.Attribute) and isinstance(leaf.index, int) and most is not None and leaf.index > most:
         bound = "one event only" if most == 1 else f"{most} events at most"
         hint = f"write {leaf.var}.{leaf.name}" if most == 1 else f"{leaf.var}[{leaf.var}.LEN] is the last one"
-        raise _fail(f"`{leaf.var}` binds {bound}", leaf.span, hint)
+        raise ex.error_at(f"`{leaf.var}` binds {bound}", leaf, hint)
 
 
 def _check_result(expr: ex.Expr, names: _Names) -> None:
@@ -232,10 +228,10 @@ def _check_result(expr: ex.Expr, names: _Names) -> None:
     _check_known(expr, names)
     for leaf in leaves_of(expr):
         if leaf.var in names.negated:
-            raise _fail(f"`{leaf.var}` is negated: it is in no match", leaf.span)
+            raise ex.error_at(f"`{leaf.var}` is negated: it is in no match", leaf)
         if _walks(leaf):
             hint = f"plain {leaf.var}.x is the last event; aggregates go over {leaf.var}[]"
-            raise _fail("[i] belongs in WHERE: here the match is complete", leaf.span, hint)
+            raise ex.error_at("[i] belongs in WHERE: here the match is complete", leaf, hint)
 
 
 # ---- negations
@@ -247,7 +243,7 @@ def _check_negations(query: Query, places: Places) -> None:
     for last in (False, True):
         for var in _open_ended(query.pattern, last=last):
             message = f"no component stands {'after' if last else 'before'} the negation of `{var}`"
-            raise _fail(message, _place(places, var, 0), "add WITHIN: it says how far to look")
+            raise ex.error_at(message, _place(places, var, 0), "add WITHIN: it says how far to look")
 
 
 def _open_ended(node: Node, *, last: bool) -> list[str]:

@@ -15,7 +15,6 @@ from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 from typing import Any
 
-from acep.errors import QueryError
 from acep.pattern import expressions as ex
 
 __all__ = ["EXACT", "FUNCTIONS", "Compiled", "compile_expression", "leaves_of", "like"]
@@ -92,13 +91,8 @@ def compile_expression(expr: ex.Expr, tick_ns: Fraction | None = None, shown: ex
 def in_ticks(ns: Fraction | int, tick_ns: Fraction | None, expr: ex.Duration | ex.Timestamp) -> int | float:
     """Return a time in ticks, as an integer if it is whole."""
     if tick_ns is None:
-        span = expr.span
-        raise QueryError(
-            "a time needs to know how long a tick of `ts` is",
-            start=span.start if span else None,
-            end=span.end if span else None,
-            hint='name the unit of an integer ts: unit="s" (ns, us, ms, s, min, h, d)',
-        )
+        hint = 'name the unit of an integer ts: unit="s" (ns, us, ms, s, min, h, d)'
+        raise ex.error_at("a time needs to know how long a tick of `ts` is", expr, hint)
     ticks = Fraction(ns) / tick_ns
     return int(ticks) if ticks.denominator == 1 else float(ticks)
 

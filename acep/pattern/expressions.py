@@ -12,6 +12,8 @@ from fractions import Fraction
 from typing import Literal as OneOf
 from typing import TypeAlias
 
+from acep.errors import QueryError
+
 __all__ = [
     "Aggregate",
     "Attribute",
@@ -31,6 +33,7 @@ __all__ = [
     "Timestamp",
     "Unary",
     "Value",
+    "error_at",
 ]
 
 Value: TypeAlias = bool | int | float | str | None
@@ -180,3 +183,9 @@ Leaf: TypeAlias = Attribute | Length | Aggregate
 """A reference to events, whose value an expression is computed from."""
 
 Expr: TypeAlias = Literal | Duration | Timestamp | Leaf | Unary | Binary | Call | In | Between | Like | IsNull
+
+
+def error_at(message: str, at: Expr | Span | None, hint: str | None = None) -> QueryError:
+    """Return an error at a place, if that is known. The text is added later (:meth:`AcepError.located`)."""
+    span = at if isinstance(at, Span) or at is None else at.span
+    return QueryError(message, start=span.start if span else None, end=span.end if span else None, hint=hint)

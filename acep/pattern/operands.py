@@ -6,7 +6,6 @@ rest with the schema.
 
 from __future__ import annotations
 
-from acep.errors import QueryError
 from acep.pattern import expressions as ex
 
 __all__ = ["check_condition", "kind_of"]
@@ -19,17 +18,12 @@ _SAME_FUNCTIONS = {"least", "greatest", "coalesce"}
 _TIME_FUNCTIONS = {"hour", "minute", "second", "day", "month", "year", "dayofweek"}
 
 
-def _fail(expr: ex.Expr, message: str, hint: str | None = None) -> QueryError:
-    span = expr.span
-    return QueryError(message, start=span.start if span else None, end=span.end if span else None, hint=hint)
-
-
 def check_condition(expr: ex.Expr) -> None:
     """Raise :class:`QueryError` (without the text) if the expression cannot be true or false."""
     kind = kind_of(expr)
     if kind not in ("boolean", ANY):
         hint = "write an attribute, as in a.x" if isinstance(expr, ex.Literal) else "compare it with something"
-        raise _fail(expr, f"a condition is needed here, not a {kind}", hint)
+        raise ex.error_at(f"a condition is needed here, not a {kind}", expr, hint)
 
 
 def kind_of(expr: ex.Expr) -> str:
@@ -79,7 +73,7 @@ def kind_of(expr: ex.Expr) -> str:
             return "boolean"
         case ex.Like(operand=operand):
             if kind_of(operand) not in ("text", ANY):
-                raise _fail(operand, f"LIKE looks at texts, not at a {kind_of(operand)}")
+                raise ex.error_at(f"LIKE looks at texts, not at a {kind_of(operand)}", operand)
             return "boolean"
         case ex.IsNull(operand=operand):
             kind_of(operand)
@@ -91,7 +85,7 @@ def kind_of(expr: ex.Expr) -> str:
 def _minus(operand: ex.Expr) -> str:
     kind = kind_of(operand)
     if kind not in ("number", "duration", QUANTITY, ANY):
-        raise _fail(operand, f"a {kind} has no sign")
+        raise ex.error_at(f"a {kind} has no sign", operand)
     return QUANTITY if kind == ANY else kind
 
 
@@ -101,8 +95,10 @@ def _arithmetic(expr: ex.Expr, op: str, left: str, right: str) -> str:
     for kind in ("text", "boolean", "null"):
         if kind in kinds:
             hint = "join texts by concat(a.x, b.x)" if kind == "text" and op == "+" else None
-            raise _fail(
-                expr, f"`{op}` cannot take a {kind}" if kind != "null" else f"`{op}` with NULL is always NULL", hint
+            raise ex.error_at(
+                f"`{op}` cannot take a {kind}" if kind != "null" else f"`{op}` with NULL is always NULL",
+                expr,
+                hint,
             )
     if kinds & {ANY, QUANTITY}:
         return QUANTITY
@@ -127,19 +123,19 @@ def _arithmetic(expr: ex.Expr, op: str, left: str, right: str) -> str:
             if kinds <= {"number", "duration", "timestamp"} and "number" in kinds
             else None
         )
-        raise _fail(expr, f"`{op}` cannot take a {left} and a {right}", hint)
+        raise ex.error_at(f"`{op}` cannot take a {left} and a {right}", expr, hint)
     return known[op, left, right]
 
 
 def _comparable(at: ex.Expr, left: ex.Expr, right: ex.Expr, *, null: bool = False) -> None:
     kinds = (kind_of(left), kind_of(right))
     if "null" in kinds and not null:
-        raise _fail(at, "a comparison with NULL is never true", "write x IS NULL or x IS NOT NULL")
+        raise ex.error_at("a comparison with NULL is never true", at, "write x IS NULL or x IS NOT NULL")
     known = {k for k in kinds if k not in (ANY, "null")}
     if len(known) > 1 and not (QUANTITY in known and known <= _QUANTITIES):
         numbers = known == {"number", "duration"} or known == {"number", "timestamp"}
         hint = "give the number a unit, as in 5 min" if numbers and "duration" in known else None
-        raise _fail(at, f"a {kinds[0]} cannot be compared with a {kinds[1]}", hint)
+        raise ex.error_at(f"a {kinds[0]} cannot be compared with a {kinds[1]}", at, hint)
 
 
 def _call(expr: ex.Call) -> str:
@@ -150,7 +146,7 @@ def _call(expr: ex.Call) -> str:
         if QUANTITY in known and known <= _QUANTITIES:
             return QUANTITY
         if len(known) > 1:
-            raise _fail(expr, f"`{name}` needs arguments of one kind, not a {' and a '.join(sorted(known))}")
+            raise ex.error_at(f"`{name}` needs arguments of one kind, not a {' and a '.join(sorted(known))}", expr)
         return ANY if ANY in kinds or not known else known.pop()
     for i, (arg, kind) in enumerate(zip(expr.args, kinds, strict=True)):
         if name in _TEXT_FUNCTIONS:
@@ -162,7 +158,7 @@ def _call(expr: ex.Call) -> str:
         else:
             wanted = "number"
         if kind not in (wanted, ANY, "null") and not (kind == QUANTITY and wanted in _QUANTITIES):
-            raise _fail(arg, f"`{name}` needs a {wanted} here, not a {kind}")
+            raise ex.error_at(f"`{name}` needs a {wanted} here, not a {kind}", arg)
     if name == "abs":
         return "duration" if kinds[0] == "duration" else QUANTITY
     return "text" if name in _TEXT_FUNCTIONS and name != "length" else "number"

@@ -10,7 +10,7 @@ import re
 from typing import TypeAlias
 
 from acep.errors import QueryError
-from acep.pattern.expressions import Span
+from acep.pattern.expressions import Span, error_at
 from acep.pattern.reading import ReadingError, Token, Tree, parser
 
 __all__ = ["LONGEST", "Branch", "Leaf", "branches", "fail", "name", "quoted", "read", "span", "tokens", "unquote"]
@@ -62,10 +62,7 @@ def span(leaf: Leaf) -> Span:
 
 def fail(message: str, at: Leaf | Span | None = None, hint: str | None = None) -> QueryError:
     """Return a :class:`QueryError` at a place; the front end adds the text."""
-    where = at if isinstance(at, Span) or at is None else span(at)
-    if where is None:
-        return QueryError(message, hint=hint)
-    return QueryError(message, start=where.start, end=where.end, hint=hint)
+    return error_at(message, at if isinstance(at, Span) or at is None else span(at), hint)
 
 
 def branches(branch: Branch, *names: str) -> list[Branch]:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from acep.errors import QueryError
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import compile_expression
 
@@ -62,10 +61,6 @@ class Typed:
     def whole(self) -> bool:
         """Return whether it is an integer or a decimal, and no literal."""
         return self.kind in ("int", DECIMAL) and self.exact is None
-
-
-def fail(span: ex.Span | None, message: str, hint: str | None = None) -> QueryError:
-    return QueryError(message, start=span.start if span else None, end=span.end if span else None, hint=hint)
 
 
 def exact_value(literal: ex.Literal) -> Fraction | None:
@@ -196,7 +191,7 @@ def _places(x: Typed) -> int:
 
 def _check(scale: int, span: ex.Span | None) -> None:
     if scale > MOST_SCALE:
-        raise fail(span, f"the exact result would have more than {MOST_SCALE} decimal places", NARROWER)
+        raise ex.error_at(f"the exact result would have more than {MOST_SCALE} decimal places", span, NARROWER)
 
 
 def _scaled(x: Typed, scale: int, span: ex.Span | None) -> Typed:
@@ -205,7 +200,7 @@ def _scaled(x: Typed, scale: int, span: ex.Span | None) -> Typed:
         number = int(x.exact * 10**scale)
         if not LOWEST <= number <= HIGHEST:
             message = f"this number does not fit into 64 bits beside a decimal with {scale} places"
-            raise fail(x.expr.span or span, message, "cast the column to double")
+            raise ex.error_at(message, x.expr.span or span, "cast the column to double")
         return Typed(ex.Literal(number, x.expr.span), DECIMAL, scale)
     if x.scale == scale:
         return x
@@ -240,13 +235,13 @@ def call(expr: ex.Call, args: list[Typed]) -> Typed:
         digits: ex.Expr = ex.Literal(-first.scale)
         if len(args) > 1:
             if args[1].kind not in ("int", "null"):
-                raise fail(args[1].expr.span or span, "the digits of a decimal to round to are an integer")
+                raise ex.error_at("the digits of a decimal to round to are an integer", args[1].expr.span or span)
             digits = ex.Binary("-", args[1].expr, ex.Literal(first.scale))
             if isinstance(args[1].expr, ex.Literal) and isinstance(args[1].expr.value, int):
                 digits = ex.Literal(args[1].expr.value - first.scale)
         return Typed(ex.Call("round", (first.expr, digits), span), DECIMAL, first.scale)
     if name == "round":
-        raise fail(span, "the number of digits to round to is an integer", "write it without decimal places")
+        raise ex.error_at("the number of digits to round to is an integer", span, "write it without decimal places")
     return Typed(ex.Call(name, tuple(as_float(arg) for arg in args), span), "float")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from acep.errors import QueryError, suggest
+from acep.errors import suggest
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import FUNCTIONS, TIME_PARTS
 from acep.plan import decimals
@@ -27,12 +27,8 @@ def resolve(expr: ex.Expr, schema: Schema, *, condition: bool = False) -> Typed:
     """
     found = _resolve(expr, schema)
     if condition and found.kind not in ("bool", "null"):
-        raise _error(found.expr, f"a condition is needed here, not a {found.named}", "compare it with something")
+        raise ex.error_at(f"a condition is needed here, not a {found.named}", found.expr, "compare it with something")
     return found
-
-
-def _error(expr: ex.Expr, message: str, hint: str | None = None) -> QueryError:
-    return decimals.fail(expr.span, message, hint)
 
 
 def column(name: str, expr: ex.Expr, schema: Schema) -> tuple[str, str]:
@@ -49,8 +45,8 @@ def column(name: str, expr: ex.Expr, schema: Schema) -> tuple[str, str]:
     if kind is None:
         if (why := dict(schema.unusable).get(name)) is not None:
             what, _, hint = why.partition("; ")
-            raise _error(expr, f"column `{name}` {what}", hint or None)
-        raise _error(expr, f"unknown column `{name}`", suggest(name, [n for n, _ in schema.kinds]))
+            raise ex.error_at(f"column `{name}` {what}", expr, hint or None)
+        raise ex.error_at(f"unknown column `{name}`", expr, suggest(name, [n for n, _ in schema.kinds]))
     return name, kind.value
 
 
@@ -113,7 +109,7 @@ def _kind_of_value(value: object) -> str:
 
 def _need(x: Typed, wanted: tuple[str, ...], what: str) -> None:
     if x.kind != "null" and x.kind not in wanted:
-        raise _error(x.expr, f"{what} needs {_listed(wanted)}, not a {x.named}")
+        raise ex.error_at(f"{what} needs {_listed(wanted)}, not a {x.named}", x.expr)
 
 
 def _listed(kinds: tuple[str, ...]) -> str:
@@ -129,9 +125,9 @@ def _aggregate(expr: ex.Aggregate, schema: Schema) -> Typed:
     if expr.function == "count":
         return Typed(x.expr, "int")
     if expr.function in ("avg", "sum") and x.kind not in (*NUMBERS, "null"):
-        raise _error(expr, f"{expr.function} needs a number, and `{expr.name}` is a {x.named}")
+        raise ex.error_at(f"{expr.function} needs a number, and `{expr.name}` is a {x.named}", expr)
     if expr.function in ("min", "max") and x.kind == "bool":
-        raise _error(expr, f"{expr.function} needs a number, text or a timestamp, and `{expr.name}` is a bool")
+        raise ex.error_at(f"{expr.function} needs a number, text or a timestamp, and `{expr.name}` is a bool", expr)
     return Typed(x.expr, "float") if expr.function == "avg" else x
 
 
@@ -147,8 +143,8 @@ def _comparable(left: Typed, right: Typed) -> tuple[Typed, Typed]:
     hint = None
     if "timestamp" in (k1, k2) and set(LENGTHS) & {k1, k2}:
         hint = "write a timestamp as TIMESTAMP '2024-01-31 10:00:00'"
-    raise _error(
-        right.expr if right.expr.span else left.expr, f"a {left.named} cannot be compared with a {right.named}", hint
+    raise ex.error_at(
+        f"a {left.named} cannot be compared with a {right.named}", right.expr.span or left.expr.span, hint
     )
 
 
@@ -156,7 +152,7 @@ def _instant(literal: ex.Literal) -> int:
     try:
         moment = datetime.fromisoformat(str(literal.value).strip())
     except ValueError:
-        raise _error(literal, f"`{literal.value}` is not a timestamp", "write '2024-01-31 10:00:00'") from None
+        raise ex.error_at(f"`{literal.value}` is not a timestamp", literal, "write '2024-01-31 10:00:00'") from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     span = moment - datetime(1970, 1, 1, tzinfo=UTC)
@@ -179,7 +175,7 @@ def _binary(expr: ex.Binary, schema: Schema) -> Typed:
     rule = ARITHMETIC.get((op, _sort(x.kind), _sort(y.kind)))
     if rule is None:
         signs = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide", "%": "take the remainder of"}
-        raise _error(y.expr if y.expr.span else x.expr, f"cannot {signs[op]} a {x.named} and a {y.named}")
+        raise ex.error_at(f"cannot {signs[op]} a {x.named} and a {y.named}", y.expr.span or x.expr.span)
     if DECIMAL in (x.kind, y.kind):
         if x.kind in NUMBERS and y.kind in NUMBERS:
             return decimals.arithmetic(op, x, y, expr.span)
@@ -236,7 +232,7 @@ def _call(expr: ex.Call, schema: Schema) -> Typed:
     low, high, _, _ = FUNCTIONS[expr.name]
     if not low <= len(expr.args) <= high:
         wanted = str(low) if low == high else f"{low} to {high}"
-        raise _error(expr, f"{expr.name} takes {wanted} arguments, not {len(expr.args)}")
+        raise ex.error_at(f"{expr.name} takes {wanted} arguments, not {len(expr.args)}", expr)
     args = [_resolve(arg, schema) for arg in expr.args]
     kinds = [arg.kind for arg in args]
     result = replace(expr, args=tuple(arg.expr for arg in args))
