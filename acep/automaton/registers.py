@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from acep.automaton.arcs import Arc, Arcs
 from acep.automaton.thompson import Thompson
 from acep.pattern import expressions as ex
-from acep.pattern.evaluation import leaves_of
+from acep.pattern.walk import leaves_of, means_each
 
 __all__ = ["Check", "Frame", "Program", "Register", "Step", "ValueSource", "assemble"]
 
@@ -154,7 +154,7 @@ class _Form:
 
     def frame_leaves(self, var: str) -> tuple[ex.Leaf, ...]:
         """Return the references that take part in a frame of ``var``."""
-        return tuple(leaf for leaf in self.leaves if leaf.var == var and _of_each(leaf))
+        return tuple(leaf for leaf in self.leaves if leaf.var == var and means_each(leaf))
 
     def frames(self, var: str) -> Register:
         return Register("frames", var, number=self.number)
@@ -166,7 +166,7 @@ class _Form:
         for leaf in self.leaves:
             if leaf.var == binding:
                 sources.append(self.current(leaf, nth))
-            elif leaf.var in self.each and _of_each(leaf):
+            elif leaf.var in self.each and means_each(leaf):
                 index = self.frame_leaves(leaf.var).index(leaf)
                 sources.append(ValueSource("frame", (self.frames(leaf.var),), index=index))
             else:
@@ -199,12 +199,6 @@ def _ordinal(leaf: ex.Leaf) -> int:
     return leaf.index if isinstance(leaf, ex.Attribute) and isinstance(leaf.index, int) else 0
 
 
-def _of_each(leaf: ex.Leaf) -> bool:
-    if isinstance(leaf, ex.Attribute):
-        return leaf.index in (None, "i", "i-1")
-    return isinstance(leaf, ex.Aggregate) and leaf.scope == "before"
-
-
 def _form(number: int, predicate: ex.Expr, kleene: frozenset[str]) -> _Form:
     leaves = leaves_of(predicate)
     each: dict[str, None] = {}
@@ -212,7 +206,7 @@ def _form(number: int, predicate: ex.Expr, kleene: frozenset[str]) -> _Form:
     for leaf in leaves:
         if leaf.var not in kleene:
             continue
-        if _of_each(leaf):
+        if means_each(leaf):
             each.setdefault(leaf.var)
         elif not _ordinal(leaf):
             wholes.add(leaf.var)

@@ -15,17 +15,8 @@ from fractions import Fraction
 from math import lcm, prod
 
 from acep.errors import QueryError
-from acep.pattern.tree import (
-    Choice,
-    Component,
-    EventSet,
-    Negation,
-    Node,
-    Query,
-    Repeat,
-    Sequence,
-)
-from acep.pattern.walk import components, variables
+from acep.pattern.tree import Choice, Component, EventSet, Negation, Node, Query, Repeat, Sequence
+from acep.pattern.walk import binds, variables
 
 __all__ = ["Costs", "Edge", "Gap", "Letter", "Negated", "Place", "Thompson", "build", "costs_of", "pareto"]
 
@@ -396,8 +387,3 @@ class _Builder:
             final,
             self.costs,
         )
-
-
-def binds(node: Node) -> bool:
-    """Return whether a part of a pattern has a component that is not negated."""
-    return any(isinstance(part, Component) for part in components(node))

@@ -102,10 +102,10 @@ def asked_for(query: object) -> Asked:
 
 def columns_read(query: Query) -> Iterator[str]:
     """Yield the attributes that a query mentions, including those of its sources."""
-    from acep.pattern.evaluation import leaves_of
+    from acep.pattern.walk import leaves_of
 
     yield from query.ties
-    for expr in (*query.where, *([query.having] if query.having else []), *(e for _, e in query.returns)):
+    for expr in (*query.where, *query.results):
         for leaf in leaves_of(expr):
             name = getattr(leaf, "name", None)
             if name is not None:

@@ -7,27 +7,16 @@ Front ends call :func:`check_query` last. Each check is a plain function that ra
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 from decimal import Decimal
 from fractions import Fraction
 
 from acep.errors import QueryError, suggest
 from acep.pattern import expressions as ex
+from acep.pattern import walk
 from acep.pattern.closure import close_equalities
-from acep.pattern.evaluation import children, leaves_of
 from acep.pattern.operands import check_condition, kind_of
 from acep.pattern.tree import Choice, Component, Negation, Node, Query, Sequence
-from acep.pattern.walk import (
-    components,
-    mentioned,
-    most_bound,
-    negated_variables,
-    nodes,
-    parts,
-    positions,
-    variables,
-)
 
 __all__ = ["DEEPEST", "MOST_POSITIONS", "check_query", "checked_errors", "checked_weights"]
 
@@ -39,16 +28,8 @@ MOST_POSITIONS = 10_000
 
 _MATCH_ATTRIBUTES = ("ts", "type", "start", "end", "error")
 
+Most = Mapping[str, int | None]
 Places = Mapping[str, list[ex.Span]]
-
-
-@dataclass(frozen=True)
-class _Names:
-    """The variables of a pattern, and the greatest number of events that each may bind."""
-
-    known: frozenset[str]
-    negated: frozenset[str]
-    most: dict[str, int | None]
 
 
 def check_query(query: Query, places: Places | None = None) -> None:
@@ -60,11 +41,11 @@ def check_query(query: Query, places: Places | None = None) -> None:
     _check_size(query)
     _check_declarations(query, places)
     _check_sources(query, places)
-    names = _Names(frozenset(variables(query.pattern)), negated_variables(query.pattern), most_bound(query.pattern))
+    most, negated = walk.most_bound(query.pattern), walk.negated_variables(query.pattern)
     for conjunct in query.where:
-        _check_conjunct(conjunct, names)
-    for result in [*([query.having] if query.having else []), *(e for _, e in query.returns)]:
-        _check_result(result, names)
+        _check_conjunct(conjunct, most, negated)
+    for result in query.results:
+        _check_result(result, most, negated)
     if query.having is not None:
         check_condition(query.having)
     for _, value in query.returns:
@@ -77,35 +58,17 @@ def check_query(query: Query, places: Places | None = None) -> None:
 
 
 def _check_size(query: Query) -> None:
-    if not any(isinstance(c, Component) for c in components(query.pattern)):
+    if not walk.binds(query.pattern):
         raise QueryError("the pattern binds no event", hint="add a component that is not negated")
-    if _pattern_depth(query.pattern) > DEEPEST:
+    if any(depth > DEEPEST for _, depth in walk.levels(query.pattern, walk.parts)):
         raise QueryError("the pattern is nested too deeply", hint=f"at most {DEEPEST} levels")
-    if positions(query.pattern) > MOST_POSITIONS:
+    if walk.positions(query.pattern) > MOST_POSITIONS:
         hint = f"at most {MOST_POSITIONS} components, repetitions written out"
         raise QueryError("the pattern is too large", hint=hint)
-    for expr in [*query.where, *([query.having] if query.having else []), *(e for _, e in query.returns)]:
-        _check_depth(expr)
-
-
-def _pattern_depth(node: Node) -> int:
-    deepest, stack = 0, [(node, 1)]
-    while stack:
-        item, depth = stack.pop()
-        deepest = max(deepest, depth)
-        stack.extend((part, depth + 1) for part in parts(item))
-    return deepest
-
-
-def _check_depth(expr: ex.Expr) -> None:
-    stack = [(expr, 1)]
-    while stack:
-        item, depth = stack.pop()
-        if depth > DEEPEST:
-            raise ex.error_at(
-                "this expression is nested too deeply", expr, f"at most {DEEPEST} levels, or terms of one sum"
-            )
-        stack.extend((child, depth + 1) for child in children(item))
+    for expr in (*query.where, *query.results):
+        if any(depth > DEEPEST for _, depth in walk.levels(expr, walk.children)):
+            hint = f"at most {DEEPEST} levels, or terms of one sum"
+            raise ex.error_at("this expression is nested too deeply", expr, hint)
 
 
 # ---- declarations
@@ -116,7 +79,7 @@ def _check_declarations(query: Query, places: Places) -> None:
         return
     _declare(query.pattern, set(), {}, places)
     kinds: dict[str, type] = {}
-    for c in components(query.pattern):
+    for c in walk.components(query.pattern):
         if kinds.setdefault(c.var, type(c)) is not type(c):
             raise ex.error_at(f"`{c.var}` is both negated and not", _place(places, c.var, -1), "use another variable")
 
@@ -133,7 +96,7 @@ def _declare(node: Node, before: set[str], seen: dict[str, int], places: Places)
             return {var}
         case _:
             found: set[str] = set()
-            for part in parts(node):
+            for part in walk.parts(node):
                 added = _declare(part, before, seen, places)
                 found |= added
                 if isinstance(node, Choice):
@@ -156,7 +119,7 @@ def _check_sources(query: Query, places: Places) -> None:
             if name in _MATCH_ATTRIBUTES:
                 hint = "every match has one as an event: choose another name"
                 raise ex.error_at(f"RETURN cannot name a value `{name}` in a query of FROM", value, hint)
-    for c in components(query.pattern):
+    for c in walk.components(query.pattern):
         for kind in c.types:
             if kind not in known:
                 message = f"type `{kind}` comes from no query of FROM"
@@ -166,27 +129,26 @@ def _check_sources(query: Query, places: Places) -> None:
 # ---- conditions
 
 
-def _check_conjunct(expr: ex.Expr, names: _Names) -> None:
-    """Check one conjunct of WHERE."""
-    _check_known(expr, names)
+def _check_conjunct(expr: ex.Expr, most: Most, negated: Collection[str]) -> None:
+    """Check one conjunct of WHERE. ``most``: the most events that each variable binds."""
+    _check_known(expr, most, negated)
     check_condition(expr)
-    spoken = mentioned(expr)
+    spoken = walk.mentioned(expr)
     if not spoken:
         raise ex.error_at("a condition without a variable", expr, "leave it out")
-    negated = [v for v in spoken if v in names.negated]
-    if len(negated) > 1:
-        raise ex.error_at(
-            f"a condition on two negated variables, `{negated[0]}` and `{negated[1]}`", expr, "write one for each"
-        )
+    if len(absent := [v for v in spoken if v in negated]) > 1:
+        message = f"a condition on two negated variables, `{absent[0]}` and `{absent[1]}`"
+        raise ex.error_at(message, expr, "write one for each")
     walking: set[str] = set()
-    for leaf in leaves_of(expr):
-        if leaf.var in negated:
-            _check_negated_leaf(leaf)
-        else:
-            if _walks(leaf) and names.most[leaf.var] == 1:
+    for leaf in walk.leaves_of(expr):
+        if leaf.var not in negated:
+            if _walks(leaf) and most[leaf.var] == 1:
                 hint = f"write + after its type, or {leaf.var}.attribute"
                 raise ex.error_at(f"`{leaf.var}` is no repetition: there is no [i]", leaf, hint)
-            _check_number(leaf, names.most[leaf.var])
+            _check_number(leaf, most[leaf.var])
+        elif not isinstance(leaf, ex.Attribute) or leaf.index is not None:
+            message = f"`{leaf.var}` is negated: each of its events is looked at alone"
+            raise ex.error_at(message, leaf, f"write {leaf.var}.attribute")
         if _walks(leaf):
             walking.add(leaf.var)
     if len(walking) > 1:
@@ -195,27 +157,20 @@ def _check_conjunct(expr: ex.Expr, names: _Names) -> None:
         raise ex.error_at(f"[i] of two variables, `{first}` and `{second}`, in one condition", expr, hint)
 
 
-def _walks(leaf: ex.Attribute | ex.Length | ex.Aggregate) -> bool:
+def _walks(leaf: ex.Leaf) -> bool:
     """Return whether a reference means the events of a repetition one after another."""
     if isinstance(leaf, ex.Attribute):
         return leaf.index in ("i", "i-1")
     return isinstance(leaf, ex.Aggregate) and leaf.scope == "before"
 
 
-def _check_known(expr: ex.Expr, names: _Names) -> None:
-    for leaf in leaves_of(expr):
-        if leaf.var not in names.known:
-            raise ex.error_at(f"unknown variable `{leaf.var}`", leaf, suggest(leaf.var, sorted(names.known)))
+def _check_known(expr: ex.Expr, most: Most, negated: Collection[str]) -> None:
+    for leaf in walk.leaves_of(expr):
+        if leaf.var not in (known := {*most, *negated}):
+            raise ex.error_at(f"unknown variable `{leaf.var}`", leaf, suggest(leaf.var, sorted(known)))
 
 
-def _check_negated_leaf(leaf: ex.Attribute | ex.Length | ex.Aggregate) -> None:
-    if isinstance(leaf, ex.Attribute) and leaf.index is None:
-        return
-    hint = f"write {leaf.var}.attribute"
-    raise ex.error_at(f"`{leaf.var}` is negated: each of its events is looked at alone", leaf, hint)
-
-
-def _check_number(leaf: ex.Attribute | ex.Length | ex.Aggregate, most: int | None) -> None:
+def _check_number(leaf: ex.Leaf, most: int | None) -> None:
     """Reject ``a[3]`` if the variable binds fewer events, because it would never have a value."""
     if isinstance(leaf, ex.Attribute) and isinstance(leaf.index, int) and most is not None and leaf.index > most:
         bound = "one event only" if most == 1 else f"{most} events at most"
@@ -223,11 +178,11 @@ def _check_number(leaf: ex.Attribute | ex.Length | ex.Aggregate, most: int | Non
         raise ex.error_at(f"`{leaf.var}` binds {bound}", leaf, hint)
 
 
-def _check_result(expr: ex.Expr, names: _Names) -> None:
+def _check_result(expr: ex.Expr, most: Most, negated: Collection[str]) -> None:
     """Check an expression of HAVING or RETURN, which are evaluated on a complete match."""
-    _check_known(expr, names)
-    for leaf in leaves_of(expr):
-        if leaf.var in names.negated:
+    _check_known(expr, most, negated)
+    for leaf in walk.leaves_of(expr):
+        if leaf.var in negated:
             raise ex.error_at(f"`{leaf.var}` is negated: it is in no match", leaf)
         if _walks(leaf):
             hint = f"plain {leaf.var}.x is the last event; aggregates go over {leaf.var}[]"
@@ -255,11 +210,11 @@ def _open_ended(node: Node, *, last: bool) -> list[str]:
             found: list[str] = []
             for item in reversed(items) if last else items:
                 found += _open_ended(item, last=last)
-                if any(isinstance(n, Component) for n in nodes(item)):
+                if walk.binds(item):
                     break
             return found
         case _:
-            return [v for part in parts(node) for v in _open_ended(part, last=last)]
+            return [v for part in walk.parts(node) for v in _open_ended(part, last=last)]
 
 
 # ---- budget

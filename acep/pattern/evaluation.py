@@ -16,8 +16,9 @@ from fractions import Fraction
 from typing import Any
 
 from acep.pattern import expressions as ex
+from acep.pattern.walk import leaves_of
 
-__all__ = ["EXACT", "FUNCTIONS", "Compiled", "compile_expression", "leaves_of", "like"]
+__all__ = ["EXACT", "FUNCTIONS", "Compiled", "compile_expression", "like"]
 
 Values = Sequence[Any]
 Run = Callable[[Values], Any]
@@ -42,35 +43,6 @@ class Compiled:
     def told(self) -> ex.Expr:
         """The expression to show to people."""
         return self.shown or self.expr
-
-
-def children(expr: ex.Expr) -> tuple[ex.Expr, ...]:
-    """Return the direct parts of an expression, in the order written."""
-    match expr:
-        case ex.Unary(operand=x) | ex.IsNull(operand=x) | ex.Like(operand=x):
-            return (x,)
-        case ex.Binary(left=left, right=right):
-            return (left, right)
-        case ex.Call(args=args):
-            return args
-        case ex.In(operand=x, values=values):
-            return (x, *values)
-        case ex.Between(operand=x, low=low, high=high):
-            return (x, low, high)
-        case _:
-            return ()
-
-
-def leaves_of(expr: ex.Expr) -> tuple[ex.Leaf, ...]:
-    """Return the references to events in an expression, each once, in the order written."""
-    found: dict[ex.Leaf, None] = {}
-    stack = [expr]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, (ex.Attribute, ex.Length, ex.Aggregate)):
-            found.setdefault(item)
-        stack.extend(reversed(children(item)))
-    return tuple(found)
 
 
 def compile_expression(expr: ex.Expr, tick_ns: Fraction | None = None, shown: ex.Expr | None = None) -> Compiled:

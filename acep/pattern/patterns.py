@@ -9,7 +9,7 @@ from acep.pattern.expressions import Span
 from acep.pattern.spelling import is_reserved
 from acep.pattern.syntax import Branch, branches, fail, name, quoted, span, tokens
 from acep.pattern.tree import Choice, Component, EventSet, Negation, Node, Repeat, Sequence
-from acep.pattern.walk import components
+from acep.pattern.walk import binds
 
 __all__ = ["HIGHEST", "Places", "bounds", "one_after_another", "one_of", "pattern", "repeated"]
 
@@ -42,7 +42,7 @@ def pattern(branch: Branch, places: Places) -> Node:
         if len(items) > 1 and any(item.data != "set" for item in items):
             raise fail("several components need SEQ", option, "write PATTERN SEQ(A a, B b)")
     node = _alternatives(branch, places)
-    if not _binds(node):
+    if not binds(node):
         raise fail("the pattern binds no event", branch, "add a component that is not negated")
     return node
 
@@ -125,7 +125,7 @@ def _alternatives(branch: Branch, places: Places) -> Node:
     options = branches(branch)
     for option in options:
         node = _sequence(option, places)
-        if len(options) > 1 and not _binds(node):
+        if len(options) > 1 and not binds(node):
             raise fail("an alternative needs a component that is not negated", option)
         found.append(node)
     return one_of(found)
@@ -149,10 +149,6 @@ def _item(branch: Branch, places: Places) -> Node:
             return _repetition(branch, _sequence(branches(branch)[0], places), places)
 
 
-def _binds(node: Node) -> bool:
-    return any(isinstance(c, Component) for c in components(node))
-
-
 def _quantifier(branch: Branch) -> Branch | None:
     found = branches(branch, "sign", "exactly", "at_least", "from_to", "at_most")
     return found[0] if found else None
@@ -163,7 +159,7 @@ def _repetition(branch: Branch, node: Node, places: Places) -> Node:
     quantifier = _quantifier(branch)
     if isinstance(node, Negation) and quantifier is not None:
         raise fail("a negation cannot be repeated", branch, "`~B b` already speaks of each event of type B")
-    if not _binds(node) and (quantifier is not None or branch.data == "group"):
+    if not binds(node) and (quantifier is not None or branch.data == "group"):
         raise fail("a group needs a component that is not negated", branch)
     if quantifier is None:
         return node

@@ -19,6 +19,7 @@ from acep.pattern.tree import (
     Strategy,
     Within,
 )
+from acep.pattern.walk import levels, parts
 
 __all__ = ["canonical", "expression_text", "pattern_text", "tree_lines"]
 
@@ -103,13 +104,9 @@ def letters_text(node: Node) -> str:
 
 
 def _window(within: Within) -> str:
-    match within.unit:
-        case "events":
-            return f"{within.amount} EVENTS"
-        case "ns":
-            return duration_text(within.amount)
-        case _:
-            return decimal_text(within.amount)
+    if within.unit == "events":
+        return f"{within.amount} EVENTS"
+    return duration_text(within.amount) if within.unit == "ns" else decimal_text(within.amount)
 
 
 def _clauses(query: Query) -> Iterator[str]:
@@ -180,7 +177,7 @@ def tree_lines(query: Query) -> list[str]:
     for source in query.sources:
         lines.append(f"  from, as {name_text(source.type)}")
         lines += ["    " + line for line in tree_lines(source.query)]
-    lines += _node_lines(query.pattern, 1)
+    lines += ["  " * depth + _heading(node) for node, depth in levels(query.pattern, parts)]
     lines += [f"  tie [{tie_text(t)}]" for t in query.ties]
     lines += [f"  where {expression_text(e)}" for e in query.where]
     if query.within is not None:
@@ -191,24 +188,6 @@ def tree_lines(query: Query) -> list[str]:
     if query.output is not Output.ALL:
         lines.append(f"  output {_OUTPUTS[query.output].lower()}")
     lines += [f"  {line}" for line in _budget(query)]
-    return lines
-
-
-def _node_lines(node: Node, depth: int) -> list[str]:
-    lines: list[str] = []
-    stack: list[tuple[Node, int]] = [(node, depth)]
-    while stack:
-        item, level = stack.pop()
-        lines.append("  " * level + _heading(item))
-        below: tuple[Node, ...] = ()
-        match item:
-            case Repeat(item=inner):
-                below = (inner,)
-            case Sequence(items=items) | Choice(items=items):
-                below = items
-            case EventSet(items=members):
-                below = members
-        stack.extend((part, level + 1) for part in reversed(below))
     return lines
 
 

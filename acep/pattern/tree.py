@@ -147,3 +147,8 @@ class Query:
     errors: Fraction = Fraction(0)
     weights: tuple[tuple[str, Fraction | None], ...] = ()
     letters: bool = False
+
+    @property
+    def results(self) -> tuple[Expr, ...]:
+        """The expressions that are evaluated on a complete match: HAVING, and the values of RETURN."""
+        return (*([] if self.having is None else [self.having]), *(value for _, value in self.returns))

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
+from collections.abc import Sequence as Several
+from typing import TypeVar
 
-from acep.pattern.evaluation import leaves_of
-from acep.pattern.expressions import Expr
+from acep.pattern import expressions as ex
 from acep.pattern.tree import Choice, Component, EventSet, Negation, Node, Repeat, Sequence
 
 __all__ = [
+    "binds",
+    "children",
     "components",
     "group_variables",
+    "indexes",
     "kleene_variables",
+    "leaves_of",
+    "levels",
+    "means_each",
     "mentioned",
     "most_bound",
     "negated_variables",
@@ -20,6 +27,23 @@ __all__ = [
     "positions",
     "variables",
 ]
+
+Part = TypeVar("Part")
+
+
+def levels(whole: Part, parts: Callable[[Part], tuple[Part, ...]]) -> Iterator[tuple[Part, int]]:
+    """Yield a pattern or an expression and all parts below it, in the order of the text, each with its depth from 1.
+
+    ``parts`` returns the direct parts: :func:`parts` for patterns, :func:`children` for expressions.
+    """
+    stack = [(whole, 1)]
+    while stack:
+        item, depth = stack.pop()
+        yield item, depth
+        stack.extend((part, depth + 1) for part in reversed(parts(item)))
+
+
+# ---- patterns
 
 
 def parts(node: Node) -> tuple[Node, ...]:
@@ -36,12 +60,13 @@ def parts(node: Node) -> tuple[Node, ...]:
 
 
 def nodes(node: Node) -> Iterator[Node]:
-    """Yield the node and all nodes below it, in the order of the text."""
-    stack = [node]
-    while stack:
-        item = stack.pop()
-        yield item
-        stack.extend(reversed(parts(item)))
+    """Iterate over the node and all nodes below it, in the order of the text."""
+    return (item for item, _ in levels(node, parts))
+
+
+def binds(node: Node) -> bool:
+    """Return whether a pattern, or a part of one, has a component that is not negated."""
+    return any(isinstance(n, Component) for n in nodes(node))
 
 
 def components(node: Node) -> tuple[Component | Negation, ...]:
@@ -85,11 +110,6 @@ def group_variables(node: Node) -> frozenset[str]:
     return frozenset(found)
 
 
-def mentioned(expr: Expr) -> tuple[str, ...]:
-    """Return the variables in an expression, each once, in the order of the text."""
-    return tuple(dict.fromkeys(leaf.var for leaf in leaves_of(expr)))
-
-
 def positions(node: Node) -> int:
     """Count the components of the pattern with its repetitions written out.
 
@@ -104,3 +124,67 @@ def positions(node: Node) -> int:
             return positions(item) * max(1, low if high is None else high)
         case _:
             return sum(positions(part) for part in parts(node))
+
+
+# ---- expressions
+
+
+def children(expr: ex.Expr) -> tuple[ex.Expr, ...]:
+    """Return the direct parts of an expression, in the order written."""
+    match expr:
+        case ex.Unary(operand=x) | ex.IsNull(operand=x) | ex.Like(operand=x):
+            return (x,)
+        case ex.Binary(left=left, right=right):
+            return (left, right)
+        case ex.Call(args=args):
+            return args
+        case ex.In(operand=x, values=values):
+            return (x, *values)
+        case ex.Between(operand=x, low=low, high=high):
+            return (x, low, high)
+        case _:
+            return ()
+
+
+def leaves_of(expr: ex.Expr) -> tuple[ex.Leaf, ...]:
+    """Return the references to events in an expression, each once, in the order written."""
+    items = (item for item, _ in levels(expr, children))
+    return tuple(dict.fromkeys(item for item in items if isinstance(item, ex.Attribute | ex.Length | ex.Aggregate)))
+
+
+def mentioned(expr: ex.Expr) -> tuple[str, ...]:
+    """Return the variables in an expression, each once, in the order of the text."""
+    return tuple(dict.fromkeys(leaf.var for leaf in leaves_of(expr)))
+
+
+def means_each(leaf: ex.Leaf) -> bool:
+    """Return whether a reference means each event of a repetition in turn, or those before it, not the repetition as a
+    whole or an event by its number.
+
+    >>> means_each(ex.Attribute("a", "i-1", "x")), means_each(ex.Attribute("a", "last", "x"))
+    (True, False)
+    """
+    if isinstance(leaf, ex.Attribute):
+        return leaf.index in (None, "i", "i-1")
+    return isinstance(leaf, ex.Aggregate) and leaf.scope == "before"
+
+
+def indexes(leaves: Several[ex.Leaf], kleene: Collection[str]) -> tuple[dict[str, int], dict[str, int]]:
+    """Return two dicts about the events of a complete binding that a condition refers to, by variable.
+
+    The first has the Kleene variables of which it means each event, with the index (from 0) of the first such event.
+    The second has the variables of which it means events by number, with the greatest number.
+
+    >>> each, numbered = ex.Attribute("a", "i-1", "x"), ex.Attribute("b", 3, "x")
+    >>> indexes([each, numbered], {"a", "b"})
+    ({'a': 1}, {'b': 3})
+    """
+    first: dict[str, int] = {}
+    greatest: dict[str, int] = {}
+    for leaf in leaves:
+        if leaf.var in kleene and means_each(leaf):
+            earlier = not isinstance(leaf, ex.Attribute) or leaf.index == "i-1"
+            first[leaf.var] = max(first.get(leaf.var, 0), int(earlier))
+        elif isinstance(leaf, ex.Attribute) and isinstance(leaf.index, int):
+            greatest[leaf.var] = max(greatest.get(leaf.var, 0), leaf.index)
+    return {var: max(low, greatest.get(var, 0)) for var, low in first.items()}, greatest

@@ -12,8 +12,9 @@ from typing import TypeAlias
 from acep.errors import QueryError
 from acep.pattern import expressions as ex
 from acep.pattern.closure import partition_attributes
-from acep.pattern.evaluation import TIME_PARTS, leaves_of
+from acep.pattern.evaluation import TIME_PARTS
 from acep.pattern.tree import Query
+from acep.pattern.walk import leaves_of
 from acep.plan.compile import Plan, compile_query
 from acep.plan.schema import Kind, Schema
 

@@ -13,10 +13,10 @@ from acep.automaton.thompson import Thompson, build
 from acep.errors import AcepError, QueryError
 from acep.pattern import expressions as ex
 from acep.pattern.closure import close_equalities, partition_attributes
-from acep.pattern.evaluation import Compiled, compile_expression, leaves_of
+from acep.pattern.evaluation import Compiled, compile_expression
 from acep.pattern.printing import canonical
 from acep.pattern.tree import Output, Query, Strategy
-from acep.pattern.walk import variables
+from acep.pattern.walk import leaves_of, variables
 from acep.plan.decimals import DECIMAL, Typed
 from acep.plan.kinds import column, resolve
 from acep.plan.schema import Kind, Schema, kinds_text

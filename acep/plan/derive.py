@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from acep.pattern import expressions as ex
-from acep.pattern.evaluation import Compiled, children, compile_expression, leaves_of
+from acep.pattern.evaluation import Compiled, compile_expression
 from acep.pattern.spelling import expression_text
+from acep.pattern.walk import children, leaves_of
 from acep.plan.kinds import resolve
 from acep.plan.schema import Kind, Schema
 

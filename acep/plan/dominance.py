@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from acep.automaton.registers import Check, Program, Register, Step
-from acep.pattern.evaluation import leaves_of
 from acep.pattern.expressions import Expr
 from acep.pattern.tree import Output, Strategy
+from acep.pattern.walk import leaves_of
 from acep.plan.compile import Plan
 from acep.plan.monotone import EQUAL, Demand, Scene, demanded, joined
 from acep.plan.schema import Kind

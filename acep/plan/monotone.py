@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from acep.pattern import expressions as ex
-from acep.pattern.evaluation import in_ticks, leaves_of
+from acep.pattern.evaluation import in_ticks
+from acep.pattern.walk import leaves_of
 from acep.plan.schema import Kind
 
 __all__ = ["EQUAL", "Demand", "Scene", "demanded", "joined"]

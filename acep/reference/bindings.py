@@ -12,6 +12,7 @@ from typing import Any
 from acep.automaton.arcs import Crossing
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import INT_LIMIT, Compiled
+from acep.pattern.walk import indexes, means_each
 from acep.plan.compile import Plan
 from acep.reference.engine import CrossingHistory, Event, bound_events, path_of
 
@@ -131,35 +132,21 @@ def _view(plan: Plan, steps: Steps, resets: list[tuple[int, ...]], j: int, cross
 def _holds(plan: Plan, compiled: Compiled, env: dict[str, list[Event]]) -> bool:
     """Return whether a conjunct holds over given events, for each event of the Kleene variables it ranges over."""
     column = {name: i for i, name in enumerate(plan.row)}
-    each: dict[str, int] = {}  # the first index in range, by variable
-    for leaf in compiled.leaves:
-        if leaf.var in plan.kleene and _means_each(leaf):
-            earlier = not isinstance(leaf, ex.Attribute) or leaf.index == "i-1"
-            each[leaf.var] = max(each.get(leaf.var, 0), int(earlier))
-    for leaf in compiled.leaves:
-        if isinstance(leaf, ex.Attribute) and isinstance(leaf.index, int):
-            if leaf.index > len(env[leaf.var]):
-                return False
-            if leaf.var in each:
-                each[leaf.var] = max(each[leaf.var], leaf.index)
+    each, numbered = indexes(compiled.leaves, plan.kleene)
+    if any(number > len(env[var]) for var, number in numbered.items()):
+        return False
     for chosen in product(*(range(low, len(env[v])) for v, low in each.items())):
         at = dict(zip(each, chosen, strict=True))
         values = []
         for leaf in compiled.leaves:
             events = env[leaf.var]
-            if leaf.var in each and _means_each(leaf):
+            if leaf.var in each and means_each(leaf):
                 values.append(_at(plan, leaf, events, at[leaf.var], column))
             else:
                 values.append(_summary(plan, leaf, events, column))
         if compiled.run(values) is not True:
             return False
     return True
-
-
-def _means_each(leaf: ex.Leaf) -> bool:
-    if isinstance(leaf, ex.Attribute):
-        return leaf.index in (None, "i", "i-1")
-    return isinstance(leaf, ex.Aggregate) and leaf.scope == "before"
 
 
 def _at(plan: Plan, leaf: ex.Leaf, events: Sequence[Event], i: int, column: dict[str, int]) -> Any:

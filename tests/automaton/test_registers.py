@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import acep
 from acep.automaton.registers import Check, Program, Register, Step
-from acep.pattern.evaluation import leaves_of
+from acep.pattern.walk import leaves_of
 from acep.plan.assume import assumed_plan
 from acep.plan.compile import Plan
 from tests.random_cases import random_case

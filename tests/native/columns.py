@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 import acep
-from acep.pattern.evaluation import Compiled, compile_expression, leaves_of
+from acep.pattern.evaluation import Compiled, compile_expression
 from acep.pattern.expressions import Attribute, Expr
+from acep.pattern.walk import leaves_of
 from acep.plan.lower.bytecode import BlockProgram, lower_expression
 from acep.plan.schema import Kind
 

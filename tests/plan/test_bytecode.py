@@ -8,8 +8,8 @@ import pytest
 
 import acep
 from acep.errors import QueryError
-from acep.pattern.evaluation import leaves_of
 from acep.pattern.expressions import Attribute, Expr, In, Literal
+from acep.pattern.walk import leaves_of
 from acep.plan.lower.bytecode import BlockProgram, CannotLower, lower_expression, program_lines
 from acep.plan.lower.bytecode_words import MOST_SLOTS
 from acep.plan.schema import Kind

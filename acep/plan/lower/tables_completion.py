@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from acep.automaton.arcs import Crossing
 from acep.automaton.thompson import Negated
 from acep.pattern import expressions as ex
-from acep.pattern.evaluation import leaves_of
 from acep.pattern.tree import Output
+from acep.pattern.walk import indexes, leaves_of, means_each
 from acep.plan.compile import Plan
 from acep.plan.lower.bytecode_words import bits_of
 from acep.plan.lower.tables_writer import EVENT, Triple, Writer
@@ -135,17 +135,7 @@ class Negations:
         """Write a condition on the event and bound events, evaluated as in ``bindings._holds``; return its number."""
         writer, plan = self.writer, self.writer.plan
         leaves = leaves_of(expr)
-        each: dict[str, int] = {}  # variable: the first index that the condition refers to
-        for leaf in leaves:
-            if leaf.var in plan.kleene and _means_each(leaf):
-                earlier = not isinstance(leaf, ex.Attribute) or leaf.index == "i-1"
-                each[leaf.var] = max(each.get(leaf.var, 0), int(earlier))
-        least: dict[str, int] = {}
-        for leaf in leaves:
-            if isinstance(leaf, ex.Attribute) and isinstance(leaf.index, int) and leaf.var != negated:
-                least[leaf.var] = max(least.get(leaf.var, 0), leaf.index)
-                if leaf.var in each:
-                    each[leaf.var] = max(each[leaf.var], leaf.index)
+        each, numbered = indexes(leaves, plan.kleene)
         loops = {var: i for i, var in enumerate(each)}
         refs: list[int] = []
         for leaf in leaves:
@@ -154,7 +144,8 @@ class Negations:
         writer.put("conjunct_program", writer.program(expr)[0])
         writer.add("conjunct_refs", refs)
         writer.add("conjunct_loops", [x for v, low in each.items() for x in (plan.variables.index(v), low)])
-        writer.add("conjunct_least", [x for v, n in least.items() for x in (plan.variables.index(v), n)])
+        least = [(plan.variables.index(v), n) for v, n in numbered.items() if v != negated]
+        writer.add("conjunct_least", [x for pair in least for x in pair])
         return len(writer.plain["conjunct_program"]) - 1
 
 
@@ -185,7 +176,7 @@ def _ref(writer: Writer, kept: _Kept, leaf: ex.Leaf, var: int | None, loops: dic
     """Return a reference as (variable, how, place, n, loop, has default, default); the default replaces a null."""
     loop, default = -1, None
     name = leaf.name if not isinstance(leaf, ex.Length) else None
-    if _means_each(leaf) and leaf.var in loops:
+    if means_each(leaf) and leaf.var in loops:
         loop = loops[leaf.var]
     n = 0
     match leaf:
@@ -231,9 +222,3 @@ def _nowhere(leaf: ex.Leaf, negated: str, plan: Plan) -> bool:
     if leaf.var != negated:
         return leaf.var not in plan.variables
     return isinstance(leaf, ex.Attribute) and isinstance(leaf.index, int) and leaf.index > 1
-
-
-def _means_each(leaf: ex.Leaf) -> bool:
-    if isinstance(leaf, ex.Attribute):
-        return leaf.index in (None, "i", "i-1")
-    return isinstance(leaf, ex.Aggregate) and leaf.scope == "before"

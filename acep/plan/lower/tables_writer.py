@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from acep.pattern import expressions as ex
-from acep.pattern.evaluation import leaves_of
+from acep.pattern.walk import leaves_of
 from acep.plan.compile import Plan
 from acep.plan.derive import Derived
 from acep.plan.lower.bytecode import BlockProgram, CannotLower, lower_expression
