@@ -8,6 +8,7 @@ as in SQL.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -50,8 +51,7 @@ def compile_expression(expr: ex.Expr, tick_ns: Fraction | None = None, shown: ex
 
     Raises :class:`QueryError` for a duration or timestamp if ``tick_ns`` is unknown.
 
-    >>> from acep.pattern.expressions import Attribute, Binary, Literal
-    >>> c = compile_expression(Binary(">", Attribute("a", None, "x"), Literal(2)))
+    >>> c = compile_expression(ex.Binary(">", ex.Attribute("a", None, "x"), ex.Literal(2)))
     >>> c.run([3]), c.run([2]), c.run([None])
     (True, False, None)
     """
@@ -83,15 +83,11 @@ def _build(expr: ex.Expr, index: dict[ex.Leaf, int], tick_ns: Fraction | None) -
             ticks = in_ticks(ns, tick_ns, expr)
             return lambda v: ticks
         case ex.Unary(op="-", operand=x):
-            f = sub(x)
-            return lambda v: None if (a := f(v)) is None else _number(-a)
+            return _strict(operator.neg, (sub(x),))
         case ex.Unary(operand=x):
-            f = sub(x)
-            return lambda v: None if (a := f(v)) is None else not a
-        case ex.Binary(op="and", left=left, right=right):
-            return _and(sub(left), sub(right))
-        case ex.Binary(op="or", left=left, right=right):
-            return _or(sub(left), sub(right))
+            return _maybe_not(sub(x), True)
+        case ex.Binary(op="and" | "or" as op, left=left, right=right):
+            return _joined(sub(left), sub(right), op == "or")
         case ex.Binary(op=op, left=left, right=right):
             return _strict(BINARY[op], (sub(left), sub(right)))
         case ex.Call(name=name, args=args):
@@ -102,15 +98,12 @@ def _build(expr: ex.Expr, index: dict[ex.Leaf, int], tick_ns: Fraction | None) -
                 assert tick_ns is not None
                 ns = tick_ns
                 return _strict(lambda t: function(t, ns), runs)
-            if not strict:
-                return lambda v: function(*[r(v) for r in runs])
-            return _strict(function, runs)
+            return _strict(function, runs) if strict else lambda v: function(*[r(v) for r in runs])
         case ex.In(operand=x, values=values, negated=negated):
             return _maybe_not(_in(sub(x), tuple(sub(e) for e in values)), negated)
         case ex.Between(operand=x, low=low, high=high, negated=negated):
             f, lo, hi = sub(x), sub(low), sub(high)
-            inside = _and(_strict(BINARY[">="], (f, lo)), _strict(BINARY["<="], (f, hi)))
-            return _maybe_not(inside, negated)
+            return _maybe_not(_joined(_strict(BINARY[">="], (f, lo)), _strict(BINARY["<="], (f, hi)), False), negated)
         case ex.Like(operand=x, pattern=pattern, negated=negated):
             return _maybe_not(_strict(lambda s: like(s, pattern), (sub(x),)), negated)
         case ex.IsNull(operand=x, negated=negated):
@@ -124,28 +117,17 @@ def _maybe_not(f: Run, negated: bool) -> Run:
     return lambda v: None if (a := f(v)) is None else not a
 
 
-def _and(f: Run, g: Run) -> Run:
+def _joined(f: Run, g: Run, decisive: bool) -> Run:
+    """Return AND or OR of two conditions. ``decisive`` is the value of one that decides: false for AND, true for OR."""
+
     def run(v: Values) -> Any:
         a = f(v)
-        if a is False:
-            return False
+        if a is decisive:
+            return decisive
         b = g(v)
-        if b is False:
-            return False
-        return None if a is None or b is None else True
-
-    return run
-
-
-def _or(f: Run, g: Run) -> Run:
-    def run(v: Values) -> Any:
-        a = f(v)
-        if a is True:
-            return True
-        b = g(v)
-        if b is True:
-            return True
-        return None if a is None or b is None else False
+        if b is decisive:
+            return decisive
+        return None if a is None or b is None else not decisive
 
     return run
 
@@ -197,17 +179,17 @@ def _modulo(a: Any, b: Any) -> Any:
 
 
 BINARY: dict[str, Callable[[Any, Any], Any]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "/": lambda a, b: a / b,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
     "%": _modulo,
-    "=": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
 }
 
 
@@ -260,12 +242,8 @@ def _substring(text: str, start: int, length: int | None = None) -> str:
     return text[max(first, 0) : max(last, 0)]
 
 
-def _least(*args: Any) -> Any:
-    return min((a for a in args if a is not None), default=None)
-
-
-def _greatest(*args: Any) -> Any:
-    return max((a for a in args if a is not None), default=None)
+def _known(args: Sequence[Any]) -> list[Any]:
+    return [a for a in args if a is not None]
 
 
 def _part(name: str) -> Callable[[Any, Fraction], int]:
@@ -277,6 +255,9 @@ def _part(name: str) -> Callable[[Any, Fraction], int]:
 
 
 TIME_PARTS = ("hour", "minute", "second", "day", "month", "year", "dayofweek")
+TEXT_FUNCTIONS = ("lower", "upper", "length", "trim", "substring", "concat")
+SAME_FUNCTIONS = ("least", "greatest", "coalesce")
+"""The functions that return one of their arguments."""
 
 # name: least and greatest number of arguments, function, whether the result is null if an argument is null
 FUNCTIONS: dict[str, tuple[int, int, Callable[..., Any], bool]] = {
@@ -290,15 +271,15 @@ FUNCTIONS: dict[str, tuple[int, int, Callable[..., Any], bool]] = {
     "log10": (1, 1, math.log10, True),
     "power": (2, 2, math.pow, True),
     "sign": (1, 1, lambda x: (x > 0) - (x < 0), True),
-    "least": (2, 64, _least, False),
-    "greatest": (2, 64, _greatest, False),
+    "least": (2, 64, lambda *args: min(_known(args), default=None), False),
+    "greatest": (2, 64, lambda *args: max(_known(args), default=None), False),
     "lower": (1, 1, str.lower, True),
     "upper": (1, 1, str.upper, True),
     "length": (1, 1, len, True),
     "trim": (1, 1, str.strip, True),
     "substring": (2, 3, _substring, True),
     "concat": (1, 64, lambda *parts: "".join(parts), True),
-    "coalesce": (1, 64, lambda *args: next((a for a in args if a is not None), None), False),
+    "coalesce": (1, 64, lambda *args: next(iter(_known(args)), None), False),
     **{name: (1, 1, _part(name), True) for name in TIME_PARTS},
 }
 

@@ -7,6 +7,8 @@ completed repetition, and an integer ``n >= 1`` the n-th bound event.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal as OneOf
@@ -34,6 +36,7 @@ __all__ = [
     "Unary",
     "Value",
     "error_at",
+    "placed",
 ]
 
 Value: TypeAlias = bool | int | float | str | None
@@ -189,3 +192,12 @@ def error_at(message: str, at: Expr | Span | None, hint: str | None = None) -> Q
     """Return an error at a place, if that is known. The text is added later (:meth:`AcepError.located`)."""
     span = at if isinstance(at, Span) or at is None else at.span
     return QueryError(message, start=span.start if span else None, end=span.end if span else None, hint=hint)
+
+
+@contextmanager
+def placed(at: Span) -> Iterator[None]:
+    """Give an error that has no place the place ``at``."""
+    try:
+        yield
+    except QueryError as error:
+        raise error if error.start is not None else error_at(error.message, at, error.hint) from None

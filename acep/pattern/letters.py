@@ -9,17 +9,20 @@ from collections.abc import Iterable
 from collections.abc import Sequence as Many
 from datetime import timedelta
 from fractions import Fraction
+from typing import TypeVar
 
 from acep.errors import QueryError, suggest
 from acep.pattern.check import check_query, checked_errors, checked_weights
-from acep.pattern.patterns import bounds, one_after_another, one_of, repeated
+from acep.pattern.patterns import bounds, flat, repeated
 from acep.pattern.sase import Errors, Weights
 from acep.pattern.syntax import Branch, branches, name, read
 from acep.pattern.times import window_of
-from acep.pattern.tree import Component, Node, Output, Query, Strategy
+from acep.pattern.tree import Choice, Component, Node, Output, Query, Sequence, Strategy
 from acep.pattern.walk import variables
 
 __all__ = ["regex"]
+
+Selection = TypeVar("Selection", Strategy, Output)
 
 
 def regex(
@@ -56,10 +59,10 @@ def regex(
         query = Query(
             text=text,
             pattern=node,
-            strategy=_strategy(strategy),
+            strategy=_member(Strategy, strategy, str(strategy).lower()),
             ties=_attributes(by),
             within=window_of(within),
-            output=_output(output),
+            output=_member(Output, output, "_".join(str(output).lower().replace("-", " ").split())),
             errors=checked_errors(errors),
             weights=checked_weights({} if weights is None else weights, variables(node)),
             letters=True,
@@ -74,7 +77,7 @@ def regex(
 
 
 def _alternatives(branch: Branch) -> Node:
-    return one_of([one_after_another([_item(b) for b in branches(option)]) for option in branches(branch)])
+    return flat(Choice, [flat(Sequence, [_item(b) for b in branches(option)]) for option in branches(branch)])
 
 
 def _item(branch: Branch) -> Node:
@@ -89,8 +92,7 @@ def _item(branch: Branch) -> Node:
             return _alternatives(branch)
         case _:
             inner, quantifier = branches(branch)
-            low, high = bounds(quantifier)
-            return repeated(_item(inner), low, high, ())
+            return repeated(_item(inner), *bounds(quantifier), ())
 
 
 def _attributes(by: str | Many[str] | None) -> tuple[str, ...]:
@@ -104,17 +106,11 @@ def _attributes(by: str | Many[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _strategy(value: str | Strategy) -> Strategy:
-    known = {s.value: s for s in Strategy}
-    wanted = value.value if isinstance(value, Strategy) else str(value).lower()
+def _member(kind: type[Selection], value: str | Selection, wanted: str) -> Selection:
+    """Return the strategy or output that an argument means; ``wanted`` is the argument as a text."""
+    if isinstance(value, kind):
+        return value
+    known = {member.value: member for member in kind}
     if wanted not in known:
-        raise QueryError(f"unknown strategy `{wanted[:60]}`", hint=suggest(wanted[:60], known))
-    return known[wanted]
-
-
-def _output(value: str | Output) -> Output:
-    known = {o.value: o for o in Output}
-    wanted = value.value if isinstance(value, Output) else "_".join(str(value).lower().replace("-", " ").split())
-    if wanted not in known:
-        raise QueryError(f"unknown output `{wanted[:60]}`", hint=suggest(wanted[:60], known))
+        raise QueryError(f"unknown {kind.__name__.lower()} `{wanted[:60]}`", hint=suggest(wanted[:60], known))
     return known[wanted]

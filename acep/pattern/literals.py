@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from acep.errors import QueryError
 from acep.pattern import expressions as ex
 from acep.pattern.reading import Token
 from acep.pattern.syntax import Branch, fail, span, tokens, unquote
@@ -14,11 +13,6 @@ __all__ = ["LITERALS"]
 
 _INT_LIMIT = 2**63
 _MOST = 10**300  # numbers with a greater denominator are kept as floats only
-
-
-def _at(leaf: Branch | Token, error: QueryError) -> QueryError:
-    """Return an error that had no place with the place of ``leaf``."""
-    return fail(error.message, leaf, error.hint)
 
 
 def _number(branch: Branch) -> ex.Expr:
@@ -33,12 +27,11 @@ def _number(branch: Branch) -> ex.Expr:
 
 def _float(branch: Branch, token: Token, divisor: int) -> ex.Literal:
     try:
-        exact = exact_number(token.rstrip("%")) / divisor
+        with ex.placed(span(token)):
+            exact = exact_number(token.rstrip("%")) / divisor
         value = float(exact)
     except OverflowError:
         raise fail("this number is too large", token) from None
-    except QueryError as error:
-        raise _at(token, error) from None
     known = Fraction(repr(value)) == exact or exact.denominator > _MOST
     return ex.Literal(value, span(branch), None if known else exact)
 
@@ -58,18 +51,14 @@ def _constant(branch: Branch) -> ex.Expr:
 
 def _duration(branch: Branch) -> ex.Expr:
     number, unit = tokens(branch)
-    try:
+    with ex.placed(span(branch)):
         return ex.Duration(exact_number(number) * unit_ns(unit), span(branch))
-    except QueryError as error:
-        raise _at(branch, error) from None
 
 
 def _timestamp(branch: Branch) -> ex.Expr:
     (token,) = tokens(branch)
-    try:
+    with ex.placed(span(token)):
         return ex.Timestamp(read_timestamp(unquote(token)), span(branch))
-    except QueryError as error:
-        raise _at(token, error) from None
 
 
 LITERALS = {

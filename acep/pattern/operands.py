@@ -7,15 +7,29 @@ rest with the schema.
 from __future__ import annotations
 
 from acep.pattern import expressions as ex
+from acep.pattern.evaluation import SAME_FUNCTIONS, TEXT_FUNCTIONS, TIME_PARTS
 
-__all__ = ["check_condition", "kind_of"]
+__all__ = ["TIME_ARITHMETIC", "check_condition", "kind_of"]
 
 ANY = "any"
 QUANTITY = "quantity"
 _QUANTITIES = {"number", "duration", "timestamp", QUANTITY}
-_TEXT_FUNCTIONS = {"lower", "upper", "length", "trim", "substring", "concat"}
-_SAME_FUNCTIONS = {"least", "greatest", "coalesce"}
-_TIME_FUNCTIONS = {"hour", "minute", "second", "day", "month", "year", "dayofweek"}
+_UNIT = "give the number a unit, as in 5 min"
+
+TIME_ARITHMETIC = {
+    ("+", "timestamp", "duration"): "timestamp",
+    ("+", "duration", "timestamp"): "timestamp",
+    ("+", "duration", "duration"): "duration",
+    ("-", "timestamp", "timestamp"): "duration",
+    ("-", "timestamp", "duration"): "timestamp",
+    ("-", "duration", "duration"): "duration",
+    ("*", "duration", "number"): "duration",
+    ("*", "number", "duration"): "duration",
+    ("/", "duration", "number"): "duration",
+    ("/", "duration", "duration"): "number",
+    ("%", "duration", "duration"): "duration",
+}
+"""The kind of each operation on times that is possible, by its operator and the kinds of its operands."""
 
 
 def check_condition(expr: ex.Expr) -> None:
@@ -32,8 +46,7 @@ def kind_of(expr: ex.Expr) -> str:
 
     Raises :class:`QueryError` (without the text) if the operands are incompatible for all columns.
 
-    >>> from acep.pattern.expressions import Attribute, Binary, Literal
-    >>> kind_of(Binary("<", Attribute("a", None, "x"), Literal(3)))
+    >>> kind_of(ex.Binary("<", ex.Attribute("a", None, "x"), ex.Literal(3)))
     'boolean'
     """
     match expr:
@@ -43,43 +56,35 @@ def kind_of(expr: ex.Expr) -> str:
             return "duration"
         case ex.Timestamp():
             return "timestamp"
-        case ex.Attribute():
-            return ANY
-        case ex.Length():
+        case ex.Length() | ex.Aggregate(function="count" | "avg" | "sum"):
             return "number"
-        case ex.Aggregate(function=function):
-            return "number" if function in ("count", "avg", "sum") else ANY
+        case ex.Attribute() | ex.Aggregate():
+            return ANY
         case ex.Unary(op="not", operand=operand):
             check_condition(operand)
-            return "boolean"
         case ex.Unary(operand=operand):
             return _minus(operand)
         case ex.Binary(op="and" | "or", left=left, right=right):
             check_condition(left)
             check_condition(right)
-            return "boolean"
         case ex.Binary(op="+" | "-" | "*" | "/" | "%" as op, left=left, right=right):
             return _arithmetic(expr, op, kind_of(left), kind_of(right))
         case ex.Binary(left=left, right=right):
             _comparable(expr, left, right)
-            return "boolean"
         case ex.In(operand=operand, values=values):
             for item in values:
                 _comparable(item, operand, item, null=True)
-            return "boolean"
         case ex.Between(operand=operand, low=low, high=high):
             _comparable(low, operand, low)
             _comparable(high, operand, high)
-            return "boolean"
         case ex.Like(operand=operand):
             if kind_of(operand) not in ("text", ANY):
                 raise ex.error_at(f"LIKE looks at texts, not at a {kind_of(operand)}", operand)
-            return "boolean"
         case ex.IsNull(operand=operand):
             kind_of(operand)
-            return "boolean"
         case ex.Call():
             return _call(expr)
+    return "boolean"
 
 
 def _minus(operand: ex.Expr) -> str:
@@ -95,36 +100,16 @@ def _arithmetic(expr: ex.Expr, op: str, left: str, right: str) -> str:
     for kind in ("text", "boolean", "null"):
         if kind in kinds:
             hint = "join texts by concat(a.x, b.x)" if kind == "text" and op == "+" else None
-            raise ex.error_at(
-                f"`{op}` cannot take a {kind}" if kind != "null" else f"`{op}` with NULL is always NULL",
-                expr,
-                hint,
-            )
+            message = f"`{op}` with NULL is always NULL" if kind == "null" else f"`{op}` cannot take a {kind}"
+            raise ex.error_at(message, expr, hint)
     if kinds & {ANY, QUANTITY}:
         return QUANTITY
     if kinds == {"number"}:
         return "number"
-    known = {
-        ("+", "timestamp", "duration"): "timestamp",
-        ("+", "duration", "timestamp"): "timestamp",
-        ("+", "duration", "duration"): "duration",
-        ("-", "timestamp", "timestamp"): "duration",
-        ("-", "timestamp", "duration"): "timestamp",
-        ("-", "duration", "duration"): "duration",
-        ("*", "duration", "number"): "duration",
-        ("*", "number", "duration"): "duration",
-        ("/", "duration", "number"): "duration",
-        ("/", "duration", "duration"): "number",
-        ("%", "duration", "duration"): "duration",
-    }
-    if (op, left, right) not in known:
-        hint = (
-            "give the number a unit, as in 5 min"
-            if kinds <= {"number", "duration", "timestamp"} and "number" in kinds
-            else None
-        )
-        raise ex.error_at(f"`{op}` cannot take a {left} and a {right}", expr, hint)
-    return known[op, left, right]
+    if (op, left, right) not in TIME_ARITHMETIC:
+        times = "number" in kinds and kinds <= {"number", "duration", "timestamp"}
+        raise ex.error_at(f"`{op}` cannot take a {left} and a {right}", expr, _UNIT if times else None)
+    return TIME_ARITHMETIC[op, left, right]
 
 
 def _comparable(at: ex.Expr, left: ex.Expr, right: ex.Expr, *, null: bool = False) -> None:
@@ -133,15 +118,14 @@ def _comparable(at: ex.Expr, left: ex.Expr, right: ex.Expr, *, null: bool = Fals
         raise ex.error_at("a comparison with NULL is never true", at, "write x IS NULL or x IS NOT NULL")
     known = {k for k in kinds if k not in (ANY, "null")}
     if len(known) > 1 and not (QUANTITY in known and known <= _QUANTITIES):
-        numbers = known == {"number", "duration"} or known == {"number", "timestamp"}
-        hint = "give the number a unit, as in 5 min" if numbers and "duration" in known else None
+        hint = _UNIT if known == {"number", "duration"} else None
         raise ex.error_at(f"a {kinds[0]} cannot be compared with a {kinds[1]}", at, hint)
 
 
 def _call(expr: ex.Call) -> str:
     kinds = [kind_of(a) for a in expr.args]
     name = expr.name
-    if name in _SAME_FUNCTIONS:
+    if name in SAME_FUNCTIONS:
         known = {k for k in kinds if k not in (ANY, "null")}
         if QUANTITY in known and known <= _QUANTITIES:
             return QUANTITY
@@ -149,9 +133,9 @@ def _call(expr: ex.Call) -> str:
             raise ex.error_at(f"`{name}` needs arguments of one kind, not a {' and a '.join(sorted(known))}", expr)
         return ANY if ANY in kinds or not known else known.pop()
     for i, (arg, kind) in enumerate(zip(expr.args, kinds, strict=True)):
-        if name in _TEXT_FUNCTIONS:
+        if name in TEXT_FUNCTIONS:
             wanted = "number" if name == "substring" and i > 0 else "text"
-        elif name in _TIME_FUNCTIONS:
+        elif name in TIME_PARTS:
             wanted = "timestamp"
         elif name in ("abs", "sign") and kind == "duration":
             wanted = "duration"
@@ -161,4 +145,4 @@ def _call(expr: ex.Call) -> str:
             raise ex.error_at(f"`{name}` needs a {wanted} here, not a {kind}", arg)
     if name == "abs":
         return "duration" if kinds[0] == "duration" else QUANTITY
-    return "text" if name in _TEXT_FUNCTIONS and name != "length" else "number"
+    return "text" if name in TEXT_FUNCTIONS and name != "length" else "number"

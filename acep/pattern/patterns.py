@@ -11,7 +11,7 @@ from acep.pattern.syntax import Branch, branches, fail, name, quoted, span, toke
 from acep.pattern.tree import Choice, Component, EventSet, Negation, Node, Repeat, Sequence
 from acep.pattern.walk import binds
 
-__all__ = ["HIGHEST", "Places", "bounds", "one_after_another", "one_of", "pattern", "repeated"]
+__all__ = ["HIGHEST", "Places", "bounds", "flat", "pattern", "repeated"]
 
 HIGHEST = 10_000
 """The greatest bound of a repetition."""
@@ -50,20 +50,12 @@ def pattern(branch: Branch, places: Places) -> Node:
 # ---- plain constructors, shared with the letter expressions
 
 
-def one_after_another(items: list[Node]) -> Node:
-    """Return a flat sequence, or the item itself if there is only one."""
-    flat: list[Node] = []
+def flat(kind: type[Sequence | Choice], items: list[Node]) -> Node:
+    """Return items as one sequence or choice without others of its kind in it, or the item itself if there is one."""
+    found: list[Node] = []
     for item in items:
-        flat.extend(item.items if isinstance(item, Sequence) else (item,))
-    return flat[0] if len(flat) == 1 else Sequence(tuple(flat))
-
-
-def one_of(items: list[Node]) -> Node:
-    """Return a flat choice, or the item itself if there is only one."""
-    flat: list[Node] = []
-    for item in items:
-        flat.extend(item.items if isinstance(item, Choice) else (item,))
-    return flat[0] if len(flat) == 1 else Choice(tuple(flat))
+        found.extend(item.items if isinstance(item, kind) else (item,))
+    return found[0] if len(found) == 1 else kind(tuple(found))
 
 
 def repeated(item: Node, low: int, high: int | None, mentioned: Collection[str]) -> Node:
@@ -128,17 +120,18 @@ def _alternatives(branch: Branch, places: Places) -> Node:
         if len(options) > 1 and not binds(node):
             raise fail("an alternative needs a component that is not negated", option)
         found.append(node)
-    return one_of(found)
+    return flat(Choice, found)
 
 
 def _sequence(branch: Branch, places: Places) -> Node:
-    return one_after_another([_item(b, places) for b in branches(branch)])
+    return flat(Sequence, [_item(b, places) for b in branches(branch)])
 
 
 def _item(branch: Branch, places: Places) -> Node:
     match branch.data:
         case "component":
-            return _component(branch, places)
+            (kind,) = branches(branch, "type")
+            return _declared(branch, _types(kind), kind, places)
         case "group":
             return _group(branch, places)
         case "set":
@@ -161,15 +154,7 @@ def _repetition(branch: Branch, node: Node, places: Places) -> Node:
         raise fail("a negation cannot be repeated", branch, "`~B b` already speaks of each event of type B")
     if not binds(node) and (quantifier is not None or branch.data == "group"):
         raise fail("a group needs a component that is not negated", branch)
-    if quantifier is None:
-        return node
-    low, high = bounds(quantifier)
-    return repeated(node, low, high, places.mentioned)
-
-
-def _component(branch: Branch, places: Places) -> Node:
-    (kind,) = branches(branch, "type")
-    return _declared(branch, _types(kind), kind, places)
+    return _repeat(node, quantifier, places.mentioned)
 
 
 def _types(branch: Branch) -> tuple[str, ...]:
@@ -182,27 +167,20 @@ def _declared(branch: Branch, types: tuple[str, ...], kind: Branch, places: Plac
     quantifier = _quantifier(branch)
     found = branches(branch, "variable")
     if not found:
-        component = Component(places.declare(name(kind), span(kind)), types)
-        return component if quantifier is None else _repeat(component, quantifier)
+        return _repeat(Component(places.declare(name(kind), span(kind)), types), quantifier)
     variable = found[0]
     named = branches(variable, "name")[0]
     var = name(named)
     if is_reserved(var) and tokens(named)[0].type == "NAME":
-        raise fail(
-            f"{quoted(var)} is a word of the language", named, f"choose another name, or write `{var}` in backquotes"
-        )
+        hint = f"choose another name, or write `{var}` in backquotes"
+        raise fail(f"{quoted(var)} is a word of the language", named, hint)
     component = Component(places.declare(var, span(named)), types)
     second = _quantifier(variable)
-    if quantifier is None and second is None:
-        if branches(variable, "brackets"):
-            raise fail(
-                f"{quoted(var + '[]')} is not repeated", branch, f"write + after the type, or {quoted(var)} without []"
-            )
-        return component
     if quantifier is None or second is None:
-        only = quantifier if second is None else second
-        assert only is not None
-        return _repeat(component, only)
+        if quantifier is second and branches(variable, "brackets"):
+            hint = f"write + after the type, or {quoted(var)} without []"
+            raise fail(f"{quoted(var + '[]')} is not repeated", branch, hint)
+        return _repeat(component, quantifier or second)
     if tokens(quantifier) != ["+"] or second.data == "sign":
         raise fail("two repetitions of one component", second, "keep one of them")
     low, high = bounds(second)
@@ -210,9 +188,8 @@ def _declared(branch: Branch, types: tuple[str, ...], kind: Branch, places: Plac
     return repeated(component, max(1, low), None if second.data == "exactly" else high, ())
 
 
-def _repeat(component: Component, quantifier: Branch) -> Node:
-    low, high = bounds(quantifier)
-    return repeated(component, low, high, ())
+def _repeat(node: Node, quantifier: Branch | None, mentioned: Collection[str] = ()) -> Node:
+    return node if quantifier is None else repeated(node, *bounds(quantifier), mentioned)
 
 
 def _group(branch: Branch, places: Places) -> Node:

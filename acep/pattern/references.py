@@ -99,10 +99,6 @@ def _plain(branch: Branch) -> bool:
     return tokens(label)[0].type == "NAME"
 
 
-def _tie(branch: Branch) -> ex.Expr:
-    raise fail("`[attribute]` stands alone, joined by AND", branch, "compare the attributes instead: a.x = b.x")
-
-
 def previous(branch: Branch, args: list[Branch]) -> ex.Expr:
     """Return ``a[i-1].x`` for ``prev(a.x)`` (the 2012 paper, section 3)."""
     ref = _reference(args[0]) if len(args) == 1 and args[0].data == "reference" else None

@@ -11,11 +11,11 @@ from fractions import Fraction
 
 from acep.errors import QueryError, suggest
 from acep.pattern.check import check_query, checked_errors, checked_weights
-from acep.pattern.expressions import Expr, Span
+from acep.pattern.expressions import Expr, Span, placed
 from acep.pattern.patterns import Places, pattern
 from acep.pattern.predicates import conjuncts, expression
 from acep.pattern.references import path
-from acep.pattern.syntax import Branch, branches, fail, name, quoted, read, tokens
+from acep.pattern.syntax import Branch, branches, fail, name, quoted, read, span, tokens
 from acep.pattern.times import read_window
 from acep.pattern.tree import Output, Query, Source, Strategy, Within
 from acep.pattern.walk import mentioned
@@ -62,8 +62,7 @@ def _query(branch: Branch, text: str, errors: Fraction, weights: Weights) -> Que
     node = pattern(whole, places)
     for var, where_it_is in bound:
         if var not in places.declared:
-            hint = suggest(var, places.declared)
-            raise fail(f"unknown variable {quoted(var)}", where_it_is, hint)
+            raise fail(f"unknown variable {quoted(var)}", where_it_is, suggest(var, places.declared))
     query = Query(
         text=text,
         pattern=node,
@@ -78,10 +77,8 @@ def _query(branch: Branch, text: str, errors: Fraction, weights: Weights) -> Que
         errors=errors,
         weights=checked_weights(weights, tuple(places.declared)),
     )
-    try:
+    with placed(span(whole)):
         check_query(query, places.declared)
-    except QueryError as error:
-        raise error if error.start is not None else fail(error.message, whole, error.hint) from None
     return query
 
 
@@ -97,9 +94,8 @@ def _clauses(branch: Branch) -> dict[str, Branch]:
         kind = clause.data.removesuffix("_as")
         if kind in found:
             word = "RETURN" if kind == "returns" else kind.upper()
-            raise fail(
-                f"a second {word} clause", clause, "join conditions by AND" if kind in ("where", "having") else None
-            )
+            hint = "join conditions by AND" if kind in ("where", "having") else None
+            raise fail(f"a second {word} clause", clause, hint)
         found[kind] = clause
     return found
 
@@ -119,7 +115,7 @@ def _where(branch: Branch | None) -> tuple[Strategy, list[tuple[str, Span]], lis
     for part in branches(branch) if branch is not None else []:
         if part.data == "strategy":
             strategy = Strategy(tokens(part)[0].lower())
-            bound = [(name(branches(b)[0]), _place(b)) for b in branches(part)]
+            bound = [(name(branches(b)[0]), span(tokens(branches(b)[0])[0])) for b in branches(part)]
         else:
             more, tied = conjuncts(part)
             where += more
@@ -127,19 +123,12 @@ def _where(branch: Branch | None) -> tuple[Strategy, list[tuple[str, Span]], lis
     return strategy, bound, where, ties
 
 
-def _place(branch: Branch) -> Span:
-    token = tokens(branches(branch)[0])[0]
-    return Span(token.start_pos, token.end_pos)
-
-
 def _within(branch: Branch | None) -> Within | None:
     if branch is None:
         return None
     unit = branches(branch, "unit")
-    try:
+    with placed(span(branch)):
         return read_window(tokens(branch)[0], tokens(unit[0])[0] if unit else None)
-    except QueryError as error:
-        raise fail(error.message, branch, error.hint) from None
 
 
 def _returns(branch: Branch | None) -> tuple[tuple[str, Expr], ...]:

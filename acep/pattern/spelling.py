@@ -128,15 +128,11 @@ def _written(expr: ex.Expr) -> tuple[str, int]:
 
 
 def _literal(value: ex.Value) -> str:
-    match value:
-        case None:
-            return "NULL"
-        case bool():
-            return str(value).upper()
-        case str():
-            return quoted_text(value)
-        case _:
-            return repr(value)
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return str(value).upper()
+    return quoted_text(value) if isinstance(value, str) else repr(value)
 
 
 def condition_text(expr: ex.Expr) -> str:

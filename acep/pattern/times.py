@@ -142,11 +142,10 @@ def read_timestamp(text: str) -> int:
     hint = "write '2024-01-31', '2024-01-31 10:00:00.25' or '2024-01-31T10:00:00+01:00'"
     if found is None:
         raise QueryError(f"`{text[:40]}` is not a timestamp", hint=hint)
-    year, month, day, hour, minute, second, fraction, zone = found.groups()
+    *numbers, fraction, zone = found.groups()
+    year, month, day, hour, minute, second = (int(number or 0) for number in numbers)
     try:
-        moment = datetime(
-            int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0), tzinfo=UTC
-        )
+        moment = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
     except ValueError as error:
         raise QueryError(f"`{text[:40]}` is not a timestamp: {error}", hint=hint) from None
     seconds = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(seconds=1)

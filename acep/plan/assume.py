@@ -12,7 +12,7 @@ from typing import TypeAlias
 from acep.errors import QueryError
 from acep.pattern import expressions as ex
 from acep.pattern.closure import partition_attributes
-from acep.pattern.evaluation import TIME_PARTS
+from acep.pattern.evaluation import SAME_FUNCTIONS, TEXT_FUNCTIONS, TIME_PARTS
 from acep.pattern.tree import Query
 from acep.pattern.walk import leaves_of
 from acep.plan.compile import Plan, compile_query
@@ -25,9 +25,7 @@ Slot: TypeAlias = tuple[Path | None, str]  # a column of the stream (None) or of
 Term: TypeAlias = Slot | Kind | None
 
 TS: Slot = (None, "ts")
-_TEXT = ("lower", "upper", "length", "trim", "concat", "substring")
 _LITERALS: dict[type, Kind] = {bool: Kind.BOOL, str: Kind.STRING, int: Kind.FLOAT, float: Kind.FLOAT}
-_SAME = ("least", "greatest", "coalesce")
 
 
 def assumed_plan(query: Query) -> Plan:
@@ -222,7 +220,7 @@ class _Reader:
         return Kind.FLOAT
 
     def call(self, expr: ex.Call) -> Term:
-        if expr.name in _SAME:
+        if expr.name in SAME_FUNCTIONS:
             return self.alike(*expr.args)
         if expr.name in TIME_PARTS:
             slot = self.term(expr.args[0])
@@ -230,7 +228,7 @@ class _Reader:
             if slot != self.slots.root(TS):
                 self.slots.same(slot, Kind.TIMESTAMP)
             return Kind.FLOAT
-        if expr.name in _TEXT:
+        if expr.name in TEXT_FUNCTIONS:
             for i, arg in enumerate(expr.args):
                 wanted = Kind.INT if expr.name == "substring" and i else Kind.STRING
                 self.slots.same(self.term(arg), wanted)

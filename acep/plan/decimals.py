@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Final
 
 from acep.pattern import expressions as ex
-from acep.pattern.evaluation import compile_expression
+from acep.pattern.evaluation import SAME_FUNCTIONS, compile_expression
 
 __all__ = [
     "DECIMAL",
@@ -66,7 +66,7 @@ class Typed:
 def exact_value(literal: ex.Literal) -> Fraction | None:
     """Return the exact value of a number literal, or ``None`` for other literals.
 
-    >>> exact_value(Literal(1.1)), exact_value(Literal("a"))
+    >>> exact_value(ex.Literal(1.1)), exact_value(ex.Literal("a"))
     (Fraction(11, 10), None)
     """
     value = literal.value
@@ -83,10 +83,9 @@ def exact_value(literal: ex.Literal) -> Fraction | None:
 def compare(op: str, x: Typed, y: Typed, span: ex.Span | None = None) -> ex.Expr:
     """Return ``x op y``, exact for all kinds of numbers.
 
-    >>> from acep.pattern.expressions import Attribute
     >>> from acep.pattern.spelling import expression_text
-    >>> price = Typed(Attribute("a", None, "price"), DECIMAL, 2)
-    >>> expression_text(compare("<", price, Typed(Literal(1.105), "float", exact=Fraction("1.105"))))
+    >>> price = Typed(ex.Attribute("a", None, "price"), DECIMAL, 2)
+    >>> expression_text(compare("<", price, Typed(ex.Literal(1.105), "float", exact=Fraction("1.105"))))
     'a.price < 111'
     """
     if x.whole and y.exact is not None and _rounds(x, y):
@@ -210,8 +209,7 @@ def _scaled(x: Typed, scale: int, span: ex.Span | None) -> Typed:
 def as_float(x: Typed) -> ex.Expr:
     """Return a number as a float, rounded once.
 
-    >>> from acep.pattern.expressions import Attribute
-    >>> as_float(Typed(Attribute("a", None, "x"), DECIMAL, 2)).op
+    >>> as_float(Typed(ex.Attribute("a", None, "x"), DECIMAL, 2)).op
     '/'
     """
     return ex.Binary("/", x.expr, ex.Literal(10**x.scale), x.expr.span) if x.kind == DECIMAL else x.expr
@@ -223,7 +221,7 @@ def as_float(x: Typed) -> ex.Expr:
 def call(expr: ex.Call, args: list[Typed]) -> Typed:
     """Return a function call on numbers that include a decimal, rewritten to integers or floats."""
     name, span, first = expr.name, expr.span, args[0]
-    if name in ("least", "greatest", "coalesce"):
+    if name in SAME_FUNCTIONS:
         return _same(expr, args)
     if name == "sign":
         return Typed(ex.Call("sign", (first.expr,), span), "int")

@@ -12,15 +12,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from acep.pattern import expressions as ex
-from acep.pattern.evaluation import Compiled, compile_expression
+from acep.pattern.evaluation import TEXT_FUNCTIONS, Compiled, compile_expression
 from acep.pattern.spelling import expression_text
 from acep.pattern.walk import children, leaves_of
 from acep.plan.kinds import resolve
 from acep.plan.schema import Kind, Schema
 
 __all__ = ["Derived", "derive"]
-
-_OF_TEXTS = ("lower", "upper", "length", "trim", "substring", "concat")
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ def derive(
 ) -> tuple[tuple[ex.Expr, ...], dict[str, Derived]]:
     """Replace parts that depend on one text by derived columns; return the expressions and the columns by name.
 
-    >>> like = Like(Attribute("a", 2, "name"), "x%")
+    >>> like = ex.Like(ex.Attribute("a", 2, "name"), "x%")
     >>> (rewritten,), columns = derive([like], Schema((("name", Kind.STRING),)), None)
     >>> print(expression_text(rewritten))
     a[2]."(event.name LIKE 'x%')"
@@ -74,7 +72,7 @@ def _is_logic(expr: ex.Expr) -> bool:
 
 
 def _has_texts(expr: ex.Expr) -> bool:
-    own = isinstance(expr, ex.Like) or (isinstance(expr, ex.Call) and expr.name in _OF_TEXTS)
+    own = isinstance(expr, ex.Like) or (isinstance(expr, ex.Call) and expr.name in TEXT_FUNCTIONS)
     return own or any(map(_has_texts, children(expr)))
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from acep.errors import suggest
 from acep.pattern import expressions as ex
-from acep.pattern.evaluation import FUNCTIONS, TIME_PARTS
+from acep.pattern.evaluation import FUNCTIONS, SAME_FUNCTIONS, TEXT_FUNCTIONS, TIME_PARTS
+from acep.pattern.operands import TIME_ARITHMETIC
 from acep.plan import decimals
 from acep.plan.decimals import DECIMAL, Typed
 from acep.plan.schema import Kind, Schema
@@ -172,8 +172,8 @@ def _binary(expr: ex.Binary, schema: Schema) -> Typed:
     if "null" in (x.kind, y.kind):
         other = y if x.kind == "null" else x
         return Typed(both, other.kind, other.scale)
-    rule = ARITHMETIC.get((op, _sort(x.kind), _sort(y.kind)))
-    if rule is None:
+    kind = ARITHMETIC.get((op, _sort(x.kind), _sort(y.kind)))
+    if kind is None:
         signs = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide", "%": "take the remainder of"}
         raise ex.error_at(f"cannot {signs[op]} a {x.named} and a {y.named}", y.expr.span or x.expr.span)
     if DECIMAL in (x.kind, y.kind):
@@ -184,48 +184,25 @@ def _binary(expr: ex.Binary, schema: Schema) -> Typed:
     exact = None
     if x.exact is not None and y.exact is not None and op in "+-*":
         exact = {"+": x.exact + y.exact, "-": x.exact - y.exact, "*": x.exact * y.exact}[op]
-    return Typed(both, rule(x.kind, y.kind), exact=exact)
+    if kind == "number":
+        kind = "int" if x.kind == y.kind == "int" and op != "/" else "float"
+    return Typed(both, kind, exact=exact)
 
 
 def _sort(kind: str) -> str:
     return "number" if kind in NUMBERS else kind
 
 
-def _wider(a: str, b: str) -> str:
-    return "int" if a == b == "int" else "float"
-
-
-def _always(kind: str) -> Callable[[str, str], str]:
-    return lambda a, b: kind
-
-
-ARITHMETIC: dict[tuple[str, str, str], Callable[[str, str], str]] = {
-    ("+", "number", "number"): _wider,
-    ("-", "number", "number"): _wider,
-    ("*", "number", "number"): _wider,
-    ("/", "number", "number"): _always("float"),
-    ("%", "number", "number"): _wider,
-    ("-", "timestamp", "timestamp"): _always("duration"),
-    ("+", "timestamp", "duration"): _always("timestamp"),
-    ("-", "timestamp", "duration"): _always("timestamp"),
-    ("+", "duration", "timestamp"): _always("timestamp"),
-    ("+", "duration", "duration"): _always("duration"),
-    ("-", "duration", "duration"): _always("duration"),
+ARITHMETIC = {
+    **TIME_ARITHMETIC,
+    **{(op, "number", "number"): "number" for op in "+-*/%"},
     # An integer ts counts ticks, so a duration beside it is a number of ticks.
-    ("+", "number", "duration"): _always("float"),
-    ("-", "number", "duration"): _always("float"),
-    ("+", "duration", "number"): _always("float"),
-    ("-", "duration", "number"): _always("float"),
-    ("*", "duration", "number"): _always("duration"),
-    ("*", "number", "duration"): _always("duration"),
-    ("/", "duration", "number"): _always("duration"),
-    ("/", "duration", "duration"): _always("float"),
-    ("/", "number", "duration"): _always("float"),
-    ("%", "duration", "duration"): _always("duration"),
+    **{(op, *kinds): "number" for op in "+-" for kinds in (("number", "duration"), ("duration", "number"))},
+    ("/", "number", "duration"): "number",
 }
+"""The kind of each arithmetic operation that is possible, by its operator and the kinds of its operands."""
 
-TEXT = ("lower", "upper", "length", "trim", "concat")
-KEEPS = ("abs", "floor", "ceil", "round", "sign", "least", "greatest", "coalesce")
+KEEPS = ("abs", "floor", "ceil", "round", "sign")
 
 
 def _call(expr: ex.Call, schema: Schema) -> Typed:
@@ -237,19 +214,14 @@ def _call(expr: ex.Call, schema: Schema) -> Typed:
     kinds = [arg.kind for arg in args]
     result = replace(expr, args=tuple(arg.expr for arg in args))
     name = expr.name
-    if name in TEXT:
-        for arg in args:
-            _need(arg, ("string",), name)
+    if name in TEXT_FUNCTIONS:
+        for i, arg in enumerate(args):
+            _need(arg, ("int",) if name == "substring" and i else ("string",), name)
         return Typed(result, "int" if name == "length" else "string")
-    if name == "substring":
-        _need(args[0], ("string",), name)
-        for arg in args[1:]:
-            _need(arg, ("int",), name)
-        return Typed(result, "string")
     if name in TIME_PARTS:
         _need(args[0], ("timestamp",) if schema.instants else ("timestamp", "int"), name)
         return Typed(result, "int")
-    if name in ("least", "greatest", "coalesce"):
+    if name in SAME_FUNCTIONS:
         known = [arg for arg in args if arg.kind != "null"]
         for arg in known[1:]:
             _comparable(known[0], arg)

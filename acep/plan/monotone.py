@@ -82,10 +82,9 @@ class _Side:
 def demanded(expr: ex.Expr, scene: Scene) -> Iterator[tuple[ex.Leaf, Demand]]:
     """Yield the demand on each reference that is not fixed, under which ``expr`` still holds.
 
-    >>> from acep.pattern.expressions import Attribute
-    >>> price, last = Attribute("b", None, "price"), Attribute("a", "last", "price")
+    >>> price, last = ex.Attribute("b", None, "price"), ex.Attribute("a", "last", "price")
     >>> scene = Scene(lambda name: Kind.FLOAT, None, {last: Kind.FLOAT}, frozenset([price]))
-    >>> [d for _, d in demanded(Binary(">", price, last), scene)]
+    >>> [d for _, d in demanded(ex.Binary(">", price, last), scene)]
     [Demand(sign=-1, bound=9223372036854775807)]
     """
     yield from _true(expr, scene, True)

@@ -63,9 +63,8 @@ def lower_expression(
     nanoseconds. Raise :class:`CannotLower` if there is no such program, and :class:`~acep.errors.QueryError` for a
     time if ``tick_ns`` is unknown.
 
-    >>> from acep.pattern.expressions import Attribute, Binary, Literal
-    >>> price, last = Attribute("a", None, "price"), Attribute("b", None, "price")
-    >>> rise = Binary(">", price, Binary("*", last, Literal(1.5)))
+    >>> price, last = ex.Attribute("a", None, "price"), ex.Attribute("b", None, "price")
+    >>> rise = ex.Binary(">", price, ex.Binary("*", last, ex.Literal(1.5)))
     >>> program = lower_expression(rise, [price, last], [Kind.FLOAT, Kind.FLOAT], None, {}.__getitem__)
     >>> for line in program_lines(program):
     ...     print(line)
