@@ -108,8 +108,7 @@ def assemble(automaton: Thompson, arcs: Arcs, predicates: tuple[ex.Expr, ...]) -
 
     ``predicates`` refer to bound variables only, never to a negated one.
     """
-    kleene = frozenset(letter.var for letter in automaton.letters if letter.kleene is not None)
-    forms = tuple(_form(i, p, kleene) for i, p in enumerate(predicates))
+    forms = tuple(_form(i, p, automaton.kleene) for i, p in enumerate(predicates))
     bindable = _may_be_bound(automaton, arcs)
     steps = tuple(tuple(_step(automaton, arcs, arc, forms, bindable[arc.source]) for arc in here) for here in arcs.arcs)
     ending = tuple(

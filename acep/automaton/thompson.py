@@ -115,6 +115,11 @@ class Thompson:
     final: int
     costs: Costs
 
+    @property
+    def kleene(self) -> frozenset[str]:
+        """The Kleene variables: those of letters that a repetition or a set may bind more than once."""
+        return frozenset(letter.var for letter in self.letters if letter.kleene is not None)
+
 
 def pareto(gaps: Iterable[Gap], costs: Costs) -> tuple[Gap, ...]:
     """Return the Pareto-optimal gaps: within the budget, and none is lighter with at least as many letters."""

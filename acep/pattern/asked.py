@@ -102,13 +102,10 @@ def asked_for(query: object) -> Asked:
 
 def columns_read(query: Query) -> Iterator[str]:
     """Yield the attributes that a query mentions, including those of its sources."""
-    from acep.pattern.walk import leaves_of
+    from acep.pattern.walk import attributes
 
     yield from query.ties
     for expr in (*query.where, *query.results):
-        for leaf in leaves_of(expr):
-            name = getattr(leaf, "name", None)
-            if name is not None:
-                yield name
+        yield from attributes(expr)
     for source in query.sources:
         yield from columns_read(source.query)

@@ -10,6 +10,7 @@ from acep.pattern import expressions as ex
 from acep.pattern.tree import Choice, Component, EventSet, Negation, Node, Repeat, Sequence
 
 __all__ = [
+    "attributes",
     "binds",
     "children",
     "components",
@@ -155,6 +156,12 @@ def leaves_of(expr: ex.Expr) -> tuple[ex.Leaf, ...]:
 def mentioned(expr: ex.Expr) -> tuple[str, ...]:
     """Return the variables in an expression, each once, in the order of the text."""
     return tuple(dict.fromkeys(leaf.var for leaf in leaves_of(expr)))
+
+
+def attributes(expr: ex.Expr) -> tuple[str, ...]:
+    """Return the attributes in an expression, each once, in the order of the text."""
+    names = (leaf.name for leaf in leaves_of(expr) if not isinstance(leaf, ex.Length))
+    return tuple(dict.fromkeys(name for name in names if name is not None))
 
 
 def means_each(leaf: ex.Leaf) -> bool:

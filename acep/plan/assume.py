@@ -14,7 +14,7 @@ from acep.pattern import expressions as ex
 from acep.pattern.closure import partition_attributes
 from acep.pattern.evaluation import SAME_FUNCTIONS, TEXT_FUNCTIONS, TIME_PARTS
 from acep.pattern.tree import Query
-from acep.pattern.walk import leaves_of
+from acep.pattern.walk import attributes
 from acep.plan.compile import Plan, compile_query
 from acep.plan.schema import Kind, Schema
 
@@ -113,19 +113,11 @@ class _Reader:
             self.condition(expr)
         for _, expr in query.returns:
             self.term(expr)
-        for name in partition_attributes(query):
-            self.column(name)
-        for name in self.names():
+        mentioned = {name for expr in (*query.where, *query.results) for name in attributes(expr)}
+        for name in (*partition_attributes(query), *mentioned):
+            column = self.column(name)
             for reader in inner:
-                self.slots.same(self.column(name), reader.given(name))
-
-    def names(self) -> set[str]:
-        """Return the attributes that the query mentions."""
-        exprs = [*self.query.where, *([self.query.having] if self.query.having else [])]
-        exprs += [e for _, e in self.query.returns]
-        leaves = [leaf for expr in exprs for leaf in leaves_of(expr)]
-        found = {leaf.name for leaf in leaves if not isinstance(leaf, ex.Length) and leaf.name is not None}
-        return found | set(partition_attributes(self.query))
+                self.slots.same(column, reader.given(name))
 
     def given(self, name: str) -> Term:
         """Return the term for an attribute of the matches of this query."""

@@ -16,7 +16,7 @@ from acep.pattern.closure import close_equalities, partition_attributes
 from acep.pattern.evaluation import Compiled, compile_expression
 from acep.pattern.printing import canonical
 from acep.pattern.tree import Output, Query, Strategy
-from acep.pattern.walk import leaves_of, variables
+from acep.pattern.walk import attributes, variables
 from acep.plan.decimals import DECIMAL, Typed
 from acep.plan.kinds import column, resolve
 from acep.plan.schema import Kind, Schema, kinds_text
@@ -116,10 +116,9 @@ def compile_query(query: Query, schema: Schema) -> Plan:
 
 
 def _compile(query: Query, schema: Schema) -> Plan:
-    base = schema
-    sources = tuple((compile_query(s.query, base), s.type) for s in query.sources)
+    sources = tuple((compile_query(s.query, schema), s.type) for s in query.sources)
     if sources:
-        schema = _derived(sources, base)
+        schema = _derived(sources, schema)
     automaton = build(query)
     _check_types(query, schema, automaton)
     if not query.letters:
@@ -137,41 +136,29 @@ def _compile(query: Query, schema: Schema) -> Plan:
         (against if mentioned & negative else positive).append(made)
     arcs = compose(automaton)
     program = assemble(automaton, arcs, tuple(p.expr for p in positive))
-    having = (
-        compile_expression(resolve(query.having, schema, condition=True).expr, schema.tick_ns, query.having)
-        if query.having
-        else None
-    )
+    having: Compiled | None = None
+    if query.having is not None:
+        condition = resolve(query.having, schema, condition=True).expr
+        having = compile_expression(condition, schema.tick_ns, query.having)
     named = [(name, resolve(expr, schema)) for name, expr in query.returns]
     returns = tuple((name, compile_expression(given.expr, schema.tick_ns)) for name, given in named)
-    predicates = tuple(positive)
     negated = tuple(tuple(p for p in against if n.var in {leaf.var for leaf in p.leaves}) for n in automaton.negations)
-    everything = [
-        *predicates,
-        *(c for n in negated for c in n),
-        *([having] if having else []),
-        *(c for _, c in returns),
-    ]
-    leaves = [leaf for c in everything for leaf in c.leaves if not isinstance(leaf, ex.Length)]
-    row = tuple(sorted({leaf.name for leaf in leaves if leaf.name is not None}))
-    own = {schema.ts, schema.type}
-    columns = tuple(sorted({*row, *keys} - own)) if not sources else ()
-    if sources:
-        columns = tuple(sorted({c for p, _ in sources for c in p.columns}))
-    kleene = frozenset(letter.var for letter in automaton.letters if letter.kleene is not None)
+    everything = [*positive, *against, *(c for _, c in returns), *([having] if having else [])]
+    row = tuple(sorted({name for c in everything for name in attributes(c.expr)}))
+    columns = {c for p, _ in sources for c in p.columns} if sources else {*row, *keys} - {schema.ts, schema.type}
     return Plan(
         query=query,
         schema=schema,
         keys=keys,
-        columns=columns,
+        columns=tuple(sorted(columns)),
         row=row,
         variables=tuple(v for v in variables(query.pattern) if v not in negative),
-        kleene=kleene,
+        kleene=automaton.kleene,
         window=_window(query, schema),
         automaton=automaton,
         arcs=arcs,
         program=program,
-        predicates=predicates,
+        predicates=tuple(positive),
         negated=negated,
         having=having,
         returns=returns,
@@ -184,13 +171,9 @@ def _compile(query: Query, schema: Schema) -> Plan:
 
 def _check_repetitions(automaton: Thompson) -> None:
     """Raise ``QueryError`` if a variable is repeated in one alternative and single in another."""
-    if repeated := {x.var for x in automaton.letters if x.kleene is not None}:
-        mixed = sorted(repeated & {x.var for x in automaton.letters if x.kleene is None})
-        if mixed:
-            raise QueryError(
-                f"`{mixed[0]}` is repeated in one alternative and single in another",
-                hint="give it the same repetition in each, or two names",
-            )
+    if mixed := sorted(automaton.kleene & {letter.var for letter in automaton.letters if letter.kleene is None}):
+        message = f"`{mixed[0]}` is repeated in one alternative and single in another"
+        raise QueryError(message, hint="give it the same repetition in each, or two names")
 
 
 def _check_types(query: Query, schema: Schema, automaton: Thompson) -> None:
@@ -200,12 +183,8 @@ def _check_types(query: Query, schema: Schema, automaton: Thompson) -> None:
     if typed is not None:
         word = re.search(rf"(?<!\w){re.escape(typed)}(?!\w)", query.text)
         at = word.start() if word else 0
-        raise QueryError(
-            f"the stream has no type column, but the pattern asks for type `{typed}`",
-            start=at,
-            end=at + len(typed),
-            hint="name the column with type=, or use ANY",
-        )
+        message = f"the stream has no type column, but the pattern asks for type `{typed}`"
+        raise ex.error_at(message, ex.Span(at, at + len(typed)), "name the column with type=, or use ANY")
 
 
 def _implied_by_partition(expr: ex.Expr, keys: tuple[str, ...]) -> bool:
@@ -223,34 +202,23 @@ def _window(query: Query, schema: Schema) -> Window:
         return Window(int(within.amount) - 1, True)
     if within.unit == "ticks":
         if schema.instants:
-            raise _at_within(
-                query,
-                "the window needs a unit of time, as `ts` is a timestamp",
-                "write WITHIN 1 hour, or WITHIN 100 EVENTS",
-            )
+            message = "the window needs a unit of time, as `ts` is a timestamp"
+            raise _at_within(query, message, "write WITHIN 1 hour, or WITHIN 100 EVENTS")
         return Window(int(within.amount // 1), False)
     if schema.tick_ns is None:
-        raise _at_within(
-            query,
-            "a window in time needs to know how long a tick of the integer `ts` is",
-            'name the unit: unit="s" (ns, us, ms, s, min, h, d)',
-        )
+        message = "a window in time needs to know how long a tick of the integer `ts` is"
+        raise _at_within(query, message, 'name the unit: unit="s" (ns, us, ms, s, min, h, d)')
     return Window(int(within.amount / schema.tick_ns // 1), False)
 
 
 def _at_within(query: Query, message: str, hint: str) -> QueryError:
     at = query.text.upper().rfind("WITHIN")
-    if at < 0:
-        return QueryError(message, hint=hint)
-    return QueryError(message, start=at, end=len(query.text.rstrip()), hint=hint)
+    return ex.error_at(message, None if at < 0 else ex.Span(at, len(query.text.rstrip())), hint)
 
 
 def _column_kind(kind: str) -> Kind:
-    if kind == "null":
-        return Kind.STRING
-    if kind == "duration":
-        return Kind.FLOAT
-    return Kind.INT if kind == DECIMAL else Kind(kind)
+    others = {"null": Kind.STRING, "duration": Kind.FLOAT, DECIMAL: Kind.INT}
+    return others[kind] if kind in others else Kind(kind)
 
 
 def _derived(sources: tuple[tuple[Plan, str], ...], base: Schema) -> Schema:
@@ -285,10 +253,7 @@ def _time_of(given: Typed, schema: Schema) -> TimeOf | None:
         return None if summed else TimeOf((expr.name,), plain=True)
     if given.kind != "timestamp":
         return None
-    names = [leaf.name for leaf in leaves_of(given.expr) if isinstance(leaf, ex.Attribute | ex.Aggregate)]
-    times = dict.fromkeys(
-        name for name in names if name is not None and column(name, given.expr, schema)[1] == "timestamp"
-    )
+    times = [name for name in attributes(given.expr) if column(name, given.expr, schema)[1] == "timestamp"]
     return TimeOf(tuple(times), isinstance(given.expr, ex.Attribute | ex.Aggregate))
 
 

@@ -9,7 +9,7 @@ from math import prod
 from acep.pattern.printing import expression_text, letters_text, pattern_text
 from acep.pattern.tree import Component, EventSet, Node, Repeat, Strategy
 from acep.pattern.walk import components, nodes
-from acep.plan.lint.finding import Finding, Looked
+from acep.plan.lint.finding import Looked, Remark
 
 __all__ = [
     "any_match_repetition",
@@ -30,13 +30,12 @@ MANY_PLACES = 64
 MANY_TIMES = 16
 
 
-def any_match_repetition(looked: Looked) -> Iterator[Finding]:
+def any_match_repetition(looked: Looked) -> Iterator[Remark]:
     """Warn of long repetitions under skip till any match, which give exponentially many matches."""
     if looked.query.strategy is not Strategy.SKIP_TILL_ANY_MATCH:
         return
     for node in _long_repetitions(looked):
-        yield Finding(
-            "any_match_repetition",
+        yield Remark(
             f"`{_shown(looked, node)}` under skip till any match: each choice of the events that it can bind is a "
             "match of its own, up to 2^n matches for n events in a window",
             "use skip till next match, or give the repetition a small upper bound such as {1,5}",
@@ -44,7 +43,7 @@ def any_match_repetition(looked: Looked) -> Iterator[Finding]:
         )
 
 
-def last_repetition(looked: Looked) -> Iterator[Finding]:
+def last_repetition(looked: Looked) -> Iterator[Remark]:
     """Warn of a long repetition at the end under skip till next match: each of its events ends a match."""
     if looked.query.strategy is not Strategy.SKIP_TILL_NEXT_MATCH:
         return
@@ -52,8 +51,7 @@ def last_repetition(looked: Looked) -> Iterator[Finding]:
     for node in _long_repetitions(looked):
         var = components(node)[-1].var
         if var in ends:
-            yield Finding(
-                "last_repetition",
+            yield Remark(
                 f"`{_shown(looked, node)}` ends the pattern: each event that it binds ends another match, for each "
                 "beginning, up to n^2/2 matches for n events in a window",
                 "give the repetition an upper bound such as {1,5}, let an event follow that must be there, or choose: "
@@ -62,13 +60,12 @@ def last_repetition(looked: Looked) -> Iterator[Finding]:
             )
 
 
-def repetitions_share_events(looked: Looked) -> Iterator[Finding]:
+def repetitions_share_events(looked: Looked) -> Iterator[Remark]:
     """Warn of two long repetitions that can bind the same events, and of repetitions with ambiguous iterations."""
     for one, two in combinations(_long_repetitions(looked), 2):
         nested = two in list(nodes(one))
         if not nested and _share_types(one, two):
-            yield Finding(
-                "repetitions_share_events",
+            yield Remark(
                 f"`{_shown(looked, one)}` and `{_shown(looked, two)}` can bind the same events: n of them can be "
                 "divided between the two in n ways",
                 "tell their events apart by type or by a condition, or make them one repetition",
@@ -80,8 +77,7 @@ def repetitions_share_events(looked: Looked) -> Iterator[Finding]:
             if one_arc.var == two_arc.var and one_arc.resets != two_arc.resets:
                 again.setdefault(one_arc.var)
     for var in again:
-        yield Finding(
-            "repetitions_share_events",
+        yield Remark(
             f"an event bound to `{var}` may go on with the iteration or begin a new one: n events can be cut into "
             "iterations in up to 2^n ways",
             "leave out one of the two repetitions, or end each iteration with an event that must be there",
@@ -89,7 +85,7 @@ def repetitions_share_events(looked: Looked) -> Iterator[Finding]:
         )
 
 
-def no_window(looked: Looked) -> Iterator[Finding]:
+def no_window(looked: Looked) -> Iterator[Remark]:
     """Warn of a missing window, without which partial matches never expire."""
     query, plan = looked.query, looked.plan
     waits = any(here for here in plan.arcs.arcs[1:])
@@ -98,41 +94,38 @@ def no_window(looked: Looked) -> Iterator[Finding]:
         isinstance(n, Repeat) and n.high is None for n in nodes(query.pattern)
     )
     if query.within is None and waits and not brief:
-        yield Finding(
-            "no_window",
+        yield Remark(
             "there is no window: a partial match is kept for as long as the stream runs",
             "say how long a match may last: WITHIN 1 hour, or WITHIN 100 EVENTS",
         )
 
 
-def large_set(looked: Looked) -> Iterator[Finding]:
+def large_set(looked: Looked) -> Iterator[Remark]:
     """Warn of a set with very many combinations of items."""
     for node in nodes(looked.query.pattern):
         if not isinstance(node, EventSet):
             continue
         places = prod(_most(item) + 1 for item in node.items)
         if places > MANY_PLACES:
-            yield Finding(
-                "large_set",
+            yield Remark(
                 f"the set `{_shown(looked, node)}` needs {places:,} places: one for each combination of what has come",
                 "use fewer items or smaller repetitions, or split the set into a sequence of sets",
                 looked.place(components(node)[0].var),
             )
 
 
-def many_states(looked: Looked) -> Iterator[Finding]:
+def many_states(looked: Looked) -> Iterator[Remark]:
     """Warn of repetitions and sets that expand to a large automaton."""
     arcs = looked.plan.arcs
     if len(arcs.states) > MANY_STATES:
-        yield Finding(
-            "many_states",
+        yield Remark(
             f"the pattern becomes {len(arcs.states):,} states and {sum(map(len, arcs.arcs)):,} arcs, "
             "tried event by event",
             "bounded repetitions and sets are written out: make their bounds smaller",
         )
 
 
-def single_events_match(looked: Looked) -> Iterator[Finding]:
+def single_events_match(looked: Looked) -> Iterator[Remark]:
     """Warn of an error budget that lets a single event match."""
     arcs, costs = looked.plan.arcs, looked.plan.automaton.costs
     least: dict[str, int] = {}  # by variable, the error of a match of this one event
@@ -144,8 +137,7 @@ def single_events_match(looked: Looked) -> Iterator[Finding]:
         return
     var = min(least, key=lambda v: least[v])
     errors = costs.unscaled(costs.budget)
-    yield Finding(
-        "single_events_match",
+    yield Remark(
         f"with {errors} error{'' if errors == 1 else 's'} a single event matches: "
         f"`{var}` alone misses only {costs.unscaled(least[var])}",
         "allow fewer errors, or give more weight to the letters that must be there",
@@ -153,15 +145,14 @@ def single_events_match(looked: Looked) -> Iterator[Finding]:
     )
 
 
-def begins_anywhere(looked: Looked) -> Iterator[Finding]:
+def begins_anywhere(looked: Looked) -> Iterator[Remark]:
     """Warn of errors that let a match begin at a later letter, so that more events begin a run."""
     arcs = looked.plan.arcs.arcs[0]
     first = dict.fromkeys(arc.var for arc in arcs if arc.weight == 0)
     later = [var for var in dict.fromkeys(arc.var for arc in arcs) if var not in first]
     if later:
         names = ", ".join(f"`{var}`" for var in later)
-        yield Finding(
-            "begins_anywhere",
+        yield Remark(
             f"with errors a match may begin at {names}: each such event begins a partial match",
             "give the first letters an infinite weight, so that they must be there: weights={"
             + ", ".join(f"'{var}': math.inf" for var in first)
@@ -170,7 +161,7 @@ def begins_anywhere(looked: Looked) -> Iterator[Finding]:
         )
 
 
-def decided_late(looked: Looked) -> Iterator[Finding]:
+def decided_late(looked: Looked) -> Iterator[Remark]:
     """Warn of conditions on a whole repetition, which are decided only when it has been left."""
     program = looked.plan.program
     steps = [step for here in program.steps for step in here]
@@ -178,8 +169,7 @@ def decided_late(looked: Looked) -> Iterator[Finding]:
     late |= {check.predicate for checks in program.ending for check in checks}
     for number in sorted(late - {check.predicate for step in steps for check in step.binding}):
         expr = looked.plan.predicates[number].expr
-        yield Finding(
-            "decided_late",
+        yield Remark(
             f"`{expression_text(expr)}` is decided only when the repetition has been left: until then no event rules "
             "a partial match out",
             "where the condition can only get worse, say it of each event: a[i].x < 5, or bounds such as {1,3}",
@@ -187,7 +177,7 @@ def decided_late(looked: Looked) -> Iterator[Finding]:
         )
 
 
-def each_value_kept(looked: Looked) -> Iterator[Finding]:
+def each_value_kept(looked: Looked) -> Iterator[Remark]:
     """Warn of conditions that compare each event of a repetition with a later variable."""
     kept: dict[int, dict[str, None]] = {}
     for layout in looked.plan.program.layouts:
@@ -197,8 +187,7 @@ def each_value_kept(looked: Looked) -> Iterator[Finding]:
     for number, names in sorted(kept.items()):
         expr = looked.plan.predicates[number].expr
         listed = " and ".join(f"`{var}`" for var in names)
-        yield Finding(
-            "each_value_kept",
+        yield Remark(
             f"`{expression_text(expr)}` speaks of each event of {listed}: their values are all kept, and looked at one "
             "by one",
             "compare with one value: max(a[].x), min(a[].x), a[1].x or a[a.LEN].x",
@@ -206,7 +195,7 @@ def each_value_kept(looked: Looked) -> Iterator[Finding]:
         )
 
 
-def bare_name_in_set(looked: Looked) -> Iterator[Finding]:
+def bare_name_in_set(looked: Looked) -> Iterator[Remark]:
     """Warn of a bare name in a set that counts as a variable of any type because conditions use it."""
     for node in nodes(looked.query.pattern):
         for item in node.items if isinstance(node, EventSet) else ():
@@ -215,8 +204,7 @@ def bare_name_in_set(looked: Looked) -> Iterator[Finding]:
                 continue
             declared = looked.places.get(component.var)
             if declared is not None and declared.bare:
-                yield Finding(
-                    "bare_name_in_set",
+                yield Remark(
                     f"`{component.var}` in a set is a variable, as conditions speak of it: it binds events of any type",
                     f"if it is a type, name the variable too: {component.var} x; if not, write ANY {component.var}",
                     declared.span,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from acep.pattern.expressions import Span
 from acep.pattern.reading import ReadingError, Token, parser
@@ -10,12 +11,20 @@ from acep.pattern.syntax import unquote
 from acep.pattern.tree import Query
 from acep.plan.compile import Plan
 
-__all__ = ["Declared", "Finding", "Looked", "declarations", "tokens_of"]
+__all__ = ["Declared", "Finding", "Looked", "Remark", "declarations", "tokens_of"]
+
+
+class Remark(NamedTuple):
+    """The remark of a rule on a costly construct: a message, a hint for a remedy, and the place in the text."""
+
+    message: str
+    hint: str
+    span: Span | None = None
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A costly construct: the rule that found it, a message, a hint for a remedy, and its place in the text."""
+    """A costly construct: the name of the rule that found it, a message, a hint for a remedy, and its place."""
 
     rule: str
     message: str

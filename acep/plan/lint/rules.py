@@ -10,50 +10,30 @@ from collections.abc import Callable, Iterator
 from acep.pattern.tree import Query
 from acep.plan.assume import assumed_plan
 from acep.plan.compile import Plan, compile_query
-from acep.plan.lint.cost import (
-    any_match_repetition,
-    bare_name_in_set,
-    begins_anywhere,
-    decided_late,
-    each_value_kept,
-    large_set,
-    last_repetition,
-    many_states,
-    no_window,
-    repetitions_share_events,
-    single_events_match,
-)
-from acep.plan.lint.distribution import (
-    composed,
-    leading_negation,
-    nearly_partitioned,
-    no_partition,
-    one_order,
-    trailing_negation,
-)
-from acep.plan.lint.finding import Finding, Looked, declarations, tokens_of
+from acep.plan.lint import cost, distribution
+from acep.plan.lint.finding import Finding, Looked, Remark, declarations, tokens_of
 from acep.plan.schema import Schema
 
 __all__ = ["RULES", "Finding", "lint", "lint_plan"]
 
-RULES: tuple[Callable[[Looked], Iterator[Finding]], ...] = (
-    any_match_repetition,
-    last_repetition,
-    repetitions_share_events,
-    no_window,
-    no_partition,
-    nearly_partitioned,
-    one_order,
-    single_events_match,
-    begins_anywhere,
-    large_set,
-    many_states,
-    each_value_kept,
-    decided_late,
-    bare_name_in_set,
-    leading_negation,
-    trailing_negation,
-    composed,
+RULES: tuple[Callable[[Looked], Iterator[Remark]], ...] = (
+    cost.any_match_repetition,
+    cost.last_repetition,
+    cost.repetitions_share_events,
+    cost.no_window,
+    distribution.no_partition,
+    distribution.nearly_partitioned,
+    distribution.one_order,
+    cost.single_events_match,
+    cost.begins_anywhere,
+    cost.large_set,
+    cost.many_states,
+    cost.each_value_kept,
+    cost.decided_late,
+    cost.bare_name_in_set,
+    distribution.leading_negation,
+    distribution.trailing_negation,
+    distribution.composed,
 )
 
 
@@ -76,10 +56,10 @@ def lint_plan(plan: Plan) -> list[Finding]:
     """Return the costly constructs of a compiled query."""
     tokens = tokens_of(plan.query)
     return [
-        finding
+        Finding(rule.__name__, *remark)
         for number, part in enumerate(_plans(plan))
         for rule in RULES
-        for finding in rule(Looked(part, declarations(tokens, number)))
+        for remark in rule(Looked(part, declarations(tokens, number)))
     ]
 
 
