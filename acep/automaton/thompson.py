@@ -230,6 +230,7 @@ class _Builder:
         instance = self.instances
         self.instances += 1
         group = -1 if isinstance(item, Component) or high == 1 else self.group(item, around)
+        groups = around.groups if group < 0 else (*around.groups, group)
         end = self.place(around.inside)
         self.missing(start, end, ((0, 0),) if low == 0 else () if contiguous else self.iterations(item, low))
         before = start
@@ -241,7 +242,7 @@ class _Builder:
             first = self.place(inside, copy)
             again = ("again", group) if group >= 0 else ("empty", -1)
             self.edge(before, first, *(again if j > 1 else ("empty", -1)))
-            last = self.copy(item, first, inside, around, group, instance if high != 1 else None)
+            last = self.copy(item, first, around.within(inside, groups), instance if high != 1 else None)
             self.copies[last] = copy
             after = last
             if contiguous:
@@ -257,21 +258,12 @@ class _Builder:
                 self.missing(before, before, self.absent(item))
         return end
 
-    def copy(
-        self,
-        item: Node,
-        first: int,
-        inside: tuple[tuple[int, bool], ...],
-        around: _Around,
-        group: int,
-        kleene: int | None,
-    ) -> int:
+    def copy(self, item: Node, first: int, around: _Around, kleene: int | None) -> int:
         """Add one iteration that starts at place ``first``, and return its last place."""
-        groups = around.groups if group < 0 else (*around.groups, group)
         if not isinstance(item, Component):
-            return self.node(item, first, around.within(inside, groups))
-        last = self.place(inside)
-        self.letter(item, first, last, around.within(inside, groups), kleene)
+            return self.node(item, first, around)
+        last = self.place(around.inside)
+        self.letter(item, first, last, around, kleene)
         return last
 
     def event_set(self, node: EventSet, start: int, around: _Around) -> int:
@@ -357,7 +349,10 @@ class _Builder:
 
     def iterations(self, item: Node, count: int) -> tuple[Gap, ...]:
         """Return the gaps of ``count`` missing iterations."""
-        one = self.absent(item)
+        return self.times(self.absent(item), count)
+
+    def times(self, one: tuple[Gap, ...], count: int) -> tuple[Gap, ...]:
+        """Return the gaps of passing ``count`` parts, of which each has the gaps ``one``."""
         total: tuple[Gap, ...] = ((0, 0),)
         for _ in range(count):
             total = self.sums(total, one)
@@ -367,9 +362,7 @@ class _Builder:
 
     def all_absent(self, one: tuple[Gap, ...], low: int, high: int | None) -> tuple[Gap, ...]:
         """Return the gaps of a repetition with no event; optional iterations only if they can make up for events."""
-        total: tuple[Gap, ...] = ((0, 0),)
-        for _ in range(low):
-            total = self.sums(total, one)
+        total = self.times(one, low)
         if self.costs.contiguous and any(w < self.costs.scale * n for w, n in one):
             more, count = total, low
             while more and (high is None or count < high):

@@ -150,11 +150,10 @@ def batch_of_events(events: Events, schema: Schema) -> Batch:
     ids: Any = None
     if events.ids is not None:
         ids = [str(i) for i in events.ids] if texts else np.array(events.ids, np.int64)
-    kinds = {schema.ts: Kind.INT, schema.type: Kind.STRING} | dict(schema.kinds)
     return Batch(
         ts=np.array(events.ts, np.int64),
         types=column_of_values(events.types, Kind.STRING),
         ids=ids,
-        columns={name: column_of_values(values, kinds[name]) for name, values in events.columns.items()},
+        columns={name: column_of_values(values, schema.held(name)) for name, values in events.columns.items()},
         order=None if events.order is None else np.array(events.order, np.int64),
     )

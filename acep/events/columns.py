@@ -84,10 +84,7 @@ def refusal(held: pa.DataType) -> str | None:
     elif is_.is_nested(held) and not is_.is_union(held):
         why, hint = "a predicate needs single values", "take one of its elements, or its length, as a column"
     elif is_.is_time(held):
-        why, hint = (
-            "a time of day is no point in time",
-            "cast it to an integer, or make it a timestamp",
-        )
+        why, hint = ("a time of day is no point in time", "cast it to an integer, or make it a timestamp")
     elif is_.is_interval(held):
         why, hint = "months have no fixed length", "cast it to a duration or an integer"
     elif is_.is_union(held):
@@ -177,8 +174,7 @@ def column_of(
         if scale is not None:
             before = f"decimals with {scale} places"
         raise DataError(
-            f"column `{name}` {what}, where {before} were seen before",
-            hint="give every batch the same types",
+            f"column `{name}` {what}, where {before} were seen before", hint="give every batch the same types"
         )
     if nothing:
         held: Any = np.float64 if kind is Kind.FLOAT else np.int64

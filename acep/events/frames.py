@@ -55,10 +55,7 @@ def to_table(events: Any) -> pa.Table:
     if home == "pyspark":
         raise DataError("these events are a Spark DataFrame", hint="use acep.spark.match(df, query)")
     if isinstance(events, str | bytes) or hasattr(events, "__fspath__"):
-        raise DataError(
-            f"events are a table, not {type(events).__name__}",
-            hint="acep.read_events(path) reads a file",
-        )
+        raise DataError(f"events are a table, not {type(events).__name__}", hint="acep.read_events(path) reads a file")
     if hasattr(events, "__arrow_c_stream__"):
         return _guarded(lambda: pa.RecordBatchReader.from_stream(events).read_all())
     if hasattr(events, "__arrow_c_array__"):

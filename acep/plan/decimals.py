@@ -103,6 +103,7 @@ def compare(op: str, x: Typed, y: Typed, span: ex.Span | None = None) -> ex.Expr
 
 
 EXCHANGED: Final = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""Each comparison, and the same one with its sides exchanged."""
 
 
 def _rounds(x: Typed, y: Typed) -> bool:

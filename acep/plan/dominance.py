@@ -51,11 +51,7 @@ def demands(plan: Plan) -> Demands:
     {'a[last].x': -1, 'a[last].y': 0}
     {'a[last].y': 0, 'b[last].x': -1}
     """
-
-    def kind(name: str) -> Kind:
-        return plan.schema.kind(name) or (Kind.STRING if name == plan.schema.type else Kind.INT)
-
-    return demands_of(plan, plan.program, [p.expr for p in plan.predicates], kind)
+    return demands_of(plan, plan.program, [p.expr for p in plan.predicates], plan.schema.held)
 
 
 def demands_of(plan: Plan, program: Program, predicates: Sequence[Expr], kind: Callable[[str], Kind]) -> Demands:

@@ -17,6 +17,7 @@ __all__ = ["column", "resolve"]
 
 NUMBERS = ("int", "float", DECIMAL)
 LENGTHS = ("duration", *NUMBERS)
+_VALUES = {type(None): "null", bool: "bool", int: "int", float: "float", str: "string"}
 
 
 def resolve(expr: ex.Expr, schema: Schema, *, condition: bool = False) -> Typed:
@@ -33,15 +34,10 @@ def resolve(expr: ex.Expr, schema: Schema, *, condition: bool = False) -> Typed:
 
 def column(name: str, expr: ex.Expr, schema: Schema) -> tuple[str, str]:
     """Return the real column of an attribute name, and its kind. ``ts`` and ``type`` are aliases of these columns."""
-    kind = schema.kind(name)
-    if kind is None and name == "ts":
-        name, kind = schema.ts, schema.kind(schema.ts) or (Kind.TIMESTAMP if schema.instants else Kind.INT)
-    if kind is None and name == "type" and schema.type is not None:
-        name, kind = schema.type, schema.kind(schema.type) or Kind.STRING
-    if kind is None and name == schema.ts:
-        kind = Kind.TIMESTAMP if schema.instants else Kind.INT
-    if kind is None and name == schema.type:
-        kind = Kind.STRING
+    if schema.kind(name) is None:
+        name = {"ts": schema.ts, "type": schema.type or name}.get(name, name)
+    own = {schema.type: Kind.STRING, schema.ts: Kind.TIMESTAMP if schema.instants else Kind.INT}
+    kind = schema.kind(name) or own.get(name)
     if kind is None:
         if (why := dict(schema.unusable).get(name)) is not None:
             what, _, hint = why.partition("; ")
@@ -60,7 +56,7 @@ def _of_column(expr: ex.Expr, name: str, schema: Schema) -> Typed:
 def _resolve(expr: ex.Expr, schema: Schema) -> Typed:
     match expr:
         case ex.Literal(value=value):
-            return Typed(expr, _kind_of_value(value), exact=decimals.exact_value(expr))
+            return Typed(expr, _VALUES[type(value)], exact=decimals.exact_value(expr))
         case ex.Duration():
             return Typed(expr, "duration")
         case ex.Timestamp():
@@ -101,12 +97,6 @@ def _resolve(expr: ex.Expr, schema: Schema) -> Typed:
             return Typed(replace(expr, operand=_resolve(operand, schema).expr), "bool")
 
 
-def _kind_of_value(value: object) -> str:
-    if value is None:
-        return "null"
-    return {bool: "bool", int: "int", float: "float", str: "string"}[type(value)]
-
-
 def _need(x: Typed, wanted: tuple[str, ...], what: str) -> None:
     if x.kind != "null" and x.kind not in wanted:
         raise ex.error_at(f"{what} needs {_listed(wanted)}, not a {x.named}", x.expr)
@@ -140,12 +130,10 @@ def _comparable(left: Typed, right: Typed) -> tuple[Typed, Typed]:
         if kind == "timestamp" and other == "string" and isinstance(that.expr, ex.Literal):
             moment = Typed(ex.Timestamp(_instant(that.expr), that.expr.span), "timestamp")
             return (left, moment) if that is right else (moment, right)
-    hint = None
-    if "timestamp" in (k1, k2) and set(LENGTHS) & {k1, k2}:
-        hint = "write a timestamp as TIMESTAMP '2024-01-31 10:00:00'"
-    raise ex.error_at(
-        f"a {left.named} cannot be compared with a {right.named}", right.expr.span or left.expr.span, hint
-    )
+    hint = "write a timestamp as TIMESTAMP '2024-01-31 10:00:00'"
+    message = f"a {left.named} cannot be compared with a {right.named}"
+    timed = "timestamp" in (k1, k2) and set(LENGTHS) & {k1, k2}
+    raise ex.error_at(message, right.expr.span or left.expr.span, hint if timed else None)
 
 
 def _instant(literal: ex.Literal) -> int:

@@ -20,7 +20,6 @@ __all__ = ["EQUAL", "Demand", "Scene", "demanded", "joined"]
 
 MOST = 2**63 - 1
 LEAST_BOUND = 2**32  # integers are seldom larger, and a demand with a smaller bound would rarely hold
-OPPOSITE = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 NEGATED = {"<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 WORDS = (Kind.INT, Kind.TIMESTAMP)
 
@@ -102,7 +101,7 @@ def _true(expr: ex.Expr, scene: Scene, wanted: bool) -> Iterator[tuple[ex.Leaf, 
         case ex.Between(operand=x, low=low, high=high, negated=negated):
             for part in (ex.Binary(">=", x, low), ex.Binary("<=", x, high)):
                 yield from _true(part, scene, wanted is not negated)
-        case ex.Binary(op=op, left=left, right=right) if op in OPPOSITE:
+        case ex.Binary(op=op, left=left, right=right) if op in NEGATED:
             yield from _comparison(op if wanted else NEGATED[op], left, right, scene)
         case _:
             yield from _equal(expr, scene)

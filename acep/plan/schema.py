@@ -60,6 +60,10 @@ class Schema:
         """Return the kind of a column, or ``None`` if there is no such column."""
         return dict(self.kinds).get(name)
 
+    def held(self, name: str) -> Kind:
+        """Return the kind of the values of a column as engines hold them: integers for the time column ``ts``."""
+        return self.kind(name) or (Kind.STRING if name == self.type else Kind.INT)
+
     def scale(self, name: str) -> int | None:
         """Return the scale of a decimal column, or ``None`` for other columns."""
         return dict(self.scales).get(name)

@@ -99,9 +99,7 @@ HELD: dict[Kind, tuple[type, ...]] = {
 
 def _check_value(core: ReferenceRuntime, column: str, value: Any) -> None:
     """Raise :class:`ValueError` for a value that is neither null nor of its column's kind."""
-    schema = core.plan.schema
-    own = {schema.ts: Kind.INT, schema.type: Kind.STRING}
-    held = HELD[schema.kind(column) or own[column]]
+    held = HELD[core.plan.schema.held(column)]
     if value is not None and (not isinstance(value, held) or isinstance(value, bool) > (bool in held)):
         raise ValueError("value")
 

@@ -14,17 +14,8 @@ from typing import Final
 
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import EXACT, FUNCTIONS, TIME_PARTS, in_ticks
-from acep.plan.lower.bytecode_values import (
-    COMPARISONS,
-    WHOLE,
-    Constant,
-    Mixed,
-    Operand,
-    Single,
-    Values,
-    Vector,
-    constant,
-)
+from acep.plan.decimals import EXCHANGED
+from acep.plan.lower.bytecode_values import WHOLE, Constant, Mixed, Operand, Single, Values, Vector, constant
 from acep.plan.lower.bytecode_words import READS, CannotLower, Op, bits_of
 from acep.plan.schema import Kind
 
@@ -131,7 +122,7 @@ class _ExpressionLowering:
                 return values.both(self._condition(left), self._condition(right))
             case ex.Binary(op="or", left=left, right=right):
                 return values.any_of(self._condition(left), self._condition(right))
-            case ex.Binary(op=op, left=left, right=right) if op in COMPARISONS:
+            case ex.Binary(op=op, left=left, right=right) if op in EXCHANGED:
                 return values.compare(op, self.lower(left), self.lower(right))
             case ex.Binary(op=op, left=left, right=right):
                 return values.arithmetic(op, self.lower(left), self.lower(right))

@@ -15,17 +15,14 @@ from typing import Final, TypeAlias
 
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import compile_expression
+from acep.plan.decimals import EXCHANGED, HIGHEST, LOWEST
 from acep.plan.lower.bytecode_words import CannotLower, Op, Words, bits_of
 from acep.plan.schema import Kind
 
-__all__ = ["COMPARISONS", "WHOLE", "Constant", "Mixed", "Operand", "Single", "Values", "Vector", "constant"]
+__all__ = ["WHOLE", "Constant", "Mixed", "Operand", "Single", "Values", "Vector", "constant"]
 
 WHOLE: Final = (Kind.INT, Kind.TIMESTAMP)
 NUMBERS: Final = (*WHOLE, Kind.FLOAT)
-LOWEST: Final = -(2**63)
-HIGHEST: Final = 2**63 - 1
-COMPARISONS: Final = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-"""Each comparison, and its equivalent with exchanged sides."""
 _NAMES: Final = {"=": "EQ", "!=": "NE", "<": "LT", "<=": "LE", ">": "GT", ">=": "GE"}
 _ARITHMETIC: Final = {"+": "ADD", "-": "SUB", "*": "MUL", "/": "DIV", "%": "MOD"}
 
@@ -114,9 +111,12 @@ class Values:
 
     def truth(self, x: Single) -> int:
         """Return the number of a condition as truth values."""
+        self._check_condition(x)
+        return x.at if isinstance(x, Vector) else self.words.give(Op.TRUTH, self.word(x))
+
+    def _check_condition(self, x: Single) -> None:
         if x.kind not in (Kind.BOOL, Kind.NULL):
             raise CannotLower(f"a {x.kind.value} is no condition")
-        return x.at if isinstance(x, Vector) else self.words.give(Op.TRUTH, self.word(x))
 
     def give(self, kind: Kind, op: Op, *reads: Single, own: tuple[int, ...] = ()) -> Vector:
         """Add an operation on words and return its result as a vector of ``kind``."""
@@ -136,30 +136,25 @@ class Values:
 
     def both(self, x: Single, y: Single) -> Single:
         """Return x AND y."""
-        for one, other in ((x, y), (y, x)):
-            if isinstance(one, Constant) and one.value is not None:
-                self._condition(one)
-                return other if one.value else FALSE
-        return Vector(self.words.give(Op.AND, self.truth(x), self.truth(y)), Kind.BOOL)
+        return self._joined(Op.AND, x, y, decisive=False)
 
     def any_of(self, x: Single, y: Single) -> Single:
         """Return x OR y."""
+        return self._joined(Op.OR, x, y, decisive=True)
+
+    def _joined(self, op: Op, x: Single, y: Single, *, decisive: bool) -> Single:
         for one, other in ((x, y), (y, x)):
             if isinstance(one, Constant) and one.value is not None:
-                self._condition(one)
-                return TRUE if one.value else other
-        return Vector(self.words.give(Op.OR, self.truth(x), self.truth(y)), Kind.BOOL)
+                self._check_condition(one)
+                return constant(decisive) if one.value is decisive else other
+        return Vector(self.words.give(op, self.truth(x), self.truth(y)), Kind.BOOL)
 
     def negated(self, x: Single) -> Single:
         """Return NOT x."""
         if isinstance(x, Constant):
-            self._condition(x)
+            self._check_condition(x)
             return NULL if x.value is None else constant(not x.value)
         return Vector(self.words.give(Op.NOT, self.truth(x)), Kind.BOOL)
-
-    def _condition(self, x: Constant) -> None:
-        if x.kind not in (Kind.BOOL, Kind.NULL):
-            raise CannotLower(f"a {x.kind.value} is no condition")
 
     def missing(self, x: Operand) -> Single:
         """Return x IS NULL."""
@@ -227,7 +222,7 @@ class Values:
         if isinstance(x, Constant):
             if isinstance(y, Constant):
                 return self.fold(ex.Binary(op, ex.Literal(x.value), ex.Literal(y.value)))
-            return self._compare(COMPARISONS[op], y, x)
+            return self._compare(EXCHANGED[op], y, x)
         if x.kind is Kind.STRING and y.kind is Kind.STRING:
             return self._ordered(op, "I" if op in ("=", "!=") else "S", x, y)
         if x.kind is Kind.BOOL and y.kind is Kind.BOOL:
@@ -239,12 +234,12 @@ class Values:
         if x.kind is Kind.FLOAT:
             if y.kind is Kind.FLOAT:
                 return self._ordered(op, "F", x, y)
-            op, x, y = COMPARISONS[op], y, x
+            op, x, y = EXCHANGED[op], y, x
         return self._ordered(op, "M" if y.kind is Kind.FLOAT else "I", x, y)
 
     def _ordered(self, op: str, suffix: str, x: Single, y: Single) -> Vector:
         if op in (">", ">=") and suffix != "M":
-            op, x, y = COMPARISONS[op], y, x
+            op, x, y = EXCHANGED[op], y, x
         return self.give(Kind.BOOL, Op[f"{_NAMES[op]}_{suffix}"], x, y)
 
     def _bounded(self, op: str, x: Vector, y: Constant) -> Single:

@@ -82,13 +82,7 @@ class Writer:
         return Kind.INT if kind is Kind.NULL else kind
 
     def _held(self, name: str) -> Kind:
-        if name in self.derived:
-            return self.derived[name].kind
-        schema = self.plan.schema
-        kind = schema.kind(name)
-        if kind is None:
-            kind = Kind.STRING if name == schema.type else Kind.INT
-        return kind
+        return self.derived[name].kind if name in self.derived else self.plan.schema.held(name)
 
     def _leaf_kind(self, leaf: ex.Leaf) -> Kind:
         match leaf:
