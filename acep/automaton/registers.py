@@ -7,7 +7,7 @@ or a later state reads (SASE+ 2008, section 5.2.1).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from acep.automaton.arcs import Arc, Arcs
 from acep.automaton.thompson import Thompson
@@ -121,16 +121,7 @@ def assemble(automaton: Thompson, arcs: Arcs, predicates: tuple[ex.Expr, ...]) -
     )
     layouts = _layouts(steps, ending, bindable)
     kept = tuple(
-        tuple(
-            Step(
-                s.arc,
-                s.leaving,
-                s.forgets,
-                s.binding,
-                tuple(f for f in s.frames if f.register in layouts[s.arc.target]),
-            )
-            for s in here
-        )
+        tuple(replace(s, frames=tuple(f for f in s.frames if f.register in layouts[s.arc.target])) for s in here)
         for here in steps
     )
     return Program(tuple(tuple(sorted(layout)) for layout in layouts), kept, ending)
@@ -217,22 +208,19 @@ def _stored(leaf: ex.Leaf, kleene: frozenset[str]) -> ValueSource:
     var = leaf.var
     match leaf:
         case ex.Attribute(index=int() as n, name=name) if var in kleene or n > 1:
-            return ValueSource("register", (Register("nth", var, name, n),))
+            held = Register("nth", var, name, n)
         case ex.Attribute(name=name):
-            return ValueSource("register", (Register("last", var, name),))
-        case ex.Length():
-            return ValueSource("register", (Register("count", var),))
+            held = Register("last", var, name)
+        case ex.Length() | ex.Aggregate(function="count", name=None):
+            held = Register("count", var)
         case ex.Aggregate(function="avg", name=name):
             assert name is not None
             return ValueSource("average", (Register("sum", var, name), Register("nonnull", var, name)))
-        case ex.Aggregate(function="count", name=None):
-            return ValueSource("register", (Register("count", var),))
-        case ex.Aggregate(function="count", name=name):
-            return ValueSource("register", (Register("nonnull", var, name or ""),))
         case ex.Aggregate(function="first", name=name):
-            return ValueSource("register", (Register("nth", var, name or "", 1),))
+            held = Register("nth", var, name or "", 1)
         case ex.Aggregate(function=function, name=name):
-            return ValueSource("register", (Register(function, var, name or ""),))
+            held = Register("nonnull" if function == "count" else function, var, name or "")
+    return ValueSource("register", (held,))
 
 
 def _may_be_bound(automaton: Thompson, arcs: Arcs) -> list[frozenset[str]]:

@@ -10,7 +10,7 @@ items have bound. Weights are integers, scaled by ``Costs.scale``.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import lcm, prod
 
@@ -152,16 +152,12 @@ class _Around:
     after: bool = False
 
     def at(self, i: int, items: tuple[Node, ...] = ()) -> _Around:
-        return _Around(
-            self.inside,
-            self.groups,
-            (*self.path, i),
-            self.before or any(map(binds, items[:i])),
-            self.after or any(map(binds, items[i + 1 :])),
-        )
+        before = self.before or any(map(binds, items[:i]))
+        after = self.after or any(map(binds, items[i + 1 :]))
+        return replace(self, path=(*self.path, i), before=before, after=after)
 
     def within(self, inside: tuple[tuple[int, bool], ...], groups: tuple[int, ...]) -> _Around:
-        return _Around(inside, groups, (*self.path, 0), self.before, self.after)
+        return replace(self, inside=inside, groups=groups, path=(*self.path, 0))
 
 
 @dataclass
@@ -315,9 +311,8 @@ class _Builder:
         if around.path not in self.negation_numbers:
             self.negation_numbers[around.path] = len(self.negations)
             weight = dict(self.costs.weights).get(node.var)
-            self.negations.append(
-                Negated(node.var, node.types, weight, around.groups, not around.before, not around.after)
-            )
+            leading, trailing = not around.before, not around.after
+            self.negations.append(Negated(node.var, node.types, weight, around.groups, leading, trailing))
         end = self.place(around.inside)
         self.edge(start, end, "negation", self.negation_numbers[around.path])
         return end

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from acep.pattern.expressions import Value
+from acep.plan.schema import Schema
 
 __all__ = ["Events", "Id"]
 
@@ -28,3 +30,9 @@ class Events:
 
     def __len__(self) -> int:
         return len(self.ts)
+
+    def values(self, name: str, schema: Schema) -> Sequence[Value]:
+        """Return the values of a column, which may also be the time or the type column of the schema."""
+        if name == schema.ts:
+            return self.ts
+        return self.types if name == schema.type else self.columns[name]

@@ -189,15 +189,12 @@ def refused(watching: Watching, best: MatchNode) -> FailureReport:
 def _forbidden(plan: Plan, steps: list[tuple[Event, str]], j: int, event: Event) -> bool:
     """Return whether an event lies where a negation before step ``j`` forbids it."""
     first, last, window = steps[0][0], steps[-1][0], plan.window
-
-    def near(a: Event, b: Event) -> bool:
-        distance = b.position - a.position if window.counted else b.ts - a.ts
-        return window.span is None or distance <= window.span
-
     if j == 0:
-        return event.position < first.position and near(event, last)
+        near = window.covers(last.position - event.position, last.ts - event.ts)
+        return event.position < first.position and near
     if j == len(steps):
-        return event.position > last.position and near(first, event)
+        near = window.covers(event.position - first.position, event.ts - first.ts)
+        return event.position > last.position and near
     return steps[j - 1][0].position < event.position < steps[j][0].position
 
 

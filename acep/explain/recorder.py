@@ -8,8 +8,7 @@ from acep.automaton.arcs import Arc
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan
-from acep.reference.engine import CrossingHistory, Event, MatchNode, ReferenceEngine, Trail
-from acep.reference.program import Registers
+from acep.reference.engine import Event, MatchNode, ReferenceEngine, Trail
 from acep.reference.runtime import Key, Partition, ReferenceRuntime
 
 __all__ = ["Tracing", "Watching"]
@@ -38,19 +37,10 @@ class Tracing(ReferenceEngine):
         counts = [count for cost, count in self.ways[state] if error + cost <= self.budget]
         return min(counts, default=len(self.states))
 
-    def _make(
-        self,
-        arc: Arc,
-        registers: Registers,
-        error: int,
-        trail: Trail,
-        history: CrossingHistory | None,
-        made: dict[Any, MatchNode],
-    ) -> None:
-        super()._make(arc, registers, error, trail, history, made)
-        walked = CrossingHistory(arc.crossings, arc.resets, history) if self.keeps_history else history
-        node = MatchNode(arc.target, registers, error, trail, walked)
-        rank = (self.need(node), -self._depth(trail))
+    def _make(self, arc: Arc, node: MatchNode, made: dict[Any, MatchNode]) -> None:
+        super()._make(arc, node, made)
+        node = self._walked(arc, node)
+        rank = (self.need(node), -self._depth(node.trail))
         if rank < self._rank:
             self.best, self._rank = [node], rank
         elif rank == self._rank and len(self.best) < MOST_ALIKE:

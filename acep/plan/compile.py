@@ -31,6 +31,10 @@ class Window:
     span: int | None
     counted: bool
 
+    def covers(self, positions: int, ticks: int) -> bool:
+        """Return whether two events of a match may be so many positions and ticks apart."""
+        return self.span is None or (positions if self.counted else ticks) <= self.span
+
 
 @dataclass(frozen=True)
 class TimeOf:

@@ -8,7 +8,8 @@ are alike in all that can matter later become one, with the least error.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
 
 from acep.automaton.arcs import Accept, Arc, Crossing
 from acep.events.records import Id
@@ -69,6 +70,23 @@ class MatchNode(NamedTuple):
     history: CrossingHistory | None
 
 
+START: Final[tuple[int, Registers, int, Trail | None, CrossingHistory | None]] = (0, (), 0, None, None)
+"""The fields of a partial match that has bound nothing."""
+
+
+@dataclass(frozen=True)
+class _Feed:
+    """An event that is processed: its form in trails, its type, the counts, and what was made of it so far: partial
+    matches by what makes them alike, and trails by the trail before them and the variable."""
+
+    event: Event
+    kept: Event
+    kind: str | None
+    counts: Counts
+    made: dict[Any, MatchNode] = field(default_factory=dict)
+    trails: dict[tuple[int, str], Trail] = field(default_factory=dict)
+
+
 class ReferenceEngine:
     """An executable plan; it holds no state of a stream."""
 
@@ -89,96 +107,61 @@ class ReferenceEngine:
 
         ``nodes`` are the partial matches of the event's partition, none of them expired; ``kind`` is the event's type.
         """
-        made: dict[Any, MatchNode] = {}
-        trails: dict[tuple[int, str], Trail] = {}
-        kept = event if self.keeps_rows else event._replace(row=())
-        waiting = [node for node in nodes if self._try(node, event, kept, kind, made, trails, counts)]
-        self._begin(event, kept, kind, made, trails, counts)
+        feed = _Feed(event, event if self.keeps_rows else event._replace(row=()), kind, counts)
+        waiting = [node for node in nodes if self._try(node, feed)]
+        self._try(None, feed)
+        made = feed.made.values()
         counts.nodes += len(made)
-        complete = [(node, accept) for node in made.values() for accept in self._endings(node)]
-        waiting += [node for node in made.values() if self.moves[node.state]]
-        return waiting, complete
+        complete = [(node, accept) for node in made for accept in self._endings(node)]
+        return waiting + [node for node in made if self.moves[node.state]], complete
 
     def expired(self, node: MatchNode, position: int, ts: int) -> bool:
         """Return whether no event at this position and time, or later, can belong to the partial match."""
-        window = self.plan.window
-        if window.span is None:
-            return False
         first = node.trail.first
-        return (position - first.position if window.counted else ts - first.ts) > window.span
+        return not self.plan.window.covers(position - first.position, ts - first.ts)
 
-    def _try(
-        self,
-        node: MatchNode,
-        event: Event,
-        kept: Event,
-        kind: str | None,
-        made: dict[Any, MatchNode],
-        trails: dict[tuple[int, str], Trail],
-        counts: Counts,
-    ) -> bool:
-        """Bind the event in every way to a partial match; return whether it may also ignore the event and wait."""
-        taken = False
+    def _try(self, node: MatchNode | None, feed: _Feed) -> bool:
+        """Bind the event in every way to a partial match, or begin one with it (``None``). Return whether the partial
+        match may also ignore the event and wait."""
+        state, registers, so_far, trail, history = node or START
+        event = feed.event
+        between = event.position - trail.event.position - 1 if trail else 0
         next_match = self.strategy is Strategy.SKIP_TILL_NEXT_MATCH
-        between = event.position - node.trail.event.position - 1
-        for move in self.moves[node.state]:
+        taken = False
+        for move in self.moves[state]:
             arc = move.arc
-            if arc.types and kind not in arc.types:
+            if arc.types and feed.kind not in arc.types:
                 continue
-            counts.touches += 1
-            error = node.error + self._cost(arc, between)
+            feed.counts.touches += 1
+            error = so_far + self._cost(arc, between)
             affordable = error + self._rest(arc) <= self.budget
             decides = next_match and arc.blocking and not taken
-            if not (affordable or decides) or move.failed(node.registers, event.row) is not None:
+            if not (affordable or decides) or move.failed(registers, event.row) is not None:
                 continue
             taken = taken or decides
             if affordable:
-                trail = trails.get((id(node.trail), arc.var))
-                if trail is None:
-                    trail = trails[id(node.trail), arc.var] = Trail(kept, arc.var, node.trail)
-                registers = move.update(node.registers, event.row)
-                self._make(arc, registers, error, trail, node.history, made)
+                key = (id(trail), arc.var)
+                bound = feed.trails.get(key) or feed.trails.setdefault(key, Trail(feed.kept, arc.var, trail))
+                after = move.update(registers, event.row)
+                self._make(arc, MatchNode(arc.target, after, error, bound, history), feed.made)
         if self.strategy.contiguous:
-            return self._can_pay(node, between + 1)
+            return node is not None and self._can_pay(node, between + 1)
         return not taken
 
-    def _begin(
-        self,
-        event: Event,
-        kept: Event,
-        kind: str | None,
-        made: dict[Any, MatchNode],
-        trails: dict[tuple[int, str], Trail],
-        counts: Counts,
-    ) -> None:
-        for move in self.moves[0]:
-            arc = move.arc
-            if arc.types and kind not in arc.types:
-                continue
-            counts.touches += 1
-            if arc.weight + self._rest(arc) > self.budget or move.failed((), event.row) is not None:
-                continue
-            trail = trails.get((0, arc.var))
-            if trail is None:
-                trail = trails[0, arc.var] = Trail(kept, arc.var, None)
-            self._make(arc, move.update((), event.row), arc.weight, trail, None, made)
-
-    def _make(
-        self,
-        arc: Arc,
-        registers: Registers,
-        error: int,
-        trail: Trail,
-        history: CrossingHistory | None,
-        made: dict[Any, MatchNode],
-    ) -> None:
-        walked = (id(history), arc.crossings, arc.resets) if self.keeps_history else None
-        key = (arc.target, registers, id(trail), walked)
+    def _make(self, arc: Arc, node: MatchNode, made: dict[Any, MatchNode]) -> None:
+        """Keep the partial match after an arc, unless one that is alike has no greater error. The history of ``node``
+        is still that before the arc."""
+        walked = (id(node.history), arc.crossings, arc.resets) if self.keeps_history else None
+        key = (node.state, node.registers, id(node.trail), walked)
         known = made.get(key)
-        if known is None or error < known.error:
-            if self.keeps_history:
-                history = CrossingHistory(arc.crossings, arc.resets, history)
-            made[key] = MatchNode(arc.target, registers, error, trail, history)
+        if known is None or node.error < known.error:
+            made[key] = self._walked(arc, node)
+
+    def _walked(self, arc: Arc, node: MatchNode) -> MatchNode:
+        """Return a partial match with the crossings and resets of an arc added to its history, if it keeps one."""
+        if not self.keeps_history:
+            return node
+        return node._replace(history=CrossingHistory(arc.crossings, arc.resets, node.history))
 
     def _cost(self, arc: Arc, between: int) -> int:
         """Return the cost of binding an event, with ``between`` events since the one bound before."""

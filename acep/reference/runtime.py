@@ -6,7 +6,7 @@ and the release in the order of match points, where it gets its bundle.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from acep.automaton.arcs import Accept, Crossing
@@ -117,15 +117,8 @@ class ReferenceRuntime:
 
     def _rows(self, events: Events) -> Iterator[tuple[int, Event, Key | None, str | None]]:
         """Yield each event with its row number, partition key (``None``: none) and type; count its position."""
-        schema = self.plan.schema
-
-        def values(name: str) -> Sequence[Value]:
-            if name == schema.ts:
-                return events.ts
-            return events.types if name == schema.type else events.columns[name]
-
-        rows = [values(name) for name in self.plan.row]
-        keys = [values(name) for name in self.plan.keys]
+        rows = [events.values(name, self.plan.schema) for name in self.plan.row]
+        keys = [events.values(name, self.plan.schema) for name in self.plan.keys]
         for i in range(len(events)):
             self.position += 1
             key: Key | None = tuple(column[i] for column in keys)
@@ -175,12 +168,8 @@ class ReferenceRuntime:
                 events = [(e, k) for e, k in partition.recent if low <= e.position < high]
             else:
                 first, last = steps[0][0], steps[-1][0]
-                assert window.span is not None
                 events = [(e, k) for e, k in partition.recent if e.position < first.position]
-                if window.counted:
-                    events = [(e, k) for e, k in events if last.position - e.position <= window.span]
-                else:
-                    events = [(e, k) for e, k in events if last.ts - e.ts <= window.span]
+                events = [(e, k) for e, k in events if window.covers(last.position - e.position, last.ts - e.ts)]
             cost += self._cost(node.trail, node.history, j, crossing, events)
         return cost
 
@@ -206,16 +195,11 @@ class ReferenceRuntime:
         rest = []
         for undecided in partition.undecided:
             first, last = undecided.trail.first, undecided.trail.event
-            span = window.span or 0
-            if now is not None and (now[0] - first.position if window.counted else now[1] - first.ts) <= span:
+            if now is not None and window.covers(now[0] - first.position, now[1] - first.ts):
                 rest.append(undecided)
                 continue
-            events = [
-                (e, k)
-                for e, k in partition.recent
-                if e.position > last.position
-                and (e.position - first.position if window.counted else e.ts - first.ts) <= span
-            ]
+            events = [(e, k) for e, k in partition.recent if e.position > last.position]
+            events = [(e, k) for e, k in events if window.covers(e.position - first.position, e.ts - first.ts)]
             steps = undecided.trail.steps()
             errors = []
             for error, history, crossings in undecided.options:
@@ -285,9 +269,7 @@ class ReferenceRuntime:
             if self.plan.query.output is Output.NON_OVERLAP:
                 chosen, rest = non_overlap(partition.waiting, self._horizon(partition))
             else:
-                alive = {n.trail.first.position for n in partition.nodes}
-                alive |= {u.trail.first.position for u in partition.undecided}
-                chosen, rest = earliest_maximal(partition.waiting, alive)
+                chosen, rest = earliest_maximal(partition.waiting, set(_starts(partition)))
             self._spread(chosen, rest, {key: partition})
 
     def _spread(self, chosen: list[Complete], rest: list[Complete], partitions: dict[Key, Partition]) -> None:
@@ -300,17 +282,12 @@ class ReferenceRuntime:
 
     def _horizon(self, partition: Partition) -> int | None:
         """Return the earliest position at which a future match of the active runs may start."""
-        starts = [n.trail.first.position for n in partition.nodes]
-        starts += [u.trail.first.position for u in partition.undecided]
-        return min(starts, default=None)
+        return min(_starts(partition), default=None)
 
     def _release(self, partition: Partition, match: Complete) -> Found:
         position, point = match.events[-1][0], match.events[-1][1]
-        span = self.plan.window.span
-        if partition.last is None or (
-            span is not None
-            and (position - partition.last[1] if self.plan.window.counted else point - partition.last[0]) > span
-        ):
+        last = partition.last
+        if last is None or not self.plan.window.covers(position - last[1], point - last[0]):
             partition.bundle = point
         partition.last = (point, position)
         bound: dict[str, list[int | str]] = {}
@@ -333,9 +310,7 @@ class ReferenceRuntime:
         window, clock = self.plan.window, self.clock
         assert clock is not None
         if partition.recent:
-            starts = [n.trail.first.position for n in partition.nodes]
-            starts += [u.trail.first.position for u in partition.undecided]
-            oldest = min(starts, default=None)
+            oldest = self._horizon(partition)
             leading = any(n.leading for n in self.plan.automaton.negations)
 
             def needed(event: Event) -> bool:
@@ -345,7 +320,7 @@ class ReferenceRuntime:
                     return False
                 # An older event is more than a window before every event that is bound from now on.
                 newest = self.position if self.plan.strict else partition.position
-                return (newest - event.position if window.counted else clock - event.ts) <= window.span
+                return window.covers(newest - event.position, clock - event.ts)
 
             partition.recent = [(e, k) for e, k in partition.recent if needed(e)]
         idle = not (partition.nodes or partition.undecided or partition.waiting or partition.ready or partition.recent)
@@ -353,3 +328,9 @@ class ReferenceRuntime:
         past = partition.last is None or clock - partition.last[0] > (window.span or 0)
         if idle and timed and past and not self.keeps_positions:
             del self.partitions[key]
+
+
+def _starts(partition: Partition) -> list[int]:
+    """Return the positions of the first events of all active runs."""
+    trails = [*(node.trail for node in partition.nodes), *(undecided.trail for undecided in partition.undecided)]
+    return [trail.first.position for trail in trails]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 from acep.automaton.arcs import Crossing
 from acep.errors import SnapshotError
@@ -13,6 +14,8 @@ from acep.reference.program import UNBOUND
 from acep.reference.runtime import Partition, ReferenceRuntime, Undecided
 
 __all__ = ["dump_runtime", "load_runtime"]
+
+Link: TypeAlias = Trail | CrossingHistory
 
 
 def dump_runtime(core: ReferenceRuntime) -> dict[str, Any]:
@@ -135,27 +138,13 @@ def _dump_partition(partition: Partition) -> dict[str, Any]:
     histories: dict[int, int] = {}
     history_rows: list[Any] = []
 
-    def trail_number(trail: Trail | None) -> int:
-        todo = []
-        while trail is not None and id(trail) not in trails:
-            todo.append(trail)
-            trail = trail.previous
-        for t in reversed(todo):
-            before = trails[id(t.previous)] if t.previous is not None else -1
-            trails[id(t)] = len(trail_rows)
-            trail_rows.append([before, t.var, _event(t.event)])
-        return -1 if trail is None and not todo else trails[id(todo[0] if todo else trail)]
+    def trail_number(trail: Trail) -> int:
+        return _number(trail, trails, trail_rows, lambda link: [link.var, _event(link.event)])
 
     def history_number(history: CrossingHistory | None) -> int:
-        todo = []
-        while history is not None and id(history) not in histories:
-            todo.append(history)
-            history = history.previous
-        for h in reversed(todo):
-            before = histories[id(h.previous)] if h.previous is not None else -1
-            histories[id(h)] = len(history_rows)
-            history_rows.append([before, _crossings(h.crossings), list(h.resets)])
-        return -1 if history is None and not todo else histories[id(todo[0] if todo else history)]
+        if history is None:
+            return -1
+        return _number(history, histories, history_rows, lambda link: [_crossings(link.crossings), list(link.resets)])
 
     nodes = [
         [n.state, _value(n.registers), n.error, trail_number(n.trail), history_number(n.history)]
@@ -177,6 +166,20 @@ def _dump_partition(partition: Partition) -> dict[str, Any]:
         "last": partition.last,
         "bundle": partition.bundle,
     }
+
+
+def _number(link: Link, numbers: dict[int, int], rows: list[Any], described: Callable[[Any], list[Any]]) -> int:
+    """Return the number of a link of a chain. The link and those before it get numbers and rows, if they have none."""
+    todo: list[Link] = []
+    at: Link | None = link
+    while at is not None and id(at) not in numbers:
+        todo.append(at)
+        at = at.previous
+    number = -1 if at is None else numbers[id(at)]
+    for one in reversed(todo):
+        rows.append([number, *described(one)])
+        number = numbers[id(one)] = len(rows) - 1
+    return number
 
 
 def _load_partition(core: ReferenceRuntime, key: tuple[Any, ...], data: Any) -> Partition:
