@@ -6,7 +6,7 @@ import argparse
 import re
 import sys
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -88,6 +88,7 @@ def _parts(text: str, keys: tuple[str, ...]) -> list[str]:
 
 def _value(text: str, kind: Any, schema: Schema, scale: int | None) -> Any:
     from acep.events.tables import attribute_tick
+    from acep.pattern.times import ns_of
     from acep.plan.schema import Kind
 
     try:
@@ -102,10 +103,7 @@ def _value(text: str, kind: Any, schema: Schema, scale: int | None) -> Any:
             return {"true": True, "false": False}[text.lower()]
         tick = attribute_tick(schema)
         if kind is Kind.TIMESTAMP and tick is not None:
-            time = datetime.fromisoformat(text)
-            since = (time if time.tzinfo else time.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
-            micros = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
-            return int(Fraction(micros * 1000) / tick)
+            return int(Fraction(ns_of(datetime.fromisoformat(text))) / tick)
     except (ValueError, KeyError):
         raise DataError(f"--key: {text!r} is no {kind.value}") from None
     return text

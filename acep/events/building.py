@@ -60,18 +60,14 @@ def _from_list(values: Sequence[Any]) -> pa.Array | None:
         values = [0 if v is None else v for v in values]
     if kinds == {bool}:
         return _array(pa.bool_(), np.packbits(np.array(values, bool), bitorder="little"), len(values), valid)
-    if kinds == {int}:
-        try:
+    try:
+        if kinds == {int}:
             return _array(pa.int64(), np.array(values, np.int64), len(values), valid)
-        except OverflowError:
-            return None
-    if kinds <= {int, float}:
-        if any(type(v) is int and abs(v) > 2**53 for v in values):
-            return None  # a double may not hold it exactly
-        try:
+        # A double may not hold a greater integer exactly.
+        if kinds <= {int, float} and not any(type(v) is int and abs(v) > 2**53 for v in values):
             return _array(pa.float64(), np.array(values, np.float64), len(values), valid)
-        except OverflowError:
-            return None
+    except OverflowError:
+        pass
     return None
 
 

@@ -16,19 +16,14 @@ from acep.errors import DataError
 from acep.events.batch import Column
 from acep.events.buffers import buffer, decoded, joined, nulls, plain_type
 from acep.events.fixed import scale_of, units_of
+from acep.pattern.times import UNITS
 from acep.plan.schema import Kind
 
 __all__ = ["UNIT_NS", "column_of", "kind_of", "plain_type", "refusal", "tick_of", "ticks_of"]
 
-UNIT_NS = {
-    "ns": 1,
-    "us": 1_000,
-    "ms": 1_000_000,
-    "s": 1_000_000_000,
-    "min": 60_000_000_000,
-    "h": 3_600_000_000_000,
-    "d": 86_400_000_000_000,
-}
+UNIT_NS = {unit: UNITS[unit] for unit in ("ns", "us", "ms", "s", "min", "h", "d")}
+"""The nanoseconds of each unit that an integer time may count."""
+
 LIMIT = 2**63
 FEW = 10_000  # up to so many texts, a Python dict is faster than importing pyarrow.compute
 

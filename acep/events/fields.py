@@ -6,7 +6,18 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-__all__ = ["column_at", "fields_of", "roots_of", "twice"]
+from acep.errors import DataError
+
+__all__ = ["check_names", "column_at", "fields_of", "roots_of", "twice"]
+
+
+def check_names(*, unit: object = None, **roles: object) -> None:
+    """Raise :class:`DataError` for the name of a column that is no text, or such a ``unit`` of time. ``roles`` are the
+    names by argument; only ``ts`` must be given."""
+    for role, name in (*roles.items(), ("unit", unit)):
+        if not isinstance(name, str) and (name is not None or role == "ts"):
+            what = "a unit of time" if role == "unit" else "the name of a column"
+            raise DataError(f"{role}= takes {what}, not {name.__class__.__name__}")
 
 
 def fields_of(schema: pa.Schema) -> dict[str, pa.DataType]:

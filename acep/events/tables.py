@@ -14,7 +14,7 @@ import pyarrow as pa
 from acep.errors import DataError, suggest
 from acep.events.batch import Batch, Column
 from acep.events.columns import UNIT_NS, column_of, kind_of, plain_type, refusal, tick_of, ticks_of
-from acep.events.fields import column_at, fields_of, twice
+from acep.events.fields import check_names, column_at, fields_of, twice
 from acep.events.fixed import DIGITS, decimal_of, decimal_type, scale_of
 from acep.events.frames import to_table
 from acep.events.records import Events, Id
@@ -70,10 +70,7 @@ def schema_of(
     >>> schema_of(pa.schema({"ts": pa.int64(), "x": pa.float32()}), unit="s").tick_ns
     Fraction(1000000000, 1)
     """
-    for role, name in (("ts", ts), ("type", type), ("seq", seq), ("id", id), ("unit", unit)):
-        if not isinstance(name, str) and (name is not None or role == "ts"):
-            what = "a unit of time" if role == "unit" else "the name of a column"
-            raise DataError(f"{role}= takes {what}, not {name.__class__.__name__}")
+    check_names(ts=ts, type=type, seq=seq, id=id, unit=unit)
     names = table_schema.names
     if two := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
         raise DataError(f"two columns are called `{two[0]}`", hint="rename one of them")
@@ -152,8 +149,8 @@ def attribute_tick(schema: Schema) -> Fraction | None:
     """Return the length of a tick of the time columns other than ``ts``: that of ``ts``, or the finest unit among
     them if ``ts`` is an integer of unknown unit."""
     if schema.tick_ns is None and isinstance(schema, InputSchema):
-        units = [unit for _, held in schema.times if (unit := tick_of(held)) is not None]
-        return Fraction(min(units)) if units else None
+        finest = _finest(held for _, held in schema.times)
+        return None if finest is None else Fraction(finest)
     return schema.tick_ns
 
 

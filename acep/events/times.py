@@ -61,15 +61,12 @@ def _scaled(ticks: int, factor: Fraction | int) -> int:
 def _moment(micros: int, zone: dt.tzinfo | None, day: bool) -> Any:
     try:
         time = EPOCH + dt.timedelta(microseconds=micros)
-        if day:
-            return time.date()
-        return time.replace(tzinfo=zone)
+        return time.date() if day else time.replace(tzinfo=zone)
     except OverflowError:  # beyond the years 1 to 9999 of Python's datetime
         if abs(micros) < 2**63:
             return np.datetime64(micros, "us")
-        return (
-            np.datetime64(micros // 1000, "ms") if abs(micros) < 2**63 * 1000 else np.datetime64(micros // 10**6, "s")
-        )
+        millis = micros // 1000
+        return np.datetime64(millis, "ms") if abs(micros) < 2**63 * 1000 else np.datetime64(millis // 1000, "s")
 
 
 def value_text(value: Any) -> str:

@@ -130,6 +130,16 @@ def window_of(value: object) -> Within | None:
     raise QueryError(f"within={value!r} is not a window", hint='write "1 hour", "5 EVENTS" or a number')
 
 
+def ns_of(moment: datetime) -> int:
+    """Return the nanoseconds since 1970-01-01 UTC of a time; without a zone it is UTC.
+
+    >>> ns_of(datetime(1970, 1, 1, 0, 0, 1))
+    1000000000
+    """
+    known = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return (known - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * 1000
+
+
 def read_timestamp(text: str) -> int:
     """Return the nanoseconds since 1970-01-01 UTC of an ISO date, or date and time; without a zone it is UTC.
 
@@ -145,10 +155,10 @@ def read_timestamp(text: str) -> int:
     *numbers, fraction, zone = found.groups()
     year, month, day, hour, minute, second = (int(number or 0) for number in numbers)
     try:
-        moment = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+        moment = datetime(year, month, day, hour, minute, second)
     except ValueError as error:
         raise QueryError(f"`{text[:40]}` is not a timestamp: {error}", hint=hint) from None
-    seconds = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(seconds=1)
+    seconds = ns_of(moment) // 1_000_000_000
     if zone and zone not in "Zz":
         offset = int(zone[1:3]) * 3600 + int(zone[-2:]) * 60
         seconds -= offset if zone[0] == "+" else -offset

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 from acep.errors import suggest
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import FUNCTIONS, SAME_FUNCTIONS, TEXT_FUNCTIONS, TIME_PARTS
 from acep.pattern.operands import TIME_ARITHMETIC
+from acep.pattern.times import ns_of
 from acep.plan import decimals
 from acep.plan.decimals import DECIMAL, Typed
 from acep.plan.schema import Kind, Schema
@@ -138,13 +139,9 @@ def _comparable(left: Typed, right: Typed) -> tuple[Typed, Typed]:
 
 def _instant(literal: ex.Literal) -> int:
     try:
-        moment = datetime.fromisoformat(str(literal.value).strip())
+        return ns_of(datetime.fromisoformat(str(literal.value).strip()))
     except ValueError:
         raise ex.error_at(f"`{literal.value}` is not a timestamp", literal, "write '2024-01-31 10:00:00'") from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    span = moment - datetime(1970, 1, 1, tzinfo=UTC)
-    return ((span.days * 86400 + span.seconds) * 1_000_000 + span.microseconds) * 1000
 
 
 def _binary(expr: ex.Binary, schema: Schema) -> Typed:

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from acep.errors import DataError, suggest
+from acep.events.columns import UNIT_NS
 
 __all__ = ["Cast", "as_cast", "bad_rows", "cast_column", "cast_of", "finer"]
 
@@ -25,7 +26,6 @@ UNITS = ("s", "ms", "us", "ns")
 SHOWN = (
     "int, float, string, bool, date, timestamp, timestamp(s), timestamp(ms), timestamp(us), timestamp(ns), decimal(p,s)"
 )
-PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)\s*$"
 
 
@@ -164,7 +164,7 @@ def _counted(column: pa.ChunkedArray, cast: Cast) -> pa.ChunkedArray:
 def _factor(cast: Cast) -> int:
     if cast.counts is None:
         raise DataError("a number is no time by itself", hint="say what it counts: timestamp(s), (ms), (us) or (ns)")
-    return PER_SECOND[cast.type.unit] // PER_SECOND[cast.counts]
+    return UNIT_NS[cast.counts] // UNIT_NS[cast.type.unit]
 
 
 # Bad rows ---------------------------------------------------------------------------------------

@@ -37,9 +37,7 @@ class CsvFile:
             self.names = reader.schema.names
         if not self.names or any(MARK in name for name in self.names):
             raise DataError(f"`{source.name}`: the header is not UTF-8 text", hint="save the file as UTF-8")
-        self.wanted = options.wanted(self.names)
-        if twice := [name for name in self.wanted if self.names.count(name) > 1]:
-            raise DataError(f"two columns of `{source.name}` are called `{twice[0]}`", hint="rename one of them")
+        self.wanted = options.wanted(self.names, source.name)
 
     def texts(self) -> Iterator[pa.Table]:
         """Yield blocks of rows as texts; an empty cell is null. This pass counts bad lines."""

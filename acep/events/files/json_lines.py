@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from acep.errors import DataError
+from acep.events.buffers import buffer, nulls
 from acep.events.files.casts import as_cast
 from acep.events.files.finding import EventFile
 from acep.events.files.formats import reason_of
@@ -302,14 +303,8 @@ def _decimals(values: list[Any], held: pa.DataType) -> pa.Array:
 def _numbers(column: pa.ChunkedArray) -> Iterator[Any]:
     """Yield the non-null numbers of a column of 64-bit values, one array per chunk."""
     for chunk in column.chunks:
-        if len(chunk) == chunk.null_count:
-            continue
-        held = np.float64 if pa.types.is_floating(chunk.type) else np.int64
-        values = np.frombuffer(chunk.buffers()[1], held)[chunk.offset : chunk.offset + len(chunk)]
-        if chunk.null_count:
-            valid = np.unpackbits(np.frombuffer(chunk.buffers()[0], np.uint8), bitorder="little")
-            values = values[valid[chunk.offset : chunk.offset + len(chunk)].astype(bool)]
-        yield values
+        if len(chunk) > chunk.null_count:
+            yield buffer(chunk)[~nulls(chunk)]
 
 
 def _has_numbers(held: pa.DataType) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from acep.errors import DataError, suggest
+from acep.events.fields import check_names
 from acep.events.files.casts import Cast, cast_of
 from acep.events.files.formats import NAMES
 
@@ -29,21 +29,23 @@ class Options:
     format: str | None = None
     skip_bad_lines: bool = False
 
-    def wanted(self, names: Sequence[str]) -> list[str]:
+    def wanted(self, names: Sequence[str], file: str = "") -> list[str]:
         """Return the columns of a file to read. If a column that is used is missing, return all, so that the error can
-        be explained. ``a.b`` may be a field of a column ``a``."""
-        if self.columns is None:
-            return list(dict.fromkeys(names))
-        there = set(names)
-        found = []
-        for name in self.columns:
-            if name in there:
-                found.append(name)
-            elif (outer := name.partition(".")[0]) in there and outer != name:
-                found.append(outer)
+        be explained. ``a.b`` may be a field of a column ``a``.
+
+        Raises :class:`DataError` if the file has two such columns of one name.
+        """
+        there, found = set(names), dict[str, None]()
+        for name in names if self.columns is None else self.columns:
+            outer = name.partition(".")[0]
+            if name in there or outer in there:
+                found.setdefault(name if name in there else outer)
             elif name not in self.casts and not (name == self.type == "type"):
-                return list(dict.fromkeys(names))
-        return list(dict.fromkeys(found))
+                found = dict.fromkeys(names)
+                break
+        if twice := [name for name in found if names.count(name) > 1]:
+            raise DataError(f"two columns of `{file}` are called `{twice[0]}`", hint="rename one of them")
+        return list(found)
 
 
 def options_of(
@@ -67,9 +69,7 @@ def options_of(
     """
     if format is not None and (not isinstance(format, str) or format not in NAMES):
         raise DataError(f"there is no format {format!r} of events", hint=suggest(str(format), NAMES))
-    for role, name in (("ts", ts), ("type", type), ("seq", seq), ("id", id)):
-        if not isinstance(name, str) and (name is not None or role == "ts"):
-            raise DataError(f"{role}= takes the name of a column, not {name.__class__.__name__}")
+    check_names(ts=ts, type=type, seq=seq, id=id)
     if columns is not None and not (
         isinstance(columns, Sequence) and not isinstance(columns, str) and all(isinstance(one, str) for one in columns)
     ):
@@ -79,16 +79,9 @@ def options_of(
     if not isinstance(skip_bad_lines, bool):
         raise DataError(f"skip_bad_lines= is True or False, not {skip_bad_lines!r}")
     casts = {name: cast_of(name, text, unit if name == ts else None) for name, text in (cast or {}).items()}
-    return Options(
-        None if columns is None else tuple(dict.fromkeys(columns)),
-        ts,
-        type,
-        seq,
-        id,
-        casts,
-        None if format is None else NAMES[format],
-        skip_bad_lines,
-    )
+    used = None if columns is None else tuple(dict.fromkeys(columns))
+    form = None if format is None else NAMES[format]
+    return Options(used, ts, type, seq, id, casts, form, skip_bad_lines)
 
 
 @dataclass
@@ -107,11 +100,3 @@ class BadLines:
     def __str__(self) -> str:
         lines = "1 bad line was" if self.count == 1 else f"{self.count:,} bad lines were"
         return f"{lines} skipped; the first: {self.first}"
-
-
-def check_names(options: Options) -> None:
-    """Raise :class:`DataError` for a column name that is not a text."""
-    roles: dict[str, Any] = {"ts": options.ts, "type": options.type, "seq": options.seq, "id": options.id}
-    for role, name in roles.items():
-        if not isinstance(name, str) and (name is not None or role == "ts"):
-            raise DataError(f"{role}= takes the name of a column, not {name.__class__.__name__}")

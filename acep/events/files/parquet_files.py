@@ -35,10 +35,7 @@ class ParquetFile:
         except (pa.ArrowException, OSError, UnicodeDecodeError) as wrong:
             raise self._error(wrong) from None
         self.names: list[str] = whole.names
-        wanted = options.wanted(self.names)
-        if twice := [name for name in wanted if self.names.count(name) > 1]:
-            raise DataError(f"two columns of `{source.name}` are called `{twice[0]}`", hint="rename one of them")
-        self.schema = pa.schema([whole.field(name) for name in wanted])
+        self.schema = pa.schema([whole.field(name) for name in options.wanted(self.names, source.name)])
 
     def values(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """Yield batches of rows with ``columns``, or with all columns of ``schema``."""

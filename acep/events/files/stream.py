@@ -12,13 +12,14 @@ from typing import Any
 import pyarrow as pa
 
 from acep.errors import DataError
+from acep.events.fields import check_names
 from acep.events.files.casts import cast_column
 from acep.events.files.csv_files import CsvFile
 from acep.events.files.disk_sort import sorted_on_disk
 from acep.events.files.finding import Paths, sources_of
 from acep.events.files.formats import reason_of
 from acep.events.files.json_lines import JsonFile, table_type
-from acep.events.files.options import BadLines, Options, check_names
+from acep.events.files.options import BadLines, Options
 from acep.events.files.survey import Part, Survey, survey, values_of, without
 from acep.events.files.text_types import typed
 
@@ -95,7 +96,7 @@ def open_events(paths: Paths, options: Options) -> Iterator[EventStream]:
 
     Raises :class:`DataError` for files that are missing, damaged or do not fit together.
     """
-    check_names(options)
+    check_names(ts=options.ts, type=options.type, seq=options.seq, id=options.id)
     try:
         with tempfile.TemporaryDirectory(prefix="acep-events-") as name:
             folder = Path(name)

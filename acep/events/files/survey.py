@@ -13,6 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from acep.errors import DataError
+from acep.events.buffers import joined
+from acep.events.columns import UNIT_NS
 from acep.events.files.casts import Cast, as_cast, bad_rows, cast_column, finer
 from acep.events.files.csv_files import CsvFile, marked
 from acep.events.files.finding import EventFile
@@ -28,7 +30,6 @@ __all__ = ["SMALL", "Part", "Survey", "survey"]
 SMALL = 16 << 20
 """The size in bytes of columns up to which a stream is read at once."""
 INTEGER = re.compile(r"\s*[+-]?\d+\s*")
-TICKS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 File = CsvFile | JsonFile | ParquetFile
 
@@ -69,7 +70,8 @@ class _Looking:
         self.last: tuple[int, ...] | None = None
         self.back = -1
         self.rows = 0
-        self.ids = Ids()
+        self.rising = True  # the ids are rising integers, so that each occurs once
+        self.last_id: int | None = None
 
     # Types --------------------------------------------------------------------------------------
 
@@ -133,7 +135,7 @@ class _Looking:
             table = without(table, sorted(wrong))
         if deep:
             self._order(table, part.file.source.form)
-            self.ids.note(table, options.id, self, part.file.source.form)
+            self._check_ids(table, part.file.source.form)
         self.rows += table.num_rows
 
     def _broken(self, column: pa.ChunkedArray, name: str, cast: Cast) -> dict[int, str]:
@@ -155,23 +157,38 @@ class _Looking:
         if self.back >= 0 or not table.num_rows:
             return
         keys = [self.ticks(table, name, form) for name in (self.options.ts, self.options.seq) if name is not None]
-        if any(key is None for key in keys):
+        known = [key for key in keys if key is not None]
+        if len(known) < len(keys):
             return
-        ticks: list[tuple[Any, int]] = [key for key in keys if key is not None]
-        (ts, scale), rest = ticks[0], ticks[1:]
-        first = tuple(int(values[0]) * by for values, by in ticks)
+        ts, *rest = (values for values, _ in known)
         back = ts[1:] < ts[:-1]
-        for order, _ in rest:
+        for order in rest:
             back |= (ts[1:] == ts[:-1]) & (order[1:] < order[:-1])
+        first, last = (tuple(int(values[at]) * unit for values, unit in known) for at in (0, -1))
         if self.last is not None and first < self.last:
             self.back = self.rows
         elif back.any():
             self.back = self.rows + int(np.argmax(back)) + 1
-        self.last = tuple(int(values[-1]) * by for values, by in ticks)
-        assert scale
+        self.last = last
+
+    def _check_ids(self, table: pa.Table, form: str) -> None:
+        """Check whether the ids of a block rise further."""
+        if self.options.id is None or not self.rising or not table.num_rows:
+            return
+        try:
+            found = self.ticks(table, self.options.id, form)
+        except DataError:
+            found = None
+        if found is None:
+            self.rising = False
+            return
+        values, _ = found
+        above = self.last_id is None or int(values[0]) > self.last_id
+        self.rising = above and bool(np.all(values[1:] > values[:-1]))
+        self.last_id = int(values[-1])
 
     def ticks(self, table: pa.Table, name: str, form: str) -> tuple[Any, int] | None:
-        """Return a column of times or integers as int64, and the size of one unit; ``None`` if it is neither."""
+        """Return a column of times or integers as numbers, and the size of their unit; ``None`` for other columns."""
         if name not in table.column_names:
             return None
         column = table.column(name)
@@ -190,48 +207,15 @@ class _Looking:
                 hint="fill it in, or drop the row",
             )
         if pa.types.is_date32(held):
-            return _int64(column.cast(pa.int32()).cast(pa.int64())), 86_400 * TICKS["s"]
+            return joined(column)[0], UNIT_NS["d"]
         if pa.types.is_timestamp(held) or pa.types.is_date64(held):
-            return _int64(column.cast(pa.int64())), TICKS["ms" if pa.types.is_date64(held) else held.unit]
+            return joined(column)[0], UNIT_NS["ms" if pa.types.is_date64(held) else held.unit]
         if pa.types.is_integer(held):
             try:
-                return _int64(column.cast(pa.int64())), 1
+                return joined(column.cast(pa.int64()))[0], 1
             except pa.ArrowInvalid:
                 return None  # beyond 64 bits, which is rejected later
         return None
-
-
-def _int64(column: pa.ChunkedArray) -> Any:
-    parts = [
-        np.frombuffer(chunk.buffers()[1], np.int64)[chunk.offset : chunk.offset + len(chunk)]
-        for chunk in column.chunks
-        if len(chunk)
-    ]
-    return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.empty(0, np.int64)
-
-
-class Ids:
-    """A check whether ids are rising integers, so that each occurs once."""
-
-    def __init__(self) -> None:
-        self.rising = True
-        self.last: int | None = None
-
-    def note(self, table: pa.Table, name: str | None, looking: _Looking, form: str) -> None:
-        """Check the ids of a block."""
-        if name is None or not self.rising or not table.num_rows:
-            return
-        try:
-            found = looking.ticks(table, name, form)
-        except DataError:
-            found = None
-        if found is None:
-            self.rising = False
-            return
-        values, _ = found
-        above = self.last is None or int(values[0]) > self.last
-        self.rising = above and bool(np.all(values[1:] > values[:-1]))
-        self.last = int(values[-1])
 
 
 def survey(sources: list[EventFile], options: Options) -> Survey:
@@ -242,15 +226,11 @@ def survey(sources: list[EventFile], options: Options) -> Survey:
     looking = _Looking(options)
     parts: list[Part] = []
     waiting: list[tuple[pa.Table, Part]] = []
-    held, deep = 0, False
+    size = 0
     for part, table in _tables(sources, looking, parts):
-        if deep:
-            looking.check(table, part, deep=True)
-            continue
         waiting.append((table, part))
-        held += table.nbytes
-        if held > SMALL:
-            deep = True
+        size += table.nbytes
+        if size > SMALL:
             for one, of in waiting:
                 looking.check(one, of, deep=True)
             waiting = []
@@ -263,8 +243,8 @@ def survey(sources: list[EventFile], options: Options) -> Survey:
     for name, shape in looking.shapes.items():
         if name in types and name not in options.casts:
             shape.check(name, options.columns)
-    ordered = None if not deep else looking.back < 0
-    return Survey(parts, types, ordered, looking.back, looking.rows, looking.bad, looking.ids.rising)
+    ordered = None if size <= SMALL else looking.back < 0
+    return Survey(parts, types, ordered, looking.back, looking.rows, looking.bad, looking.rising)
 
 
 def _tables(sources: list[EventFile], looking: _Looking, parts: list[Part]) -> Iterator[tuple[Part, pa.Table]]:
