@@ -87,80 +87,74 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
-    match = _subcommand(commands, "match", "find a query's matches in a file of events")
-    match.add_argument("events", metavar="EVENTS", nargs="+", help=EVENTS_HELP)
-    _add_query_options(match)
-    _add_column_options(match)
+    match = _subcommand(commands, "match", "find a query's matches in a file of events", events=True)
     _add_output_options(match)
     _add_engine_option(match)
     _add_budget_options(match)
 
     follow = _subcommand(commands, "follow", "match the files that come into a folder, as they come")
     follow.add_argument("folder", metavar="FOLDER", help="where files of events (.csv, .jsonl, .parquet) are moved to")
-    _add_query_options(follow)
-    _add_column_options(follow)
     _add_follow_options(follow)
     _add_budget_options(follow)
     _add_engine_option(follow)
 
-    replay = _subcommand(commands, "replay", "the same through Spark Structured Streaming, ending in a summary")
-    replay.add_argument("events", metavar="EVENTS", nargs="+", help=EVENTS_HELP)
-    _add_query_options(replay)
-    _add_column_options(replay)
+    text = "the same through Spark Structured Streaming, ending in a summary"
+    replay = _subcommand(commands, "replay", text, events=True)
     _add_stream_options(replay)
     _add_budget_options(replay)
     _add_output_options(replay, kinds=False)
     _add_engine_option(replay)
 
-    explain = _subcommand(
-        commands, "explain", "show what becomes of a query: tree, automaton, plan, and what is costly"
-    )
-    _add_query_options(explain)
-    _add_column_options(explain)
+    text = "show what becomes of a query: tree, automaton, plan, and what is costly"
+    explain = _subcommand(commands, "explain", text)
     explain.add_argument("--events", metavar="FILE", help="check the query against the columns of a file of events")
     explain.add_argument("--svg", metavar="FILE", help="draw the automaton")
 
-    why = _subcommand(commands, "why", "say why a key has no match: how far it came, and what failed there")
-    why.add_argument("events", metavar="EVENTS", nargs="+", help=EVENTS_HELP)
-    why.add_argument(
-        "--key", metavar="KEY", help="a value of the partition attribute, or x=1,y=2 where there are several"
-    )
-    _add_query_options(why)
-    _add_column_options(why)
+    text = "say why a key has no match: how far it came, and what failed there"
+    key = "a value of the partition attribute, or x=1,y=2 where there are several"
+    _subcommand(commands, "why", text, events=True, key=key)
 
-    learn = _subcommand(commands, "learn", "learn from a file of events which partial matches of a query are worth it")
-    learn.add_argument("events", metavar="EVENTS", nargs="+", help=EVENTS_HELP)
-    _add_query_options(learn)
-    _add_column_options(learn)
+    text = "learn from a file of events which partial matches of a query are worth it"
+    learn = _subcommand(commands, "learn", text, events=True)
     group = learn.add_argument_group("what is learned")
     group.add_argument("--output", metavar="FILE", required=True, help="write the history here, as to history.acep")
     group.add_argument("--from", dest="old", metavar="FILE", help="go on from another history of the query")
     _add_policy_options(group)
 
-    text = "show what a history knows of partial matches, and draw its graph"
-    history = commands.add_parser(
-        "history", help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False
-    )
+    history = _command_parser(commands, "history", "show what a history knows of partial matches, and draw its graph")
     history.add_argument("file", metavar="FILE", help="a history: a file such as history.acep")
     history.add_argument("--svg", metavar="FILE", help="draw the graph")
     history.add_argument("--limit", type=_number, metavar="N", help="of the N most visited vectors (default 24)")
     return parser
 
 
-def _subcommand(commands: Any, name: str, summary: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=summary, description=summary[0].upper() + summary[1:] + ".", allow_abbrev=False
-    )
+def _subcommand(
+    commands: Any, name: str, summary: str, *, events: bool = False, key: str | None = None
+) -> argparse.ArgumentParser:
+    """Return the parser of a command about a query, with ``events`` also about files of events; ``key`` is the help of
+    an option for one key of them."""
+    parser = _command_parser(commands, name, summary)
     parser.add_argument("query", metavar="QUERY", help=QUERY_HELP)
+    if events:
+        parser.add_argument("events", metavar="EVENTS", nargs="+", help=EVENTS_HELP)
+    if key is not None:
+        parser.add_argument("--key", metavar="KEY", help=key)
+    _add_query_options(parser)
+    _add_column_options(parser)
+    return parser
+
+
+def _command_parser(commands: Any, name: str, summary: str) -> argparse.ArgumentParser:
+    text = summary[0].upper() + summary[1:] + "."
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=text, allow_abbrev=False)
     return parser
 
 
 def _add_query_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("the query")
     group.add_argument("--errors", metavar="K", help="how much of the pattern may be missing (default 0)")
-    group.add_argument(
-        "--weights", metavar="a=2,b=0.5", help="what a missing letter costs, if not 1; inf: never missing"
-    )
+    text = "what a missing letter costs, if not 1; inf: never missing"
+    group.add_argument("--weights", metavar="a=2,b=0.5", help=text)
     group.add_argument("--within", metavar="W", help="window of a letter expression: 5, '1 hour', '5 events' or none")
     group.add_argument("--by", metavar="COL,...", help="columns that all events of a letter expression's match share")
     group.add_argument("--strategy", metavar="NAME", help="event selection strategy of a letter expression")
@@ -169,9 +163,8 @@ def _add_query_options(parser: argparse.ArgumentParser) -> None:
 def _add_column_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("the columns")
     group.add_argument("--ts", default="ts", metavar="COL", help="the time (default ts)")
-    group.add_argument(
-        "--type", default="type", metavar="COL", help="the event type (default type); none: there is none"
-    )
+    text = "the event type (default type); none: there is none"
+    group.add_argument("--type", default="type", metavar="COL", help=text)
     group.add_argument("--seq", metavar="COL", help="the order among equal times (default: that of the file)")
     group.add_argument("--id", metavar="COL", help="the ids of events (default: row numbers from 0)")
     group.add_argument("--unit", metavar="U", help="the unit of an integer time: ns, us, ms, s, min, h or d")
@@ -179,9 +172,8 @@ def _add_column_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--cast", action="append", metavar="COL=TYPE", help=text)
     group = parser.add_argument_group("the files")
     group.add_argument("--format", metavar="F", help="csv, jsonl or parquet, where a name does not tell it")
-    group.add_argument(
-        "--skip-bad-lines", action="store_true", help="leave out lines that cannot be read, and count them"
-    )
+    text = "leave out lines that cannot be read, and count them"
+    group.add_argument("--skip-bad-lines", action="store_true", help=text)
 
 
 def _add_stream_options(parser: argparse.ArgumentParser) -> None:
@@ -204,13 +196,7 @@ def _add_follow_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("the output")
     group.add_argument("--output", metavar="FOLDER", required=True, help="write a file for each micro-batch here")
     group.add_argument("--output-format", metavar="F", default="jsonl", help="jsonl (default), parquet or csv")
-    kind = group.add_mutually_exclusive_group()
-    for name, text in (
-        ("bundles", "matches that end within a window of each other, as one"),
-        ("points", "the times at which matches end"),
-        ("count", "how many matches each micro-batch has"),
-    ):
-        kind.add_argument(f"--{name}", dest="kind", action="store_const", const=name, default="matches", help=text)
+    _add_kinds(group, count="how many matches each micro-batch has")
 
 
 def _add_output_options(parser: argparse.ArgumentParser, *, kinds: bool = True) -> None:
@@ -219,15 +205,17 @@ def _add_output_options(parser: argparse.ArgumentParser, *, kinds: bool = True) 
     group.add_argument("--limit", type=_number, metavar="N", help="give at most the first N")
     if not kinds:
         return
-    kind = group.add_mutually_exclusive_group()
-    for name, text in (
-        ("bundles", "matches that end within a window of each other, as one"),
-        ("points", "the times at which matches end"),
-        ("count", "how many matches there are"),
-        ("exists", "whether there is a match"),
-    ):
-        kind.add_argument(f"--{name}", dest="kind", action="store_const", const=name, default="matches", help=text)
+    _add_kinds(group, count="how many matches there are", exists="whether there is a match")
     group.add_argument("--no-counts", action="store_true", help="bundles without the number of their matches: faster")
+
+
+def _add_kinds(group: Any, **others: str) -> None:
+    """Add the options for other outputs than matches: those of all commands, and ``others`` with their help."""
+    bundles = "matches that end within a window of each other, as one"
+    known = {"bundles": bundles, "points": "the times at which matches end"}
+    kind = group.add_mutually_exclusive_group()
+    for name, text in (known | others).items():
+        kind.add_argument(f"--{name}", dest="kind", action="store_const", const=name, default="matches", help=text)
 
 
 def _add_engine_option(parser: argparse.ArgumentParser) -> None:

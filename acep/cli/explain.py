@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
-from acep.cli.inputs import column_names, load_events, load_query
+from acep.cli.inputs import column_names, load_events, load_query, write_text
 from acep.cli.spelling import as_typed
-from acep.errors import DataError
 
 
 def run(args: argparse.Namespace) -> None:
@@ -26,9 +24,6 @@ def run(args: argparse.Namespace) -> None:
     if args.svg is not None:
         from acep.explain.automaton_svg import query_svg
 
-        try:
-            Path(args.svg).write_text(query_svg(query), encoding="utf-8")
-        except OSError as bad:
-            raise DataError(f"`{args.svg}` cannot be written: {bad.strerror or bad}") from None
+        write_text(args.svg, query_svg(query))
     lines = [as_typed(line) if line.lstrip().startswith("hint: ") else line for line in text.rstrip("\n").splitlines()]
     sys.stdout.write("\n".join(lines) + "\n")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
-from acep.errors import DataError
+from acep.cli.inputs import write_text
 
 
 def run(args: argparse.Namespace) -> None:
@@ -19,8 +18,5 @@ def run(args: argparse.Namespace) -> None:
     most = MOST if args.limit is None else args.limit
     text = history_listing(history, most)
     if args.svg is not None:
-        try:
-            Path(args.svg).write_text(history_svg(history, most), encoding="utf-8")
-        except OSError as bad:
-            raise DataError(f"`{args.svg}` cannot be written: {bad.strerror or bad}") from None
+        write_text(args.svg, history_svg(history, most))
     sys.stdout.write(text)

@@ -27,6 +27,7 @@ __all__ = [
     "reading_options",
     "say_bad_lines",
     "shown",
+    "write_text",
 ]
 
 LETTERS = "re:"
@@ -206,6 +207,14 @@ def say_bad_lines(events: EventStream) -> None:
     """Report the skipped lines on stderr."""
     if events.bad.count:
         sys.stderr.write(f"{events.bad}\n")
+
+
+def write_text(path: str, text: str) -> None:
+    """Write a file. Raises :class:`DataError` if that is not possible."""
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as bad:
+        raise DataError(f"`{path}` cannot be written: {bad.strerror or bad}") from None
 
 
 def shown(paths: list[str]) -> str:

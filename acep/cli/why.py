@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from dataclasses import replace
 from datetime import datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ from acep.cli.inputs import column_names, load_events, load_query
 from acep.errors import DataError, suggest
 
 if TYPE_CHECKING:
-    from acep.events.records import Events
+    from acep.explain.why import Key
     from acep.plan.compile import Plan
     from acep.plan.schema import Schema
 
@@ -22,23 +21,17 @@ if TYPE_CHECKING:
 def run(args: argparse.Namespace) -> None:
     """Explain the events of the key, and print the result."""
     query = load_query(args)
-    from acep.events.tables import events_of, key_to_input, schema_of
-    from acep.explain.closest_partial import furthest
-    from acep.plan.compile import compile_query
+    from acep.explain.why import explained
 
     table = load_events(args.events, query, args)
-    schema = schema_of(table.schema, **column_names(args))
-    plan = compile_query(query, schema)
-    events = events_of(table, schema, tuple(dict.fromkeys([*plan.columns, *plan.keys])))
-    key = _key(args.key, plan, events, schema)
-    found = replace(furthest(plan, events, key), key=key_to_input(key, plan.keys, schema))
+    found = explained(table, query, lambda plan, there: _key(args.key, plan, there), **column_names(args))
     sys.stdout.write(f"{found}\n")
 
 
 # Keys -------------------------------------------------------------------------------------------
 
 
-def _key(text: str | None, plan: Plan, events: Events, schema: Schema) -> tuple[Any, ...]:
+def _key(text: str | None, plan: Plan, there: list[Key]) -> Key:
     """Return the values of the partition attributes that the user means."""
     if not plan.keys:
         if text is not None:
@@ -47,27 +40,18 @@ def _key(text: str | None, plan: Plan, events: Events, schema: Schema) -> tuple[
     from acep.events.tables import key_to_input
     from acep.events.times import value_text
 
-    columns = [_column(name, events, schema) for name in plan.keys]
-    there: dict[tuple[Any, ...], None] = dict.fromkeys(key for key in zip(*columns, strict=True) if None not in key)
+    schema = plan.schema
     shown = {", ".join(value_text(v) for v in key_to_input(key, plan.keys, schema).values()): key for key in there}
     if text is None:
         some = ", ".join(list(shown)[:3])
         raise DataError(f"--key must say which {' and '.join(plan.keys)}", hint=f"such as {some}" if some else None)
     parts = _parts(text, plan.keys)
-    kinds = [schema.kind(name) for name in plan.keys]
-    scales = [schema.scale(name) for name in plan.keys]
-    wanted = tuple(_value(part, kind, schema, scale) for part, kind, scale in zip(parts, kinds, scales, strict=True))
+    wanted = tuple(_value(part, name, schema) for part, name in zip(parts, plan.keys, strict=True))
     if wanted not in there:
         near = suggest(", ".join(parts), shown)
         named = ", ".join(f"{name}={part}" for name, part in zip(plan.keys, parts, strict=True))
         raise DataError(f"there is no event with {named}", hint=near)
     return wanted
-
-
-def _column(name: str, events: Events, schema: Schema) -> list[Any]:
-    if name == schema.ts:
-        return list(events.ts)
-    return list(events.types) if name == schema.type else events.columns[name]
 
 
 def _parts(text: str, keys: tuple[str, ...]) -> list[str]:
@@ -86,11 +70,12 @@ def _parts(text: str, keys: tuple[str, ...]) -> list[str]:
     return [named[key] for key in keys]
 
 
-def _value(text: str, kind: Any, schema: Schema, scale: int | None) -> Any:
+def _value(text: str, name: str, schema: Schema) -> Any:
     from acep.events.tables import attribute_tick
     from acep.pattern.times import ns_of
     from acep.plan.schema import Kind
 
+    kind, scale = schema.held(name), schema.scale(name)
     try:
         if scale is not None:
             units = Fraction(text) * 10**scale

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
+
 from acep.errors import DataError, suggest
-from acep.events.records import Events
 from acep.events.tables import events_of, key_to_input, schema_of, to_table
 from acep.explain.closest_partial import Furthest, furthest
 from acep.pattern.asked import query_of
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Query
 from acep.plan.compile import Plan, compile_query
-from acep.plan.schema import Schema
 
-__all__ = ["Furthest", "why"]
+__all__ = ["Furthest", "explained", "why"]
+
+Key = tuple[Value, ...]
 
 
 def why(
@@ -49,15 +51,22 @@ def why(
     query = query_of(query)
     if key is not None and not isinstance(key, Mapping):
         raise DataError(f"key= is a dict of attributes and values, not {key.__class__.__name__}", hint='key={"k": 1}')
-    table = to_table(events)
-    schema = schema_of(table.schema, ts=ts, type=type, seq=seq, id=id, unit=unit)
+    names: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
+    return explained(to_table(events), query, lambda plan, there: _key(key or {}, plan, there), **names)
+
+
+def explained(table: pa.Table, query: Query, choose: Callable[[Plan, list[Key]], Key], **columns: Any) -> Furthest:
+    """Find how far the events of one key of a table came. ``choose`` returns this key, given the plan and all keys in
+    the table. ``columns`` are the arguments of :func:`acep.events.tables.schema_of`."""
+    schema = schema_of(table.schema, **columns)
     plan = compile_query(query, schema)
-    rows = events_of(table, schema, tuple(dict.fromkeys([*plan.columns, *plan.keys])))
-    wanted = _key(key or {}, plan, rows, schema)
-    return replace(furthest(plan, rows, wanted), key=key_to_input(wanted, plan.keys, schema))
+    events = events_of(table, schema, tuple(dict.fromkeys([*plan.columns, *plan.keys])))
+    there = dict.fromkeys(zip(*(events.values(name, schema) for name in plan.keys), strict=True))
+    key = choose(plan, [one for one in there if None not in one])
+    return replace(furthest(plan, events, key), key=key_to_input(key, plan.keys, schema))
 
 
-def _key(key: Mapping[str, Any], plan: Plan, events: Events, schema: Schema) -> tuple[Value, ...]:
+def _key(key: Mapping[str, Any], plan: Plan, there: list[Key]) -> Key:
     """Return the values of the partition attributes as the engine has them."""
     for name in key:
         if name not in plan.keys:
@@ -65,9 +74,7 @@ def _key(key: Mapping[str, Any], plan: Plan, events: Events, schema: Schema) -> 
             raise DataError(f"`{name}` is no partition attribute", hint=hint)
     if not plan.keys:
         return ()
-    columns = [_column(name, events, schema) for name in plan.keys]
-    there = dict.fromkeys(one for one in zip(*columns, strict=True) if None not in one)
-    shown = {one: key_to_input(one, plan.keys, schema) for one in there}
+    shown = {one: key_to_input(one, plan.keys, plan.schema) for one in there}
     some = ", ".join(str(values) for values in list(shown.values())[:3])
     missing = [name for name in plan.keys if name not in key]
     if missing:
@@ -85,9 +92,3 @@ def _equal(value: Any, given: Any) -> bool:
         return bool(value == given)
     except (TypeError, ValueError):  # an array, or pandas' NA
         return False
-
-
-def _column(name: str, events: Events, schema: Schema) -> list[Value]:
-    if name == schema.ts:
-        return list(events.ts)
-    return list(events.types) if name == schema.type else events.columns[name]
