@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,7 +40,7 @@ FailureReport = tuple[str, list[Failure], str]
 def nothing_begun(watching: Watching) -> FailureReport:
     """Explain why no event began a match."""
     moves = watching.tracing.moves[0]
-    failed = [f for event, kind in watching.seen for f in _attempts(watching, moves, None, 0, event, kind)]
+    failed = [f for event, kind in watching.seen for f in _attempts(watching, moves, None, event, kind)]
     types = dict.fromkeys(t for move in moves for t in move.arc.types)
     ended = "no event could begin a match" if failed or not watching.seen else f"there is no event of type {_or(types)}"
     return f"nothing is bound: {_or(dict.fromkeys(m.arc.var for m in moves))} is needed first", failed, ended
@@ -61,8 +61,7 @@ def unfinished(watching: Watching, best: MatchNode) -> FailureReport:
         if engine.expired(best, event.position, event.ts):
             ended = f"the window closed (event {event.id} is too late)"
             break
-        between = event.position - best.trail.event.position - 1
-        failed += _attempts(watching, moves, best, between, event, kind)
+        failed += _attempts(watching, moves, best, event, kind)
         waits, bound = _next(watching, best, event, kind)
         taken |= {kind} if bound else set()
         if waits:
@@ -88,16 +87,12 @@ def _next(watching: Watching, node: MatchNode, event: Event, kind: str | None) -
 
 
 def _attempts(
-    watching: Watching,
-    moves: list[Move] | tuple[Move, ...],
-    node: MatchNode | None,
-    between: int,
-    event: Event,
-    kind: str | None,
+    watching: Watching, moves: Sequence[Move], node: MatchNode | None, event: Event, kind: str | None
 ) -> Iterator[Failure]:
     """Yield the reasons why an event of the right type could not be bound."""
     engine, costs = watching.tracing, watching.plan.automaton.costs
     registers, so_far = (node.registers, node.error) if node is not None else ((), 0)
+    between = event.position - node.trail.event.position - 1 if node is not None else 0
     for move in moves:
         if move.arc.types and kind not in move.arc.types:
             continue
@@ -119,10 +114,9 @@ def _affordable(engine: Tracing, arc: Arc, error: int) -> bool:
 def _not_held(plan: Plan, predicate: Compiled, node: MatchNode | None, move: Move, event: Event) -> str:
     steps = node.trail.steps() if node is not None else []
     bound = bound_events([*steps, (event, move.arc.var)])
-    column = {name: i for i, name in enumerate(plan.row)}
     shown = []
     for leaf in predicate.leaves:
-        value = _value(plan, leaf, bound, move.arc.var, column)
+        value = _value(plan, leaf, bound, move.arc.var)
         shown.append(f"{expression_text(leaf)} = {'null' if value is None else value}")
     return f"{_text(predicate)} does not hold ({', '.join(shown)})"
 
@@ -131,9 +125,9 @@ def _text(condition: Compiled) -> str:
     return expression_text(condition.told)
 
 
-def _value(plan: Plan, leaf: ex.Leaf, bound: dict[str, list[Event]], var: str, column: dict[str, int]) -> Any:
+def _value(plan: Plan, leaf: ex.Leaf, bound: dict[str, list[Event]], var: str) -> Any:
     """Return the value of a reference once an event is bound to ``var``, as it is in the input."""
-    value = _held(plan, leaf, bound, var, column)
+    value = _held(plan, leaf, bound, var)
     if not isinstance(leaf, ex.Attribute | ex.Aggregate) or leaf.name is None or not isinstance(value, int):
         return value
     if isinstance(leaf, ex.Aggregate) and leaf.function == "count":
@@ -143,20 +137,20 @@ def _value(plan: Plan, leaf: ex.Leaf, bound: dict[str, list[Event]], var: str, c
     return shown if held is None else plain(shown, getattr(held, "tz", None) is not None)
 
 
-def _held(plan: Plan, leaf: ex.Leaf, bound: dict[str, list[Event]], var: str, column: dict[str, int]) -> Any:
+def _held(plan: Plan, leaf: ex.Leaf, bound: dict[str, list[Event]], var: str) -> Any:
     events = bound.get(leaf.var, [])
     match leaf:
         case ex.Length():
             return len(events)
         case ex.Attribute(index=index, name=name):
             at = index - 1 if isinstance(index, int) else -2 if index == "i-1" else -1
-            return events[at].row[column[name]] if -len(events) <= at < len(events) else None
+            return events[at].row[plan.row.index(name)] if -len(events) <= at < len(events) else None
         case ex.Aggregate(function=function, scope=scope, name=name):
             if scope == "before" and leaf.var == var:
                 events = events[:-1]
             if name is None:
                 return len(events)
-            return aggregate(function, [e.row[column[name]] for e in events], plan.schema.scale(name) or 0)
+            return aggregate(function, [e.row[plan.row.index(name)] for e in events], plan.schema.scale(name) or 0)
 
 
 def refused(watching: Watching, best: MatchNode) -> FailureReport:

@@ -125,13 +125,9 @@ def _native(plan: Plan, source: bool) -> Iterator[str]:
     matches = choose(plan)
     yield f"engine: {_named(matches.engine)}: {matches.why}"
     by_why: dict[str, list[str]] = {}
-    asked = [
-        *zip(COUNTED, COUNTED, strict=True),
-        ("bundles without counts", "points"),
-        ("exists",) * 2,
-        ("compressed",) * 2,
-    ]
-    for name, output in [] if source else asked:
+    asked = {name: name for name in COUNTED} | {"bundles without counts": "points"}
+    asked |= {name: name for name in ("exists", "compressed")}
+    for name, output in {}.items() if source else asked.items():
         other = choose(plan, output)
         by_why.setdefault("made from the matches" if other == matches else other.why, []).append(name)
     yield from (f"{', '.join(outputs)}: {why}" for why, outputs in by_why.items())

@@ -185,9 +185,8 @@ def _operator(spot: Spot) -> str | None:
 
 def _alternatives(spot: Spot) -> str | None:
     """Find alternatives without parentheses, as in ``SEQ(A a | B b)``, which is ambiguous."""
-    if spot.kind == "_PIPE" and re.search(r"\bseq\s*\([^()]*$", spot.before, re.IGNORECASE):
-        return "put the alternatives in parentheses: (A a | B b)"
-    return None
+    found = spot.kind == "_PIPE" and re.search(r"\bseq\s*\([^()]*$", spot.before, re.IGNORECASE)
+    return "put the alternatives in parentheses: (A a | B b)" if found else None
 
 
 def _strategy(spot: Spot) -> QueryError | None:
@@ -267,15 +266,12 @@ def _keyword(spot: Spot) -> str | None:
 
 
 def _conjunction(spot: Spot) -> str | None:
-    if "_AND" in spot.accepted and spot.kind in _EXPRESSION:
-        return "is AND missing before it?"
-    return None
+    return "is AND missing before it?" if "_AND" in spot.accepted and spot.kind in _EXPRESSION else None
 
 
 def _beginning(spot: Spot) -> str | None:
-    if "_PATTERN" in spot.accepted and not spot.ended:
-        return "a query begins with PATTERN, or FROM ... PATTERN"
-    return None
+    begins = "_PATTERN" in spot.accepted and not spot.ended
+    return "a query begins with PATTERN, or FROM ... PATTERN" if begins else None
 
 
 def _clause(spot: Spot) -> str | None:

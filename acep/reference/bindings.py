@@ -33,24 +33,24 @@ def returned(plan: Plan, steps: Steps) -> tuple[Any, ...]:
 
 def _whole(plan: Plan, compiled: Compiled, steps: Steps) -> Any:
     bound = bound_events(steps)
-    column = {name: i for i, name in enumerate(plan.row)}
-    return compiled.run([_summary(plan, leaf, bound.get(leaf.var, []), column) for leaf in compiled.leaves])
+    return compiled.run([_summary(plan, leaf, bound.get(leaf.var, [])) for leaf in compiled.leaves])
 
 
-def _summary(plan: Plan, leaf: ex.Leaf, events: Sequence[Event], column: dict[str, int]) -> Any:
+def _summary(plan: Plan, leaf: ex.Leaf, events: Sequence[Event]) -> Any:
     """Evaluate a reference to a variable as a whole; null if nothing is bound."""
     match leaf:
         case ex.Length():
             return len(events)
         case ex.Attribute(index=int() as n, name=name):
-            return events[n - 1].row[column[name]] if n <= len(events) else None
+            return events[n - 1].row[plan.row.index(name)] if n <= len(events) else None
         case ex.Attribute(name=name):
-            return events[-1].row[column[name]] if events else None
+            return events[-1].row[plan.row.index(name)] if events else None
         case ex.Aggregate(function="count", name=None):
             return len(events)
         case ex.Aggregate(function=function, name=name):
             assert name is not None
-            return aggregate(function, [e.row[column[name]] for e in events], plan.schema.scale(name) or 0)
+            column = plan.row.index(name)
+            return aggregate(function, [e.row[column] for e in events], plan.schema.scale(name) or 0)
 
 
 def aggregate(function: str, values: list[Any], scale: int) -> Any:
@@ -131,7 +131,6 @@ def _view(plan: Plan, steps: Steps, resets: list[tuple[int, ...]], j: int, cross
 
 def _holds(plan: Plan, compiled: Compiled, env: dict[str, list[Event]]) -> bool:
     """Return whether a conjunct holds over given events, for each event of the Kleene variables it ranges over."""
-    column = {name: i for i, name in enumerate(plan.row)}
     each, numbered = indexes(compiled.leaves, plan.kleene)
     if any(number > len(env[var]) for var, number in numbered.items()):
         return False
@@ -141,19 +140,19 @@ def _holds(plan: Plan, compiled: Compiled, env: dict[str, list[Event]]) -> bool:
         for leaf in compiled.leaves:
             events = env[leaf.var]
             if leaf.var in each and means_each(leaf):
-                values.append(_at(plan, leaf, events, at[leaf.var], column))
+                values.append(_at(plan, leaf, events, at[leaf.var]))
             else:
-                values.append(_summary(plan, leaf, events, column))
+                values.append(_summary(plan, leaf, events))
         if compiled.run(values) is not True:
             return False
     return True
 
 
-def _at(plan: Plan, leaf: ex.Leaf, events: Sequence[Event], i: int, column: dict[str, int]) -> Any:
+def _at(plan: Plan, leaf: ex.Leaf, events: Sequence[Event], i: int) -> Any:
     match leaf:
         case ex.Attribute(index="i-1", name=name):
-            return events[i - 1].row[column[name]]
+            return events[i - 1].row[plan.row.index(name)]
         case ex.Attribute(name=name):
-            return events[i].row[column[name]]
+            return events[i].row[plan.row.index(name)]
         case _:
-            return _summary(plan, leaf, events[:i], column)
+            return _summary(plan, leaf, events[:i])

@@ -12,7 +12,7 @@ from itertools import product
 from typing import Any, Final
 
 from acep.automaton.arcs import Arc
-from acep.automaton.registers import Check, Frame, Register, Step, ValueSource
+from acep.automaton.registers import Check, Register, Step, ValueSource
 from acep.pattern.evaluation import INT_LIMIT
 from acep.plan.compile import Plan
 
@@ -57,36 +57,31 @@ class Move:
 
 def moves_of(plan: Plan) -> tuple[tuple[tuple[Move, ...], ...], tuple[tuple[Holds, ...], ...]]:
     """Return the moves of each state, and the checks made when a partial match ends there."""
-    column = {name: i for i, name in enumerate(plan.row)}
     layouts = [{r: i for i, r in enumerate(layout)} for layout in plan.program.layouts]
-    moves = tuple(tuple(_move(plan, step, layouts, column) for step in here) for here in plan.program.steps)
-    ending = tuple(
-        tuple(_check(plan, c, layouts[s], column) for c in checks) for s, checks in enumerate(plan.program.ending)
-    )
+    moves = tuple(tuple(_move(plan, step, layouts) for step in here) for here in plan.program.steps)
+    ending = tuple(tuple(_check(plan, c, layouts[s]) for c in checks) for s, checks in enumerate(plan.program.ending))
     return moves, ending
 
 
-def _move(plan: Plan, step: Step, layouts: list[dict[Register, int]], column: dict[str, int]) -> Move:
+def _move(plan: Plan, step: Step, layouts: list[dict[Register, int]]) -> Move:
     old = layouts[step.arc.source]
     kept = {r: i for r, i in old.items() if r.var not in step.forgets}
     return Move(
         step.arc,
-        tuple((c.predicate, _check(plan, c, old, column)) for c in step.leaving),
-        tuple((c.predicate, _check(plan, c, kept, column)) for c in step.binding),
-        _update(plan, step, kept, plan.program.layouts[step.arc.target], column),
+        tuple((c.predicate, _check(plan, c, old)) for c in step.leaving),
+        tuple((c.predicate, _check(plan, c, kept)) for c in step.binding),
+        _update(plan, step, kept),
     )
 
 
-def _get(
-    plan: Plan, source: ValueSource, layout: dict[Register, int], column: dict[str, int], loops: tuple[Register, ...]
-) -> Get:
+def _get(plan: Plan, source: ValueSource, layout: dict[Register, int], loops: tuple[Register, ...]) -> Get:
     if source.kind == "event":
-        i = column[source.name]
+        i = plan.row.index(source.name)
         return lambda regs, row, frames: row[i]
     if source.kind == "one":
         if not source.name:
             return lambda regs, row, frames: 1
-        i = column[source.name]
+        i = plan.row.index(source.name)
         return lambda regs, row, frames: int(row[i] is not None)
     if source.kind == "frame":
         which, k = loops.index(source.registers[0]), source.index
@@ -114,9 +109,9 @@ def _get(
     return lambda regs, row, frames: regs[i]
 
 
-def _check(plan: Plan, check: Check, layout: dict[Register, int], column: dict[str, int]) -> Holds:
+def _check(plan: Plan, check: Check, layout: dict[Register, int]) -> Holds:
     run = plan.predicates[check.predicate].run
-    gets = tuple(_get(plan, s, layout, column, check.loops) for s in check.sources)
+    gets = tuple(_get(plan, s, layout, check.loops) for s in check.sources)
     counter = layout.get(check.only[0], -1) if check.only else -1
     turn = check.only[1] - 1 if check.only else -1
     loops = tuple(layout.get(r, -1) for r in check.loops)
@@ -145,24 +140,12 @@ def _check(plan: Plan, check: Check, layout: dict[Register, int], column: dict[s
     return holds
 
 
-def _update(
-    plan: Plan, step: Step, old: dict[Register, int], layout: tuple[Register, ...], column: dict[str, int]
-) -> Callable[[Registers, Row], Registers]:
-    if not layout:
-        return lambda regs, row: ()
-    frames = {f.register: f for f in step.frames}
-    parts = tuple(_write(plan, r, step, old, column, frames) for r in layout)
+def _update(plan: Plan, step: Step, old: dict[Register, int]) -> Callable[[Registers, Row], Registers]:
+    parts = tuple(_write(plan, register, step, old) for register in plan.program.layouts[step.arc.target])
     return lambda regs, row: tuple([part(regs, row) for part in parts])
 
 
-def _write(
-    plan: Plan,
-    register: Register,
-    step: Step,
-    old: dict[Register, int],
-    column: dict[str, int],
-    frames: dict[Register, Frame],
-) -> Callable[[Registers, Row], Any]:
+def _write(plan: Plan, register: Register, step: Step, old: dict[Register, int]) -> Callable[[Registers, Row], Any]:
     i = old.get(register, -1)
 
     def before(regs: Registers) -> Any:
@@ -171,7 +154,8 @@ def _write(
     if register.var != step.arc.var:
         return lambda regs, row: before(regs)
     if register.kind == "frames":
-        gets = tuple(_get(plan, s, old, column, ()) for s in frames[register].sources)
+        own = next(frame for frame in step.frames if frame.register == register)
+        gets = tuple(_get(plan, source, old, ()) for source in own.sources)
 
         def append(regs: Registers, row: Row) -> Any:
             frame = tuple(get(regs, row, ()) for get in gets)
@@ -183,7 +167,7 @@ def _write(
         return append
     if register.kind == "count":
         return lambda regs, row: 1 if (n := before(regs)) is UNBOUND else n + 1
-    k = column[register.name]
+    k = plan.row.index(register.name)
     if register.kind == "last":
         return lambda regs, row: row[k]
     if register.kind == "nth":

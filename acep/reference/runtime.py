@@ -22,6 +22,8 @@ from acep.reference.engine import CrossingHistory, Event, MatchNode, ReferenceEn
 __all__ = ["Partition", "ReferenceRuntime", "Undecided"]
 
 Key = tuple[Value, ...]
+Option = tuple[int, CrossingHistory | None, tuple[Crossing, ...]]
+Typed = list[tuple[Event, str | None]]
 
 
 @dataclass
@@ -29,7 +31,7 @@ class Undecided:
     """A binding that waits for its trailing negations. ``options``: its runs, as (error so far, history, crossings)."""
 
     trail: Trail
-    options: list[tuple[int, CrossingHistory | None, tuple[Crossing, ...]]]
+    options: list[Option]
 
 
 @dataclass
@@ -38,7 +40,7 @@ class Partition:
 
     position: int = 0
     nodes: list[MatchNode] = field(default_factory=list)
-    recent: list[tuple[Event, str | None]] = field(default_factory=list)
+    recent: Typed = field(default_factory=list)
     undecided: list[Undecided] = field(default_factory=list)
     waiting: list[Complete] = field(default_factory=list)
     ready: list[Complete] = field(default_factory=list)
@@ -140,7 +142,7 @@ class ReferenceRuntime:
 
     def _complete(self, key: Key, partition: Partition, complete: list[tuple[MatchNode, Accept]]) -> None:
         """Handle the bindings that end with the current event; of runs with the same binding the least error counts."""
-        bindings: dict[int, tuple[Trail, list[tuple[int, CrossingHistory | None, tuple[Crossing, ...]]]]] = {}
+        bindings: dict[int, tuple[Trail, list[Option]]] = {}
         for node, accept in complete:
             error = node.error + accept.cost + self._broken(partition, node)
             if error <= self.engine.budget:
@@ -173,14 +175,7 @@ class ReferenceRuntime:
             cost += self._cost(node.trail, node.history, j, crossing, events)
         return cost
 
-    def _cost(
-        self,
-        trail: Trail,
-        history: CrossingHistory | None,
-        j: int,
-        crossing: Crossing,
-        events: list[tuple[Event, str | None]],
-    ) -> int:
+    def _cost(self, trail: Trail, history: CrossingHistory | None, j: int, crossing: Crossing, events: Typed) -> int:
         negation = self.plan.automaton.negations[crossing.negation]
         suspects = [e for e, kind in events if not negation.types or kind in negation.types]
         count = breaks(self.plan, trail.steps(), history, j, crossing, suspects) if suspects else 0

@@ -156,15 +156,11 @@ def _counted(column: pa.ChunkedArray, cast: Cast) -> pa.ChunkedArray:
     """Convert decimals that count units of time since 1970 to times."""
     import pyarrow.compute as pc
 
-    factor = _factor(cast)
-    scaled = pc.multiply(column.cast(pa.decimal256(48, 9)), pa.scalar(factor, pa.decimal256(20, 0)))
-    return scaled.cast(pa.decimal128(38, 0)).cast(pa.int64()).cast(cast.type)
-
-
-def _factor(cast: Cast) -> int:
     if cast.counts is None:
         raise DataError("a number is no time by itself", hint="say what it counts: timestamp(s), (ms), (us) or (ns)")
-    return UNIT_NS[cast.counts] // UNIT_NS[cast.type.unit]
+    factor = UNIT_NS[cast.counts] // UNIT_NS[cast.type.unit]
+    scaled = pc.multiply(column.cast(pa.decimal256(48, 9)), pa.scalar(factor, pa.decimal256(20, 0)))
+    return scaled.cast(pa.decimal128(38, 0)).cast(pa.int64()).cast(cast.type)
 
 
 # Bad rows ---------------------------------------------------------------------------------------

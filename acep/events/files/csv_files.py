@@ -41,16 +41,16 @@ class CsvFile:
 
     def texts(self) -> Iterator[pa.Table]:
         """Yield blocks of rows as texts; an empty cell is null. This pass counts bad lines."""
-        yield from self._blocks(dict.fromkeys(self.wanted, pa.string()), count=True, empty_is_null=True)
+        yield from self._blocks(dict.fromkeys(self.wanted, pa.string()), first=True)
 
     def values(self, types: Mapping[str, pa.DataType]) -> Iterator[pa.Table]:
         """Yield blocks of rows as values of ``types`` (text for columns that are cast later)."""
-        for table in self._blocks(dict(types), count=False, empty_is_null=False):
+        for table in self._blocks(dict(types), first=False):
             filled = [_empty_to_null(column) if pa.types.is_string(column.type) else column for column in table.columns]
             yield pa.Table.from_arrays(filled, names=table.column_names)
 
-    def _blocks(self, types: dict[str, pa.DataType], *, count: bool, empty_is_null: bool) -> Iterator[pa.Table]:
-        with self._open(self.wanted, types, count=count, empty_is_null=empty_is_null) as reader:
+    def _blocks(self, types: dict[str, pa.DataType], *, first: bool) -> Iterator[pa.Table]:
+        with self._open(self.wanted, types, first=first) as reader:
             while True:
                 try:
                     batch = reader.read_next_batch()
@@ -61,21 +61,15 @@ class CsvFile:
                 if batch.num_rows:
                     yield pa.Table.from_batches([batch])
 
-    def _open(
-        self,
-        include: Sequence[str] | None,
-        types: dict[str, pa.DataType],
-        *,
-        count: bool = False,
-        empty_is_null: bool = True,
-    ) -> Any:
+    def _open(self, include: Sequence[str] | None, types: dict[str, pa.DataType], *, first: bool = False) -> Any:
+        """Open the file. In the ``first`` pass bad lines are counted, and empty cells are null."""
         from pyarrow import csv
 
         # Arrow passes rows to the handler as text, so the bytes must be valid UTF-8.
         handler = None
         if self.options.skip_bad_lines:
-            handler = self._counting if count else lambda row: "skip"
-        null: dict[str, Any] = {"strings_can_be_null": True, "null_values": [""]} if empty_is_null else {}
+            handler = self._counting if first else lambda row: "skip"
+        null: dict[str, Any] = {"strings_can_be_null": True, "null_values": [""]} if first else {}
         try:
             stream = self.source.open()
             return csv.open_csv(

@@ -201,9 +201,8 @@ class _ExpressionLowering:
                 return self.values.give(Kind.INT, Op.ORDER_I, *args, own=(places[1] - places[0],))
             if call.name == "decimal quotient":
                 return self.values.give(Kind.FLOAT, Op.QUOTIENT, *args, own=(places[0],))
-            return self.values.give(
-                Kind.INT, Op[f"{call.name.removeprefix('decimal ').upper()}_I"], *args, own=(places[0],)
-            )
+            op = Op[f"{call.name.removeprefix('decimal ').upper()}_I"]
+            return self.values.give(Kind.INT, op, *args, own=(places[0],))
 
         return self.values.spread(given, *args)
 
@@ -225,11 +224,9 @@ class _ExpressionLowering:
             return self._part(name, args[0])
         if name in _OF_FLOATS:
             floats = [self.values.as_float(x) for x in args]
-            return (
-                constant(None)
-                if any(x.kind is Kind.NULL for x in floats)
-                else self.values.give(Kind.FLOAT, _OF_FLOATS[name], *floats)
-            )
+            if any(x.kind is Kind.NULL for x in floats):
+                return constant(None)
+            return self.values.give(Kind.FLOAT, _OF_FLOATS[name], *floats)
         whole = args[0].kind in WHOLE
         if name in ("floor", "ceil"):
             return args[0] if whole else self.values.give(Kind.INT, Op[name.upper()], *args)

@@ -29,26 +29,13 @@ CANDIDATE = -1
 """Number that stands for the variable of the event that may violate a negation."""
 
 COMPLETION = (
-    "kept",
-    "order_by",
-    "choice",
-    "variable_rank",
-    "negation_class",
-    "negation_weight",
-    "conjunct_program",
-    "having",
+    "kept", "order_by", "choice", "variable_rank", "negation_class", "negation_weight", "conjunct_program", "having",
     "returns",
-)
+)  # fmt: skip
 COMPLETION_LISTS = (
-    "negation_around",
-    "negation_columns",
-    "negation_conjuncts",
-    "conjunct_refs",
-    "conjunct_loops",
-    "conjunct_least",
-    "group_variables",
-    "whole_refs",
-)
+    "negation_around", "negation_columns", "negation_conjuncts", "conjunct_refs", "conjunct_loops", "conjunct_least",
+    "group_variables", "whole_refs",
+)  # fmt: skip
 
 
 def completes(plan: Plan) -> bool:
