@@ -188,6 +188,7 @@ recall-more: native  ## by errors, window, rate and memory; ablation, drift, gen
 		$(BIN)/python -m experiments.overload.$$what $(RECALL_ARGS) || exit 1; done
 	$(BIN)/python -m experiments.overload.overhead
 	$(BIN)/python -m experiments.spark.units
+	$(BIN)/python -m experiments.spark.single_events
 
 RECALL_ARGS ?= --seeds 3
 

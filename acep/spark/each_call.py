@@ -16,7 +16,10 @@ import pyarrow.compute as pc
 from acep.budget import Budget
 from acep.budget.pace import pace_of
 from acep.errors import DataError, EngineError
+from acep.learning.estimation.recall import Tally
 from acep.pattern.tree import Strategy
+from acep.plan.compile import Plan
+from acep.shedding.event_utility import EventUtility, is_sheddable
 from acep.spark.fields import with_fields
 from acep.spark.interpreter import check_workers
 from acep.spark.job import SentJob, job_of
@@ -27,8 +30,10 @@ from acep.spark.one_hop import StatePlace, call_name, step_in_files, versions_of
 from acep.spark.row_columns import RowColumns, cell_keys, row_columns
 from acep.spark.running import in_files, marks_of, place_of, sent_rows
 from acep.spark.times import DELAY_KEY, delay_of
+from acep.storage.sections import read_sections
 from acep.streaming.admission import CELLS, Admission, span_of, why_not_before
 from acep.streaming.batch_log import BatchLog, Carried, Decision, decide
+from acep.streaming.event_choice import Explored, Exploring
 from acep.streaming.folders import folder_of
 from acep.streaming.job import EXACT, plans_of
 from acep.streaming.latest import Latest
@@ -71,13 +76,18 @@ class BatchCall:
 
     def decided(self, decision: Decision) -> Decision:
         """Decide which events are admitted from now on."""
-        share = 1.0
+        share, events = 1.0, dataclasses.replace(decision.events, kept=None)
         if self.admission is not None and self.bound is not None:
-            last = decision.admission or self.admission
+            last, exploring = decision.admission or self.admission, self.place.exploring
             now = share_of(last.now, last.favoured[-1], decision.utility.events)
+            now *= 1.0 if exploring is None else decision.events.share(exploring.utility)
             share = decision.load.share(self.bound.target(decision.left), now)
+            if exploring is not None and share < 1:
+                events = decision.events if share == now else events.choose(exploring.utility, share)
             if share != now:
                 decision = dataclasses.replace(decision, load=decision.load.changed())
+        decision = dataclasses.replace(decision, events=events)
+        share = 1.0 if events.kept is not None else share
         decided = decide(decision, self.admission, share, _delay_ticks(self.job, self.place.delay_ms))
         bound = None if self.latest is None else self.latest.bound(round(time.time() * 1000), self.job.tick_ms)
         return dataclasses.replace(decided, latest=bound)
@@ -174,19 +184,25 @@ class BatchCall:
 
     def _whole(self, decision: Decision) -> bool:
         """Return whether no event has been shed before it travelled."""
-        return decision.carried.shed == 0 and decision.admission is not None and decision.admission.whole
+        whole = decision.admission is not None and decision.admission.whole and decision.events.kept is None
+        return whole and decision.carried.shed == 0
 
     def after(self, decision: Decision, seen: Mapping[str, Any], told: Sequence[str], seconds: float) -> Decision:
         """Return the decision with which the next micro-batch begins."""
         so_far, went = decision.carried, int(seen["carried"])
         shed, greatest, late = int(seen["needed"]) - went, seen["seen"], int(seen.get("late", 0))
-        counts, length, known = points_in(told)
+        counts, length, explored, known = points_in(told)
         events, _, points, _ = counts
-        chances = np.ones(CELLS)
+        chances, single = np.ones(CELLS), decision.events.kept is not None
         if decision.admission is not None and greatest is not None:
             middle = greatest if so_far.seen is None else (so_far.seen + greatest) // 2
             chances = decision.admission.chances(middle)
-        tally = tally_of(counts, chances, int(seen["needed"]), self._crossing(int(points.sum()), length))
+        if single:
+            every = (float(seen["needed"]), float(points.sum()), *explored[-4:].tolist())
+            tally, inside = Tally(), Explored(*every)
+        else:
+            tally = tally_of(counts, chances, int(seen["needed"]), self._crossing(int(points.sum()), length))
+            inside = Explored()
         carried = Carried(
             rows=so_far.rows + int(seen["rows"]),
             events=so_far.events + int(seen["events"]),
@@ -197,6 +213,7 @@ class BatchCall:
             known=so_far.known and known,
             late=so_far.late + late,
             ahead=so_far.ahead + int(seen.get("ahead", 0)),
+            explored=so_far.explored + inside,
         )
         carrying = seconds
         if self.paced:  # the workers bound the time of matching themselves
@@ -204,12 +221,14 @@ class BatchCall:
             carrying = spent_of(lines, seconds).spark
         load = decision.load.paced(seconds) if self.paced else decision.load
         load = load.after(Measured(int(seen["rows"]), int(seen["needed"]), went, carrying))
-        utility = decision.utility.after(events, points, chances) if self.place.cells else decision.utility
+        utility = decision.utility
+        if self.place.cells and not single:
+            utility = utility.after(events, points, chances)
         left = decision.left
         if self.bound is not None and greatest is not None:
             ticks = 0 if so_far.seen is None else max(0, greatest - so_far.seen)
             left = self.bound.paid(left, ticks=ticks, seconds=seconds)
-        return Decision(decision.admission, load, carried, utility, left=left)
+        return Decision(decision.admission, load, carried, utility, left=left, events=decision.events.after(explored))
 
     def _crossing(self, points: int, length: int) -> float:
         """Estimate the chance that a match crosses into the next sampling unit, from the sum of match lengths."""
@@ -275,7 +294,7 @@ def call_of(
     Raises :class:`QueryError`, :class:`DataError` or :class:`EngineError`.
     """
     job, result = job_of(frame.schema, query, budget=budget, **options)
-    plans = plans_of(job.queries, job.schema)
+    plans, histories = plans_of(job.queries, job.schema), job.histories
     admission, bound, paced = None, None, False
     if budget is not None and (pace := pace_of(budget, job.schema.tick_ns)) is not None:
         cores = frame.sparkSession.sparkContext.defaultParallelism
@@ -288,7 +307,8 @@ def call_of(
             paced = bound.cpu is None and all(plan.query.strategy is Strategy.SKIP_TILL_ANY_MATCH for plan in plans)
             if not paced:  # admission keeps the bound of time; the workers have only the other bounds
                 rest = dataclasses.replace(budget, latency=None, cpu=None)
-                job, result = job_of(frame.schema, query, budget=rest, **options)
+                own = {name for name in options if rest.limited or name not in ("policy", "history")}
+                job, result = job_of(frame.schema, query, budget=rest, **{name: options[name] for name in own})
     warn_of(job)
     latest, job = job.latest, dataclasses.replace(job, latest=None)  # the driver enforces it
     spark = frame.sparkSession
@@ -299,15 +319,30 @@ def call_of(
         admission = dataclasses.replace(admission, delay=_delay_ticks(job, delay))
     folder = state_in(frame, state)
     wide = with_fields(frame, job.columns)
-    place = dataclasses.replace(place_of(spark, job, folder, delay), cells=cell_keys(wide, job))
+    cells = cell_keys(wide, job)
+    exploring = None if admission is None or not cells else _exploring(job, histories, plans[0], cells, admission)
+    place = dataclasses.replace(place_of(spark, job, folder, delay), cells=cells, exploring=exploring)
     if on_driver:
         place = dataclasses.replace(place, partitions=1)
     log = BatchLog(folder_of(folder), ids[0], call_name(job))
     versions = versions_of(job, place, *ids)
     uses = uses_of(plans, ids=job.schema.id is not None, budget=job.budget)
-    columns = row_columns(wide, job, uses)
+    columns = row_columns(wide, job, uses, exploring)
     marks = marks_of(columns.made(wide, job, Decision()), place, columns.sent) if place.partitions > 1 else None
     return BatchCall(ids, job, result, place, versions, log, admission, bound, paced, columns, marks, latest, on_driver)
+
+
+def _exploring(
+    job: SentJob, histories: Sequence[bytes], plan: Plan, keys: tuple[str, ...], admission: Admission
+) -> Exploring | None:
+    """Return how single events may be shed by the history of the query; ``None`` if its history does not say."""
+    if job.output not in ("matches", "points") or not is_sheddable(plan):
+        return None
+    for data in histories:
+        utility = EventUtility.from_sections(read_sections(data))
+        if utility is not None and utility.fingerprint == plan.fingerprint:
+            return Exploring.of(utility, keys, admission)
+    return None
 
 
 def _untold(batch: int) -> EngineError:

@@ -51,7 +51,8 @@ def for_each_batch(
     core against the clock of the events; a micro-batch counts as holding all cores of the session while it runs. If the
     time is not sufficient, events are shed before they travel to the workers, by whole sampling units
     (docs/explanation/spark_overload.md). If the query does not allow that, the workers shed, as in
-    :func:`acep.spark.match`, with a warning. Under ``latency`` both shed if the strategy is skip till any match.
+    :func:`acep.spark.match`, with a warning. Under ``latency`` both shed if the strategy is skip till any match. There
+    a ``history`` may say which single events matter; then the others are shed in place of whole units.
 
     With ``on_driver`` the events of a micro-batch are collected as Arrow and matched in the driver's process, on one
     core, without a shuffle or a Python worker. This is for one machine and micro-batches that fit in memory. ``sink``

@@ -15,6 +15,7 @@ import pyarrow as pa
 from acep.errors import EngineError
 from acep.spark.bucket_rows import HASH, PartitionRows, SortedRows, rows_of_partition
 from acep.spark.job import SentJob
+from acep.streaming.event_choice import Exploring, explored_in
 from acep.streaming.sampled import points_by_cell, points_told
 from acep.streaming.spent import Stopwatch
 from acep.streaming.step import NOTHING, BucketRows, MicroBatch, step_bucket, telling
@@ -30,7 +31,8 @@ class StatePlace:
     """The place where a job runs. Its state is in ``folder``, which allows a restart at each of the last ``keep``
     micro-batches. ``delay_ms`` is the delay of the watermark. Bucket ``n`` is in partition ``n % partitions``. ``seen``
     is the greatest time, in ticks, of rows that did not travel in earlier micro-batches. If ``sampled``, events may be
-    shed before they travel, so match points are counted by key, in the cells of the attributes ``cells``.
+    shed before they travel, so match points are counted by key, in the cells of the attributes ``cells``, and in
+    explored units, if single events may be shed (``exploring``).
 
     In foreachBatch the driver has the number of the micro-batch and the ids of the query and its run (``known``), and a
     sink may do anything with the result. If there are several partitions, each of them then has a row without a hash
@@ -43,6 +45,7 @@ class StatePlace:
     seen: int | None = None
     sampled: bool = False
     cells: tuple[str, ...] = ()
+    exploring: Exploring | None = None
     known: tuple[int, str, str] | None = None
 
 
@@ -79,7 +82,7 @@ def _stepped(
         or any(one.fed and versions.of_this_run(one) for one in there.values())
     )
     micro_batch = MicroBatch(job, versions, batch, there, place.delay_ms, rows.now, place.seen)
-    counted = []
+    counted, explored = [], []
     for number in range(partition, job.buckets, place.partitions):
         own = rows.of(number)
         part = NOTHING if own is None else _part(job, own, rows.now)
@@ -88,10 +91,11 @@ def _stepped(
             yield from telling(job, table, []).to_batches(ROWS)
         if place.sampled:
             counted.append(points_by_cell(job, place.cells, part.rows, found))
+            explored += [] if place.exploring is None else [place.exploring.counts(job, part.rows, found)]
         yield from telling(job, job.result.empty_table(), [done]).to_batches()
         watch = Stopwatch(partition)
     if counted:
-        yield from telling(job, job.result.empty_table(), [points_told(counted)]).to_batches()
+        yield from telling(job, job.result.empty_table(), [points_told(counted, explored_in(explored))]).to_batches()
 
 
 def _marked(rows: PartitionRows, place: StatePlace) -> int:

@@ -13,6 +13,7 @@ from acep.spark.running import bucket_numbers, codes_of, observed_columns, sent_
 from acep.spark.times import end_column, ticks_of_row
 from acep.streaming.admission import ALL, CELLS, SHIFT, Admission, Pieces
 from acep.streaming.batch_log import Decision
+from acep.streaming.event_choice import EXPLORED, Exploring
 from acep.streaming.needed import Use
 from acep.streaming.sampled import POINTS
 from acep.streaming.totals import TOLD
@@ -36,7 +37,8 @@ class RowColumns:
 
     ``read`` are columns of each row, ``observed`` aggregates of all rows, ``sent`` columns of the rows for which
     ``kept`` is true. ``told`` collects the metrics of buckets, and ``points`` the texts on match points. ``idle`` are
-    the buckets of a row that no query can use. ``chosen`` caches the last micro-batch's expressions that select rows.
+    the buckets of a row that no query can use. ``exploring`` says which single events may be
+    shed. ``chosen`` caches the last micro-batch's expressions that select rows.
     """
 
     read: tuple[Column, ...]
@@ -46,6 +48,7 @@ class RowColumns:
     sent: tuple[Column, ...]
     told: tuple[Column, ...]
     points: tuple[Column, ...]
+    exploring: Exploring | None = None
     chosen: dict[str, tuple[list[Column], list[Column]]] = field(default_factory=dict, compare=False)
 
     def counted(self, before: int | None, latest: int | None) -> list[Column]:
@@ -75,17 +78,21 @@ class RowColumns:
             own = {name: sf.col(name) & near for name in (EVENT, NEEDED)}
             rows = rows.withColumns(own | {TICKS: sf.when(near, sf.col(TICKS)), AHEAD: ~near})
         pieces = [] if admission is None or admission.whole else admission.pieces(decision.carried.seen)
-        same = repr(pieces)
+        kept = None if self.exploring is None else decision.events.kept
+        same = repr((pieces, kept))
         if admission is not None and pieces:
             same += repr((admission.span, admission.seed, admission.favoured))
         if same not in self.chosen:
             self.chosen.clear()
-            self.chosen[same] = _chosen(job, admission if pieces else None, pieces)
+            single = None if self.exploring is None or kept is None else _kept(job, self.exploring, kept)
+            self.chosen[same] = _chosen(job, admission if pieces else None, pieces, single)
         first, going = self.chosen[same]
         return (rows.select("*", *first) if first else rows).select("*", *going)
 
 
-def row_columns(frame: DataFrame, job: SentJob, uses: Sequence[Use] | None) -> RowColumns:
+def row_columns(
+    frame: DataFrame, job: SentJob, uses: Sequence[Use] | None, exploring: Exploring | None = None
+) -> RowColumns:
     """Build the expressions over rows with the columns of ``frame``, including struct fields.
 
     ``uses`` are the uses that queries have for events; ``None`` if every event is needed.
@@ -120,12 +127,14 @@ def row_columns(frame: DataFrame, job: SentJob, uses: Sequence[Use] | None) -> R
     points = sf.col(TOLD).startswith(POINTS)
     told = observed_columns(job.names, sf.when(~points, sf.col(TOLD)))
     counted = observed_columns(job.names, sf.when(points, sf.col(TOLD)))
-    return RowColumns(tuple(read), observed, idle, kept, tuple(sent), tuple(told), tuple(counted))
+    return RowColumns(tuple(read), observed, idle, kept, tuple(sent), tuple(told), tuple(counted), exploring)
 
 
-def _chosen(job: SentJob, admission: Admission | None, pieces: Pieces) -> tuple[list[Column], list[Column]]:
+def _chosen(
+    job: SentJob, admission: Admission | None, pieces: Pieces, single: Column | None
+) -> tuple[list[Column], list[Column]]:
     """Build the columns that select the rows that travel: columns to be computed first, and the numbers of the
-    buckets."""
+    buckets. ``single`` tells which single events are kept."""
     from pyspark.sql import functions as sf
 
     first: list[Column] = []
@@ -138,6 +147,7 @@ def _chosen(job: SentJob, admission: Admission | None, pieces: Pieces) -> tuple[
     going = []
     for i in range(len(job.passes)):
         number = sf.when(sf.col(NEEDED) | no_time, sf.col(f"{NUMBER}{i}"))
+        number = number if single is None else sf.when(single | no_time, number)
         going.append((sf.when(admitted[i], number) if admitted else number).alias(f"{GOING}{i}"))
     return first, going
 
@@ -194,6 +204,29 @@ def _admitted(admission: Admission, pieces: Pieces, keys: Sequence[str], number:
             threshold = threshold.cast("long") * sf.get(times, sf.col(CELL))
         admitted = admitted & (sf.pmod(hashed, sf.lit(ALL)) < threshold)
     return admitted
+
+
+def _kept(job: SentJob, exploring: Exploring, kept: int) -> Column:
+    """Build the column that tells whether a single event is kept: its cell is among the first, or its unit explored."""
+    from pyspark.sql import functions as sf
+
+    utility, ticks = exploring.utility, sf.col(TICKS)
+    kind = sf.col(quoted(job.schema.type or ""))
+    types = sf.array(*(sf.lit(one) for one in utility.types))
+    place = sf.coalesce(sf.array_position(types, kind.cast("string")), sf.lit(0)).cast("int")
+    cell = sf.when(place > 0, place - 1).otherwise(len(utility.types))
+    for name, edges in utility.bins:
+        value = sf.col(quoted(name)).cast("double")
+        reached = [sf.when(~sf.isnan(value) & (value >= edge), 1).otherwise(0) for edge in edges]
+        cell = cell * (len(edges) + 1) + sum(reached[1:], reached[0])
+    rank = [0] * len(utility.order)
+    for number, one in enumerate(utility.order):
+        rank[one] = number
+    first = sf.get(sf.array(*map(sf.lit, rank)), cell) < _varying([kept])(kept)
+    begin = ticks - sf.pmod(ticks, sf.lit(exploring.length))
+    texts = [*(sf.col(quoted(key)).cast("string") for key in exploring.keys), begin.cast("string")]
+    hashed = sf.crc32(sf.concat_ws(SEPARATOR, *texts, sf.lit(str(exploring.seed))))
+    return first | (sf.pmod(hashed, sf.lit(EXPLORED)) == 0)
 
 
 def cell_keys(frame: DataFrame, job: SentJob) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 from acep.errors import SnapshotError
 from acep.learning.estimation.recall import Tally
 from acep.streaming.admission import ALL, Admission
+from acep.streaming.event_choice import EventChoice, Explored
 from acep.streaming.folders import Folder
 from acep.streaming.load import Load
 from acep.streaming.time_bound import CoreTime
@@ -23,7 +24,8 @@ FORMAT = 1
 class Carried:
     """Totals since the stream began: ``rows`` read, ``events`` of all passes, events that no query can need (``idle``;
     ``late`` ones are counted separately and not as events), those too far ``ahead``, and those that were ``shed``.
-    ``seen`` is the greatest time in ticks. ``points`` has the recall statistics of match points, valid if ``known``."""
+    ``seen`` is the greatest time in ticks. ``points`` has the recall statistics of match points, valid if ``known``;
+    ``explored`` those of micro-batches in which single events were shed."""
 
     rows: int = 0
     events: int = 0
@@ -34,11 +36,13 @@ class Carried:
     known: bool = True
     late: int = 0
     ahead: int = 0
+    explored: Explored = field(default_factory=Explored)
 
     def dump(self) -> dict[str, Any]:
         """Return JSON-like data."""
         names = ("rows", "events", "idle", "shed", "seen", "known", "late", "ahead")
-        return {name: getattr(self, name) for name in names} | {"points": self.points.to_arrays()}
+        told = {name: getattr(self, name) for name in names}
+        return told | {"points": self.points.to_arrays(), "explored": self.explored.dump()}
 
     @classmethod
     def load(cls, data: Any) -> Carried:
@@ -49,14 +53,15 @@ class Carried:
             raise ValueError("counts")
         seen = None if data["seen"] is None else int(data["seen"])
         points, known = Tally.from_arrays(data["points"]), data["known"] is True
-        return cls(rows, events, idle, shed, seen, points, known, late, ahead)
+        explored = Explored.load(data.get("explored"))
+        return cls(rows, events, idle, shed, seen, points, known, late, ahead, explored)
 
 
 @dataclass(frozen=True)
 class Decision:
     """The decision at the beginning of a micro-batch: the ``admission``, if events can be shed, and the ``latest``
     time allowed for an event, in ticks. From earlier micro-batches it has the load, the counts, the utility of keys
-    and the core time that is ``left``."""
+    and the core time that is ``left``. ``events`` are the single events that are kept."""
 
     admission: Admission | None = None
     load: Load = field(default_factory=Load)
@@ -64,11 +69,12 @@ class Decision:
     utility: CellUtility = field(default_factory=CellUtility.none)
     latest: int | None = None
     left: CoreTime = field(default_factory=CoreTime)
+    events: EventChoice = field(default_factory=EventChoice)
 
     def dump(self) -> dict[str, Any]:
         """Return JSON-like data."""
         admission = None if self.admission is None else self.admission.dump()
-        parts = {name: getattr(self, name).dump() for name in ("load", "carried", "utility", "left")}
+        parts = {name: getattr(self, name).dump() for name in ("load", "carried", "utility", "left", "events")}
         return {"admission": admission, "latest": self.latest} | parts
 
     @classmethod
@@ -77,8 +83,8 @@ class Decision:
         admission = None if data["admission"] is None else Admission.load(data["admission"])
         load, carried = Load.load(data["load"]), Carried.load(data["carried"])
         latest = None if data.get("latest") is None else int(data["latest"])
-        left = CoreTime.load(data.get("left"))
-        return cls(admission, load, carried, CellUtility.load(data.get("utility")), latest, left)
+        left, events = CoreTime.load(data.get("left")), EventChoice.load(data.get("events"))
+        return cls(admission, load, carried, CellUtility.load(data.get("utility")), latest, left, events)
 
 
 def decide(decision: Decision, own: Admission | None, share: float, delay: int) -> Decision:

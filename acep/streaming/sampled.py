@@ -19,6 +19,7 @@ from acep.matches.report import Report
 from acep.runtime.stream import SEVERAL
 from acep.streaming.admission import CELLS
 from acep.streaming.batch_log import Carried
+from acep.streaming.event_choice import explored_in
 from acep.streaming.job import Job
 from acep.streaming.utility import SEPARATOR
 
@@ -34,13 +35,16 @@ def with_shed(report: Report, carried: Carried, *, several: bool) -> Report:
     report = replace(report, events=events, late=late, ahead=report.ahead + carried.ahead)
     if not carried.shed:
         return report
-    counts = Counts(known=(carried.points, None))
+    explored = carried.explored.tally()
+    counts = Counts(known=(carried.points + (explored or Tally()), None))
     if several:
         counts = Counts(unknown=SEVERAL)
     elif report.shed:
         counts = Counts(unknown="events were shed before and behind the shuffle")
     elif not carried.known:
         counts = Counts(unknown="match points were not counted by key")
+    elif explored is None:
+        counts = Counts(unknown="no unit was explored yet")
     counts.shed = report.shed + carried.shed
     estimated = Report.of(counts)
     return replace(
@@ -99,23 +103,34 @@ def _cells_of(rows: pa.Table, keys: Sequence[str]) -> NDArray[np.int64]:
     return np.fromiter(map(zlib.crc32, texts), np.int64, len(rows)) % CELLS
 
 
-def points_told(every: Sequence[tuple[NDArray[np.int64], int] | None]) -> str:
-    """Sum :func:`points_by_cell` over some buckets, and pack the sums into a short text for :func:`points_in`."""
+def points_told(every: Sequence[tuple[NDArray[np.int64], int] | None], explored: NDArray[np.int64]) -> str:
+    """Sum :func:`points_by_cell` over some buckets, and pack the sums into a short text for :func:`points_in`, with
+    the counts of :meth:`acep.streaming.event_choice.Exploring.counts`."""
     known = [one for one in every if one is not None]
     if len(known) < len(every):
         return POINTS
-    counts = np.sum([counts for counts, _ in known], axis=0).astype("<i8")
-    return f"{POINTS}{sum(length for _, length in known)} {b64encode(zlib.compress(counts.tobytes())).decode()}"
+    counts = np.sum([counts for counts, _ in known], axis=0)
+    return f"{POINTS}{sum(length for _, length in known)} {_packed(counts)} {_packed(explored)}"
 
 
-def points_in(told: Sequence[str]) -> tuple[NDArray[np.int64], int, bool]:
-    """Return the sums of :func:`points_by_cell` over all buckets of a micro-batch, and whether they are known."""
-    counts, lengths = np.zeros((4, CELLS), np.int64), 0
+def points_in(told: Sequence[str]) -> tuple[NDArray[np.int64], int, NDArray[np.int64], bool]:
+    """Return the sums of :func:`points_by_cell` over all buckets of a micro-batch, those of the explored units, and
+    whether they are known."""
+    counts, lengths, explored = np.zeros((4, CELLS), np.int64), 0, explored_in([])
     every = [text.removeprefix(POINTS) for text in told if text.startswith(POINTS)]
-    for length, data in (text.split() for text in every if text):
-        counts += np.frombuffer(zlib.decompress(b64decode(data)), "<i8").reshape(counts.shape)
+    for length, first, second in (text.split() for text in every if text):
+        counts += _unpacked(first).reshape(counts.shape)
+        explored = explored + _unpacked(second)
         lengths += int(length)
-    return counts, lengths, bool(every) and all(every)
+    return counts, lengths, explored, bool(every) and all(every)
+
+
+def _packed(counts: NDArray[np.int64]) -> str:
+    return b64encode(zlib.compress(counts.astype("<i8").tobytes())).decode()
+
+
+def _unpacked(text: str) -> NDArray[np.int64]:
+    return np.frombuffer(zlib.decompress(b64decode(text)), "<i8")
 
 
 def tally_of(counts: NDArray[np.int64], chances: NDArray[np.float64], needed: int, crossing: float) -> Tally:

@@ -16,6 +16,7 @@ from acep.pattern.tree import Query
 from acep.plan.compile import compile_query
 from acep.runtime.executors import bounded_engine
 from acep.runtime.options import LearnKeywords, StreamOptions, lists_options
+from acep.shedding.event_utility import SECTION as EVENTS
 from acep.shedding.history_file import LearnedState, read_history
 from acep.shedding.limits import checked_seed
 from acep.storage.sections import read_sections
@@ -30,7 +31,10 @@ def learn(events: Any, query: Query | str, **options: Unpack[LearnKeywords]) -> 
     The query runs over all events without shedding, and the policy learns what becomes of its partial matches (of a
     sample, where there are very many). A policy with several scoring configurations tries each of them on the last
     two fifths of the events, with allowances of several sizes, after learning from the others, and keeps the one that
-    finds the most. The file holds the history graph that ``acep history`` prints, and the policy's state. A run under
+    finds the most. If single events may be shed, the file also says which are the most useful ones by type and values
+    (:mod:`acep.shedding.event_utility`), for :func:`acep.spark.for_each_batch`.
+
+    The file holds the history graph that ``acep history`` prints, and the policy's state. A run under
     a budget begins with that state if :func:`acep.match` or :class:`acep.Matcher` gets the file as ``history=``. It
     serves only the query it was learned from, with the same errors, weights and columns.
 
@@ -57,6 +61,7 @@ def learn(events: Any, query: Query | str, **options: Unpack[LearnKeywords]) -> 
     schema = schema_of(table.schema, **given.columns)
     plan = compile_query(asked, schema)
     engine = bounded_engine(chosen(plan, "native"))
+    from acep.training.events import learn_event_utility
     from acep.training.offline import Student, learn_offline
 
     own = policy_of(given.policy)()
@@ -64,4 +69,5 @@ def learn(events: Any, query: Query | str, **options: Unpack[LearnKeywords]) -> 
     student = Student(own, None if before is None else History.from_sections(before, plan.fingerprint))
     learned = None if before is None else LearnedState.from_sections(before).serve(own)
     learn_offline(plan, engine, [batch_of(table, schema, plan.columns, base=0)], student, seed=seed, learned=learned)
-    return student.to_bytes()
+    single = learn_event_utility(plan, engine, table)
+    return student.to_bytes({} if single is None else {EVENTS: single.to_bytes()})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -217,8 +218,9 @@ class Student:
         """Restore the other policy."""
         return self._logged(self.policy.restore(state))
 
-    def to_bytes(self) -> bytes:
-        """Return the history file once the stream has ended: trajectories still open are judged as far as they came."""
+    def to_bytes(self, more: Mapping[str, bytes] = MappingProxyType({})) -> bytes:
+        """Return the history file once the stream has ended, with ``more`` sections: trajectories still open are judged
+        as far as they came."""
         assert self.history is not None
         most, self.history.most_open = self.history.most_open, 0
         self.history.update(Trajectories())
@@ -226,7 +228,7 @@ class Student:
         self.history.begin()
         state = getattr(self.policy, "learned", self.policy.state)()
         learned = LearnedState(self.context.fingerprint, learned_by(self.policy), state)
-        return write_sections({**self.history.to_sections(), SECTION: learned.to_bytes()})
+        return write_sections({**self.history.to_sections(), SECTION: learned.to_bytes(), **more})
 
     def _logged(self, shedding_table: SheddingTable) -> SheddingTable:
         return shedding_table.watching(sample=self.sample, shadow=0.0)

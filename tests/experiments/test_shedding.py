@@ -12,7 +12,7 @@ import pytest
 
 from experiments import streams
 from experiments.overload.workload import Overload
-from experiments.spark import shedding, units
+from experiments.spark import shedding, single_events, units
 from experiments.spark.shedding import Trial, body, main
 
 TIED = "PATTERN SEQ(A a, B b, C c) WHERE skip_till_any_match(a, b, c) { [key] AND b.value > a.value } WITHIN 300"
@@ -68,3 +68,18 @@ def test_what_travels_is_compared_with_random_events_and_keys(tmp_path: Path) ->
     page = (tmp_path / "units.md").read_text(encoding="utf-8")
     assert "| skewed | none |" in page
     assert "| events | +" in page
+
+
+def test_single_events_that_matter_find_more_than_their_share(tmp_path: Path) -> None:
+    few = TIED.replace("b.value > a.value", "a.value > 700000 AND b.value > 700000 AND c.value > 700000").replace(
+        "300", "3000"
+    )
+    workloads = {one.name: one for one in (Skewed("few", "a test", "none", few), Skewed("all", "a test", "none", TIED))}
+    assert single_events.main(["few", "all", "--output", str(tmp_path)], workloads) == 0
+    with (tmp_path / "single_events.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 2 * len(single_events.SHARES)
+    (half,) = (row for row in rows if (row["workload"], row["share"]) == ("few", "0.5"))
+    assert half["ordered"] == "True"
+    assert float(half["recall"]) > 0.85 > 0.5 >= float(half["kept"])
+    assert "| few | none |" in (tmp_path / "single_events.md").read_text(encoding="utf-8")

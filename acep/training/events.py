@@ -1,0 +1,165 @@
+"""Learn the utility of single events by type and values: events bound by matches, and trials of what can be shed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acep.events.batch import Batch
+from acep.events.tables import batch_of
+from acep.matches.counted import Counted
+from acep.matches.found_columns import FoundColumns
+from acep.native.session import NativeSession
+from acep.plan.choice import alone
+from acep.plan.compile import Plan
+from acep.runtime.blocks import blocks_of
+from acep.shedding.event_utility import CELLS, EventUtility, binned, is_sheddable, numeric_attributes
+from acep.training.match_points import Ints, Partitions, points_of, recall_of
+
+__all__ = ["bindable", "learn_event_utility"]
+
+KNOWN = 0.6  # share of the events to learn from before orders are tried on the others
+SHARES = (0.0625, 0.125, 0.25, 0.5, 0.75)  # shares of the events that are kept in trials
+MOST_TYPES = 31
+BINS = 16  # most bins of an attribute
+MOST = 1 << 21  # matches up to which bound events are marked; then the rest of the events is not used
+ENOUGH = 30  # match points needed to learn from, and for a trial
+PRIOR = 8.0  # events that are added to each cell, with the mean utility
+
+Bools = npt.NDArray[np.bool_]
+
+
+def learn_event_utility(plan: Plan, engine: str, table: pa.Table) -> EventUtility | None:
+    """Learn which events of a stream to keep if not all can be carried, from a table in the order of time.
+
+    Three orders of cells are tried on the last two fifths of the events: by utility, the share of the events that some
+    match binds; the same share of the events of each type; the same number of events of each type. Returns the one that
+    finds the most; ``None`` if events may not be shed (:func:`is_sheddable`), if matches are too few, or if no order
+    finds more than equal chances.
+    """
+    if not is_sheddable(plan) or plan.schema.type is None or not plan.columns:
+        return None
+    table = bindable(plan, table)
+    border = int(KNOWN * len(table))
+    known, rest = table.slice(0, border), table.slice(border)
+    bound, points = _bound(plan, known)
+    known = known.slice(0, len(bound))
+    partitions = Partitions()
+    every = _points(plan, engine, rest, partitions)
+    if points < ENOUGH or len(every) < ENOUGH:
+        return None
+    best, gain = None, 0.0
+    for order in _orders(plan, known, bound):
+        utility, more = _tried(order, plan, engine, rest, every, partitions)
+        if more > gain:
+            best, gain = utility, more
+    return best
+
+
+def _bound(plan: Plan, table: pa.Table) -> tuple[Bools, int]:
+    """Return which events some match binds, and the number of match points; where matches are very many, only of the
+    first events."""
+    batch = _batch(plan, table)
+    bound, matches, points = np.zeros(len(table), bool), 0, 0
+    for found, _ in blocks_of(plan, "native", batch):
+        if not isinstance(found, FoundColumns) or not len(found):
+            continue
+        bound[found.ids] = True
+        points += len(np.unique(found.end))
+        matches += len(found)
+        if matches > MOST and plan.window.span is not None:  # no later match binds an event before its window
+            return bound[: np.searchsorted(batch.ts, found.end[-1] - plan.window.span)], points
+    return bound, points
+
+
+def _points(plan: Plan, engine: str, table: pa.Table, partitions: Partitions) -> Ints:
+    """Return the match points of a table, int64[n, 3]."""
+    session = NativeSession([plan], [engine])
+    counted = alone(engine) == "nodes"
+    if counted:
+        session.tally(0, "points")
+    session.push(_batch(plan, table))
+    session.finish()
+    found = session.take_tally(0, "points") if counted else session.take_points(0)
+    assert isinstance(found, Counted)
+    return np.unique(points_of(found, partitions), axis=0)
+
+
+def _batch(plan: Plan, table: pa.Table) -> Batch:
+    """Return a table as a batch whose ids are positions."""
+    return replace(batch_of(table, plan.schema, plan.columns), ids=range(len(table)))
+
+
+def _orders(plan: Plan, table: pa.Table, bound: Bools) -> Iterator[EventUtility]:
+    """Yield each order of cells, without its recall."""
+    types, bins = _types_of(plan, table), _bins_of(plan, table, bound)
+    size = (len(types) + 1) * prod(len(edges) + 1 for _, edges in bins)
+    plain = EventUtility(plan.fingerprint, types, bins, tuple(range(size)), (0.0,) * size, (), ())
+    cell = plain.cells(table, table[plan.schema.type])
+    events, useful = (np.bincount(one, minlength=size).astype(float) for one in (cell, cell[bound]))
+    utility = (useful + PRIOR * bound.mean()) / (events + PRIOR)
+    own = np.arange(size) // (size // (len(types) + 1))
+    best = np.argsort(-utility, kind="stable")
+    upto = np.zeros(size)  # events of the cell's type in cells that are as useful or more
+    for one in range(len(types) + 1):
+        upto[best[own[best] == one]] = np.cumsum(events[best[own[best] == one]])
+    total = np.bincount(own, events)[own]
+    for rank in (-utility, upto / np.maximum(total, 1), upto):
+        order = np.argsort(rank, kind="stable")
+        yield replace(plain, order=tuple(order.tolist()), events=tuple((events / events.sum()).tolist()))
+
+
+def bindable(plan: Plan, table: pa.Table) -> pa.Table:
+    """Return the events whose types the plan can bind."""
+    asked = {name for one in plan.automaton.letters for name in one.types}
+    if not all(one.types for one in plan.automaton.letters):
+        return table
+    types = pc.cast(table[plan.schema.type], pa.string())
+    return table.filter(pc.is_in(types, value_set=pa.array(sorted(asked), pa.string())))
+
+
+def _types_of(plan: Plan, table: pa.Table) -> tuple[str, ...]:
+    """Return the most frequent types."""
+    counts = pc.value_counts(pc.cast(table[plan.schema.type], pa.string())).to_pylist()
+    known = sorted((-one["counts"], one["values"]) for one in counts if one["values"] is not None)
+    return tuple(name for _, name in known[:MOST_TYPES])
+
+
+def _bins_of(plan: Plan, table: pa.Table, bound: Bools) -> tuple[tuple[str, tuple[float, ...]], ...]:
+    """Return up to two attributes that tell most of whether an event is bound, with the edges of their bins."""
+    room = CELLS // (len(_types_of(plan, table)) + 1)
+    told = []
+    for name in numeric_attributes(plan):
+        values = pc.cast(table[name], pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        known = values[np.isfinite(values)]
+        if len(known):
+            whole = np.quantile(known, np.linspace(0, 1, BINS + 1)[1:-1])
+            cell = binned(values, tuple(np.unique(whole).tolist()))
+            events, useful = np.bincount(cell), np.bincount(cell, weights=bound)
+            told.append((-float((useful**2 / np.maximum(events, 1)).sum()), name, known))
+    chosen = sorted(told, key=lambda one: one[:2])[:2]
+    most = min(BINS, int(room ** (1 / max(len(chosen), 1))))
+    if most < 2:
+        return ()
+    marks = np.linspace(0, 1, most + 1)[1:-1]
+    return tuple((name, tuple(np.unique(np.quantile(known, marks)).tolist())) for _, name, known in chosen)
+
+
+def _tried(
+    utility: EventUtility, plan: Plan, engine: str, table: pa.Table, every: Ints, partitions: Partitions
+) -> tuple[EventUtility, float]:
+    """Measure the recall of match points if only the first cells are kept, and return with it how much more that is
+    than equal chances would find, summed over the trials; ``every`` are the points of the table."""
+    rank = np.argsort(utility.order)[utility.cells(table, table[plan.schema.type])]
+    upto = np.cumsum(np.bincount(rank, minlength=len(utility.order))) / len(table)
+    kept = np.unique(np.searchsorted(upto, SHARES, "right"))
+    kept = kept[(kept > 0) & (kept < len(upto))]
+    found = [_points(plan, engine, table.filter(pa.array(rank < one)), partitions) for one in kept]
+    recall = tuple(recall_of(one, every)[0] for one in found)
+    return replace(utility, kept=tuple(kept.tolist()), recall=recall), float(sum(recall) - upto[kept - 1].sum())

@@ -1,0 +1,110 @@
+"""Which single events matter: ``python -m experiments.spark.single_events [NAME ...] [--output DIR]``.
+
+A history is learned from the first half of each real stream. If it orders events, the first ones are kept in the second
+half, and the recall of match points is measured there, without Spark.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import acep
+from acep.native.compiled import chosen
+from acep.runtime.executors import bounded_engine
+from acep.training.events import bindable, learn_event_utility
+from experiments.machine import described
+from experiments.overload.workload import Overload
+from experiments.overload.workloads import OVERLOADS
+from experiments.overload.workloads import chosen as workloads_of
+from experiments.results import RESULTS, table, write_page
+from experiments.spark.units import WORKLOADS, Keyed
+
+__all__ = ["Single", "main", "measured"]
+
+SHARES = (0.125, 0.25, 0.5, 0.75)
+
+
+@dataclass(frozen=True)
+class Single:
+    """One trial: a ``share`` of the events that the query can bind was wanted, ``kept`` was the share of those that
+    were kept, and ``recall`` that of match points. ``ordered``: the history had an order that was used."""
+
+    workload: str
+    stream: str
+    share: float
+    ordered: bool
+    kept: float
+    recall: float
+
+
+def measured(workload: Overload) -> list[Single]:
+    """Learn from the first half of a stream, and keep shares of the second half."""
+    plan, stream = workload.plan, Keyed.of(workload)
+    half = len(stream.events) // 2
+    utility = learn_event_utility(plan, bounded_engine(chosen(plan, "native")), stream.events.slice(0, half))
+    if utility is None:
+        return [Single(workload.name, workload.file, share, False, 0.0, 0.0) for share in SHARES]
+    later, types = bindable(plan, stream.events.slice(half)), plan.schema.type
+    assert types is not None
+    cells, every = utility.cells(later, later[types]), stream.points(acep.match(later, workload.query))
+    events, found = np.bincount(cells, minlength=len(utility.order)) + 1e-6, []
+    for share in SHARES:
+        first = utility.keep(share, events)
+        kept = np.isin(cells, utility.order[: first or 0])
+        points = stream.points(acep.match(later.filter(pa.array(kept)), workload.query)) if first else set()
+        recall = len(points & every) / max(len(every), 1)
+        found.append(Single(workload.name, workload.file, share, first is not None, float(kept.mean()), recall))
+    return found
+
+
+WORDS = """Written by `python -m experiments.spark.single_events`; [what this
+is](../explanation/spark_overload.md#single-events-by-a-history).
+A history is learned from the first half of each stream. Then a share is kept of the events of the second half that
+the query can bind: the events that the history puts first. A cell has the share that was kept and the recall of match
+points. `-`: the history has no order that promises more than equal chances. There whole units are shed, which find
+about as large a share of the match points as is carried."""
+
+
+def body(found: Sequence[Single]) -> str:
+    """The table of the page."""
+    names = list(dict.fromkeys((one.workload, one.stream) for one in found))
+    lines = []
+    for name, stream in names:
+        own = [one for one in found if one.workload == name]
+        lines.append((name, stream, *(f"{one.kept:.2f}: {one.recall:.3f}" if one.ordered else "-" for one in own)))
+    return table(("", "stream", *(f"{share:g}" for share in SHARES)), lines)
+
+
+def main(arguments: Sequence[str] | None = None, workloads: Mapping[str, Overload] = OVERLOADS) -> int:
+    """Run the command."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.spark.single_events", description=(__doc__ or "")[:26])
+    parser.add_argument("names", nargs="*", help="of workloads, or patterns of names (those of results/units.md)")
+    parser.add_argument("--output", type=Path, default=RESULTS, help="folder for the page and its rows")
+    given = parser.parse_args(arguments)
+    names = given.names or WORKLOADS
+    asked = [one for name in names for one in workloads_of([name])] if workloads is OVERLOADS else [*workloads.values()]
+    found = []
+    for workload in asked:
+        found += measured(workload)
+        print(workload.name, *(f"{one.kept:.3f} {one.recall:.3f}" for one in found[-len(SHARES) :]))
+    given.output.mkdir(parents=True, exist_ok=True)
+    with (given.output / "single_events.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, [one.name for one in fields(Single)], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({k: round(v, 4) if isinstance(v, float) else v for k, v in asdict(o).items()} for o in found)
+    told: dict[str, Any] = {"words": WORDS, "machine": described(), "body": body(found)}
+    print(write_page(given.output, "single_events", title="Single events by a history", **told))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
