@@ -71,8 +71,8 @@ def test_what_travels_is_compared_with_random_events_and_keys(tmp_path: Path) ->
 
 
 def test_single_events_that_matter_find_more_than_their_share(tmp_path: Path) -> None:
-    few = TIED.replace("b.value > a.value", "a.value > 700000 AND b.value > 700000 AND c.value > 700000").replace(
-        "300", "3000"
+    few = TIED.replace("b.value > a.value", "a.value > 500000 AND b.value > 500000 AND c.value > 500000").replace(
+        "300", "30000"
     )
     workloads = {one.name: one for one in (Skewed("few", "a test", "none", few), Skewed("all", "a test", "none", TIED))}
     assert single_events.main(["few", "all", "--output", str(tmp_path)], workloads) == 0
