@@ -1,0 +1,210 @@
+"""A Matcher that takes events in any order within a lateness, and takes back events by id."""
+
+from __future__ import annotations
+
+import datetime as dt
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import acep
+from acep.errors import AcepError, DataError, QueryError, SnapshotError
+
+QUERIES = (
+    "SEQ(a p, b q) WHERE skip_till_next_match(p, q) { [k] }",
+    "SEQ(a p, ~b n, a q) WHERE skip_till_any_match(p, q) { [k] AND q.x >= p.x }",
+    "SEQ(a p, a q, ~b n) WHERE skip_till_next_match(p, q) { [k] }",
+    "SEQ(a p, b+ q[], a r) WHERE partition_contiguity(p, q[], r) { [k] }",
+    "{a p, b q, ANY r} WHERE skip_till_any_match(p, q, r) { [k] AND r.x > p.x }",
+)
+LATENESS = 5
+
+
+def rows_of(rng: Random, size: int) -> list[dict[str, Any]]:
+    """Events in the order of time, with many ties."""
+    times = sorted(rng.randrange(size) for _ in range(size))
+    return [
+        {"ts": ts, "type": rng.choice("ab"), "k": rng.randrange(2), "x": rng.randrange(4), "id": i, "op": 1}
+        for i, ts in enumerate(times)
+    ]
+
+
+def disordered(rng: Random, rows: list[dict[str, Any]], by: int) -> list[dict[str, Any]]:
+    """Bring rows late by up to ``by`` ticks; rows of one time stay in order, as there is no other order of ties."""
+    moved: dict[int, int] = {}
+    key = [moved.setdefault(row["ts"], row["ts"] + rng.randrange(by + 1)) for row in rows]
+    return [rows[i] for i in sorted(range(len(rows)), key=lambda i: (key[i], i))]
+
+
+def pushes(rng: Random, rows: list[dict[str, Any]]) -> list[pa.Table]:
+    """Cut rows into pushes of 1 to 9."""
+    cut, parts = 0, []
+    while cut < len(rows):
+        size = rng.randrange(1, 10)
+        parts.append(pa.Table.from_pylist(rows[cut : cut + size]))
+        cut += size
+    return parts
+
+
+def told(found: Any) -> list[tuple[Any, ...]]:
+    return [(str(one.key), one.start, one.end, one.error, str(one.bindings)) for one in found]
+
+
+def pushed(matcher: acep.Matcher, parts: list[pa.Table]) -> list[tuple[Any, ...]]:
+    out = [row for part in parts for row in told(matcher.push(part))]
+    return out + told(matcher.finish())
+
+
+@pytest.mark.parametrize("text", QUERIES)
+@given(seed=st.integers(0, 2**20), errors=st.integers(0, 1))
+def test_disorder_within_the_lateness_changes_nothing(text: str, seed: int, errors: int) -> None:
+    rng = Random(seed)
+    rows, query = rows_of(rng, 40), acep.parse(f"PATTERN {text} WITHIN 6", errors=errors)
+    matcher = acep.Matcher(query, id="id", lateness=LATENESS)
+    out = pushed(matcher, pushes(rng, disordered(rng, rows, LATENESS)))
+    assert sorted(out) == sorted(told(acep.match(pa.Table.from_pylist(rows), query, id="id")))
+    assert matcher.report.late == 0
+    assert matcher.report.events == len(rows)
+
+
+@pytest.mark.parametrize("text", QUERIES)
+@given(seed=st.integers(0, 2**20))
+def test_events_that_are_taken_back_never_were(text: str, seed: int) -> None:
+    """Retractions before and after their events, and corrections, which insert the id again with other values."""
+    rng = Random(seed)
+    rows, query = rows_of(rng, 40), acep.parse(f"PATTERN {text} WITHIN 6")
+    stream, gone, corrected = [], set(), {}
+    for row in rows:
+        stream.append(row)
+        if rng.random() < 0.3:
+            stream.insert(rng.choice((len(stream) - 1, len(stream))), row | {"op": -1})
+            gone.add(row["id"])
+            if stream[-1]["op"] == -1 and rng.random() < 0.5:
+                corrected[row["id"]] = row | {"x": rng.randrange(4)}
+                stream.append(corrected[row["id"]])
+    left = [corrected.get(row["id"], row) for row in rows if row["id"] not in gone or row["id"] in corrected]
+    place = {id(row): n for n, row in enumerate(stream)}
+    left.sort(key=lambda row: (row["ts"], place[id(row)]))  # ties are in the order of their last arrival
+    matcher = acep.Matcher(query, id="id", lateness=LATENESS, op="op")
+    out = pushed(matcher, pushes(rng, stream))
+    whole = pa.Table.from_pylist([row | {"n": n} for n, row in enumerate(left)])
+    assert sorted(out) == sorted(told(acep.match(whole, query, id="id", seq="n") if left else []))
+
+
+def test_late_events_are_counted_and_can_be_had() -> None:
+    matcher = acep.Matcher(acep.regex("ab", within=9), lateness=3)
+    assert len(matcher.push({"ts": [1, 10], "type": ["a", "b"]})) == 0
+    assert matcher.late.num_rows == 0
+    matcher.push({"ts": [6, 7], "type": ["a", "a"]})  # 10 - 3: at 7 an event is not late
+    assert matcher.late.to_pydict() == {"ts": [6], "type": ["a"]}
+    assert [one.bindings for one in matcher.finish()] == [{"a": (0,), "b": (1,)}, {"a": (3,), "b": (1,)}]
+    report = matcher.report
+    assert (report.events, report.late, report.exact) == (3, 1, False)
+
+
+def test_a_push_takes_in_all_of_its_events_before_it_decides() -> None:
+    matcher = acep.Matcher(acep.regex("ab", within=9), lateness=0)
+    found = matcher.push({"ts": [5, 1, 3], "type": ["x", "a", "b"]})
+    assert [one.bindings for one in found] == [{"a": (1,), "b": (2,)}]
+
+
+def test_punctuation_decides_what_waits() -> None:
+    query = acep.parse("PATTERN SEQ(a p, ~b q) WITHIN 5")
+    matcher = acep.Matcher(query, lateness=100)
+    assert len(matcher.push({"ts": [1], "type": ["a"]})) == 0
+    assert len(matcher.advance(5)) == 0
+    assert len(matcher.advance(6)) == 1
+    matcher.push({"ts": [6, 7], "type": ["a", "a"]})
+    assert matcher.late["ts"].to_pylist() == [6]
+
+
+def test_punctuation_has_the_form_of_the_times() -> None:
+    start = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
+    table = pa.table({"ts": pa.array([start, start + dt.timedelta(seconds=1)]), "type": ["a", "b"]})
+    matcher = acep.Matcher(acep.regex("ab", within="5 s"), lateness="10 s")
+    assert len(matcher.push(table)) == 0
+    assert len(matcher.advance(start)) == 0
+    assert len(matcher.advance(start + dt.timedelta(seconds=1))) == 1
+
+
+@pytest.mark.parametrize("engine", ["native", "reference"])
+def test_a_snapshot_holds_what_is_held(engine: str) -> None:
+    rng = Random(5)
+    rows = rows_of(rng, 60)
+    stream = [row for row in rows for row in ([row, row | {"op": -1}] if row["id"] % 5 == 0 else [row])]
+    query = acep.parse(f"PATTERN {QUERIES[0]} WITHIN 6")
+    options: dict[str, Any] = {"id": "id", "lateness": LATENESS, "op": "op", "engine": engine}
+    parts, whole, out = pushes(rng, stream), acep.Matcher(query, **options), []
+    matcher = acep.Matcher(query, **options)
+    for part in parts:
+        out += told(matcher.push(part))
+        data, matcher = matcher.snapshot(), acep.Matcher(query, **options)
+        matcher.restore(data)
+    assert out + told(matcher.finish()) == pushed(whole, parts)
+    with pytest.raises(SnapshotError):
+        acep.Matcher(query, id="id", engine=engine).restore(data)
+
+
+def test_blocks_and_batches_of_other_types_are_held_too() -> None:
+    matcher = acep.Matcher(acep.regex("ab", within=9), lateness=5)
+    small = pa.table({"ts": pa.array([2], pa.int32()), "type": pa.array(["b"]).dictionary_encode()})
+    assert [len(one) for one in matcher.blocks(small)] == []
+    assert sum(len(one) for one in matcher.blocks({"ts": [1, 9], "type": ["a", "x"]})) == 1
+
+
+ONE = {"ts": 5, "type": "a", "id": 1, "op": 1}
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([ONE, ONE], "comes twice"),
+        ([ONE | {"op": 0}], r"\+1 and -1"),
+        ([ONE | {"op": None}], r"\+1 and -1"),
+        ([ONE, ONE | {"op": -1, "ts": 6}], "another time"),
+        ([ONE | {"op": -1}, ONE | {"op": -1}], "retracted twice"),
+        ([ONE | {"ts": None}], "is null"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_and_nothing_is_taken_in(rows: list[dict[str, Any]], message: str) -> None:
+    matcher = acep.Matcher(acep.regex("ab", within=9), id="id", op="op", lateness=5)
+    matcher.push(pa.Table.from_pylist([{"ts": 5, "type": "a", "id": 0, "op": 1}]))
+    with pytest.raises(DataError, match=message):
+        matcher.push(pa.Table.from_pylist(rows))
+    matcher.push(pa.Table.from_pylist([{"ts": 6, "type": "b", "id": 1, "op": 1}]))
+    assert [one.bindings for one in matcher.finish()] == [{"a": (0,), "b": (1,)}]
+
+
+def test_a_retraction_of_an_event_that_never_came_is_told() -> None:
+    matcher = acep.Matcher(acep.regex("ab", within=9), id="id", op="op", lateness=1)
+    matcher.push(pa.Table.from_pylist([ONE | {"op": -1}]))
+    with pytest.warns(acep.DataWarning, match=r"never came or were final, first id 1"):
+        matcher.push(pa.Table.from_pylist([ONE | {"ts": 9, "id": 2}]))
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ({"op": "op"}, QueryError, "op= takes back events by id"),
+        ({"op": "op", "lateness": 3}, QueryError, "op= takes back events by id"),
+        ({"lateness": "soon"}, QueryError, "is not a window"),
+        ({"lateness": "3 EVENTS"}, DataError, "no span of time"),
+        ({"lateness": -1}, QueryError, "positive length"),
+        ({"lateness": "3 s"}, DataError, "how long a tick"),
+        ({"lateness": 3, "op": "missing", "id": "id"}, DataError, "no column `missing`"),
+    ],
+)
+def test_wrong_options(options: dict[str, Any], kind: type[AcepError], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        acep.Matcher(acep.regex("ab", within=9), **options).push({"ts": [1], "type": ["a"], "id": [1]})
+
+
+def test_without_lateness_there_is_no_punctuation() -> None:
+    matcher = acep.Matcher(acep.regex("ab", within=9))
+    with pytest.raises(QueryError, match="lateness="):
+        matcher.advance(3)
+    assert matcher.late is None
