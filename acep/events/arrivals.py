@@ -7,7 +7,6 @@ last :meth:`Arrivals.advance`. Late events are not used; :attr:`Arrivals.late` h
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ __all__ = ["ARRIVAL", "Arrivals", "lateness_ticks"]
 
 ARRIVAL = "__arrival"
 """The column with the number of a row, in the order of arrival."""
+FLATTEN = "leave lateness= out, or make it a column of its own"
 
 
 def lateness_ticks(lateness: Any, schema: InputSchema) -> int:
@@ -30,6 +30,7 @@ def lateness_ticks(lateness: Any, schema: InputSchema) -> int:
 
     Raises :class:`DataError` if the length of a tick is not known, :class:`QueryError` for anything else.
 
+    >>> from fractions import Fraction
     >>> lateness_ticks("10 s", InputSchema((), tick_ns=Fraction(10**6))), lateness_ticks(5, InputSchema(()))
     (10000, 5)
     """
@@ -54,7 +55,9 @@ class Arrivals:
     ``op`` names the column with +1 for an event and -1 for the retraction of the event with the same id. A retraction
     has the time of its event. It takes effect while the event is held; if it comes before its event, both are left out.
 
-    >>> held = Arrivals(InputSchema((), tick_ns=None), lateness=2)
+    >>> from acep.events.tables import schema_of
+    >>> columns = pa.schema({"ts": pa.int64()})
+    >>> held = Arrivals(columns, schema_of(columns), lateness=2)
     >>> [None if rows is None else rows["ts"].to_pylist() for rows in map(held.push, (
     ...     pa.table({"ts": [3, 5]}), pa.table({"ts": [4, 9]})))]
     [None, [3, 4, 5]]
@@ -62,8 +65,12 @@ class Arrivals:
     (None, {'ts': [6]})
     """
 
-    def __init__(self, schema: InputSchema, lateness: int, op: str | None = None) -> None:
-        self.lateness, self.op, self.schema = lateness, op, schema
+    def __init__(self, arrow: pa.Schema, schema: InputSchema, lateness: Any, op: str | None = None) -> None:
+        self.lateness, self.op, self.schema = lateness_ticks(lateness, schema), op, schema
+        self._arrow = pa.schema([field for field in arrow.remove_metadata() if field.name != op])
+        for name in (schema.ts, schema.seq, schema.id):
+            if name is not None and name not in self._arrow.names:
+                raise DataError(f"column `{name}` is a field of another, and events are held by columns", hint=FLATTEN)
         then = [] if schema.seq is None else [schema.seq]
         self._held = HoldBack(schema.ts, [*then, ARRIVAL], schema.tick_ns or 1)
         self.late: pa.Table | None = None
@@ -87,15 +94,14 @@ class Arrivals:
         Raises :class:`DataError`, with nothing taken in, for a null time, a column ``op`` that is not +1 or -1, an id
         that is inserted twice, or a retraction whose time is not that of its event.
         """
-        ticks = self._ticks(rows)
+        same, ticks = self._same(rows), self._ticks(rows)
         fresh = np.ones(len(ticks), bool) if self.final is None else ticks >= self.final
         numbers = np.arange(self._arrived, self._arrived + len(rows))
         kept = fresh if self.op is None else fresh & self._operated(rows, ticks, numbers, fresh)
         self._arrived += len(rows)
-        self.late = rows.filter(pa.array(~fresh)).select(self._columns(rows))
+        self.late = rows.filter(pa.array(~fresh))
         self.late_count += self.late.num_rows
-        some = rows.select(self._columns(rows)).append_column(ARRIVAL, pa.array(numbers)).filter(pa.array(kept))
-        self._held.add(some)
+        self._held.add(same.append_column(ARRIVAL, pa.array(numbers)).filter(pa.array(kept)))
         if not fresh.any():
             return None
         self._held.see(int(ticks[fresh].max()))
@@ -131,8 +137,21 @@ class Arrivals:
         except (KeyError, TypeError, ValueError, pa.ArrowException):
             raise SnapshotError("the snapshot does not hold a state of this stream") from None
 
-    def _columns(self, rows: pa.Table) -> list[str]:
-        return [name for name in rows.column_names if name != self.op]
+    def time(self, ts: Any) -> pa.Array:
+        """Return a time, in the form of the time column, as an Arrow value. Raises :class:`DataError` for another."""
+        try:
+            return pa.array([ts], self._arrow.field(self.schema.ts).type)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            raise DataError(f"advance() takes a time like those of column `{self.schema.ts}`, not {ts!r}") from None
+
+    def _same(self, rows: pa.Table) -> pa.Table:
+        """Return the rows with the columns of the first push. Raises :class:`DataError` if these do not fit."""
+        try:
+            return rows.select(self._arrow.names).cast(self._arrow)
+        except KeyError as missing:
+            raise DataError(f"the events have other columns than before: {missing.args[0]}") from None
+        except pa.ArrowException as bad:
+            raise DataError(f"the events have other types than before: {str(bad).splitlines()[0]}") from None
 
     def _ticks(self, rows: pa.Table) -> Any:
         ticks, null = ticks_of(self.schema.ts, rows.column(self.schema.ts), self.schema.tick_ns or 1)

@@ -16,10 +16,11 @@ from acep.matches.matches import Matches, Report
 from acep.pattern.asked import Queries
 from acep.pattern.tree import Query
 from acep.runtime.one_table import some_matches, whole_result
-from acep.runtime.options import MatchKeywords, StreamKeywords, StreamOptions, lists_options
+from acep.runtime.options import MatcherKeywords, MatchKeywords, StreamKeywords, StreamOptions, lists_options
 from acep.runtime.table_stream import TableStream
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from typing_extensions import TypeVar
 
     from acep.matches.batches import Batches
@@ -134,21 +135,30 @@ class Matcher(Generic[Result]):
     The arguments are those of :func:`match`; for a list or dict of queries the methods return a list or dict. Without
     an id column, event ids count rows from the first batch on.
 
+    With ``lateness`` (a text such as ``"10 s"``, a timedelta, or ticks of an integer ``ts``) events may come in any
+    order. They are held until no earlier one can come: until an event is later by more than ``lateness``, or until
+    :meth:`advance`. Events that come too late even so are not used: ``report.late`` counts them, :attr:`late` has them.
+    ``op`` names a column with +1 for an event and -1 to take back the event with the same id, while it is held; it
+    needs ``id`` (docs/internals/disorder.md).
+
     >>> import acep
     >>> matcher = Matcher(acep.regex("ab", within=5))
     >>> len(matcher.push({"ts": [1], "type": ["a"]})), len(matcher.push({"ts": [2], "type": ["b"]}))
     (0, 1)
+    >>> matcher = Matcher(acep.regex("ab", within=5), lateness=3)
+    >>> len(matcher.push({"ts": [2, 1], "type": ["b", "a"]})), len(matcher.push({"ts": [9], "type": ["b"]}))
+    (0, 1)
     """
 
     @overload
-    def __init__(self: Matcher[Matches], query: One, **options: Unpack[StreamKeywords]) -> None: ...
+    def __init__(self: Matcher[Matches], query: One, **options: Unpack[MatcherKeywords]) -> None: ...
     @overload
-    def __init__(self: Matcher[ByName], query: Named, **options: Unpack[StreamKeywords]) -> None: ...
+    def __init__(self: Matcher[ByName], query: Named, **options: Unpack[MatcherKeywords]) -> None: ...
     @overload
-    def __init__(self: Matcher[list[Matches]], query: Listed, **options: Unpack[StreamKeywords]) -> None: ...
-    @lists_options(StreamKeywords)
-    def __init__(self, query: Queries, **options: Unpack[StreamKeywords]) -> None:
-        self._tables = TableStream(query, StreamOptions.of("Matcher.__init__", options))
+    def __init__(self: Matcher[list[Matches]], query: Listed, **options: Unpack[MatcherKeywords]) -> None: ...
+    @lists_options(MatcherKeywords)
+    def __init__(self, query: Queries, **options: Unpack[MatcherKeywords]) -> None:
+        self._tables = TableStream(query, StreamOptions.of("Matcher.__init__", options, MatcherKeywords))
         self.query = self._tables.asked.give(self._tables.asked.queries)
 
     @property
@@ -168,6 +178,25 @@ class Matcher(Generic[Result]):
             tables.stream.took(time.thread_time() - processor, time.perf_counter() - started)
         return found
 
+    def advance(self, ts: Any) -> Result:
+        """Declare that no event at or before the time ``ts`` will come; return the matches that are certain now.
+
+        ``ts`` has the form of the time column. Raises :class:`QueryError` without ``lateness``, :class:`DataError` for
+        a time of another form.
+
+        >>> import acep
+        >>> matcher = Matcher(acep.regex("ab", within=5), lateness=100)
+        >>> len(matcher.push({"ts": [2, 1], "type": ["b", "a"]})), len(matcher.advance(2))
+        (0, 1)
+        """
+        found: Result = self._tables.given(self._tables.advance(ts))
+        return found
+
+    @property
+    def late(self) -> pa.Table | None:
+        """Return the events of the last push that came too late; ``None`` without ``lateness`` or before a push."""
+        return None if self._tables.arrivals is None else self._tables.arrivals.late
+
     def blocks(self, batch: Any) -> Iterator[Result]:
         """Feed a batch like :meth:`push`, but yield the matches in blocks of some 10,000, in bounded memory. Blocks are
         in the order of match points. If very many matches share one match point, their order within it is not the
@@ -182,19 +211,21 @@ class Matcher(Generic[Result]):
         """
         tables, table = self._tables, to_table(batch)
         started = time.perf_counter()
-        if tables.ready(table):
+        if tables.ready(table) and (rows := tables.in_order(table)) is not None:
             assert tables.stream is not None
-            for found in tables.stream.blocks(tables.batch(table)):
+            for found in tables.stream.blocks(tables.batch(rows)):
                 tables.seconds += time.perf_counter() - started
                 yield tables.given(found)
                 started = time.perf_counter()
-            tables.rows += table.num_rows
+            tables.rows += rows.num_rows
         tables.seconds += time.perf_counter() - started
 
     def finish_blocks(self) -> Iterator[Result]:
         """Finish the stream like :meth:`finish`, but yield the matches in blocks."""
         tables = self._tables
         if tables.stream is not None and not tables.finished:
+            if tables.arrivals is not None:
+                yield tables.given(tables.rest())
             tables.finished = True
             for found in tables.stream.finish_blocks():
                 yield tables.given(found)

@@ -13,7 +13,7 @@ from typing import Any, TypedDict, TypeVar
 
 from acep.budget import Budget
 from acep.budget.policies import policy_of
-from acep.errors import EngineError
+from acep.errors import EngineError, QueryError
 from acep.shedding.history_file import read_learned
 from acep.shedding.limits import Limits, want_a_bound
 
@@ -22,6 +22,7 @@ __all__ = [
     "LearnKeywords",
     "LimitKeywords",
     "MatchKeywords",
+    "MatcherKeywords",
     "StreamKeywords",
     "StreamOptions",
     "lists_options",
@@ -67,10 +68,17 @@ class MatchKeywords(StreamKeywords, total=False):
     limit: int | None
 
 
+class MatcherKeywords(StreamKeywords, total=False):
+    """The options of :class:`acep.Matcher`: also how late events may come, and the column that takes events back."""
+
+    lateness: Any
+    op: str | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class StreamOptions:
-    """The options of a stream, as :func:`acep.match` describes them. Raises :class:`EngineError` for an unknown
-    ``engine``."""
+    """The options of a stream, as :func:`acep.match` and :class:`acep.Matcher` describe them. Raises
+    :class:`EngineError` for an unknown ``engine``, :class:`QueryError` for ``op`` without what it needs."""
 
     budget: Budget | None = None
     policy: Any = "history"
@@ -82,8 +90,12 @@ class StreamOptions:
     id: str | None = None
     unit: str | None = None
     engine: str = "auto"
+    lateness: Any = None
+    op: str | None = None
 
     def __post_init__(self) -> None:
+        if self.op is not None and (self.lateness is None or self.id is None):
+            raise QueryError("op= takes back events by id while they are held", hint="name id=, and give lateness=")
         if not isinstance(self.engine, str) or self.engine not in ENGINES:
             raise EngineError(f"there is no engine {self.engine!r}", hint=f"one of {', '.join(ENGINES)}")
 

@@ -12,8 +12,10 @@ from typing import Any
 import pyarrow as pa
 
 from acep.budget import tolerant
-from acep.errors import DataError, SnapshotError
+from acep.errors import DataError, QueryError, SnapshotError
+from acep.events.arrivals import ARRIVAL, Arrivals
 from acep.events.batch import Batch
+from acep.events.columns import ticks_of
 from acep.events.empty_schema import told
 from acep.events.tables import batch_of, schema_of
 from acep.matches.counted import Counted
@@ -26,17 +28,19 @@ from acep.plan.compile import Plan, compile_query
 from acep.plan.schema import Schema
 from acep.runtime.absent import Absent
 from acep.runtime.options import StreamOptions
-from acep.runtime.stream import Stream
+from acep.runtime.stream import Stream, together
 from acep.storage.sealing import seal, unseal
 
 __all__ = ["TableStream"]
 
 
 class TableStream:
-    """Queries over tables that come in order of time. ``asked``: the queries, with the errors of the budget;
-    ``columns``: the names of columns with a role; ``limits`` (``None``: no bound). Once the columns are known:
-    ``schema``, ``plans``, ``stream``, and ``absent``, the types and keys that never occurred (``None`` where it is not
-    known which came before). ``rows`` were taken in, in ``seconds``."""
+    """Queries over tables that come in order of time, or in any order within ``lateness``.
+
+    ``asked``: the queries, with the errors of the budget; ``columns``: the names of columns with a role; ``limits``
+    (``None``: no bound). Once the columns are known: ``schema``, ``plans``, ``stream``, and ``absent``, the types and
+    keys that never occurred (``None`` where it is not known which came before). ``rows`` were taken in, in
+    ``seconds``. ``arrivals`` hold events that may come in any order; they are ``None`` if events come in order."""
 
     def __init__(self, query: Queries, options: StreamOptions) -> None:
         asked = asked_for(query)
@@ -44,6 +48,8 @@ class TableStream:
         self.engine, self.columns = options.engine, options.columns
         self.asked = replace(asked, queries=tuple(tolerant(one, options.budget) for one in asked.queries))
         self.limits = options.limits()
+        self.lateness, self.op = options.lateness, options.op
+        self.arrivals: Arrivals | None = None
         self.arrow: pa.Schema | None = None
         self.schema: Schema | None = None
         self.plans: tuple[Plan, ...] = ()
@@ -57,7 +63,8 @@ class TableStream:
     def anew(self, query: Queries | None = None) -> TableStream:
         """Return another stream of one of the queries, or of all, with the same columns and engine and no limits."""
         wanted = self.asked.give(self.asked.queries) if query is None else query
-        return TableStream(wanted, StreamOptions(**self.columns, engine=self.engine))
+        own: dict[str, Any] = {"engine": self.engine, "lateness": self.lateness, "op": self.op}
+        return TableStream(wanted, StreamOptions(**self.columns, **own))
 
     def prepare(self, arrow: pa.Schema, output: str = "matches", *, counts: bool = True) -> None:
         """Make the plans for the columns of the events, and the engines for what is wanted."""
@@ -66,6 +73,8 @@ class TableStream:
         if self.limits is not None and self.limits.budget.recover:
             output = "matches"
         self.schema = schema_of(arrow, **self.columns)
+        if self.lateness is not None:
+            self.arrivals = Arrivals(arrow, self.schema, self.lateness, self.op)
         self.plans = tuple(compile_query(query, self.schema) for query in self.asked.queries)
         self.stream = Stream(self.plans, self.engine, output, self.limits)
         self.absent = Absent(self.plans)
@@ -97,6 +106,8 @@ class TableStream:
         assert self.schema is not None
         columns = dict.fromkeys(column for plan in self.plans for column in plan.columns)
         batch = batch_of(table, self.schema, tuple(columns), base=self.rows)
+        if self.arrivals is not None and self.schema.id is None:
+            batch = replace(batch, ids=table.column(ARRIVAL).to_numpy())
         if self.absent is not None:
             self.absent.saw(batch)
         return batch
@@ -104,12 +115,36 @@ class TableStream:
     def push(self, table: pa.Table) -> list[Sequence[Found]]:
         """Feed events; return the matches of each query that are certain now. Raises as :meth:`ready` does."""
         started = time.perf_counter()
-        if not self.ready(table):
-            return [[]] * len(self.asked.queries)
-        assert self.stream is not None
-        found = self.stream.push(self.batch(table))
-        self.rows += table.num_rows
+        found = self._fed(self.in_order(table)) if self.ready(table) else self._nothing()
         self.seconds += time.perf_counter() - started
+        return found
+
+    def in_order(self, table: pa.Table) -> pa.Table | None:
+        """Return the events that are due after a table came, in order; ``None`` if there are none."""
+        return table if self.arrivals is None else self.arrivals.push(table)
+
+    def advance(self, ts: Any) -> list[Sequence[Found]]:
+        """Declare that no event at or before ``ts`` will come; return the matches that are certain now."""
+        if self.lateness is None:
+            raise QueryError("advance() is for events that may come late", hint="give lateness=")
+        if self.arrivals is None or self.schema is None or self.finished:
+            return self._nothing()
+        (tick,) = ticks_of(self.schema.ts, pa.chunked_array([self.arrivals.time(ts)]), self.schema.tick_ns or 1)[0]
+        return self._fed(self.arrivals.advance(int(tick)))
+
+    def _nothing(self) -> list[Sequence[Found]]:
+        return [[]] * len(self.asked.queries)
+
+    def _fed(self, rows: pa.Table | None) -> list[Sequence[Found]]:
+        """Feed events in order, and the time that has passed; return the matches that are certain now."""
+        assert self.stream is not None
+        found = self._nothing()
+        if rows is not None:
+            found = self.stream.push(self.batch(rows))
+            self.rows += rows.num_rows
+        if self.arrivals is not None and self.arrivals.final is not None:
+            passed = self.stream.advance(self.arrivals.final - 1)
+            found = [together(parts) for parts in zip(found, passed, strict=True)]
         return found
 
     def end(self) -> list[Sequence[Found]]:
@@ -117,11 +152,16 @@ class TableStream:
         started = time.perf_counter()
         found: list[Sequence[Found]] = [[]] * len(self.asked.queries)
         if self.stream is not None and not self.finished:
-            found = self.stream.finish()
+            rest = self.rest()
+            found = [together(parts) for parts in zip(rest, self.stream.finish(), strict=True)]
             self.warn()
         self.finished = True
         self.seconds += time.perf_counter() - started
         return found
+
+    def rest(self) -> list[Sequence[Found]]:
+        """Feed all events that are still held, before the end."""
+        return self._nothing() if self.arrivals is None else self._fed(self.arrivals.finish())
 
     def warn(self) -> None:
         """Warn of types and keys that never occurred, if the whole stream was seen."""
@@ -156,15 +196,20 @@ class TableStream:
     @property
     def report(self) -> Report:
         """Return the report of the work done so far, for all queries together."""
-        counts = self.stream.counts if self.stream else Counts()
+        counts = self._with_late(self.stream.counts if self.stream else Counts())
         report = Report.of(counts, self.seconds, chosen=any(plan.chooses for plan in self.plans))
         return replace(report, points=self.groups.get("points"), bundles=self.groups.get("bundles"))
 
     def report_of(self, number: int) -> Callable[[], Report]:
         """Return a function that makes the report of one query as of now."""
-        counts = self.stream.counts_of(number) if self.stream else Counts()
+        counts = self._with_late(self.stream.counts_of(number) if self.stream else Counts())
         chosen = bool(self.plans) and self.plans[number].chooses
         return partial(Report.of, counts, self.seconds, chosen=chosen)
+
+    def _with_late(self, counts: Counts) -> Counts:
+        """Return the counts with the events that came too late; these were no events to the engines."""
+        late = 0 if self.arrivals is None else self.arrivals.late_count
+        return replace(counts, late=counts.late + late)
 
     # State ------------------------------------------------------------------------------------------
 
@@ -172,16 +217,19 @@ class TableStream:
     def fingerprint(self) -> str:
         """Return the fingerprint that a snapshot must have."""
         queries = "\n".join(canonical(query) for query in self.asked.queries)
-        return f"{queries}{self.asked.names}{sorted(self.columns.items())}"
+        held = "" if self.lateness is None else f"{self.lateness!r}{self.op!r}"
+        return f"{queries}{self.asked.names}{sorted(self.columns.items())}{held}"
 
     def snapshot(self) -> bytes:
         """Return the state so far as bytes."""
-        payload = {
+        payload: dict[str, Any] = {
             "arrow": bytes(self.arrow.serialize().to_pybytes()) if self.arrow is not None else None,
             "stream": self.stream.snapshot() if self.stream else None,
             "rows": self.rows,
             "finished": self.finished,
         }
+        if self.arrivals is not None:
+            payload["arrivals"] = self.arrivals.dump()
         return seal(payload, self.fingerprint)
 
     def restored(self, data: bytes) -> TableStream:
@@ -196,6 +244,8 @@ class TableStream:
                 other.prepare(pa.ipc.read_schema(pa.py_buffer(_bytes(payload["arrow"]))))
                 other.stream = Stream.restore(other.plans, _bytes(payload["stream"]), self.engine, limits=self.limits)
                 other.absent = None  # the snapshot does not hold the types that came before
+                if other.arrivals is not None:
+                    other.arrivals.load(payload["arrivals"])
         except SnapshotError:
             raise
         except (KeyError, TypeError, ValueError, binascii.Error, pa.ArrowException, OSError):

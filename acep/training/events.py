@@ -25,7 +25,7 @@ from acep.training.match_points import Ints, Partitions, points_of, recall_of
 __all__ = ["bindable", "learn_event_utility"]
 
 KNOWN = 0.6  # share of the events to learn from before orders are tried on the others
-SHARES = (0.0625, 0.125, 0.25, 0.5, 0.75)  # shares of the events that are kept in trials
+SHARES = (0.0625, 0.125, 0.25, 0.375, 0.5, 0.75)  # shares of the events that are kept in trials
 MOST_TYPES = 31
 BINS = 16  # most bins of an attribute
 MOST = 1 << 21  # matches up to which bound events are marked; then the rest of the events is not used
@@ -36,16 +36,19 @@ Bools = npt.NDArray[np.bool_]
 
 
 def learn_event_utility(plan: Plan, engine: str, table: pa.Table) -> EventUtility | None:
-    """Learn which events of a stream to keep if not all can be carried, from a table in the order of time.
+    """Learn which events of a stream to keep if not all can be carried, from a table of past events.
 
     Three orders of cells are tried on the last two fifths of the events: by utility, the share of the events that some
     match binds; the same share of the events of each type; the same number of events of each type. Returns the one that
-    finds the most; ``None`` if events may not be shed (:func:`is_sheddable`), if matches are too few, or if no order
-    finds more than equal chances.
+    finds the most; ``None`` if events may not be shed (:func:`is_sheddable`), if a column is a field of another, if
+    matches are too few, or if no order finds more than equal chances.
     """
-    if not is_sheddable(plan) or plan.schema.type is None or not plan.columns:
+    schema = plan.schema
+    read = {name for name in (schema.ts, schema.seq, schema.type, *plan.columns) if name is not None}
+    if not is_sheddable(plan) or schema.type is None or not read <= set(table.column_names):
         return None
-    table = bindable(plan, table)
+    by_time = [(name, "ascending") for name in (schema.ts, schema.seq) if name is not None]
+    table = bindable(plan, table).sort_by(by_time)
     border = int(KNOWN * len(table))
     known, rest = table.slice(0, border), table.slice(border)
     bound, points = _bound(plan, known)

@@ -196,11 +196,14 @@ def test_a_retraction_of_an_event_that_never_came_is_told() -> None:
         ({"lateness": -1}, QueryError, "positive length"),
         ({"lateness": "3 s"}, DataError, "how long a tick"),
         ({"lateness": 3, "op": "missing", "id": "id"}, DataError, "no column `missing`"),
+        ({"lateness": 3, "ts": "in.at"}, DataError, "a field of another"),
     ],
 )
 def test_wrong_options(options: dict[str, Any], kind: type[AcepError], message: str) -> None:
     with pytest.raises(kind, match=message):
-        acep.Matcher(acep.regex("ab", within=9), **options).push({"ts": [1], "type": ["a"], "id": [1]})
+        acep.Matcher(acep.regex("ab", within=9), **options).push(
+            {"ts": [1], "type": ["a"], "id": [1], "in": [{"at": 1}]}
+        )
 
 
 def test_without_lateness_there_is_no_punctuation() -> None:
