@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from random import Random
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
@@ -117,5 +118,7 @@ def test_single_events_are_shed_where_match_points_can_be_counted(
     frame = spark.createDataFrame(rising(10, 1).to_pandas())
     options = {name: value for name, value in OPTIONS.items() if name != "watermark"}
     options |= {"history": acep.learn(rising(6_000, 1), QUERY, seq=ORDER, id=ROW), "output": output}
-    call = each_call.call_of(frame, ("q", "r"), QUERY, tmp_path, "3 seconds", acep.Budget(cpu=1.0), options, False)
+    call = each_call.call_of(
+        frame, (str(uuid4()), str(uuid4())), QUERY, tmp_path, "3 seconds", acep.Budget(cpu=1.0), options, False
+    )
     assert (call.place.exploring is not None) == single
