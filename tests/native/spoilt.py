@@ -1,10 +1,17 @@
-"""States of the native core that make no sense, and what counts as refusing them."""
+"""Tables and states of the native core that make no sense, and what counts as refusing them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
+from typing import Any
 
-__all__ = ["ODD", "REFUSED", "spoilt"]
+import numpy as np
+
+from acep.native import _native
+from acep.native.session import NativeSession
+
+__all__ = ["ODD", "REFUSED", "refused_or_run", "spoil_tables", "spoilt"]
 
 ODD = (
     *(-(2**63), -(2**31), -2, -1, 0, 1, 2, 3, 5, 7, 15, 16, 17, 63, 64, 65, 255),
@@ -34,3 +41,34 @@ def spoilt(state: bytes, rng: Random) -> bytes:
             del words[at:]
             break
     return bytes(words)
+
+
+def spoil_tables(session: NativeSession, rng: Random, tables: str = "") -> None:
+    """Give a session a new core whose tables have some words changed, those whose names begin with ``tables``."""
+    ((engine, arrays),) = session._added
+    arrays = dict(arrays)
+    for _ in range(rng.choice((1, 1, 2, 5))):
+        name = rng.choice(sorted(name for name in arrays if name.startswith(tables)))
+        array: Any = arrays[name].copy()
+        if len(array) and rng.random() < 0.85:
+            at = rng.randrange(len(array))
+            near = int(array[at]) + rng.choice((-1, 1))
+            array[at] = rng.choice((*ODD, near, near, near, *(int(v) for v in array[:3])))
+        elif rng.random() < 0.5:
+            array = array[: rng.randrange(len(array) + 1)]
+        else:
+            array = np.append(array, np.int64(rng.choice(ODD)))
+        arrays[name] = array
+    session._session = _native.Session(session._codes.texts, *session._made)
+    session._session.add(engine, arrays)
+
+
+def refused_or_run(tries: int, attempt: Callable[[Random], object]) -> None:
+    """Check that some attempts are refused, and that all others run to their end."""
+    refused = 0
+    for seed in range(tries):
+        try:
+            attempt(Random(seed))
+        except REFUSED:
+            refused += 1
+    assert 0 < refused < tries, f"{refused} of {tries} were refused"

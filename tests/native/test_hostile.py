@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from copy import deepcopy
+from functools import cache
 from random import Random
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import acep
@@ -18,16 +18,17 @@ from acep.events.records import Events
 from acep.native import _native
 from acep.native.session import NativeSession
 from acep.plan.choice import alone
-from acep.plan.compile import Plan, compile_query
-from acep.plan.lower.tables import PlanTables
-from acep.plan.schema import Kind, Schema
+from acep.plan.compile import Plan
 from acep.shedding.partition_sampler import PartitionSampler
 from acep.storage.sealing import seal, unseal
-from tests.native.spoilt import ODD, REFUSED, spoilt
+from tests.native import harness
+from tests.native.harness import ANY, SCHEMA, plan_of, session_of, take
+from tests.native.spoilt import ODD, REFUSED, refused_or_run, spoil_tables, spoilt
+from tests.native.test_memory import STEADY
 
-SCHEMA = Schema((("k", Kind.INT), ("x", Kind.INT), ("y", Kind.FLOAT), ("s", Kind.STRING)))
+TIED = "PATTERN SEQ(A a, B b, C c) WHERE [k] AND a.x < b.x AND c.y > b.y WITHIN 9"
 QUERIES = (
-    "PATTERN SEQ(A a, B b, C c) WHERE [k] AND a.x < b.x AND c.y > b.y WITHIN 9",
+    TIED,
     "PATTERN SEQ(A+ a[], B b) WHERE skip_till_next_match { a[i].x > avg(a[..i-1].x) AND b.y < sum(a[].y) } WITHIN 9",
     "PATTERN SEQ(A+ a[], (B b | C b), A d) WHERE b.x > a.x AND a[2].y = d.y WITHIN 12 EVENTS",
     "PATTERN SEQ(A a, B+ b[]) WHERE partition_contiguity(a, b[]) { [k] AND min(b[].x) > a.x }",
@@ -35,12 +36,31 @@ QUERIES = (
     "PATTERN SEQ(A a, ~D d, B b, ~C c) WHERE d.x > a.x HAVING sum(b.x) > 2 RETURN a.s AS s, avg(b.y) AS y WITHIN 9",
     "PATTERN SEQ(A a, B b) WITHIN 9 OUTPUT NON OVERLAP",
     "PATTERN SEQ(A+ a[], B b, C? c) WITHIN 30",
+    f"""PATTERN SEQ((A+ a[], ~B b, C c)+, ~D d, A e)
+        WHERE {ANY}(a[], c, e) {{ b.x > a[i].x AND d.x < c.x AND d.x > avg(a[].x) }}
+        WITHIN 9 HAVING count(a[]) > 1 RETURN min(a[].x) AS low, c.x + e.x AS n""",
+    "PATTERN SEQ(A a, ~B b, C c, ~D d) WHERE [k] AND d.x > a.x WITHIN 9 OUTPUT NON OVERLAP",
 )
+PLAIN = "PATTERN SEQ(A a, B+ b[], C c) WHERE skip_till_any_match { [k] } WITHIN 9"
+RISING = "PATTERN SEQ(A a, B b, C c) WHERE {} WITHIN 40"
+KINDS = ("nodes", "merged", "count", "ends", "points", "bundles", "compressed")
+UNITS = ("units+merged", "units+points", "units+count", "windows+units+bundles")
+ENGINES = (*KINDS, *(f"windows+{kind}" for kind in KINDS), *UNITS)
+PLANS = (
+    *(("nodes", text) for text in QUERIES),
+    *((engine, PLAIN) for engine in ENGINES),
+    *((engine, "PATTERN SEQ(A+ a[], B b, C? c) WITHIN 30") for engine in ("count", "ends", "points", "bundles")),
+    *(("dominance", RISING.format(f"b.x > a.x AND c.x > {last}")) for last in ("b.x", "0")),
+    *(("dominance", RISING.format(f"b.k = a.k AND c.{last}")) for last in ("x > b.x", "x >= a.x", "y > b.y")),
+    ("windows+nodes", "PATTERN SEQ({A a, B{2,} b[]}, C c) WHERE [k] AND a.x < c.x AND a.s = c.s WITHIN 9"),
+    *((engine.replace("merged", kind), text) for engine, text in STEADY for kind in ("merged", "compressed")),
+)
+each_plan = pytest.mark.parametrize(("engine", "text"), dict.fromkeys(PLANS))
 
 
+@cache
 def plan(text: str, errors: int) -> Plan:
-    contiguous = "contiguity" in text
-    return compile_query(acep.parse(text, errors=min(errors, 1) if contiguous else errors), SCHEMA)
+    return plan_of(text, errors=min(errors, 1) if "contiguity" in text else errors)
 
 
 def stream(rng: Random, size: int, first: int = 0) -> Batch:
@@ -55,144 +75,54 @@ def stream(rng: Random, size: int, first: int = 0) -> Batch:
     return batch_of_events(Events(ts, types, list(range(first, first + size)), columns), SCHEMA)
 
 
-class Spoilt(NativeSession):
-    """A session that gives the core tables with some words changed."""
-
-    def __init__(self, one: Plan, rng: Random, times: int, engine: str = "nodes") -> None:
-        self.rng, self.times = rng, times
-        super().__init__([one], [engine])
-
-    def _arrays(self, table: PlanTables) -> dict[str, Any]:
-        arrays = super()._arrays(table)
-        names = sorted(arrays)
-        for _ in range(self.times):
-            name = self.rng.choice(names)
-            array = arrays[name].copy()
-            if len(array) and self.rng.random() < 0.85:
-                i = self.rng.randrange(len(array))
-                near = int(array[i]) + self.rng.choice((-1, 1))
-                array[i] = self.rng.choice((*ODD, near, near, near, *(int(v) for v in array[:3])))
-            elif self.rng.random() < 0.5:
-                array = array[: self.rng.randrange(len(array) + 1)]
-            else:
-                array = np.append(array, np.int64(self.rng.choice(ODD)))
-            arrays[name] = array
-        return arrays
+def empty(session: NativeSession) -> None:
+    """Take all that an engine has to give."""
+    if alone(session._added[0][0]) == "compressed":
+        graph = session.take_compressed(0)
+        assert len(graph.sample(3, 1)["start"]) == (3 if graph.count() else 0)
+        graph.cursor(graph.count() // 2).next(50)
+    take(session)
 
 
-@pytest.mark.parametrize("text", QUERIES)
-def test_tables_that_make_no_sense_are_refused_or_run(text: str, cases: Any) -> None:
-    refused = ran = 0
-    for seed in range(cases(300)):
-        rng = Random(seed)
-        try:
-            session = Spoilt(plan(text, rng.randrange(3)), rng, rng.choice((1, 1, 2, 5)))
-        except REFUSED:
-            refused += 1
-            continue
-        try:
-            session.push(stream(rng, 40))
-            session.take(0)
-            session.finish()
-            session.take(0)
-        except REFUSED:
-            refused += 1
-        ran += 1
-    assert refused
-    assert ran
-
-
-@pytest.mark.parametrize("text", QUERIES)
-def test_states_that_make_no_sense_are_refused_or_run(text: str, cases: Any) -> None:
-    refused = ran = 0
-    for seed in range(cases(200)):
-        rng = Random(seed)
-        one = plan(text, rng.randrange(3))
-        session = NativeSession([one], ["nodes"])
+@each_plan
+def test_tables_that_make_no_sense_are_refused_or_run(engine: str, text: str, cases: Callable[[int], int]) -> None:
+    def attempt(rng: Random) -> None:
+        session = session_of(plan(text, rng.randrange(3)), engine)
+        spoil_tables(session, rng)
         session.push(stream(rng, 40))
-        state = spoilt(session._session.dump(), rng)
-        other = NativeSession([one], ["nodes"])
-        try:
-            other._session.load(state)
-            ran += 1
-            other.push(stream(rng, 40, 60))
-            other.finish()
-            other.take(0)
-        except REFUSED:
-            refused += 1
-    assert refused
-    assert ran
+        take(session)
+        session.finish()
+        empty(session)
+
+    refused_or_run(max(cases(200), 40), attempt)
 
 
-PLAIN = "PATTERN SEQ(A a, B+ b[], C c) WHERE skip_till_any_match { [k] } WITHIN 9"
-KINDS = ("nodes", "merged", "count", "ends", "points", "bundles", "compressed")
-UNITS = ("units+merged", "units+points", "units+count", "windows+units+bundles")
-ENGINES = (*KINDS, *(f"windows+{kind}" for kind in KINDS), *UNITS)
-
-
-def running(one: Plan, engine: str) -> NativeSession:
-    """An engine that runs a plan, if it is given units with less than it needs."""
-    return NativeSession([one], [engine], {0: PartitionSampler(0, 0.3)} if engine in UNITS else {})
-
-
-def emptied(session: NativeSession, engine: str) -> None:
-    """Takes all that an engine has to give."""
-    kind = alone(engine)
-    session.take(0)
-    if kind == "compressed":
-        one = session.take_compressed(0)
-        one.count()
-        one.sample(3, 1)
-        one.cursor().next(50)
-    elif kind not in ("nodes", "merged"):
-        session.take_counts(0, last=True)
-        session.total(0)
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_tables_that_make_no_sense_are_refused_or_run_by_every_engine(engine: str, cases: Any) -> None:
-    refused = ran = 0
-    for seed in range(cases(200)):
-        rng = Random(seed)
-        try:
-            session = Spoilt(plan(PLAIN, rng.randrange(3)), rng, rng.choice((1, 1, 2, 5)), engine)
-            ran += 1
-            session.push(stream(rng, 40))
-            session.finish()
-            emptied(session, engine)
-        except REFUSED:
-            refused += 1
-    assert refused
-    assert ran
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_states_that_make_no_sense_are_refused_or_run_by_every_engine(engine: str, cases: Any) -> None:
-    refused = ran = 0
-    for seed in range(cases(200)):
-        rng = Random(seed)
-        one = plan(PLAIN, rng.randrange(3))
-        session = running(one, engine)
+@each_plan
+def test_states_that_make_no_sense_are_refused_or_run(engine: str, text: str, cases: Callable[[int], int]) -> None:
+    def attempt(rng: Random) -> None:
+        one, lazy = plan(text, rng.randrange(3)), engine == "merged" and rng.random() < 0.5
+        efforts = {0: PartitionSampler(0, 0.3)} if engine in UNITS else {}
+        session, other = (session_of(one, engine, efforts=efforts) for _ in range(2))
+        if lazy:
+            session._session.set_lazy(0, True)
         session.push(stream(rng, 40))
-        state = spoilt(session._session.dump(), rng)
-        other = running(one, engine)
-        try:
-            other._session.load(state)
-            ran += 1
-            other.push(stream(rng, 40, 60))
-            other.finish()
-            emptied(other, engine)
-        except REFUSED:
-            refused += 1
-    assert refused
-    assert ran
+        if lazy:
+            session._session.more(0, 7)
+        other._session.load(spoilt(session._session.dump(), rng))
+        other.push(stream(rng, 40, 60))
+        other.finish()
+        if lazy:
+            other._session.more(0, 10_000)
+        empty(other)
+
+    refused_or_run(max(cases(200), 40), attempt)
 
 
 PUSHES = 3
 """So many of the calls push arrays with rows in them, whatever they hold: the first of them."""
 
 
-def calls(session: NativeSession, engine: str, rng: Random) -> tuple[Callable[[], object], ...]:
+def calls(session: NativeSession, rng: Random) -> tuple[Callable[[], object], ...]:
     """Calls with arrays and numbers that may be anything."""
     core, odd = session._session, rng.choice(ODD)
     n = rng.choice((1, 5, 40))
@@ -216,7 +146,7 @@ def calls(session: NativeSession, engine: str, rng: Random) -> tuple[Callable[[]
         lambda: core.more(0, 5),
         lambda: core.take_compressed(0, False),
         session.finish,
-        lambda: emptied(session, engine),
+        lambda: empty(session),
         lambda: core.load(core.dump()),
         lambda: core.push(ts[:0], types[:0], None, None, [(words[:0], None) for words, _ in columns]),
     )
@@ -228,9 +158,9 @@ def test_any_calls_in_any_order_are_refused_or_run(engine: str, cases: Any) -> N
     pushed = accepted = 0
     for seed in range(max(cases(200), 40)):
         rng = Random(seed)
-        session = NativeSession([plan(PLAIN, rng.randrange(3))], [engine])
+        session = session_of(plan(PLAIN, rng.randrange(3)), engine)
         for _ in range(rng.randrange(2, 12)):
-            made = calls(session, engine, rng)
+            made = calls(session, rng)
             number = rng.randrange(len(made))
             pushed += number < PUSHES
             with suppress(*REFUSED):
@@ -241,7 +171,7 @@ def test_any_calls_in_any_order_are_refused_or_run(engine: str, cases: Any) -> N
 
 @pytest.mark.parametrize("clock", [2**63 - 2, 2**63 - 1, 2**63])
 def test_time_may_pass_to_its_end(clock: int) -> None:
-    session = NativeSession([plan(QUERIES[0], 0)], ["nodes"])
+    session = session_of(plan(TIED, 0), "nodes")
     session.push(stream(Random(1), 40))
     session.advance(clock)
     assert session.clock == 2**63 - 1
@@ -250,7 +180,7 @@ def test_time_may_pass_to_its_end(clock: int) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_columns_that_do_not_fit_are_refused(engine: str) -> None:
-    made = NativeSession([plan(PLAIN if engine != "nodes" else QUERIES[0], 0)], [engine])
+    made = session_of(plan(PLAIN if engine != "nodes" else TIED, 0), engine)
     session, n = made._session, len(made._shared.columns)
     ts, good = np.arange(3), [(np.zeros(3, np.int64), None)] * n
     session.push(ts, ts, None, ts, good)
@@ -281,43 +211,37 @@ def test_columns_that_do_not_fit_are_refused(engine: str) -> None:
             session.take(number)
 
 
-@pytest.mark.parametrize("text", [QUERIES[0], PLAIN])
+@pytest.mark.parametrize("text", [TIED, PLAIN])
 def test_sealed_states_that_make_no_sense_are_refused_or_run(text: str, cases: Callable[[int], int]) -> None:
     """Snapshots whose checksums fit: ``restore`` refuses them as such, or goes on."""
-    rng = Random(4)
-    columns = {"ts": range(60), "type": [rng.choice("ABC") for _ in range(60)]}
-    columns |= {name: [rng.randrange(3) for _ in range(60)] for name in "kxy"}
-    table = pa.table({name: list(values) for name, values in columns.items()})
+    table = harness.stream(60, seed=4, k=3, x=3, y=3)
     first = acep.Matcher(acep.parse(text), engine="native")
     first.push(table.slice(0, 40))
     assert first._tables.stream is not None
     of_matcher, of_stream = first._tables.fingerprint, first._tables.stream.fingerprint
     outer = unseal(first.snapshot(), of_matcher)
     inner = unseal(outer["stream"], of_stream)
-    refused = ran = 0
-    for _ in range(max(cases(200), 40)):
-        spoilt = deepcopy(inner)
-        core = bytearray(spoilt["native"]["core"])
+
+    def attempt(rng: Random) -> None:
+        data = deepcopy(inner)
+        core = bytearray(data["native"]["core"])
         for _ in range(rng.choice((0, 1, 1, 4))):
             at = 8 * rng.randrange(len(core) // 8)
             core[at : at + 8] = rng.choice(ODD).to_bytes(8, "little", signed=True)
-        spoilt["native"]["core"] = bytes(core)
+        data["native"]["core"] = bytes(core)
         if rng.random() < 0.5:
-            part = rng.choice((spoilt, spoilt["native"]))
+            part = rng.choice((data, data["native"]))
             part[rng.choice(sorted(part))] = rng.choice((None, -1, "x", [], {}, [[1]], [None], 2**70, 0.5, True))
-        stream_ = seal(spoilt, of_stream)
         other = acep.Matcher(acep.parse(text), engine="native")
         try:
-            other.restore(seal(outer | {"stream": stream_}, of_matcher))
-        except acep.SnapshotError:
-            refused += 1
-            continue
-        ran += 1
+            other.restore(seal(outer | {"stream": seal(data, of_stream)}, of_matcher))
+        except acep.SnapshotError as error:
+            raise ValueError from error
         with suppress(acep.AcepError, *REFUSED):
             other.push(table.slice(40))
             other.finish()
-    assert refused
-    assert ran
+
+    refused_or_run(max(cases(200), 40), attempt)
 
 
 def test_a_session_of_other_parts_is_refused() -> None:

@@ -1,137 +1,103 @@
-"""Budgets of memory: what is held is never more, nothing is invented, batches make no difference, and ample memory
-changes nothing."""
+"""Memory: flat on long streams, and under a budget enough for keys that come later (tests/native/test_budgets.py)."""
 
 from __future__ import annotations
-
-from collections import Counter
-from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import acep
-from acep.plan.lower.tables import NotNativeError
-from tests.native.merged_cases import planned
-from tests.native.test_shedding import CHUNKS, POLICIES, Run, given
+from tests.native import harness
+from tests.native.harness import ANY, NEXT, plan_of, session_of, whole
 
 pytest.importorskip("acep.native._native")
 
-SEEDS = 2_000
-SUFFICIENT = 1 << 26
+MERGED = (
+    f"SEQ(A a, B b, C c) WHERE {ANY}(a, b, c) WITHIN 12",
+    f"SEQ(A a, B b, C c) WHERE {ANY}(a, b, c) {{ [k] }} WITHIN 60",
+    f"SEQ(A a, B b, C c) WHERE {ANY}(a, b, c) WITHIN 12 EVENTS",
+    f"SEQ(A a, B b, C c) WHERE {ANY}(a, b, c) {{ [k] }} WITHIN 12 EVENTS",
+    f"SEQ(A a, B+ b[], C c) WHERE {NEXT}(a, b[], c) WITHIN 12",
+    f"SEQ(A a, B b, C c) WHERE {NEXT}(a, b, c)",
+    f"SEQ(A a, B b, C c) WHERE {NEXT}(a, b, c) {{ [k] }}",
+    "SEQ(A a, B+ b[], C c) WHERE partition_contiguity(a, b[], c) { [k] }",
+    "SEQ(A a, B+ b[], C c) WHERE strict_contiguity(a, b[], c)",
+)
+NODES = (
+    f"SEQ(A a, ~B b, C c) WHERE {NEXT}(a, c) {{ [k] AND b.x > a.x }} WITHIN 20",
+    f"SEQ(~B b, A a, C c) WHERE {ANY}(a, c) {{ [k] }} WITHIN 20",
+    f"SEQ(A a, C c, ~B b) WHERE {ANY}(a, c) {{ [k] AND b.x = c.x }} WITHIN 20",
+    f"SEQ(A a, ~B b, C c) WHERE {NEXT}(a, c) {{ [k] AND b.x > a.x }}",
+    f"SEQ(A a, C c, ~B b) WHERE {ANY}(a, c) WITHIN 20 EVENTS",
+    f"SEQ(A a, B b, C c) WHERE {ANY}(a, b, c) {{ [k] }} WITHIN 20 HAVING a.x < c.x RETURN a.x + c.x AS n",
+    f"SEQ(A a, B b, C c) WHERE {ANY}(a, b, c) {{ [k] }} WITHIN 20 OUTPUT NON OVERLAP",
+    f"SEQ({{A a, B b}}, C c) WHERE {ANY}(a, b, c) {{ [k] }} WITHIN 20 OUTPUT EARLIEST MAXIMAL",
+)
+STEADY = [(engine, f"PATTERN {text}") for engine, texts in (("nodes", NODES), ("merged", MERGED)) for text in texts]
+"""Engines and queries that need no more memory for a longer stream."""
+COUNTED = f"PATTERN SEQ(A a, B+ b[], C c) WHERE {ANY} {{ [k] }} WITHIN 100"
 
 
-class Bound(Run):
-    """A plan whose core may hold some bytes more than it needs to run at all."""
-
-    more = SUFFICIENT
-
-    def bind(self, more: int) -> Bound:
-        self.more = more
-        core = self.session._session
-        self.most = core.least_memory(0) * 2 + more
-        core.bound_memory(0, self.most)
-        return self
-
-    @property
-    def held(self) -> int:
-        return self.session._session.bytes
-
-    def restart(self) -> None:
-        super().restart()
-        self.bind(self.more)
+@pytest.mark.parametrize(("engine", "text"), [*STEADY, *((name, COUNTED) for name in ("count", "points", "bundles"))])
+def test_memory_is_flat(engine: str, text: str) -> None:
+    plan = plan_of(text)
+    session, held, counted = session_of(plan, engine), [], text == COUNTED
+    for part in range(60):
+        times = range(part * 1_000, part * 1_000 + 1_000)
+        session.push(whole(plan, harness.stream(1_000, part, "ABC", k=7, x=6, ts=times)))
+        (session.take_counts if counted else session.take)(0)
+        held.append(session._session.bytes)
+    assert counted or session.counts(0).matches > 1_000
+    assert max(held[30:]) <= 1.1 * max(held[:30])  # what leaks would be twice as much
 
 
-@pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_memory_is_never_exceeded_and_nothing_is_invented(chunk: int, cases: Callable[[int], int]) -> None:
-    ran: Counter[str] = Counter()
-    lost = 0
-    for seed, plan, batch, random, engine in given(chunk, cases(SEEDS)):
-        maker, rate = random.choice(POLICIES), random.choice((None, None, 3.0))
-        more = random.choice((0, 2_000, 4_000, 8_000))
-        if engine.startswith("windows"):
-            continue
-        try:
-            exact = Run(plan, engine, maker, None)
-            run, cut, sufficient = (Bound(plan, engine, maker, rate) for _ in range(3))
-            run.bind(more)
-        except (NotNativeError, ValueError):  # not native; or more than nodes waits
-            continue
-        cut.bind(more)
-        sufficient.bind(SUFFICIENT)
-        for one in (exact, sufficient):
-            one.push(batch)
-            one.finish()
-        for part in batch.parts(1):
-            run.push(part)
-            assert run.held <= run.most, (seed, engine)
-        for part in batch.parts(random.choice((3, 7, 50))):
-            cut.push(part)
-            assert cut.held <= cut.most, (seed, engine)
-        assert cut.found == run.found, (seed, engine)
-        cut.finish()
-        run.finish()
-        peak = run.session._session.shedding_counts(0)["peak"]
-        assert 0 < peak <= run.most, (seed, engine)
-        assert cut.found == run.found, (seed, engine)
-        assert set(run.found) <= set(exact.found), (seed, engine)
-        if rate is None:
-            assert (sufficient.found, sufficient.errors) == (exact.found, exact.errors), (seed, engine)
-        ran[engine] += 1
-        lost += run.found != exact.found
-    assert lost > 0 or cases(SEEDS) < SEEDS  # of few cases, none may lose anything
-    for engine in ("nodes", "dominance"):
-        assert ran[engine] >= 50 * cases(SEEDS) / SEEDS, ran
+def test_keys_that_come_once_leave_nothing() -> None:
+    plan = plan_of(f"PATTERN SEQ(A a, B b) WHERE {ANY}(a, b) {{ [k] }} WITHIN 50")
+    session, held = session_of(plan, "merged"), []
+    for part in range(200):
+        times = range(part * 1_000, part * 1_000 + 1_000)
+        session.push(whole(plan, harness.letters("AB" * 500, ts=times, k=times)))
+        held.append(session._session.bytes)
+    assert max(held[50:]) <= 2 * max(held[:50])  # buffers double; what leaks would be four times as much
 
 
 def test_behind_match_windows_there_is_no_bound() -> None:
-    table = pa.table({"ts": [1, 2], "type": ["A", "B"], "x": [1, 2]})
-    query = acep.parse("PATTERN SEQ(A a, B b) WHERE skip_till_any_match(a, b) { b.x > a.x } WITHIN 5")
-    plan = planned(query, table, ts="ts", type="type", seq=None, id=None, unit=None)
-    run = Run(plan, "windows+nodes", POLICIES[0], None)
+    plan = plan_of(f"PATTERN SEQ(A a, B b) WHERE {ANY}(a, b) {{ b.x > a.x }} WITHIN 5")
     with pytest.raises(ValueError, match="not the node engine"):
-        run.session._session.bound_memory(0, 1 << 20)
+        session_of(plan, "windows+nodes")._session.bound_memory(0, 1 << 20)
 
 
-SHORT_LIVED = "PATTERN SEQ(a p, b q) WHERE skip_till_any_match(p, q) { [k] AND q.x > p.x }"
+EVENTS = 60_000
+SHORT_LIVED = f"PATTERN SEQ(A a, B b) WHERE {ANY}(a, b) {{ [k] AND b.x > a.x }}"
 
 
-def short_lived(events: int) -> pa.Table:
-    """Each key has ten events."""
-    random = np.random.default_rng(1)
-    return pa.table(
-        {
-            "ts": np.arange(events),
-            "type": pa.array(random.choice(["a", "b"], events)),
-            "k": np.arange(events) // 10,
-            "x": random.random(events),
-        }
-    )
+def short_lived() -> pa.Table:
+    """A stream of which each key has ten events."""
+    return harness.stream(EVENTS, types="AB", k=np.arange(EVENTS) // 10, x=float)
 
 
 @pytest.mark.parametrize("window", ["WITHIN 40 EVENTS", ""])
 def test_keys_that_come_no_more_make_way_for_others(window: str) -> None:
     """Without a window in time nothing says that a key is done with."""
-    events = 60_000
-    stream, query = short_lived(events), acep.parse(f"{SHORT_LIVED} {window}")
+    stream, query = short_lived(), acep.parse(f"{SHORT_LIVED} {window}")
     exact = acep.match(stream, query, output="count")
     runs = []
     for size in (10_000, 700):
         matcher = acep.Matcher(query, budget=acep.Budget(memory="1 MB"), policy="newest")
-        found = [match for at in range(0, events, size) for match in matcher.push(stream.slice(at, size))]
+        found = [match for at in range(0, EVENTS, size) for match in matcher.push(stream.slice(at, size))]
         runs.append([(match.key, match.end) for match in found])
     assert runs[0] == runs[1]
-    late = sum(end >= events * 3 // 4 for _, end in runs[0])
+    late = sum(end >= EVENTS * 3 // 4 for _, end in runs[0])
     assert exact / 8 < late < exact / 4
     assert 0 < matcher.report.memory <= 2**20
     assert matcher.report.shed > 0
 
 
-def test_of_keys_that_take_the_place_of_others_the_recall_is_estimated_too() -> None:
-    events, budget = 60_000, acep.Budget(memory="1 MB", work=0.3, estimate=0.3)
+def test_the_recall_is_estimated_too_where_keys_make_way_for_others() -> None:
+    budget, stream = acep.Budget(memory="1 MB", work=0.3, estimate=0.3), short_lived()
     matcher, units = acep.Matcher(acep.parse(SHORT_LIVED), budget=budget, policy="newest"), []
-    for at in range(0, events, 10_000):
-        matcher.push(short_lived(events).slice(at, 10_000))
+    for at in range(0, EVENTS, 10_000):
+        matcher.push(stream.slice(at, 10_000))
         seen = matcher._tables.stream.counts_of(0).points if matcher._tables.stream else None
         units.append(seen.units if seen else 0.0)
     assert units[-1] > 1.5 * units[1] > 0, units

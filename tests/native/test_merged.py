@@ -1,174 +1,162 @@
-"""The merged engine against the reference, and what it must do besides: free memory, stop and go on, refuse."""
+"""The merged engine and its compressed matches: steps, restarts, samples, sizes and refusals. That it finds the right
+matches is a test of every engine, that memory is flat one of memory."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
 import pytest
 
 import acep
-from acep.events.tables import batch_of
-from acep.matches.records import Found, output_order
-from tests.native.merged_cases import (
-    compressed,
-    core_of,
+from acep.events.batch import Batch
+from acep.native.session import NativeSession
+from acep.plan.compile import Plan
+from tests.native.harness import (
+    ANY,
     enumerated,
-    merged_case,
+    letters,
+    pieces,
+    plan_of,
     planned,
     reference,
-    rows_of,
-    run,
     session_of,
-    streamed,
+    shown,
+    stream,
+    take,
+    whole,
 )
-from tests.native.spoilt import spoilt
-from tests.random_cases import Case, shrink
+from tests.native.merged_cases import merged_case
 
 pytest.importorskip("acep.native._native")
 
-CHUNKS = 20
+PAIRS = "PATTERN SEQ(A a, B b) WITHIN 9"
 
 
-def told(found: list[Found]) -> list[tuple[object, ...]]:
-    return [(f.key, f.start, f.end, f.error, f.bindings, f.bundle, f.trail) for f in found]
-
-
-def differs(case: Case) -> bool:
-    table = case.table()
-    plan = planned(case.query(), table, **case.stream)
-    try:
-        found = run(plan, table, "merged")
-    except ValueError:  # not a plan for it
-        return False
-    return told(found) != told(list(reference(plan, table)))
-
-
-def too_many(case: Case) -> bool:
-    """Whether plain Python would be at it for long."""
-    table = case.table()
-    plan = planned(case.query(), table, **case.stream)
-    try:
-        session = session_of(plan, "compressed")
-    except ValueError:
-        return False
-    session.push(batch_of(table, plan.schema, plan.columns))
-    return core_of(session).take_compressed(0, True).count() > 20_000
-
-
-@pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_the_reference_finds_the_same(chunk: int, cases: Callable[[int], int]) -> None:
-    tried = 0
-    for seed in range(chunk, cases(1500), CHUNKS):
+def merged_plans(seeds: range) -> Iterator[tuple[int, Plan, Batch]]:
+    """The plans and streams of random cases. The names of texts are not kept for matches that are made later."""
+    for seed in seeds:
         case = merged_case(seed)
-        if case is None:
-            continue
-        tried += 1
-        if too_many(case):
-            continue
-        if differs(case):
-            pytest.fail("the merged engine and the reference differ:\n" + shrink(case, differs).paste())
-    assert tried
+        if case is not None and not case.stream:
+            plan = planned(case.query(), case.table())
+            yield seed, plan, whole(plan, case.table())
 
 
-# Enumeration in steps ----------------------------------------------------------------------------
+def compressed(text: str, word: str) -> tuple[NativeSession, Any]:
+    """A session after a stream of one-letter types, and its compressed matches."""
+    session = session_of(plan := plan_of(text), "compressed")
+    session.push(whole(plan, letters(word, k=[0] * len(word))))
+    return session, session.take_compressed(0)
 
 
 @pytest.mark.parametrize("most", [1, 3, 1000])
-def test_what_is_enumerated_step_by_step_is_the_same(most: int, cases: Callable[[int], int]) -> None:
+def test_matches_that_are_made_step_by_step_are_the_same(most: int, cases: Callable[[int], int]) -> None:
     tried = 0
-    for seed in range(cases(150)):
-        case = merged_case(seed)
-        if case is None or case.stream:  # the names of texts are not kept for what lags behind
-            continue
-        table = case.table()
-        plan = planned(case.query(), table)
+    for seed, plan, batch in merged_plans(range(cases(150))):
         session = session_of(plan, "merged")
-        core = core_of(session)
+        core, found = session._session, []
         core.set_lazy(0, True)
-        found: list[Found] = []
-        for start in range(0, table.num_rows, 5):
-            session.push(batch_of(table.slice(start, 5), plan.schema, plan.columns, base=start))
-            assert not len(session.take(0))
-            if (start // 5 + seed) % 3 == 0:  # at times it lags behind
-                continue
-            assert core.more(0, most) <= most
-            found += session.take(0)
+        for number, part in enumerate(pieces(batch, 5)):
+            session.push(part)
+            assert not take(session)
+            if (number + seed) % 3:  # at times it lags behind
+                assert core.more(0, most) <= most
+                found += take(session)
         while core.more(0, most) == most:
-            found += session.take(0)
-        found += session.take(0)
-        assert told(sorted(found, key=output_order)) == told(run(plan, table, "merged"))
+            found += take(session)
+        found += take(session)
+        assert shown(found) == shown(reference(plan, batch)), plan
         tried += bool(found)
     assert tried
 
 
-# Compressed output -------------------------------------------------------------------------------
-
-
-def test_compressed_matches_are_counted_drawn_and_enumerated_as_they_are(cases: Callable[[int], int]) -> None:
+@pytest.mark.parametrize("engine", ["merged", "merged in steps", "compressed"])
+def test_matching_goes_on_from_its_state(engine: str, cases: Callable[[int], int]) -> None:
     tried = 0
-    for seed in range(cases(300)):
-        case = merged_case(seed)
-        if case is None:
-            continue
-        table = case.table()
-        plan = planned(case.query(), table, **case.stream)
-        session, merged = session_of(plan, "compressed"), session_of(plan, "merged")
-        taken = []
-        for start in range(0, table.num_rows, 4):
-            batch = batch_of(table.slice(start, 4), plan.schema, plan.columns, base=start)
-            session.push(batch)
-            merged.push(batch)
+    for _, plan, batch in merged_plans(range(cases(150))):
+        session, found = session_of(plan, engine.split()[0]), []
+        core, lazy = session._session, " " in engine
+        if lazy:
+            core.set_lazy(0, True)
+        fresh = core.dump()
+        for part in pieces(batch, 3):
+            session.push(part)
+            if lazy:
+                core.more(0, 2)  # in the midst of them
+            found += take(session, last=False)
+            state = core.dump()
+            core.load(fresh)
+            core.load(state)
+            again = core.dump()  # without links to what had been freed
+            core.load(again)
+            assert core.dump() == again
+        while lazy and core.more(0, 5):
+            found += take(session)
+        found += take(session)
+        assert shown(found) == shown(reference(plan, batch)), plan
+        tried += bool(found)
+    assert tried
+
+
+# Compressed matches
+
+
+def test_compressed_matches_are_counted_drawn_and_enumerated(cases: Callable[[int], int]) -> None:
+    tried = 0
+    for seed, plan, batch in merged_plans(range(cases(300))):
+        session, graphs = session_of(plan, "compressed"), []
+        for part in pieces(batch, 4):
+            session.push(part)
             if seed % 3 == 0:
-                taken.append(core_of(session).take_compressed(0, False))
-        taken.append(core_of(session).take_compressed(0, True))
+                graphs.append(session._session.take_compressed(0, False))
+        graphs.append(session.take_compressed(0))
         found = []
-        for one in taken:
-            mine = enumerated(one, seed % 4 + 1)
-            assert one.count() == len(mine)
-            assert [row[1] for row in mine] == sorted(row[1] for row in mine)
-            for first in range(len(mine) + 2):
-                assert rows_of(one.cursor(first).next(2)) == mine[first : first + 2]
-            drawn = rows_of(one.sample(9, seed))
-            assert len(drawn) == (9 if mine else 0)
-            assert set(drawn) <= set(mine)
-            found += mine
-        assert sorted(found) == sorted(rows_of(core_of(merged).take(0)))
-        tried += len(taken) > 1 and bool(found)
+        for graph in graphs:
+            matches = enumerated(session, graph, seed % 4 + 1)
+            assert graph.count() == len(matches)
+            assert [m.end for m in matches] == sorted(m.end for m in matches)
+            for first in range(len(matches) + 2):
+                assert list(session.columns(0, graph.cursor(first).next(2))) == matches[first : first + 2]
+            drawn = list(session.columns(0, graph.sample(9, seed)))
+            assert len(drawn) == (9 if matches else 0)
+            assert set(drawn) <= set(matches)
+            found += matches
+        assert shown(found) == shown(reference(plan, batch)), plan
+        tried += len(graphs) > 1 and bool(found)
     assert tried
 
 
 def test_more_matches_than_any_machine_could_list() -> None:
     n = 200
-    one = compressed("PATTERN SEQ(A+ a[]) WHERE skip_till_any_match(a[])", "A" * n)
-    assert one.count() == 2**n - 1
-    assert one.cells <= 2 * n
-    ids = tuple(range(n))
+    session, graph = compressed(f"PATTERN SEQ(A+ a[]) WHERE {ANY}(a[])", "A" * n)
+
+    def at(number: int, many: int) -> list[Any]:
+        return list(session.columns(0, graph.cursor(number).next(many)))
+
+    assert graph.count() == 2**n - 1
+    assert graph.cells <= 2 * n
     # Those that end with an event come after all that end earlier.
-    assert rows_of(one.cursor(2 ** (n - 1) - 1).next(1))[0][1] == n - 1
-    assert {row[1] for row in rows_of(one.cursor(2 ** (n - 1) - 3).next(2))} == {n - 2}
-    assert rows_of(one.cursor(2**n - 2).next(5)) == rows_of(one.cursor(2**n - 2).next(1))
-    assert rows_of(one.cursor(2**n - 1).next(5)) == rows_of(one.cursor(3**n).next(5)) == []
-    assert rows_of(one.cursor(12345).next(7)) == rows_of(one.cursor(12340).next(12))[5:]
-    drawn = rows_of(one.sample(400, 7))
-    assert rows_of(one.sample(400, 7)) == drawn != rows_of(one.sample(400, 8))
-    assert all(set(row[5]) <= set(ids) for row in drawn)
+    assert at(2 ** (n - 1) - 1, 1)[0].end == n - 1
+    assert {m.end for m in at(2 ** (n - 1) - 3, 2)} == {n - 2}
+    assert at(2**n - 2, 5) == at(2**n - 2, 1)
+    assert at(2**n - 1, 5) == at(3**n, 5) == []
+    assert at(12345, 7) == at(12340, 12)[5:]
+    drawn, again, other = (list(session.columns(0, graph.sample(400, seed))) for seed in (7, 7, 8))
+    assert again == drawn != other
+    bound = Counter(event for match in drawn for event, _ in match.trail)
+    assert set(bound) == set(range(n))
     # Each event is in about half of them: the bound is six standard deviations.
-    for event in ids:
-        assert abs(sum(event in row[5] for row in drawn) - 200) < 60
+    assert all(abs(many - 200) < 60 for many in bound.values())
 
 
 def test_every_match_is_as_likely_to_be_drawn() -> None:
-    rng = Random(3)
-    types = "".join(rng.choice("ABCX") for _ in range(200))
-    text = "PATTERN SEQ(A a, B+ b[], C c) WHERE skip_till_any_match(a, b[], c) WITHIN 9"
-    one = compressed(text, types)
-    matches = enumerated(one, 50)
-    assert len(set(matches)) == len(matches) == one.count() > 60
-    draws = 200 * len(matches)
-    seen = Counter(rows_of(one.sample(draws, 11)))
+    word = stream(200, types="ABCX")["type"].to_pylist()
+    session, graph = compressed(f"PATTERN SEQ(A a, B+ b[], C c) WHERE {ANY}(a, b[], c) WITHIN 9", word)
+    matches = enumerated(session, graph, 50)
+    assert len(set(matches)) == len(matches) == graph.count() > 60
+    seen = Counter(session.columns(0, graph.sample(200 * len(matches), 11)))
     freedom = len(matches) - 1
     square = sum((seen[m] - 200) ** 2 / 200 for m in matches)
     # The chi-square statistic has mean `freedom` and variance twice that.
@@ -176,205 +164,80 @@ def test_every_match_is_as_likely_to_be_drawn() -> None:
 
 
 def test_compressed_matches_grow_with_events_not_with_matches() -> None:
-    text = "PATTERN SEQ(A a, B b, C c, D d) WHERE skip_till_any_match(a, b, c, d)"
-    half, whole = compressed(text, "ABCD" * 100), compressed(text, "ABCD" * 200)
-    assert whole.count() > 14 * half.count()
-    assert whole.cells <= 2 * half.cells + 8
-    assert whole.bytes < 3 * half.bytes
+    text = f"PATTERN SEQ(A a, B b, C c, D d) WHERE {ANY}(a, b, c, d)"
+    (_, half), (_, all_of_it) = compressed(text, "ABCD" * 100), compressed(text, "ABCD" * 200)
+    assert all_of_it.count() > 14 * half.count()
+    assert all_of_it.cells <= 2 * half.cells + 8
+    assert all_of_it.bytes < 3 * half.bytes
 
 
-def test_what_was_taken_stays_when_the_stream_goes_on() -> None:
-    text = "PATTERN SEQ(A a, B b) WHERE skip_till_any_match(a, b) WITHIN 10"
-    push, core = streamed(text, "compressed")
-    sizes, taken = [], []
-    for _ in range(40):
-        push("AAB" * 500)
-        taken.append(core.take_compressed(0, False))
-        sizes.append(core.bytes)
-    counts = [one.count() for one in taken]
+def test_matches_that_were_taken_stay_when_the_stream_goes_on() -> None:
+    session = session_of(plan := plan_of(f"PATTERN SEQ(A a, B b) WHERE {ANY}(a, b) WITHIN 10"), "compressed")
+    sizes, graphs = [], []
+    for part in range(40):
+        session.push(whole(plan, letters("AAB" * 100, ts=range(300 * part, 300 * part + 300))))
+        graphs.append(session._session.take_compressed(0, False))
+        sizes.append(session._session.bytes)
+    counts = [graph.count() for graph in graphs]
     assert counts[1:] == counts[1:2] * 39
-    assert [len(enumerated(one, 1000)) for one in taken] == counts
+    assert [len(enumerated(session, graph, 1000)) for graph in graphs] == counts
     assert sizes[-1] == sizes[3]  # nothing of what was taken is left
 
 
-# Memory -------------------------------------------------------------------------------------------
+def test_nothing_is_left_after_the_last_time() -> None:
+    session, graph = compressed(PAIRS, "A")
+    assert graph.count() == 0
+    session.push(whole(session.plans[0], letters("B", ts=[1])))
+    assert take(session) == list(session.take(0)) == []
 
 
+# Refusals
+
+
+@pytest.mark.parametrize("engine", ["merged", "compressed", "count", "points"])
 @pytest.mark.parametrize(
-    "text",
+    ("text", "errors"),
     [
-        "PATTERN SEQ(A a, B b, C c) WHERE skip_till_any_match(a, b, c) WITHIN 12",
-        "PATTERN SEQ(A a, B b, C c) WHERE skip_till_any_match(a, b, c) { [k] } WITHIN 60",
-        "PATTERN SEQ(A a, B b, C c) WHERE skip_till_any_match(a, b, c) WITHIN 12 EVENTS",
-        "PATTERN SEQ(A a, B b, C c) WHERE skip_till_any_match(a, b, c) { [k] } WITHIN 12 EVENTS",
-        "PATTERN SEQ(A a, B+ b[], C c) WHERE skip_till_next_match(a, b[], c) WITHIN 12",
-        "PATTERN SEQ(A a, B b, C c) WHERE skip_till_next_match(a, b, c)",
-        "PATTERN SEQ(A a, B b, C c) WHERE skip_till_next_match(a, b, c) { [k] }",
-        "PATTERN SEQ(A a, B+ b[], C c) WHERE partition_contiguity(a, b[], c) { [k] }",
-        "PATTERN SEQ(A a, B+ b[], C c) WHERE strict_contiguity(a, b[], c)",
+        ("SEQ(A a, B b) WHERE a.x < b.x WITHIN 9", 0),
+        (f"SEQ(A+ a[], B b) WHERE {ANY}(a[], b) {{ a[i].x > a[i-1].x }} WITHIN 9", 0),
+        ("SEQ(A a, ~B b, C c) WITHIN 9", 0),
+        ("SEQ(A a, C c) WITHIN 9 HAVING a.x + c.x > 1", 0),
+        ("SEQ(A a, B b) WHERE partition_contiguity(a, b) WITHIN 9", 1),
     ],
+    ids=["predicate", "predicate in a repetition", "negation", "HAVING", "gaps that cost"],
 )
-def test_memory_is_flat(text: str) -> None:
-    push, core = streamed(text, "merged")
-    rng = Random(5)
-    sizes, found = [], 0
-    for _ in range(60):
-        push("".join(rng.choice("ABC") for _ in range(1000)))
-        found += len(core.take(0)["start"])
-        sizes.append(core.bytes)
-    assert found > 1000
-    assert max(sizes[10:]) <= 2 * max(sizes[:10])  # buffers double; what leaks would be six times as much
-
-
-def test_keys_that_come_once_leave_nothing() -> None:
-    text = "PATTERN SEQ(A a, B b) WHERE skip_till_any_match(a, b) { [k] } WITHIN 50"
-    push, core = streamed(text, "merged", keys=10**9)
-    sizes = []
-    for _ in range(200):
-        push("AB" * 500)
-        sizes.append(core.bytes)
-    assert max(sizes[50:]) <= 2 * max(sizes[:50])  # buffers double; what leaks would be four times as much
-
-
-# Refusals -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("engine", ["merged", "compressed"])
-@pytest.mark.parametrize(
-    "text",
-    [
-        "PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 9",
-        "PATTERN SEQ(A+ a[], B b) WHERE skip_till_any_match(a[], b) { a[i].x > a[i-1].x } WITHIN 9",
-        "PATTERN SEQ(A a, ~B b, C c) WITHIN 9",
-        "PATTERN SEQ(A a, C c) WITHIN 9 HAVING a.x + c.x > 1",
-    ],
-)
-def test_plans_with_ties_are_refused(text: str, engine: str) -> None:
+def test_plans_with_ties_are_refused(text: str, errors: int, engine: str) -> None:
     with pytest.raises(ValueError, match="tie the events"):
-        streamed(text, engine)
-
-
-def test_gaps_that_cost_are_refused() -> None:
-    with pytest.raises(ValueError, match="tie the events"):
-        streamed("PATTERN SEQ(A a, B b) WHERE partition_contiguity(a, b) WITHIN 9", "merged", errors=1)
+        session_of(plan_of(f"PATTERN {text}", errors=errors), engine)
 
 
 def test_a_pattern_that_is_too_ambiguous_is_refused() -> None:
-    query = acep.regex("(a|b)*a" + "(a|b)" * 17, within=1000, strategy="skip_till_any_match")
-    push, core = streamed(query, "merged", types="ab")
-    core.set_lazy(0, True)
+    query = acep.regex("(a|b)*a" + "(a|b)" * 17, within=1000, strategy=ANY)
+    session = session_of(plan := planned(query, table := letters("ab" * 40)), "merged")
+    session._session.set_lazy(0, True)
     with pytest.raises(RuntimeError, match="65536"):
-        push("ab" * 40)
+        session.push(whole(plan, table))
 
 
 def test_arguments_out_of_range_are_refused() -> None:
-    one = compressed("PATTERN SEQ(A a, B b) WITHIN 9", "AB")
+    session, graph = compressed(PAIRS, "AB")
     with pytest.raises(ValueError, match="negative"):
-        one.cursor(-1)
-    wrong: Any
+        graph.cursor(-1)
     for wrong in (-1, 2**64, None):
-        with pytest.raises(TypeError):
-            one.sample(wrong, 0)
-        with pytest.raises(TypeError):
-            one.sample(1, wrong)
-        with pytest.raises(TypeError):
-            one.cursor().next(wrong)
+        for call in (lambda n: graph.sample(n, 0), lambda n: graph.sample(1, n), lambda n: graph.cursor().next(n)):
+            with pytest.raises(TypeError):
+                call(wrong)
     with pytest.raises(TypeError):
-        one.cursor(wrong)
+        graph.cursor(None)
     with pytest.raises((ValueError, MemoryError)):
-        one.sample(2**62, 0)
-    assert one.count() == len(enumerated(one, 4)) == 1
-    _, core = streamed("PATTERN SEQ(A a, B b) WITHIN 9", "merged")
-    with pytest.raises(ValueError, match="compressed"):
-        core.take_compressed(0, True)
-    with pytest.raises(IndexError):
-        core.take_compressed(1, True)
-    _, core = streamed("PATTERN SEQ(A a, B b) WITHIN 9", "compressed")
+        graph.sample(2**62, 0)
+    assert graph.count() == len(enumerated(session, graph, 4)) == 1
     with pytest.raises(ValueError, match="merged"):
-        core.more(0, 1)
-
-
-def test_nothing_is_left_after_the_last_time() -> None:
-    push, core = streamed("PATTERN SEQ(A a, B b) WITHIN 9", "compressed")
-    push("A")
-    assert core.take_compressed(0, True).count() == 0
-    push("B")
-    assert enumerated(core.take_compressed(0, True), 3) == []
-    assert rows_of(core.take(0)) == []
-
-
-# State --------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("lazy", [False, True])
-def test_matching_goes_on_from_its_state(lazy: bool, cases: Callable[[int], int]) -> None:
-    tried = 0
-    for seed in range(cases(150)):
-        case = merged_case(seed)
-        if case is None or case.stream:
-            continue
-        table = case.table()
-        plan = planned(case.query(), table)
-        session, compressed_one = session_of(plan, "merged"), session_of(plan, "compressed")
-        core = core_of(session)
-        core.set_lazy(0, lazy)
-        begun = [core_of(s).dump() for s in (session, compressed_one)]
-        found: list[Found] = []
-        for start in range(0, table.num_rows, 3):
-            batch = batch_of(table.slice(start, 3), plan.schema, plan.columns, base=start)
-            for one, fresh in zip((session, compressed_one), begun, strict=True):
-                one.push(batch)
-                if one is session:
-                    if lazy:
-                        core.more(0, 2)  # in the midst of them
-                    found += one.take(0)
-                state = core_of(one).dump()
-                core_of(one).load(fresh)
-                core_of(one).load(state)
-                again = core_of(one).dump()  # without links to what had been freed
-                core_of(one).load(again)
-                assert core_of(one).dump() == again
-        while core.more(0, 5):
-            found += session.take(0)
-        assert told(sorted(found, key=output_order)) == told(run(plan, table, "merged"))
-        assert core_of(compressed_one).take_compressed(0, True).count() == len(found)
-        tried += bool(found)
-    assert tried
-
-
-@pytest.mark.parametrize("engine", ["merged", "compressed"])
-@pytest.mark.parametrize(
-    "text",
-    [
-        "PATTERN SEQ(A a, B+ b[], C c) WHERE skip_till_any_match(a, b[], c) { [k] } WITHIN 12",
-        "PATTERN SEQ(A a, B+ b[], C c) WHERE skip_till_next_match(a, b[], c) WITHIN 12 EVENTS",
-        "PATTERN SEQ(A a, B b, C c) WHERE skip_till_any_match(a, b, c) { [k] } WITHIN 7 EVENTS",
-    ],
-)
-def test_states_that_make_no_sense_are_refused_or_run(text: str, engine: str, cases: Callable[[int], int]) -> None:
-    refused = ran = 0
-    for seed in range(cases(300)):
-        rng = Random(seed)
-        push, core = streamed(text, engine, errors=1, keys=2)
-        if engine == "merged":
-            core.set_lazy(0, True)
-        push("".join(rng.choice("ABC") for _ in range(30)))
-        if engine == "merged":
-            core.more(0, 7)
-            core.take(0)
-        try:
-            core.load(spoilt(core.dump(), rng))
-        except ValueError:
-            refused += 1
-            continue
-        ran += 1
-        push("".join(rng.choice("ABC") for _ in range(30)))
-        if engine == "merged":
-            core.more(0, 10_000)
-            core.take(0)
-        else:
-            one = core.take_compressed(0, True)
-            assert len(rows_of(one.sample(3, 1))) == (3 if one.count() else 0)
-            one.cursor(one.count() // 2).next(1000)
-    assert refused
-    assert ran
+        session._session.more(0, 1)
+    merged = session_of(session.plans[0], "merged")
+    with pytest.raises(ValueError, match="compressed"):
+        merged.take_compressed(0)
+    with pytest.raises(IndexError):
+        merged.take_compressed(1)
+    with pytest.raises(ValueError, match="no counting engine"):
+        merged.take_counts(0)

@@ -1,161 +1,31 @@
-"""Engines that need not choose, under a budget: with an ample one they do what they do without one; with a small one no
-match is invented, no allowance is exceeded, and batches and restarts make no difference."""
+"""Engines that need not choose, under a budget: the recall and its interval, speed, restarts, and what comes after too
+much. Random cases are in tests/native/test_budgets.py."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator
-from random import Random
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import acep
-from acep.events.batch import Batch
-from acep.events.tables import batch_of, to_table
-from acep.matches.report import Report
-from acep.plan.choice import choose, with_allowance
-from acep.plan.compile import Plan
-from acep.plan.prefilter import necessary
-from acep.shedding.partition_sampler import PartitionSampler
-from tests.native.merged_cases import planned
-from tests.native.test_every_engine import in_order
+from tests.native.harness import ANY, NEXT, stream
 
 pytest.importorskip("acep.native._native")
 
-from acep.native.session import NativeSession
-
-CHUNKS = 5
-SEEDS = 700
-OUTPUTS = ("matches", "count", "points", "bundles")
-LEAST = {"merged": 40, "count": 40, "points": 40, "bundles": 40, "windows+merged": 8, "windows+count": 8}
-"""How many cases each engine must have run in a chunk, of so many seeds."""
+QUERIES = (
+    f"PATTERN SEQ(a p, b q, c r) WHERE {ANY}(p, q, r) {{ [key] }} WITHIN 40",
+    f"PATTERN SEQ(a p, b q, c r) WHERE {NEXT}(p, q, r) {{ [key] }} WITHIN 40",
+    f"PATTERN SEQ(a p, b q, c r) WHERE {ANY}(p, q, r) WITHIN 15 EVENTS",
+)
 
 
-class Run:
-    """A plan on one engine, batch by batch: with an allowance, or without any."""
-
-    def __init__(self, plan: Plan, engine: str, rate: float | None, seed: int = 0) -> None:
-        self.plan, self.engine, self.rate, self.seed = plan, engine, rate, seed
-        self.session = self._session()
-        self.found: Counter[Any] = Counter()
-        self.errors: dict[Any, Any] = {}
-        self.total = 0
-
-    def _session(self) -> NativeSession:
-        efforts = {} if self.rate is None else {0: PartitionSampler(self.seed, self.rate)}
-        return NativeSession([self.plan], [self.engine], efforts)
-
-    def push(self, batch: Batch) -> None:
-        self.session.push(batch)
-        self._take()
-
-    def restart(self) -> None:
-        data = self.session.dump()
-        self.session = self._session()
-        self.session.load(data)
-
-    def _take(self) -> None:
-        """Matches; or of match points and bundles the key, the time and how many."""
-        if self.engine.endswith("merged"):
-            for one in self.session.take(0):
-                self._note((one.key, one.trail), one.error, 1)
-        elif self.engine.endswith("count"):
-            self.total = self.session.total(0)
-        else:
-            for row in self.session.take_counts(0, last=True).rows():
-                self._note(
-                    (row.key, row.first if self.engine.endswith("points") else row.bundle), row.error, row.matches
-                )
-
-    def _note(self, found: Any, error: Any, many: int) -> None:
-        self.found[found] += many
-        self.errors[found] = min(self.errors.get(found, error), error)
-
-    @property
-    def touches(self) -> int:
-        return self.session.counts(0).touches
-
-    def all(self) -> Any:
-        return self.found, self.errors, self.total
-
-
-def given(chunk: int, seeds: int) -> Iterator[tuple[Plan, Batch, Random, str]]:
-    """Of a chunk of so many seeds the plans that need not choose: with their events and each of their engines."""
-    for seed in range(chunk * seeds // CHUNKS, (chunk + 1) * seeds // CHUNKS):
-        case = in_order(seed * 7)  # one of seven has no predicate that ties its events together
-        if case is None:
-            continue
-        plan = planned(case.query(), case.table(), **case.stream)
-        for output in OUTPUTS:
-            choice = choose(plan, output)
-            if choice.engine == "reference" or with_allowance(choice) == choice.engine:
-                continue
-            batch = batch_of(case.table(), plan.schema, plan.columns, base=0)
-            yield plan, batch, Random(seed), choice.alone
-            if necessary(plan) is not None:
-                yield plan, batch, Random(seed), f"windows+{choice.alone}"
-
-
-def under(engine: str) -> str:
-    return engine.replace("windows+", "windows+units+") if engine.startswith("windows+") else f"units+{engine}"
-
-
-@pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_units_lose_matches_and_invent_none(chunk: int, cases: Callable[[int], int]) -> None:
-    ran: Counter[str] = Counter()
-    lost = 0
-    for plan, batch, random, engine in given(chunk, cases(SEEDS)):
-        rate, seed = random.choice((0.1, 0.3, 0.6, 1.0, 2.0, 5.0)), random.randrange(100)
-        exact, sufficient = Run(plan, engine, None), Run(plan, under(engine), 1e9)
-        run, cut = Run(plan, under(engine), rate, seed), Run(plan, under(engine), rate, seed)
-        for one in (exact, sufficient, run):
-            one.push(batch)
-        events = 0
-        for part in batch.parts(random.choice((1, 3, 7))):
-            cut.push(part)
-            events += len(part)
-            assert cut.touches <= rate * events, engine
-            if random.random() < 0.2:
-                cut.restart()
-        assert sufficient.all() == exact.all(), engine
-        assert sufficient.touches == exact.touches, engine
-        assert Report.of(sufficient.session.counts(0)).exact
-        report = Report.of(run.session.counts(0))
-        assert not report.exact or run.all() == exact.all(), engine
-        assert run.total <= exact.total
-        if not engine.endswith("bundles"):  # bundles may fall apart
-            assert run.found <= exact.found, engine
-            assert all(run.errors[one] >= exact.errors[one] for one in run.found), engine
-            assert (cut.found, cut.errors, cut.total) == run.all(), engine
-        else:
-            assert run.found.total() <= exact.found.total()
-            assert cut.found.total() == run.found.total()
-        ran[engine] += 1
-        lost += run.all() != exact.all()
-    assert lost > 0 or cases(SEEDS) < SEEDS // 4
-    few = {name: ran[name] for name, least in LEAST.items() if ran[name] * SEEDS < least * len(range(cases(SEEDS)))}
-    assert not few, f"too few cases ran: {few}"
-
-
-def events(seed: int, count: int, keys: int) -> Any:
+def events(seed: int, count: int, keys: int) -> pa.Table:
     """Letters by key; some keys have many more than others."""
     rng = np.random.default_rng(seed)
-    return to_table(
-        {
-            "ts": np.cumsum(rng.integers(0, 3, count)),
-            "type": rng.choice(list("abcx"), count),
-            "key": (rng.pareto(1.0, count) % keys).astype(np.int64),
-        }
-    )
-
-
-QUERIES = (
-    "PATTERN SEQ(a p, b q, c r) WHERE skip_till_any_match(p, q, r) { [key] } WITHIN 40",
-    "PATTERN SEQ(a p, b q, c r) WHERE skip_till_next_match(p, q, r) { [key] } WITHIN 40",
-    "PATTERN SEQ(a p, b q, c r) WHERE skip_till_any_match(p, q, r) WITHIN 15 EVENTS",
-)
+    times, key = np.cumsum(rng.integers(0, 3, count)), (rng.pareto(1.0, count) % keys).astype(np.int64)
+    return stream(count, seed, "abcx", ts=times, key=key)
 
 
 def test_recall_is_near_the_share_of_the_work_and_its_interval_has_it() -> None:
@@ -186,7 +56,7 @@ def test_recall_is_near_the_share_of_the_work_and_its_interval_has_it() -> None:
     assert np.sqrt(np.mean(np.square(missed))) < 0.05, missed
 
 
-@pytest.mark.parametrize("output", OUTPUTS)
+@pytest.mark.parametrize("output", ["matches", "count", "points", "bundles"])
 def test_an_ample_budget_is_as_fast_as_none_where_very_many_matches_end(output: str) -> None:
     """On nodes each match would be made to be counted: here that would be millions."""
     table = events(1, 3_000 if output != "matches" else 300, 1)
@@ -214,7 +84,7 @@ def test_a_restored_matcher_goes_on_under_its_budget() -> None:
         acep.Matcher(query).restore(parts.snapshot())
 
 
-def test_what_is_too_much_for_a_while_is_passed_over_and_then_all_is_let_in_again() -> None:
+def test_all_is_admitted_again_after_a_burst_of_which_units_were_skipped() -> None:
     calm, burst = events(3, 20_000, 5), events(4, 4_000, 5)
     quiet = calm.set_column(1, "type", [["x"] * 20_000])
     query, last = acep.parse(QUERIES[0]), burst["ts"][-1].as_py()

@@ -1,0 +1,309 @@
+"""Random cases under budgets of touches, of memory, of touches for sampling units, with an estimated recall and with
+recovered bundles. The cases of a kind run once; each property is a test whose message shows a case that lacks it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from random import Random
+from typing import Any, NamedTuple
+
+import pytest
+
+from acep.budget import Budget
+from acep.budget.policies import POLICIES
+from acep.errors import QueryError
+from acep.events.batch import Batch
+from acep.matches.records import Found
+from acep.matches.report import Report
+from acep.native.session import NativeSession
+from acep.pattern.tree import Output
+from acep.plan.choice import alone, choose, with_allowance
+from acep.plan.compile import Plan
+from acep.plan.prefilter import necessary
+from acep.shedding.limits import Limits
+from acep.shedding.partition_sampler import PartitionSampler
+from acep.shedding.recovery import bundles, rematch
+from acep.shedding.shadow_sampler import ShadowSampler
+from tests.binomial import not_less
+from tests.native.harness import Run, controlled, engines_of, planned, session_of, shown, whole
+from tests.native.test_every_engine import in_order
+
+pytest.importorskip("acep.native._native")
+
+OUTPUTS = ("merged", "count", "points", "bundles")
+EPOCH = 5  # events: the first one
+SUFFICIENT = 1e9  # touches an event
+Begin = Callable[[], NativeSession]
+Kept = Callable[[NativeSession, int], bool]
+
+
+def found_by(run: Run) -> tuple[Counter[Any], dict[Any, Any]]:
+    """How often a run found each match, point or bundle, and with which least error."""
+    found, errors, kind = Counter[Any](), dict[Any, Any](), run.kind
+    if kind == "count":
+        return Counter(all=run.found[-1]), {}
+    for one in run.found:
+        what = one.key, one.trail if isinstance(one, Found) else one.bundle if kind == "bundles" else one.first
+        found[what] += 1 if isinstance(one, Found) else one.matches
+        errors[what] = min(errors.get(what, one.error), one.error)
+    return found, errors
+
+
+def comparable(run: Run) -> Any:
+    """What is the same in batches: under a budget a bundle may fall apart."""
+    return found_by(run)[0].total() if run.kind in ("count", "bundles") else shown(run.found)
+
+
+class Trial:
+    """Events that run exactly, under a sufficient budget, and twice under another: at once, and in batches with restarts.
+    ``checks``: which properties hold. ``notes``: what happened besides."""
+
+    def __init__(self, batch: Batch, rng: Random, exact: Begin, sufficient: Begin, limited: Begin, kept: Kept) -> None:
+        self.exact, self.sufficient = (Run(begin).all([batch]) for begin in (exact, sufficient))
+        self.run, self.cut = Run(limited), Run(limited)
+        self.run.push(batch, last=True)
+        events, within = 0, kept(self.run.session, len(batch))
+        for part in batch.parts(rng.choice((1, 3, 7, 50))):
+            self.cut.push(part, last=True)
+            events += len(part)
+            within = within and kept(self.cut.session, events)
+            if rng.random() < 0.25:
+                self.cut.restart()
+        same = comparable(self.run) == comparable(self.cut)
+        self.run.finish()
+        self.cut.finish()
+        (found, errors), (exact_found, exact_errors) = found_by(self.run), found_by(self.exact)
+        once = self.run.kind == "dominance"  # which gives a row for each event that ends a match
+        invented = Counter([*found]) - Counter([*exact_found]) if once else found - exact_found
+        self.checks = {
+            "no match is invented": not invented or (self.run.kind == "bundles" and found.total() <= exact_found.total()),
+            "no error is too small": all(errors[one] >= exact_errors.get(one, 0) for one in errors),
+            "the budget is kept": within and kept(self.run.session, events) and kept(self.cut.session, events),
+            "batches and restarts make no difference": same and comparable(self.run) == comparable(self.cut),
+            "a sufficient budget changes nothing": found_by(self.sufficient) == (exact_found, exact_errors),
+        }
+        self.notes = {"some lose matches": found != exact_found}
+
+
+def touches(rate: float) -> Kept:
+    """Whether a session has spent no more than ``rate`` touches for each event."""
+    return lambda session, events: session.counts(0).touches <= rate * events
+
+
+def of_touches(plan: Plan, batch: Batch, rng: Random, engine: str) -> Trial:
+    policy, rate = rng.choice(list(POLICIES)), rng.choice((0.3, 1.0, 2.0, 5.0, 25.0, 60.0))
+
+    def begin(rate: float | None) -> Begin:
+        return lambda: controlled(plan, engine, policy, rate, length=EPOCH)
+
+    return Trial(batch, rng, begin(None), begin(SUFFICIENT), begin(rate), touches(rate))
+
+
+def of_memory(plan: Plan, batch: Batch, rng: Random, engine: str) -> Trial | None:
+    policy, rate = rng.choice(list(POLICIES)), rng.choice((None, None, 3.0))
+    exact = controlled(plan, engine, policy, None, length=EPOCH)
+    most = 2 * exact._session.least_memory(0) + rng.choice((0, 2_000, 4_000, 8_000))
+
+    def begin(most: int, rate: float | None) -> NativeSession:
+        session = controlled(plan, engine, policy, rate, length=EPOCH)
+        session._session.bound_memory(0, most)
+        return session
+
+    try:
+        begin(most, rate)
+    except ValueError:  # more waits than partial matches
+        return None
+    return Trial(
+        batch,
+        rng,
+        lambda: controlled(plan, engine, policy, None, length=EPOCH),
+        lambda: begin(1 << 26, None),
+        lambda: begin(most, rate),
+        lambda session, events: session._session.bytes <= most and 0 < session.shed_counts(0)["peak"] <= most,
+    )
+
+
+def of_units(plan: Plan, batch: Batch, rng: Random, engine: str) -> Trial:
+    rate, seed = rng.choice((0.1, 0.3, 0.6, 1.0, 2.0, 5.0)), rng.randrange(100)
+    sampled = engine.replace(alone(engine), f"units+{alone(engine)}")
+
+    def begin(rate: float) -> Begin:
+        return lambda: session_of(plan, sampled, efforts={0: PartitionSampler(seed, rate)})
+
+    trial = Trial(batch, rng, lambda: session_of(plan, engine), begin(SUFFICIENT), begin(rate), touches(rate))
+    exact, sufficient, report = (Report.of(run.session.counts(0)) for run in (trial.exact, trial.sufficient, trial.run))
+    trial.checks |= {
+        "a report is exact only if all is found": not report.exact or found_by(trial.run) == found_by(trial.exact),
+        "a sufficient budget costs nothing": sufficient.exact and sufficient.work == exact.work,
+    }
+    return trial
+
+
+def with_estimate(plan: Plan, batch: Batch, rng: Random, engine: str) -> Trial:
+    policy, rate = rng.choice(("random", "newest", "history")), rng.choice((1.0, 3.0, 1e6))
+
+    def begin(rate: float | None, share: float) -> Begin:
+        return lambda: controlled(
+            plan, engine, policy, rate, seed=5, estimate=share, length=7, shadow_sampler=ShadowSampler(share)
+        )
+
+    trial = Trial(batch, rng, begin(None, 0.0), begin(SUFFICIENT, 0.5), begin(rate, 0.5), touches(rate))
+    (points, bundles), cut = (
+        (counts.points, counts.bundles) for counts in (run.session.counts(0) for run in (trial.run, trial.cut))
+    )
+    some = points is not None and bundles is not None and points.x > 0
+    trial.checks |= {
+        "the estimate is the same in batches": (points, bundles) == cut,
+        "an estimate says if all is found": not some
+        or rate < 1e6
+        or (points.y == points.x and bundles.half == 0 == bundles.x - bundles.y),
+    }
+    trial.notes["some are estimated"] = some
+    return trial
+
+
+def by_bundle(run: Run) -> dict[Any, Counter[str]]:
+    """The matches of each bundle."""
+    found: dict[Any, Counter[str]] = defaultdict(Counter)
+    for one in run.found:
+        found[one.key, one.bundle][repr(one)] += 1
+    return found
+
+
+def with_recovery(plan: Plan, batch: Batch, rng: Random, engine: str) -> Trial | None:
+    policy = rng.choice([name for name in POLICIES if name != "trained-on-test"])
+    rate, more = rng.choice((0.3, 1.0, 2.0, 5.0)), rng.choice((0.5, 3.0, 10.0))
+    try:
+        Limits(POLICIES["newest"], Budget(work=1, recover=True)).recovery(plan)
+    except QueryError:
+        return None
+
+    def begin(rate: float | None, more: float | None) -> Begin:
+        recovery = None if more is None else (0.5, more)
+        return lambda: controlled(plan, engine, policy, rate, recovery=recovery, length=EPOCH)
+
+    trial = Trial(
+        batch, rng, begin(None, None), begin(SUFFICIENT, SUFFICIENT), begin(rate, more), touches(rate + more)
+    )
+    plain, run = (Run(begin(rate, most)).all([batch]) for most in (None, SUFFICIENT))
+    exact, every = by_bundle(trial.exact), run.session.counts(0).unrecovered == 0
+    trial.checks |= {
+        "recovered bundles are whole": not every or all(exact[one] == found for one, found in by_bundle(run).items()),
+        "recovery finds no match less": not every or found_by(plain)[0] <= found_by(run)[0],
+    }
+    trial.notes |= {
+        "some find more": every and found_by(plain)[0] < found_by(run)[0],
+        "some are given up": bool(trial.run.session.counts(0).unrecovered),
+        "all are recovered": every,
+    }
+    return trial
+
+
+def need_not_choose(plan: Plan) -> Iterator[str]:
+    """The engines for a plan that need not choose among partial matches."""
+    for output in ("matches", *OUTPUTS[1:]):
+        choice = choose(plan, output)
+        if choice.engine != "reference" and with_allowance(choice) != choice.engine:
+            yield choice.alone
+            if necessary(plan) is not None:
+                yield f"windows+{choice.alone}"
+
+
+def not_windowed(plan: Plan) -> list[str]:
+    return [engine for engine in engines_of(plan) if "+" not in engine]
+
+
+CHECKS = (
+    "no match is invented",
+    "no error is too small",
+    "the budget is kept",
+    "batches and restarts make no difference",
+    "a sufficient budget changes nothing",
+)
+
+
+class Kind(NamedTuple):
+    """How to try a kind of budget, on which engines and how many seeds; what occurs at least so often among these, and
+    which properties hold besides those of all kinds."""
+
+    trial: Callable[[Plan, Batch, Random, str], Trial | None]
+    engines: Callable[[Plan], Iterable[str]]
+    seeds: int
+    least: dict[str, int]
+    checks: tuple[str, ...] = ()
+
+
+KINDS = {
+    "touches": Kind(
+        of_touches,
+        engines_of,
+        2_000,
+        {"nodes": 500, "dominance": 150, "windows+nodes": 30, "some lose matches": 200},
+    ),
+    "memory": Kind(of_memory, not_windowed, 2_000, {"nodes": 50, "dominance": 50, "some lose matches": 20}),
+    "sampling units": Kind(
+        of_units,
+        need_not_choose,
+        700,
+        {name: 200 for name in OUTPUTS} | {"windows+merged": 40, "windows+count": 40, "some lose matches": 40},
+        ("a report is exact only if all is found", "a sufficient budget costs nothing"),
+    ),
+    "an estimate": Kind(
+        with_estimate,
+        engines_of,
+        300,
+        {"some are estimated": 15},
+        ("the estimate is the same in batches", "an estimate says if all is found"),
+    ),
+    "recovery": Kind(
+        with_recovery,
+        lambda plan: [engine for engine in engines_of(plan) if alone(engine) == "nodes"],
+        2_400,
+        {"nodes": 100, "windows+nodes": 10, "some find more": 25, "some are given up": 10, "all are recovered": 100},
+        ("recovered bundles are whole", "recovery finds no match less"),
+    ),
+}
+each_kind = [pytest.param(kind, marks=pytest.mark.xdist_group(f"budget of {kind}")) for kind in KINDS]
+each_check = [
+    pytest.param(kind, check, marks=pytest.mark.xdist_group(f"budget of {kind}"))
+    for kind, how in KINDS.items()
+    for check in (*CHECKS, *how.checks)
+]
+
+
+@cache
+def tried(kind: str, seeds: int) -> tuple[dict[str, list[str]], Counter[str]]:
+    """The cases that lack each property, and how often each engine ran and all else occurred."""
+    failing, occurred, how = defaultdict[str, list[str]](list), Counter[str](), KINDS[kind]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bundles, "CUT", 4)
+        patch.setattr(rematch, "PART", 3)
+        for seed in range(seeds):
+            case = in_order(7 * seed if how.trial is of_units else seed)
+            if case is None or case.query().output is not Output.ALL:
+                continue
+            plan = planned(case.query(), case.table(), **case.stream)
+            for engine in how.engines(plan):
+                trial = how.trial(plan, whole(plan, case.table()), Random(seed), engine)
+                if trial is not None:
+                    for check, holds in trial.checks.items():
+                        failing[check] += [] if holds else [f"{engine}, seed {seed}:\n{case.paste()}"]
+                    occurred.update([engine, *(note for note, holds in trial.notes.items() if holds)])
+    return failing, occurred
+
+
+@pytest.mark.parametrize(("kind", "check"), each_check)
+def test_under_a_budget(kind: str, check: str, cases: Callable[[int], int]) -> None:
+    failing, _ = tried(kind, cases(KINDS[kind].seeds))
+    assert check in failing
+    assert not failing[check], f"{check}: not in {len(failing[check])} cases, of which the first is\n{failing[check][0]}"
+
+
+@pytest.mark.parametrize("kind", each_kind)
+def test_enough_cases_of_each_kind_occur(kind: str, cases: Callable[[int], int]) -> None:
+    seeds, how = cases(KINDS[kind].seeds), KINDS[kind]
+    _, occurred = tried(kind, seeds)
+    few = [name for name, many in how.least.items() if not not_less(min(occurred[name], seeds), seeds, many / how.seeds)]
+    assert not few, occurred
