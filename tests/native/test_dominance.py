@@ -1,4 +1,4 @@
-"""Dominance on the native core: match points as those of all matches, with far fewer nodes; its states, also spoilt."""
+"""Dominance on the native core: match points as those of all matches, with far fewer partial matches."""
 
 from __future__ import annotations
 
@@ -14,15 +14,11 @@ import pytest
 
 import acep
 from acep.events.batch import Batch
-from acep.events.tables import batch_of, schema_of
-from acep.plan.compile import Plan, compile_query
+from acep.native.session import NativeSession
 from acep.plan.dominance import demands, reason_against
-from acep.plan.prefilter import necessary
-from tests.native.spoilt import REFUSED, spoilt
+from tests.native.harness import compare, engines_of, plan_of, session_of, stream, whole
 
 pytest.importorskip("acep.native._native")
-
-from acep.native.session import NativeSession
 
 CASES = 2_000
 LEAST = {"matched": 0.2, "ordered": 0.15, "equal": 0.1, "fewer": 0.1}
@@ -97,121 +93,92 @@ def random_rows(rng: Random) -> pa.Table:
     return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in COLUMNS.items()})
 
 
-def plan_of(text: str, table: pa.Table, errors: int = 0) -> Plan:
-    return compile_query(acep.parse(text, errors=errors), schema_of(table.schema, ts="ts", type="type"))
-
-
-def told(rows: Any) -> dict[str, object]:
-    """Match points with the least error of each."""
-    least: dict[str, object] = {}
-    for key, end, bundle, error in sorted(rows, key=lambda row: row[3], reverse=True):
-        least[repr((key, end, bundle))] = error
-    return least
-
-
-def points(session: NativeSession, number: int) -> list[tuple[Any, ...]]:
-    return [(row.key, row.last, row.bundle, row.error) for row in session.take_points(number).rows()]
-
-
-def compared(plan: Plan, table: pa.Table, rng: Random) -> tuple[bool, Counter[str]]:
-    """Whether all engines find the same points, one of them across snapshots; and what sort of case it is."""
-    names = ["nodes", "dominance", *(["windows+dominance"] if necessary(plan) else [])]
-    session = NativeSession([plan] * len(names), names)
-    found: list[list[tuple[Any, ...]]] = [[] for _ in names]
-
-    def take() -> None:
-        found[0] += [(m.key, m.end, m.bundle, m.error) for m in session.take(0)]
-        for number in range(1, len(names)):
-            found[number] += points(session, number)
-
-    for start in range(0, table.num_rows, 9):
-        session.push(batch_of(table.slice(start, 9), plan.schema, plan.columns, base=start))
-        take()
-        if rng.random() < 0.2:
-            state, session = session.dump(), NativeSession([plan] * len(names), names)
-            session.load(state)
-    session.finish()
-    take()
-    kinds = [demand.sign for here in demands(plan) for demand in here.values()]
-    sort = Counter({"all": 1})
-    sort["matched"] += bool(found[0])
-    sort["ordered"] += any(kinds)
-    sort["equal"] += 0 in kinds
-    sort["fewer"] += session.counts(1).nodes < session.counts(0).nodes
-    return all(told(found[0]) == told(rows) for rows in found[1:]), sort
-
-
 @pytest.mark.parametrize("chunk", range(10))
 def test_points_are_those_of_all_matches(chunk: int, cases: Callable[[int], int]) -> None:
-    sorts: Counter[str] = Counter()
-    for seed in range(chunk, max(cases(CASES), 600), 10):
+    kinds: Counter[str] = Counter()
+    seeds = range(chunk, max(cases(CASES), 600), 10)
+    for seed in seeds:
         rng = Random(seed)
         text, errors, table = random_query(rng), rng.choice((0, 0, 0, 1, 2)), random_rows(rng)
-        plan = plan_of(text, table, errors)
+        plan = plan_of(text, table, errors=errors)
         assert reason_against(plan) is None
-        same, sort = compared(plan, table, rng)
-        assert same, f"seed {seed}, errors {errors}: {text}\n{table.to_pylist()}"
-        sorts += sort
-    few = {name: sorts[name] for name, share in LEAST.items() if sorts[name] < share * sorts["all"]}
-    assert not few, f"too few of {sorts['all']} cases: {few}"
-
-
-def steps(n: int, seed: int = 1) -> pa.Table:
-    """A random stream of three types, all equally common."""
-    rng = Random(seed)
-    return pa.table({"ts": range(n), "type": rng.choices("ABC", k=n), "x": [rng.random() for _ in range(n)],
-                     "y": rng.choices(range(9), k=n)})  # fmt: skip
+        try:
+            engines = [name for name in engines_of(plan) if name != "windows+nodes"]
+            session = compare(plan, whole(plan, table), engines, rng, truth="nodes")
+        except AssertionError as error:
+            pytest.fail(f"{error}: seed {seed}, errors {errors}: {text}\n{table.to_pylist()}", pytrace=False)
+        signs = [demand.sign for here in demands(plan) for demand in here.values()]
+        every, kept = session.counts(0), session.counts(1)
+        kinds["matched"] += every.matches > 0
+        kinds["ordered"] += any(signs)
+        kinds["equal"] += 0 in signs
+        kinds["fewer"] += kept.nodes < every.nodes
+    few = {name: kinds[name] for name, share in LEAST.items() if kinds[name] < share * len(seeds)}
+    assert not few, f"too few of {len(seeds)} cases: {few}"
 
 
 RISING = "PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x AND c.x > b.x WITHIN {}"
 
 
-def work(text: str, table: pa.Table, engine: str, errors: int = 0) -> Any:
-    plan = plan_of(text, table, errors)
-    session = NativeSession([plan], [engine])
-    session.push(batch_of(table, plan.schema, plan.columns))
-    return session.counts(0)
+def steps(size: int) -> pa.Table:
+    return stream(size, x=float, y=9)
 
 
-def test_far_fewer_nodes_are_made_and_looked_at() -> None:
-    table = steps(6_000)
-    for window, nodes, touches in ((60, 2.5, 3.5), (300, 8, 12), (1_000, 18, 30)):
-        every, kept = (work(RISING.format(window), table, engine) for engine in ("nodes", "dominance"))
-        assert every.nodes > nodes * kept.nodes, window
-        assert every.touches > touches * kept.touches, window
-    # Without a window what is kept does not grow with the stream.
-    whole, half = (work(RISING.replace(" WITHIN {}", ""), steps(n), "dominance") for n in (6_000, 3_000))
-    assert whole.touches < 3 * half.touches
+def work(text: str, table: pa.Table) -> tuple[Any, Any]:
+    """The counts of all matches and of dominance."""
+    plan = plan_of(text, table)
+    session = session_of(plan, "nodes", "dominance")
+    session.push(whole(plan, table))
+    return session.counts(0), session.counts(1)
+
+
+@pytest.mark.parametrize(("window", "nodes", "touches"), [(60, 2.5, 3.5), (300, 8, 12), (1_000, 18, 30)])
+def test_far_fewer_partial_matches_are_made_and_looked_at(window: int, nodes: float, touches: float) -> None:
+    every, kept = work(RISING.format(window), steps(6_000))
+    assert every.nodes > nodes * kept.nodes
+    assert every.touches > touches * kept.touches
+
+
+def test_without_a_window_the_work_grows_as_the_stream_does() -> None:
+    text = RISING.replace(" WITHIN {}", "")
+    touches = []
+    for size in (3_000, 6_000):
+        session = session_of(plan := plan_of(text, table := steps(size)), "dominance")
+        session.push(whole(plan, table))
+        touches.append(session.counts(0).touches)
+    assert touches[1] < 3 * touches[0]
 
 
 def test_comparisons_never_cost_more_than_matching_does() -> None:
     hard = "PATTERN SEQ(A a, A b, A c, B d) WHERE c.x = b.x + a.x AND b.y > a.y WITHIN 100"
-    every, kept = (work(hard, steps(3_000), engine) for engine in ("nodes", "dominance"))
+    every, kept = work(hard, steps(3_000))
     assert kept.nodes > 0.9 * every.nodes  # next to nothing dominates
     assert kept.touches < 1.1 * every.touches
     several = "PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x AND c.x < a.y AND c.y > b.x WITHIN 200"
-    every, kept = (work(several, steps(3_000), engine) for engine in ("nodes", "dominance"))
+    every, kept = work(several, steps(3_000))
     assert kept.touches < 2.1 * every.touches
 
 
-def test_what_is_asked_for() -> None:
-    table = steps(400)
-    for text in (RISING.format(30), RISING.format(30) + " HAVING c.x > 2 * a.x", "PATTERN SEQ(A a, B b) WITHIN 3"):
-        query = acep.parse(text)
-        matches = acep.match(table, query)
-        for engine in ("native", "reference"):
-            assert acep.match(table, query, output="points", engine=engine) == matches.points()
-            assert acep.match(table, query, output="points", counts=False, engine=engine) == matches.points()
-            bundles = acep.match(table, query, output="bundles", counts=False, engine=engine)
-            assert bundles == matches.bundles(counts=False)
-            assert [(b.start, b.end, b.best) for b in bundles] == [(b.start, b.end, b.best) for b in matches.bundles()]
-            assert {b.matches for b in bundles} == {None}
-            assert acep.match(table, query, output="exists", engine=engine) is True
-            assert acep.match(table.slice(0, 1), query, output="exists", engine=engine) is False
-            assert acep.match({}, query, output="exists", engine=engine) is False
-    both = acep.match(
-        table, {"x": query, "y": acep.parse("PATTERN SEQ(A a, B b) WHERE b.x > a.x + 1")}, output="exists"
-    )
+@pytest.mark.parametrize("engine", ["native", "reference"])
+@pytest.mark.parametrize("text", [RISING.format(30), RISING.format(30) + " HAVING c.x > 2 * a.x", "PATTERN SEQ(A a, B b) WITHIN 3"])
+def test_outputs_are_those_of_all_matches(text: str, engine: str) -> None:
+    table, query = steps(400), acep.parse(text)
+    matches = acep.match(table, query)
+
+    def match(output: str, events: Any = table, **options: Any) -> Any:
+        return acep.match(events, query, output=output, engine=engine, **options)
+
+    assert match("points") == match("points", counts=False) == matches.points()
+    bundles = match("bundles", counts=False)
+    assert bundles == matches.bundles(counts=False)
+    assert [(b.start, b.end, b.best) for b in bundles] == [(b.start, b.end, b.best) for b in matches.bundles()]
+    assert {b.matches for b in bundles} == {None}
+    assert [match("exists", events) for events in (table, table.slice(0, 1), {})] == [True, False, False]
+
+
+def test_existence_is_told_for_each_query() -> None:
+    queries = [acep.parse(f"PATTERN SEQ(A a, B b) WHERE b.x > a.x{more}") for more in ("", " + 1")]
+    both = acep.match(steps(400), dict(zip("xy", queries, strict=True)), output="exists")
     assert both == {"x": True, "y": False}
 
 
@@ -235,43 +202,11 @@ def test_existence_looks_no_further_than_the_first_match(monkeypatch: pytest.Mon
     assert sum(seen) < 9_000
 
 
-@pytest.mark.parametrize(
-    ("where", "errors"),
-    [
-        ("b.x > a.x AND c.x > b.x", 0),
-        ("b.x > a.x AND c.x > b.x", 1),
-        ("b.y = a.y AND c.x > b.x", 0),
-        ("b.y = a.y AND c.y >= a.y", 1),
-        ("b.x > 0.5", 2),
-    ],
-)
-def test_spoilt_states_are_refused_or_run(where: str, errors: int, cases: Callable[[int], int]) -> None:
-    table = steps(200)
-    plan = plan_of(f"PATTERN SEQ(A a, B b, C c) WHERE {where} WITHIN 40", table, errors)
-    first, rest = (batch_of(part, plan.schema, plan.columns, base=base) for part, base in
-                   ((table.slice(0, 150), 0), (table.slice(150), 150)))  # fmt: skip
-    whole = NativeSession([plan], ["dominance"])
-    whole.push(first)
-    state = whole._session.dump()
-    refused = ran = 0
-    for seed in range(max(cases(120), 40)):
-        other = NativeSession([plan], ["dominance"])
-        try:
-            other._session.load(spoilt(state, Random(seed)))
-            ran += 1
-            other.push(rest)
-            other.take_points(0)
-        except REFUSED:
-            refused += 1
-    assert refused
-    assert ran
-
-
 @pytest.mark.parametrize(("name", "words"), [("demands", [9] * 4), ("demands", []), ("demands_at", [0, 0, 0])])
 def test_tables_that_do_not_fit_are_refused(name: str, words: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = plan_of(RISING.format(9), steps(9))
+    plan = plan_of(RISING.format(9))
     sound = NativeSession._arrays
     spoil = {name: np.array(words, np.int64)}
     monkeypatch.setattr(NativeSession, "_arrays", lambda session, table: sound(session, table) | spoil)
     with pytest.raises(ValueError, match=r"dominance|tables"):
-        NativeSession([plan], ["dominance"])
+        session_of(plan, "dominance")

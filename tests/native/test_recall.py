@@ -247,7 +247,7 @@ def test_the_estimate_keeps_to_its_share_before_an_epoch_has_ended() -> None:
     case, hits, widths = known(1, "nodes"), 0, 0.0
     for seed in range(10):
         session, found = case.controlled("random", case.rate / 2, seed=seed, estimate=1 / 8, length=10 * EVENTS)
-        assert session.efforts[0].events == 0
+        assert session.budget.efforts[0].events == 0
         counts = session.shed_counts(0)
         assert counts["spent"] / 16 < counts["watching"] < counts["spent"] / 4
         one, _ = estimates(session)

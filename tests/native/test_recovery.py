@@ -204,7 +204,7 @@ def test_the_estimated_recall_includes_what_was_recovered(cases: Callable[[int],
             recovery, options = (1 / 4, rate / 4), {"seed": seed, "estimate": 1 / 4}
             session = controlled(case.plan, "nodes", policy, rate * 3 / 4, recovery=recovery, **options)
             if not reconciled:  # as if nothing were known of what was recovered
-                session.efforts[0].reconciliation = None
+                session.budget.efforts[0].reconciliation = None
             true, _ = case.recall(run(session, case.batch))
             one, _ = estimates(session)
             if one is not None:

@@ -49,7 +49,7 @@ pytest.importorskip("acep.native._native")
 )
 def test_shedding_tables_that_make_no_sense_are_refused(name: str, value: Any) -> None:
     session = controlled(plan_of("PATTERN SEQ(A a, B b, C c) WHERE a.x < c.x WITHIN 9"), "nodes", "random", 1.0)
-    controller = session.efforts[0]
+    controller = session.budget.efforts[0]
     shedding_table = controller.shedding_table.for_native_core(controller.context)
     session._session.set_shedding_table(0, shedding_table)
     with pytest.raises((ValueError, TypeError, RuntimeError)):
