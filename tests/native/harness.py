@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import Any
@@ -200,8 +199,8 @@ def engines_of(plan: Plan, *more: str) -> list[str]:
 
 
 def summed(rows: Iterable[Row], engine: str) -> dict[Any, tuple[Any, ...]]:
-    """Rows of points or counts with those of one point, end or bundle as one: the first and last point, the least error,
-    and how many matches where the engine says so."""
+    """Rows of points or counts, with those of one point, end or bundle as one: its first and last point, its least error,
+    and how many matches if the engine counts them."""
     sums: dict[Any, tuple[Any, ...]] = {}
     for row in rows:
         at = (row.key, row.bundle, None if engine == "bundles" else row.last, row.error if engine == "ends" else None)
@@ -232,7 +231,9 @@ def compare(plan: Plan, batch: Batch, engines: Sequence[str], rng: Random, truth
                 reprs = shown(new[number])
                 seen[number].update(reprs)
                 assert seen[number].issuperset(map(repr, due)), f"{engine} finds a match too late"
-                assert at_once.setdefault(kind, reprs) == reprs, f"{engine} does not find at the same time what {kind} does"
+                assert at_once.setdefault(kind, reprs) == reprs, (
+                    f"{engine} does not find at the same time what {kind} does"
+                )
 
     session, core = begin(), ReferenceRuntime(plan)
     expected, found, seen = list[Found](), [list[Any]() for _ in engines], [set[str]() for _ in engines]

@@ -1,9 +1,9 @@
-"""How a stream falls into batches, and the order of dictionaries, make no difference: neither to what is found nor to
-the work that is counted, exactly and under a budget of work, whatever the policy and the engine."""
+"""How a stream falls into batches, restarts and the order of dictionaries make no difference: neither to what is found
+nor to the work that is counted, exactly and under a budget of work, whatever the policy and the engine."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -15,6 +15,10 @@ import acep
 from acep.budget.policies import POLICIES
 from acep.runtime.options import StreamOptions
 from acep.runtime.table_stream import TableStream
+from tests.native import harness
+from tests.native.harness import ANY, NEXT
+
+pytest.importorskip("acep.native._native")
 
 ROWS = 700
 OUTPUTS = ("matches", "points", "bundles", "count")
@@ -30,8 +34,7 @@ PREDICATES = (
 def random_query(rng: Random) -> str:
     """A query whose predicates look at texts mostly."""
     shape = rng.choice(("A a, B b, C c", "A a, B b, B c", "A a, B+ b[], C c", "A a, (B b | D b), C c"))
-    any_match = "skip_till_any_match"
-    strategy = rng.choice((any_match, any_match, "skip_till_next_match", "partition_contiguity"))
+    strategy = rng.choice((ANY, ANY, NEXT, "partition_contiguity"))
     # Now and then none, so that nothing ties events together beyond the partition.
     wanted = rng.sample(PREDICATES, rng.choice((0, 1, 2, 2, 3)))
     if "B+" in shape:
@@ -46,21 +49,11 @@ def random_query(rng: Random) -> str:
     return f"PATTERN SEQ({shape}) WHERE {strategy}({names}) {{ {tests} }} WITHIN {window}"
 
 
-def random_stream(rng: Random, rows: int, texts: int) -> pa.Table:
-    draw = np.random.default_rng(rng.randrange(2**32))
-    words = np.array([f"{chr(97 + n % 5)}{n * 7919 % 1000}-{n}" for n in range(texts)])
-    pick = lambda many: words[draw.integers(0, many, rows)]  # noqa: E731
-    return pa.table(
-        {
-            "ts": np.sort(draw.integers(0, rows, rows)),
-            "type": draw.choice(list("AAABBCCD"), rows),
-            "k": pick(min(texts, 6)),
-            "s": pick(texts),
-            "t": pick(min(texts, 4)),
-            "x": draw.integers(0, 100, rows),
-            "f": draw.random(rows).round(2),
-        }
-    )
+def random_stream(seed: int, rows: int, texts: int) -> pa.Table:
+    words = tuple(f"{chr(97 + n % 5)}{n * 7919 % 1000}-{n}" for n in range(texts))
+    times = np.sort(np.random.default_rng(seed).integers(0, rows, rows))
+    columns = {"k": words[:6], "s": words, "t": words[:4], "x": 100, "f": float}
+    return harness.stream(rows, seed, "AAABBCCD", ts=times, **columns)
 
 
 def shuffled(table: pa.Table, rng: Random) -> pa.Table:
@@ -78,38 +71,35 @@ def shuffled(table: pa.Table, rng: Random) -> pa.Table:
     return pa.table(columns)
 
 
-class Way:
-    """One way to give a stream to a query."""
+def answer(
+    query: acep.Query, output: str, table: pa.Table, size: int, *, restarts: float = 0, **options: Any
+) -> tuple[str, Any]:
+    """The engine of a query, and what was found and done; a share ``restarts`` of the batches comes after a restart."""
+    tables, rng = TableStream(query, StreamOptions(**options)), Random(size)
+    tables.prepare(table.schema, output)
+    found: list[Any] = []
 
-    def __init__(self, query: str, output: str, **how: Any) -> None:
-        self.query, self.output, self.how = query, output, how
-
-    def run(self, table: pa.Table, size: int, restarts: Random | None = None) -> tuple[str, Any]:
-        """The engine, and what was found and done; with ``restarts`` some batches come after a restart."""
-        tables = TableStream(acep.parse(self.query), StreamOptions(**self.how))
-        tables.prepare(table.schema, self.output)
-        found: list[Any] = []
-
-        def take(parts: Any) -> None:
-            assert tables.stream is not None
-            found.extend((f.key, f.start, f.end, str(f.error), f.bindings) for f in parts[0])
-            counted = tables.stream.counted(0)
-            found.extend([counted] if isinstance(counted, int) else map(tuple, counted.rows()) if counted else [])
-
-        for start in range(0, table.num_rows, size):
-            if restarts and restarts.random() < 0.1:
-                saved, arrow = tables.stream.snapshot(), tables.stream
-                tables.stream = type(arrow).restore(tables.plans, saved, output=self.output, limits=tables.limits)
-            take(tables.push(table.slice(start, size)))
-        take(tables.end())
+    def take(parts: Any) -> None:
         assert tables.stream is not None
-        counts = tables.stream.counts
-        if self.output == "count" and all(isinstance(one, int) for one in found):
-            found = [sum(found)]
-        if self.output == "bundles" and found and len(found[0]) == 6:
-            found = together(found)
-        work = (counts.nodes, counts.touches, counts.deciding, counts.shed)
-        return tables.stream._natives.engines[0], (sorted(map(str, found)), work)
+        found.extend((f.key, f.start, f.end, str(f.error), f.bindings) for f in parts[0])
+        counted = tables.stream.counted(0)
+        found.extend([counted] if isinstance(counted, int) else map(tuple, counted.rows()) if counted else [])
+
+    for start in range(0, table.num_rows, size):
+        if start and rng.random() < restarts:
+            saved, stream = tables.stream.snapshot(), type(tables.stream)
+            tables.stream = stream.restore(tables.plans, saved, output=output, limits=tables.limits)
+            assert tables.stream.snapshot() == saved
+        take(tables.push(table.slice(start, size)))
+    take(tables.end())
+    assert tables.stream is not None
+    counts = tables.stream.counts
+    if output == "count" and all(isinstance(one, int) for one in found):
+        found = [sum(found)]
+    if output == "bundles" and found and len(found[0]) == 6:
+        found = together(found)
+    work = (counts.nodes, counts.touches, counts.deciding, counts.shed)
+    return tables.stream._natives.engines[0], (sorted(map(str, found)), work)
 
 
 def together(rows: list[Any]) -> list[Any]:
@@ -121,56 +111,72 @@ def together(rows: list[Any]) -> list[Any]:
     return list(whole.items())
 
 
-def ways(seed: int) -> Iterator[Way]:
-    """An exact run, and one under each policy, of one query."""
-    rng = Random(seed)
-    query, output = random_query(rng), rng.choice(OUTPUTS)
-    yield Way(query, output)
-    for name in POLICIES:
-        if name != "trained-on-test":
-            yield Way(query, output, budget=acep.Budget(work=rng.choice((0.5, 2, 6))), policy=name, seed=seed)
-
-
-@pytest.mark.parametrize("chunk", range(2))
-def test_batches_and_dictionaries_make_no_difference(chunk: int, cases: Any) -> None:
+@pytest.mark.parametrize("policy", ["", *(name for name in POLICIES if name != "trained-on-test")])
+def test_batches_restarts_and_dictionaries_make_no_difference(policy: str, cases: Callable[[int], int]) -> None:
+    """Exactly, and under each policy."""
     seen = set()
-    for seed in range(chunk, 2 * cases(4), 2):
-        rng = Random(f"stream {seed}")
-        table = random_stream(rng, ROWS, rng.choice((3, 30, 300)))
-        for way in ways(seed):
-            engine, whole = way.run(table, ROWS)
-            seen.add(engine)
-            for size in (7, 500) if rng.random() < 0.9 else (1,):
-                assert way.run(table, size)[1] == whole, (seed, way.how, size)
-            assert way.run(shuffled(table, rng), rng.choice((ROWS, 100)))[1] == whole, (seed, way.how)
-            if way.how:  # a restart, as between the batches of a stream on Spark
-                assert way.run(table, 101, restarts=rng)[1] == whole, (seed, way.how)
-    assert seen & ENGINES
-    assert seen & UNDER_BUDGET
+    for seed in range(2 * cases(4)):
+        rng = Random(seed)
+        text, output, work = random_query(rng), rng.choice(OUTPUTS), rng.choice((0.5, 2, 6))
+        query, table = acep.parse(text), random_stream(seed, ROWS, rng.choice((3, 30, 300)))
+        budget = {"budget": acep.Budget(work=work), "policy": policy, "seed": seed} if policy else {}
+        engine, expected = answer(query, output, table, ROWS, **budget)
+        seen.add(engine)
+        for size in (7, 500) if rng.random() < 0.9 else (1,):
+            assert answer(query, output, table, size, **budget)[1] == expected, (text, output, seed, size)
+        size = rng.choice((ROWS, 100))
+        assert answer(query, output, shuffled(table, rng), size, **budget)[1] == expected, (text, output, seed)
+        if budget:  # restarts as between the batches of a stream on Spark
+            assert answer(query, output, table, 101, restarts=0.2, **budget)[1] == expected, (text, output, seed)
+    assert seen & (UNDER_BUDGET if policy else ENGINES)
 
 
+@pytest.mark.parametrize(
+    ("keys", "strategy", "more", "within", "work"),
+    [
+        (200, ANY, 10, "", 0.2),
+        (3, NEXT, 37, "", 20),
+        (20, ANY, 0, "WITHIN 60 EVENTS", 3),
+        (1, "strict_contiguity", 0, "WITHIN 60", 0.2),
+    ],
+    ids=[
+        "many partitions of which few wait",
+        "partial matches alike, some of which become one",
+        "lists that expire by position",
+        "so little that the utility threshold rises for long",
+    ],
+)
+def test_a_restart_after_each_batch_makes_no_difference(
+    keys: int, strategy: str, more: int, within: str, work: float
+) -> None:
+    where = f"WHERE {strategy}(a, b, c) {{ [k] AND b.y > a.y + {more} }}"
+    query = acep.parse(f"PATTERN SEQ(a a, b b, c c) {where} {within}", errors=2 * (strategy == "strict_contiguity"))
+    table = harness.stream(6_000, 3, "a" * 12 + "b" * 7 + "c", k=keys, y=50)
+    how: dict[str, Any] = {"budget": acep.Budget(work=work, estimate=0), "policy": "random", "seed": 3}
+    _, expected = answer(query, "matches", table, table.num_rows, **how)
+    assert expected[1][-1] > 0, "some are shed"
+    assert answer(query, "matches", table, 1_000, restarts=1, **how)[1] == expected
+
+
+@pytest.mark.parametrize("budget", [{}, {"budget": acep.Budget(work=1)}], ids=["exactly", "under a budget"])
 @pytest.mark.parametrize("test", ["c.s = a.s AND b.x > a.x", "[k] AND c.s = a.s", "[s] AND c.x > a.x", "[s]"])
-def test_so_do_very_many_texts_of_which_old_ones_are_forgotten(test: str) -> None:
-    rng = Random(5)
-    table = random_stream(rng, 24_000, 30)
+def test_very_many_texts_of_which_old_ones_are_forgotten(test: str, budget: dict[str, Any]) -> None:
+    table = random_stream(5, 24_000, 30)
     number = np.arange(table.num_rows) // 3 + np.random.default_rng(5).integers(0, 8, table.num_rows)
     table = table.set_column(3, "s", pa.array([f"text {n}" for n in number.tolist()]))
-    query = f"PATTERN SEQ(A a, B b, C c) WHERE skip_till_any_match(a, b, c) {{ {test} }} WITHIN 40"
-    for how in ({}, {"budget": acep.Budget(work=1)}):
-        for output in ("points", "matches"):
-            way = Way(query, output, **how)
-            whole = way.run(table, table.num_rows)[1]
-            assert way.run(table, 10_000)[1] == whole
-            assert way.run(shuffled(table, rng), 500)[1] == whole
+    query = acep.parse(f"PATTERN SEQ(A a, B b, C c) WHERE {ANY}(a, b, c) {{ {test} }} WITHIN 40")
+    for output in ("points", "matches"):
+        _, expected = answer(query, output, table, table.num_rows, **budget)
+        assert answer(query, output, table, 10_000, **budget)[1] == expected
+        assert answer(query, output, shuffled(table, Random(5)), 500, **budget)[1] == expected
 
 
-def test_the_codes_of_texts_do_not_tell_what_is_compared() -> None:
-    query = "PATTERN SEQ(A a, B b, C c) WHERE skip_till_any_match(a, b, c) { c.s = a.s AND b.x > a.x } WITHIN 150"
-    table = random_stream(Random(3), 3_000, 200)
-    for how in ({}, {"budget": acep.Budget(work=4)}):
-        way = Way(query, "points", **how)
-        engine, whole = way.run(table, table.num_rows)
-        assert engine == "windows+dominance"
-        assert whole[1][1] > 5_000
-        for seed in range(3):
-            assert way.run(shuffled(table, Random(seed)), 1_000)[1] == whole
+@pytest.mark.parametrize("budget", [{}, {"budget": acep.Budget(work=4)}], ids=["exactly", "under a budget"])
+def test_comparisons_do_not_depend_on_the_codes_of_texts(budget: dict[str, Any]) -> None:
+    query = acep.parse(f"PATTERN SEQ(A a, B b, C c) WHERE {ANY}(a, b, c) {{ c.s = a.s AND b.x > a.x }} WITHIN 150")
+    table = random_stream(3, 3_000, 50)
+    engine, expected = answer(query, "points", table, table.num_rows, **budget)
+    assert engine == "windows+dominance"
+    assert expected[1][1] > 5_000
+    for seed in range(3):
+        assert answer(query, "points", shuffled(table, Random(seed)), 1_000, **budget)[1] == expected

@@ -57,8 +57,8 @@ def comparable(run: Run) -> Any:
 
 
 class Trial:
-    """Events that run exactly, under a sufficient budget, and twice under another: at once, and in batches with restarts.
-    ``checks``: which properties hold. ``notes``: what happened besides."""
+    """Events that run exactly, under a sufficient budget, and twice under another: at once, and in batches with
+    restarts. ``checks``: which properties hold. ``notes``: what happened besides."""
 
     def __init__(self, batch: Batch, rng: Random, exact: Begin, sufficient: Begin, limited: Begin, kept: Kept) -> None:
         self.exact, self.sufficient = (Run(begin).all([batch]) for begin in (exact, sufficient))
@@ -78,7 +78,8 @@ class Trial:
         once = self.run.kind == "dominance"  # which gives a row for each event that ends a match
         invented = Counter([*found]) - Counter([*exact_found]) if once else found - exact_found
         self.checks = {
-            "no match is invented": not invented or (self.run.kind == "bundles" and found.total() <= exact_found.total()),
+            "no match is invented": not invented
+            or (self.run.kind == "bundles" and found.total() <= exact_found.total()),
             "no error is too small": all(errors[one] >= exact_errors.get(one, 0) for one in errors),
             "the budget is kept": within and kept(self.run.session, events) and kept(self.cut.session, events),
             "batches and restarts make no difference": same and comparable(self.run) == comparable(self.cut),
@@ -184,9 +185,7 @@ def with_recovery(plan: Plan, batch: Batch, rng: Random, engine: str) -> Trial |
         recovery = None if more is None else (0.5, more)
         return lambda: controlled(plan, engine, policy, rate, recovery=recovery, length=EPOCH)
 
-    trial = Trial(
-        batch, rng, begin(None, None), begin(SUFFICIENT, SUFFICIENT), begin(rate, more), touches(rate + more)
-    )
+    trial = Trial(batch, rng, begin(None, None), begin(SUFFICIENT, SUFFICIENT), begin(rate, more), touches(rate + more))
     plain, run = (Run(begin(rate, most)).all([batch]) for most in (None, SUFFICIENT))
     exact, every = by_bundle(trial.exact), run.session.counts(0).unrecovered == 0
     trial.checks |= {
@@ -247,7 +246,7 @@ KINDS = {
         of_units,
         need_not_choose,
         700,
-        {name: 200 for name in OUTPUTS} | {"windows+merged": 40, "windows+count": 40, "some lose matches": 40},
+        dict.fromkeys(OUTPUTS, 200) | {"windows+merged": 40, "windows+count": 40, "some lose matches": 40},
         ("a report is exact only if all is found", "a sufficient budget costs nothing"),
     ),
     "an estimate": Kind(
@@ -298,12 +297,16 @@ def tried(kind: str, seeds: int) -> tuple[dict[str, list[str]], Counter[str]]:
 def test_under_a_budget(kind: str, check: str, cases: Callable[[int], int]) -> None:
     failing, _ = tried(kind, cases(KINDS[kind].seeds))
     assert check in failing
-    assert not failing[check], f"{check}: not in {len(failing[check])} cases, of which the first is\n{failing[check][0]}"
+    assert not failing[check], (
+        f"{check}: not in {len(failing[check])} cases, of which the first is\n{failing[check][0]}"
+    )
 
 
 @pytest.mark.parametrize("kind", each_kind)
 def test_enough_cases_of_each_kind_occur(kind: str, cases: Callable[[int], int]) -> None:
     seeds, how = cases(KINDS[kind].seeds), KINDS[kind]
     _, occurred = tried(kind, seeds)
-    few = [name for name, many in how.least.items() if not not_less(min(occurred[name], seeds), seeds, many / how.seeds)]
+    few = [
+        name for name, many in how.least.items() if not not_less(min(occurred[name], seeds), seeds, many / how.seeds)
+    ]
     assert not few, occurred

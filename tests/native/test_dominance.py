@@ -160,7 +160,9 @@ def test_comparisons_never_cost_more_than_matching_does() -> None:
 
 
 @pytest.mark.parametrize("engine", ["native", "reference"])
-@pytest.mark.parametrize("text", [RISING.format(30), RISING.format(30) + " HAVING c.x > 2 * a.x", "PATTERN SEQ(A a, B b) WITHIN 3"])
+@pytest.mark.parametrize(
+    "text", [RISING.format(30), RISING.format(30) + " HAVING c.x > 2 * a.x", "PATTERN SEQ(A a, B b) WITHIN 3"]
+)
 def test_outputs_are_those_of_all_matches(text: str, engine: str) -> None:
     table, query = steps(400), acep.parse(text)
     matches = acep.match(table, query)

@@ -54,7 +54,8 @@ def engines_for(plan: Plan) -> list[str]:
     try:
         session_of(plan, *(names := engines_of(plan, *MERGED)))
     except ValueError as error:
-        assert "tie the events" in str(error)
+        if "tie the events" not in str(error):
+            raise
         return engines_of(plan)
     return names
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from random import Random
 from typing import Any
 
 import pytest
@@ -76,7 +75,7 @@ def test_matches_that_are_made_step_by_step_are_the_same(most: int, cases: Calla
 def test_matching_goes_on_from_its_state(engine: str, cases: Callable[[int], int]) -> None:
     tried = 0
     for _, plan, batch in merged_plans(range(cases(150))):
-        session, found = session_of(plan, engine.split()[0]), []
+        session, found = session_of(plan, engine.split(maxsplit=1)[0]), []
         core, lazy = session._session, " " in engine
         if lazy:
             core.set_lazy(0, True)

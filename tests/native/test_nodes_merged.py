@@ -1,5 +1,5 @@
-"""Partial matches that are alike, made by different events, are one (SASE+ 2008, section 5.2.2): how many there are, and
-that matches, windows and state are as without."""
+"""Partial matches that are alike, made by different events, are one (SASE+ 2008, section 5.2.2): how many there are,
+and that matches, windows and state are as without."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recall that is estimated under a budget: it is right as often as it promises, of runs whose exact answer is known.
+"""The recall that is estimated under a budget is right as often as it promises, in runs whose exact answer is known.
 That batches and restarts make no difference to it is a test in tests/native/test_budgets.py."""
 
 from __future__ import annotations
@@ -190,7 +190,9 @@ def test_where_all_units_are_shadow_sampled_all_is_known(engine: str, window: st
 def test_keys_with_fewer_events_than_a_unit_of_positions_are_known_too() -> None:
     rng = np.random.default_rng(8)
     first = np.arange(16_000) // 600 * 30  # thirty keys at a time, of about twenty events
-    columns = stream(8, 16_000).set_column(0, "ts", [range(16_000)]).set_column(1, "k", [first + rng.integers(0, 30, 16_000)])
+    columns = (
+        stream(8, 16_000).set_column(0, "ts", [range(16_000)]).set_column(1, "k", [first + rng.integers(0, 30, 16_000)])
+    )
     text = "PATTERN SEQ(A p, B q, C t) WHERE skip_till_any_match(p, q, t) { [k] AND q.x > p.x AND t.x > p.x }"
     query = acep.parse(f"{text} WITHIN 30 EVENTS")
     exact = acep.match(columns, query)

@@ -57,7 +57,7 @@ def test_recall_is_near_the_share_of_the_work_and_its_interval_has_it() -> None:
 
 
 @pytest.mark.parametrize("output", ["matches", "count", "points", "bundles"])
-def test_an_ample_budget_is_as_fast_as_none_where_very_many_matches_end(output: str) -> None:
+def test_a_sufficient_budget_is_as_fast_as_none_where_very_many_matches_end(output: str) -> None:
     """On nodes each match would be made to be counted: here that would be millions."""
     table = events(1, 3_000 if output != "matches" else 300, 1)
     query = acep.parse("PATTERN SEQ(a p, b q, c r) WHERE skip_till_any_match(p, q, r) WITHIN 3000")

@@ -1,4 +1,4 @@
-"""Load shedding in the native core: tables that are refused, events that are skipped, and allowances that suffice. Random
+"""Load shedding in the native core: tables that are refused, events that are skipped, and sufficient allowances. Random
 cases are in tests/native/test_budgets.py."""
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import acep
