@@ -1,7 +1,8 @@
 """Prepare pages and docstrings for the documentation site: a hook of MkDocs, and an extension of Griffe.
 
-Pages link to files of the repository, which the site does not have; there such a link becomes its text. The pages of
-docs/results are listed by ``docs/results/index.md``, which is made from their headings.
+A link to a file of the repository that the site does not have becomes its text. ``CONTRIBUTING.md`` and
+``CHANGELOG.md`` of the repository are pages of the site too. ``docs/results/index.md`` is made from the headings of the
+pages in docs/results.
 """
 
 from __future__ import annotations
@@ -12,10 +13,19 @@ from typing import Any
 
 import griffe
 
-__all__ = ["PlainDocstrings", "as_markdown", "listing", "on_files", "on_page_markdown", "without_links_outside"]
+__all__ = [
+    "PlainDocstrings",
+    "as_markdown",
+    "listing",
+    "on_files",
+    "on_page_markdown",
+    "to_root_pages",
+    "without_links_outside",
+]
 
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?\)")
 INDEX = "results/index.md"
+ROOT_PAGES = ("CONTRIBUTING.md", "CHANGELOG.md")  # beside docs/, on the site as contributing.md and changelog.md
 ROLE = re.compile(r":(?:class|func|meth|mod|data|attr|exc):`~?([\w.]+)`")
 DOCTEST = re.compile(r"(?:^ *>>> .*\n?(?:^ *\S.*\n?)*)", re.MULTILINE)
 
@@ -43,11 +53,28 @@ def listing(results: Path) -> str:
     return "# Results\n\nMeasured, and written by programs.\n\n" + "\n".join(lines) + "\n"
 
 
+def to_root_pages(text: str) -> str:
+    """Return the text of a page with links to the pages beside docs/ as the site has them.
+
+    >>> to_root_pages("[how to](../../CONTRIBUTING.md#style), [a](../README.md)")
+    '[how to](../contributing.md#style), [a](../README.md)'
+    """
+    for name in ROOT_PAGES:
+        text = re.sub(rf"\]\(\.\./((?:\.\./)*){re.escape(name)}", rf"](\1{name.lower()}", text)
+    return text
+
+
 def on_files(files: Any, config: Any) -> Any:
-    """Add the list of the results."""
+    """Add the list of the results, and the pages beside docs/."""
     from mkdocs.structure.files import File
 
-    files.append(File.generated(config, INDEX, content=listing(Path(config.docs_dir) / "results")))
+    docs = Path(config.docs_dir)
+    files.append(File.generated(config, INDEX, content=listing(docs / "results")))
+    for name in ROOT_PAGES:
+        text = (docs.parent / name).read_text(encoding="utf-8").replace("](docs/", "](")
+        for other in ROOT_PAGES:
+            text = text.replace(f"]({other}", f"]({other.lower()}")
+        files.append(File.generated(config, name.lower(), content=text))
     return files
 
 
@@ -55,7 +82,7 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> st
     """Cut links that lead out of the site."""
     del files
     docs = Path(config.docs_dir).resolve()
-    return without_links_outside(markdown, docs / page.file.src_uri, docs)
+    return without_links_outside(to_root_pages(markdown), docs / page.file.src_uri, docs)
 
 
 def as_markdown(docstring: str) -> str:

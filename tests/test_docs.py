@@ -1,4 +1,4 @@
-"""Runs what README.md and docs/ show: every ``python`` block and every ``console`` command.
+"""Runs what the pages beside docs/ and below it show: every ``python`` block and every ``console`` command.
 
 The blocks of a page run in order, in one folder and, for Python, in one namespace, as a reader would run them. A
 ``python`` block with ``>>>`` is a doctest; any other runs as it is. A line ``$ command`` of a ``console`` block is run
@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [page for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))) if page.exists()]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("**/*.md"))]
 RUN = ("python", "console")
 # Under these names a block would look runnable and yet be run by nobody.
 UNTESTED = ("py", "python3", "pycon", "sh", "bash", "shell", "shell-session")
