@@ -23,8 +23,9 @@ PAGE = ROOT / "docs" / "tutorial" / "examples.md"
 HEAD = """\
 # Examples on real streams
 
-Each query of [examples/](../../examples/README.md) on its whole stream. *First events* are those that some match begins
-with, *keys* the values of the first partition attribute that have a match. `python -m examples.table` writes this page.
+This page counts the matches of each query of [examples/](../../examples/README.md) on its whole stream. *First events*
+are the events with which some match begins. *Keys* are the values of the first partition attribute that have a match.
+`python -m examples.table` writes this page.
 """
 
 
