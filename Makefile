@@ -112,8 +112,9 @@ types: $(STAMP)  ## check types
 	cd build/types && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache -p acep
 
 # The site is built from what is installed, as types are checked: strictly, so that a broken link is an error.
+# Without --quiet: it drops warnings before --strict has counted them.
 docs: types  ## build the documentation site into build/site
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 format: $(STAMP)  ## format the code and mend what can be mended without thought
 	$(BIN)/ruff format .

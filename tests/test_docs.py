@@ -94,7 +94,7 @@ def run_console(block: Block) -> None:
 
 
 def told(page: Path) -> str:
-    return page.relative_to(ROOT).as_posix()
+    return page.resolve().relative_to(ROOT).as_posix()
 
 
 def uses_spark(page: Path) -> bool:
@@ -130,6 +130,20 @@ def test_links_lead_somewhere(page: Path) -> None:
     text = FENCE.sub("", page.read_text(encoding="utf-8"))
     lost = [link for link in LINK.findall(text) if not (page.parent / link).exists()]
     assert not lost
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as the site and GitHub make them."""
+    headings = re.findall(r"^#+ (.*)$", FENCE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=told)
+def test_links_lead_to_headings(page: Path) -> None:
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    links = re.findall(r"\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)", text)
+    pages = [(page.parent / path if path else page, anchor) for path, anchor in links]
+    assert [f"{told(to)}#{anchor}" for to, anchor in pages if anchor not in anchors(to)] == []
 
 
 def test_blocks_are_found_and_run(tmp_path: Path) -> None:
