@@ -34,12 +34,12 @@ class Example:
 
     @property
     def stream(self) -> str:
-        """The name of the stream: that of the folder."""
+        """Return the name of the stream: that of the folder."""
         return self.path.parent.name
 
     @property
     def name(self) -> str:
-        """The name of the file, without its suffix."""
+        """Return the name of the file, without its suffix."""
         return self.path.stem
 
     @property
@@ -49,32 +49,32 @@ class Example:
 
     @cached_property
     def text(self) -> str:
-        """What the file holds."""
+        """Return the contents of the file."""
         return self.path.read_text(encoding="utf-8").strip()
 
     @property
     def words(self) -> str:
-        """What the query finds."""
+        """Return the words on the matches that the query finds."""
         return WORDS[self.name] if self.letters else " ".join(COMMENT.findall(self.text))
 
     @property
     def window(self) -> str:
-        """The window of the query (of the outer one, where there are several)."""
+        """Return the window of the query (of the outer one, where there are several)."""
         return str(OPTIONS[self.name]["within"]) if self.letters else WITHIN.findall(self.text)[-1]
 
     @property
     def letters(self) -> bool:
-        """Whether the query is a letter expression."""
+        """Return whether the query is a letter expression."""
         return self.text.startswith(LETTERS)
 
     @cached_property
     def query(self) -> acep.Query:
-        """The query, read."""
+        """Return the query of the file."""
         if self.letters:
             return acep.regex(self.text.removeprefix(LETTERS), **OPTIONS[self.name])
         return acep.parse(self.text)
 
 
 def examples() -> list[Example]:
-    """All examples, by stream and name."""
+    """Return all examples, by stream and name."""
     return [Example(path) for path in sorted(FOLDER.glob("*/*.acep"))]

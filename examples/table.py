@@ -1,4 +1,4 @@
-"""Runs every example on its whole stream and writes docs/tutorial/examples.md: ``python -m examples.table``.
+"""Run every example on its whole stream and write docs/tutorial/examples.md: ``python -m examples.table``.
 
 All seven must be there as whole streams, in the folder ``$ACEP_DATA``. This takes some minutes.
 """
@@ -30,7 +30,7 @@ are the events with which some match begins. *Keys* are the values of the first 
 
 
 class Counts(NamedTuple):
-    """What an example finds: matches, first events of matches, and keys with a match."""
+    """The counts of an example: matches, first events of matches, and keys with a match."""
 
     matches: int
     firsts: int
@@ -46,7 +46,7 @@ def count(example: Example, data: Path) -> Counts:
 
 
 def render(counts: Mapping[str, Counts]) -> str:
-    """The page, from the counts of every example."""
+    """Return the page, from the counts of every example."""
     lines = [HEAD.rstrip()]
     stream = ""
     for example in examples():

@@ -22,8 +22,8 @@ Trail = tuple["Trail | None", int]  # the events bound, the last one first
 
 @dataclass
 class Backtrack:
-    """What a run of the algorithm found: for each match the rows of its events in stream order; how many events all
-    runs read together, and how many runs were postponed."""
+    """The result of a run of the algorithm: for each match the rows of its events in stream order; the number of events
+    that all runs read together; the number of postponed runs."""
 
     matches: list[tuple[int, ...]] = field(default_factory=list)
     touches: int = 0
@@ -43,7 +43,7 @@ class _Run:
 
 
 def backtrack(table: pa.Table, query: StockQuery) -> Backtrack:
-    """All matches of a query on a :func:`~experiments.streams.ticker`, in the order of the symbols.
+    """Return all matches of a query on a :func:`~experiments.streams.ticker`, in the order of the symbols.
 
     With ``query.non_overlap`` those that :func:`acep.match` chooses: again and again the one that ends first.
     """
@@ -65,7 +65,7 @@ def _all(prices: list[int], volumes: list[int], query: StockQuery, done: Backtra
 
 
 def _apart(prices: list[int], volumes: list[int], query: StockQuery, done: Backtrack) -> Iterator[tuple[int, ...]]:
-    """The match that ends first, of those the one that begins first, then the one whose events come first."""
+    """Yield the match that ends first, of those the one that begins first, then the one whose events come first."""
     free = 0
     while free < len(prices):
         best: tuple[int, ...] | None = None
@@ -89,7 +89,8 @@ def _apart(prices: list[int], volumes: list[int], query: StockQuery, done: Backt
 def _from(
     start: int, end: list[int], prices: list[int], volumes: list[int], query: StockQuery, done: Backtrack
 ) -> Iterator[tuple[int, ...]]:
-    """All matches that begin at a place and end before the place ``end[0]``, which the caller may lower meanwhile."""
+    """Yield all matches that begin at a place and end before the place ``end[0]``, which the caller may lower
+    meanwhile."""
     first, contiguous = prices[start], query.strategy == "s2"
     stack = [_Run(start + 1, (None, start), first, first)]
     while stack:

@@ -65,7 +65,7 @@ HEAD = (
 
 
 def measured(workload: Workload, engine: str, limit: float, scale: float) -> Measured:
-    """A measurement in a process of its own, which is given up after a while."""
+    """Measure in a process of its own, which is given up after a while."""
     command = [sys.executable, "-m", "experiments.measure", workload.name, engine, str(limit), str(scale)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=12 * limit + 60, check=False)  # noqa: S603
@@ -82,7 +82,7 @@ def measured(workload: Workload, engine: str, limit: float, scale: float) -> Mea
 
 
 def row(one: Measured) -> Sequence[str]:
-    """A line of the table of results."""
+    """Return a line of the table of results."""
     if one.error:
         return (one.name, one.engine, *[""] * (len(HEAD) - 3), one.error)
     checked = "" if one.expected is None else "checked" if one.expected == one.matches else f"not {one.expected:,}"
@@ -103,7 +103,7 @@ def row(one: Measured) -> Sequence[str]:
 
 
 def body(results: Iterable[Measured]) -> str:
-    """The tables of the page, one for each group of workloads."""
+    """Return the tables of the page, one for each group of workloads."""
     parts = []
     order = list(GROUPS)
     ranked = sorted(results, key=lambda one: order.index(WORKLOADS[one.name].group))
@@ -116,7 +116,7 @@ def body(results: Iterable[Measured]) -> str:
 
 
 def curves_table(results: Iterable[Measured]) -> str:
-    """How much longer an event takes at the worst point of each growth curve than at its best one."""
+    """Return a table of how much longer an event takes at the worst point of each growth curve than at its best one."""
     rows = []
     for (name, engine), points in groupby(results, key=lambda one: (one.name.rpartition("-")[0], one.engine)):
         costs = {int(one.name.rpartition("-")[2]): one.cpu / one.rows for one in points if not one.error}
@@ -128,7 +128,7 @@ def curves_table(results: Iterable[Measured]) -> str:
 
 
 def _beside(folder: Path, machine: dict[str, Any], results: Sequence[Measured]) -> list[Measured]:
-    """The results, with those of other workloads that the folder has from the same machine, versions and day."""
+    """Return the results, with those of other workloads that the folder has from the same machine, versions and day."""
     path, held = raw(folder, "bench"), []
     if path.is_file():
         before = json.loads(path.read_text(encoding="utf-8"))

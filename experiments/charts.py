@@ -42,7 +42,7 @@ class Panel:
 
 
 def chart(panels: Sequence[Panel], columns: int = 3) -> str:
-    """All panels, ``columns`` in a row, and what the colours mean below, as an SVG document.
+    """Draw all panels, ``columns`` in a row, with the meaning of the colours below, as an SVG document.
 
     >>> picture = chart([Panel("recall", {"a": [(0.1, 0.5), (1.0, 1.0)]}, "work", log=True)])
     >>> picture.count("<polyline"), picture.startswith("<svg")

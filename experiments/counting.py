@@ -1,4 +1,4 @@
-"""How many matches a workload has, counted from the arrays alone: no automaton, no engine of acep.
+"""Count the matches of a workload from the arrays alone: no automaton, no engine of acep.
 
 Counts are exact; arithmetic is modulo 2**64 where an intermediate number may be larger than the count.
 """
@@ -20,7 +20,7 @@ Ints = npt.NDArray[np.int64]
 
 
 def any_sequences(table: pa.Table, word: Sequence[str], within: int, key: str | None = None) -> int:
-    """The ways to pick events of the types ``word``, one after another, with last ts - first ts <= ``within``.
+    """Count the ways to pick events of the types ``word``, one after another, with last ts - first ts <= ``within``.
 
     From prefix sums: with F(w, x) the ways to pick w among the first x events, the ways to pick w after event i
     are F(w, x) - F(w, i) - the sum over w = uv of F(u, i) * ways(v, i, x).
@@ -53,8 +53,8 @@ def any_sequences(table: pa.Table, word: Sequence[str], within: int, key: str | 
 
 
 def next_sequences(table: pa.Table, word: Sequence[str], within: int, key: str | None = None) -> int:
-    """The events of type ``word[0]`` from which the next ``word[1]``, the next ``word[2]`` after it, and so on,
-    lie within the window: skip till next match, where every type occurs once.
+    """Count the events of type ``word[0]`` from which the next ``word[1]``, the next ``word[2]`` after it, and so on,
+    lie within the window: skip till next match, if every type occurs once.
 
     >>> next_sequences(pa.table({"ts": [0, 1, 2, 3], "type": ["A", "A", "B", "C"]}), "ABC", 3)
     2
@@ -73,8 +73,8 @@ def next_sequences(table: pa.Table, word: Sequence[str], within: int, key: str |
 
 
 def any_sets(table: pa.Table, types: Sequence[str], within: int, key: str | None = None) -> int:
-    """The ways to pick one event of each type, in any order, within the window: for each event that comes first, the
-    product of how many of every other type follow in time.
+    """Count the ways to pick one event of each type, in any order, within the window. This sums, over the events that
+    may come first, the product of the numbers of events of every other type that follow in time.
 
     >>> any_sets(pa.table({"ts": [0, 1, 2, 3], "type": ["A", "B", "B", "C"]}), "AB", 1)
     1
@@ -96,7 +96,8 @@ def any_sets(table: pa.Table, types: Sequence[str], within: int, key: str | None
 
 
 def tied_sequences(table: pa.Table, word: str, within: int) -> int:
-    """The ways to pick events of three types, one after another within the window, the first and the last of one key.
+    """Count the ways to pick events of three types, one after another within the window, the first and the last of one
+    key.
 
     >>> tied_sequences(pa.table({"ts": [0, 1, 2, 3], "type": ["A", "B", "B", "C"], "key": [5, 1, 2, 5]}), "ABC", 9)
     2
@@ -113,7 +114,7 @@ def tied_sequences(table: pa.Table, word: str, within: int) -> int:
 
 
 def close_pairs(table: pa.Table, word: str, within: int, apart: int) -> int:
-    """Pairs of events of two types, one after the other within the window, whose values differ by less than
+    """Count the pairs of events of two types, one after the other within the window, whose values differ by less than
     ``apart``.
 
     >>> close_pairs(pa.table({"ts": [0, 1, 2], "type": ["A", "B", "B"], "value": [5, 9, 6]}), "AB", 9, 2)
@@ -130,7 +131,7 @@ def close_pairs(table: pa.Table, word: str, within: int, apart: int) -> int:
 
 
 def stock_runs(table: pa.Table, query: StockQuery) -> int:
-    """All matches of the template of SASE+, section 6, with two components.
+    """Count the matches of the template of SASE+, section 6, with two components.
 
     Under skip till next match a run ignores what it cannot take, so it lives as long as its window: a match is a pair
     of a first event and a last one. Under partition contiguity it ends at the first event that it cannot take.
@@ -156,8 +157,8 @@ def stock_runs(table: pa.Table, query: StockQuery) -> int:
 
 
 def valleys(table: pa.Table, key: str = "symbol", value: str = "price") -> int:
-    """Maximal falls followed at once by a rise that has ended, with an event before the fall that was not above its
-    first: the V shapes of the workload of that name."""
+    """Count the V shapes of the workload of that name: maximal falls followed at once by a rise that has ended, with an
+    event before the fall that was not above its first."""
     total = 0
     keys = np.asarray(table[key])
     for one in np.unique(keys):
@@ -170,7 +171,7 @@ def valleys(table: pa.Table, key: str = "symbol", value: str = "price") -> int:
 
 
 def _parts(table: pa.Table, key: str | None) -> Sequence[tuple[Ints, npt.NDArray[np.object_]]]:
-    """(ts, types) of each key; times as integers."""
+    """Return (ts, types) of each key, with times as integers."""
     ts, kinds = np.asarray(table["ts"]).astype(np.int64), np.asarray(table["type"].to_pylist())
     if key is None:
         return [(ts, kinds)]

@@ -55,7 +55,7 @@ class Lags:
 
 
 def batch(number: int) -> pa.Table:
-    """Events of one batch: tags tell which ``A`` can find a ``C``."""
+    """Return the events of one batch. Their tags say which ``A`` can find a ``C``."""
     random = np.random.default_rng(number)
     return pa.table(
         {
@@ -69,7 +69,7 @@ def batch(number: int) -> pa.Table:
 
 
 def served(matcher: acep.Matcher, batches: int, interval: float, stop: float | None = None) -> Lags:
-    """Pushes so many batches, one every ``interval`` seconds; no more than until ``stop`` seconds."""
+    """Push so many batches, one every ``interval`` seconds, for at most ``stop`` seconds."""
     each: list[float] = []
     found, now, took = 0, 0.0, 0.0
     for number in range(batches):
@@ -89,7 +89,7 @@ def served(matcher: acep.Matcher, batches: int, interval: float, stop: float | N
 
 
 def cost() -> float:
-    """Seconds of the processor that the exact run takes for a batch, once its window is full."""
+    """Return the processor time, in seconds, of an exact run for a batch, once its window is full."""
     matcher = acep.Matcher(acep.parse(QUERY), unit="ms")
     filled = WINDOW // BATCH
     served(matcher, filled, 0.0)
@@ -100,19 +100,19 @@ def cost() -> float:
 
 
 def bind() -> None:
-    """This process has one core and 512 MB from now on."""
+    """Limit this process to one core and 512 MB from now on."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     resource.setrlimit(resource.RLIMIT_DATA, (LIMIT, LIMIT))
 
 
 def exact(batches: int, interval: float) -> dict[str, Any]:
-    """The run without a budget, until the stream has ended or it has died."""
+    """Run without a budget, until the stream has ended or the process has died."""
     run = served(acep.Matcher(acep.parse(QUERY), unit="ms"), batches, interval, batches * interval)
     return {"batches": len(run.each), "lag": run.each[-1], "died": run.died}
 
 
 def bounded(batches: int, interval: float, policy: str) -> dict[str, Any]:
-    """The run under a budget."""
+    """Run under a budget."""
     budget = acep.Budget(cpu=SHARE, memory=MEMORY, speed=BATCH / 1000 / interval)
     matcher = acep.Matcher(acep.parse(QUERY), budget=budget, policy=policy, unit="ms")
     run, report = served(matcher, batches, interval), matcher.report
@@ -132,7 +132,7 @@ def bounded(batches: int, interval: float, policy: str) -> dict[str, Any]:
 
 
 def main(given: Sequence[str] | None = None) -> None:
-    """The command."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seconds", type=float, default=6.0, help="of the stream, by the clock of its arrival")
     parser.add_argument("--policy", default="history")

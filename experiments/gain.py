@@ -1,4 +1,4 @@
-"""What match windows gain (2012, section 6): ``python -m experiments.gain [NAME ...] [--limit S] [--output DIR]``.
+"""Measure match windows (2012, section 6): ``python -m experiments.gain [NAME ...] [--limit S] [--output DIR]``.
 
 First the native node engine with and without necessary conditions (filtering and partitioning are part of the native
 core and on in both), then the paper's own measure: its Algorithm 1 with filtering (f), partitioning (p) and conditions
@@ -60,7 +60,7 @@ class Gain:
 
     @property
     def faster(self) -> float:
-        """The increase of throughput, as a factor."""
+        """Return the increase of throughput, as a factor."""
         return self.alone.cpu / self.windowed.cpu
 
 
@@ -69,7 +69,8 @@ def _sum(runs: Sequence[Run]) -> Run:
 
 
 def gain(workload: Workload, limit: float = 20.0) -> Gain:
-    """Both on the events that the engine alone does within ``limit`` seconds, with no more than ``MOST`` matches.
+    """Measure both on the events that the engine alone handles within ``limit`` seconds, with no more than ``MOST``
+    matches.
 
     Raises :class:`RuntimeError` where they do not find the same number of matches.
     """
@@ -104,7 +105,7 @@ GROWTH = 1.25
 
 
 def phases(workload: Workload, algorithm: str, seconds: float = 4.0, queries: int = 3) -> Phases:
-    """The first queries of a workload on a prefix for which a plain match window needs about so many seconds.
+    """Measure the first queries of a workload on a prefix for which a plain match window needs about so many seconds.
 
     Raises :class:`RuntimeError` where the kinds of pruning do not find the same number of matches.
     """
@@ -125,7 +126,7 @@ def phases(workload: Workload, algorithm: str, seconds: float = 4.0, queries: in
 
 
 def _phases(queries: Sequence[str], events: pa.Table, algorithm: str, pruning: str) -> tuple[float, int, int]:
-    """Seconds, matches and touches of all queries."""
+    """Return seconds, matches and touches of all queries."""
     cpu, matches, touches = 0.0, 0, 0
     f, p, c = PRUNINGS[pruning]
     for text in queries:
@@ -143,7 +144,7 @@ def _ratio(more: float, less: float) -> str:
 
 
 def gains_table(gains: Sequence[Gain]) -> str:
-    """The native engine's gains as a Markdown table."""
+    """Return the native engine's gains as a Markdown table."""
 
     def cells(g: Gain) -> list[str]:
         a, w, times = g.alone, g.windowed, g.alone.rows
@@ -156,7 +157,7 @@ def gains_table(gains: Sequence[Gain]) -> str:
 
 
 def phases_table(runs: Sequence[Phases]) -> str:
-    """Algorithm 1's gains as a Markdown table."""
+    """Return Algorithm 1's gains as a Markdown table."""
     kinds = list(PRUNINGS)[1:]
     rows = [
         [r.name, r.algorithm, short(r.rows), short(r.matches)]
@@ -182,7 +183,7 @@ factor, with the words of its section 6.2; Figures 6 and 7 have no numbers besid
 
 
 def paper_table(gains: Sequence[Gain], runs: Sequence[Phases]) -> str:
-    """What the paper reports of Pset and what was measured here, as a Markdown table."""
+    """Return the paper's figures of Pset and those measured here as a Markdown table."""
     rows = []
     for (stream, algorithm), (theirs, factor, words) in PAPER.items():
         ours = [r for r in runs if r.name.startswith(f"{stream}-") and r.algorithm == algorithm]

@@ -1,4 +1,4 @@
-"""The machine that a benchmark runs on: what it is, one core of it for one process, and the memory of a process."""
+"""The machine that a benchmark runs on: its description, one core of it, and the memory of a process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LIBRARIES = ("acep", "numpy", "pyarrow")
 
 
 def described() -> dict[str, Any]:
-    """The processor, cores, memory, system, versions and the date, as they are written beside results."""
+    """Return the processor, cores, memory, system, versions and the date, as they are written beside results."""
     return {
         "processor": _field(Path("/proc/cpuinfo"), "model name") or platform.processor() or platform.machine(),
         "cores": os.cpu_count(),
@@ -29,20 +29,22 @@ def described() -> dict[str, Any]:
 
 
 def pin() -> int:
-    """Keeps this process, and what it starts, on one core: the last one it may use. That core's number."""
+    """Keep this process, and all that it starts, on one core: the last one that it may use. Return the number of that
+    core."""
     core = max(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {core})
     return core
 
 
 def limit_memory(most: int) -> None:
-    """From now on this process gets a :class:`MemoryError` where it would have more than ``most`` bytes mapped."""
+    """Limit this process, from now on, to ``most`` bytes mapped; beyond them it gets a :class:`MemoryError`."""
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     resource.setrlimit(resource.RLIMIT_AS, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
 def reset_peak() -> int | None:
-    """Forgets the greatest memory this process has had; what it has now, in bytes (``None``: the system cannot)."""
+    """Forget the greatest memory of this process so far; return its present memory, in bytes (``None``: the system
+    cannot)."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
@@ -51,12 +53,12 @@ def reset_peak() -> int | None:
 
 
 def memory() -> int | None:
-    """The resident memory of this process, in bytes (``None``: the system does not say)."""
+    """Return the resident memory of this process, in bytes (``None``: the system does not say)."""
     return _kilobytes("VmRSS")
 
 
 def peak_memory() -> int | None:
-    """The most memory that this process has had since it began, or since :func:`reset_peak`; in bytes."""
+    """Return the most memory that this process has had since it began, or since :func:`reset_peak`; in bytes."""
     return _kilobytes("VmHWM")
 
 

@@ -29,7 +29,7 @@ SIZES = (100, 1_000, 10_000, 100_000, 599_224)  # |E| in the paper's Figure 8; t
 
 
 def match_windows() -> Iterable[Workload]:
-    """Pseq and Pset with k = 1 .. 10; Ponco and Pnyse with growing windows; Pnyse with growing |E|.
+    """Yield Pseq and Pset with k = 1 .. 10, Ponco and Pnyse with growing windows, and Pnyse with growing |E|.
 
     Without the streams there are none.
     """
@@ -110,7 +110,7 @@ def _counted(
 
 
 def _ponco(days: int) -> str:
-    """Two sets of drugs and two of blood counts in the paper; laboratory tests of a panel here."""
+    """Return Ponco: two sets of drugs and two of blood counts in the paper, laboratory tests of a panel here."""
     return f"""PATTERN SEQ(
     {{'creatinine' c, 'ureum' d}},
     {{'kalium potentiometrisch'+ p[], 'natrium vlamfotometrisch'+ r[]}},
@@ -121,7 +121,7 @@ WITHIN {days} d"""
 
 
 def _pnyse(minutes: int) -> str:
-    """Apple, Google and IBM in the paper; three symbols that are traded all year here."""
+    """Return Pnyse: Apple, Google and IBM in the paper, three symbols that are traded all year here."""
     return f"""PATTERN SEQ({{FDS+ a[], TDG+ g[]}}, LII+ i[])
 WHERE skip_till_next_match(a[], g[], i[]) {{
     prev(a.close) < a.close AND prev(g.close) < g.close AND prev(i.close) > i.close

@@ -101,7 +101,7 @@ def measure(workload: Workload, engine: str, *, limit: float = 60.0, scale: floa
 
 
 def _bearable(workload: Workload, stream: pa.Table, rows: int, more: int) -> int:
-    """So many of ``more`` events, at least ``rows``, that a table of all their matches has room in memory."""
+    """Return so many of ``more`` events, at least ``rows``, that a table of all their matches has room in memory."""
     while workload.output == "matches" and more > rows and (workload.expected(stream.slice(0, more)) or 0) > MOST:
         more = (rows + more) // 2
     return more

@@ -1,4 +1,4 @@
-"""Whether memory grows with a stream: ``python -m experiments.memory [--events N] [--output FOLDER]``.
+"""Measure whether memory grows with a stream: ``python -m experiments.memory [--events N] [--output FOLDER]``.
 
 Several queries read generated events batch by batch, in one process and one pass; what they find is dropped. Memory is
 read after each million events. The results go to ``docs/results/memory.md``; with ``--events`` they are printed.
@@ -68,8 +68,8 @@ class Point:
 
 
 def batches(rows: int) -> Iterator[pa.Table]:
-    """``rows`` events: half of them of a ticker and half letters, the first million again and again with later times;
-    visits and names that come, stay for a while and never come again."""
+    """Yield ``rows`` events: half of them of a ticker and half letters, the first million again and again with later
+    times; visits and names that come, stay for a while and never come again."""
     half = MILLION // 2
     stock, other = ticker(rows=half), letters(rows=half)
     empty = pa.nulls(half, pa.int64())
@@ -125,7 +125,7 @@ def measure(rows: int, names: Sequence[str] = (*MATCHED, *COUNTED)) -> Iterator[
 
 
 def grown(points: Sequence[Point]) -> tuple[float, float]:
-    """Memory of the process and of the native engines at the end, by that at the first point."""
+    """Return the memory of the process and of the native engines at the end, divided by that at the first point."""
     return points[-1].resident / points[0].resident, points[-1].native / points[0].native
 
 
@@ -137,7 +137,7 @@ they have reserved."""
 
 
 def body(points: Sequence[Point]) -> str:
-    """What grew, a table of some of the points, and the queries."""
+    """Return the growth, a table of some of the points, and the queries."""
     resident, native = grown(points)
     steps = [p for i, p in enumerate(points) if i in (0, 1, 4, 9, 19, 29, 39) or p is points[-1]]
     rows = [

@@ -1,4 +1,4 @@
-"""One query on one of the native core's engines, whatever the planner would take for it."""
+"""Run one query on one of the native core's engines, whichever the planner would choose."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Run:
 
 
 def runs_on(text: str, events: pa.Table, engine: str) -> bool:
-    """Whether one of :data:`ENGINES` can run a query on such events: all but the nodes ask for something."""
+    """Return whether one of :data:`ENGINES` can run a query on such events. Only the node engine runs all of them."""
     plan = compile_query(acep.parse(text), schema_of(events.schema))
     native = choose(plan, "count" if engine == "count" else "matches").alone
     if engine == "windows+nodes":
@@ -45,7 +45,8 @@ def runs_on(text: str, events: pa.Table, engine: str) -> bool:
 
 
 def runs_natively(text: str, events: pa.Table, engine: str, limit: float = math.inf) -> Run:
-    """A query on as many of the events as the engine can do within ``limit`` seconds; its matches are columns."""
+    """Run a query on as many of the events as the engine can handle within ``limit`` seconds; its matches are
+    columns."""
     plan = compile_query(acep.parse(text), schema_of(events.schema))
     session = NativeSession([plan], [engine])
     cpu, matches, rows = 0.0, 0, 0

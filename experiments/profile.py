@@ -1,4 +1,4 @@
-"""Where the time goes on each workload, by layer: ``python -m experiments.profile [NAME ...] [--output FOLDER]``.
+"""Measure the time of each workload by layer: ``python -m experiments.profile [NAME ...] [--output FOLDER]``.
 
 A workload calls a few hundred functions a batch and no function an event, so that a profiler of calls costs little
 there; parsing and planning are many small calls, which it makes several times as long, so that they are timed without
@@ -103,7 +103,7 @@ class Profile:
 
 
 def layer(file: str, function: str) -> str | None:
-    """The layer of a function as :mod:`pstats` names it; ``None``: that of its caller.
+    """Return the layer of a function as :mod:`pstats` names it; ``None``: that of its caller.
 
     >>> layer("/x/acep/events/tables.py", "batch_of"), layer("~", "<built-in method numpy.array>")
     ('loading', None)
@@ -153,7 +153,7 @@ def profiled(name: str, engine: str = "auto", scale: float = 1.0) -> Profile:
 
 
 def _timed(workload: Workload, events: pa.Table, engine: str) -> float:
-    """Seconds of processor time: the best of up to nine runs within a second, of one at least."""
+    """Return seconds of processor time: the best of up to nine runs within a second, of one at least."""
     spent: list[float] = []
     while len(spent) < 9 and sum(spent) < 1:
         start = time.process_time()
@@ -163,7 +163,7 @@ def _timed(workload: Workload, events: pa.Table, engine: str) -> float:
 
 
 def _by_calls(workload: Workload, events: pa.Table, engine: str) -> dict[str, float]:
-    """Seconds by layer under the profiler, without the query's."""
+    """Return seconds by layer under the profiler, without those of the query."""
     profile = cProfile.Profile(time.process_time)
     profile.enable()
     run(workload, events, engine)
@@ -182,7 +182,7 @@ def _by_calls(workload: Workload, events: pa.Table, engine: str) -> dict[str, fl
 
 
 def body(profiles: Sequence[Profile]) -> str:
-    """The tables of the page."""
+    """Return the tables of the page."""
     rows = []
     for one in profiles:
         passed = one.rows * one.queries
@@ -200,7 +200,7 @@ def body(profiles: Sequence[Profile]) -> str:
 
 
 def _inside(profiles: Sequence[Profile]) -> str:
-    """Only layers that have a share somewhere."""
+    """Return only layers that have a share somewhere."""
     looked = [(one, one.inside) for one in profiles if one.inside is not None]
     if not looked:
         return f"## Inside the core\n\nNot measured: {why_not_sampled()}."

@@ -15,7 +15,7 @@ RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 
 
 def short(number: float | None, unit: str = "") -> str:
-    """A number with three digits that count.
+    """Return a number as text with three significant digits.
 
     >>> short(1234567), short(0.5), short(98.7, " ms"), short(None), short(0)
     ('1.23 M', '0.5', '98.7 ms', '', '0')
@@ -32,7 +32,7 @@ def short(number: float | None, unit: str = "") -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table, its first column aligned to the left.
+    """Return a Markdown table, its first column aligned to the left.
 
     >>> print(table(["a", "b"], [["x", "1"]]))
     | a | b |

@@ -1,4 +1,4 @@
-"""Where the time goes inside the native core: samples of ``perf``, put to layers by the source file they fall into.
+"""Measure the time inside the native core: samples of ``perf``, put to layers by the source file they fall into.
 
 A function that was inlined is still found, since the debugger's line tables name it: the innermost frame that is in a
 file of the core counts. So the core must have symbols (``make profile`` builds one that has).
@@ -82,7 +82,8 @@ INSIDE = tuple(dict.fromkeys([*FILES, *FUNCTIONS, *LIBRARIES, "other"]))
 
 
 def layer_of(library: str, frames: Sequence[tuple[str, str]] = ()) -> str:
-    """The layer of a sample: ``library`` it fell into, and in the core ``frames`` (function, file), innermost first.
+    """Return the layer of a sample: ``library`` it fell into, and in the core ``frames`` (function, file), innermost
+    first.
 
     >>> layer_of("/x/_native.so", [("std::vector<int>::size() const", "/usr/include/stl_vector.h"),
     ...                            ("acep::NodeEngine::make(acep::Arc const&)", "/x/acep/native/src/nodes/nodes.cpp")])
@@ -107,7 +108,7 @@ def layer_of(library: str, frames: Sequence[tuple[str, str]] = ()) -> str:
 
 @cache
 def why_not_sampled() -> str | None:
-    """Why samples inside the core cannot be had here; ``None``: they can."""
+    """Return the reason if samples inside the core cannot be taken here, else ``None``."""
     core = native()
     if core is None:
         return "there is no native core"
@@ -123,7 +124,7 @@ def why_not_sampled() -> str | None:
 
 
 def sampled(work: Callable[[], object]) -> Counter[str]:
-    """Samples by layer, taken while ``work`` runs in this process. Raises :class:`RuntimeError` where perf fails."""
+    """Sample by layer while ``work`` runs in this process. Raises :class:`RuntimeError` if perf fails."""
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "perf.data"
         _record(work, data)
@@ -133,7 +134,8 @@ def sampled(work: Callable[[], object]) -> Counter[str]:
 
 
 def counted(script: str, core: str) -> Counter[str]:
-    """Samples by layer of what ``perf script -F ip,dso`` prints; ``core``: the file of the core in this process."""
+    """Count samples by layer from the output of ``perf script -F ip,dso``; ``core``: the file of the core in this
+    process."""
     hits: Counter[tuple[str, int]] = Counter()
     for line in script.splitlines():
         told, _, library = line.strip().partition(" ")
@@ -181,7 +183,7 @@ def _tell(to_perf: int, from_perf: int, word: bytes) -> None:
 
 
 def _frames(core: str, addresses: Iterable[int]) -> Mapping[int, list[tuple[str, str]]]:
-    """(function, file) of addresses in this process, innermost first."""
+    """Return (function, file) of addresses in this process, innermost first."""
     wanted = list(addresses)
     if not wanted:
         return {}

@@ -30,11 +30,11 @@ class StockQuery:
 
     @property
     def name(self) -> str:
-        """As the paper calls it: predicate, then strategy."""
+        """Return the name as in the paper: predicate, then strategy."""
         return f"{self.iterator}{'star' if self.third else ''}{self.strategy}"
 
     def text(self) -> str:
-        """The query in SASE+ text.
+        """Return the query in SASE+ text.
 
         >>> print(StockQuery().text())
         PATTERN SEQ(Stock+ a[], Stock b)

@@ -25,7 +25,7 @@ Ints = npt.NDArray[np.int64]
 
 @cache
 def ticker(rising: float = 0.7, symbols: int = 2, rows: int = TICKER_ROWS, seed: int = 2008) -> pa.Table:
-    """Stock ticker events after SASE+ (2008), section 6: ``ts`` (0, 1, 2, ...), ``type`` (``Stock``), ``symbol``
+    """Return stock ticker events after SASE+ (2008), section 6: ``ts`` (0, 1, 2, ...), ``type`` (``Stock``), ``symbol``
     (1 .. ``symbols``, uniform), ``price`` and ``volume`` (1 .. 1000; volume uniform).
 
     The price of a symbol rises with probability ``rising`` and falls or stays with half of the rest each. The paper
@@ -56,8 +56,8 @@ def ticker(rising: float = 0.7, symbols: int = 2, rows: int = TICKER_ROWS, seed:
 
 @cache
 def letters(rows: int = 200_000, types: int = 5, keys: int = 100, seed: int = 11) -> pa.Table:
-    """``ts`` (0, 1, 2, ...), ``type`` (of ``A``, ``B``, ...), ``key`` (0 .. ``keys`` - 1) and ``value`` (0 .. 999,999),
-    all uniform."""
+    """Return ``ts`` (0, 1, 2, ...), ``type`` (of ``A``, ``B``, ...), ``key`` (0 .. ``keys`` - 1) and ``value`` (0 ..
+    999,999), all uniform."""
     random = np.random.default_rng(seed)
     names = [chr(ord("A") + i) for i in range(types)]
     kind = random.integers(0, types, rows)
@@ -72,12 +72,12 @@ def letters(rows: int = 200_000, types: int = 5, keys: int = 100, seed: int = 11
 
 
 def walk(rows: int = TICKER_ROWS) -> pa.Table:
-    """A :func:`ticker` of ten symbols whose prices rise and fall about as often."""
+    """Return a :func:`ticker` of ten symbols whose prices rise and fall about as often."""
     return ticker(rising=0.35, symbols=10, rows=rows, seed=7)
 
 
 def file_of(name: str) -> Path:
-    """The file of a real stream. Raises :class:`FileNotFoundError` where there is none."""
+    """Return the file of a real stream. Raises :class:`FileNotFoundError` if there is none."""
     file = stream(name)
     if file is None:
         raise FileNotFoundError(f"there is no stream {name}.parquet in {whole()}")
@@ -86,7 +86,7 @@ def file_of(name: str) -> Path:
 
 @cache
 def real(name: str, *columns: str, type_of: str = "type") -> pa.Table:
-    """A real stream in order of time: ``ts``, ``type`` (the column ``type_of``) and the columns named.
+    """Read a real stream in order of time: ``ts``, ``type`` (the column ``type_of``) and the columns named.
 
     Raises :class:`FileNotFoundError` where the stream is not there.
     """
@@ -100,7 +100,7 @@ def real(name: str, *columns: str, type_of: str = "type") -> pa.Table:
 
 
 def positions(keys: Ints) -> Ints:
-    """The position of each event among those of its key.
+    """Return the position of each event among those of its key.
 
     >>> positions(np.array([7, 7, 3, 7, 3])).tolist()
     [0, 1, 0, 2, 1]

@@ -45,7 +45,7 @@ class _Window:
         self.eras = [0] * (self.pattern.variables[-1].stage + 1)
 
     def enter(self, row: int, fits: int) -> None:
-        """``fits``: the event's bit vector, a bit for each variable."""
+        """Take in an event; ``fits``: its bit vector, a bit for each variable."""
         variables = self.pattern.variables
         counted = 0
         full = [
@@ -58,7 +58,7 @@ class _Window:
         self.rows.append((row, counted | fits << len(variables), tuple(self.eras)))
 
     def leave(self) -> None:
-        """The first event leaves."""
+        """Drop the first event."""
         _, bits, eras = self.rows.popleft()
         variables = self.pattern.variables
         for i, v in enumerate(variables):
@@ -75,7 +75,7 @@ class _Window:
             self.eras[later] += 1
 
     def possible(self) -> bool:
-        """Whether it may hold a match that begins with its first event (Theorem 2)."""
+        """Return whether the window may hold a match that begins with its first event (Theorem 2)."""
         variables = self.pattern.variables
         begins = self.rows[0][1] >> len(variables)
         return (
@@ -88,7 +88,7 @@ class _Window:
 def two_phase(
     pattern: SetPattern, events: Events, algorithm: Algorithm, *, f: bool = True, p: bool = True, c: bool = True
 ) -> TwoPhase:
-    """All matches of a stream, with filtering, partitioning and necessary conditions where asked.
+    """Find all matches of a stream, with filtering, partitioning and necessary conditions where asked.
 
     Without a partition attribute ``p`` does nothing.
     """
@@ -128,7 +128,7 @@ def two_phase(
 
 
 def automaton(pattern: SetPattern, events: Events, window: Sequence[int]) -> Joined:
-    """The automaton of a sequence of sets (Cadonna, Gamper and Böhlen, EDBT 2011): an instance a partial match.
+    """Run the automaton of a sequence of sets (Cadonna, Gamper and Böhlen, EDBT 2011): an instance a partial match.
 
     The window's first event starts it; each event is given to every instance, which goes on with it and waits besides.
     """
@@ -167,7 +167,8 @@ def automaton(pattern: SetPattern, events: Events, window: Sequence[int]) -> Joi
 
 
 def _open(pattern: SetPattern, bound: Bindings) -> set[int]:
-    """The stages of which a partial match may bind another event: the one it is in, and the next if that is whole."""
+    """Return the stages of which a partial match may bind another event: the one it is in, and the next if that is
+    whole."""
     reached = max((v.stage for v in pattern.variables if v.name in bound), default=0)
     whole = all(v.name in bound for v in pattern.variables if v.stage == reached)
     return {reached, reached + 1} if whole else {reached}

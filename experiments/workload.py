@@ -1,4 +1,4 @@
-"""What a benchmark measures: a stream, queries on it, what is asked of them, and how many matches there are."""
+"""The workload of a benchmark: a stream, queries on it, the output asked for, and the number of matches."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class Workload:
 
     @property
     def group(self) -> str:
-        """The first word of the name: w1, w2, w3, v, expt1, ..., pseq, pset, growth."""
+        """Return the first word of the name: w1, w2, w3, v, expt1, ..., pseq, pset, growth."""
         return self.name.split("-")[0]
 
     def expected(self, table: pa.Table) -> int | None:
-        """How many matches all queries have on a table, where that can be counted."""
+        """Return the number of matches of all queries on a table, if that can be counted."""
         if self.counted is None:
             return None
         return sum(self.counted(table, number) for number in range(len(self.queries)))
@@ -50,7 +50,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class Done:
-    """What a run did: matches, and, where the engine tells, touches and match nodes."""
+    """The result of a run: matches, and, if the engine reports them, touches and match nodes."""
 
     matches: int
     touches: int | None

@@ -27,7 +27,7 @@ WHERE partition_contiguity(p, s, d[], u[], e) {
 
 
 def sequence(word: str, within: int, *, strategy: str = "skip_till_any_match", key: str | None = None) -> str:
-    """A sequence of events of one-letter types.
+    """Return the query for a sequence of events of one-letter types.
 
     >>> print(sequence("AB", 9, key="key"))
     PATTERN SEQ(A a, B b)
@@ -125,7 +125,7 @@ def _main() -> Iterable[Workload]:
 
 
 def _sase() -> Iterable[Workload]:
-    """Experiments 1 to 6 of SASE+; streams are, for each symbol, 200 times the window."""
+    """Yield experiments 1 to 6 of SASE+; streams are, for each symbol, 200 times the window."""
     predicates: tuple[Literal["p1", "p2", "p3"], ...] = ("p1", "p2", "p3")
     strategies: tuple[Literal["s2", "s3"], ...] = ("s2", "s3")
     six = [StockQuery(p, s) for p in predicates for s in strategies]
@@ -157,7 +157,7 @@ def _sase() -> Iterable[Workload]:
 
 
 def _growth() -> Iterable[Workload]:
-    """What a cost grows with: each curve changes one thing."""
+    """Yield curves of a growing cost; each of them changes one thing."""
     for within in (30, 100, 300, 1_000, 3_000, 10_000):
         yield Workload(
             f"growth-window-{within}",
@@ -204,7 +204,7 @@ WORKLOADS = _all()
 
 
 def chosen(names: Sequence[str]) -> list[Workload]:
-    """The workloads of some names, groups or patterns (``w1-next``, ``expt1``, ``growth-*``); all without any.
+    """Return the workloads of some names, groups or patterns (``w1-next``, ``expt1``, ``growth-*``); all without any.
 
     Raises :class:`ValueError` for a name that is no workload's.
     """

@@ -53,19 +53,20 @@ class SetPattern:
     type: str | None
 
     def value(self, events: Events, row: int, name: str) -> Any:
-        """A column's value in a row."""
+        """Return a column's value in a row."""
         if name in events.columns:
             return events.columns[name][row]
         return events.ts[row] if name == self.ts else events.types[row]
 
     def fits(self, events: Events, row: int, variable: Variable) -> bool:
-        """Whether an event may be bound to a variable as far as it alone is concerned (the variable's properties)."""
+        """Return whether an event may be bound to a variable by the conditions on it alone (the variable's
+        properties)."""
         if variable.types and events.types[row] not in variable.types:
             return False
         return all(self.holds(c, events, {variable.name: (row,)}) for c in self.own.get(variable.name, ()))
 
     def follows(self, events: Events, before: int, row: int, variable: Variable) -> bool:
-        """Whether an event may be bound to a Kleene variable after another."""
+        """Return whether an event may be bound to a Kleene variable after another."""
         for check in self.steps.get(variable.name, ()):
             values = [
                 self.value(
@@ -79,7 +80,7 @@ class SetPattern:
         return True
 
     def holds(self, check: Compiled, events: Events, bound: Bindings) -> bool:
-        """Whether a predicate holds for all combinations of the events bound to its variables."""
+        """Return whether a predicate holds for all combinations of the events bound to its variables."""
         leaves = [leaf for leaf in check.leaves if isinstance(leaf, Attribute)]
         names = sorted({leaf.var for leaf in leaves})
         for rows in product(*(bound[name] for name in names)):
@@ -89,13 +90,13 @@ class SetPattern:
         return True
 
     def key_of(self, events: Events, row: int) -> tuple[Any, ...] | None:
-        """The values of the partition attributes; ``None`` where one is null."""
+        """Return the values of the partition attributes; ``None`` if one is null."""
         found = tuple(self.value(events, row, name) for name in self.key)
         return None if None in found else found
 
 
 def pattern_of(plan: Plan) -> SetPattern:
-    """A plan's pattern as a sequence of sets.
+    """Return a plan's pattern as a sequence of sets.
 
     Raises :class:`ValueError` for one that is none, or has other predicates.
     """
@@ -161,7 +162,7 @@ class Joined:
 
 
 def join_tree(pattern: SetPattern, events: Events, window: Sequence[int], shape: Shape = "left") -> Joined:
-    """The join tree over a window: rows of events in order of the stream.
+    """Run the join tree over a window: rows of events in order of the stream.
 
     The first event is bound to each variable of the first stage that it fits, in turn; all else comes after it.
     """
@@ -183,7 +184,7 @@ class _Tree:
         self.touches = 0
 
     def leaf(self, variable: Variable, rows: Sequence[int], first: int | None) -> list[_Record]:
-        """The records of a variable, by their last event; those that begin with ``first``, where it is given."""
+        """Return the records of a variable, by their last event; those that begin with ``first``, if it is given."""
         pattern, events = self.pattern, self.events
         fit = [row for row in rows if pattern.fits(events, row, variable)] if first is None or variable.plus else []
         grown: list[tuple[int, ...]] = [(row,) for row in fit] if first is None else [(first,)]
@@ -211,7 +212,7 @@ class _Tree:
         return self.pattern.key_of(self.events, row)
 
     def joined(self, leaves: list[list[_Record]], shape: Shape) -> list[_Record]:
-        """All leaves joined, from the left or from the right."""
+        """Join all leaves, from the left or from the right."""
         if shape == "left":
             found = leaves[0]
             for leaf in leaves[1:]:
@@ -223,7 +224,8 @@ class _Tree:
         return found
 
     def join(self, left: list[_Record], right: list[_Record]) -> list[_Record]:
-        """Both subtrees' records, hashed by the key; the stages of the left are not after those of the right."""
+        """Join the records of both subtrees, hashed by the key; the stages of the left are not after those of the
+        right."""
         if not left or not right:
             return []
         pattern, events = self.pattern, self.events
@@ -251,7 +253,7 @@ class _Tree:
         return sorted(found, key=lambda record: record.first)
 
     def _ordered(self, a: _Record, b: _Record) -> bool:
-        """Whether events of earlier stages come first, and none is bound twice."""
+        """Return whether events of earlier stages come first, and none is bound twice."""
         stage = {v.name: v.stage for v in self.pattern.variables}
         return all(
             rows[-1] < others[0] if stage[name] < stage[other] else not set(rows) & set(others)

@@ -31,7 +31,7 @@ past, known, new = (stream.slice(n * third, third) for n in range(3))
 
 
 def run(events, **options):
-    """The match points (a user, and the time at which a match was complete), and the report."""
+    """Return the match points (a user, and the time at which a match was complete), and the report."""
     found = acep.match(events, QUERY, **options)
     return {(one.key["user"], one.end) for one in found}, found.report
 

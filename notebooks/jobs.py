@@ -17,9 +17,9 @@ DAY = 24 * 3600.0
 
 
 def jobs(events: int, seed: int = 5) -> pa.Table:
-    """The first ``events`` events in order of time: ``ts`` (microseconds), ``type`` (SUBMIT, SCHEDULE, FINISH, FAIL or
-    KILL), ``user`` and ``job_id``. They are recorded ones, from the folder ``ACEP_DATA`` or else ``examples/data``;
-    where both lack the stream they are made.
+    """Return the first ``events`` events in order of time: ``ts`` (microseconds), ``type`` (SUBMIT, SCHEDULE, FINISH,
+    FAIL or KILL), ``user`` and ``job_id``. They are recorded ones, from the folder ``ACEP_DATA`` or else
+    ``examples/data``; if both lack the stream, they are generated.
 
     >>> jobs(100).num_rows
     100
@@ -31,13 +31,13 @@ def jobs(events: int, seed: int = 5) -> pa.Table:
 
 
 def recorded(file: Path) -> pa.Table:
-    """All events of the file."""
+    """Return all events of the file."""
     table = pq.read_table(file, columns=["ts", "type", "user", "job_id", "arrival_seq"])
     return table.sort_by([("ts", "ascending"), ("arrival_seq", "ascending")]).drop_columns(["arrival_seq"])
 
 
 def made(count: int, seed: int) -> pa.Table:
-    """The three events of each of ``count`` jobs. A few users have most jobs, and a few have most failures."""
+    """Generate the three events of each of ``count`` jobs. A few users have most jobs, and a few have most failures."""
     random = np.random.default_rng(seed)
     user = (24 * random.random(count) ** 2).astype(np.int64)
     failing = np.where(np.arange(24) % 6 == 1, 0.3, 0.02)[user]

@@ -1,4 +1,4 @@
-"""Writes each notebook from the ``.py`` file it is paired with: ``python notebooks/pair.py``, or ``make notebooks``.
+"""Write each notebook from the ``.py`` file it is paired with: ``python notebooks/pair.py``, or ``make notebooks``.
 
 A cell begins with a line ``# %%``; that of a text with ``# %% [markdown]``, and its lines are comments (the percent
 format of jupytext). What a notebook has besides, such as outputs, goes.
@@ -23,12 +23,12 @@ ABOUT = {
 
 
 def sources() -> list[Path]:
-    """The ``.py`` files that are notebooks: those that begin with a cell."""
+    """Return the ``.py`` files that are notebooks: those that begin with a cell."""
     return [path for path in sorted(HERE.glob("*.py")) if BORDER.match(path.read_text(encoding="utf-8"))]
 
 
 def cells(text: str) -> Iterator[tuple[str, str]]:
-    r"""Kind ("markdown" or "code") and content of each cell.
+    r"""Yield kind ("markdown" or "code") and content of each cell.
 
     >>> list(cells("# %% [markdown]\n# # Title\n#\n# Text.\n\n# %%\nx = 1\n"))
     [('markdown', '# Title\n\nText.'), ('code', 'x = 1')]
@@ -43,7 +43,7 @@ def cells(text: str) -> Iterator[tuple[str, str]]:
 
 
 def as_notebook(text: str) -> dict[str, Any]:
-    """The notebook of a ``.py`` file, without outputs, as the content of its ``.ipynb`` (format 4.5)."""
+    """Return the notebook of a ``.py`` file, without outputs, as the content of its ``.ipynb`` (format 4.5)."""
     found: list[dict[str, Any]] = []
     for number, (kind, body) in enumerate(cells(text), 1):
         cell = {"cell_type": kind, "id": f"cell-{number}", "metadata": {}, "source": body.splitlines(keepends=True)}

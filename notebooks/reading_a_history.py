@@ -73,7 +73,7 @@ sums = dict(zip(SUMS, history.sums(vectors).T, strict=True))
 
 
 def chance(chosen):
-    """Of the visits of some vectors, the share from which something was found."""
+    """Return the share of the visits of some vectors from which something was found."""
     known = sums["visits"][chosen].sum() - sums["unknown"][chosen].sum()
     return sums["reached"][chosen].sum() / known
 

@@ -32,7 +32,8 @@ print(f"{stream.num_rows:,} events of {recorded / 3600:.0f} hours")
 
 
 def replay(**options):
-    """The matches by the errors that they have, the match points, the report, and the processor time in seconds."""
+    """Return the matches by the errors that they have, the match points, the report, and the processor time
+    in seconds."""
     matcher = acep.Matcher(QUERY, **options)
     errors, points, seconds = {}, set(), 0.0
     for start in range(0, stream.num_rows, BATCH):

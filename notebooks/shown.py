@@ -19,7 +19,7 @@ class Picture(str):
 
 
 def curve(title: str, series: Mapping[str, Sequence[tuple[float, float]]], x: str) -> Picture:
-    """One chart with a line for each of ``series``, by the code that draws the pictures of the experiments."""
+    """Draw one chart with a line for each of ``series``, by the code that draws the pictures of the experiments."""
     sys.path.append(str(Path(__file__).resolve().parents[1]))
     from experiments.charts import Panel, chart
 

@@ -37,7 +37,7 @@ SLICES = {
 
 
 def cut(table: pa.Table, one: Slice) -> pa.Table:
-    """The part of a whole stream that is kept.
+    """Return the part of a whole stream that is kept.
 
     >>> cut(pa.table({"a": [1, 2], "k": ["x", "y"]}), Slice(("a",), "k", ("y",))).to_pylist()
     [{'k': 'y'}]

@@ -1,4 +1,4 @@
-"""What each part of the history policy adds: ``python -m experiments.overload.ablation [NAME ...] [--output DIR]``."""
+"""Measure each part of the history policy: ``python -m experiments.overload.ablation [NAME ...] [--output DIR]``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Binned(HistoryPolicy):
     waits: int = 1
 
     def begin(self, context: PolicyContext, seed: int) -> SheddingTable:
-        """Nothing is known yet."""
+        """Begin without any knowledge."""
         super().begin(context, seed)
         self.grid = context.grid(windows=self.windows, waits=self.waits)
         return self._shedding_table()
@@ -71,7 +71,7 @@ over workloads and seeds."""
 
 
 def measured(workload: Overload, seed: int) -> Iterable[Found]:
-    """Every variant on one workload."""
+    """Measure every variant on one workload."""
     held = stream(workload, seed)
     truth = exact(held, "points", repeats=1)
     makers = {name: warmed(held, truth.engine, make, seed) for name, make in VARIANTS.items()}
@@ -82,7 +82,7 @@ def measured(workload: Overload, seed: int) -> Iterable[Found]:
 
 
 def differences(rows: Sequence[Found]) -> str:
-    """What each part adds, with its interval."""
+    """Return the gain from each part, with its interval."""
     lines = []
     for name in dict.fromkeys(row.series for row in rows if row.series != WHOLE):
         cells = []

@@ -1,6 +1,7 @@
-"""What happens when the pattern of success changes: ``python -m experiments.overload.drift [--output DIR]``.
+"""Measure a change in the pattern of success: ``python -m experiments.overload.drift [--output DIR]``.
 
-A generated stream: which ``A`` will find its ``C`` is told by its tag, and in the middle of the test other tags do.
+In the generated stream, the tag of an ``A`` shows whether it will find its ``C``. In the middle of the test the tags
+change their meaning.
 """
 
 from __future__ import annotations
@@ -43,14 +44,14 @@ class Drifting(Overload):
     rows: int = ROWS
 
     def events(self) -> pa.Table:
-        """The same in every run."""
+        """Return the events, the same in every run."""
         return drifting(self.rows)
 
 
 @cache
 def drifting(rows: int = ROWS, seed: int = 16) -> pa.Table:
-    """``ts`` (0, 1, ...), ``type`` (``A``, ``B``, ``C``), ``key``, ``tag`` and ``value`` (0 .. 999). After three
-    quarters the tags that nearly all ``C`` have are others."""
+    """Return the stream: ``ts`` (0, 1, ...), ``type`` (``A``, ``B``, ``C``), ``key``, ``tag`` and ``value`` (0 .. 999).
+    After three quarters nearly all ``C`` have other tags than before."""
     random = np.random.default_rng(seed)
     kind = random.integers(0, 3, rows)
     tag = random.integers(0, TAGS, rows)
@@ -70,7 +71,7 @@ def drifting(rows: int = ROWS, seed: int = 16) -> pa.Table:
 
 
 def measured(workload: Overload, seed: int) -> Iterable[Found]:
-    """All policies, in every part of the test."""
+    """Measure all policies in every part of the test."""
     held: Stream = stream(workload, seed)
     truth = exact(held, "points", repeats=1)
     before = warmed(held, truth.engine, POLICIES["history"], seed)

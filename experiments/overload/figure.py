@@ -57,7 +57,8 @@ def written(folder: Path, figure: Figure) -> Path:
 
 @dataclass(frozen=True)
 class Found:
-    """One point of a figure: ``series`` at ``x``; the rest as :func:`experiments.overload.trial.tried` tells it."""
+    """One point of a figure: ``series`` at ``x``; the rest is the result of
+    :func:`experiments.overload.trial.tried`."""
 
     workload: str
     seed: int
@@ -97,7 +98,7 @@ class Spec:
 
 
 def figure_of(spec: Spec, rows: Sequence[Found]) -> Figure:
-    """Means over workloads and seeds as a picture and as tables, and the same of each workload as tables."""
+    """Return means over workloads and seeds as a picture and as tables, and the same of each workload as tables."""
     xs, panels, parts = sorted({row.x for row in rows}), [], []
     for what in spec.shown:
         series = {name: mean_by_x(rows, name, what) for name in dict.fromkeys(row.series for row in rows)}
@@ -119,7 +120,7 @@ def figure_of(spec: Spec, rows: Sequence[Found]) -> Figure:
 
 
 def mean_by_x(rows: Sequence[Found], series: str, what: str) -> list[tuple[float, float]]:
-    """(x, mean of a column) of a series, by rising x."""
+    """Return (x, mean of a column) of a series, by rising x."""
     own = [row for row in rows if row.series == series]
     return [(x, fmean(getattr(row, what) for row in own if row.x == x)) for x in sorted({row.x for row in own})]
 
@@ -129,8 +130,8 @@ def _named(what: str) -> str:
 
 
 def command(spec: Spec, arguments: Sequence[str] | None = None, *, streams: Sequence[Overload] = ()) -> int:
-    """The command of a figure: measures, prints, and writes to ``docs/results/``, or with names of workloads only
-    where ``--output`` says. ``streams``: what it runs on, where it is none of the workloads."""
+    """Run the command of a figure: measure, print, and write to ``docs/results/``; with names of workloads only where
+    ``--output`` says. ``streams``: the streams that it runs on, if they are not those of the workloads."""
     parser = argparse.ArgumentParser(prog=f"python -m experiments.overload.{spec.name}", description=spec.title)
     parser.add_argument("names", nargs="*", metavar="NAME", help="workloads, * and ? as in file names")
     parser.add_argument("--seeds", type=int, default=1, help="the whole stream, and so many less one samples of it (1)")

@@ -1,4 +1,4 @@
-"""Whether what was learned of one period serves the next: ``python -m experiments.overload.generalise [NAME ...]``."""
+"""Measure whether a history of one period serves the next: ``python -m experiments.overload.generalise [NAME ...]``."""
 
 from __future__ import annotations
 
@@ -27,24 +27,25 @@ the test. Beside it the rule that learns nothing."""
 
 @dataclass
 class Frozen(Warm):
-    """Keeps the orders that it began with, and watches nothing."""
+    """A policy that keeps the shedding table that it began with, and observes nothing."""
 
     def begin(self, context: PolicyContext, seed: int) -> SheddingTable:
-        """The orders that were in force, from now on."""
+        """Return the shedding table in force, from now on."""
         self._shedding_table = super().begin(context, seed).watching(sample=0.0, shadow=0.0)
         return self._shedding_table
 
     def learn(self, epoch: Epoch) -> SheddingTable:  # noqa: ARG002
-        """Nothing is learned."""
+        """Return the same table; nothing is learned."""
         return self._shedding_table
 
     def state(self) -> dict[str, Any]:
-        """Nothing new."""
+        """Return the state, which is never new."""
         return dict(self.learned)
 
 
 def frozen(maker: Callable[[], Policy]) -> Callable[[], Policy]:
-    """What makes the policies of ``maker``, which are warm, without learning any more."""
+    """Return the function that makes the policies of ``maker``, which have learned before, without learning
+    any more."""
 
     def make() -> Policy:
         warm = maker()
@@ -55,7 +56,7 @@ def frozen(maker: Callable[[], Policy]) -> Callable[[], Policy]:
 
 
 def measured(workload: Overload, seed: int) -> Iterable[Found]:
-    """All ways to have learned on one workload."""
+    """Measure all ways to have learned on one workload."""
     held = stream(workload, seed)
     truth = exact(held, "points", repeats=1)
     cold = POLICIES["history"]

@@ -1,4 +1,4 @@
-"""What an ample budget costs, and deciding and learning: ``python -m experiments.overload.overhead [NAME ...]``."""
+"""Measure what a sufficient budget and learning cost: ``python -m experiments.overload.overhead [NAME ...]``."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Cost:
 
 
 def measured(workload: Overload, repeats: int = RUNS) -> Iterable[Cost]:
-    """All policies on one workload; runs of each kind alternate, so that a slower hour is one for all."""
+    """Measure all policies on one workload. Runs of each kind alternate, so that a slower hour affects all of them."""
     held = stream(workload)
     truth = exact(held, "points", repeats=1)
     rate = truth.rate(HELD, held.events)
@@ -87,13 +87,13 @@ def measured(workload: Overload, repeats: int = RUNS) -> Iterable[Cost]:
 
 
 class Watching(Standing):
-    """A policy whose first orders stay in force, with as many units watched as at first."""
+    """A policy whose first shedding table stays in force, with as many sampling units observed as at first."""
 
     def __init__(self, policy: Policy) -> None:
         self.policy, self.name = policy, policy.name
 
     def begin(self, context: PolicyContext, seed: int) -> SheddingTable:
-        """The orders for good."""
+        """Return the shedding table for the whole run."""
         self.shedding_table = self.policy.begin(context, seed).watching(sample=0.0, shadow=FIRST_SHADOW)
         return self.shedding_table
 
@@ -103,7 +103,7 @@ def _under(held: Stream, engine: str, maker: Callable[[], Policy], rate: float) 
 
 
 def body(rows: Sequence[Cost]) -> str:
-    """The tables of the page."""
+    """Return the tables of the page."""
     head = (
         "",
         "exact, s",
@@ -157,7 +157,7 @@ def _means(ratios: Sequence[float]) -> tuple[str, ...]:
 
 
 def picture(rows: Sequence[Cost]) -> str:
-    """Time in parts of the exact run's, by what that takes."""
+    """Draw the time as a multiple of the exact run's, by its parts."""
     panels = []
     for title, of in (
         ("an ample budget", lambda row: row.sufficient / row.exact),

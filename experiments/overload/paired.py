@@ -1,4 +1,4 @@
-"""How much better one policy is than the best of the others, with intervals: a paired bootstrap."""
+"""Compare a policy with the best of the others, with intervals: a paired bootstrap."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Gain:
 
 
 def area(curve: Sequence[tuple[float, float]]) -> float:
-    """The mean height of a curve, linear between its points, where x is drawn logarithmically; from its first x to its
-    last.
+    """Return the mean height of a curve, linear between its points, if x is drawn logarithmically, from its first x to
+    its last.
 
     >>> area([(0.01, 0.0), (0.1, 1.0), (1.0, 1.0)])
     0.75
@@ -41,7 +41,8 @@ def area(curve: Sequence[tuple[float, float]]) -> float:
 
 
 def gain(figures: Mapping[str, Mapping[str, Sequence[float]]], policy: str, seed: int = 0) -> Gain:
-    """``figures`` of each policy, by workload, one for each replicate (as many for all policies).
+    """Return the gain of a policy. ``figures`` are those of each policy, by workload, one for each replicate (as many
+    for all policies).
 
     Workloads are drawn with replacement and of each its replicates, the same for all policies; in each draw the policy
     is compared with whichever other has the greatest mean in that draw, so that the choice is paid for too.

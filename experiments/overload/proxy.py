@@ -1,4 +1,4 @@
-"""What recovering match bundles adds, and costs: ``python -m experiments.overload.proxy [NAME ...] [--output DIR]``.
+"""Measure the recovery of match bundles: ``python -m experiments.overload.proxy [NAME ...] [--output DIR]``.
 
 A match that is found stands for its bundle (a proxy match); a part of the allowance may go into finding the others.
 """
@@ -67,7 +67,7 @@ class Given:
 def given(
     held: Stream, engine: str, maker: Maker | None = None, rate: float = 0.0, part: float = 0.0, seed: int = 0
 ) -> Given:
-    """A run over the test half; exact without a policy, else at ``rate`` touches an event, a ``part`` of them for
+    """Run over the test half: exactly without a policy, else at ``rate`` touches an event, a ``part`` of them for
     recovery."""
     effort = None if maker is None else Timed(maker(), seed, rate * (1 - part))
     recoveries = {0: Recovery(part, rate * part)} if part else {}
@@ -89,7 +89,7 @@ def given(
 
 
 def _points(found: FoundColumns, partitions: Partitions) -> Ints:
-    """Partition, time, bundle, and number of matches, of neighbours together."""
+    """Return partition, time, bundle, and number of matches, of neighbours together."""
     if not len(found):
         return np.zeros((0, 4), np.int64)
     rows = np.stack([partitions.of(found.keys, len(found)), found.end, found.bundle], axis=1)
@@ -98,7 +98,7 @@ def _points(found: FoundColumns, partitions: Partitions) -> Ints:
 
 
 def compared(run: Given, truth: Given) -> dict[str, float]:
-    """The shares of matches, points and bundles that a run found, and of bundles that it has wholly."""
+    """Return the shares of matches, points and bundles that a run found, and of bundles that it found wholly."""
     have = {tuple(point): many for point, many in zip(run.points.tolist(), run.matches.tolist(), strict=True)}
     mine = np.array([have.get(tuple(point), 0) for point in truth.points.tolist()], np.int64)
     _, places = np.unique(np.column_stack([truth.points[:, 0], truth.bundles]), axis=0, return_inverse=True)
@@ -113,7 +113,7 @@ def compared(run: Given, truth: Given) -> dict[str, float]:
 
 
 def measured(workload: Overload, seed: int) -> Iterable[Recovered]:
-    """All parts of all shares on one workload."""
+    """Measure all parts of all shares on one workload."""
     Limits(POLICIES["history"], Budget(work=1, recover=True)).recovery(workload.plan)  # says where it cannot be
     held = stream(workload, seed)
     truth = given(held, held.engine)

@@ -56,7 +56,7 @@ policy of each draw."""
 
 @dataclass(frozen=True)
 class Row:
-    """What a policy found with a share of the work. ``question``: points, which tells bundles too, or matches."""
+    """The results of a policy with a share of the work. ``question``: points, which includes bundles, or matches."""
 
     workload: str
     seed: int
@@ -86,7 +86,7 @@ def measured(
     shares: Sequence[float] = SHARES,
     repeats: int = REPEATS,
 ) -> Iterable[Row]:
-    """All rows of a workload and seed."""
+    """Yield all rows of a workload and seed."""
     held = stream(workload, seed)
     truths = {question: exact(held, question) for question in ("points", "matches")}
     engines = {truth.engine: warm for warm, truth in truths.items()}
@@ -105,7 +105,7 @@ MEASURES = {"points": "points", "bundles": "points", "matches": "matches"}
 
 
 def figures(rows: Sequence[Row], what: str, of: Callable[[Curve], float]) -> dict[str, dict[str, list[float]]]:
-    """By policy and workload, one number a seed, made of its recalls by share."""
+    """Return one number a seed, by policy and workload, made of its recalls by share."""
     found: dict[str, dict[str, dict[int, Curve]]] = {}
     for row in rows:
         if row.question == MEASURES[what]:
@@ -115,7 +115,7 @@ def figures(rows: Sequence[Row], what: str, of: Callable[[Curve], float]) -> dic
 
 
 def body(rows: Sequence[Row]) -> str:
-    """The tables of the page, of the workloads on which all policies have run."""
+    """Return the tables of the page, of the workloads on which all policies have run."""
     names = {policy: {row.workload for row in rows if row.policy == policy} for policy in {row.policy for row in rows}}
     rows = [row for row in rows if all(row.workload in own for own in names.values())]
     parts = [_means(rows), _gains(rows)]
@@ -182,7 +182,7 @@ def _by_workload(rows: Sequence[Row], what: str) -> str:
 
 
 def picture(rows: Sequence[Row]) -> str:
-    """Mean recall against work, and against time."""
+    """Draw the mean recall against work, and against time."""
     panels = []
     for what, question in MEASURES.items():
         for by in ("share", "wall"):
@@ -243,7 +243,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _beside(folder: Path | None, measured: set[tuple[str, str]]) -> list[Row]:
-    """What the folder has of other workloads and policies."""
+    """Return the rows that the folder has of other workloads and policies."""
     path = raw(folder, "recall") if folder else None
     if path is None or not path.is_file():
         return []

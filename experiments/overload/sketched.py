@@ -42,14 +42,14 @@ half at {HELD:.0%} of the work, each the mean over {CHANCES} seeds of the policy
 
 
 class Noted(DenseMemory):
-    """Exact sums that also keeps what was added, so that it can be told to other memories."""
+    """Exact sums that also keep the additions, so that they can be repeated on other memories."""
 
     def __init__(self, columns: int, ring: int) -> None:
         super().__init__(columns, ring)
         self.added: list[tuple[Ints, Floats]] = []
 
     def add(self, vectors: Ints, amounts: Floats) -> None:
-        """Adds, and notes it down."""
+        """Add, and note the addition."""
         super().add(vectors, amounts)
         self.added.append((vectors, amounts))
 
@@ -58,14 +58,14 @@ class Fine(HistoryPolicy):
     """The policy on a fine grid, with exact sums until it is given others."""
 
     def begin(self, context: PolicyContext, seed: int) -> SheddingTable:
-        """Nothing is known yet."""
+        """Begin without any knowledge."""
         super().begin(context, seed)
         self.grid = context.grid(windows=WINDOWS, waits=WAITS)
         self.sums: Noted | VectorMemory = Noted(self.sums.columns, self.sums.ring)
         return self._shedding_table()
 
     def over(self, memory: VectorMemory) -> Fine:
-        """The same policy, had it had another memory."""
+        """Return the same policy with another memory."""
         assert isinstance(self.sums, Noted)
         other = copy(self)
         other.sums = memory
@@ -74,7 +74,7 @@ class Fine(HistoryPolicy):
         return other
 
     def memory(self, series: str, nbytes: int) -> VectorMemory:
-        """An empty memory of a kind."""
+        """Return an empty memory of a kind."""
         columns, ring, grid = self.sums.columns, self.sums.ring, self.grid
         if series == NEIGHBOURS:
             return NeighbourMap(columns, ring, nbytes=nbytes, step=grid.waits * grid.features, size=grid.windows)
@@ -91,7 +91,7 @@ class Sized(Found):
 
 
 def measured(workload: Overload, seed: int) -> Iterable[Sized]:
-    """The exact sums and sketches of all sizes on one workload."""
+    """Measure the exact sums and sketches of all sizes on one workload."""
     held = stream(workload, seed)
     truth = exact(held, "points", repeats=1)
     policy = Fine()
@@ -111,7 +111,7 @@ def _warm(learned: Mapping[str, Any]) -> Warm:
 
 
 def near(rows: Sequence[Found]) -> str:
-    """By sketch and memory, on how many workloads the recall is at most ``NEAR`` below that of the exact sums: of
+    """Count, by sketch and memory, the workloads whose recall is at most ``NEAR`` below that of the exact sums: of
     points, of bundles, of both; and of both on that half of the workloads whose exact sums take most memory."""
     exact = {(row.workload, row.seed): row for row in rows if isinstance(row, Sized) and row.series == EXACT}
     large = sorted(exact, key=lambda key: exact[key].nbytes, reverse=True)[: (len(exact) + 1) // 2]

@@ -1,6 +1,6 @@
-"""What exact matching costs on each workload: ``python -m experiments.overload.survey [NAME ...] [--output DIR]``.
+"""Measure the cost of exact matching: ``python -m experiments.overload.survey [NAME ...] [--output DIR]``.
 
-Each half of a stream is run alone. Of the test half it is also told what random dropping leaves.
+Each half of a stream is run alone. For the test half it also estimates the matches that random dropping leaves.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ these figures of the test half, the random shares included; no other policy was 
 @dataclass(frozen=True)
 class Half:
     """An exact run on one half of a stream. ``reached``: events that the engine got; ``span``: the median span of a
-    bundle, in windows (in time; where the window counts events, not told)."""
+    bundle, in windows (in time; not known if the window counts events)."""
 
     events: int
     partitions: int
@@ -69,7 +69,7 @@ class Half:
 
     @property
     def each(self) -> float:
-        """Touches an event."""
+        """Return the touches per event."""
         return self.touches / max(1, self.reached)
 
 
@@ -109,7 +109,7 @@ def survey(workload: Overload) -> Surveyed:
 
 
 def survey_half(workload: Overload, events: pa.Table, keep: float) -> tuple[Half, tuple[float, float]]:
-    """One half, and the shares of its bundles and match points that are left."""
+    """Survey one half, with the shares of its bundles and match points that are left."""
     plan, engine = workload.plan, workload.choice.engine
     session = NativeSession([plan], [engine])
     keys = _partitions(events, plan.keys)
@@ -156,7 +156,7 @@ def _points(found: FoundColumns, keys: Ints, keep: float) -> Ints:
 
 
 def _summary(rows: Ints) -> tuple[Ints, Ints, Ints]:
-    """The bits of each match point, those of each bundle, and the spans of bundles."""
+    """Return the bits of each match point, those of each bundle, and the spans of bundles."""
     points = _merged(rows, 2)
     bundles = _merged(rows[:, [0, 2, 1, 3]], 2)
     order = np.lexsort((rows[:, 1], rows[:, 2], rows[:, 0]))
@@ -180,7 +180,7 @@ def _recall(bits: Ints) -> float:
 
 
 def _partitions(events: pa.Table, keys: tuple[str, ...]) -> Ints:
-    """The partition of each event, as a number."""
+    """Return the partition of each event, as a number."""
     codes = np.zeros(events.num_rows, np.int64)
     for key in keys:
         column = events[key].combine_chunks()
@@ -192,7 +192,7 @@ def _partitions(events: pa.Table, keys: tuple[str, ...]) -> Ints:
 
 
 def surveyed_table(all_: Sequence[Surveyed]) -> str:
-    """As a Markdown table; halves of the training and the test part are divided by a stroke."""
+    """Return a Markdown table; a stroke divides the halves of the training and the test part."""
 
     def cells(s: Surveyed) -> list[str]:
         def both(name: str) -> str:

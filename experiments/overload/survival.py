@@ -1,4 +1,4 @@
-"""What dropping partial matches at random leaves: which of the exact matches would still be found.
+"""Estimate which exact matches would still be found if partial matches were dropped at random.
 
 A partial match is the beginning of a match's binding. Each is dropped when it is made, or kept with probability q; a
 match survives if all its beginnings do, the empty one and the match itself excepted. Matches share their beginnings, so
@@ -32,7 +32,7 @@ Bools = npt.NDArray[np.bool_]
 
 
 def mixed(words: Words) -> Words:
-    """Each word turned into one that looks random (the finaliser of splitmix64).
+    """Turn each word into one that looks random (the finaliser of splitmix64).
 
     >>> mixed(np.array([0, 1], np.uint64)).tolist()
     [16294208416658607535, 10451216379200822465]
@@ -45,7 +45,7 @@ def mixed(words: Words) -> Words:
 
 
 def surviving(found: FoundColumns, keep: float, seeds: int) -> Bools:
-    """(seeds, n) whether each match survives where a partial match is kept with probability ``keep``.
+    """Return (seeds, n): whether each match survives if a partial match is kept with probability ``keep``.
 
     The ids of ``found`` are integers.
     """
@@ -64,7 +64,7 @@ def surviving(found: FoundColumns, keep: float, seeds: int) -> Bools:
 
 
 def keep_share(touches: npt.NDArray[np.int64], share: float) -> float:
-    """The probability q at which ``share`` of the touches is left: those of partial matches of d events are
+    """Return the probability q at which ``share`` of the touches is left: those of partial matches of d events are
     ``touches[d]``, and q to the power d of them are left.
 
     >>> round(keep_share(np.array([0, 0, 100]), 0.25), 3)
@@ -82,8 +82,9 @@ def keep_share(touches: npt.NDArray[np.int64], share: float) -> float:
 
 
 def touches_by_length(plan: Plan, events: pa.Table, most: int) -> npt.NDArray[np.int64]:
-    """By how many events a partial match has bound, the touches of an exact run on as many of the events as make
-    about ``most`` touches. A touch is an arc tried with an event that passes what the arc asks of that event alone."""
+    """Return the touches of an exact run by the number of events that a partial match has bound, on as many of the
+    events as make about ``most`` touches. A touch is an arc tried with an event that meets the conditions of the arc on
+    that event alone."""
     core = ReferenceRuntime(plan)
     engine = core.engine = _Counting(plan)
     for part in _parts(events, 1_000):
@@ -94,7 +95,8 @@ def touches_by_length(plan: Plan, events: pa.Table, most: int) -> npt.NDArray[np
 
 
 def wanted(plan: Plan, events: pa.Table) -> int:
-    """How many events some arc may bind, by what it asks of the event alone: those that pass an engine's filter."""
+    """Count the events that some arc may bind, by its conditions on the event alone: those that pass an engine's
+    filter."""
     core = ReferenceRuntime(plan)
     engine = core.engine = _Filtering(plan)
     for part in _parts(events, 10_000):
@@ -115,12 +117,13 @@ class _Trying(ReferenceEngine):
         self._alone = [[_alone(step) for step in here] for here in plan.program.steps]
 
     def tried(self, row: Row, kind: str | None) -> list[int]:
-        """By state, how many arcs are tried with an event."""
+        """Count the arcs that are tried with an event, by state."""
         pairs = (zip(moves, alone, strict=True) for moves, alone in zip(self.moves, self._alone, strict=True))
         return [sum(self._passes(pair, row, kind) for pair in here) for here in pairs]
 
     def _passes(self, move: tuple[Move, tuple[int, ...]], row: Row, kind: str | None) -> bool:
-        """Whether an event passes what an arc asks of it alone: its type, and the checks at some places."""
+        """Return whether an event meets the conditions of an arc on it alone: its type, and the checks at
+        some places."""
         held, alone = move
         if held.arc.types and kind not in held.arc.types:
             return False
@@ -139,7 +142,7 @@ class _Filtering(_Trying):
         kind: str | None,
         counts: Counts,  # noqa: ARG002
     ) -> tuple[list[MatchNode], list[tuple[MatchNode, Accept]]]:
-        """Nothing lives."""
+        """Keep nothing alive."""
         self.passed += any(self.tried(event.row, kind))
         return [], []
 
@@ -154,7 +157,7 @@ class _Counting(_Trying):
     def feed(
         self, nodes: list[MatchNode], event: Event, kind: str | None, counts: Counts
     ) -> tuple[list[MatchNode], list[tuple[MatchNode, Accept]]]:
-        """As the engine does."""
+        """Feed an event, as the engine does."""
         arcs = self.tried(event.row, kind)
         if not any(arcs):
             return nodes, []
@@ -168,7 +171,7 @@ class _Counting(_Trying):
 
 
 def _alone(step: Step) -> tuple[int, ...]:
-    """The places of the checks of an arc that look at the event alone."""
+    """Return the places of the checks of an arc that look at the event alone."""
     return tuple(
         i
         for i, check in enumerate(step.binding)

@@ -29,7 +29,7 @@ WITHIN = re.compile(r"WITHIN (\d+) (\w+)")
 
 
 def with_window(workload: Overload, factor: float) -> Overload:
-    """The workload with a window so many times as long.
+    """Return the workload with a window so many times as long.
 
     >>> from experiments.overload.workloads import OVERLOADS
     >>> with_window(OVERLOADS["har-k0-2s"], 0.5).window
@@ -43,7 +43,7 @@ def with_window(workload: Overload, factor: float) -> Overload:
 
 
 def measured(workload: Overload, seed: int, shares: dict[float, float]) -> Iterable[Found]:
-    """Every policy on one workload, with a share of the work for each x."""
+    """Measure every policy on one workload, with a share of the work for each x."""
     held = stream(workload, seed)
     truth = exact(held, "points", repeats=1)
     for name in COMPARED:
@@ -53,19 +53,19 @@ def measured(workload: Overload, seed: int, shares: dict[float, float]) -> Itera
 
 
 def by_errors(workload: Overload, seed: int) -> Iterable[Found]:
-    """With each number of errors."""
+    """Yield the workload with each number of errors."""
     for errors in ERRORS:
         yield from measured(replace(workload, errors=errors), seed, {errors: HELD})
 
 
 def by_window(workload: Overload, seed: int) -> Iterable[Found]:
-    """With each length of the window."""
+    """Yield the workload with each length of the window."""
     for factor in WINDOWS:
         yield from measured(with_window(workload, factor), seed, {factor: HELD})
 
 
 def by_rate(workload: Overload, seed: int) -> Iterable[Found]:
-    """With each rate of the stream."""
+    """Yield the workload with each rate of the stream."""
     yield from measured(workload, seed, {rate: 1 / rate for rate in RATES})
 
 

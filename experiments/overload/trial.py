@@ -74,7 +74,7 @@ class Stream:
 
     @property
     def events(self) -> int:
-        """Of the test half."""
+        """Return the events of the test half."""
         return sum(map(len, self.test))
 
 
@@ -92,44 +92,44 @@ class Run:
     dropped: int = 0
 
     def between(self, start: int, end: int) -> Run:
-        """The match points from a time to before another; matches are not told apart."""
+        """Return the match points from a time to before another; matches are not distinguished."""
         when = self.points[:, 1]
         return replace(self, points=self.points[(when >= start) & (when < end)])
 
     def faster(self, other: Run) -> Run:
-        """Of two runs over the same, the one that took less time."""
+        """Return the faster of two runs over the same events."""
         return self if self.cpu <= other.cpu else other
 
 
 @dataclass(frozen=True)
 class Exact:
-    """What a question costs exactly: the engine that answers it with the fewest touches, and its run."""
+    """The exact cost of a question: the engine that answers it with the fewest touches, and its run."""
 
     engine: str
     run: Run
 
     def recall(self, found: Run) -> tuple[float, float, float]:
-        """The shares of match points, of bundles, and of matches that another run found; a bundle is found with any of
-        its points."""
+        """Return the shares of match points, of bundles, and of matches that another run found; a bundle is found with
+        any of its points."""
         matches = found.matches / self.run.matches if self.run.matches else 1.0
         return (*recall_of(found.points, self.run.points), matches)
 
     def between(self, start: int, end: int) -> Exact:
-        """What it found from a time to before another."""
+        """Return the results from a time to before another."""
         return replace(self, run=self.run.between(start, end))
 
     @property
     def bundles(self) -> int:
-        """How many bundles there are."""
+        """Return the number of bundles."""
         return len({(int(p), int(b)) for p, _, b in self.run.points})
 
     def rate(self, share: float, events: int) -> float:
-        """An allowance in touches an event: a share of what the exact run makes."""
+        """Return an allowance in touches per event: a share of those that the exact run makes."""
         return max(share * self.run.touches / max(events, 1), 1e-9)
 
 
 def stream(workload: Overload, replicate: int = 0) -> Stream:
-    """A workload's stream; all of it, or, as another sample, what is left without a part of its partitions."""
+    """Return a workload's stream: all of it, or, as another sample, the rest without a part of its partitions."""
     train, test = (batches(workload.plan, _without(half, workload, replicate)) for half in workload.halves())
     return Stream(workload.plan, workload.choice.engine, train, test)
 
@@ -147,13 +147,13 @@ def _without(events: pa.Table, workload: Overload, replicate: int) -> pa.Table:
 
 
 def batches(plan: Plan, events: pa.Table, size: int = BATCH) -> list[Batch]:
-    """A table as an engine takes it, so that making batches is not measured."""
+    """Return a table as an engine takes it, so that making batches is not measured."""
     starts = range(0, events.num_rows, size)
     return [batch_of(events.slice(first, size), plan.schema, plan.columns, base=first) for first in starts]
 
 
 def run(held: Stream, engine: str, effort: SheddingController | None = None) -> Run:
-    """One run over the test half; ``effort``: the policy and its allowance, none for an exact run."""
+    """Run once over the test half; ``effort``: the policy and its allowance, none for an exact run."""
     return _run(_session(held.plan, engine, effort), held, effort)
 
 
@@ -186,8 +186,8 @@ def _run(session: NativeSession, held: Stream, effort: SheddingController | None
 
 
 def exact(held: Stream, question: str, repeats: int = 3) -> Exact:
-    """What a question (``"points"``, which tells bundles too, or ``"matches"``) costs exactly on the test half: by the
-    engine that makes matches or, for points, by the one behind dominance where that makes fewer touches."""
+    """Measure the exact cost of a question (``"points"``, which includes bundles, or ``"matches"``) on the test half:
+    by the engine that makes matches or, for points, by the one behind dominance if that makes fewer touches."""
     engines = [held.engine]
     if question == "points" and (other := choose(held.plan, "points").engine).endswith("dominance"):
         engines.append(other)
@@ -204,8 +204,8 @@ def exact(held: Stream, question: str, repeats: int = 3) -> Exact:
 
 
 def trained(held: Stream, engine: str, maker: Maker, seed: int = 0) -> Mapping[str, Any] | None:
-    """What ``acep learn`` teaches a policy on the training half, by this engine; ``None``: one that never learns. One
-    that has seen the future is taught on the test half."""
+    """Return the state that ``acep learn`` gives a policy on the training half, by this engine; ``None``: a policy that
+    never learns. A policy that has seen the test data learns on the test half."""
     policy = maker()
     if policy.name in RULES:
         return None
@@ -218,7 +218,7 @@ def trained(held: Stream, engine: str, maker: Maker, seed: int = 0) -> Mapping[s
 def tried(
     held: Stream, truth: Exact, maker: Callable[[], Policy], share: float, *, seed: int = 0, repeats: int = REPEATS
 ) -> dict[str, Any]:
-    """A policy under an allowance of a share of the exact touches: what it found and spent, by name."""
+    """Run a policy under an allowance of a share of the exact touches; return what it found and spent, by name."""
     runs = []
     for _ in range(repeats):
         effort = Timed(maker(), seed, truth.rate(share, held.events))
@@ -243,7 +243,7 @@ def tried(
 
 
 def warmed(held: Stream, engine: str, maker: Callable[[], Policy], seed: int = 0) -> Callable[[], Policy]:
-    """What makes a policy that has learned from the training half."""
+    """Return the function that makes a policy that has learned from the training half."""
     learned = trained(held, engine, maker, seed)
     return maker if learned is None else (lambda: Warm(maker(), learned))
 
@@ -256,13 +256,13 @@ class Timed(SheddingController):
     estimate: float = ESTIMATE
 
     def start(self, core: Session, number: int, context: PolicyContext) -> None:
-        """What a policy has learned before is given as a user gives it."""
+        """Start with an earlier state of a policy, in the form in which a user gives it."""
         if type(self.policy) is Warm:
             self.policy, self.learned = self.policy.policy, self.policy.learned
         super().start(core, number, context)
 
     def learn(self, core: Session, events: int) -> None:
-        """As it does."""
+        """Learn, as the policy does."""
         before, start = self.seconds, time.process_time()
         super().learn(core, events)
         self.seconds = before + time.process_time() - start
@@ -279,18 +279,18 @@ class Warm:
         self.name = self.policy.name
 
     def begin(self, context: Any, seed: int) -> Any:
-        """The orders that were in force."""
+        """Return the shedding table in force."""
         self.policy.begin(context, seed)
         return self.policy.restore(self.learned)
 
     def learn(self, epoch: Any) -> Any:
-        """As the policy does."""
+        """Learn, as the policy does."""
         return self.policy.learn(epoch)
 
     def state(self) -> Mapping[str, Any]:
-        """As the policy does."""
+        """Return the state of the policy."""
         return self.policy.state()
 
     def restore(self, state: Mapping[str, Any]) -> Any:
-        """As the policy does."""
+        """Restore the policy."""
         return self.policy.restore(state)

@@ -1,4 +1,4 @@
-"""What an experiment under overload runs: a query on a real stream, cut into a half to learn from and one to test."""
+"""The workload of an experiment under overload: a query on a real stream, with a half to learn from and one to test."""
 
 from __future__ import annotations
 
@@ -38,49 +38,49 @@ class Overload:
     control: bool = False
 
     def events(self) -> pa.Table:
-        """The whole stream in order of time. Raises :class:`FileNotFoundError` where it is not there."""
+        """Return the whole stream in order of time. Raises :class:`FileNotFoundError` if it is missing."""
         return _stream(self.file)
 
     @cached_property
     def query(self) -> Query:
-        """The query, with its errors."""
+        """Return the query, with its errors."""
         if self.within is None:
             return acep.parse(self.text, errors=self.errors)
         return acep.regex(self.text, within=self.within, by=self.by, errors=self.errors)
 
     @cached_property
     def plan(self) -> Plan:
-        """The query compiled for its stream."""
+        """Return the query compiled for its stream."""
         return compile_query(self.query, schema_of(self.events().schema))
 
     @cached_property
     def choice(self) -> EngineChoice:
-        """The native engine that makes its matches."""
+        """Return the native engine that makes its matches."""
         if self.control:
             return EngineChoice("nodes", "a control is run one node for each state, as in the paper")
         return choose(self.plan)
 
     @property
     def split(self) -> int:
-        """The latest ``ts`` of the training half, in ticks (microseconds): that of the event in the middle."""
+        """Return the latest ``ts`` of the training half, in ticks (microseconds): that of the event in the middle."""
         events = self.events()
         return int(events["ts"][(events.num_rows - 1) // 2].cast(pa.int64()).as_py())
 
     @property
     def span(self) -> int:
-        """The window, in ticks or, where it counts events, in positions."""
+        """Return the window, in ticks or, if it counts events, in positions."""
         assert self.plan.window.span is not None
         return self.plan.window.span
 
     @property
     def window(self) -> str:
-        """The window, in words."""
+        """Return the window in words."""
         within = self.query.within
         assert within is not None
         return duration_text(within.amount) if within.unit == "ns" else f"{within.amount} {within.unit}"
 
     def halves(self) -> tuple[pa.Table, pa.Table]:
-        """The events up to ``split``, and those after it."""
+        """Return the events up to ``split``, and those after it."""
         events = self.events()
         first = pc.sum(pc.less_equal(events["ts"].cast(pa.int64()), self.split)).as_py()
         return events.slice(0, first), events.slice(first)

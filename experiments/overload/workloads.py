@@ -38,7 +38,7 @@ WITHIN 3 d"""
 
 
 def _first() -> Iterable[Overload]:
-    """Those of the first experiment with history."""
+    """Yield the workloads of the first experiment with history."""
     jobs = "a user's job fails, a later one of the same user finishes"
     yield Overload("jobs-k0-1h", jobs, "cluster_jobs", JOBS.format(within="1 h"))
     yield Overload(
@@ -200,7 +200,8 @@ WITHIN 4 d""",
 
 
 def _controls() -> Iterable[Overload]:
-    """Letters occur twice and one may be missing, so that one binding has several runs, and none are merged."""
+    """Yield workloads in which letters occur twice and one may be missing, so that one binding has several runs, and
+    none are merged."""
     for name, file, letters, within, by in (
         ("bars", "stock_min_bars", "'DOWN' 'DOWN' 'DOWN' 'UP' 'UP' 'UP'", "20 min", "symbol"),
         ("jobs", "cluster_jobs", "'SUBMIT' 'SCHEDULE' 'FAIL' 'SUBMIT' 'SCHEDULE' 'FINISH'", "20 s", "user"),
@@ -216,7 +217,8 @@ OVERLOADS: dict[str, Overload] = {one.name: one for one in (*_first(), *_bars(),
 
 
 def chosen(names: Sequence[str]) -> list[Overload]:
-    """Those whose names match one of the patterns, all without any; raises :class:`ValueError` where one matches none.
+    """Return the workloads whose names match one of the patterns, all without any. Raises :class:`ValueError` if a
+    pattern matches none.
 
     >>> [one.name for one in chosen(["bars-k0-?0min"])]
     ['bars-k0-30min', 'bars-k0-60min']

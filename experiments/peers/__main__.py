@@ -49,7 +49,7 @@ class Compared:
 
 
 def bound(line: str) -> frozenset[tuple[str, tuple[int, ...]]]:
-    """A match as a program writes it.
+    """Read a match as a program writes it.
 
     >>> sorted(bound("a=0,3 b=7"))
     [('a', (0, 3)), ('b', (7,))]
@@ -59,7 +59,7 @@ def bound(line: str) -> frozenset[tuple[str, tuple[int, ...]]]:
 
 
 def same_bindings(lines: Sequence[str], stream: pa.Table, workload: Workload) -> bool:
-    """Whether the matches of a short stream, one a line, are those of the reference engine."""
+    """Return whether the matches of a short stream, one a line, are those of the reference runtime."""
     (query,) = workload.queries
     ours = [frozenset(match.bindings.items()) for match in acep.match(stream, acep.parse(query), engine="reference")]
     theirs = [bound(line) for line in lines]
@@ -130,7 +130,7 @@ def _theirs(one: Compared, ours: Measured) -> Sequence[str]:
 
 
 def body(ours: Sequence[Measured], peers: Sequence[Compared]) -> str:
-    """The tables of the page, one for each workload."""
+    """Return the tables of the page, one for each workload."""
     parts = []
     for name, ones in groupby(ours, key=lambda one: one.name):
         mine = list(ones)

@@ -26,7 +26,7 @@ class Case:
 
     @property
     def same(self) -> bool:
-        """Whether its matches are ours."""
+        """Return whether its matches are ours."""
         return self.meaning.startswith(SAME)
 
 

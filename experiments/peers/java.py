@@ -21,8 +21,8 @@ OPEN = ("java.base/java.util", "java.base/java.lang", "java.base/java.time")  # 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a peer did on its prefix: ``rows``, ``matches``, wall and processor seconds of the best of ``runs``; or an
-    ``error``."""
+    """The result of a peer on its prefix: ``rows``, ``matches``, wall and processor seconds of the best of ``runs``; or
+    an ``error``."""
 
     rows: int = 0
     matches: int = 0
@@ -34,7 +34,7 @@ class Outcome:
 
 
 def compiled(peer: str, environment: Path) -> str:
-    """The class path of a peer (``flink``, ``siddhi``), its program compiled.
+    """Compile the program of a peer (``flink``, ``siddhi``), and return its class path.
 
     Raises :class:`RuntimeError` where there is no Java compiler, no jars, or the program does not compile.
     """

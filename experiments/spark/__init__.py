@@ -1,1 +1,1 @@
-"""How fast acep runs on Spark, against routes through Spark that match nothing."""
+"""Measure the speed of acep on Spark, against routes through Spark that match nothing."""

@@ -123,7 +123,8 @@ def main(arguments: Sequence[str] | None = None, session: SparkSession | None = 
 def measured(
     spark: SparkSession, routes: Sequence[Route], sizes: Sequence[int], work: Path, given: argparse.Namespace
 ) -> Iterator[Run]:
-    """All runs; in each repetition sizes and routes come in random order, so that a slower hour is one for all."""
+    """Measure all runs. In each repetition sizes and routes come in random order, so that a slower hour affects all of
+    them."""
     streams, static = ([one for one in routes if one.static is kind] for kind in (False, True))
     options = {"partitions": given.partitions, "buckets": given.buckets}
     numbers = {rows: min(max(given.events // rows, LEAST), given.batches) for rows in sizes if streams}

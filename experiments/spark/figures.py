@@ -58,8 +58,8 @@ class Cell:
 
 
 def cells(runs: Iterable[Run]) -> list[Cell]:
-    """The figures of each route at each size, in the order of the routes; a run counts if there is one of its yardstick
-    in the same repetition."""
+    """Return the figures of each route at each size, in the order of the routes; a run counts if its yardstick ran in
+    the same repetition."""
     by_place: dict[tuple[str, int], dict[int, Run]] = {}
     for run in runs:
         by_place.setdefault((run.route, run.rows), {})[run.repetition] = run
@@ -102,8 +102,8 @@ def _cell(rows: int, own: Sequence[Run], base: Sequence[Run]) -> Cell:
 def interval(
     pairs: Sequence[tuple[Figures, Figures]], compare: Callable[[Figures, Figures], Figures], seed: int = 0
 ) -> tuple[float, float, float]:
-    """The median over repetitions of ``compare`` of two medians of one repetition, and the bounds of its 95 % bootstrap
-    interval. ``pairs``: the times of the micro-batches of the two, by repetition.
+    """Return the median over repetitions of ``compare`` of two medians of one repetition, and the bounds of its 95 %
+    bootstrap interval. ``pairs``: the times of the micro-batches of the two, by repetition.
 
     Repetitions are drawn with replacement, the same for both, and of each its micro-batches.
 
@@ -135,7 +135,7 @@ def write_cells(path: Path, found: Sequence[Cell]) -> None:
 
 
 def read_cells(path: Path) -> list[Cell]:
-    """The cells of a file that :func:`write_cells` wrote."""
+    """Read the cells of a file that :func:`write_cells` wrote."""
     kinds: dict[str, Any] = get_type_hints(Cell)
     with path.open(encoding="utf-8") as file:
         return [Cell(**{name: kinds[name](value) for name, value in row.items()}) for row in csv.DictReader(file)]

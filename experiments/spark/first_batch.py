@@ -74,7 +74,7 @@ def measured(spark: SparkSession, source: Path, rows: int, size: int, buckets: i
 
 
 def _workers() -> list[Path]:
-    """The Python workers of this machine's Spark, as folders of ``/proc``."""
+    """Return the Python workers of this machine's Spark, as folders of ``/proc``."""
     found = []
     for pid in PROC.glob("[0-9]*"):
         try:
@@ -93,7 +93,7 @@ many matches as one process."""
 
 
 def body(found: Sequence[First]) -> str:
-    """The table of the page."""
+    """Return the table of the page."""
     head = ("rows", "buckets", "matches", "events", "worker")
     lines = [
         (

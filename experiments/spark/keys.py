@@ -91,13 +91,13 @@ def measured(spark: SparkSession, name: str, keys: int, rows: int, batches: int,
 
 
 def _of_keys(table: pa.Table, keys: int) -> pa.Table:
-    """The same events with so many keys."""
+    """Return the same events with so many keys."""
     drawn = np.random.default_rng([13, keys]).integers(0, keys, table.num_rows)
     return table.set_column(table.schema.get_field_index("k"), "k", pa.array(drawn))
 
 
 def _later(table: pa.Table, rows: int, key: int) -> pa.Table:
-    """Events of one other key, after all windows of those in ``table``."""
+    """Return events of one other key, after all windows of those in ``table``."""
     rows = max(rows, IDLE) // IDLE * IDLE
     begins = START + STEP * table.num_rows + WINDOWS
     times = pa.array(begins + STEP * np.arange(rows)).cast(pa.timestamp("us", tz="UTC"))
@@ -112,7 +112,7 @@ what is left is in the last two columns. Each run found as many matches as one p
 
 
 def body(found: Sequence[Growth]) -> str:
-    """The tables of the page."""
+    """Return the tables of the page."""
     head = ("keys", "seconds", "matches", "live partial matches", "state", "live when idle", "state when idle")
     parts = []
     for name in dict.fromkeys(one.query for one in found):

@@ -41,7 +41,7 @@ def written(folder: Path, found: Sequence[Cell], machine: dict[str, Any], notes:
 
 
 def body(found: Sequence[Cell]) -> str:
-    """The picture of streams and the tables of the page."""
+    """Return the picture of streams and the tables of the page."""
     streams, static = ([one for one in found if ROUTES[one.route].static is kind] for kind in (False, True))
     parts = []
     if streams:
@@ -74,7 +74,7 @@ def body(found: Sequence[Cell]) -> str:
 
 
 def picture(found: Sequence[Cell]) -> str:
-    """Streams: events a second and the ratio to the yardstick, by rows a micro-batch, as an SVG document."""
+    """Draw the streams: events a second and the ratio to the yardstick, by rows a micro-batch, as an SVG document."""
     streams = [one for one in found if not ROUTES[one.route].static]
     names = list(dict.fromkeys(one.route for one in streams))
 

@@ -66,7 +66,8 @@ def missing(route: Route) -> str:
 
 
 def chosen(names: Sequence[str]) -> list[Route]:
-    """The routes of these names or beginnings of names (all, if none is given), and those that they are compared with.
+    """Return the routes of these names or beginnings of names (all, if none is given), and those that they are compared
+    with.
 
     Raises :class:`ValueError` for a name that is of no route.
 

@@ -65,13 +65,13 @@ class Run:
 
     @property
     def whole(self) -> tuple[float, ...]:
-        """The time of each micro-batch, in milliseconds."""
+        """Return the time of each micro-batch, in milliseconds."""
         return tuple(one[WHOLE] for one in self.took)
 
 
 def events(rows: int, seed: int = 13) -> pa.Table:
-    """``ts`` (one event a millisecond), ``type`` (A .. E), ``k`` (10,000 keys), ``x`` (0 .. 1), all uniform, and ``n``
-    (0, 1, 2, ...). A shorter stream is a prefix of a longer one.
+    """Return the stream: ``ts`` (one event a millisecond), ``type`` (A .. E), ``k`` (10,000 keys), ``x`` (0 .. 1), all
+    uniform, and ``n`` (0, 1, 2, ...). A shorter stream is a prefix of a longer one.
 
     >>> events(3).column_names, events(3)["n"].to_pylist()
     (['ts', 'type', 'k', 'x', 'n'], [0, 1, 2])
@@ -91,7 +91,7 @@ def events(rows: int, seed: int = 13) -> pa.Table:
 
 @cache
 def expected(query: str, rows: int) -> int:
-    """The number of matches of a query in :func:`events`, found in this process."""
+    """Return the number of matches of a query in :func:`events`, found in this process."""
     return int(acep.match(events(rows), acep.parse(QUERIES[query]), seq="n", id="n", output="count"))
 
 
@@ -105,7 +105,7 @@ def write_events(table: pa.Table, folder: Path, rows: int, *, end: bool) -> int:
 
 
 def steady(batches: int) -> range:
-    """The micro-batches that count: the first quarter is left out.
+    """Return the micro-batches that count: the first quarter is left out.
 
     >>> steady(20), steady(2)
     (range(5, 20), range(1, 2))

@@ -202,7 +202,7 @@ time ([why](../explanation/spark_overload.md#where-matching-is-the-cost))."""
 
 
 def body(found: Sequence[Trial]) -> str:
-    """The tables of the page."""
+    """Return the tables of the page."""
     parts = []
     for name in dict.fromkeys(one.query for one in found):
         own = [one for one in found if one.query == name]

@@ -174,7 +174,7 @@ random events and random keys, as many events as `utility` carried. The recall i
 
 
 def body(found: Sequence[Kept]) -> str:
-    """The tables of the page."""
+    """Return the tables of the page."""
     parts = []
     for share in sorted({one.share for one in found}):
         own = [one for one in found if one.share == share]
