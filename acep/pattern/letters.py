@@ -13,7 +13,8 @@ from typing import TypeVar
 
 from acep.errors import QueryError, suggest
 from acep.pattern.check import check_query, checked_errors, checked_weights
-from acep.pattern.patterns import bounds, flat, repeated
+from acep.pattern.patterns import flat
+from acep.pattern.quantifiers import bounds, repeated
 from acep.pattern.sase import Errors, Weights
 from acep.pattern.syntax import Branch, branches, name, read
 from acep.pattern.times import window_of

@@ -6,15 +6,13 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from acep.pattern.expressions import Span
+from acep.pattern.quantifiers import bounds, quantifier_of, repeated, with_quantifier
 from acep.pattern.spelling import is_reserved
 from acep.pattern.syntax import Branch, branches, fail, name, quoted, span, tokens
 from acep.pattern.tree import Choice, Component, EventSet, Negation, Node, Repeat, Sequence
 from acep.pattern.walk import binds
 
-__all__ = ["HIGHEST", "Places", "bounds", "flat", "pattern", "repeated"]
-
-HIGHEST = 10_000
-"""The greatest bound of a repetition."""
+__all__ = ["Places", "flat", "pattern"]
 
 
 @dataclass
@@ -58,57 +56,6 @@ def flat(kind: type[Sequence | Choice], items: list[Node]) -> Node:
     return found[0] if len(found) == 1 else kind(tuple(found))
 
 
-def repeated(item: Node, low: int, high: int | None, mentioned: Collection[str]) -> Node:
-    """Return a repetition, simplified if this does not change its meaning.
-
-    A repetition of a repetition of one component becomes a single one if every count between its bounds is possible and
-    no expression refers to the variable (in a group the reference would mean the current iteration).
-    """
-    if (low, high) == (1, 1):
-        return item
-    if isinstance(item, Repeat) and isinstance(item.item, Component) and item.item.var not in mentioned:
-        inner = item
-        unbounded = inner.high is None and inner.low <= 1
-        exact = inner.low == inner.high and low == high
-        optional = (inner.low, inner.high) == (0, 1) and (high is None or (low, high) == (0, 1))
-        if (unbounded and (high is None or low >= 1)) or exact or optional:
-            most = None if inner.high is None or high is None else inner.high * high
-            return Repeat(inner.item, inner.low * low, most)
-    return Repeat(item, low, high)
-
-
-def bounds(branch: Branch) -> tuple[int, int | None]:
-    """Return the bounds of a quantifier. Raises :class:`QueryError` (without the text)."""
-    words = [str(t) for t in tokens(branch)]
-    numbers = [_count(branch, w) for w in words if w not in ("+", "*", "?")]
-    match branch.data:
-        case "sign":
-            return {"+": (1, None), "*": (0, None), "?": (0, 1)}[words[0]]
-        case "exactly":
-            low, high = numbers[0], numbers[0]
-        case "at_least":
-            if len(words) == 2 and words[1] != "+":
-                raise fail("this is not a repetition", branch, f"write {{{words[0]},}} for {words[0]} or more")
-            return numbers[0], None
-        case "at_most":
-            low, high = 0, numbers[0]
-        case _:
-            low, high = numbers
-    if high < 1:
-        raise fail("a repetition of none", branch, "leave the component out, or write `?` for an optional one")
-    if low > high:
-        raise fail("the least number of repetitions is above the greatest", branch, f"write {{{high},{low}}}")
-    return low, high
-
-
-def _count(branch: Branch, word: str) -> int:
-    if not word.isdecimal():
-        raise fail("a number of repetitions is a whole number", branch)
-    if len(word) > 6 or int(word) > HIGHEST:
-        raise fail("too many repetitions", branch, f"at most {HIGHEST}; write {{m,}} for no limit")
-    return int(word)
-
-
 # ---- SASE+
 
 
@@ -142,19 +89,14 @@ def _item(branch: Branch, places: Places) -> Node:
             return _repetition(branch, _sequence(branches(branch)[0], places), places)
 
 
-def _quantifier(branch: Branch) -> Branch | None:
-    found = branches(branch, "sign", "exactly", "at_least", "from_to", "at_most")
-    return found[0] if found else None
-
-
 def _repetition(branch: Branch, node: Node, places: Places) -> Node:
     """Return a group, nested sequence or set with the quantifier behind it."""
-    quantifier = _quantifier(branch)
+    quantifier = quantifier_of(branch)
     if isinstance(node, Negation) and quantifier is not None:
         raise fail("a negation cannot be repeated", branch, "`~B b` already speaks of each event of type B")
     if not binds(node) and (quantifier is not None or branch.data == "group"):
         raise fail("a group needs a component that is not negated", branch)
-    return _repeat(node, quantifier, places.mentioned)
+    return with_quantifier(node, quantifier, places.mentioned)
 
 
 def _types(branch: Branch) -> tuple[str, ...]:
@@ -164,10 +106,10 @@ def _types(branch: Branch) -> tuple[str, ...]:
 
 def _declared(branch: Branch, types: tuple[str, ...], kind: Branch, places: Places) -> Node:
     """Return a component from its types and the variable and quantifiers behind them."""
-    quantifier = _quantifier(branch)
+    quantifier = quantifier_of(branch)
     found = branches(branch, "variable")
     if not found:
-        return _repeat(Component(places.declare(name(kind), span(kind)), types), quantifier)
+        return with_quantifier(Component(places.declare(name(kind), span(kind)), types), quantifier)
     variable = found[0]
     named = branches(variable, "name")[0]
     var = name(named)
@@ -175,21 +117,17 @@ def _declared(branch: Branch, types: tuple[str, ...], kind: Branch, places: Plac
         hint = f"choose another name, or write `{var}` in backquotes"
         raise fail(f"{quoted(var)} is a word of the language", named, hint)
     component = Component(places.declare(var, span(named)), types)
-    second = _quantifier(variable)
+    second = quantifier_of(variable)
     if quantifier is None or second is None:
         if quantifier is second and branches(variable, "brackets"):
             hint = f"write + after the type, or {quoted(var)} without []"
             raise fail(f"{quoted(var + '[]')} is not repeated", branch, hint)
-        return _repeat(component, quantifier or second)
+        return with_quantifier(component, quantifier or second)
     if tokens(quantifier) != ["+"] or second.data == "sign":
         raise fail("two repetitions of one component", second, "keep one of them")
     low, high = bounds(second)
     # `T+ t[]{3}` means three or more: the plus requires at least one event and allows more.
     return repeated(component, max(1, low), None if second.data == "exactly" else high, ())
-
-
-def _repeat(node: Node, quantifier: Branch | None, mentioned: Collection[str] = ()) -> Node:
-    return node if quantifier is None else repeated(node, *bounds(quantifier), mentioned)
 
 
 def _group(branch: Branch, places: Places) -> Node:

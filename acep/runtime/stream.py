@@ -20,7 +20,7 @@ from acep.native.compiled import native_sort
 from acep.plan.compile import Plan
 from acep.runtime.executors import Executor, NativeExecutor, NativeExecutors
 from acep.shedding.limits import Limits
-from acep.storage.sealing import seal, unseal
+from acep.storage.snapshot import seal, unseal
 
 if TYPE_CHECKING:
     from acep.native.session import NativeSession

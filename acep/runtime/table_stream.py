@@ -29,7 +29,7 @@ from acep.plan.schema import Schema
 from acep.runtime.absent import Absent
 from acep.runtime.options import StreamOptions
 from acep.runtime.stream import Stream, together
-from acep.storage.sealing import seal, unseal
+from acep.storage.snapshot import seal, unseal
 
 __all__ = ["TableStream"]
 

@@ -34,7 +34,7 @@ def to_json(value: Any) -> Any:
 
 
 def to_plain(value: Any) -> Any:
-    r"""Convert like :func:`to_json`, but with array data as bytes, as :func:`acep.storage.sealing.seal` takes them.
+    r"""Convert like :func:`to_json`, but with array data as bytes, as :func:`acep.storage.snapshot.seal` takes them.
 
     >>> to_plain(np.zeros(1, np.uint8))
     {'array': '|u1', 'shape': [1], 'data': b'\x00'}

@@ -24,7 +24,7 @@ from acep.matches.records import Counts, Found
 from acep.plan.compile import Plan
 from acep.plan.schema import Kind
 from acep.runtime.stream import Stream
-from acep.storage.sealing import seal, unseal
+from acep.storage.snapshot import seal, unseal
 from acep.streaming.job import EXACT, Job, Pass, plans_of
 from acep.streaming.pace import BatchPace
 from acep.streaming.results import WaitingGroup, WaitingGroups, group_rows, match_rows, number_of

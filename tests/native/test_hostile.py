@@ -20,7 +20,7 @@ from acep.native.session import NativeSession
 from acep.plan.choice import alone
 from acep.plan.compile import Plan
 from acep.shedding.partition_sampler import PartitionSampler
-from acep.storage.sealing import seal, unseal
+from acep.storage.snapshot import seal, unseal
 from tests.native import harness
 from tests.native.harness import ANY, SCHEMA, plan_of, session_of, take
 from tests.native.spoilt import ODD, REFUSED, refused_or_run, spoil_tables, spoilt

@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 
-from acep.pattern.patterns import repeated
+from acep.pattern.quantifiers import repeated
 from acep.pattern.tree import Component, EventSet, Node, Query, Repeat, Sequence, Strategy
 from tests.oracle import TooManyStepsError, oracle
 

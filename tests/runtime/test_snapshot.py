@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import acep
 from acep.events.batch import batch_of_events
 from acep.events.records import Events
-from acep.storage.sealing import BYTES, HEADER, SIZE, VERSION, seal, unseal
+from acep.storage.snapshot import BYTES, HEADER, SIZE, VERSION, seal, unseal
 
 QUERY = acep.parse(
     "PATTERN SEQ(A+ a[], ~N n, B b, ~C c) WHERE skip_till_any_match(a[], b) { [k] AND a[i].x >= a[i-1].x "

@@ -25,7 +25,7 @@ import pytest
 import acep
 from acep.errors import SnapshotError
 from acep.native.compiled import why_not
-from acep.storage.sealing import VERSION
+from acep.storage.snapshot import VERSION
 from acep.streaming import buckets, live, version_files
 from acep.streaming.job import Job
 from acep.streaming.times import before
