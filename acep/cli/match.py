@@ -69,10 +69,8 @@ def _parts(passing: Passing, batches: Iterator[pa.Table]) -> Iterator[Any]:
 
 
 def _print_one(passing: Passing, batches: Iterator[pa.Table], kind: str) -> None:
-    if kind == "exists":
-        found: Any = any(_parts(passing, batches))
-    else:
-        found = sum(_parts(passing, batches))
+    parts = _parts(passing, batches)
+    found = any(parts) if kind == "exists" else sum(parts)
     sys.stdout.write(f"{str(found).lower()}\n")
 
 

@@ -5,20 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from acep.pattern.spelling import condition_text, expression_text, name_text, quoted_text, tie_text
-from acep.pattern.times import decimal_text, duration_text
-from acep.pattern.tree import (
-    Choice,
-    Component,
-    EventSet,
-    Negation,
-    Node,
-    Output,
-    Query,
-    Repeat,
-    Sequence,
-    Strategy,
-    Within,
-)
+from acep.pattern.times import window_text
+from acep.pattern.tree import Choice, Component, EventSet, Negation, Node, Output, Query, Repeat, Sequence, Strategy
 from acep.pattern.walk import levels, parts
 
 __all__ = ["canonical", "expression_text", "pattern_text", "tree_lines"]
@@ -103,12 +91,6 @@ def letters_text(node: Node) -> str:
 # ---- whole queries
 
 
-def _window(within: Within) -> str:
-    if within.unit == "events":
-        return f"{within.amount} EVENTS"
-    return duration_text(within.amount) if within.unit == "ns" else decimal_text(within.amount)
-
-
 def _clauses(query: Query) -> Iterator[str]:
     """Yield the clauses behind the pattern, without those that have no effect."""
     conditions = []
@@ -118,7 +100,7 @@ def _clauses(query: Query) -> Iterator[str]:
     if conditions or query.strategy is not Strategy.SKIP_TILL_ANY_MATCH:
         yield f"WHERE {query.strategy.value}() {{{' AND '.join(conditions)}}}"
     if query.within is not None:
-        yield f"WITHIN {_window(query.within)}"
+        yield f"WITHIN {window_text(query.within)}"
     if query.having is not None:
         yield f"HAVING {expression_text(query.having)}"
     if query.returns:
@@ -181,7 +163,7 @@ def tree_lines(query: Query) -> list[str]:
     lines += [f"  tie [{tie_text(t)}]" for t in query.ties]
     lines += [f"  where {expression_text(e)}" for e in query.where]
     if query.within is not None:
-        lines.append(f"  within {_window(query.within)}")
+        lines.append(f"  within {window_text(query.within)}")
     if query.having is not None:
         lines.append(f"  having {expression_text(query.having)}")
     lines += [f"  return {name_text(n)}: {expression_text(e)}" for n, e in query.returns]

@@ -9,19 +9,10 @@ from acep.pattern import expressions as ex
 from acep.pattern.times import decimal_text, duration_text, timestamp_text
 from acep.pattern.tree import Strategy
 
-__all__ = [
-    "RESERVED",
-    "attribute_text",
-    "condition_text",
-    "expression_text",
-    "is_reserved",
-    "name_text",
-    "quoted_text",
-    "tie_text",
-]
+__all__ = ["condition_text", "expression_text", "is_reserved", "name_text", "quoted_text", "tie_text"]
 
 _PLAIN = re.compile(r"[^\W\d]\w*")
-RESERVED = {
+_RESERVED = {
     "all", "and", "any", "as", "between", "earliest", "earliestmaximal", "false", "from", "having", "in", "is", "like",
     "non", "nonoverlap", "not", "null", "or", "output", "pattern", "return", "seq", "timestamp", "true", "where",
     "within", *(s.value.replace("_", "") for s in Strategy),
@@ -39,7 +30,7 @@ def is_reserved(name: str) -> bool:
     >>> is_reserved("Where"), is_reserved("non_overlap"), is_reserved("price")
     (True, True, False)
     """
-    return name.lower().replace("_", "") in RESERVED
+    return name.lower().replace("_", "") in _RESERVED
 
 
 def name_text(name: str) -> str:
@@ -49,7 +40,7 @@ def name_text(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def attribute_text(name: str) -> str:
+def _attribute_text(name: str) -> str:
     """Return the text of an attribute, quoted if necessary."""
     parts = name.split(".")
     if all(map(_PLAIN.fullmatch, parts)) and parts[0] != "LEN":
@@ -59,7 +50,7 @@ def attribute_text(name: str) -> str:
 
 def tie_text(name: str) -> str:
     """Return the text of an attribute in brackets, quoted if it could be read as an attribute of a variable."""
-    return attribute_text(name) if "." not in name else '"' + name.replace('"', '""') + '"'
+    return _attribute_text(name) if "." not in name else '"' + name.replace('"', '""') + '"'
 
 
 def quoted_text(value: str) -> str:
@@ -96,11 +87,11 @@ def _written(expr: ex.Expr) -> tuple[str, int]:
             return f"TIMESTAMP '{timestamp_text(ns)}'", _ATOM
         case ex.Attribute(var=var, index=index, name=name):
             place = f"{name_text(var)}.LEN" if index == "last" else index
-            return f"{name_text(var)}{'' if index is None else f'[{place}]'}.{attribute_text(name)}", _ATOM
+            return f"{name_text(var)}{'' if index is None else f'[{place}]'}.{_attribute_text(name)}", _ATOM
         case ex.Length(var=var):
             return f"{name_text(var)}.LEN", _ATOM
         case ex.Aggregate(function=function, var=var, scope=scope, name=name):
-            of = "" if name is None else f".{attribute_text(name)}"
+            of = "" if name is None else f".{_attribute_text(name)}"
             return f"{function}({name_text(var)}[{'..i-1' if scope == 'before' else ''}]{of})", _ATOM
         case ex.Unary(op="not", operand=operand):
             return f"NOT {_expression(operand, _NOT)}", _NOT

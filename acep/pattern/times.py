@@ -193,6 +193,17 @@ def duration_text(ns: Fraction) -> str:
     return f"{decimal_text(ns)} ns"
 
 
+def window_text(within: Within) -> str:
+    """Write the length of a window as WITHIN reads it.
+
+    >>> window_text(Within(Fraction(500), "events"))
+    '500 EVENTS'
+    """
+    if within.unit == "events":
+        return f"{within.amount} EVENTS"
+    return duration_text(within.amount) if within.unit == "ns" else decimal_text(within.amount)
+
+
 def timestamp_text(ns: int) -> str:
     """Write a point in time as ISO text in UTC.
 

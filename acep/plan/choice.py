@@ -10,23 +10,12 @@ from acep.plan.dominance import reason_against
 from acep.plan.lower.tables import NotNativeError, PlanTables, SharedTables, lower
 from acep.plan.prefilter import worth
 
-__all__ = [
-    "COUNTED",
-    "POINTS",
-    "UNITS",
-    "WINDOWS",
-    "EngineChoice",
-    "alone",
-    "choose",
-    "decides_at_once",
-    "with_allowance",
-]
-
+__all__ = ["COUNTED", "UNITS", "WINDOWS", "EngineChoice", "alone", "choose", "decides_at_once", "with_allowance"]
 
 COUNTED = ("count", "points", "bundles")
 """Outputs that do not need the matches themselves."""
 
-POINTS = ("points", "exists")
+_POINTS = ("points", "exists")
 """Outputs that only need the match points, with the least error of each."""
 
 WINDOWS = "windows+"
@@ -78,7 +67,7 @@ def _alone(plan: Plan, output: str) -> EngineChoice:
     except NotNativeError as reason:
         return EngineChoice("reference", str(reason))
     if why := _not_merged(plan, tables):
-        if output in POINTS and reason_against(plan) is None:
+        if output in _POINTS and reason_against(plan) is None:
             return EngineChoice("dominance", f"{why}, but those go that another one dominates")
         return EngineChoice("nodes", why)
     if output in (*COUNTED, "exists"):

@@ -17,14 +17,7 @@ from acep.pattern.tree import Strategy
 from acep.plan.compile import Plan
 from acep.plan.derive import derive
 from acep.plan.dominance import demands_of
-from acep.plan.lower.tables_completion import (
-    COMPLETION,
-    COMPLETION_LISTS,
-    Negations,
-    completes,
-    needs_firsts,
-    write_output,
-)
+from acep.plan.lower.tables_completion import Negations, completes, needs_firsts, write_output
 from acep.plan.lower.tables_writer import EVENT, ONE, EventClass, NotNativeError, SharedTables, Triple, Writer
 from acep.plan.monotone import Demand
 from acep.plan.schema import Kind
@@ -52,14 +45,13 @@ _Placed = tuple[int, int, tuple[Triple, ...], list[int]]
 class PlanTables:
     """One plan as named arrays of 64-bit integers.
 
-    ``mergeable``: no predicate ties its events together, and each complete run is a match. ``unambiguous``: a binding
-    determines its run. ``return_kinds``: the kinds of the words of RETURN. ``registers``: by state, (slot, variable,
-    column, kind) of each register with a single value. ``takes``: by state, (event class, target state) of each arc.
+    ``mergeable``: no predicate ties its events together, and each complete run is a match. ``return_kinds``: the
+    kinds of the words of RETURN. ``registers``: by state, (slot, variable, column, kind) of each register with a single
+    value. ``takes``: by state, (event class, target state) of each arc.
     """
 
     arrays: dict[str, tuple[int, ...]]
     mergeable: bool
-    unambiguous: bool
     return_kinds: tuple[Kind, ...]
     registers: tuple[tuple[tuple[int, str, str, RegisterKind], ...], ...]
     takes: tuple[tuple[tuple[int, int], ...], ...]
@@ -102,18 +94,18 @@ class _TableLowering:
         self.takes: list[list[tuple[int, int]]] = [[] for _ in plan.arcs.states]
 
     def _layout(self, registers: tuple[Register, ...]) -> dict[Register, int]:
-        slots, size = {}, 0
-        for r in registers:
-            slots[r] = size
-            size += 2 if self._is_total(r) else 1
-        return slots
+        return dict(zip(registers, accumulate(map(self._width, registers), initial=0), strict=False))
+
+    def _width(self, r: Register) -> int:
+        """Return the number of slots of a register."""
+        return 2 if self._is_total(r) else 1
 
     def _is_total(self, r: Register) -> bool:
         return r.kind == "sum" and self.writer.kind(r.name) is not Kind.FLOAT
 
     def _size(self, state: int) -> int:
         """Return the number of slots of a state: those of its registers, and one for the first position if needed."""
-        return sum(2 if self._is_total(r) else 1 for r in self.program.layouts[state]) + int(self.firsts and state > 0)
+        return sum(map(self._width, self.program.layouts[state])) + int(self.firsts and state > 0)
 
     def _source(self, source: ValueSource, layout: dict[Register, int], loops: tuple[Register, ...]) -> Triple | None:
         """Return a source as a triple, or ``None`` if it is never bound in this state: the predicate is dropped."""
@@ -188,8 +180,7 @@ class _TableLowering:
         positions = plan.query.strategy.contiguous or window.counted
         key = tuple(self.writer.column(k) for k in plan.keys)
         shared.keys[key] = shared.keys.get(key, False) or positions
-        unambiguous = _unambiguous(plan)
-        arrays = self.writer.arrays((*PLAIN, *COMPLETION), (*LISTS, *COMPLETION_LISTS))
+        arrays = self.writer.arrays()
         del arrays["accept"], arrays["arc"]  # only their offsets by state are needed
         arrays["span"] = (-1 if window.span is None else window.span,)
         arrays["meta"] = (
@@ -198,7 +189,7 @@ class _TableLowering:
             costs.scale,
             int(window.counted),
             int(plan.strict),
-            int(unambiguous),
+            int(_unambiguous(plan)),
             int(positions),
             list(shared.keys).index(key),
             0,  # placeholders for the numbers of event classes and columns, known when all plans are lowered
@@ -209,12 +200,10 @@ class _TableLowering:
         arrays["firsts"] = (int(self.firsts),)
         mergeable = not any(arrays["state_slots"]) and not arrays["check_program"] and not completes(plan)
         registers = tuple(
-            tuple(self._described(r, slot) for r, slot in here.items() if self._describes(r)) for here in self.layouts
+            tuple(self._described(r, slot) for r, slot in here.items() if r.kind != "frames" and self._width(r) == 1)
+            for here in self.layouts
         )
-        return PlanTables(arrays, mergeable, unambiguous, return_kinds, registers, tuple(map(tuple, self.takes)))
-
-    def _describes(self, r: Register) -> bool:
-        return r.kind != "frames" and not self._is_total(r)
+        return PlanTables(arrays, mergeable, return_kinds, registers, tuple(map(tuple, self.takes)))
 
     def _described(self, r: Register, slot: int) -> tuple[int, str, str, RegisterKind]:
         kind = Kind.INT if r.kind in ("count", "nonnull") else self.writer.kind(r.name)
@@ -227,9 +216,8 @@ class _TableLowering:
         for state, here in enumerate(demands_of(self.plan, self.program, self.expressions, self.writer.kind)):
             words = [0, 0] * self._size(state)
             for register, demand in here.items():
-                for slot in range(
-                    self.layouts[state][register], self.layouts[state][register] + 1 + self._is_total(register)
-                ):
+                first = self.layouts[state][register]
+                for slot in range(first, first + self._width(register)):
                     words[2 * slot : 2 * slot + 2] = self._relation(register, demand), demand.bound
             found += words
             at.append(len(found))
@@ -313,16 +301,6 @@ class _TableLowering:
                 return [(SUM if self._is_total(r) else ADD, slot, before, column, -1, 0)]
         order = {Kind.FLOAT: 1, Kind.STRING: 2}.get(kind, 0)
         return [(LEAST if r.kind == "min" else GREATEST, slot, before, column, -1, order)]
-
-
-PLAIN = (
-    "check_program", "check_only", "check_turn", "crossing_negation", "accept_cost", "arc_target", "arc_var",
-    "arc_class", "arc_blocking", "arc_history",
-)  # fmt: skip
-LISTS = (
-    "check_sources", "check_loops", "crossing_entered", "accept", "accept_crossings", "frame_sources", "arc",
-    "arc_gaps", "arc_leaving", "arc_binding", "arc_puts", "arc_crossings", "arc_resets",
-)  # fmt: skip
 
 
 def _check(plan: Plan) -> None:

@@ -18,7 +18,7 @@ from acep.plan.lower.bytecode_words import bits_of
 from acep.plan.lower.tables_writer import EVENT, Triple, Writer
 from acep.plan.schema import Kind
 
-__all__ = ["COMPLETION", "COMPLETION_LISTS", "Negations", "completes", "needs_firsts", "write_output"]
+__all__ = ["Negations", "completes", "needs_firsts", "write_output"]
 
 CHOICES = (Output.ALL, Output.NON_OVERLAP, Output.EARLIEST_MAXIMAL)
 
@@ -27,15 +27,6 @@ LENGTH, NTH, LAST, COUNT, SUM, ADD, LEAST, GREATEST, AVERAGE, MEAN, EACH, PREVIO
 
 CANDIDATE = -1
 """Number that stands for the variable of the event that may violate a negation."""
-
-COMPLETION = (
-    "kept", "order_by", "choice", "variable_rank", "negation_class", "negation_weight", "conjunct_program", "having",
-    "returns",
-)  # fmt: skip
-COMPLETION_LISTS = (
-    "negation_around", "negation_columns", "negation_conjuncts", "conjunct_refs", "conjunct_loops", "conjunct_least",
-    "group_variables", "whole_refs",
-)  # fmt: skip
 
 
 def completes(plan: Plan) -> bool:

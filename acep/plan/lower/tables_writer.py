@@ -19,6 +19,25 @@ EVENT, ONE = range(2)
 
 Triple = tuple[int, int, int]
 
+PLAIN = (
+    "check_program", "check_only", "check_turn", "crossing_negation", "accept_cost", "arc_target", "arc_var",
+    "arc_class", "arc_blocking", "arc_history",
+)  # fmt: skip
+LISTS = (
+    "check_sources", "check_loops", "crossing_entered", "accept", "accept_crossings", "frame_sources", "arc",
+    "arc_gaps", "arc_leaving", "arc_binding", "arc_puts", "arc_crossings", "arc_resets",
+)  # fmt: skip
+COMPLETION = (
+    "kept", "order_by", "choice", "variable_rank", "negation_class", "negation_weight", "conjunct_program", "having",
+    "returns",
+)  # fmt: skip
+COMPLETION_LISTS = (
+    "negation_around", "negation_columns", "negation_conjuncts", "conjunct_refs", "conjunct_loops", "conjunct_least",
+    "group_variables", "whole_refs",
+)  # fmt: skip
+"""The arrays, and arrays of lists, that the native core asks for even if they are empty: first those of all runs, then
+those of complete ones (:mod:`acep.plan.lower.tables_completion`)."""
+
 
 class NotNativeError(Exception):
     """Raised for a plan that the native core cannot run; the message is the reason."""
@@ -126,14 +145,14 @@ class Writer:
         """Append a list to an array of lists: the values go to ``name``, the offsets to ``name_at``."""
         self.lists.setdefault(name, _Lists()).add(values)
 
-    def arrays(self, plain: Sequence[str], lists: Sequence[str]) -> dict[str, tuple[int, ...]]:
-        """Return all arrays. Those named in ``plain`` and ``lists`` are included even if empty."""
+    def arrays(self) -> dict[str, tuple[int, ...]]:
+        """Return all arrays, also the empty ones that the native core asks for."""
         found = {name: tuple(values) for name, values in self.plain.items()}
         for name, values in self.lists.items():
             found |= {name: tuple(values.items), f"{name}_at": tuple(values.at)}
-        for name in plain:
+        for name in (*PLAIN, *COMPLETION):
             found.setdefault(name, ())
-        for name in lists:
+        for name in (*LISTS, *COMPLETION_LISTS):
             found.setdefault(name, ())
             found.setdefault(f"{name}_at", (0,))
         return found
