@@ -124,13 +124,13 @@ class ReferenceEngine:
         """Bind the event in every way to a partial match, or begin one with it (``None``). Return whether the partial
         match may also ignore the event and wait."""
         state, registers, so_far, trail, history = node or START
-        event = feed.event
+        event, kind = feed.event, feed.kind
         between = event.position - trail.event.position - 1 if trail else 0
         next_match = self.strategy is Strategy.SKIP_TILL_NEXT_MATCH
         taken = False
         for move in self.moves[state]:
             arc = move.arc
-            if arc.types and feed.kind not in arc.types:
+            if arc.types and kind not in arc.types:
                 continue
             feed.counts.touches += 1
             error = so_far + self._cost(arc, between)
