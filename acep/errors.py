@@ -66,14 +66,14 @@ class AcepError(Exception):
 
     @property
     def line(self) -> int | None:
-        """The 1-based line of the mistake in the query's text, or ``None``."""
+        """Return the line of the mistake in the query's text, from 1, or ``None``."""
         if self.text is None or self.start is None:
             return None
         return self.text.count("\n", 0, self.start) + 1
 
     @property
     def column(self) -> int | None:
-        """The 1-based column of the mistake in its line, or ``None``."""
+        """Return the column of the mistake in its line, from 1, or ``None``."""
         if self.text is None or self.start is None:
             return None
         return self.start - (self.text.rfind("\n", 0, self.start) + 1) + 1

@@ -1,1 +1,1 @@
-"""From the tree to a Thompson automaton, to arcs that each bind one event, to registers and checks."""
+"""Build the automaton of a pattern: a Thompson automaton, arcs that each bind one event, registers and checks."""

@@ -57,7 +57,7 @@ class Arc:
 
     @property
     def weight(self) -> int:
-        """The least scaled weight of its gaps."""
+        """Return the least scaled weight of its gaps."""
         return self.gaps[0][0]
 
 

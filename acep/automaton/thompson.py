@@ -117,7 +117,7 @@ class Thompson:
 
     @property
     def kleene(self) -> frozenset[str]:
-        """The Kleene variables: those of letters that a repetition or a set may bind more than once."""
+        """Return the Kleene variables: those of letters that a repetition or a set may bind more than once."""
         return frozenset(letter.var for letter in self.letters if letter.kleene is not None)
 
 

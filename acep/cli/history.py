@@ -1,4 +1,4 @@
-"""``acep history``: what a file of history knows of match vectors, and its graph."""
+"""Run ``acep history``: print what a file of history knows of match vectors, and draw its graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A batch of events as columns, the form in which engines take their input."""
+"""Define a batch of events as columns, the form in which engines take their input."""
 
 from __future__ import annotations
 

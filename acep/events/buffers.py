@@ -1,4 +1,4 @@
-"""Conversion of the buffers of Arrow columns to NumPy arrays.
+"""Convert the buffers of Arrow columns to NumPy arrays.
 
 Arrow's own ``to_numpy`` imports pandas if it is installed, which takes longer than matching a small file.
 """

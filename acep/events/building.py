@@ -1,4 +1,4 @@
-"""Fast conversion of plain values to Arrow arrays, without ``pa.array``, which imports pandas if it is installed."""
+"""Convert plain values to Arrow arrays fast, without ``pa.array``, which imports pandas if it is installed."""
 
 from __future__ import annotations
 

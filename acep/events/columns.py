@@ -1,4 +1,4 @@
-"""Conversion of single Arrow columns to the engine's columns of NumPy arrays.
+"""Convert single Arrow columns to the engine's columns of NumPy arrays.
 
 Buffers are read directly (:mod:`acep.events.buffers`).
 """

@@ -1,4 +1,4 @@
-"""A buffer that puts rows into time order, so that disorder within the watermark changes nothing."""
+"""Hold rows back and release them in the order of time, so that disorder within the watermark changes nothing."""
 
 from __future__ import annotations
 

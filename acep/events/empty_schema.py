@@ -1,4 +1,4 @@
-"""Column types of tables without rows: their default types say nothing about the events to come."""
+"""Choose column types for tables without rows, whose default types say nothing about the events to come."""
 
 from __future__ import annotations
 

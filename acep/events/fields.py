@@ -1,4 +1,4 @@
-"""Lookup of the columns of a table by name, and of the fields of struct columns by names such as ``dev.id``."""
+"""Look up the columns of a table by name, and the fields of struct columns by names such as ``dev.id``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversion between decimals and the engine's integers, which count units of 10**-scale."""
+"""Convert between decimals and the engine's integers, which count units of 10**-scale."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Conversion of events in any supported form (pandas, polars, Arrow, dicts) to Arrow tables.
+"""Convert events in any supported form (pandas, polars, Arrow, dicts) to Arrow tables.
 
-pandas and polars are never imported here: whoever passes one of their objects has imported them.
+pandas and polars are never imported here: a caller that passes one of their objects has imported them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reading of the events that a user passes: a table of any kind, or the paths of files."""
+"""Read the events that a user passes: a table of any kind, or the paths of files."""
 
 from __future__ import annotations
 

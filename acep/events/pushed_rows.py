@@ -1,4 +1,4 @@
-"""Batches of events as the native core takes them: cut into rows, and put together again."""
+"""Cut batches of events, as the native core takes them, into rows, and put them together again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events as columns of Python values, which the reference runtime takes."""
+"""Define events as columns of Python values, which the reference runtime takes."""
 
 from __future__ import annotations
 

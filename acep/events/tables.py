@@ -1,4 +1,4 @@
-"""Conversion of Arrow tables: columns to a schema, rows to events in stream order, and ticks back to times."""
+"""Convert Arrow tables: columns to a schema, rows to events in stream order, and ticks back to times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversion of ticks to times as a user gave them: dates, datetimes, and their Arrow types."""
+"""Convert ticks to times as a user gave them: dates, datetimes, and their Arrow types."""
 
 from __future__ import annotations
 

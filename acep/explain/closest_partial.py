@@ -1,4 +1,4 @@
-"""An explanation of why a partition has no match: the furthest partial match, and what failed there.
+"""Explain why a partition has no match: find the furthest partial match, and what failed there.
 
 The reference engine runs over the partition, and every partial match that it makes is examined. Those that lack the
 fewest events are kept; then the reason is found why each later event was not bound.

@@ -1,4 +1,4 @@
-"""An account of the furthest partial match: what it needed, which events failed it, and how it ended."""
+"""Report on the furthest partial match: what it needed, which events failed it, and how it ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reference engine with a record of the partial matches that come furthest, over one partition of a stream."""
+"""Record the partial matches that come furthest, while the reference engine runs over one partition of a stream."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Tracing(ReferenceEngine):
 
 
 class Watching(ReferenceRuntime):
-    """A core that records one partition and its events; other partitions run only where they may overlap with it."""
+    """A runtime that records one partition and its events; other partitions run only where they may overlap with it."""
 
     def __init__(self, plan: Plan, key: tuple[Value, ...]) -> None:
         super().__init__(plan)

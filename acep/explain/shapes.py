@@ -28,7 +28,7 @@ class Shape:
 
     @property
     def size(self) -> Box:
-        """The width and height of the shape."""
+        """Return the width and height of the shape."""
         width = max(text_width(line) for line in self.lines) + 16
         height = len(self.lines) * LINE + 10
         return Box(max(width - 8, 30), 30) if self.round else Box(max(width, height), height)
@@ -45,7 +45,7 @@ class Arrow:
 
     @property
     def link(self) -> Link:
-        """The ends and the size of the label, for the layout."""
+        """Return the ends and the size of the label, for the layout."""
         width = max((text_width(line) for line in self.lines), default=0.0)
         return Link(self.source, self.target, Box(width, len(self.lines) * LINE))
 

@@ -1,4 +1,4 @@
-"""A text that explains the compilation of a query stage by stage, and lists its costly parts."""
+"""Explain the compilation of a query stage by stage as a text, and list its costly parts."""
 
 from __future__ import annotations
 

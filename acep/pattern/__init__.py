@@ -1,1 +1,1 @@
-"""From text to the tree of a query: SASE+, letter expressions, expressions over events."""
+"""Parse the text of a query to its syntax tree: SASE+, letter expressions, and expressions over events."""

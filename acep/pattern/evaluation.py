@@ -42,7 +42,7 @@ class Compiled:
 
     @property
     def told(self) -> ex.Expr:
-        """The expression to show to people."""
+        """Return the expression to show to people."""
         return self.shown or self.expr
 
 

@@ -88,22 +88,22 @@ class Spot:
 
     @property
     def before(self) -> str:
-        """The text before it, without trailing space."""
+        """Return the text before it, without trailing space."""
         return self.text[: self.at].rstrip()
 
     @property
     def ended(self) -> bool:
-        """Whether the text is at its end."""
+        """Return whether the text is at its end."""
         return self.token is None and not self.text[self.at :].strip()
 
     @property
     def kind(self) -> str:
-        """The terminal at this place, or ``""``."""
+        """Return the terminal at this place, or ``""``."""
         return "" if self.token is None else self.token.type
 
     @property
     def word(self) -> str:
-        """The token at this place in lower case, or ``""``."""
+        """Return the token at this place in lower case, or ``""``."""
         return "" if self.token is None else str(self.token).lower()
 
     def error(self, message: str, hint: str | None, length: int = 1) -> QueryError:

@@ -38,7 +38,7 @@ class Strategy(Enum):
 
     @property
     def contiguous(self) -> bool:
-        """Whether gaps between bound events cost errors."""
+        """Return whether gaps between bound events cost errors."""
         return self in (Strategy.STRICT_CONTIGUITY, Strategy.PARTITION_CONTIGUITY)
 
 
@@ -150,5 +150,5 @@ class Query:
 
     @property
     def results(self) -> tuple[Expr, ...]:
-        """The expressions that are evaluated on a complete match: HAVING, and the values of RETURN."""
+        """Return the expressions that are evaluated on a complete match: HAVING, and the values of RETURN."""
         return (*([] if self.having is None else [self.having]), *(value for _, value in self.returns))

@@ -1,1 +1,1 @@
-"""From a query and the columns of a stream to a plan: all that an engine needs, as plain data."""
+"""Compile a query for the columns of a stream to a plan: everything an engine needs, as plain data."""

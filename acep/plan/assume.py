@@ -1,4 +1,4 @@
-"""Inference of a plausible stream schema from a query: the columns it mentions and their kinds.
+"""Infer a stream schema that fits a query: the columns that it mentions, and their kinds.
 
 With this a query can be compiled, explained and linted before there are events. Misspelled names go undetected then.
 """

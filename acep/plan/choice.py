@@ -1,4 +1,4 @@
-"""The choice of the engine that runs a plan, by its pattern and the requested output. It never changes the result."""
+"""Choose the engine that runs a plan, by its pattern and the requested output. The choice never changes the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rewriting of expressions over decimals to exact expressions over integers, which both engines can run.
+"""Rewrite expressions over decimals to exact expressions over integers, which both engines can run.
 
 A decimal is an integer that counts units of 10**-scale. Decimals of one scale are compared as integers. Other cases
 use a few exact functions (:data:`acep.pattern.evaluation.EXACT`). A number literal is exact beside integers and

@@ -1,4 +1,4 @@
-"""A rewrite rule for predicates: a part that depends on a single text attribute becomes a derived column.
+"""Rewrite predicates: a part that depends on a single text attribute becomes a derived column.
 
 ``lower(a.name) = 'x'`` and ``a.name LIKE 'x%'`` depend on one attribute alone. The native engine works on codes of
 texts, not on texts. So such a part is computed once for each distinct text of a batch, and replaced in the predicate

@@ -1,4 +1,4 @@
-"""Lossless pruning of partial matches for match points, bundles without counts, or existence.
+"""Find the partial matches that are not needed for match points, bundles without counts, or existence.
 
 A partial match may be dropped if another one of the same partition and state *dominates* it: the other one has no
 greater error, no earlier start, and registers with which every later predicate passes if it passes for the dropped one

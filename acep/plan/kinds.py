@@ -1,4 +1,4 @@
-"""Type checking of a query's expressions against the columns of a stream: names, and kinds of operands."""
+"""Check a query's expressions against the columns of a stream: their names, and the kinds of operands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Monotonicity of predicates in registers, for dominance: the direction that makes a predicate easier to pass.
+"""Derive, for dominance, how each register of a predicate must change so that the predicate is easier to pass.
 
 For each register that a predicate reads, this derives a demand on two of its values, `mine` and `other`. If the demands
 hold, the predicate passes with `mine` whenever it passes with `other`. docs/internals/dominance.md has the proof.

@@ -1,7 +1,7 @@
-"""Necessary conditions for a window to hold a match (Cadonna, Gamper and Böhlen: match windows, 2012, Theorem 2).
+"""Derive what a window must have to hold a match (Cadonna, Gamper and Böhlen: match windows, 2012, Theorem 2).
 
-They are derived from the pattern tree: the variables that need events, how many, in which order, and the cost of a
-missing one. The native core (``windows.hpp``) passes the events of a window to an engine only if they meet them.
+These conditions come from the pattern tree: the variables that need events, how many, in which order, and the cost of
+a missing one. The native core (``windows.hpp``) passes the events of a window to an engine only if they meet them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The schema of a stream for plans: its columns, their kinds, and the length of a tick."""
+"""Define the schema of a stream for plans: its columns, their kinds, and the length of a tick."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Run queries by the letter of docs/reference/semantics.md, slowly: what the native core is compared with."""
+"""Run queries exactly as docs/reference/semantics.md says, in plain Python. The native core is compared with this."""

@@ -1,4 +1,4 @@
-"""Evaluation of conditions over whole bindings: HAVING, RETURN, and negations.
+"""Evaluate conditions over whole bindings: HAVING, RETURN, and negations.
 
 Predicates on arcs run on registers; these functions look at the events themselves.
 """

@@ -1,4 +1,4 @@
-"""Selection of the complete matches to output: NON OVERLAP and EARLIEST MAXIMAL (docs/reference/semantics.md).
+"""Select the complete matches to output: NON OVERLAP and EARLIEST MAXIMAL (docs/reference/semantics.md).
 
 Both functions take the waiting matches. They return those chosen now, and those that must wait longer because an
 active partial match may still affect them.

@@ -1,6 +1,6 @@
-"""The reference runtime: matches one partition, one event at a time, in plain Python (docs/reference/semantics.md).
+"""Match one partition, one event at a time, in plain Python (docs/reference/semantics.md).
 
-It follows the sections "Strategies" and "Errors" of that page. A partial match (:class:`MatchNode`) has a state,
+This follows the sections "Strategies" and "Errors" of that page. A partial match (:class:`MatchNode`) has a state,
 registers, an error so far, and a *trail*, the chain of bound events. Partial matches that bound the same events and
 are alike in all that can matter later become one, with the least error.
 """

@@ -1,4 +1,4 @@
-"""Compilation of a plan's program to Python functions: the checks and register updates of each transition.
+"""Compile a plan's program to Python functions: the checks and register updates of each transition.
 
 The registers of a partial match are a tuple in the order of its state's layout. ``UNBOUND`` stands for a value that
 no event has set yet; a predicate that reads it is ignored (docs/reference/semantics.md, "Missing variables").

@@ -1,4 +1,4 @@
-"""The reference runtime of one plan over one stream: partitions, their partial matches, and the release of matches.
+"""Run one plan over one stream in plain Python: keep partitions and their partial matches, and release matches.
 
 A complete match passes these steps: negations, HAVING, the wait for a trailing negation, the selection of the output,
 and the release in the order of match points, where it gets its bundle.

@@ -1,4 +1,4 @@
-"""Conversion of a reference core's state to JSON-like data and back; shared trails are stored once, by number."""
+"""Convert the state of a reference runtime to JSON-like data and back; shared trails are stored once, by number."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ __all__ = ["dump_runtime", "load_runtime"]
 Link: TypeAlias = Trail | CrossingHistory
 
 
-def dump_runtime(core: ReferenceRuntime) -> dict[str, Any]:
-    """Return the state of a core as data."""
-    counts = core.counts
+def dump_runtime(runtime: ReferenceRuntime) -> dict[str, Any]:
+    """Return the state of a reference runtime as data."""
+    counts = runtime.counts
     return {
         "counts": [counts.events, counts.late, counts.nodes, counts.touches, counts.matches],
-        "position": core.position,
-        "clock": core.clock,
-        "swept": core.swept,
-        "keeps": core.keeps_positions,
-        "partitions": [[_value(key), _dump_partition(p)] for key, p in core.partitions.items()],
+        "position": runtime.position,
+        "clock": runtime.clock,
+        "swept": runtime.swept,
+        "keeps": runtime.keeps_positions,
+        "partitions": [[_value(key), _dump_partition(p)] for key, p in runtime.partitions.items()],
     }
 
 
-def load_runtime(core: ReferenceRuntime, data: Any) -> None:
-    """Fill a new core from data.
+def load_runtime(runtime: ReferenceRuntime, data: Any) -> None:
+    """Fill a new reference runtime from data.
 
     Raises :class:`SnapshotError` if the data do not have the form of a state of this plan.
     """
     try:
-        c = core.counts
+        c = runtime.counts
         c.events, c.late, c.nodes, c.touches, c.matches = (_int(x) for x in data["counts"])
-        core.position = _int(data["position"])
-        core.clock = None if data["clock"] is None else _int(data["clock"])
-        core.swept = None if data["swept"] is None else _int(data["swept"])
-        core.keeps_positions = bool(data["keeps"])
+        runtime.position = _int(data["position"])
+        runtime.clock = None if data["clock"] is None else _int(data["clock"])
+        runtime.swept = None if data["swept"] is None else _int(data["swept"])
+        runtime.keeps_positions = bool(data["keeps"])
         for key, partition in data["partitions"]:
             values = _loaded(key)
-            _check_row(core, core.plan.keys, values)
-            core.partitions[values] = _load_partition(core, values, partition)
+            _check_row(runtime, runtime.plan.keys, values)
+            runtime.partitions[values] = _load_partition(runtime, values, partition)
     except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, RecursionError):
         raise SnapshotError("the snapshot does not hold a state of this query") from None
 
@@ -84,8 +84,8 @@ def _text(value: Any) -> str:
     return value
 
 
-def _identity(core: ReferenceRuntime, value: Any) -> int | str:
-    schema = core.plan.schema
+def _identity(runtime: ReferenceRuntime, value: Any) -> int | str:
+    schema = runtime.plan.schema
     texts = schema.id is not None and schema.kind(schema.id) is Kind.STRING
     return _text(value) if texts else _int(value)
 
@@ -100,30 +100,30 @@ HELD: dict[Kind, tuple[type, ...]] = {
 }
 
 
-def _check_value(core: ReferenceRuntime, column: str, value: Any) -> None:
+def _check_value(runtime: ReferenceRuntime, column: str, value: Any) -> None:
     """Raise :class:`ValueError` for a value that is neither null nor of its column's kind."""
-    held = HELD[core.plan.schema.held(column)]
+    held = HELD[runtime.plan.schema.held(column)]
     if value is not None and (not isinstance(value, held) or isinstance(value, bool) > (bool in held)):
         raise ValueError("value")
 
 
-def _check_row(core: ReferenceRuntime, columns: tuple[str, ...], row: Any) -> None:
+def _check_row(runtime: ReferenceRuntime, columns: tuple[str, ...], row: Any) -> None:
     if not isinstance(row, tuple):
         raise ValueError("row")
     for column, value in zip(columns, row, strict=True):
-        _check_value(core, column, value)
+        _check_value(runtime, column, value)
 
 
-def _check_registers(core: ReferenceRuntime, state: int, values: Any) -> None:
+def _check_registers(runtime: ReferenceRuntime, state: int, values: Any) -> None:
     if not isinstance(values, tuple):
         raise ValueError("registers")
-    for register, value in zip(core.plan.program.layouts[state], values, strict=True):
+    for register, value in zip(runtime.plan.program.layouts[state], values, strict=True):
         if value is UNBOUND:
             continue
         if register.kind in ("count", "nonnull"):
             _int(value)
         elif register.kind != "frames":
-            _check_value(core, register.name, value)
+            _check_value(runtime, register.name, value)
         elif not isinstance(value, tuple) or not all(map(_is_frame, value)):
             raise ValueError("frames")
 
@@ -182,14 +182,14 @@ def _number(link: Link, numbers: dict[int, int], rows: list[Any], described: Cal
     return number
 
 
-def _load_partition(core: ReferenceRuntime, key: tuple[Any, ...], data: Any) -> Partition:
-    plan = core.plan
+def _load_partition(runtime: ReferenceRuntime, key: tuple[Any, ...], data: Any) -> Partition:
+    plan = runtime.plan
     known = set(plan.variables)
     trails: list[Trail] = []
     for before, var, event in data["trails"]:
         if not -1 <= _int(before) < len(trails) or var not in known:
             raise ValueError("trail")
-        trails.append(Trail(_load_event(core, event), var, trails[before] if before >= 0 else None))
+        trails.append(Trail(_load_event(runtime, event), var, trails[before] if before >= 0 else None))
     histories: list[CrossingHistory] = []
     for before, crossings, resets in data["histories"]:
         if not -1 <= _int(before) < len(histories):
@@ -197,7 +197,7 @@ def _load_partition(core: ReferenceRuntime, key: tuple[Any, ...], data: Any) -> 
         if any(not 0 <= _int(g) < len(plan.automaton.groups) for g in resets):
             raise ValueError("group")
         previous = histories[before] if before >= 0 else None
-        histories.append(CrossingHistory(_load_crossings(core, crossings), tuple(resets), previous))
+        histories.append(CrossingHistory(_load_crossings(runtime, crossings), tuple(resets), previous))
 
     def trail_at(i: Any) -> Trail:
         if not 0 <= _int(i) < len(trails):
@@ -205,7 +205,7 @@ def _load_partition(core: ReferenceRuntime, key: tuple[Any, ...], data: Any) -> 
         return trails[_int(i)]
 
     def history_at(i: Any, trail: Trail) -> CrossingHistory | None:
-        if not -1 <= _int(i) < len(histories) or (i < 0) == core.engine.keeps_history:
+        if not -1 <= _int(i) < len(histories) or (i < 0) == runtime.engine.keeps_history:
             raise ValueError("history")
         history = histories[i] if i >= 0 else None
         length, steps = 0, history
@@ -220,14 +220,14 @@ def _load_partition(core: ReferenceRuntime, key: tuple[Any, ...], data: Any) -> 
         if not 0 < _int(state) < len(plan.arcs.states):
             raise ValueError("state")
         values = _loaded(registers)
-        _check_registers(core, state, values)
+        _check_registers(runtime, state, values)
         bound = trail_at(trail)
         nodes.append(MatchNode(state, values, _int(error), bound, history_at(history, bound)))
     undecided = []
     for trail, options in data["undecided"]:
         bound = trail_at(trail)
         undecided.append(
-            Undecided(bound, [(_int(e), history_at(h, bound), _load_crossings(core, c)) for e, h, c in options])
+            Undecided(bound, [(_int(e), history_at(h, bound), _load_crossings(runtime, c)) for e, h, c in options])
         )
         if not options:
             raise ValueError("options")
@@ -237,14 +237,14 @@ def _load_partition(core: ReferenceRuntime, key: tuple[Any, ...], data: Any) -> 
         last = (_int(point), _int(position))
     recent = []
     for event, kind in data["recent"]:
-        recent.append((_load_event(core, event), None if kind is None else _text(kind)))
+        recent.append((_load_event(runtime, event), None if kind is None else _text(kind)))
     return Partition(
         position=_int(data["position"]),
         nodes=nodes,
         recent=recent,
         undecided=undecided,
-        waiting=[_load_complete(core, key, m) for m in data["waiting"]],
-        ready=[_load_complete(core, key, m) for m in data["ready"]],
+        waiting=[_load_complete(runtime, key, m) for m in data["waiting"]],
+        ready=[_load_complete(runtime, key, m) for m in data["ready"]],
         last=last,
         bundle=_int(data["bundle"]),
     )
@@ -254,21 +254,21 @@ def _event(event: Event) -> list[Any]:
     return [event.position, event.ts, event.id, _value(event.row)]
 
 
-def _load_event(core: ReferenceRuntime, data: Any) -> Event:
+def _load_event(runtime: ReferenceRuntime, data: Any) -> Event:
     position, ts, identity, row = data
     values = _loaded(row)
-    _check_row(core, core.plan.row if core.engine.keeps_rows else (), values)
-    return Event(_int(position), _int(ts), _identity(core, identity), values)
+    _check_row(runtime, runtime.plan.row if runtime.engine.keeps_rows else (), values)
+    return Event(_int(position), _int(ts), _identity(runtime, identity), values)
 
 
 def _crossings(crossings: tuple[Crossing, ...]) -> list[Any]:
     return [[c.negation, list(c.entered)] for c in crossings]
 
 
-def _load_crossings(core: ReferenceRuntime, data: Any) -> tuple[Crossing, ...]:
+def _load_crossings(runtime: ReferenceRuntime, data: Any) -> tuple[Crossing, ...]:
     loaded = []
     for negation, entered in data:
-        if not 0 <= _int(negation) < len(core.plan.automaton.negations):
+        if not 0 <= _int(negation) < len(runtime.plan.automaton.negations):
             raise ValueError("negation")
         loaded.append(Crossing(negation, tuple(_int(g) for g in entered)))
     return tuple(loaded)
@@ -278,12 +278,12 @@ def _complete(match: Complete) -> list[Any]:
     return [match.error, _value(match.values), [list(e) for e in match.events]]
 
 
-def _load_complete(core: ReferenceRuntime, key: tuple[Any, ...], data: Any) -> Complete:
+def _load_complete(runtime: ReferenceRuntime, key: tuple[Any, ...], data: Any) -> Complete:
     error, values, events = data
-    loaded = tuple((_int(p), _int(t), _identity(core, i), _text(v)) for p, t, i, v in events)
-    if not loaded or any(v not in core.plan.variables for *_, v in loaded):
+    loaded = tuple((_int(p), _int(t), _identity(runtime, i), _text(v)) for p, t, i, v in events)
+    if not loaded or any(v not in runtime.plan.variables for *_, v in loaded):
         raise ValueError("events")
     returned = _loaded(values)
-    if not isinstance(returned, tuple) or len(returned) != len(core.plan.returns):
+    if not isinstance(returned, tuple) or len(returned) != len(runtime.plan.returns):
         raise ValueError("values")
     return Complete(key, _int(error), returned, loaded)

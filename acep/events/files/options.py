@@ -1,4 +1,4 @@
-"""Options for reading a stream of files: the columns that are used, casts, the format, and skipping of bad lines."""
+"""Define the options for reading files: the columns that are used, casts, the format, and skipping of bad lines."""
 
 from __future__ import annotations
 

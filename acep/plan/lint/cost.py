@@ -1,4 +1,4 @@
-"""Lint rules on the cost of a query in matches, partial matches and memory, independent of the environment."""
+"""Warn of queries that cost many matches or partial matches, or much memory, wherever they run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lint rules on constructs that prevent the distribution of a query, or delay its matches."""
+"""Warn of constructs that prevent the distribution of a query, or delay its matches."""
 
 from __future__ import annotations
 

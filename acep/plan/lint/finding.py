@@ -1,4 +1,4 @@
-"""Input and output of the lint rules: a query with its plan and the text positions of its variables, and findings."""
+"""Define the input and output of lint rules: a query with its plan and the places of its variables, and findings."""
 
 from __future__ import annotations
 

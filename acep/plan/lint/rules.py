@@ -1,4 +1,4 @@
-"""The lint: it finds constructs that make a query costly on any stream, and suggests remedies.
+"""Find constructs that make a query costly on any stream, and suggest remedies.
 
 Each rule is a plain function; rules run in the order of ``RULES``. Findings are warnings, not errors.
 """

@@ -1,4 +1,4 @@
-"""Typed values of block programs and the operations on them, with the semantics of :mod:`acep.pattern.evaluation`.
+"""Define the typed values of block programs, and operations on them as in :mod:`acep.pattern.evaluation`.
 
 A Python value is an integer or a float at run time, but a column of a program is always one of the two. If both are
 possible, as from ``greatest(a.volume, a.price)``, a value is :class:`Mixed`: both columns, and a flag that selects one.

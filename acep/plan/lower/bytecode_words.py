@@ -1,4 +1,4 @@
-"""The instruction set of block programs, and the assembly of their values into words with shared slots.
+"""Define the instruction set of block programs, and assemble their values into words with shared slots.
 
 ``acep/native/src/expression/opcodes.hpp`` has the same list of operations and describes their words.
 """

@@ -1,4 +1,4 @@
-"""Tables for the treatment of complete runs: negations, HAVING, RETURN, and the choice of output matches.
+"""Write the tables about complete runs: negations, HAVING, RETURN, and the choice of output matches.
 
 The semantics is that of :mod:`acep.reference.runtime`, :mod:`~acep.reference.bindings` and
 :mod:`~acep.reference.choosing`.

@@ -1,4 +1,4 @@
-"""Writer of the tables of plans and their shared parts: numbered columns, predicates as programs, named arrays."""
+"""Write the tables of plans and the parts that they share: numbered columns, predicates as programs, named arrays."""
 
 from __future__ import annotations
 
