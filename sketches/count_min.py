@@ -105,10 +105,9 @@ class CountMin:
         """Read the bytes of :meth:`to_bytes`; raise :class:`acep.errors.SnapshotError` for any others."""
         stored = unpack(data, KIND)
         width, depth = stored.number("width", 1, WIDEST), stored.number("depth", 1, DEEPEST)
-        table = stored.array("table", "<i8", (depth, width))
-        sketch = cls(1, 1, seed=stored.number("seed", 0, 2**32 - 1))
-        sketch.conservative = bool(stored.number("conservative", 0, 1))
-        sketch.width, sketch.depth, sketch.table = width, depth, table
+        table, seed = stored.array("table", "<i8", (depth, width)), stored.number("seed", 0, 2**32 - 1)
+        sketch = cls(width, depth, seed=seed, conservative=bool(stored.number("conservative", 0, 1)))
+        sketch.table = table
         sketch.total = stored.number("total", 0, MOST)
         check(table.min() >= 0 and table.max() <= sketch.total)
         rows = table.sum(axis=1, dtype=object)

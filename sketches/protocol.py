@@ -36,38 +36,30 @@ class VectorMemory(Protocol):
     @property
     def nbytes(self) -> int:
         """Return the size of the arrays in bytes."""
-        ...
 
     def add(self, vectors: Ints, amounts: Floats) -> None:
         """Add ``amounts`` (float64[n, columns]) to the sums of ``vectors`` (int64[n]).
 
         Raise ``ValueError`` and add nothing for other shapes, or if an amount is negative or not finite.
         """
-        ...
 
     def look(self, vectors: Ints) -> Floats:
         """Return the sums of ``vectors``, float64[n, columns]; 0 for a vector that was never added."""
-        ...
 
     def scale(self, factor: float) -> None:
         """Multiply all sums by a factor from 0 to 1 (exponential forgetting). Maps forget by reuse of slots."""
-        ...
 
     def set_bits(self, vectors: Ints, slots: Ints) -> None:
         """Set bit ``slots[i]`` in the map of ``vectors[i]``; raise ``ValueError`` unless 0 <= slot < ``ring``."""
-        ...
 
     def maps(self, vectors: Ints) -> Bits:
         """Return the maps of ``vectors``, bool[n, ring]."""
-        ...
 
     def words(self, vectors: Ints) -> Words:
         """Return the packed maps, uint64[n, ceil(ring / 64)]: slot ``s`` is bit ``s % 64`` of word ``s // 64``."""
-        ...
 
     def recycle(self, slot: int) -> None:
         """Clear a slot in the maps of all vectors, so that another bundle can use it."""
-        ...
 
     def merge(self, other: VectorMemory, slots: Ints | None = None) -> None:
         """Add another memory of the same kind and shape; raise ``ValueError`` for one that differs.
@@ -75,11 +67,9 @@ class VectorMemory(Protocol):
         Bit ``s`` of the other maps becomes bit ``slots[s]`` of these, or is dropped where that is -1
         (``slots``: int64[ring]; ``None``: every bit keeps its place).
         """
-        ...
 
     def to_bytes(self) -> bytes:
         """Return the memory as bytes (:mod:`acep.storage.arrays`), for :func:`acep.sketches.memories.read_memory`."""
-        ...
 
 
 def rows(vectors: Ints, amounts: Floats, columns: int) -> tuple[Ints, Floats]:

@@ -32,8 +32,8 @@ class CostModel:
     >>> model = CostModel()
     >>> for events, touches in ((1000, 50_000), (1000, 5_000), (2000, 40_000)):
     ...     model.learn(events, touches, 1e-6 * events + 1e-8 * touches)
-    >>> model.seconds(1000, 20_000) < CostModel().seconds(1000, 20_000)
-    True
+    >>> model.event < CostModel().event, model.touch < CostModel().touch
+    (True, True)
     """
 
     event: float = EVENT
@@ -66,14 +66,6 @@ class CostModel:
         self.event, self.touch, self.match = (
             max(one, least) * cost for one, least, cost in zip(found, (0.0, LEAST, LEAST), FIRST, strict=True)
         )
-
-    def seconds(self, events: float, touches: float, matches: float = 0.0) -> float:
-        """Return the expected seconds for these events, touches and matches."""
-        return self.event * events + self.touch * touches + self.match * matches
-
-    def touches(self, seconds: float, events: float) -> float:
-        """Return how many touches fit into ``seconds`` beside ``events``; none if the events alone take as long."""
-        return max(0.0, seconds - self.event * events) / self.touch
 
     def state(self) -> list[float]:
         """Return the learned state, for :meth:`restore`."""

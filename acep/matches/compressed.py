@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from random import Random
 from typing import Any, Protocol
 
@@ -24,6 +25,7 @@ class Graph(Protocol):
     def cursor(self, start: int = 0) -> Any: ...
 
 
+@dataclass(eq=False, repr=False)
 class Compressed:
     """All matches of one query as a compact graph, from which single matches are made on demand.
 
@@ -38,12 +40,9 @@ class Compressed:
     (True, 3, 5)
     """
 
-    def __init__(
-        self, graph: Graph | None, made: Matches, columns: Callable[[dict[str, Any]], FoundColumns] | None = None
-    ) -> None:
-        self._graph = graph
-        self._made = made  # the matches themselves; with a graph, an empty template
-        self._columns = columns
+    _graph: Graph | None
+    _made: Matches  # the matches themselves; with a graph, an empty template
+    _columns: Callable[[dict[str, Any]], FoundColumns] | None = None
 
     def count(self) -> int:
         """Return the exact number of matches."""

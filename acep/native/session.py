@@ -69,7 +69,9 @@ class NativeSession:
             types = codes.texts.intern_all(one.types) if one.types else None
             classes.append((types, [(n, words_of([w for s in sources for w in s])) for n, sources in one.checks]))
         keys = [(list(columns), positions) for columns, positions in shared.keys.items()]
-        self._made = programs, classes, len(shared.columns), keys
+        self.key_tables: Sequence[tuple[int, ...]] = [*shared.keys]  # partition tables, each as the columns of its key
+        self.width = len(shared.columns)  # columns that the core takes
+        self._made = programs, classes, self.width, keys
         self._session = _native.Session(codes.texts, *self._made)
         self._added = [
             (engine, self._arrays(table) | _needs(plan, engine))
@@ -117,16 +119,6 @@ class NativeSession:
         core.start_shedding(0, 0)
         core.set_shedding_table(0, shedding_table)
         return core
-
-    @property
-    def key_tables(self) -> Sequence[tuple[int, ...]]:
-        """Return the partition tables, each as the columns of its key."""
-        return [*self._shared.keys]
-
-    @property
-    def width(self) -> int:
-        """Return how many columns the core takes."""
-        return len(self._shared.columns)
 
     @property
     def flows(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from acep.budget.pace import Pace
@@ -25,37 +26,35 @@ ROUNDS = 8  # attempts to shed partial matches to make room for texts
 MOST = 2**62  # matches
 
 
+@dataclass
 class SessionBudget:
     """The budgets of a session. ``efforts`` keep plans to their budgets, ``pace`` keeps all of them to a time budget.
     ``memory``: the most bytes, in equal shares, that the session may hold after a call. ``recoveries`` recover the
     match bundles of some plans."""
 
-    def __init__(
-        self,
-        core: _native.Session,
-        encoder: Encoder,
-        decoders: Sequence[Decoder],
-        efforts: Mapping[int, SheddingController | PartitionSampler],
-        pace: Pace | None,
-        memory: int | None,
-        recoveries: Mapping[int, Recovery],
-    ) -> None:
-        self._core, self._encoder, self._decoders = core, encoder, decoders
-        self.efforts, self.pace, self.memory, self.recoveries = efforts, pace, memory, recoveries
-        self._choosing = {n: effort for n, effort in efforts.items() if isinstance(effort, SheddingController)}
-        self._peak = 0
-        if memory is not None:
-            for effort in self._choosing.values():
-                effort.bound(core, (memory - memory // BESIDE) // len(efforts))
-        for number, recovery in recoveries.items():
-            self._choosing[number].reconciliation = recovery.reconciliation
+    core: _native.Session
+    encoder: Encoder
+    decoders: Sequence[Decoder]
+    efforts: Mapping[int, SheddingController | PartitionSampler]
+    pace: Pace | None
+    memory: int | None
+    recoveries: Mapping[int, Recovery]
+    most_held: int = 0  # bytes after a call
+
+    def __post_init__(self) -> None:
+        self.choosing = {n: effort for n, effort in self.efforts.items() if isinstance(effort, SheddingController)}
+        if self.memory is not None:
+            for effort in self.choosing.values():
+                effort.bound(self.core, (self.memory - self.memory // BESIDE) // len(self.efforts))
+        for number, recovery in self.recoveries.items():
+            self.choosing[number].reconciliation = recovery.reconciliation
 
     def push(self, batch: Batch) -> None:
         """Push events in stretches, each up to the next time that a policy or a recovery has something to do."""
         if self.pace is not None:
             self.pace.begin(len(batch), int(batch.ts[0]))
-        before, at = self._encoder.events, 0
-        words = self._encoder.words(batch)
+        before, at = self.encoder.events, 0
+        words = self.encoder.words(batch)
         cuts = [*self.efforts.values(), *self.recoveries.values()]
         while at < len(batch):
             upto = min([len(batch), *(at + one.left(before + at) for one in cuts)])
@@ -69,14 +68,14 @@ class SessionBudget:
 
     def _stretch(self, words: Pushed, rows: slice, events: int) -> None:
         """Push some rows of a batch, up to event number ``events``; policies whose epoch ends there learn."""
-        core, looks = self._core, [effort for effort in self.efforts.values() if effort.due(events)]
+        core, looks = self.core, [effort for effort in self.efforts.values() if effort.due(events)]
         many = int(rows.stop - rows.start)
         if self.pace is None:
             core.push(*rows_of(words, rows))
             for effort in looks:
                 effort.look(core, events)
             return
-        learns = any(effort.ends(events) for effort in looks)
+        learns = any(effort.ends(events) for effort in self.choosing.values())
         rate, matches = self.pace.rate(many, int(words[0][rows.stop - 1]), learns=learns)
         touches, walked = self._touches, self.walked
         self.allow(rate, many, matches)
@@ -91,23 +90,23 @@ class SessionBudget:
         rate = recovery.rate if self.pace is None else None  # a budget of time grants the touches itself
         if rate is not None:
             recovery.grant(rate / recovery.share, len(rows[0]))
-        given = self._core.take(number)
+        given = self.core.take(number)
         before = recovery.lent
-        recovery.saw(rows, events, self._decoders[number].found(given), given["keys"], self._shed(number))
+        recovery.saw(rows, events, self.decoders[number].found(given), given["keys"], self._shed(number))
         if rate is not None and recovery.lent != before:
-            self._choosing[number].lend(self._core, rate if recovery.lent else 0.0)
+            self.choosing[number].lend(self.core, rate if recovery.lent else 0.0)
 
     def finish(self) -> None:
         """Pass the matches that the end of the stream has decided to the recovery of bundles."""
         for number, recovery in self.recoveries.items():
-            given = self._core.take(number)
-            recovery.finish(self._decoders[number].found(given), given["keys"], self._shed(number))
+            given = self.core.take(number)
+            recovery.finish(self.decoders[number].found(given), given["keys"], self._shed(number))
 
     def learn(self) -> None:
         """End the epoch here: each policy learns from the events since the last one."""
-        for effort in self._choosing.values():
-            if effort.events < self._encoder.events:
-                effort.learn(self._core, self._encoder.events)
+        for effort in self.choosing.values():
+            if effort.events < self.encoder.events:
+                effort.learn(self.core, self.encoder.events)
 
     def allow(self, rate: float, events: int, matches: float) -> None:
         """Allow all plans together ``rate`` touches for each of the next ``events``, and so many ``matches``."""
@@ -116,44 +115,44 @@ class SessionBudget:
             own = rate / len(self.efforts)
             if number in self.recoveries:
                 own = self.recoveries[number].allow(own, events)
-            effort.allow(self._core, own, events)
-            self._core.allow_matches(number, most)
+            effort.allow(self.core, own, events)
+            self.core.allow_matches(number, most)
 
     @property
     def walked(self) -> int:
         """Return how many matches were made under a budget, before any choice among them."""
-        return sum(self._core.walked(number) for number in self.efforts)
+        return sum(self.core.walked(number) for number in self.efforts)
 
     @property
     def learning(self) -> float:
         """Return the seconds in which policies have learned in this session."""
-        return sum(effort.seconds for effort in self.efforts.values())
+        return sum(effort.seconds for effort in self.choosing.values())
 
     def epochs(self, events: int) -> int:
         """Return how many epochs of policies end within the next ``events``."""
-        return sum(effort.epochs(self._encoder.events + events) for effort in self.efforts.values())
+        return sum(effort.epochs(self.encoder.events + events) for effort in self.choosing.values())
 
     @property
     def _touches(self) -> int:
-        return sum(effort.touches(self._core) for effort in self.efforts.values())
+        return sum(effort.touches(self.core) for effort in self.efforts.values())
 
     def _shed(self, plan: int) -> int:
         """Return how many partial matches and events a plan under a budget has shed."""
-        told = self._core.shedding_counts(plan)
+        told = self.core.shedding_counts(plan)
         return sum(int(told[name]) for name in SHED)
 
     def count(self, plan: int, counts: Counts) -> None:
         """Set in the counts of a plan what was shed and recovered, and what is known of its recall."""
         effort = self.efforts.get(plan)
         if isinstance(effort, PartitionSampler):
-            effort.tell(self._core, counts)
+            effort.tell(self.core, counts)
         elif effort is not None:
-            told = self._core.shedding_counts(plan)
+            told = self.core.shedding_counts(plan)
             counts.shed, counts.touches, counts.deciding = self._shed(plan), int(told["spent"]), int(told["deciding"])
-            counts.unknown = no_recall(self._decoders[plan].plan)
+            counts.unknown = no_recall(self.decoders[plan].plan)
             if not counts.unknown:
-                away = int(told["turned_away"]) / max(self._encoder.events + 1, 1)
-                counts.known = effort.recall(self._core, away)
+                away = int(told["turned_away"]) / max(self.encoder.events + 1, 1)
+                counts.known = effort.recall(self.core, away)
                 counts.unknown = "too little was watched to say how many"
         if plan in self.recoveries:
             recovery = self.recoveries[plan]
@@ -168,31 +167,31 @@ class SessionBudget:
         beyond their share from the memory of the partial matches."""
         share = memory // BESIDE
         for _ in range(ROUNDS):
-            if self._encoder.bytes > share:
-                self._encoder.forget_unused()
-            over = max(0, self._encoder.bytes - share) // len(self.efforts)
-            if all(effort.beside >= over for effort in self._choosing.values()):
+            if self.encoder.bytes > share:
+                self.encoder.forget_unused()
+            over = max(0, self.encoder.bytes - share) // len(self.efforts)
+            if all(effort.beside >= over for effort in self.choosing.values()):
                 break
-            for effort in self._choosing.values():
-                effort.set_beside(self._core, over)
+            for effort in self.choosing.values():
+                effort.set_beside(self.core, over)
         if over == 0:
-            for effort in self._choosing.values():
-                effort.set_beside(self._core, 0)
-        self._peak = max(self._peak, self._core.bytes + self.held)
+            for effort in self.choosing.values():
+                effort.set_beside(self.core, 0)
+        self.most_held = max(self.most_held, self.core.bytes + self.held)
 
     @property
     def held(self) -> int:
         """Return the bytes that policies hold; under a memory bound also those of texts and ids."""
-        held = sum(effort.held for effort in self.efforts.values())
-        return held + (0 if self.memory is None else self._encoder.bytes)
+        held = sum(effort.held for effort in self.choosing.values())
+        return held + (0 if self.memory is None else self.encoder.bytes)
 
     @property
     def peak(self) -> int:
         """Return the most bytes held after an event; 0 where memory has no bound."""
         if self.memory is None:
             return 0
-        cores = sum(int(self._core.shedding_counts(number)["peak"]) for number in self.efforts)
-        return max(self._peak, cores)
+        cores = sum(int(self.core.shedding_counts(number)["peak"]) for number in self.efforts)
+        return max(self.most_held, cores)
 
     # State ------------------------------------------------------------------------------------------
 
@@ -210,7 +209,7 @@ class SessionBudget:
             if set(data[name]) != {str(number) for number in held}:
                 raise ValueError(name)
         for number, effort in self.efforts.items():
-            effort.load(self._core, data["efforts"][str(number)])
+            effort.load(self.core, data["efforts"][str(number)])
         for number, recovery in self.recoveries.items():
             recovery.load(data["recoveries"][str(number)])
         if (self.pace is None) != (data["pace"] is None):

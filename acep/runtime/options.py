@@ -20,7 +20,6 @@ from acep.shedding.limits import Limits, want_a_bound
 __all__ = [
     "ENGINES",
     "LearnKeywords",
-    "LimitKeywords",
     "MatchKeywords",
     "MatcherKeywords",
     "StreamKeywords",
@@ -30,24 +29,20 @@ __all__ = [
 
 ENGINES = ("auto", "native", "reference")
 COLUMNS = ("ts", "type", "seq", "id", "unit")
+KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Keywords = type
 """A class of keywords. (In a class with an option ``type`` that name is another one.)"""
 
 
-class LimitKeywords(TypedDict, total=False):
-    """The options that limit what may be spent, and say what is given up then."""
+class LearnKeywords(TypedDict, total=False):
+    """The options of :func:`acep.learn`: the limits on what may be spent, and the columns of the events."""
 
     budget: Budget | None
     policy: Any
     seed: int
     history: Any
-
-
-class LearnKeywords(LimitKeywords, total=False):
-    """The options of :func:`acep.learn`: also the columns of the events."""
-
     ts: str
     type: str | None
     seq: str | None
@@ -131,21 +126,18 @@ class StreamOptions:
 def lists_options(keywords: Keywords) -> Callable[[Function], Function]:
     """Return a decorator that lists the options of ``keywords``, with their defaults, in the signature of a function.
 
-    >>> @lists_options(LimitKeywords)
+    >>> @lists_options(LearnKeywords)
     ... def run(query: str, **options: object) -> None: ...
     >>> list(inspect.signature(run).parameters)
-    ['query', 'budget', 'policy', 'seed', 'history']
+    ['query', 'budget', 'policy', 'seed', 'history', 'ts', 'type', 'seq', 'id', 'unit']
     """
     known = [field for field in StreamOptions.__dataclass_fields__.values() if field.name in keywords.__annotations__]
 
     def listed(function: Function) -> Function:
         own = inspect.signature(function)
         kept = [one for one in own.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
-        more = [
-            inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type)
-            for field in known
-        ]
-        function.__signature__ = own.replace(parameters=[*kept, *more])  # type: ignore[attr-defined]
+        kept += [inspect.Parameter(one.name, KEYWORD, default=one.default, annotation=one.type) for one in known]
+        function.__signature__ = own.replace(parameters=kept)  # type: ignore[attr-defined]
         return function
 
     return listed

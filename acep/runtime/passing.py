@@ -123,13 +123,8 @@ class Passing:
             return due
         if low is None or not self._held:
             return []
-        parts: list[Sequence[Found]] = []
-        rest: list[Sequence[Found]] = []
-        for one in self._held:
-            before, after = _cut(one, low)
-            parts.append(before)
-            rest.append(after)
-        self._held = [one for one in rest if len(one)]
+        cuts = [_cut(one, low) for one in self._held]
+        parts, self._held = [before for before, _ in cuts], [after for _, after in cuts if len(after)]
         if sum(map(_weight, self._held)) > HELD:
             parts, self._held = parts + self._held, []
         return together([one for one in parts if len(one)])

@@ -31,8 +31,6 @@ class PartitionSampler:
     rate: float | None
     number: int = field(init=False)
     events: int = 0  # number of events when idle partitions were last forgotten
-    seconds: float = 0.0  # spent learning: none
-    held: int = 0  # bytes of what was learned: none
 
     def start(self, core: NativeCore, number: int, context: PolicyContext) -> None:
         """Start before the first event, once the session has its plans."""
@@ -53,17 +51,9 @@ class PartitionSampler:
         """Return how many events remain until idle partitions are forgotten."""
         return self.events + IDLE - events
 
-    def epochs(self, events: int) -> int:  # noqa: ARG002
-        """Return how many epochs of a policy end: none."""
-        return 0
-
     def due(self, events: int) -> bool:
         """Return whether idle partitions are to be forgotten after event number ``events``."""
         return self.left(events) == 0
-
-    def ends(self, events: int) -> bool:  # noqa: ARG002
-        """Return whether an epoch of a policy ends: never."""
-        return False
 
     def look(self, core: NativeCore, events: int) -> None:
         """Forget idle partitions. This happens at fixed numbers of events, so that batch sizes make no difference."""

@@ -68,13 +68,6 @@ class Recent:
             if len(at):
                 yield piece, at
 
-    @property
-    def nbytes(self) -> int:
-        """Return the bytes of all arrays."""
-        arrays = [a for ts, types, valid, ids, columns in (*self.pieces, *self.open)
-                  for a in (ts, types, valid, ids, *(x for column in columns for x in column))]  # fmt: skip
-        return sum(a.nbytes for a in arrays if isinstance(a, np.ndarray))
-
     def dump(self) -> dict[str, Any]:
         """Return the state as plain data with arrays."""
         return {
