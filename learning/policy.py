@@ -1,4 +1,4 @@
-"""The protocol of a policy, which decides the partial matches to keep when the budget is insufficient."""
+"""Define the protocol of a policy, which decides the partial matches to keep when the budget is insufficient."""
 
 from __future__ import annotations
 

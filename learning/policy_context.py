@@ -1,4 +1,4 @@
-"""The query features that a policy sees: plain data on states, registers and the window."""
+"""Describe a query for policies: plain data on its states, registers and window."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The part that all vector memories share: cells with sums and match maps, which are checked, stored and read."""
+"""Share what all vector memories have: cells with sums and match maps, which are checked, stored and read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Approximate counts of keys in bounded memory: the count-min sketch (Cormode and Muthukrishnan, J. Algorithms 55,
+"""Count keys approximately in bounded memory: the count-min sketch (Cormode and Muthukrishnan, J. Algorithms 55,
 2005), optionally with conservative update (Estan and Varghese, SIGCOMM 2002). Error bounds:
 docs/explanation/sketches.md.
 """
@@ -22,10 +22,10 @@ class CountMin:
     """A sketch of the counts of keys. A count is never too small, and exceeds the truth by more than
     ``epsilon * total`` with a probability of at most ``delta``.
 
-    ``add`` and ``count`` take one key of any kind and hash it with mmh3; they are the readable version. ``add_all``
-    and ``counts`` do the same for arrays of integers. Conservative update raises a cell only as far as the key's own
-    count requires, which makes errors smaller. All keys of one call of ``add_all`` are counted at once: each gets its
-    count before the call plus its amount, so the order of the array does not matter.
+    ``add`` and ``count`` take one key of any kind, hashed by mmh3. ``add_all`` and ``counts`` take arrays of integers,
+    whose hashes are the same. Conservative update raises a cell only as far as the key's own count requires, which
+    makes errors smaller. All keys of one call of ``add_all`` are counted at once: each gets its count before the call
+    plus its amount, so the order of the array does not matter.
 
     >>> counts = CountMin.sized(epsilon=0.01, delta=0.001)
     >>> counts.add("a", 3)

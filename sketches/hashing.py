@@ -1,4 +1,4 @@
-"""Hashing of keys to cells of a sketch: MurmurHash3 (x64, 128 bits), one 32-bit piece of the hash for each row.
+"""Hash keys to cells of a sketch: MurmurHash3 (x64, 128 bits), one 32-bit piece of the hash for each row.
 
 The library ``mmh3`` defines the hash of a key. For 64-bit integers, taken as 8 bytes, little-endian, :func:`cells`
 computes the same hash of a whole array with NumPy.

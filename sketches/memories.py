@@ -1,4 +1,4 @@
-"""Reading of stored vector memories of any kind from bytes."""
+"""Read stored vector memories of any kind from bytes."""
 
 from __future__ import annotations
 

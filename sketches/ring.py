@@ -1,4 +1,4 @@
-"""Assignment of match-map slots to bundles: a ring in which a new bundle takes the slot of the oldest."""
+"""Assign match-map slots to bundles: a ring in which a new bundle takes the slot of the oldest."""
 
 from __future__ import annotations
 

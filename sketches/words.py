@@ -1,4 +1,4 @@
-"""Match maps packed into 64-bit words: slot ``s`` is bit ``s % 64`` of word ``s // 64``."""
+"""Pack match maps into 64-bit words: slot ``s`` is bit ``s % 64`` of word ``s // 64``."""
 
 from __future__ import annotations
 

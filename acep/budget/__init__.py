@@ -1,4 +1,4 @@
-"""What a user allows a query to spend."""
+"""Define the budget that a user gives a query, and keep to it."""
 
 from acep.budget.budget import Budget, tolerant
 

@@ -1,4 +1,4 @@
-"""Checks of what users bring: a policy (docs/howto/policies.md)."""
+"""Check a policy that a user brings (docs/howto/policies.md)."""
 
 from acep.checks.policy import Checked, check_policy
 

@@ -1,4 +1,4 @@
-"""Counts, match points and match bundles as a user gets them, each with the report of its run.
+"""Hold counts, match points and match bundles as a user gets them, each with the report of its run.
 
 The types are the same whether the run was exact or not. An incomplete result says so when it is printed, and so does a
 sum of incomplete counts.

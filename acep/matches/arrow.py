@@ -1,4 +1,4 @@
-"""Conversion of matches, match bundles and match points to Arrow tables."""
+"""Convert matches, match bundles and match points to Arrow tables."""
 
 from __future__ import annotations
 

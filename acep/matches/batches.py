@@ -1,4 +1,4 @@
-"""Matches as Arrow record batches, made one at a time on demand, in bounded memory."""
+"""Give matches as Arrow record batches, made one at a time on demand, in bounded memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compressed output: all matches as one shared graph that can be stored, counted, sampled and enumerated later."""
+"""Give all matches as one shared graph, which can be counted, sampled and enumerated later (compressed output)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts of matches as columns, the result of the counting engine, which makes no matches."""
+"""Hold counts of matches as columns: the result of the engines that count matches without making them."""
 
 from __future__ import annotations
 

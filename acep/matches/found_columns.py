@@ -1,4 +1,4 @@
-"""Matches as columns, the output of the native core; single :class:`Found` records are made only on access."""
+"""Hold matches as columns, as the native core returns them; single :class:`Found` records are made only on access."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversion of columns of matches to plain data and back, to save waiting matches in a snapshot."""
+"""Convert columns of matches to plain data and back, to save waiting matches in a snapshot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Grouping of matches by partition and match bundle, or by partition and match point."""
+"""Group matches by partition and match bundle, or by partition and match point."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fast output of columnar matches as JSON or CSV lines: texts are made a column at a time, without records."""
+"""Write many columnar matches as JSON or CSV lines: texts are made a column at a time, without single records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matches as a user sees them: a list of records that converts to an Arrow, pandas or polars table."""
+"""Show matches to a user: a list of records that converts to an Arrow, pandas or polars table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matches as plain records, and the counters of a run."""
+"""Define a match as a plain record, and the counters of a run."""
 
 from __future__ import annotations
 

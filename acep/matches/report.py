@@ -1,4 +1,4 @@
-"""The report of a run: events, work, matches, what was shed, and an estimate of the recall."""
+"""Report on a run: its events, work and matches, how much was shed, and an estimate of the recall."""
 
 from __future__ import annotations
 

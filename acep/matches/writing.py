@@ -1,4 +1,4 @@
-"""Output of matches, bundles and match points as JSON Lines, CSV or Parquet; a file is written whole or not at all.
+"""Write matches, bundles and match points as JSON Lines, CSV or Parquet; a file is written whole or not at all.
 
 A line of JSON has the keys of ``docs/reference/command_line.md``, in that order; times are ISO 8601 texts.
 """

@@ -1,4 +1,4 @@
-"""Dictionary encoding of texts: converts columns to the 64-bit words of the native core, and back."""
+"""Number texts, to convert columns to the 64-bit words of the native core and back (dictionary encoding)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loading of the native core (C++), and the choice of what runs a plan; without a core the reference runtime does."""
+"""Load the native core (C++), and choose the engine of a plan; without a core the reference runtime runs it."""
 
 from __future__ import annotations
 

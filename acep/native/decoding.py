@@ -1,4 +1,4 @@
-"""Decoding of the results of the native core: its words become columns of matches, or of counts."""
+"""Decode the results of the native core: its words become columns of matches, or of counts."""
 
 from __future__ import annotations
 

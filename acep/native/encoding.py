@@ -1,4 +1,4 @@
-"""Encoding of the batches of a stream: columns of a batch become the words that the native core takes."""
+"""Encode the batches of a stream: the columns of a batch become the words that the native core takes."""
 
 from __future__ import annotations
 

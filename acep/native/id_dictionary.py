@@ -1,4 +1,4 @@
-"""A map for event ids that are texts: the native core uses numbers for them, which are translated back here."""
+"""Number event ids that are texts: the native core uses the numbers, which are translated back here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running of plans on the native core (C++): columns of each batch go in, columns of matches come out."""
+"""Run plans on the native core (C++): columns of each batch go in, columns of matches come out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The budgets of the plans of a session: events are pushed in stretches, and policies learn between them."""
+"""Keep the plans of a session to their budgets: events are pushed in stretches, and policies learn between them."""
 
 from __future__ import annotations
 

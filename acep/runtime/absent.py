@@ -1,4 +1,4 @@
-"""Warnings about streams in which a query's event types never occur or its partition attributes are always null."""
+"""Warn of streams in which a query's event types never occur or its partition attributes are always null."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matching of patterns in one process: in a whole table at once, or in a stream batch by batch."""
+"""Match patterns in one process: in a whole table at once, or in a stream batch by batch."""
 
 from __future__ import annotations
 

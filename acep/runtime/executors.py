@@ -1,5 +1,5 @@
-"""Execution of the plans of a stream: on the reference engine, on a native engine in the session they share, or,
-for composed queries, on the reference engine over the matches of other plans."""
+"""Run each plan of a stream: on a native engine in the session that the plans share, or on the reference engine. A
+composed query runs on the reference engine over the matches of other plans."""
 
 from __future__ import annotations
 

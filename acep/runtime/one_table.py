@@ -1,4 +1,4 @@
-"""Results for a table that is the whole stream, in each kind of output that :func:`acep.match` has."""
+"""Match a table that is the whole stream, with each kind of output that :func:`acep.match` has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options that all entry points share: their names, types, defaults and checks, in one place.
+"""Define the options that all entry points share: names, types, defaults and checks, in one place.
 
 An entry point takes them as ``**options: Unpack[StreamKeywords]``, so that editors and type checkers know them, and
 makes a :class:`StreamOptions` of them. :func:`lists_options` shows them in its signature, and so in ``help()``.

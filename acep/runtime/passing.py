@@ -1,4 +1,4 @@
-"""Matching of one query over a stream of batches: results come in output order, as soon as they are certain."""
+"""Match one query over a stream of batches: results come in output order, as soon as they are certain."""
 
 from __future__ import annotations
 

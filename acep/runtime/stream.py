@@ -1,4 +1,4 @@
-"""Matching of several plans, also of composed queries, over one stream in one pass; ``Matcher`` and Spark call it."""
+"""Match several plans, also of composed queries, over one stream in one pass; ``Matcher`` and Spark call it."""
 
 from __future__ import annotations
 

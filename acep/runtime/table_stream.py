@@ -1,4 +1,4 @@
-"""The queries of a user over a stream of tables: the first table determines the schema and the plans."""
+"""Match the queries of a user over a stream of tables: the first table determines the schema and the plans."""
 
 from __future__ import annotations
 

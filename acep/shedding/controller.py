@@ -1,4 +1,4 @@
-"""The link between a load shedding policy and the native core: epochs, shedding tables, and the budget of touches."""
+"""Connect a load shedding policy to the native core: epochs, shedding tables, and the budget of touches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The learned state of a policy in a history file, with the query it belongs to."""
+"""Read the learned state of a policy from a history file, with the query that it belongs to, and write it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The limits on the queries of a stream: a budget, a policy, and what was learned before."""
+"""Limit the queries of a stream: by a budget, with a policy and its learned state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The part of the native core and of its session that load shedding calls, as protocols."""
+"""Define the part of the native core and of its session that load shedding calls, as protocols."""
 # ruff: noqa: D102 -- the stubs of the compiled module say what each of them does
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Budgets for engines that need not choose among partial matches: the allowance and the recall estimate.
+"""Keep engines to a budget that need not choose among partial matches, and estimate their recall.
 
 When the allowance does not suffice for all events, whole sampling units are skipped, each of eight windows of one
 partition (docs/explanation/best_effort.md). No policy takes part.

@@ -1,4 +1,4 @@
-"""The description of a plan for policies, and whether its recall can be estimated."""
+"""Describe a plan for policies, and say whether its recall can be estimated."""
 
 from __future__ import annotations
 

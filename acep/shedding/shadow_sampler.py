@@ -1,4 +1,4 @@
-"""The share of sampling units that are shadow-sampled to estimate recall, set by what they cost of the allowance."""
+"""Set the share of sampling units that are shadow-sampled to estimate the recall, by their cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The byte format of sketches: integers and arrays by name in a frame (:mod:`acep.storage.frame`).
+"""Store a sketch as bytes: integers and arrays by name in a frame (:mod:`acep.storage.frame`).
 
 Sizes and types in the table are checked, and each reader checks the conditions on its own arrays (:func:`check`).
 """

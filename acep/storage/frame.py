@@ -1,4 +1,4 @@
-"""FileFrame bytes: magic, format version, checksum, a table of contents, and the rest; never pickle.
+"""Frame bytes of a file: magic, format version, checksum, a table of contents, and the rest; never pickle.
 
 The checksum detects accidents and is no signature: readers check what is in the frame as well.
 """

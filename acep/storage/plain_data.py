@@ -1,4 +1,4 @@
-"""Conversion of plain data with NumPy arrays to JSON-like data or bytes, and back, to store the state of policies."""
+"""Convert plain data with NumPy arrays to JSON-like data or bytes and back, and restore dataclasses of numbers."""
 
 from __future__ import annotations
 

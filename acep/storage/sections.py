@@ -1,4 +1,4 @@
-"""The file format of ``history.acep``: named sections of bytes in a frame (:mod:`acep.storage.frame`)."""
+"""Store a ``history.acep``: named sections of bytes in a frame (:mod:`acep.storage.frame`)."""
 
 from __future__ import annotations
 

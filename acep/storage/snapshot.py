@@ -1,4 +1,4 @@
-"""State as bytes: magic, format version, fingerprint of the query, checksum, payload; never pickle.
+"""Seal state as bytes: magic, format version, fingerprint of the query, checksum, payload; never pickle.
 
 A payload is JSON followed by the bytes that were in it, all compressed by LZ4. (Version 2 used zlib, which was too
 slow for buckets on Spark, as they are sealed with every micro-batch.) Invalid bytes raise :class:`SnapshotError`

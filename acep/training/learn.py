@@ -1,4 +1,4 @@
-"""Learning ahead: runs a query exactly over past events and keeps what became of its partial matches as a history."""
+"""Learn ahead: run a query exactly over past events, and keep the outcomes of its partial matches as a history."""
 
 from __future__ import annotations
 

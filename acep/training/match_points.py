@@ -1,4 +1,4 @@
-"""The match points of a run, with partitions numbered alike in all runs, so that runs can be compared."""
+"""List the match points of a run, with partitions numbered alike in all runs, so that runs can be compared."""
 
 from __future__ import annotations
 

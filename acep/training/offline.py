@@ -1,4 +1,4 @@
-"""Learning from an exact run: a policy sees what becomes of all partial matches, and its configurations are tried."""
+"""Learn from an exact run: a policy sees the outcomes of all partial matches, and its configurations are tried."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drift detection: tests whether the learned utilities have become wrong, so that next to nothing is found.
+"""Detect drift: test whether the learned utilities have become wrong, so that next to nothing is found.
 
 A policy that keeps the best partial matches of the past sees little else, and its shadow samples (a fiftieth of the
 budget) show drift only slowly. The match points found per touch show it at once (:class:`YieldMonitor`), but also fall

@@ -1,4 +1,4 @@
-"""Estimates the recall of a run under shedding, from a sample of units that are also matched without shedding.
+"""Estimate the recall of a run under shedding, from a sample of units that are also matched without shedding.
 
 **Sample.** A *unit* is eight windows of one partition. A hash of its key, its number and the seed selects it with
 probability ``p``. In selected units the native core also follows all partial matches, without shedding (shadow sample).
@@ -13,7 +13,7 @@ that end there began in the unit. This is Poisson sampling of clusters, without 
 more, as large as the others (``sum(x**2) / sum(x)``): half a unit fully found and half a unit fully missed. The
 variance becomes an effective sample size ``r * (1 - r) / V``. The interval is Wilson's (1927), with the quantile of t
 for ``m = sum(x)**2 / sum(x**2)`` degrees of freedom instead of the normal quantile (after Korn and Graubard, Survey
-Methodology 24, 1998). Where all was found, the interval is no narrower than that of ``m + 1`` draws.
+Methodology 24, 1998). If all was found, the interval is no narrower than that of ``m + 1`` draws.
 
 **Bundles.** A bundle is known to begin in a unit if its first point lies two windows or more after the unit's start. It
 is found once one of its points is found, and missed if none was found when a window has passed since its last point. A

@@ -1,4 +1,4 @@
-"""Estimates of the utility and cost of partial matches, learned from their logged trajectories."""
+"""Estimate the utility and the cost of partial matches from their logged trajectories."""
 
 from __future__ import annotations
 

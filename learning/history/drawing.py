@@ -1,4 +1,4 @@
-"""Prints the history graph as text, and draws its most visited vectors as an SVG like Figure 3 of the 2016 paper.
+"""Print the history graph as text, and draw its most visited vectors as an SVG like Figure 3 of the 2016 paper.
 
 Green boxes are match vectors, one row per state: (state, remaining window, error, time since last) and the count of
 visits. Red circles below are match bundles in the order of time. Lines show where partial matches went from each

@@ -1,4 +1,4 @@
-"""Weighted edges of the history graph: a sparse matrix of sorted coordinates, which needs no SciPy to add to."""
+"""Keep weighted edges of the history graph: a sparse matrix of sorted coordinates, which needs no SciPy to add to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures how often contemporary partial matches of one partition and state reach the same targets.
+"""Measure how often contemporary partial matches of one partition and state reach the same targets.
 
 For each new partial match that will reach a target, take the others of its partition and state at that moment (ends
 included), and the share of them that will still reach the same target. The mean share is 1 where all have the same

@@ -1,4 +1,4 @@
-"""Sums up a batch of finished trees by match vector: counts, edges, and the targets reached.
+"""Sum up a batch of finished trees by match vector: counts, edges, and the targets reached.
 
 A partial match passes through several vectors over time
 (:meth:`acep.learning.trajectories.match_vectors.Grid.passage`). A target counts for a vector if the run that found it

@@ -1,4 +1,4 @@
-"""Tables of NumPy columns of one length: their types, rows, and their form in stored state."""
+"""Define tables of NumPy columns of one length: their types, their rows, and their form in stored state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers the targets of learning (match points or match bundles), and finds the partial matches that lead to them.
+"""Number the targets of learning (match points or match bundles), and find the partial matches that lead to them.
 
 A *target* is a match point (the distinct pairs of partition and time at which matches end) or a match bundle: points of
 one partition chained by gaps of at most the window (2016 paper, Definition 3).

@@ -1,4 +1,4 @@
-"""Sums and ends over trees of trajectories: a row's ancestors, what its extensions add up to, and when it ended."""
+"""Compute over trees of trajectories: a row's number of ancestors, the sums over its extensions, and its end."""
 
 from __future__ import annotations
 

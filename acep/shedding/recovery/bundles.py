@@ -1,4 +1,4 @@
-"""Recovery of whole match bundles: where one match survives shedding, its events are matched again, exactly.
+"""Recover whole match bundles: if one match survives shedding, the events around it are matched again, exactly.
 
 Under a budget one partial match stands for others (a *proxy*): when it is complete, its bundle is found. Its other
 matches are searched exactly, in the events of the partition from two windows before the first match point on. Each

@@ -1,4 +1,4 @@
-"""The expected cost of recovering a match bundle, from what similar bundles took and whether it added matches."""
+"""Estimate the cost of recovering a match bundle, from the touches that similar bundles took and their new matches."""
 
 from __future__ import annotations
 

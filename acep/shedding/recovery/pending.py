@@ -1,4 +1,4 @@
-"""The state of bundle recovery for one partition: which matches wait, and what was given out."""
+"""Keep the state of bundle recovery for one partition: the matches that wait, and how far others were given out."""
 
 from __future__ import annotations
 

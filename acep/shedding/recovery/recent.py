@@ -1,4 +1,4 @@
-"""The latest events of a stream, kept in the form that the native core takes, so that they can be matched again."""
+"""Keep the latest events of a stream in the form that the native core takes, so that they can be matched again."""
 
 from __future__ import annotations
 

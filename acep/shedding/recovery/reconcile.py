@@ -1,4 +1,4 @@
-"""Estimation of match point recall with bundle recovery, which may find points lost in shadow-sampled units later."""
+"""Estimate the recall of match points under bundle recovery, which may find points of shadow-sampled units late."""
 
 from __future__ import annotations
 

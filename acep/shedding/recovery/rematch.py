@@ -1,4 +1,4 @@
-"""Exact matching of a part of a stream once more, within a given number of touches."""
+"""Match a part of a stream once more, exactly, within a given number of touches."""
 
 from __future__ import annotations
 
