@@ -199,8 +199,8 @@ def engines_of(plan: Plan, *more: str) -> list[str]:
 
 
 def summed(rows: Iterable[Row], engine: str) -> dict[Any, tuple[Any, ...]]:
-    """Rows of points or counts, with those of one point, end or bundle as one: its first and last point, its least
-    error, and how many matches if the engine counts them."""
+    """Rows of points or counts, those of one point, end or bundle as one: the first and last point, the least error,
+    and how many matches if the engine counts them."""
     sums: dict[Any, tuple[Any, ...]] = {}
     for row in rows:
         at = (row.key, row.bundle, None if engine == "bundles" else row.last, row.error if engine == "ends" else None)

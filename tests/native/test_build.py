@@ -10,8 +10,8 @@ import acep
 from acep.native import compiled
 
 
-def told(missing: str) -> str:
-    """What acep says of its core in a fresh interpreter, where some code has changed what there is to import."""
+def reason(missing: str) -> str:
+    """Why acep has no core in a fresh interpreter, after code that changes what can be imported."""
     ask = "from acep.native import compiled; assert compiled.native() is None; print(compiled.why_not())"
     script = f"import sys, types\n{missing}\n{ask}"
     return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
@@ -30,12 +30,12 @@ def test_the_core_is_built_with_the_sanitizers_asked_for() -> None:
     assert _native.sanitizers == os.environ.get("ACEP_SANITIZE", "")
 
 
-def test_a_missing_core_is_said() -> None:
-    assert told("sys.modules['acep.native._native'] = None").startswith("the native core is not installed")
+def test_a_missing_core_gives_the_reason() -> None:
+    assert reason("sys.modules['acep.native._native'] = None").startswith("the native core is not installed")
 
 
 def test_a_core_of_another_version_is_not_used() -> None:
-    said = told(
+    said = reason(
         "core = sys.modules['acep.native._native'] = types.ModuleType('acep.native._native')\ncore.version = '0.0.1'"
     )
     assert "built for acep 0.0.1" in said

@@ -178,7 +178,7 @@ def test_outputs_are_those_of_all_matches(text: str, engine: str) -> None:
     assert [match("exists", events) for events in (table, table.slice(0, 1), {})] == [True, False, False]
 
 
-def test_existence_is_told_for_each_query() -> None:
+def test_each_query_says_whether_a_match_exists() -> None:
     queries = [acep.parse(f"PATTERN SEQ(A a, B b) WHERE b.x > a.x{more}") for more in ("", " + 1")]
     both = acep.match(steps(400), dict(zip("xy", queries, strict=True)), output="exists")
     assert both == {"x": True, "y": False}

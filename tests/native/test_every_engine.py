@@ -14,9 +14,10 @@ import pyarrow as pa
 import pytest
 
 from acep.pattern.tree import Output
+from acep.plan.choice import choose
 from acep.plan.compile import Plan
 from tests import corpus
-from tests.native.harness import compare, engines_of, planned, session_of, whole
+from tests.native.harness import compare, engines_of, planned, whole
 from tests.native.merged_cases import merged_case
 from tests.random_cases import Case, random_case, shrink
 from tests.test_corpus import query_of, stream_rows
@@ -51,23 +52,19 @@ def table_of(case: Case) -> pa.Table:
 
 def engines_for(plan: Plan) -> list[str]:
     """All native engines that can run a plan."""
-    try:
-        session_of(plan, *(names := engines_of(plan, *MERGED)))
-    except ValueError as error:
-        if "tie the events" not in str(error):
-            raise
-        return engines_of(plan)
-    return names
+    return engines_of(plan, *(MERGED if choose(plan).alone == "merged" else ()))
 
 
-def difference(case: Case) -> str:
-    """The engine that does not find what the reference runtime does, and how; empty if there is none."""
-    plan = planned(case.query(), table_of(case), **case.stream)
+def difference(case: Case) -> tuple[list[str], str]:
+    """The engines that ran a case and its output; and which engine does not find what the reference runtime does, and
+    how: empty if there is none."""
+    plan = planned(case.query(), table := table_of(case), **case.stream)
+    engines, wrong = engines_for(plan), ""
     try:
-        compare(plan, whole(plan, table_of(case)), engines_for(plan), Random(case.seed))
+        compare(plan, whole(plan, table), engines, Random(case.seed))
     except AssertionError as error:
-        return str(error)
-    return ""
+        wrong = str(error)
+    return [*engines, plan.query.output.name], wrong
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
@@ -75,11 +72,11 @@ def test_every_engine_finds_what_the_reference_does(chunk: int, cases: Callable[
     ran: Counter[str] = Counter()
     seeds = range(chunk, max(cases(SEEDS), 100 * CHUNKS), CHUNKS)
     for case in filter(None, map(in_order, seeds)):
-        if difference(case):
-            small = shrink(case, lambda one: bool(difference(one)))
-            pytest.fail(f"{difference(small)}\n{small.paste()}", pytrace=False)
-        plan = planned(case.query(), table_of(case), **case.stream)
-        ran.update([*engines_for(plan), plan.query.output.name])
+        names, wrong = difference(case)
+        ran.update(names)
+        if wrong:
+            small = shrink(case, lambda one: bool(difference(one)[1]))
+            pytest.fail(f"{difference(small)[1]}\n{small.paste()}", pytrace=False)
     least = LEAST | {output.name: 100 for output in Output}
     few = {name: ran[name] for name, many in least.items() if ran[name] * SEEDS < many * len(seeds)}
     assert not few, f"too few cases of {len(seeds)} ran: {few}"

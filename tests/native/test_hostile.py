@@ -40,6 +40,7 @@ QUERIES = (
         WHERE {ANY}(a[], c, e) {{ b.x > a[i].x AND d.x < c.x AND d.x > avg(a[].x) }}
         WITHIN 9 HAVING count(a[]) > 1 RETURN min(a[].x) AS low, c.x + e.x AS n""",
     "PATTERN SEQ(A a, ~B b, C c, ~D d) WHERE [k] AND d.x > a.x WITHIN 9 OUTPUT NON OVERLAP",
+    "PATTERN SEQ(A a, B b, ~D d) WHERE d.y > 1e307 WITHIN 60",
 )
 PLAIN = "PATTERN SEQ(A a, B+ b[], C c) WHERE skip_till_any_match { [k] } WITHIN 9"
 RISING = "PATTERN SEQ(A a, B b, C c) WHERE {} WITHIN 40"
@@ -184,6 +185,8 @@ def test_columns_that_do_not_fit_are_refused(engine: str) -> None:
     session, n = made._session, len(made._shared.columns)
     ts, good = np.arange(3), [(np.zeros(3, np.int64), None)] * n
     session.push(ts, ts, None, ts, good)
+    for width in (np.int8, np.int16, np.int32, np.int64):
+        session.push(ts + 2, (ts.astype(width), ts), None, ts, good)
     for bad in (
         (ts, ts, None, ts, good[1:]),
         (ts, ts[:2], None, ts, good),

@@ -61,7 +61,7 @@ def test_keys_that_come_once_leave_nothing() -> None:
     assert max(held[50:]) <= 2 * max(held[:50])  # buffers double; what leaks would be four times as much
 
 
-def test_behind_match_windows_there_is_no_bound() -> None:
+def test_memory_has_no_bound_behind_match_windows() -> None:
     plan = plan_of(f"PATTERN SEQ(A a, B b) WHERE {ANY}(a, b) {{ b.x > a.x }} WITHIN 5")
     with pytest.raises(ValueError, match="not the node engine"):
         session_of(plan, "windows+nodes")._session.bound_memory(0, 1 << 20)

@@ -154,7 +154,7 @@ def test_a_state_that_makes_no_sense_is_refused(name: str, value: Any) -> None:
         ("FROM (PATTERN SEQ(A a, B b) WITHIN 9) AS T PATTERN SEQ(T t, T u) WITHIN 9", "composed"),
     ],
 )
-def test_where_bundles_cannot_be_recovered_that_is_said(text: str, why: str) -> None:
+def test_queries_whose_bundles_cannot_be_recovered_are_refused(text: str, why: str) -> None:
     with pytest.raises(QueryError, match=f"recover= is not for .*{why}"):
         acep.match(stream(), acep.parse(text), budget=acep.Budget(work=3, recover=True))
 
