@@ -28,8 +28,9 @@ class PolicyContext:
     ``names``: of the states, by number; in state 0, the start, no partial match waits. ``errors``: the number of error
     levels, each of ``step`` scaled errors of the engine. ``span``: the window, in ticks or (``counted``) in events of a
     partition; ``None``: no window. ``registers``: by state. ``key_texts``: which parts of the partition key are texts.
-    ``takes``: by state, the event class and target state of each transition. ``loses_only``: skipping an event can
-    only lose matches, never create others. ``fingerprint`` is the same for two plans that can share a history.
+    ``classes``: the number of event classes. ``takes``: by state, the event class and target state of each transition.
+    ``loses_only``: skipping an event can only lose matches, never create others. ``fingerprint`` is the same for two
+    plans that can share a history.
 
     >>> PolicyContext(("", "a"), 1, 1, 9, False, ((), ()), (), (((0, 1),), ()), 1, True, "").keyed
     False

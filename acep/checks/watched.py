@@ -1,4 +1,5 @@
-"""Wrap a policy, and check its results and side effects at each call."""
+"""Wrap a policy, and check each call: no exception, no global random numbers, arguments left as they were, a state of
+plain data, and a shedding table that the native core can follow."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ __all__ = ["Refused", "Watched", "digest"]
 
 
 class Refused(Exception):  # noqa: N818 - it is no error
-    """The signal that a policy cannot serve a setting."""
+    """Raised when a policy cannot serve a query."""
 
 
 @dataclass

@@ -21,8 +21,10 @@ Number = Any  # int, float, Fraction
 
 @dataclass(frozen=True)
 class Bundle:
-    """A match bundle: match points chained by gaps no longer than the window. It has the first and the last one, the
-    number of ``matches`` (``None`` if they were not counted), and the least error among them (``best``)."""
+    """A match bundle: match points of the partition ``key`` with gaps no longer than the window.
+
+    ``start`` and ``end`` are the first and the last match point, ``matches`` the number of matches (``None``: not
+    counted), ``best`` the least error among them."""
 
     key: dict[str, Any]
     start: Any
@@ -33,7 +35,7 @@ class Bundle:
 
 @dataclass(frozen=True)
 class Point:
-    """A match point: a time at which matches of a partition end, and the least error among them."""
+    """A match point: a time ``point`` at which matches of the partition ``key`` end; ``best`` is their least error."""
 
     key: dict[str, Any]
     point: Any

@@ -35,9 +35,9 @@ class Match:
 
     ``key``: the partition attributes. ``start``, ``end``: the time of the first and last bound event, as in the
     input: an integer, a date, or a datetime (in UTC if the input has a zone; a ``numpy.datetime64`` where it has a
-    fraction of a microsecond or lies beyond the years of a datetime). ``error``: what is missing, an integer where it
-    is whole. ``bindings``: the event ids of each variable. ``bundle``: the first match point of its bundle.
-    ``values``: those of RETURN.
+    fraction of a microsecond or lies beyond the years of a datetime). ``error``: the total weight of the missing
+    events, an integer where it is whole. ``bindings``: the event ids of each variable. ``bundle``: the first match
+    point of its bundle. ``values``: the values of RETURN, by name.
     """
 
     key: dict[str, Any]

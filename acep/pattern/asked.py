@@ -60,7 +60,8 @@ def is_swapped(events: object) -> bool:
 
 @dataclass(frozen=True)
 class Asked:
-    """The queries of a user with their ``names``: those of a list are "0", "1", ..., that of a single query is ""."""
+    """The queries of a user with their ``names``: those of a list are "0", "1", ..., that of a single query is "".
+    ``several``: a list or a dict was given; ``named``: a dict."""
 
     names: tuple[str, ...]
     queries: tuple[Query, ...]

@@ -132,6 +132,9 @@ class Query:
 
     ``where`` has the top-level conjuncts in the order written, and ``ties`` the attributes of ``[attr]``. ``weights``
     are (variable, weight) pairs; a weight of ``None`` means "may not be missing". ``text`` is the user's text.
+    ``pattern`` is the root of the tree and ``within`` the window (``None``: no limit). ``having`` and ``returns``
+    (pairs of a name and an expression) apply to complete matches; ``output`` selects among these. ``sources`` are the
+    queries of FROM, ``errors`` is the error budget. ``letters``: it was written as a letter expression.
     """
 
     text: str

@@ -27,7 +27,8 @@ class RecoveryCost:
     sums: Floats = field(default_factory=lambda: np.zeros((3, EVENTS, MATCHES)))
 
     def cost(self, events: int, matches: int) -> float:
-        """Return the touches likely to be needed to find missing matches.
+        """Return the touches likely to be needed for one bundle that has further matches: the mean of similar bundles,
+        divided by the share of them that had more.
 
         >>> worth = RecoveryCost()
         >>> worth.learn(100, 1, 50, enough=True, more=False)
