@@ -11,6 +11,7 @@ BARE   := .venv-bare
 # PySpark, which comes as source: the setuptools that Python 3.11 brings makes no wheel.
 BUILD_TOOLS := cmake nanobind ninja scikit-build-core "setuptools>=70.1"
 NATIVE_SOURCES := $(wildcard acep/native/src/* acep/native/src/*/*)
+CPP       := $(filter %.cpp %.hpp,$(NATIVE_SOURCES))
 NATIVE    := build/native
 SANITIZED := build/sanitize
 PROFILED  := build/profile
@@ -104,6 +105,7 @@ $(SANITIZED)/.installed: $(STAMP)
 lint: $(STAMP)  ## check style
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run -Werror $(CPP)
 
 # Types are checked on an installed copy: in the working tree acep.learning and acep.sketches are not where mypy looks.
 types: $(STAMP)  ## check types
@@ -119,6 +121,7 @@ docs: types  ## build the documentation site into build/site
 format: $(STAMP)  ## format the code and mend what can be mended without thought
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+	$(BIN)/clang-format -i $(CPP)
 
 demo: $(STAMP) native  ## see it work; EVENTS= and QUERY= name another stream and query
 	$(BIN)/python -m acep.demo $(DEMO_ARGS)

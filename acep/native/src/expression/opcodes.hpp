@@ -14,6 +14,7 @@ namespace acep {
 //   ORDER_*, QUOTIENT, FLOOR_I, CEIL_I     a number of decimal places
 // A program ends with RETURN and the slot of its result. Suffixes: _I integers (or codes), _F doubles, _M an integer
 // and a double, _S texts.
+// clang-format off
 #define ACEP_OPS(X)                                                                                                  \
     X(RETURN, "", ' ')                                                                                               \
     X(LEAF, "", 'w') X(CONST, "", 'w') X(NONE, "", 'w')                                                              \
@@ -31,8 +32,9 @@ namespace acep {
     X(FLOOR, "w", 'w') X(CEIL, "w", 'w') X(SQRT, "w", 'w') X(EXP, "w", 'w') X(LN, "w", 'w') X(LOG10, "w", 'w')       \
     X(POWER, "ww", 'w') X(PART, "w", 'w')                                                                            \
     X(MIN_I, "ww", 'w') X(MAX_I, "ww", 'w') X(MIN_F, "ww", 'w') X(MAX_F, "ww", 'w')                                  \
-    X(MIN_S, "ww", 'w') X(MAX_S, "ww", 'w') X(COALESCE, "ww", 'w') X(SELECT, "tww", 'w')          \
+    X(MIN_S, "ww", 'w') X(MAX_S, "ww", 'w') X(COALESCE, "ww", 'w') X(SELECT, "tww", 'w')                             \
     X(ORDER_I, "ww", 'w') X(ORDER_M, "ww", 'w') X(QUOTIENT, "ww", 'w') X(FLOOR_I, "w", 'w') X(CEIL_I, "w", 'w')
+// clang-format on
 
 enum class Op : uint8_t {
 #define ACEP_OP(name, reads, gives) name,
