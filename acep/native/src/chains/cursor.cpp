@@ -57,7 +57,8 @@ void MatchWriter::make_room(size_t matches, size_t items) {
         output_.offsets.resize(wanted + 1);
     }
     if (items_ + items > output_.ids.size()) {
-        const size_t wanted = std::max<size_t>({items_ == 0 ? most_items_ : larger(items_), items_ + items, output_.ids.capacity()});
+        const size_t wanted =
+            std::max<size_t>({items_ == 0 ? most_items_ : larger(items_), items_ + items, output_.ids.capacity()});
         output_.ids.resize(wanted);
         output_.vars.resize(wanted);
     }

@@ -32,12 +32,12 @@ public:
     // Best effort (shedding.hpp): how often each node was evaluated, and when the list was last pruned.
     int64_t touched = 0;
     int64_t tended = 0;
-    uint32_t births = 0;   // nodes made in it, modulo 2^16
-    uint32_t popped = 0;   // `births` when the first node was last checked
+    uint32_t births = 0;  // nodes made in it, modulo 2^16
+    uint32_t popped = 0;  // `births` when the first node was last checked
     double price = 0;
-    uint32_t limit = 0;    // number of nodes at which it is pruned again
-    uint32_t patience = 0; // how seldom it is pruned for its age alone
-    uint32_t room = 0;     // nodes before expired ones are removed; not the capacity: a restart must change nothing
+    uint32_t limit = 0;  // number of nodes at which it is pruned again
+    uint32_t patience = 0;  // how seldom it is pruned for its age alone
+    uint32_t room = 0;  // nodes before expired ones are removed; not the capacity: a restart must change nothing
 
     uint32_t size() const { return end - head; }
     bool empty() const { return head == end; }
@@ -110,7 +110,8 @@ public:
         if (end == capacity_) {
             if (capacity_ != 0) keep(slots, [&](uint32_t i) { return starts()[i] >= low; });
             if (tight) {
-                if (capacity_ == 0 || 4 * size_t{end} > 3 * size_t{capacity_}) resize(slots, std::max(8u, capacity_ + capacity_ / 2));
+                if (capacity_ == 0 || 4 * size_t{end} > 3 * size_t{capacity_})
+                    resize(slots, std::max(8u, capacity_ + capacity_ / 2));
             } else if (2 * size_t{end} > capacity_ || capacity_ == 0) {
                 resize(slots, capacity_ == 0 ? 8 : capacity_ * 2);
             }

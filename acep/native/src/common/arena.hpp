@@ -99,14 +99,14 @@ private:
 };
 
 struct Cell {
-    int64_t id;       // id of the event
-    int64_t latest;   // latest start of a sequence through `past` (the own start of a first event)
-    int64_t below;    // latest start of a sequence through `next`; NEVER if there is none
-    uint32_t past;    // chain of the events bound before; NIL: this event is the first
-    uint32_t next;    // the rest of the chain that this cell heads
-    uint32_t event;   // number in the ring of bound events
-    uint16_t var;     // UNION: this cell stands for both its links
-    uint16_t arc;     // the arc that bound the event
+    int64_t id;  // id of the event
+    int64_t latest;  // latest start of a sequence through `past` (the own start of a first event)
+    int64_t below;  // latest start of a sequence through `next`; NEVER if there is none
+    uint32_t past;  // chain of the events bound before; NIL: this event is the first
+    uint32_t next;  // the rest of the chain that this cell heads
+    uint32_t event;  // number in the ring of bound events
+    uint16_t var;  // UNION: this cell stands for both its links
+    uint16_t arc;  // the arc that bound the event
 };
 
 // A chain and the latest start in it.
@@ -136,8 +136,10 @@ struct KeptRows {
         capacity = events.capacity();
         for (uint32_t i = events.tail(); old != 0 && i != events.head(); ++i) {
             const size_t from = (i & (old - 1)) * width;
-            std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(from), width, words.begin() + static_cast<std::ptrdiff_t>(at(i)));
-            std::copy_n(valid.begin() + static_cast<std::ptrdiff_t>(from), width, known.begin() + static_cast<std::ptrdiff_t>(at(i)));
+            std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(from), width,
+                        words.begin() + static_cast<std::ptrdiff_t>(at(i)));
+            std::copy_n(valid.begin() + static_cast<std::ptrdiff_t>(from), width,
+                        known.begin() + static_cast<std::ptrdiff_t>(at(i)));
         }
         values.swap(words);
         valid.swap(known);
@@ -283,8 +285,8 @@ public:
     }
 
     size_t bytes() const {
-        return cells.capacity() * sizeof(Cell) + events.capacity() * sizeof(BoundEvent) + low_.capacity() * sizeof(int64_t) +
-               (moved_.capacity() + moved_events_.capacity()) * sizeof(uint32_t);
+        return cells.capacity() * sizeof(Cell) + events.capacity() * sizeof(BoundEvent) +
+               low_.capacity() * sizeof(int64_t) + (moved_.capacity() + moved_events_.capacity()) * sizeof(uint32_t);
     }
 
 private:
@@ -295,8 +297,8 @@ private:
     }
     void sweep();
 
-    std::vector<int64_t> low_;             // by cell: the earliest start that counts, if it is reached
-    std::vector<uint32_t> moved_;          // by cell: its new number
+    std::vector<int64_t> low_;  // by cell: the earliest start that counts, if it is reached
+    std::vector<uint32_t> moved_;  // by cell: its new number
     std::vector<uint32_t> moved_events_;
     std::vector<const Cell*> path_;
     struct Step {

@@ -24,7 +24,8 @@ struct Tally {
         if (row.size() <= partition) row.resize(size_t{partition} + 1);
         if (row[partition] != 0) {
             const size_t at = row[partition] - size_t{1};
-            if (bundle[at] == in && (kind == bundles || last[at] == end) && std::equal(key, key + width, keys.data() + at * width)) {
+            if (bundle[at] == in && (kind == bundles || last[at] == end) &&
+                std::equal(key, key + width, keys.data() + at * width)) {
                 last[at] = std::max(last[at], end);
                 error[at] = std::min(error[at], cost);
                 ++many[at];

@@ -69,8 +69,8 @@ void Texts::keep(std::span<const uint8_t> used, int64_t begin) {
 
 int64_t Texts::bytes() const {
     constexpr size_t entry = sizeof(std::string_view) + sizeof(int64_t) + 4 * sizeof(void*);  // of the hash table
-    return letters_ + static_cast<int64_t>(kept_.size() * sizeof(std::string) + used_.capacity() + free_.capacity() * sizeof(int64_t) +
-                                           codes_.size() * entry);
+    return letters_ + static_cast<int64_t>(kept_.size() * sizeof(std::string) + used_.capacity() +
+                                           free_.capacity() * sizeof(int64_t) + codes_.size() * entry);
 }
 
 }  // namespace acep

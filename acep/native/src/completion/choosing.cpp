@@ -20,7 +20,8 @@ struct Hash {
     }
 };
 
-void choose(const std::vector<const Binding*>& group, const std::vector<size_t>& numbers, std::vector<Verdict>& verdicts) {
+void choose(const std::vector<const Binding*>& group, const std::vector<size_t>& numbers,
+            std::vector<Verdict>& verdicts) {
     // Matches without one event, as words: positions and variables in turn, in stream order.
     std::unordered_set<std::vector<int64_t>, Hash> smaller;
     // The least first position of a variable among matches that are equal otherwise, by the rest and the variable.
@@ -80,7 +81,8 @@ std::vector<Verdict> non_overlap(const std::vector<const Binding*>& waiting, int
     std::vector<Verdict> verdicts(waiting.size(), Verdict::wait);
     std::vector<size_t> order(waiting.size());
     std::iota(order.begin(), order.end(), size_t{0});
-    std::sort(order.begin(), order.end(), [&](size_t i, size_t j) { return waiting[i]->first() < waiting[j]->first(); });
+    std::sort(order.begin(), order.end(),
+              [&](size_t i, size_t j) { return waiting[i]->first() < waiting[j]->first(); });
     const auto greedy = [&](size_t i, size_t j) {
         const Binding &a = *waiting[i], &b = *waiting[j];
         if (a.error != b.error) return a.error < b.error;
@@ -103,9 +105,11 @@ std::vector<Verdict> non_overlap(const std::vector<const Binding*>& waiting, int
     for (size_t from = 0; from < order.size();) {
         size_t to = from;
         int64_t end = waiting[order[from]]->last();
-        for (; to < order.size() && (to == from || waiting[order[to]]->first() <= end); ++to) end = std::max(end, waiting[order[to]]->last());
+        for (; to < order.size() && (to == from || waiting[order[to]]->first() <= end); ++to)
+            end = std::max(end, waiting[order[to]]->last());
         if (end < horizon) {
-            std::sort(order.begin() + static_cast<std::ptrdiff_t>(from), order.begin() + static_cast<std::ptrdiff_t>(to), greedy);
+            std::sort(order.begin() + static_cast<std::ptrdiff_t>(from),
+                      order.begin() + static_cast<std::ptrdiff_t>(to), greedy);
             std::map<int64_t, int64_t> taken;  // first and last positions of disjoint matches
             for (size_t k = from; k < to; ++k) {
                 const Binding& m = *waiting[order[k]];
@@ -120,7 +124,8 @@ std::vector<Verdict> non_overlap(const std::vector<const Binding*>& waiting, int
     return verdicts;
 }
 
-std::vector<Verdict> earliest_maximal(const std::vector<const Binding*>& waiting, const std::unordered_set<int64_t>& alive) {
+std::vector<Verdict> earliest_maximal(const std::vector<const Binding*>& waiting,
+                                      const std::unordered_set<int64_t>& alive) {
     std::vector<Verdict> verdicts(waiting.size(), Verdict::wait);
     std::map<int64_t, std::vector<size_t>> groups;
     for (size_t i = 0; i < waiting.size(); ++i) {

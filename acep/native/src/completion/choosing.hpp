@@ -20,6 +20,7 @@ std::vector<Verdict> non_overlap(const std::vector<const Binding*>& waiting, int
 
 // Choose, for each first event, the matches that are earliest and maximal among all that begin with it. `alive`: the
 // first positions of partial matches; matches that begin there wait.
-std::vector<Verdict> earliest_maximal(const std::vector<const Binding*>& waiting, const std::unordered_set<int64_t>& alive);
+std::vector<Verdict> earliest_maximal(const std::vector<const Binding*>& waiting,
+                                      const std::unordered_set<int64_t>& alive);
 
 }  // namespace acep

@@ -8,8 +8,8 @@
 
 namespace acep {
 
-Completion::Completion(const Tables& tables, EventClassifier& classifier, Partitions& partitions, Arena& arena, Output& output, Work& work,
-                       Nodes alive)
+Completion::Completion(const Tables& tables, EventClassifier& classifier, Partitions& partitions, Arena& arena,
+                       Output& output, Work& work, Nodes alive)
     : tables_(tables),
       classifier_(classifier),
       partitions_(partitions),
@@ -138,8 +138,8 @@ int64_t Completion::broken(const Held& h, const Binding& b, int64_t most) {
 }
 
 // Return the cost of one negation crossed before event j (trailing if j is the size), or a number above `most`.
-int64_t Completion::cost(const Held& h, const Binding& b, std::span<const uint16_t> arcs, size_t j, const Crossing& crossing,
-                         int64_t most) {
+int64_t Completion::cost(const Held& h, const Binding& b, std::span<const uint16_t> arcs, size_t j,
+                         const Crossing& crossing, int64_t most) {
     const Suspects& s = h.suspects[crossing.negation];
     const auto from = s.positions.begin() + static_cast<std::ptrdiff_t>(s.head);
     const auto place = [&](auto found) { return static_cast<size_t>(found - s.positions.begin()); };
@@ -149,12 +149,14 @@ int64_t Completion::cost(const Held& h, const Binding& b, std::span<const uint16
     if (j == 0) {  // leading
         const int64_t low = earliest(tables_.counted ? b.last() : b.end, tables_.span);
         const auto& keys = tables_.counted ? s.positions : s.ts;
-        first = static_cast<size_t>(std::lower_bound(keys.begin() + static_cast<std::ptrdiff_t>(s.head), keys.end(), low) - keys.begin());
+        first = static_cast<size_t>(
+            std::lower_bound(keys.begin() + static_cast<std::ptrdiff_t>(s.head), keys.end(), low) - keys.begin());
     }
     if (j == b.size()) {
         const auto& keys = tables_.counted ? s.positions : s.ts;
         const auto start = static_cast<uint64_t>(key(b));
-        while (last > first && static_cast<uint64_t>(keys[last - 1]) - start > static_cast<uint64_t>(tables_.span)) --last;
+        while (last > first && static_cast<uint64_t>(keys[last - 1]) - start > static_cast<uint64_t>(tables_.span))
+            --last;
     }
     if (first >= last) return 0;
     const int64_t weight = tables_.negations[crossing.negation].weight;
@@ -203,8 +205,8 @@ void Completion::take(uint32_t partition, Binding&& b) {
         return;
     }
     b.error = std::min_element(b.options.begin(), b.options.end(), [](const Option& x, const Option& y) {
-                  return x.error < y.error;
-              })->error;
+        return x.error < y.error;
+    })->error;
     choose(partition, std::move(b));
 }
 
@@ -362,7 +364,8 @@ void Completion::release(uint32_t partition) {
     int64_t limit = FAR;
     for (const Binding& b : h.undecided) limit = std::min(limit, b.last());
     for (const Binding& b : h.waiting) limit = std::min(limit, b.last());
-    std::stable_sort(h.ready.begin(), h.ready.end(), [](const Binding& x, const Binding& y) { return x.last() < y.last(); });
+    std::stable_sort(h.ready.begin(), h.ready.end(),
+                     [](const Binding& x, const Binding& y) { return x.last() < y.last(); });
     size_t n = 0;
     for (; n < h.ready.size() && h.ready[n].last() <= limit; ++n) {
         give(partition, h.ready[n]);
@@ -462,7 +465,8 @@ int64_t Completion::oldest() const {
 int64_t Completion::bytes() const {
     size_t total = held_.capacity() * sizeof(Held) + due_.size() * sizeof(Due);
     for (const Held& h : held_) {
-        for (const Suspects& s : h.suspects) total += (s.ts.capacity() + s.positions.capacity() + s.rows.capacity()) * 8 + s.valid.capacity();
+        for (const Suspects& s : h.suspects)
+            total += (s.ts.capacity() + s.positions.capacity() + s.rows.capacity()) * 8 + s.valid.capacity();
         for (const auto* all : {&h.undecided, &h.waiting, &h.ready}) {
             for (const Binding& b : *all) total += b.bytes();
         }

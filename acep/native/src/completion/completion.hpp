@@ -26,12 +26,14 @@ public:
     // `alive(partition, low, found)` adds the nodes of a partition that began at `low` or later to `found`.
     using Nodes = std::function<void(uint32_t partition, int64_t low, Alive& found)>;
 
-    Completion(const Tables& tables, EventClassifier& classifier, Partitions& partitions, Arena& arena, Output& output, Work& work, Nodes alive);
+    Completion(const Tables& tables, EventClassifier& classifier, Partitions& partitions, Arena& arena, Output& output,
+               Work& work, Nodes alive);
 
     // Call these in this order for each event: `before` decides runs whose window is over; `trail` takes a chain of
     // bound events that may end with it, newest first, with the error of its node in `state`; `after` ends the event.
     void before(uint32_t partition, const Event& event);
-    void trail(uint32_t partition, const Event& event, const Cell* const* path, size_t length, uint32_t state, int64_t error);
+    void trail(uint32_t partition, const Event& event, const Cell* const* path, size_t length, uint32_t state,
+               int64_t error);
     void after(uint32_t partition, const Event& event);
     // Keep the column values of an event that has just been bound.
     void keep(uint32_t number, const Event& event);
@@ -53,10 +55,10 @@ private:
         std::vector<Suspects> suspects;  // by negation
         std::vector<Binding> undecided, waiting, ready;
         Bundle bundle;
-        int64_t last = -1;       // position of the last event
+        int64_t last = -1;  // position of the last event
         int64_t earliest = FAR;  // start of the earliest undecided run
-        int64_t due = FAR;       // its key in the queue `due_`
-        size_t trimmed = 0;      // suspects left by the last trim, if there is no window
+        int64_t due = FAR;  // its key in the queue `due_`
+        size_t trimmed = 0;  // suspects left by the last trim, if there is no window
         bool touched = false;
     };
     struct Due {

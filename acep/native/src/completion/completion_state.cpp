@@ -62,7 +62,8 @@ void Completion::dump(Writer& out) const {
     out.number(static_cast<int64_t>(held_.size()));
     for (const Held& h : held_) {
         out.number(h.last);
-        for (int64_t n : {h.bundle.any ? int64_t{1} : 0, h.bundle.last_ts, h.bundle.last_position, h.bundle.first}) out.number(n);
+        for (int64_t n : {h.bundle.any ? int64_t{1} : 0, h.bundle.last_ts, h.bundle.last_position, h.bundle.first})
+            out.number(n);
         const Suspects none;
         for (size_t i = 0; i < tables_.negations.size(); ++i) {
             const Suspects& s = h.suspects.empty() ? none : h.suspects[i];
@@ -97,7 +98,8 @@ void Completion::load(Reader& in) {
             s.positions = in.items<int64_t>();
             s.rows = in.items<int64_t>();
             s.valid = in.items<uint8_t>();
-            if (s.positions.size() != s.size() || s.rows.size() != s.size() * width || s.valid.size() != s.size() * width) {
+            if (s.positions.size() != s.size() || s.rows.size() != s.size() * width ||
+                s.valid.size() != s.size() * width) {
                 bad_state("events of a negation");
             }
             if (!std::is_sorted(s.ts.begin(), s.ts.end()) || !std::is_sorted(s.positions.begin(), s.positions.end())) {

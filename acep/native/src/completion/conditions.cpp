@@ -32,7 +32,9 @@ Conditions::Conditions(const Tables& tables, EventClassifier& classifier)
 Conditions::Word Conditions::summary(const Ref& ref, std::span<const uint32_t> events, const Rows& rows) const {
     const auto n = static_cast<int64_t>(events.size());
     if (ref.how == How::length) return {n, true};
-    const auto place = [&](int64_t i) { return events[static_cast<size_t>(i)] * rows.width + static_cast<size_t>(ref.column); };
+    const auto place = [&](int64_t i) {
+        return events[static_cast<size_t>(i)] * rows.width + static_cast<size_t>(ref.column);
+    };
     const auto at = [&](int64_t i) { return Word{rows.rows[place(i)], rows.valid[place(i)] != 0}; };
     const Word none{ref.otherwise, ref.fallback};
     int128 total = 0;
@@ -40,8 +42,7 @@ Conditions::Word Conditions::summary(const Ref& ref, std::span<const uint32_t> e
     int64_t known = 0;
     Word found{0, false};
     switch (ref.how) {
-        case How::nth:
-            return ref.n <= n ? at(ref.n - 1) : none;
+        case How::nth: return ref.n <= n ? at(ref.n - 1) : none;
         case How::count:
             for (int64_t i = 0; i < n; ++i) known += at(i).valid ? 1 : 0;
             return {known, true};
@@ -55,7 +56,8 @@ Conditions::Word Conditions::summary(const Ref& ref, std::span<const uint32_t> e
             }
             if (known == 0) return {0, false};
             if (ref.how == How::average) return {std::bit_cast<int64_t>(average(total, known, ref.n)), true};
-            return {static_cast<int64_t>(static_cast<uint64_t>(static_cast<uint128>(total))), total >= int64_min && total <= int64_max};
+            return {static_cast<int64_t>(static_cast<uint64_t>(static_cast<uint128>(total))),
+                    total >= int64_min && total <= int64_max};
         case How::add:
         case How::mean:
             for (int64_t i = 0; i < n; ++i) {
@@ -82,8 +84,7 @@ Conditions::Word Conditions::summary(const Ref& ref, std::span<const uint32_t> e
                 if (!found.valid || (ref.how == How::least ? order < 0 : order > 0)) found = w;
             }
             return found;
-        default:
-            return n != 0 ? at(n - 1) : none;
+        default: return n != 0 ? at(n - 1) : none;
     }
 }
 
@@ -210,7 +211,8 @@ int64_t Conditions::breaks(const Crossing& crossing, const Binding& binding, std
             }
             for (size_t at = c.loops[static_cast<size_t>(ref.loop)].low; at < events.size(); ++at) {
                 if (ref.how == How::each || ref.how == How::previous) {
-                    const size_t e = events[ref.how == How::each ? at : at - 1] * rows.width + static_cast<size_t>(ref.column);
+                    const size_t e =
+                        events[ref.how == How::each ? at : at - 1] * rows.width + static_cast<size_t>(ref.column);
                     prepared[k].push_back({rows.rows[e], rows.valid[e] != 0});
                 } else {
                     prepared[k].push_back(summary(ref, events.first(at), rows));

@@ -47,7 +47,8 @@ struct Binding {
     }
     size_t bytes() const {
         return sizeof(Binding) + (positions.capacity() + ids.capacity() + rows.capacity() + values.capacity()) * 8 +
-               (vars.capacity() + arcs.capacity()) * 2 + valid.capacity() + known.capacity() + options.capacity() * sizeof(Option);
+               (vars.capacity() + arcs.capacity()) * 2 + valid.capacity() + known.capacity() +
+               options.capacity() * sizeof(Option);
     }
 };
 
@@ -91,8 +92,8 @@ private:
     Word summary(const Ref& ref, std::span<const uint32_t> events, const Rows& rows) const;
     void spread(const Binding& binding);
     void load(const Whole& whole, const Binding& binding);
-    void view(const Negation& negation, const Crossing& crossing, const Binding& binding, std::span<const uint16_t> arcs,
-              size_t j, uint32_t var);
+    void view(const Negation& negation, const Crossing& crossing, const Binding& binding,
+              std::span<const uint16_t> arcs, size_t j, uint32_t var);
 
     const Tables& tables_;
     EventClassifier& classifier_;

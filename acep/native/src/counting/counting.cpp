@@ -139,7 +139,8 @@ int64_t CountingEngine::drop(uint32_t partition, int64_t ts) {
 
 // Count the D-states with partial matches that began at `low` or later.
 int64_t CountingEngine::waiting(const Part& part, int64_t low) const {
-    int64_t many = std::count_if(part.latest.begin(), part.latest.end(), [&](const Latest& l) { return l.start >= low; });
+    int64_t many =
+        std::count_if(part.latest.begin(), part.latest.end(), [&](const Latest& l) { return l.start >= low; });
     if (!part.small.expired(low)) many += static_cast<int64_t>(part.small.states());
     if (part.large != nullptr && !part.large->expired(low)) many += static_cast<int64_t>(part.large->states());
     return many;
@@ -239,7 +240,8 @@ bool CountingEngine::idle(uint32_t partition, int64_t clock) {
     const Part& part = parts_[partition];
     const int64_t low = earliest(clock, tables_.span);
     if (part.bundle.any && part.bundle.last_ts >= low) return false;
-    if (std::any_of(part.latest.begin(), part.latest.end(), [&](const Latest& l) { return l.start >= low; })) return false;
+    if (std::any_of(part.latest.begin(), part.latest.end(), [&](const Latest& l) { return l.start >= low; }))
+        return false;
     return part.small.expired(low) && (part.large == nullptr || part.large->expired(low));
 }
 

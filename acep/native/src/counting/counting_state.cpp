@@ -100,7 +100,8 @@ template void Sums<Large>::load(Reader&, std::span<const uint32_t>, size_t);
 void CountingEngine::dump(Writer& out) const {
     automaton_.dump(out);
     out.number(static_cast<int64_t>(classifier_.patterns()));
-    for (uint32_t p = 0; p < classifier_.patterns(); ++p) out.items(classifier_.bits(p).data(), classifier_.bits(p).size());
+    for (uint32_t p = 0; p < classifier_.patterns(); ++p)
+        out.items(classifier_.bits(p).data(), classifier_.bits(p).size());
     out.number(work_.nodes);
     out.number(work_.touches);
     out.number(static_cast<int64_t>(totals_.size()));

@@ -167,10 +167,10 @@ private:
     // there or later, by their D-state when the front was made.
     std::vector<int64_t> starts_;
     std::vector<Number> classifier_;
-    size_t support_ = 0;      // number of D-states of the front
-    int64_t first_ = NEVER;   // first start of the back
+    size_t support_ = 0;  // number of D-states of the front
+    int64_t first_ = NEVER;  // first start of the back
     int64_t newest_ = NEVER;  // last start of all
-    uint64_t bound_ = 1;      // upper bound of the numbers of the back
+    uint64_t bound_ = 1;  // upper bound of the numbers of the back
     bool turned_ = false;
 };
 
@@ -243,9 +243,11 @@ bool Sums<Kind>::event(Automaton& automaton, uint32_t pattern, int64_t key, int6
         for (const auto& action : scratch.actions) {
             const uint32_t state = states_[action.column];
             bool used = action.step.waits != state && action.step.waits != NOWHERE;
-            for (uint32_t m = 0; m < action.step.count; ++m) used = used || automaton.move(action.step, m).live != NOWHERE;
+            for (uint32_t m = 0; m < action.step.count; ++m)
+                used = used || automaton.move(action.step, m).live != NOWHERE;
             Number* from = column(action.column);
-            if (used) std::copy(from, from + height, scratch.saved.begin() + static_cast<std::ptrdiff_t>(height * at++));
+            if (used)
+                std::copy(from, from + height, scratch.saved.begin() + static_cast<std::ptrdiff_t>(height * at++));
             if (action.step.waits != state) {
                 std::fill(from, from + height, Number{});
                 live_[action.column] = 0;

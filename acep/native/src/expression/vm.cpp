@@ -175,7 +175,8 @@ void BlockProgram::run(const Frame& frame, const Texts& texts) const {
             }
             case Op::ORDER_M: {
                 const int64_t places = constants_[it.at];
-                partial<I, F, I>(w, [=](I a, F b, I& r) { return b == b && (r = compare_decimal(a, b, places), true); });
+                partial<I, F, I>(w,
+                                 [=](I a, F b, I& r) { return b == b && (r = compare_decimal(a, b, places), true); });
                 break;
             }
             case Op::QUOTIENT: {

@@ -168,7 +168,8 @@ inline void remainders(Work w) {
     const int64_t divisor = w.b.stride == 0 && w.b.valid == nullptr ? w.b.words[0] : 0;
     if (divisor <= 1 || divisor >> 32 != 0) return partial<int64_t, int64_t, int64_t>(w, remainder);
     uint64_t beyond = 0;
-    for (size_t i = 0; i < (w.a.stride != 0 ? w.n : 1); ++i) beyond |= static_cast<uint64_t>(w.a.words[i] ^ (w.a.words[i] >> 63));
+    for (size_t i = 0; i < (w.a.stride != 0 ? w.n : 1); ++i)
+        beyond |= static_cast<uint64_t>(w.a.words[i] ^ (w.a.words[i] >> 63));
     if (beyond >> 31 != 0) {
         total<int64_t, int64_t, int64_t>(w, [=](int64_t a, int64_t) { return a % divisor; });
         return;

@@ -44,7 +44,8 @@ BigIntegerView TrailCounts::of(const Arena& arena, uint32_t chain, int64_t low) 
         }
         sum_.assign(words(a).begin(), words(a).end());
         increase(sum_, words(b));
-        if (pool_.size() + sum_.size() > most_words) throw std::runtime_error("there are too many matches to be counted exactly");
+        if (pool_.size() + sum_.size() > most_words)
+            throw std::runtime_error("there are too many matches to be counted exactly");
         here = {pool_.size(), static_cast<uint32_t>(sum_.size()), turn_};
         pool_.insert(pool_.end(), sum_.begin(), sum_.end());
     }
@@ -58,7 +59,8 @@ size_t TrailCounts::bytes() const {
 
 size_t Compressed::bytes() {
     std::lock_guard lock(mutex_);
-    size_t total = arena_.bytes() + roots_.capacity() * sizeof(Root) + keys_.capacity() * sizeof(int64_t) + counts_.bytes();
+    size_t total =
+        arena_.bytes() + roots_.capacity() * sizeof(Root) + keys_.capacity() * sizeof(int64_t) + counts_.bytes();
     for (const BigInteger& n : before_) total += sizeof(BigInteger) + n.capacity() * sizeof(uint64_t);
     return total;
 }
@@ -118,7 +120,8 @@ Output Compressed::sample(size_t n, uint64_t seed) {
     std::mt19937_64 random(seed);
     std::vector<BigInteger> numbers(n);
     for (BigInteger& number : numbers) number = below(total_, random);
-    std::sort(numbers.begin(), numbers.end(), [](const BigInteger& a, const BigInteger& b) { return compare(a, b) < 0; });
+    std::sort(numbers.begin(), numbers.end(),
+              [](const BigInteger& a, const BigInteger& b) { return compare(a, b) < 0; });
     Cursor cursor(counted_, width_);
     Place place;
     for (const BigInteger& number : numbers) {
@@ -177,8 +180,8 @@ void CompressedEngine::forget(uint32_t partition) {
 }
 
 int64_t CompressedEngine::bytes() const {
-    return static_cast<int64_t>(merger_.bytes() + roots_.capacity() * sizeof(Root) + keys_.capacity() * sizeof(int64_t) +
-                                place_of_.capacity() * sizeof(uint32_t));
+    return static_cast<int64_t>(merger_.bytes() + roots_.capacity() * sizeof(Root) +
+                                keys_.capacity() * sizeof(int64_t) + place_of_.capacity() * sizeof(uint32_t));
 }
 
 std::shared_ptr<Compressed> CompressedEngine::take(bool last) {

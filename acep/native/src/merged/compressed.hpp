@@ -44,7 +44,11 @@ class Compressed {
 public:
     // `keys` has `width` values for each partition number in the roots; `counted`: starts are positions.
     Compressed(Arena arena, std::vector<Root> roots, std::vector<int64_t> keys, size_t width, bool counted)
-        : arena_(std::move(arena)), roots_(std::move(roots)), keys_(std::move(keys)), width_(width), counted_(counted) {}
+        : arena_(std::move(arena)),
+          roots_(std::move(roots)),
+          keys_(std::move(keys)),
+          width_(width),
+          counted_(counted) {}
 
     size_t ends() const { return roots_.size(); }  // distinct endings of matches
     size_t cells() const { return arena_.cells.size(); }

@@ -77,7 +77,8 @@ int64_t Merger::drop(uint32_t partition, int64_t ts) {
     if (partition >= parts_.size()) return 0;
     Part& part = parts_[partition];
     const int64_t low = tables_.counted ? part.low : std::max(part.low, earliest(ts, tables_.span));
-    const auto many = std::count_if(part.live.begin(), part.live.end(), [&](const Live& l) { return l.chain.latest >= low; });
+    const auto many =
+        std::count_if(part.live.begin(), part.live.end(), [&](const Live& l) { return l.chain.latest >= low; });
     part.live.clear();
     return many;
 }
@@ -86,7 +87,8 @@ int64_t Merger::partial_matches(int64_t clock) const {
     int64_t found = 0;
     for (const Part& part : parts_) {
         const int64_t low = tables_.counted ? part.low : earliest(clock, tables_.span);
-        found += std::count_if(part.live.begin(), part.live.end(), [&](const Live& l) { return l.chain.latest >= low; });
+        found +=
+            std::count_if(part.live.begin(), part.live.end(), [&](const Live& l) { return l.chain.latest >= low; });
     }
     return found;
 }
@@ -167,7 +169,8 @@ size_t MergedEngine::block(size_t most, size_t sorted, bool whole) {
         if (roots_.empty()) break;
         if (cursor_.done()) {  // else it is within the first root
             const Root root = first();
-            const bool tied = (roots_.size() > 1 && roots_[roots_.tail() + 1].ts == root.ts) || (before && *before == root.ts);
+            const bool tied =
+                (roots_.size() > 1 && roots_[roots_.tail() + 1].ts == root.ts) || (before && *before == root.ts);
             if (!tied && walk_.open(merger_.arena(), root, partitions_.key(root.partition))) {
                 roots_.drop();
                 continue;
@@ -209,8 +212,6 @@ int64_t MergedEngine::oldest() const {
     return roots_.empty() ? bound : std::min(bound, roots_[roots_.tail()].id);
 }
 
-int64_t MergedEngine::bytes() const {
-    return static_cast<int64_t>(merger_.bytes() + roots_.capacity() * sizeof(Root));
-}
+int64_t MergedEngine::bytes() const { return static_cast<int64_t>(merger_.bytes() + roots_.capacity() * sizeof(Root)); }
 
 }  // namespace acep

@@ -16,7 +16,8 @@ int64_t low_from(Reader& in) {
 }
 
 void dump(Writer& out, const Root& root) {
-    for (int64_t n : {root.low, root.ts, root.id, root.error, root.bundle, int64_t{root.past}, int64_t{root.partition}, int64_t{root.var}}) {
+    for (int64_t n : {root.low, root.ts, root.id, root.error, root.bundle, int64_t{root.past}, int64_t{root.partition},
+                      int64_t{root.var}}) {
         out.number(n);
     }
 }

@@ -143,7 +143,8 @@ bool OrderedWalk::add_list(const Arena& arena, uint32_t cell) {
 // Append followers in stream order. False if two have one id, or an older one can follow newer nodes of the list.
 bool OrderedWalk::follow(std::vector<Follower>& followers) {
     const auto newer = [this](const Follower& a, const Follower& b) { return nodes_[a.node].id > nodes_[b.node].id; };
-    if (!std::is_sorted(followers.begin(), followers.end(), newer)) std::sort(followers.begin(), followers.end(), newer);
+    if (!std::is_sorted(followers.begin(), followers.end(), newer))
+        std::sort(followers.begin(), followers.end(), newer);
     for (size_t i = 1; i < followers.size(); ++i) {
         if (!newer(followers[i - 1], followers[i]) || followers[i - 1].after > followers[i].after) return false;
     }
@@ -214,7 +215,8 @@ size_t OrderedWalk::next(MatchWriter& writer, size_t most) {
     if (key_.size() == 1) {
         std::fill_n(o.keys.data() + before, n, key_[0]);
     } else {
-        for (size_t i = before; i < writer.n_; ++i) std::copy(key_.begin(), key_.end(), o.keys.data() + i * key_.size());
+        for (size_t i = before; i < writer.n_; ++i)
+            std::copy(key_.begin(), key_.end(), o.keys.data() + i * key_.size());
     }
     return n;
 }

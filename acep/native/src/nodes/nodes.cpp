@@ -8,8 +8,11 @@
 
 namespace acep {
 
-NodeEngine::NodeEngine(Tables tables, EventClassifier& classifier, Partitions& partitions, std::unique_ptr<Dominance> dominance)
-    : Engine(std::move(tables), classifier, partitions), made_(tables_.states.size()), dominance_(std::move(dominance)) {
+NodeEngine::NodeEngine(Tables tables, EventClassifier& classifier, Partitions& partitions,
+                       std::unique_ptr<Dominance> dominance)
+    : Engine(std::move(tables), classifier, partitions),
+      made_(tables_.states.size()),
+      dominance_(std::move(dominance)) {
     nothing_.add(0, NEVER);
     nothing_.starts()[0] = nothing_.positions()[0] = 0;
     nothing_.cells()[0] = NIL;
@@ -18,15 +21,17 @@ NodeEngine::NodeEngine(Tables tables, EventClassifier& classifier, Partitions& p
     // The choice among all matches needs the beginning of each run, which united nodes do not keep.
     merges_ = tables_.unambiguous && tables_.choice == Choice::all;
     if (tables_.completes() && !dominance_) {
-        completion_ = std::make_unique<Completion>(tables_, classifier_, partitions_, arena_, output_, work_,
-                                                   [this](uint32_t p, int64_t low, Alive& found) { alive(p, low, found); });
+        completion_ =
+            std::make_unique<Completion>(tables_, classifier_, partitions_, arena_, output_, work_,
+                                         [this](uint32_t p, int64_t low, Alive& found) { alive(p, low, found); });
     }
     // Nodes of different events are not equal under contiguity (last positions differ), or with new lists of frames.
     likes_.resize(tables_.states.size());
     unions_.resize(tables_.states.size());
     for (const State& s : tables_.states) {
         for (const Arc& arc : s.arcs) {
-            const bool fresh = std::any_of(arc.puts.begin(), arc.puts.end(), [](const Put& p) { return p.write == Write::frames; });
+            const bool fresh =
+                std::any_of(arc.puts.begin(), arc.puts.end(), [](const Put& p) { return p.write == Write::frames; });
             if (merges_ && !tables_.contiguous() && !fresh) likes_[arc.target].possible = true;
         }
     }
@@ -38,7 +43,8 @@ NodeEngine::NodeEngine(Tables tables, EventClassifier& classifier, Partitions& p
         for (const State& s : tables_.states) {
             for (const Arc& arc : s.arcs) {
                 for (const Put& p : arc.puts) {
-                    const bool copied = p.write == Write::copy && p.from >= 0 && framed_[arc.source][static_cast<size_t>(p.from)] != 0;
+                    const bool copied =
+                        p.write == Write::copy && p.from >= 0 && framed_[arc.source][static_cast<size_t>(p.from)] != 0;
                     uint8_t& known = framed_[arc.target][static_cast<size_t>(p.slot)];
                     if (known == 0 && (p.write == Write::frames || copied)) known = 1, more = true;
                 }
@@ -122,7 +128,8 @@ void NodeEngine::look(Part& part, uint32_t partition, const Event& event) {
         if (resting_->changed()) look_at_allowance();
         if (!suffices(0)) wake(key(event));
     }
-    const bool watched = shed_ && (shed_->limited() || bounded()) && shed_->samples_shadows(), begins = watched && is_shadow(partition, event);
+    const bool watched = shed_ && (shed_->limited() || bounded()) && shed_->samples_shadows(),
+               begins = watched && is_shadow(partition, event);
     if (!shed_ || admits(part, event)) take_in(part, partition, event);
     if (watched) shadow_sample(part, partition, event, begins);
     if (tells_live_) {
@@ -205,7 +212,8 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
         uint32_t living = 0;
         for (uint32_t i = list.head; i < list.end; ++i) living += list.starts()[i] >= low ? 1u : 0u;
         if (2 * living <= list.size()) {
-            keep(list, turn.state, low + tables_.span, EndReason::expired, [&](uint32_t i) { return list.starts()[i] >= low; });
+            keep(list, turn.state, low + tables_.span, EndReason::expired,
+                 [&](uint32_t i) { return list.starts()[i] >= low; });
         }
         alive = living == list.size();
     }
@@ -395,7 +403,8 @@ void NodeEngine::free_expired(int64_t clock) {
         return;
     }
     const int64_t low = before(clock, tables_.span);
-    while (!arena_.cells.empty() && arena_.events[arena_.cells[arena_.cells.tail()].event].ts < low) arena_.cells.drop();
+    while (!arena_.cells.empty() && arena_.events[arena_.cells[arena_.cells.tail()].event].ts < low)
+        arena_.cells.drop();
     while (!arena_.events.empty() && arena_.events[arena_.events.tail()].ts < low) arena_.events.drop();
     while (!frames_.empty() && frames_[frames_.tail()].when < low) frames_.drop();
 }
@@ -408,7 +417,8 @@ bool NodeEngine::idle(uint32_t partition, int64_t clock) {
     if (bounded()) parts_held_.charged -= held(part).charged;  // empty lists keep their room
     for (uint32_t s = 0; s < part.lists.size(); ++s) {
         NodeList& list = part.lists[s];
-        if (!expire(list, s, low)) keep(list, s, clock, EndReason::expired, [&](uint32_t i) { return list.starts()[i] >= low; });
+        if (!expire(list, s, low))
+            keep(list, s, clock, EndReason::expired, [&](uint32_t i) { return list.starts()[i] >= low; });
     }
     const bool shadow = !idle_shadow(part, low, clock);
     if (bounded()) parts_held_.charged += held(part).charged;
@@ -449,7 +459,8 @@ int64_t NodeEngine::partial_matches(int64_t clock) const {
             if (list.sorted) {
                 found += starts + list.end - std::lower_bound(starts + list.head, starts + list.end, low);
             } else {
-                found += std::count_if(starts + list.head, starts + list.end, [&](int64_t start) { return start >= low; });
+                found +=
+                    std::count_if(starts + list.head, starts + list.end, [&](int64_t start) { return start >= low; });
             }
         }
     }
@@ -457,17 +468,21 @@ int64_t NodeEngine::partial_matches(int64_t clock) const {
 }
 
 int64_t NodeEngine::bytes() const {
-    size_t total = arena_.bytes() + frames_.capacity() * sizeof(Frame) + arena_.kept.bytes() + parts_.capacity() * sizeof(Part) + live_.capacity();
+    size_t total = arena_.bytes() + frames_.capacity() * sizeof(Frame) + arena_.kept.bytes() +
+                   parts_.capacity() * sizeof(Part) + live_.capacity();
     for (const Made& made : made_) {
-        total += made.nodes.bytes() + made.arcs.capacity() * sizeof(const Arc*) + made.also.capacity() * sizeof(uint32_t) + made.gone.capacity();
+        total += made.nodes.bytes() + made.arcs.capacity() * sizeof(const Arc*) +
+                 made.also.capacity() * sizeof(uint32_t) + made.gone.capacity();
     }
-    total += (rows_.capacity() + all_.capacity() + scores_.capacity() + best_.capacity()) * sizeof(uint32_t) + taken_.capacity();
+    total += (rows_.capacity() + all_.capacity() + scores_.capacity() + best_.capacity()) * sizeof(uint32_t) +
+             taken_.capacity();
     if (bounded()) {
         total += static_cast<size_t>(parts_held_.reserved);
     } else {
         for (const Part& part : parts_) total += static_cast<size_t>(held(part).reserved);
     }
-    return static_cast<int64_t>(total) + (completion_ ? completion_->bytes() : 0) + (shed_ ? shed_->bytes() : 0) + (resting_ ? resting_->bytes() : 0);
+    return static_cast<int64_t>(total) + (completion_ ? completion_->bytes() : 0) + (shed_ ? shed_->bytes() : 0) +
+           (resting_ ? resting_->bytes() : 0);
 }
 
 }  // namespace acep

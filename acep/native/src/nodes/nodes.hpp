@@ -26,7 +26,8 @@ inline int64_t before(int64_t now, int64_t span) {
 class NodeEngine final : public Engine {
 public:
     // With `dominance`, only match points are output, without bound events.
-    NodeEngine(Tables tables, EventClassifier& classifier, Partitions& partitions, std::unique_ptr<Dominance> dominance = nullptr);
+    NodeEngine(Tables tables, EventClassifier& classifier, Partitions& partitions,
+               std::unique_ptr<Dominance> dominance = nullptr);
 
     void event(uint32_t partition, const Event& event) override;
     void advance(int64_t clock) override;
@@ -198,7 +199,8 @@ private:
     int64_t oldest_start(const Event& event) const;
     // Whether the budget suffices for `touches` and all that they lead to; if not, shedding must start (`wake`).
     bool suffices(size_t touches) {
-        return work_.touches + static_cast<int64_t>(touches) + work_.nodes - nodes_before_ <= sufficient_ || suffices_still(touches);
+        return work_.touches + static_cast<int64_t>(touches) + work_.nodes - nodes_before_ <= sufficient_ ||
+               suffices_still(touches);
     }
     bool suffices_still(size_t touches);
     void look_at_allowance();
@@ -258,26 +260,26 @@ private:
     std::unique_ptr<Shedding> shed_;          // if nodes may have to be dropped
     std::unique_ptr<Shedding> resting_;       // the same while the budget is sufficient: nodes have no extra slots
     int64_t nodes_before_ = 0;                // `work_.nodes` before the current event
-    int64_t sufficient_ = -1;                      // the budget is sufficient while touches and new nodes are at most this
-    bool clears_ = false;                     // the current event is a match point that clears older nodes
-    Shedding::Mark mark_;                     // of nodes that begin with the current event
-    Shedding::Mark own_mark_;                 // of the node being made
-    int64_t most_bytes_ = -1;                 // -1: no bound
-    int64_t pool_ = 0;                        // part of it for stored nodes
-    int64_t most_made_ = 0;                   // and for nodes of one event before they are stored
-    int64_t next_ = 0;                        // charged bytes above which nodes are given up
-    Held parts_held_;                         // for all partitions
-    int64_t most_given_ = 0;                  // bytes of matches per `given_every` events; then one match an event
+    int64_t sufficient_ = -1;  // the budget is sufficient while touches and new nodes are at most this
+    bool clears_ = false;  // the current event is a match point that clears older nodes
+    Shedding::Mark mark_;  // of nodes that begin with the current event
+    Shedding::Mark own_mark_;  // of the node being made
+    int64_t most_bytes_ = -1;  // -1: no bound
+    int64_t pool_ = 0;  // part of it for stored nodes
+    int64_t most_made_ = 0;  // and for nodes of one event before they are stored
+    int64_t next_ = 0;  // charged bytes above which nodes are given up
+    Held parts_held_;  // for all partitions
+    int64_t most_given_ = 0;  // bytes of matches per `given_every` events; then one match an event
     int64_t given_ = 0, given_since_ = 0;
-    size_t given_before_ = 0;                 // matches before those of the current event
-    int64_t coming_ = 0, coming_made_ = 0;    // bytes made by the current event
+    size_t given_before_ = 0;  // matches before those of the current event
+    int64_t coming_ = 0, coming_made_ = 0;  // bytes made by the current event
     int64_t peak_ = 0;
     bool gave_up_ = false;
-    std::vector<Ending> roots_;                 // of the current event, whose matches are written later
-    size_t root_ = 0;                         // the current one
-    bool walking_ = false;                    // whether its walk has begun
+    std::vector<Ending> roots_;  // of the current event, whose matches are written later
+    size_t root_ = 0;  // the current one
+    bool walking_ = false;  // whether its walk has begun
     std::vector<float> scores_, best_;
-    uint32_t hidden_ = 0;                     // slots added to every node for shedding
+    uint32_t hidden_ = 0;  // slots added to every node for shedding
     std::vector<std::vector<uint32_t>> classes_;  // by pattern: its event classes
     std::unique_ptr<Completion> completion_;  // if complete runs are not written directly
 };

@@ -23,7 +23,8 @@ constexpr int64_t most_credit = 1 << 16;
 // Number of comparisons that may be made without credit.
 constexpr int64_t dominance_margin = 2 * few;
 
-bool same(NodeList& mine, uint32_t a, NodeList& others, uint32_t b, uint32_t slots, const std::vector<Demand>& demands) {
+bool same(NodeList& mine, uint32_t a, NodeList& others, uint32_t b, uint32_t slots,
+          const std::vector<Demand>& demands) {
     for (const Demand& d : demands) {
         const uint8_t tag = mine.tags(d.slot, slots)[a];
         if (tag != others.tags(d.slot, slots)[b]) return false;
@@ -42,16 +43,11 @@ bool ranks(const Demand& d, NodeList& mine, uint32_t a, NodeList& others, uint32
     if (x == 1 && d.bound != unbounded && (v > d.bound || v < -d.bound)) return false;
     if (x != 1 || y != 1) return x >= y;
     switch (d.relation) {
-        case Relation::greater:
-            return v >= w;
-        case Relation::less:
-            return v <= w;
-        case Relation::greater_float:
-            return std::bit_cast<double>(v) >= std::bit_cast<double>(w);
-        case Relation::less_float:
-            return std::bit_cast<double>(v) <= std::bit_cast<double>(w);
-        default:
-            return v == w;
+        case Relation::greater: return v >= w;
+        case Relation::less: return v <= w;
+        case Relation::greater_float: return std::bit_cast<double>(v) >= std::bit_cast<double>(w);
+        case Relation::less_float: return std::bit_cast<double>(v) <= std::bit_cast<double>(w);
+        default: return v == w;
     }
 }
 
@@ -121,7 +117,8 @@ Dominance::Dominance(const Arrays& arrays, const Tables& tables) : positions_(ta
     }
 }
 
-bool Dominance::dominates(const Ranking& r, NodeList& mine, uint32_t a, NodeList& others, uint32_t b, uint32_t slots) const {
+bool Dominance::dominates(const Ranking& r, NodeList& mine, uint32_t a, NodeList& others, uint32_t b,
+                          uint32_t slots) const {
     if (mine.starts()[a] < others.starts()[b] || mine.errors()[a] > others.errors()[b]) return false;
     if (positions_ && mine.positions()[a] < others.positions()[b]) return false;
     if (!same(mine, a, others, b, slots, r.equal)) return false;
@@ -131,7 +128,8 @@ bool Dominance::dominates(const Ranking& r, NodeList& mine, uint32_t a, NodeList
     return true;
 }
 
-uint32_t Dominance::place(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, Lows lows, int64_t& compared) {
+uint32_t Dominance::place(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, Lows lows,
+                          int64_t& compared) {
     if (r.front) return bisect(r, list, made, i, slots, lows.room);
     const bool sure = r.equal.empty() && r.ordered.empty();  // at most one node per error
     if (!sure) {
@@ -142,7 +140,8 @@ uint32_t Dominance::place(Ranking& r, NodeList& list, NodeList& made, uint32_t i
         if (credit <= 0) return list.add(slots, lows.room);
     }
     const int64_t before = compared;
-    const Met met = r.equal.empty() ? scan(r, list, made, i, slots, lows.alive, compared) : probe(r, list, made, i, slots, lows.alive, compared);
+    const Met met = r.equal.empty() ? scan(r, list, made, i, slots, lows.alive, compared)
+                                    : probe(r, list, made, i, slots, lows.alive, compared);
     credit -= compared - before;
     if (!sure && compared != before) {
         if (met.dominated || met.into != NIL) ++r.met;
@@ -171,9 +170,11 @@ uint32_t Dominance::bisect(const Ranking& r, NodeList& list, NodeList& made, uin
     };
     // Most nodes are added at the end of a list.
     const bool newest = list.empty() || list.starts()[list.end - 1] < start;
-    const uint32_t same_start = newest ? list.end : first(list.head, list.end, [&](uint32_t k) { return list.starts()[k] >= start; });
+    const uint32_t same_start =
+        newest ? list.end : first(list.head, list.end, [&](uint32_t k) { return list.starts()[k] >= start; });
     if (same_start < list.end && ranks(d, list, same_start, made, i, slots)) return NIL;
-    const uint32_t later = newest ? list.end : first(same_start, list.end, [&](uint32_t k) { return list.starts()[k] > start; });
+    const uint32_t later =
+        newest ? list.end : first(same_start, list.end, [&](uint32_t k) { return list.starts()[k] > start; });
     const uint32_t worse = first(list.head, later, [&](uint32_t k) { return ranks(d, made, i, list, k, slots); });
     for (uint32_t k = worse; k < later; ++k) gone_from(list, k);
     if (worse < later) {  // the new node takes the first removed row
@@ -188,7 +189,8 @@ uint32_t Dominance::bisect(const Ranking& r, NodeList& list, NodeList& made, uin
 }
 
 // Expired nodes count as removed, as the time of their removal does not depend on the events alone.
-Dominance::Met Dominance::scan(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low, int64_t& compared) {
+Dominance::Met Dominance::scan(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low,
+                               int64_t& compared) {
     Met met;
     uint32_t more = 0;
     const bool sure = r.equal.empty() && r.ordered.empty();
@@ -222,7 +224,8 @@ Dominance::Met Dominance::scan(Ranking& r, NodeList& list, NodeList& made, uint3
 // If registers must be equal, only nodes with equal registers are compared and counted: the positions of others depend
 // on text codes, which depend on the batches. In long lists, an index leads to the last such node, and each of them to
 // the one before it.
-Dominance::Met Dominance::probe(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low, int64_t& compared) {
+Dominance::Met Dominance::probe(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, int64_t low,
+                                int64_t& compared) {
     Met met;
     const int64_t most = compared + std::min<int64_t>(credit + few, most_alike);
     // Whether row `k` dominates the node; if the node dominates row `k`, that row is removed.
@@ -254,7 +257,8 @@ Dominance::Met Dominance::probe(Ranking& r, NodeList& list, NodeList& made, uint
     }
     const auto place_of = [&](NodeList& nodes, uint32_t row) {
         size_t at = hashed(nodes, row, slots, r.equal) & (places - 1);
-        while (list.index[at] != NIL && !same(list, list.index[at], nodes, row, slots, r.equal)) at = (at + 1) & (places - 1);
+        while (list.index[at] != NIL && !same(list, list.index[at], nodes, row, slots, r.equal))
+            at = (at + 1) & (places - 1);
         return at;
     };
     for (uint32_t k = std::max(list.indexed, list.head); k < list.end; ++k) {
@@ -301,7 +305,8 @@ void NodeEngine::dominate(Part& part, uint32_t partition, const Event& event, in
             for (size_t k = 0; k < count; ++k) {
                 const int64_t error = made.nodes.errors()[rows_[k]] + least;
                 best = std::min(best, error);
-                if (logs) shed_->found(shed_->mark(made.nodes, rows_[k], state), partition, key(event), event.ts, error);
+                if (logs)
+                    shed_->found(shed_->mark(made.nodes, rows_[k], state), partition, key(event), event.ts, error);
             }
         }
     }

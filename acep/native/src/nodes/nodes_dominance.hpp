@@ -55,7 +55,8 @@ public:
     };
     // Make room for row `i` of `made` in `list`, unless it is dominated there, and remove the nodes that it dominates.
     // Return its row, which the caller fills in and which may be that of a removed node, or NIL.
-    uint32_t place(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, Lows lows, int64_t& compared);
+    uint32_t place(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, Lows lows,
+                   int64_t& compared);
 
 private:
     // Whether the node is dominated; if not, a row that it dominates, or NIL.

@@ -25,7 +25,8 @@ Chain NodeEngine::bind_all(Made& made, uint32_t leader, const Event& event, Chai
                 past = arena_.unite(past, arena_.chain(cell), bound(event));
             }
         }
-        if (past.cell != NIL) chain = arena_.bind(bound(event), event.id, arc.var, same.number, past, key(event), chain);
+        if (past.cell != NIL)
+            chain = arena_.bind(bound(event), event.id, arc.var, same.number, past, key(event), chain);
         if (begins) chain = arena_.bind(bound(event), event.id, arc.var, same.number, {}, key(event), chain);
         if (tables_.negations.empty()) break;
     }
@@ -59,7 +60,11 @@ void NodeEngine::complete(Part& part, uint32_t partition, uint32_t state, Made& 
             const Arc& arc = *made.arcs[i];
             const Chain past = arena_.chain(made.nodes.cells()[i]);
             const uint32_t own = completion_ ? bound(event) : NIL;
-            Ending root{{event.id, key(event), NEVER, past.cell, NIL, own, arc.var, arc.number}, past, completion_ ? error - least : error, 0, state};
+            Ending root{{event.id, key(event), NEVER, past.cell, NIL, own, arc.var, arc.number},
+                        past,
+                        completion_ ? error - least : error,
+                        0,
+                        state};
             if (!completion_) root.bundle = part.bundle.at(event.ts, event.position, tables_.span, tables_.counted);
             if (flows()) {
                 roots_.push_back(root);
@@ -78,7 +83,9 @@ bool NodeEngine::may_walk() {
 }
 
 void NodeEngine::give(uint32_t partition, const Ending& root, const Event& event, int64_t low) {
-    const auto emit = [&](const Cell* const* path, size_t length) { return may_walk() && give_trail(partition, root, event, path, length); };
+    const auto emit = [&](const Cell* const* path, size_t length) {
+        return may_walk() && give_trail(partition, root, event, path, length);
+    };
     if (root.past.cell == NIL) {
         const Cell* alone = &root.last;
         emit(&alone, 1);
@@ -114,7 +121,8 @@ void NodeEngine::go_on(uint32_t partition, const Event& event) {
 }
 
 // Write one match, given from its newest event on; return whether another one may follow.
-bool NodeEngine::give_trail(uint32_t partition, const Ending& root, const Event& event, const Cell* const* path, size_t length) {
+bool NodeEngine::give_trail(uint32_t partition, const Ending& root, const Event& event, const Cell* const* path,
+                            size_t length) {
     if (completion_) {
         completion_->trail(partition, event, path, length, root.state, root.error);
         return true;
@@ -165,7 +173,8 @@ void NodeEngine::distinct(size_t first) {
     auto compare = [&](size_t i, size_t j) {
         auto a = trail(i, o.ids), b = trail(j, o.ids);
         auto x = trail(i, o.vars), y = trail(j, o.vars);
-        if (auto c = std::lexicographical_compare_three_way(a.begin(), a.end(), b.begin(), b.end()); c != 0) return c < 0 ? -1 : 1;
+        if (auto c = std::lexicographical_compare_three_way(a.begin(), a.end(), b.begin(), b.end()); c != 0)
+            return c < 0 ? -1 : 1;
         auto c = std::lexicographical_compare_three_way(x.begin(), x.end(), y.begin(), y.end());
         return c < 0 ? -1 : c > 0 ? 1 : 0;
     };

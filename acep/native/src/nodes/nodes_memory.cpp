@@ -38,7 +38,8 @@ int64_t NodeEngine::list_bytes(const NodeList& list, uint32_t state) const {
 NodeEngine::Held NodeEngine::held(const Part& part) const {
     Held found;
     if (part.lists.empty()) return found;
-    found.charged = found.reserved = static_cast<int64_t>((part.lists.capacity() + part.shadow.capacity()) * sizeof(NodeList));
+    found.charged = found.reserved =
+        static_cast<int64_t>((part.lists.capacity() + part.shadow.capacity()) * sizeof(NodeList));
     const_cast<Part&>(part).each([&](const NodeList& list, uint32_t s) {  // only read
         found.charged += list_bytes(list, s);
         found.reserved += static_cast<int64_t>(list.bytes());
@@ -57,14 +58,17 @@ void NodeEngine::recount() {
 
 int64_t NodeEngine::charged() const {
     constexpr int64_t frame = 2 * sizeof(Frame) + sizeof(uint32_t);
-    return parts_held_.charged + static_cast<int64_t>(parts_.size()) * (static_cast<int64_t>(2 * sizeof(Part) + 2) + Shedding::unit_bytes) +
+    return parts_held_.charged +
+           static_cast<int64_t>(parts_.size()) * (static_cast<int64_t>(2 * sizeof(Part) + 2) + Shedding::unit_bytes) +
            int64_t{partitions_.size()} * partitions_.bytes_each() + int64_t{arena_.cells.size()} * cell_bytes +
            int64_t{arena_.events.size()} * event_bytes + int64_t{frames_.size()} * frame;
 }
 
 int64_t NodeEngine::least_memory() const {
-    int64_t fixed = small * static_cast<int64_t>(sizeof(Cell) + sizeof(BoundEvent) + sizeof(Frame)) + shed_->order_bytes() + 4096;
-    for (uint32_t s = 0; s < tables_.states.size(); ++s) fixed += 2 * least * node_bytes(s) + static_cast<int64_t>(sizeof(NodeList));
+    int64_t fixed =
+        small * static_cast<int64_t>(sizeof(Cell) + sizeof(BoundEvent) + sizeof(Frame)) + shed_->order_bytes() + 4096;
+    for (uint32_t s = 0; s < tables_.states.size(); ++s)
+        fixed += 2 * least * node_bytes(s) + static_cast<int64_t>(sizeof(NodeList));
     return fixed;
 }
 
@@ -95,7 +99,8 @@ void NodeEngine::make_way(int64_t clock) {
     }
     coming_ = 0;
     const int64_t copies = shed_->samples_shadows() ? 2 : 1;
-    for (uint32_t s = 0; s < tables_.states.size(); ++s) coming_ += copies * (least * node_bytes(s) + static_cast<int64_t>(sizeof(NodeList)));
+    for (uint32_t s = 0; s < tables_.states.size(); ++s)
+        coming_ += copies * (least * node_bytes(s) + static_cast<int64_t>(sizeof(NodeList)));
 }
 
 // Whether there is room for one more node of the current event, both while it is made and in its list.
@@ -107,7 +112,8 @@ bool NodeEngine::has_room(const Arc& arc) {
         constexpr int64_t beside = 2 * (sizeof(uint32_t) * 4 + 1) + 2 * sizeof(float) + 40;
         coming = 2 * node_bytes(arc.target) + beside + (dominance_ ? 0 : cells_each * cell_bytes);
     }
-    for (const Put& p : arc.puts) coming += p.write == Write::frames ? static_cast<int64_t>(2 * sizeof(Frame) + sizeof(uint32_t)) : 0;
+    for (const Put& p : arc.puts)
+        coming += p.write == Write::frames ? static_cast<int64_t>(2 * sizeof(Frame) + sizeof(uint32_t)) : 0;
     if (coming > 0 && charged() + coming_ + event_bytes + coming > pool_) return false;
     coming_made_ += made;
     coming_ += coming;
@@ -116,7 +122,8 @@ bool NodeEngine::has_room(const Arc& arc) {
 
 // Whether one more match may be written: per `given_every` events as many as fit, and one per match point.
 bool NodeEngine::may_give(size_t length) {
-    const auto size = static_cast<int64_t>(5 * sizeof(int64_t) + partitions_.width() * sizeof(int64_t) + length * (sizeof(int64_t) + sizeof(uint16_t)));
+    const auto size = static_cast<int64_t>(5 * sizeof(int64_t) + partitions_.width() * sizeof(int64_t) +
+                                           length * (sizeof(int64_t) + sizeof(uint16_t)));
     if (given_ + size > most_given_ && output_.given() > given_before_) {
         ++shed_->withheld;
         return false;
@@ -128,7 +135,10 @@ bool NodeEngine::may_give(size_t length) {
 bool NodeEngine::takes_partition(int64_t clock) {
     if (!bounded()) return true;
     make_way(clock);
-    const int64_t place = partitions_.has_free() ? 0 : partitions_.bytes_each() + static_cast<int64_t>(2 * sizeof(Part) + 2) + Shedding::unit_bytes;
+    const int64_t place =
+        partitions_.has_free()
+            ? 0
+            : partitions_.bytes_each() + static_cast<int64_t>(2 * sizeof(Part) + 2) + Shedding::unit_bytes;
     return charged() + coming_ + place <= pool_;
 }
 
@@ -139,7 +149,9 @@ void NodeEngine::give_up(int64_t clock) {
     for (Part& part : parts_) {
         const int64_t own = tables_.counted && part.last >= 0 ? before(part.last, tables_.span) : low;
         part.each([&](NodeList& list, uint32_t s) {
-            if (!list.empty()) keep(list, s, own + tables_.span, EndReason::expired, [&](uint32_t i) { return list.starts()[i] >= own; });
+            if (!list.empty())
+                keep(list, s, own + tables_.span, EndReason::expired,
+                     [&](uint32_t i) { return list.starts()[i] >= own; });
         });
     }
     for (int k = 0;; ++k) {
@@ -156,7 +168,8 @@ void NodeEngine::give_up(int64_t clock) {
             });
         }
         if (nodes == 0) break;
-        const int64_t theirs = rows + int64_t{arena_.cells.size()} * cell_bytes + int64_t{arena_.events.size()} * event_bytes +
+        const int64_t theirs = rows + int64_t{arena_.cells.size()} * cell_bytes +
+                               int64_t{arena_.events.size()} * event_bytes +
                                int64_t{frames_.size()} * static_cast<int64_t>(sizeof(Frame));
         const double share = static_cast<double>(target - (all - theirs)) / static_cast<double>(theirs);
         keep_best(k + 1 == tries ? 0 : std::clamp(share, 0.0, 1.0) * (k == 0 ? 1 : 0.75), clock);
@@ -209,7 +222,8 @@ void NodeEngine::keep_best(double share, int64_t clock) {
         const auto at = best_.begin() + static_cast<std::ptrdiff_t>(wanted - 1);
         std::nth_element(best_.begin(), at, best_.end(), std::greater<>());
         bound = *at;
-        equal = wanted - static_cast<size_t>(std::count_if(best_.begin(), best_.end(), [&](float x) { return x > bound; }));
+        equal =
+            wanted - static_cast<size_t>(std::count_if(best_.begin(), best_.end(), [&](float x) { return x > bound; }));
     }
     size_t at = 0;
     for (Part& part : parts_) {
@@ -224,7 +238,8 @@ void NodeEngine::keep_best(double share, int64_t clock) {
                 taken_[i] = 1;
                 ++shed_->dropped;
             }
-            keep(list, s, tables_.counted ? part.last : clock, EndReason::shed, [&](uint32_t i) { return taken_[i] == 0; });
+            keep(list, s, tables_.counted ? part.last : clock, EndReason::shed,
+                 [&](uint32_t i) { return taken_[i] == 0; });
         }
     }
 }

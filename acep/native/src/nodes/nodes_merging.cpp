@@ -52,12 +52,14 @@ void NodeEngine::unite(Made& made, uint32_t this_state) {
         if (merges) {
             if (shed_) {
                 const Shedding::Mark own = shed_->mark(nodes, i, this_state);
-                if (Shedding::Mark first = shed_->mark(nodes, leader, this_state); !first.logged() && own.trajectory != first.trajectory) {
+                if (Shedding::Mark first = shed_->mark(nodes, leader, this_state);
+                    !first.logged() && own.trajectory != first.trajectory) {
                     first.trajectory = std::min(first.trajectory, own.trajectory);
                     shed_->set_mark(nodes, leader, this_state, first);
                 }
             }
-            if (tables_.firsts) nodes.slot(common)[leader] = std::min(nodes.slot(common)[leader], nodes.slot(common)[i]);
+            if (tables_.firsts)
+                nodes.slot(common)[leader] = std::min(nodes.slot(common)[leader], nodes.slot(common)[i]);
             made.also[i] = made.also[leader];
             made.also[leader] = i;
             nodes.starts()[leader] = std::max(nodes.starts()[leader], nodes.starts()[i]);
@@ -95,7 +97,8 @@ void NodeEngine::unite(Made& made, uint32_t this_state) {
 }
 
 // An expired node equals no other, as its text codes may have been reused.
-uint32_t NodeEngine::like(NodeList& list, NodeList& made, uint32_t i, const State& s, size_t wanted, int64_t low) const {
+uint32_t NodeEngine::like(NodeList& list, NodeList& made, uint32_t i, const State& s, size_t wanted,
+                          int64_t low) const {
     const uint32_t slots = s.slots, common = this->common(s);
     const int32_t error = made.errors()[i];
     // Rows that have not moved are found through the index. It is built once searches without it have cost as much.
@@ -103,7 +106,8 @@ uint32_t NodeEngine::like(NodeList& list, NodeList& made, uint32_t i, const Stat
     if (size <= few || (missing > few * wanted && list.scanned <= uint64_t{few} * size)) {
         list.scanned += size;
         for (uint32_t k = list.end; k-- > list.head;) {  // of several equal ones the newest, as below
-            if (list.errors()[k] == error && same(list, k, made, i, slots, common)) return list.starts()[k] >= low ? k : NIL;
+            if (list.errors()[k] == error && same(list, k, made, i, slots, common))
+                return list.starts()[k] >= low ? k : NIL;
         }
         return NIL;
     }
@@ -126,7 +130,8 @@ uint32_t NodeEngine::like(NodeList& list, NodeList& made, uint32_t i, const Stat
     list.indexed = list.end;
     for (size_t at = hash(made, i) & (places - 1); list.index[at] != NIL; at = (at + 1) & (places - 1)) {
         const uint32_t k = list.index[at];
-        if (list.errors()[k] == error && same(list, k, made, i, slots, common)) return k >= list.head && list.starts()[k] >= low ? k : NIL;
+        if (list.errors()[k] == error && same(list, k, made, i, slots, common))
+            return k >= list.head && list.starts()[k] >= low ? k : NIL;
     }
     return NIL;
 }

@@ -7,7 +7,8 @@
 
 namespace acep {
 
-void NodeEngine::load(const Source& source, NodeList& list, uint32_t slots, const Event& event, size_t count, size_t leaf) {
+void NodeEngine::load(const Source& source, NodeList& list, uint32_t slots, const Event& event, size_t count,
+                      size_t leaf) {
     static constexpr int64_t truth[2] = {0, 1};
     if (source.from == From::event) {
         const Column& c = event.batch->columns[static_cast<size_t>(source.a)];
@@ -59,11 +60,13 @@ void NodeEngine::load(const Source& source, NodeList& list, uint32_t slots, cons
                     words[i] = 0;
                     continue;
                 }
-                double mean = source.from == From::mean
-                                  ? std::bit_cast<double>(held[rows_[i]]) / static_cast<double>(n)
-                                  : average(static_cast<int128>(static_cast<uint128>(static_cast<uint64_t>(list.slot(a + 1)[rows_[i]])) << 64 |
-                                                               static_cast<uint64_t>(held[rows_[i]])),
-                                           n, source.places);
+                double mean =
+                    source.from == From::mean
+                        ? std::bit_cast<double>(held[rows_[i]]) / static_cast<double>(n)
+                        : average(static_cast<int128>(
+                                      static_cast<uint128>(static_cast<uint64_t>(list.slot(a + 1)[rows_[i]])) << 64 |
+                                      static_cast<uint64_t>(held[rows_[i]])),
+                                  n, source.places);
                 words[i] = std::bit_cast<int64_t>(mean);
             }
             whole = false;
@@ -83,7 +86,8 @@ void NodeEngine::room_for(size_t leaves) {
     valid_.resize(leaves * block_rows);
 }
 
-size_t NodeEngine::passing(const std::vector<Check>& checks, NodeList& list, uint32_t slots, const Event& event, size_t count) {
+size_t NodeEngine::passing(const std::vector<Check>& checks, NodeList& list, uint32_t slots, const Event& event,
+                           size_t count) {
     for (const Check& check : checks) {
         if (count == 0) return 0;
         if (!check.loops.empty()) {
@@ -132,7 +136,8 @@ bool NodeEngine::all_frames(const Check& check, NodeList& list, uint32_t slots, 
         auto slot = static_cast<uint32_t>(check.loops[l]);
         if (list.tags(slot, slots)[row] != value) return true;
         loops_[l].clear();
-        for (auto f = static_cast<uint32_t>(list.slot(slot)[row]); f != NIL; f = frames_[f].previous) loops_[l].push_back(f);
+        for (auto f = static_cast<uint32_t>(list.slot(slot)[row]); f != NIL; f = frames_[f].previous)
+            loops_[l].push_back(f);
         combinations *= loops_[l].size();
     }
     const size_t leaves = check.sources.size();
@@ -224,8 +229,8 @@ void NodeEngine::make(const Arc& arc, NodeList& list, uint32_t row, const Event&
     ++work_.nodes;
 }
 
-void NodeEngine::put(const Put& p, NodeList& from, uint32_t row, uint32_t old, NodeList& to, uint32_t made, uint32_t slots,
-                     const Event& event) {
+void NodeEngine::put(const Put& p, NodeList& from, uint32_t row, uint32_t old, NodeList& to, uint32_t made,
+                     uint32_t slots, const Event& event) {
     const auto slot = static_cast<uint32_t>(p.slot);
     int64_t& out = to.slot(slot)[made];
     uint8_t& tag = to.tags(slot, slots)[made];
@@ -251,12 +256,8 @@ void NodeEngine::put(const Put& p, NodeList& from, uint32_t row, uint32_t old, N
         tag = known;
     };
     switch (p.write) {
-        case Write::copy:
-            keep();
-            return;
-        case Write::last:
-            read();
-            return;
+        case Write::copy: keep(); return;
+        case Write::last: read(); return;
         case Write::nth: {
             if (known != unbound) {
                 keep();
@@ -293,7 +294,8 @@ void NodeEngine::put(const Put& p, NodeList& from, uint32_t row, uint32_t old, N
                 high = out < 0 ? -1 : 0;
             } else {
                 int64_t before_high = from.slot(static_cast<uint32_t>(p.from) + 1)[row];
-                auto total = static_cast<uint128>(static_cast<uint64_t>(before_high)) << 64 | static_cast<uint64_t>(held);
+                auto total =
+                    static_cast<uint128>(static_cast<uint64_t>(before_high)) << 64 | static_cast<uint64_t>(held);
                 total += static_cast<uint128>(static_cast<int128>(seen));
                 out = static_cast<int64_t>(static_cast<uint64_t>(total));
                 high = static_cast<int64_t>(static_cast<uint64_t>(total >> 64));

@@ -51,7 +51,8 @@ void NodeEngine::wake(int64_t now) {
     hidden_ = Shedding::hidden;
     for (uint32_t s = 1; s < tables_.states.size(); ++s) {
         for (Part& part : parts_) {
-            if (!part.lists.empty()) widen(part.lists[s], s, before(tables_.counted ? part.last : now, tables_.span), now);
+            if (!part.lists.empty())
+                widen(part.lists[s], s, before(tables_.counted ? part.last : now, tables_.span), now);
         }
         widen(made_[s].nodes, s, NEVER, now);
         tables_.states[s].slots += hidden_;
@@ -95,7 +96,8 @@ void NodeEngine::make_room(NodeList& list, uint32_t state, int64_t low) {
 bool NodeEngine::foreseen(const Arc& arc, NodeList& list, uint32_t row, const Event& event, int32_t error) {
     own_mark_ = inherited(arc, list, row);
     const int64_t now = key(event), start = arc.source == 0 ? now : list.starts()[row];
-    if (shed_->foresee(arc, {list, row, tables_.states[arc.source].slots, event, start, error, now}, own_mark_)) return true;
+    if (shed_->foresee(arc, {list, row, tables_.states[arc.source].slots, event, start, error, now}, own_mark_))
+        return true;
     ++work_.nodes;
     return false;
 }
@@ -155,7 +157,8 @@ void NodeEngine::shadow_sample(Part& part, uint32_t partition, const Event& even
 }
 
 void NodeEngine::stop_sparing(Part& part, int64_t now) {
-    for (uint32_t s = 0; s < part.shadow.size(); ++s) keep(part.shadow[s], s, now, EndReason::shed, [](uint32_t) { return false; });
+    for (uint32_t s = 0; s < part.shadow.size(); ++s)
+        keep(part.shadow[s], s, now, EndReason::shed, [](uint32_t) { return false; });
     part.shadow.clear();
 }
 
@@ -163,7 +166,8 @@ void NodeEngine::stop_sparing(Part& part, int64_t now) {
 bool NodeEngine::idle_shadow(Part& part, int64_t low, int64_t clock) {
     for (uint32_t s = 0; s < part.shadow.size(); ++s) {
         NodeList& list = part.shadow[s];
-        if (!expire(list, s, low)) keep(list, s, clock, EndReason::expired, [&](uint32_t i) { return list.starts()[i] >= low; });
+        if (!expire(list, s, low))
+            keep(list, s, clock, EndReason::expired, [&](uint32_t i) { return list.starts()[i] >= low; });
         if (!list.empty()) return false;
     }
     part.shadow.clear();

@@ -15,7 +15,8 @@ void NodeEngine::compact(int64_t oldest) {
             int64_t low = oldest;
             if (tables_.counted && tables_.span >= 0 && part.last >= 0) low = part.last - tables_.span;
             part.each([&](NodeList& list, uint32_t s) {
-                keep(list, s, low + std::max<int64_t>(tables_.span, 0), EndReason::expired, [&](uint32_t i) { return list.starts()[i] >= low; });
+                keep(list, s, low + std::max<int64_t>(tables_.span, 0), EndReason::expired,
+                     [&](uint32_t i) { return list.starts()[i] >= low; });
                 for (uint32_t i = list.head; i < list.end; ++i) visit(list.cells()[i], low);
             });
         }
@@ -41,7 +42,8 @@ void NodeEngine::compact_frames() {
         }
     };
     each([&](int64_t& head) {
-        for (auto f = static_cast<uint32_t>(head); f != NIL && moved[f - tail] == NIL; f = frames_[f].previous) moved[f - tail] = f;
+        for (auto f = static_cast<uint32_t>(head); f != NIL && moved[f - tail] == NIL; f = frames_[f].previous)
+            moved[f - tail] = f;
     });
     uint32_t to = tail;
     for (uint32_t i = 0; i < many; ++i) {
@@ -106,8 +108,9 @@ void NodeEngine::dump(Writer& out) const {
             if (shed_) shed_->catch_up(list, s, p);
             const uint32_t slots = tables_.states[s].slots;
             if (shed_) {
-                for (int64_t k : {list.touched, list.tended, std::bit_cast<int64_t>(list.price), int64_t{list.limit}, int64_t{list.births},
-                                  int64_t{list.popped}, int64_t{list.room}, int64_t{list.patience}, int64_t{list.sorted}}) {
+                for (int64_t k : {list.touched, list.tended, std::bit_cast<int64_t>(list.price), int64_t{list.limit},
+                                  int64_t{list.births}, int64_t{list.popped}, int64_t{list.room},
+                                  int64_t{list.patience}, int64_t{list.sorted}}) {
                     out.number(k);
                 }
             }

@@ -20,8 +20,10 @@ bool mergeable(const Tables& tables) {
     return true;
 }
 
-Automaton::Automaton(const Tables& tables, const EventClassifier& classifier) : tables_(tables), classifier_(classifier) {
-    if (!mergeable(tables)) throw std::invalid_argument("tables: predicates or costs tie the events of this plan together");
+Automaton::Automaton(const Tables& tables, const EventClassifier& classifier)
+    : tables_(tables), classifier_(classifier) {
+    if (!mergeable(tables))
+        throw std::invalid_argument("tables: predicates or costs tie the events of this plan together");
     states_.push_back({{0, 0}});  // D-state 0: nothing is bound. It is unique, as no arc leads to state 0
     numbers_.emplace(states_.front(), start);
 }

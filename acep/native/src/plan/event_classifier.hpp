@@ -25,8 +25,13 @@ struct EventClass {
 
 class EventClassifier {
 public:
-    EventClassifier(Texts& texts_of_stream, std::vector<BlockProgram> programs, std::vector<EventClass> classes, size_t columns)
-        : texts(texts_of_stream), programs_(std::move(programs)), classes_(std::move(classes)), columns_(columns), words_((classes_.size() + 63) / 64) {
+    EventClassifier(Texts& texts_of_stream, std::vector<BlockProgram> programs, std::vector<EventClass> classes,
+                    size_t columns)
+        : texts(texts_of_stream),
+          programs_(std::move(programs)),
+          classes_(std::move(classes)),
+          columns_(columns),
+          words_((classes_.size() + 63) / 64) {
         words_ = std::max<size_t>(words_, 1);
         std::vector<uint64_t> none(words_, 0);
         of_any_.assign(words_, 0);
@@ -156,7 +161,8 @@ private:
     }
     const uint64_t* type_mask(int64_t code) {
         if (code < 0) return of_any_.data();
-        if (static_cast<size_t>(code) >= masks_.size() / words_) [[unlikely]] grow_masks(code);
+        if (static_cast<size_t>(code) >= masks_.size() / words_) [[unlikely]]
+            grow_masks(code);
         return masks_.data() + static_cast<size_t>(code) * words_;
     }
     void grow_masks(int64_t code) {

@@ -46,9 +46,7 @@ struct Builder {
             case From::one:
                 if (s.a < -1 || s.a >= static_cast<int64_t>(t.columns)) bad("column of a source");
                 break;
-            case From::slot:
-                slot(s.a);
-                break;
+            case From::slot: slot(s.a); break;
             case From::total:
                 slot(s.a);
                 slot(s.a + 1);
@@ -63,7 +61,8 @@ struct Builder {
                 slot(s.b);
                 break;
             case From::frame:
-                if (s.a < 0 || static_cast<size_t>(s.a) >= loops || s.b < 0 || s.b >= most_of_frame) bad("frame of a source");
+                if (s.a < 0 || static_cast<size_t>(s.a) >= loops || s.b < 0 || s.b >= most_of_frame)
+                    bad("frame of a source");
                 break;
         }
     }
@@ -73,7 +72,8 @@ struct Builder {
         std::vector<Source> found;
         for (size_t i = 0; i < words.size(); i += 3) {
             if (words[i] < 0 || words[i] > 6) bad("kind of a source");
-            Source made{static_cast<From>(words[i]), static_cast<int32_t>(words[i + 1]), static_cast<int32_t>(words[i + 2])};
+            Source made{static_cast<From>(words[i]), static_cast<int32_t>(words[i + 1]),
+                        static_cast<int32_t>(words[i + 2])};
             if (made.from == From::average && made.b >= 0) {
                 made.places = made.b >> 20;
                 made.b &= (1 << 20) - 1;
@@ -136,8 +136,9 @@ struct Builder {
         std::vector<uint8_t> written(after, 0);
         for (size_t i = 0; i < words.size(); i += 6) {
             if (words[i] < 0 || words[i] > 10) bad("kind of a put");
-            Put p{static_cast<Write>(words[i]), static_cast<int32_t>(words[i + 1]), static_cast<int32_t>(words[i + 2]),
-                  static_cast<int32_t>(words[i + 3]), static_cast<int32_t>(words[i + 4]), words[i + 5]};
+            Put p{static_cast<Write>(words[i]),       static_cast<int32_t>(words[i + 1]),
+                  static_cast<int32_t>(words[i + 2]), static_cast<int32_t>(words[i + 3]),
+                  static_cast<int32_t>(words[i + 4]), words[i + 5]};
             int32_t wide = p.write == Write::sum ? 1 : 0;
             if (p.slot < 0 || p.slot + wide >= static_cast<int64_t>(after)) bad("slot of a put");
             if (p.from < -1 || (p.from >= 0 && p.from + wide >= static_cast<int64_t>(before))) bad("origin of a put");
@@ -221,7 +222,11 @@ struct Builder {
         auto resets = lists(arrays, "arc_resets", arcs, 0, static_cast<int64_t>(t.groups.size()));
         auto history = arrays.at("arc_history", arcs, 0, MOST);
         for (size_t s = 0; s < n; ++s) {
-            State state{rest[s], static_cast<uint32_t>(slots[s]), {}, {}, checks_of(ending[s], static_cast<uint32_t>(slots[s]))};
+            State state{rest[s],
+                        static_cast<uint32_t>(slots[s]),
+                        {},
+                        {},
+                        checks_of(ending[s], static_cast<uint32_t>(slots[s]))};
             for (auto i = static_cast<size_t>(accept_at[s]); i < static_cast<size_t>(accept_at[s + 1]); ++i) {
                 state.accepts.push_back({accept_cost[i], crossings_of(accept_crossings[i])});
             }
@@ -264,11 +269,17 @@ struct Builder {
         if (words.size() != 7 * static_cast<size_t>(programs[program])) bad("number of references");
         std::vector<Ref> found;
         for (size_t i = 0; i < words.size(); i += 7) {
-            if (words[i] < (candidate ? -1 : 0) || words[i] >= static_cast<int64_t>(t.variables)) bad("variable of a reference");
+            if (words[i] < (candidate ? -1 : 0) || words[i] >= static_cast<int64_t>(t.variables))
+                bad("variable of a reference");
             if (words[i + 1] < 0 || words[i + 1] > 11) bad("kind of a reference");
             if (words[i + 4] < -1 || words[i + 4] >= static_cast<int64_t>(loops.size())) bad("loop of a reference");
-            const Ref r{static_cast<int32_t>(words[i]), static_cast<How>(words[i + 1]), static_cast<int32_t>(words[i + 2]),
-                        words[i + 3], static_cast<int32_t>(words[i + 4]), words[i + 5] != 0, words[i + 6]};
+            const Ref r{static_cast<int32_t>(words[i]),
+                        static_cast<How>(words[i + 1]),
+                        static_cast<int32_t>(words[i + 2]),
+                        words[i + 3],
+                        static_cast<int32_t>(words[i + 4]),
+                        words[i + 5] != 0,
+                        words[i + 6]};
             const size_t width = r.var < 0 ? own : t.kept.size();
             const int64_t least = r.how == How::length ? -1 : 0;
             if (words[i + 2] < least || words[i + 2] >= static_cast<int64_t>(width)) bad("column of a reference");
@@ -293,7 +304,8 @@ struct Builder {
         t.firsts = firsts[0] != 0;
         for (int64_t c : arrays.at("kept", Arrays::any, 0, t.columns)) t.kept.push_back(static_cast<uint32_t>(c));
         for (int64_t k : arrays.at("order_by", Arrays::any, 0, static_cast<int64_t>(t.kept.size()))) t.order_by = k;
-        for (int64_t r : arrays.at("variable_rank", t.variables, 0, t.variables)) t.ranks.push_back(static_cast<uint32_t>(r));
+        for (int64_t r : arrays.at("variable_rank", t.variables, 0, t.variables))
+            t.ranks.push_back(static_cast<uint32_t>(r));
         const size_t groups = arrays.at("group_variables_at").size();
         if (groups == 0) bad("groups");
         auto variables = lists(arrays, "group_variables", groups - 1, 0, t.variables);

@@ -61,7 +61,8 @@ Needs needs_from(const Arrays& arrays, const Tables& tables) {
     found.levels = static_cast<uint32_t>(meta[0]) + 1;
     found.least = static_cast<uint32_t>(meta[1]);
     for (size_t i = 0; i < n; ++i) {
-        if (i > 0 && (stage[i] < stage[i - 1] || stage[i] > stage[i - 1] + 1)) throw std::invalid_argument("windows: stages");
+        if (i > 0 && (stage[i] < stage[i - 1] || stage[i] > stage[i - 1] + 1))
+            throw std::invalid_argument("windows: stages");
         Need need{static_cast<uint32_t>(stage[i]), static_cast<uint32_t>(count[i]), static_cast<int32_t>(weight[i]), 0,
                   std::vector<uint8_t>(tables.classes, 0)};
         for (const State& s : tables.states) {
@@ -90,7 +91,8 @@ Needs needs_from(const Arrays& arrays, const Tables& tables) {
     return found;
 }
 
-WindowedEngine::WindowedEngine(Tables tables, Needs needs, EventClassifier& classifier, Partitions& partitions, std::unique_ptr<Engine> engine)
+WindowedEngine::WindowedEngine(Tables tables, Needs needs, EventClassifier& classifier, Partitions& partitions,
+                               std::unique_ptr<Engine> engine)
     : Engine(std::move(tables), classifier, partitions),
       needs_(std::move(needs)),
       stages_(static_cast<uint32_t>(needs_.stage_at.size()) - 1),
@@ -109,7 +111,8 @@ const WindowedEngine::Kind& WindowedEngine::kind(uint32_t pattern) {
         for (auto i = static_cast<uint32_t>(needs_.all.size()); i-- > 0;) {
             const Need& need = needs_.all[i];
             bool serves = false;
-            for (uint32_t c = 0; c < need.classes.size(); ++c) serves = serves || (need.classes[c] != 0 && classifier_.has(next, c));
+            for (uint32_t c = 0; c < need.classes.size(); ++c)
+                serves = serves || (need.classes[c] != 0 && classifier_.has(next, c));
             if (!serves) continue;
             touched_.push_back(i);
             found.lowest = need.stage;
@@ -135,7 +138,8 @@ int64_t WindowedEngine::reach(const Part& part, uint32_t stage, uint32_t level, 
     const auto before = [&] { return stage == 0 ? EVER : part.known[size_t{levels} * (stage - 1) + level]; };
     const Need& only = needs_.all[from];
     const bool pays = only.weight >= 0 && static_cast<uint32_t>(only.weight) <= paid;
-    if (to - from == 1 && (!pays || only.count == 1)) return pays ? before() : places[size_t{levels} * (only.at + only.count - 1) + level];
+    if (to - from == 1 && (!pays || only.count == 1))
+        return pays ? before() : places[size_t{levels} * (only.at + only.count - 1) + level];
     if (paid == 0) {
         int64_t worst = EVER;
         bool free = false;
@@ -198,7 +202,8 @@ bool WindowedEngine::note(Part& part, const Kind& kind, int64_t now, int64_t low
     for (uint32_t t = kind.from; t < kind.to; ++t) {
         const Need& need = needs_.all[touched_[t]];
         int64_t* place = places + size_t{levels} * need.at;
-        if (need.count > 1) std::copy_backward(place, place + size_t{levels} * (need.count - 1), place + size_t{levels} * need.count);
+        if (need.count > 1)
+            std::copy_backward(place, place + size_t{levels} * (need.count - 1), place + size_t{levels} * need.count);
         const int64_t* before = need.stage == 0 ? nullptr : reaches + size_t{levels} * (need.stage - 1);
         for (uint32_t k = 0; k < levels; ++k) place[k] = before == nullptr ? now : std::min(before[k], now);
     }
@@ -388,9 +393,7 @@ void WindowedEngine::forget(uint32_t partition) {
     engine_->forget(partition);
 }
 
-int64_t WindowedEngine::oldest() const {
-    return tables_.counted || bound_ == NEVER ? NEVER : bound_ + 1;
-}
+int64_t WindowedEngine::oldest() const { return tables_.counted || bound_ == NEVER ? NEVER : bound_ + 1; }
 
 int64_t WindowedEngine::bytes() const {
     size_t total = parts_.capacity() * sizeof(Part) + marks_.capacity() * sizeof(Mark);

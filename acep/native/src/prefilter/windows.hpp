@@ -39,7 +39,8 @@ Needs needs_from(const Arrays& arrays, const Tables& tables);
 class WindowedEngine final : public Engine {
 public:
     // `engine` runs a plan with the same tables.
-    WindowedEngine(Tables tables, Needs needs, EventClassifier& classifier, Partitions& partitions, std::unique_ptr<Engine> engine);
+    WindowedEngine(Tables tables, Needs needs, EventClassifier& classifier, Partitions& partitions,
+                   std::unique_ptr<Engine> engine);
 
     Engine& engine() { return *engine_; }
     Output& output() override { return engine_->output(); }

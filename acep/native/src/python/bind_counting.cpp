@@ -21,7 +21,8 @@ CountingEngine& counting(Engine& engine) {
 
 }  // namespace
 
-std::unique_ptr<Engine> counting_engine(const std::string& name, Tables& tables, EventClassifier& classifier, Partitions& partitions) {
+std::unique_ptr<Engine> counting_engine(const std::string& name, Tables& tables, EventClassifier& classifier,
+                                        Partitions& partitions) {
     constexpr std::pair<const char*, Asked> names[] = {
         {"count", Asked::count}, {"points", Asked::points}, {"bundles", Asked::bundles}, {"ends", Asked::ends}};
     for (const auto& [known, asked] : names) {
@@ -47,7 +48,8 @@ nb::dict take_counts(Engine& engine, bool all) {
 
 nb::list count_totals(Engine& engine) {
     nb::list found;
-    for (const auto& [error, number] : counting(engine).totals()) found.append(nb::make_tuple(error, python_int(number)));
+    for (const auto& [error, number] : counting(engine).totals())
+        found.append(nb::make_tuple(error, python_int(number)));
     return found;
 }
 

@@ -31,39 +31,41 @@ BigInteger big_integer(const nb::int_& number) {
 
 void bind_merged(nb::module_& m) {
     nb::class_<Compressed>(m, "Compressed")
-        .def("count", [](Compressed& self) {
-            BigInteger found;
-            {
-                nb::gil_scoped_release release;
-                found = self.count();
-            }
-            return python_int(found);
-        })
-        .def("sample", [](Compressed& self, size_t n, uint64_t seed) {
-            Output found;
-            {
-                nb::gil_scoped_release release;
-                found = self.sample(n, seed);
-            }
-            return taken(found);
-        }, nb::arg("n"), nb::arg("seed"))
-        .def("cursor", [](std::shared_ptr<Compressed> self, const nb::int_& start) {
-            const BigInteger first = big_integer(start);
+        .def("count",
+             [](Compressed& self) {
+        BigInteger found;
+        {
             nb::gil_scoped_release release;
-            return std::make_unique<Walk>(std::move(self), first);
-        }, nb::arg("start") = 0)
+            found = self.count();
+        }
+        return python_int(found);
+    })
+        .def("sample",
+             [](Compressed& self, size_t n, uint64_t seed) {
+        Output found;
+        {
+            nb::gil_scoped_release release;
+            found = self.sample(n, seed);
+        }
+        return taken(found);
+    }, nb::arg("n"), nb::arg("seed"))
+        .def("cursor",
+             [](std::shared_ptr<Compressed> self, const nb::int_& start) {
+        const BigInteger first = big_integer(start);
+        nb::gil_scoped_release release;
+        return std::make_unique<Walk>(std::move(self), first);
+    }, nb::arg("start") = 0)
         .def_prop_ro("ends", &Compressed::ends)
         .def_prop_ro("cells", &Compressed::cells)
         .def_prop_ro("bytes", &Compressed::bytes);
-    nb::class_<Walk>(m, "Cursor")
-        .def("next", [](Walk& self, size_t limit) {
-            Output found;
-            {
-                nb::gil_scoped_release release;
-                found = self.next(limit);
-            }
-            return taken(found);
-        }, nb::arg("limit"));
+    nb::class_<Walk>(m, "Cursor").def("next", [](Walk& self, size_t limit) {
+        Output found;
+        {
+            nb::gil_scoped_release release;
+            found = self.next(limit);
+        }
+        return taken(found);
+    }, nb::arg("limit"));
 }
 
 }  // namespace acep

@@ -16,7 +16,8 @@ nanobind::object array(std::vector<T, Allocator>&& values) {
     auto* held = new Values(std::move(values));
     values = {};
     nanobind::capsule owner(held, [](void* p) noexcept { delete static_cast<Values*>(p); });
-    return nanobind::cast(nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>>(held->data(), {held->size()}, owner));
+    return nanobind::cast(
+        nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>>(held->data(), {held->size()}, owner));
 }
 
 // Take the counts since the last call, and reset them: the number of matches, and the columns of the rows.

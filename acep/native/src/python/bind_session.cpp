@@ -77,7 +77,8 @@ void make(Held* self, nb::object texts, const nb::sequence& programs, const nb::
         for (nb::handle check : nb::cast<nb::sequence>(parts[1])) {
             auto pair = nb::cast<nb::tuple>(check);
             if (pair.size() != 2) throw std::invalid_argument("classes: pairs of program and sources");
-            one.checks.push_back(event_check(nb::cast<uint32_t>(pair[0]), nb::cast<Words>(pair[1], false), made, columns));
+            one.checks.push_back(
+                event_check(nb::cast<uint32_t>(pair[0]), nb::cast<Words>(pair[1], false), made, columns));
         }
         found.push_back(std::move(one));
     }
@@ -91,14 +92,15 @@ void make(Held* self, nb::object texts, const nb::sequence& programs, const nb::
 // "units+merged" is the merged engine on the units that the budget suffices for; also "windows+units+merged".
 constexpr std::string_view windows_prefix = "windows+", units_prefix = "units+";
 
-std::unique_ptr<Engine> engine_of(const std::string& name, const Arrays& arrays, Tables tables, EventClassifier& classifier,
-                                  Partitions& partitions) {
+std::unique_ptr<Engine> engine_of(const std::string& name, const Arrays& arrays, Tables tables,
+                                  EventClassifier& classifier, Partitions& partitions) {
     if (name.starts_with(units_prefix)) {
         auto behind = engine_of(name.substr(units_prefix.size()), arrays, tables, classifier, partitions);
         auto* easy = dynamic_cast<BoundedEngine*>(behind.get());
         if (easy == nullptr) throw std::invalid_argument("there is no engine " + name);
         static_cast<void>(behind.release());
-        return std::make_unique<SampledEngine>(std::move(tables), classifier, partitions, std::unique_ptr<BoundedEngine>(easy));
+        return std::make_unique<SampledEngine>(std::move(tables), classifier, partitions,
+                                               std::unique_ptr<BoundedEngine>(easy));
     }
     if (name == "nodes") return std::make_unique<NodeEngine>(std::move(tables), classifier, partitions);
     if (name == "dominance") {
@@ -127,7 +129,8 @@ size_t add(Held& self, const std::string& engine, const nb::dict& arrays) {
     if (windowed) {
         Needs needs = needs_from(tables, checked);
         auto behind = engine_of(engine.substr(windows_prefix.size()), tables, checked, classifier, partitions);
-        made = std::make_unique<WindowedEngine>(std::move(checked), std::move(needs), classifier, partitions, std::move(behind));
+        made = std::make_unique<WindowedEngine>(std::move(checked), std::move(needs), classifier, partitions,
+                                                std::move(behind));
     } else {
         made = engine_of(engine, tables, std::move(checked), classifier, partitions);
     }
@@ -187,7 +190,8 @@ size_t push(Held& self, const Words& ts, const nb::object& types, const nb::obje
     if (nb::isinstance<nb::int_>(ids)) {
         batch.first_id = nb::cast<int64_t>(ids);
         int64_t last;
-        if (batch.first_id == Batch::NO_IDS || __builtin_add_overflow(batch.first_id, static_cast<int64_t>(batch.size), &last)) {
+        if (batch.first_id == Batch::NO_IDS ||
+            __builtin_add_overflow(batch.first_id, static_cast<int64_t>(batch.size), &last)) {
             throw std::invalid_argument("ids: beyond 64 bits");
         }
     } else {
@@ -246,117 +250,147 @@ void bind_session(nb::module_& m) {
         .def("__init__", &make, nb::arg("texts"), nb::arg("programs"), nb::arg("classes"), nb::arg("columns"),
              nb::arg("keys"))
         .def("add", &add, nb::arg("engine"), nb::arg("arrays"))
-        .def("push", &push, nb::arg("ts").noconvert(), nb::arg("types").none(), nb::arg("types_valid").none(), nb::arg("ids").none(),
-             nb::arg("columns"), nb::arg("start") = 0, nb::arg("enough") = 0)
-        .def("flow", [](Held& self, size_t engine, size_t most) {
-            Engine& found = *self.engines.at(engine);
-            if (found.unfinished()) throw std::invalid_argument("matches of an event are yet to be made");
-            found.flow(most == 0 ? Engine::endless : most);
-        }, nb::arg("engine"), nb::arg("most"))
-        .def("tally", [](Held& self, size_t engine, int64_t kind) {
-            if (dynamic_cast<NodeEngine*>(&engine_at(self, engine)) == nullptr || kind < Tally::off || kind > Tally::bundles) {
-                throw std::invalid_argument("tally: not of this engine");
-            }
-            engine_at(self, engine).output().tally.kind = static_cast<Tally::Kind>(kind);
-        }, nb::arg("engine"), nb::arg("kind"))
-        .def("take_tally", [](Held& self, size_t engine) { return tallied(engine_at(self, engine).output().tally); }, nb::arg("engine"))
+        .def("push", &push, nb::arg("ts").noconvert(), nb::arg("types").none(), nb::arg("types_valid").none(),
+             nb::arg("ids").none(), nb::arg("columns"), nb::arg("start") = 0, nb::arg("enough") = 0)
+        .def("flow",
+             [](Held& self, size_t engine, size_t most) {
+        Engine& found = *self.engines.at(engine);
+        if (found.unfinished()) throw std::invalid_argument("matches of an event are yet to be made");
+        found.flow(most == 0 ? Engine::endless : most);
+    }, nb::arg("engine"), nb::arg("most"))
+        .def("tally",
+             [](Held& self, size_t engine, int64_t kind) {
+        if (dynamic_cast<NodeEngine*>(&engine_at(self, engine)) == nullptr || kind < Tally::off ||
+            kind > Tally::bundles) {
+            throw std::invalid_argument("tally: not of this engine");
+        }
+        engine_at(self, engine).output().tally.kind = static_cast<Tally::Kind>(kind);
+    }, nb::arg("engine"), nb::arg("kind"))
+        .def("take_tally", [](Held& self, size_t engine) { return tallied(engine_at(self, engine).output().tally); },
+             nb::arg("engine"))
         .def("advance", [](Held& self, int64_t clock) { self.session->advance(clock); }, nb::arg("clock"))
         .def("finish", [](Held& self) { self.session->finish(); })
-        .def("take", [](Held& self, size_t engine) { return taken(self.engines.at(engine)->output()); }, nb::arg("engine"))
-        .def("take_counts", [](Held& self, size_t engine, bool last) { return take_counts(counting_at(self, engine), last); },
+        .def("take", [](Held& self, size_t engine) { return taken(self.engines.at(engine)->output()); },
+             nb::arg("engine"))
+        .def("take_counts",
+             [](Held& self, size_t engine, bool last) { return take_counts(counting_at(self, engine), last); },
              nb::arg("engine"), nb::arg("last"))
         .def("count_totals", [](Held& self, size_t engine) { return count_totals(counting_at(self, engine)); },
              nb::arg("engine"))
-        .def("take_compressed", [](Held& self, size_t engine, bool last) {
-            auto* found = dynamic_cast<CompressedEngine*>(&engine_at(self, engine));
-            if (found == nullptr) throw std::invalid_argument("it is not the compressed engine");
-            return found->take(last);
-        }, nb::arg("engine"), nb::arg("last"))
-        .def("start_shedding", [](Held& self, size_t engine, uint64_t seed) {
-            start_shedding(engine_at(self, engine), seed);
-            self.session->rest_when_told();
-        }, nb::arg("engine"), nb::arg("seed"))
-        .def("start_units", [](Held& self, size_t engine, uint64_t seed, uint32_t key_texts) {
-            start_units(engine_at(self, engine), seed, key_texts);
-            self.session->rest_when_told();
-        }, nb::arg("engine"), nb::arg("seed"), nb::arg("key_texts"))
+        .def("take_compressed",
+             [](Held& self, size_t engine, bool last) {
+        auto* found = dynamic_cast<CompressedEngine*>(&engine_at(self, engine));
+        if (found == nullptr) throw std::invalid_argument("it is not the compressed engine");
+        return found->take(last);
+    }, nb::arg("engine"), nb::arg("last"))
+        .def("start_shedding",
+             [](Held& self, size_t engine, uint64_t seed) {
+        start_shedding(engine_at(self, engine), seed);
+        self.session->rest_when_told();
+    }, nb::arg("engine"), nb::arg("seed"))
+        .def("start_units",
+             [](Held& self, size_t engine, uint64_t seed, uint32_t key_texts) {
+        start_units(engine_at(self, engine), seed, key_texts);
+        self.session->rest_when_told();
+    }, nb::arg("engine"), nb::arg("seed"), nb::arg("key_texts"))
         .def("rest", [](Held& self) { self.session->rest(); })
-        .def("set_shedding_table", [](Held& self, size_t engine, const nb::dict& table) { set_shedding_table(engine_at(self, engine), table); },
-             nb::arg("engine"), nb::arg("orders"))
-        .def("shadow_sample", [](Held& self, size_t engine, int64_t share) { shadow_sample(engine_at(self, engine), share); },
+        .def("set_shedding_table",
+             [](Held& self, size_t engine, const nb::dict& table) {
+        set_shedding_table(engine_at(self, engine), table);
+    }, nb::arg("engine"), nb::arg("orders"))
+        .def("shadow_sample",
+             [](Held& self, size_t engine, int64_t share) { shadow_sample(engine_at(self, engine), share); },
              nb::arg("engine"), nb::arg("share"))
-        .def("allow", [](Held& self, size_t engine, double rate, double carried) {
-            allow(engine_at(self, engine), rate, carried, self.session->seen());
-        }, nb::arg("engine"), nb::arg("rate"), nb::arg("carried"))
-        .def("allow_matches", [](Held& self, size_t engine, int64_t most) { allow_matches(engine_at(self, engine), most); },
+        .def("allow",
+             [](Held& self, size_t engine, double rate, double carried) {
+        allow(engine_at(self, engine), rate, carried, self.session->seen());
+    }, nb::arg("engine"), nb::arg("rate"), nb::arg("carried"))
+        .def("allow_matches",
+             [](Held& self, size_t engine, int64_t most) { allow_matches(engine_at(self, engine), most); },
              nb::arg("engine"), nb::arg("most"))
         .def("walked", [](Held& self, size_t engine) { return walked(engine_at(self, engine)); }, nb::arg("engine"))
-        .def("bound_memory", [](Held& self, size_t engine, int64_t bytes) {
-            // Not behind match windows: events waiting there have no bound, and are passed on after the clock.
-            bound_memory(*self.engines.at(engine), bytes);
-            self.session->bound();
-        }, nb::arg("engine"), nb::arg("most"))
-        .def("used_texts", [](const Held& self, size_t codes) { return array(self.session->used_texts(codes)); }, nb::arg("codes"))
+        .def("bound_memory",
+             [](Held& self, size_t engine, int64_t bytes) {
+        // Not behind match windows: events waiting there have no bound, and are passed on after the clock.
+        bound_memory(*self.engines.at(engine), bytes);
+        self.session->bound();
+    }, nb::arg("engine"), nb::arg("most"))
+        .def("used_texts", [](const Held& self, size_t codes) { return array(self.session->used_texts(codes)); },
+             nb::arg("codes"))
         .def("used_ids", [](const Held& self) { return array(self.session->used_ids()); })
-        .def("least_memory", [](Held& self, size_t engine) { return least_memory(engine_at(self, engine)); }, nb::arg("engine"))
-        .def("take_trajectories", [](Held& self, size_t engine) { return take_trajectories(engine_at(self, engine)); }, nb::arg("engine"))
-        .def("shadow_points", [](Held& self, size_t engine, size_t first) { return shadow_points(engine_at(self, engine), first); },
+        .def("least_memory", [](Held& self, size_t engine) { return least_memory(engine_at(self, engine)); },
+             nb::arg("engine"))
+        .def("take_trajectories", [](Held& self, size_t engine) { return take_trajectories(engine_at(self, engine)); },
+             nb::arg("engine"))
+        .def("shadow_points",
+             [](Held& self, size_t engine, size_t first) { return shadow_points(engine_at(self, engine), first); },
              nb::arg("engine"), nb::arg("first") = 0)
-        .def("units_counts", [](Held& self, size_t engine) { return units_counts(engine_at(self, engine)); }, nb::arg("engine"))
+        .def("units_counts", [](Held& self, size_t engine) { return units_counts(engine_at(self, engine)); },
+             nb::arg("engine"))
         .def("shedding_counts", [](Held& self, size_t engine) { return shedding_counts(engine_at(self, engine)); },
              nb::arg("engine"))
-        .def("set_lazy", [](Held& self, size_t engine, bool lazy) { merged(self, engine).set_lazy(lazy); }, nb::arg("engine"),
-             nb::arg("lazy"))
-        .def("more", [](Held& self, size_t engine, size_t most) {
-            MergedEngine& found = merged(self, engine);
-            nb::gil_scoped_release release;
-            return found.more(most);
-        }, nb::arg("engine"), nb::arg("most"))
-        .def("block", [](Held& self, size_t engine, size_t most, size_t sorted, bool whole) {
-            MergedEngine& found = merged(self, engine);
-            nb::gil_scoped_release release;
-            return found.block(most, sorted, whole);
-        }, nb::arg("engine"), nb::arg("most"), nb::arg("together"), nb::arg("whole"))
-        .def("dump", [](const Held& self) {
-            Writer out;
-            self.session->dump(out);
-            return nb::bytes(reinterpret_cast<const char*>(out.bytes.data()), out.bytes.size());
-        })
-        .def("load", [](Held& self, const nb::bytes& bytes) {
-            Reader in({reinterpret_cast<const uint8_t*>(bytes.c_str()), bytes.size()});
-            self.session->load(in);
-        }, nb::arg("state"))
-        .def("keys", [](const Held& self, size_t table) {
-            // The keys of the partitions of a table, one after the other.
-            const Partitions& partitions = self.session->partitions(table);
-            std::vector<int64_t> found;
-            for (uint32_t p = 0; p < partitions.size(); ++p) {
-                if (partitions.used(p)) found.insert(found.end(), partitions.key(p), partitions.key(p) + partitions.width());
-            }
-            return array(std::move(found));
-        }, nb::arg("table"))
-        .def("numbers", [](const Held& self, size_t table) {
-            // The numbers of the partitions of a table, in the order of `keys`.
-            const Partitions& partitions = self.session->partitions(table);
-            std::vector<int64_t> found;
-            for (uint32_t p = 0; p < partitions.size(); ++p) {
-                if (partitions.used(p)) found.push_back(p);
-            }
-            return array(std::move(found));
-        }, nb::arg("table"))
-        .def("work", [](const Held& self, size_t engine) {
-            const Work& w = self.engines.at(engine)->work();
-            return nb::make_tuple(w.nodes, w.touches, w.matches);
-        }, nb::arg("engine"))
-        .def("partial_matches", [](const Held& self, size_t engine, int64_t clock) {
-            return self.engines.at(engine)->partial_matches(clock);
-        }, nb::arg("engine"), nb::arg("clock"))
-        .def("windowed", [](const Held& self, size_t engine) {
-            // Events received by match windows, and those passed on.
-            const auto* found = dynamic_cast<const WindowedEngine*>(self.engines.at(engine));
-            if (found == nullptr) throw std::invalid_argument("it has no match windows");
-            return nb::make_tuple(found->came(), found->handed());
-        }, nb::arg("engine"))
+        .def("set_lazy", [](Held& self, size_t engine, bool lazy) { merged(self, engine).set_lazy(lazy); },
+             nb::arg("engine"), nb::arg("lazy"))
+        .def("more",
+             [](Held& self, size_t engine, size_t most) {
+        MergedEngine& found = merged(self, engine);
+        nb::gil_scoped_release release;
+        return found.more(most);
+    }, nb::arg("engine"), nb::arg("most"))
+        .def("block",
+             [](Held& self, size_t engine, size_t most, size_t sorted, bool whole) {
+        MergedEngine& found = merged(self, engine);
+        nb::gil_scoped_release release;
+        return found.block(most, sorted, whole);
+    }, nb::arg("engine"), nb::arg("most"), nb::arg("together"), nb::arg("whole"))
+        .def("dump",
+             [](const Held& self) {
+        Writer out;
+        self.session->dump(out);
+        return nb::bytes(reinterpret_cast<const char*>(out.bytes.data()), out.bytes.size());
+    })
+        .def("load",
+             [](Held& self, const nb::bytes& bytes) {
+        Reader in({reinterpret_cast<const uint8_t*>(bytes.c_str()), bytes.size()});
+        self.session->load(in);
+    }, nb::arg("state"))
+        .def("keys",
+             [](const Held& self, size_t table) {
+        // The keys of the partitions of a table, one after the other.
+        const Partitions& partitions = self.session->partitions(table);
+        std::vector<int64_t> found;
+        for (uint32_t p = 0; p < partitions.size(); ++p) {
+            if (partitions.used(p))
+                found.insert(found.end(), partitions.key(p), partitions.key(p) + partitions.width());
+        }
+        return array(std::move(found));
+    }, nb::arg("table"))
+        .def("numbers",
+             [](const Held& self, size_t table) {
+        // The numbers of the partitions of a table, in the order of `keys`.
+        const Partitions& partitions = self.session->partitions(table);
+        std::vector<int64_t> found;
+        for (uint32_t p = 0; p < partitions.size(); ++p) {
+            if (partitions.used(p)) found.push_back(p);
+        }
+        return array(std::move(found));
+    }, nb::arg("table"))
+        .def("work",
+             [](const Held& self, size_t engine) {
+        const Work& w = self.engines.at(engine)->work();
+        return nb::make_tuple(w.nodes, w.touches, w.matches);
+    }, nb::arg("engine"))
+        .def("partial_matches",
+             [](const Held& self, size_t engine, int64_t clock) {
+        return self.engines.at(engine)->partial_matches(clock);
+    }, nb::arg("engine"), nb::arg("clock"))
+        .def("windowed",
+             [](const Held& self, size_t engine) {
+        // Events received by match windows, and those passed on.
+        const auto* found = dynamic_cast<const WindowedEngine*>(self.engines.at(engine));
+        if (found == nullptr) throw std::invalid_argument("it has no match windows");
+        return nb::make_tuple(found->came(), found->handed());
+    }, nb::arg("engine"))
         .def_prop_ro("bytes", [](const Held& self) { return self.session->bytes(); });
 }
 

@@ -60,7 +60,8 @@ Term term(nb::handle given, uint32_t slots) {
     const auto kind = nb::cast<int64_t>(parts[0]);
     const auto a = nb::cast<int64_t>(parts[1]), b = nb::cast<int64_t>(parts[2]);
     if (kind < Term::held || kind > Term::text) throw std::invalid_argument("orders: kind of a term");
-    if (a < 0 || b < 0 || (kind != Term::partition && (a >= slots || b >= slots))) throw std::invalid_argument("orders: slot of a term");
+    if (a < 0 || b < 0 || (kind != Term::partition && (a >= slots || b >= slots)))
+        throw std::invalid_argument("orders: slot of a term");
     t.kind = static_cast<Term::Kind>(kind);
     t.a = static_cast<uint32_t>(a);
     t.b = static_cast<uint32_t>(b);
@@ -130,7 +131,8 @@ void set_shedding_table(Engine& engine, const nb::dict& table) {
     made.windows = number(table, "windows", 1, most);
     made.waits = number(table, "waits", 1, 8);
     made.features = number(table, "features", 1, most);
-    made.level = values<uint8_t>(table, "level", states * static_cast<size_t>(made.errors * made.windows * made.waits * made.features));
+    made.level = values<uint8_t>(table, "level",
+                                 states * static_cast<size_t>(made.errors * made.windows * made.waits * made.features));
     for (uint8_t& level : made.level) level = std::min<uint8_t>(level, 254);
     made.later = values<int8_t>(table, "later", states * Shedding::ages);
     made.decay = values<double>(table, "decay", states);
@@ -203,7 +205,8 @@ nb::dict take_trajectories(Engine& engine) {
 
 nb::object shadow_points(Engine& engine, size_t first) {
     const std::vector<Trajectories::Point>& all = nodes(engine).shed().trajectories.points;
-    std::vector<Trajectories::Point> points(all.begin() + static_cast<std::ptrdiff_t>(std::min(first, all.size())), all.end());
+    std::vector<Trajectories::Point> points(all.begin() + static_cast<std::ptrdiff_t>(std::min(first, all.size())),
+                                            all.end());
     return rows(points);
 }
 

@@ -117,31 +117,36 @@ void bind_vm(nb::module_& m) {
     nb::class_<Texts>(m, "Texts")
         .def(nb::init<>())
         .def("intern", &Texts::intern, nb::arg("text"))
-        .def("intern_all", [](Texts& texts, const nb::sequence& all) {
-            std::vector<int64_t> codes;
-            for (nb::handle text : all) codes.push_back(texts.intern(nb::cast<std::string_view>(text)));
-            return array(std::move(codes));
-        }, nb::arg("texts"))
-        .def("release", [](Texts& texts, const Words& codes) {
-            for (size_t i = 0; i < codes.shape(0); ++i) texts.release(codes(i));
-        }, nb::arg("codes").noconvert())
-        .def("text", [](const Texts& texts, int64_t code) {
-            if (!texts.known(code)) throw std::invalid_argument("texts: a code that is not in use");
-            return std::string(texts.text(code));
-        }, nb::arg("code"))
+        .def("intern_all",
+             [](Texts& texts, const nb::sequence& all) {
+        std::vector<int64_t> codes;
+        for (nb::handle text : all) codes.push_back(texts.intern(nb::cast<std::string_view>(text)));
+        return array(std::move(codes));
+    }, nb::arg("texts"))
+        .def("release",
+             [](Texts& texts, const Words& codes) {
+        for (size_t i = 0; i < codes.shape(0); ++i) texts.release(codes(i));
+    }, nb::arg("codes").noconvert())
+        .def("text",
+             [](const Texts& texts, int64_t code) {
+        if (!texts.known(code)) throw std::invalid_argument("texts: a code that is not in use");
+        return std::string(texts.text(code));
+    }, nb::arg("code"))
         .def("known", &Texts::known, nb::arg("code"))
         .def("order", &Texts::order, nb::arg("a"), nb::arg("b"))
-        .def("keep", [](Texts& texts, const nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& used, int64_t from) {
-            texts.keep({used.data(), used.size()}, from);
-        }, nb::arg("used"), nb::arg("begin"))
+        .def("keep",
+             [](Texts& texts, const nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& used,
+                int64_t from) { texts.keep({used.data(), used.size()}, from); },
+             nb::arg("used"), nb::arg("begin"))
         .def("__len__", &Texts::size)
         .def_prop_ro("bytes", &Texts::bytes)
         .def_prop_ro("capacity", &Texts::capacity);
 
     nb::class_<BlockProgram>(m, "BlockProgram")
-        .def("__init__", [](BlockProgram* self, const Words& code, int64_t slots, int64_t leaves) {
-            new (self) BlockProgram({code.data(), code.shape(0)}, slots, leaves);
-        }, nb::arg("code").noconvert(), nb::arg("slots"), nb::arg("leaves"))
+        .def("__init__",
+             [](BlockProgram* self, const Words& code, int64_t slots, int64_t leaves) {
+        new (self) BlockProgram({code.data(), code.shape(0)}, slots, leaves);
+    }, nb::arg("code").noconvert(), nb::arg("slots"), nb::arg("leaves"))
         .def("test", &test, nb::arg("rows"), nb::arg("leaves"), nb::arg("texts"), nb::arg("block") = block_rows)
         .def("value", &value, nb::arg("rows"), nb::arg("leaves"), nb::arg("texts"), nb::arg("block") = block_rows)
         .def_prop_ro("condition", &BlockProgram::condition)

@@ -11,7 +11,7 @@ void bind_order(nb::module_& m);
 void bind_merged(nb::module_& m);
 void bind_session(nb::module_& m);
 void bind_vm(nb::module_& m);
-}
+}  // namespace acep
 
 NB_MODULE(_native, m) {
     m.doc() = "The native core of acep: the engines over flat tables and columns.";

@@ -51,7 +51,8 @@ public:
     // In which partitions events of a pattern must be passed to `event`: none, those with partial matches, or all.
     enum Wants : uint8_t { nowhere = 0, where_live = 1, everywhere = 2 };
     Wants wants(uint32_t pattern) {
-        if (wanted_.size() <= pattern) [[unlikely]] learn_wants(pattern);
+        if (wanted_.size() <= pattern) [[unlikely]]
+            learn_wants(pattern);
         return static_cast<Wants>(wanted_[pattern]);
     }
     // Whether a partition has partial matches; true if the engine does not track it.

@@ -152,7 +152,8 @@ public:
     }
     // The most bytes of one partition, if partitions are found row by row: vectors and the table double when they grow.
     int64_t bytes_each() const {
-        return static_cast<int64_t>(2 * ((columns_.size() + 1) * sizeof(int64_t) + 1 + sizeof(uint32_t)) + 4 * sizeof(uint32_t));
+        return static_cast<int64_t>(2 * ((columns_.size() + 1) * sizeof(int64_t) + 1 + sizeof(uint32_t)) +
+                                    4 * sizeof(uint32_t));
     }
     bool has_free() const { return !free_.empty(); }
 

@@ -58,15 +58,17 @@ size_t Session::push(const Batch& batch, size_t from, size_t to, size_t enough) 
                                        : batch.positions()  ? position
                                                             : batch.first_id + static_cast<int64_t>(row);
                     engine->arrived = seen_ + static_cast<int64_t>(i) + 1;
-                    engine->event(p, {batch.ts[row], engine->tables().strict ? seen_ + static_cast<int64_t>(i) : position, id,
-                                      pattern[i], &batch, row});
+                    engine->event(
+                        p, {batch.ts[row], engine->tables().strict ? seen_ + static_cast<int64_t>(i) : position, id,
+                            pattern[i], &batch, row});
                     if (enough == Engine::endless) continue;
                     if (engine->unfinished()) {
                         --table->partitions.positions[p];
                         seen_ += static_cast<int64_t>(i);
                         return row;
                     }
-                    full = (row + 1 == batch.size || batch.ts[row + 1] != batch.ts[row]) && engine->output().size() >= enough;
+                    full = (row + 1 == batch.size || batch.ts[row + 1] != batch.ts[row]) &&
+                           engine->output().size() >= enough;
                 }
             }
             n = i;
@@ -142,7 +144,10 @@ uint32_t Session::find_bounded(KeyTable& table, const Batch& batch, size_t row) 
     for (Engine* engine : table.engines) gave_up = engine->gave_up() || gave_up;
     if (gave_up) forget_idle(table, now);
     if (!table.partitions.unknown(batch, row)) return table.partitions.find(batch, row);
-    const auto room = [&] { return std::all_of(table.engines.begin(), table.engines.end(), [&](Engine* e) { return e->takes_partition(now); }); };
+    const auto room = [&] {
+        return std::all_of(table.engines.begin(), table.engines.end(),
+                           [&](Engine* e) { return e->takes_partition(now); });
+    };
     bool has = room();
     // Partitions are only scanned after a proportional number of skipped events, which bounds the cost.
     if (!has && table.turned_away >= int64_t{table.partitions.size()} / 4) {

@@ -41,7 +41,8 @@ void Shedding::look_ahead() {
                 TermRange range{k, *most, *most - *least, &terms[k], {}, {}};
                 const Term::Kind kind = terms[k].kind;
                 const bool two = kind == Term::ratio || kind == Term::difference;
-                if (kind == Term::partition || (origin(arc, terms[k].a, range.a) && (!two || origin(arc, terms[k].b, range.b)))) {
+                if (kind == Term::partition ||
+                    (origin(arc, terms[k].a, range.a) && (!two || origin(arc, terms[k].b, range.b)))) {
                     own.terms.push_back(range);
                 } else {
                     own.later += static_cast<double>(range.most);
@@ -77,7 +78,8 @@ bool Shedding::foresee(const Arc& arc, const Coming& coming, Mark& mark) {
         const Term& term = *t.of;
         total += static_cast<double>(term.of(number(term, here_, [&](bool second, int64_t& word) {
             const Origin& from = second ? t.b : t.a;
-            if (from.held && coming.parents.tags(static_cast<uint32_t>(from.slot), coming.slots)[coming.row] != unbound) {
+            if (from.held &&
+                coming.parents.tags(static_cast<uint32_t>(from.slot), coming.slots)[coming.row] != unbound) {
                 word = coming.parents.slot(static_cast<uint32_t>(from.slot))[coming.row];
                 return coming.parents.tags(static_cast<uint32_t>(from.slot), coming.slots)[coming.row] == value;
             }

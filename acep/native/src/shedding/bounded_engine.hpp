@@ -26,7 +26,8 @@ protected:
     // Whether the limit allows an event that takes at most `most` touches, and exactly needs().
     template <class Needs>
     bool suffices(size_t most, Needs&& needs) {
-        if (work_.touches <= limit - static_cast<int64_t>(most)) [[likely]] return true;
+        if (work_.touches <= limit - static_cast<int64_t>(most)) [[likely]]
+            return true;
         denied = work_.touches + needs() > limit;
         return !denied;
     }

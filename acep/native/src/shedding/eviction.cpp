@@ -27,7 +27,8 @@ uint8_t Shedding::worth(NodeList& list, uint32_t row, uint32_t state, uint32_t p
     ++weighed;
     double total = 0;
     for (const Term& term : table_.terms[state]) {
-        if (!term.worth.empty()) total += static_cast<double>(term.of(number(list, row, tables_.states[state].slots, term, partition)));
+        if (!term.worth.empty())
+            total += static_cast<double>(term.of(number(list, row, tables_.states[state].slots, term, partition)));
     }
     return added(total);
 }
@@ -69,14 +70,16 @@ void Shedding::tend(NodeList& list, uint32_t state, int64_t now, int64_t low, in
         while (list.popped != list.births && !list.empty() && list.starts()[list.head] >= low && tokens() >= 1) {
             const uint32_t row = list.head;
             ++decided;
-            const uint32_t own = level(state, list.errors()[row], list.starts()[row], made(list, row, state), whole_mark(list, row, state, here_), now, list.births);
+            const uint32_t own = level(state, list.errors()[row], list.starts()[row], made(list, row, state),
+                                       whole_mark(list, row, state, here_), now, list.births);
             if (own != 0 && static_cast<double>(own) >= price) break;
             drop(list, row, state, now);
             ++list.head;
         }
         list.popped = list.births;
         if (list.empty()) return list.clear();
-        const bool old = tables_.span >= 0 && apart(now, list.tended) > tables_.span / looks * (int64_t{1} << list.patience);
+        const bool old =
+            tables_.span >= 0 && apart(now, list.tended) > tables_.span / looks * (int64_t{1} << list.patience);
         const bool grown = list.size() > std::max(list.limit, least_limit) || price > list.price + 2;
         if (grown || old) prune(list, state, now, low, grown);
     }
@@ -155,7 +158,8 @@ uint32_t Shedding::choose(NodeList& list, uint32_t state) {
     for (uint32_t i = 0; i < n; ++i) ++at_level[levels_[i]];
     for (auto l = static_cast<uint32_t>(most_level); l > 0 && static_cast<double>(l) >= price; --l) {
         if (at_level[l] == 0) continue;
-        const double most = decay > 0 ? std::floor((static_cast<double>(l) - price) / decay) + 1 : static_cast<double>(n);
+        const double most =
+            decay > 0 ? std::floor((static_cast<double>(l) - price) / decay) + 1 : static_cast<double>(n);
         const uint32_t room = most <= rank ? 0 : static_cast<uint32_t>(std::min(most, static_cast<double>(n))) - rank;
         stays[l] = std::min(at_level[l], room);
         rank += stays[l];
@@ -222,8 +226,11 @@ void Shedding::score(NodeList& list, uint32_t state, int64_t now, std::vector<fl
         const uint32_t row = list.head + i;
         const Mark own = mark(list, row, state);
         const auto place = static_cast<float>(i) / static_cast<float>(n);  // rises from old to new
-        const float tie = table_.ties == SheddingTable::newest ? place : table_.ties == SheddingTable::oldest ? 1 - place : static_cast<float>(own.chance) / 64;
-        const uint32_t found = level(state, list.errors()[row], list.starts()[row], made(list, row, state), own, now, list.births);
+        const float tie = table_.ties == SheddingTable::newest   ? place
+                          : table_.ties == SheddingTable::oldest ? 1 - place
+                                                                 : static_cast<float>(own.chance) / 64;
+        const uint32_t found =
+            level(state, list.errors()[row], list.starts()[row], made(list, row, state), own, now, list.births);
         scores.push_back(static_cast<float>(found) + tie / 2);
     }
     const auto decay = static_cast<float>(table_.decay[state]);

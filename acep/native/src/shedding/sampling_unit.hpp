@@ -19,7 +19,8 @@ inline uint64_t word_hash(const Texts& texts, int64_t word, bool text, bool keep
 }
 
 // Return the hash of a partition's key; `key_texts` has a bit for each part of it that is a text.
-inline uint64_t key_hash(const Partitions& partitions, const Texts& texts, uint32_t partition, uint32_t key_texts, bool keep) {
+inline uint64_t key_hash(const Partitions& partitions, const Texts& texts, uint32_t partition, uint32_t key_texts,
+                         bool keep) {
     const int64_t* key = partitions.key(partition);
     uint64_t hash = 0;
     for (size_t k = 0; k < partitions.width(); ++k) {

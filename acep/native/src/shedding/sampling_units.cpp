@@ -155,7 +155,8 @@ void SampledEngine::turn(SamplingUnit& unit, uint32_t partition, int64_t now) {
     if (tables_.span >= 0 && __builtin_mul_overflow(tables_.span + 1, windows, &length)) length = int64_max;
     const auto into = static_cast<uint64_t>(now) - static_cast<uint64_t>(unit.begin);
     if (unit.any && now >= unit.begin && into < static_cast<uint64_t>(length)) return;
-    const SamplingUnitAt at = unit_at(mixed(key_hash(partitions_, classifier_.texts, partition, key_texts_, true) + seed_), length, now);
+    const SamplingUnitAt at =
+        unit_at(mixed(key_hash(partitions_, classifier_.texts, partition, key_texts_, true) + seed_), length, now);
     close(unit, sums_);
     unit = {at.begin, at.draw, all, at.begin == NEVER ? NEVER : at.begin - 1, 0, 0, true, false};
 }
@@ -193,8 +194,8 @@ void SampledEngine::dump(Writer& out) const {
     out.number(behind_->walks.withheld);
     for (double d : {rate_, granted_, most_carried_, share_, need_, told_}) out.number(std::bit_cast<int64_t>(d));
     Sums(sums_).visit([&](double d) { out.number(std::bit_cast<int64_t>(d)); });
-    for (int64_t n : {since_, paced_, paced_touches_, paced_in_, paced_out_, paced_denied_, certain_, gated_points_, let_in_,
-                      passed_over_, dropped_, denied_, int64_t{gated_}, int64_t{paused_}}) {
+    for (int64_t n : {since_, paced_, paced_touches_, paced_in_, paced_out_, paced_denied_, certain_, gated_points_,
+                      let_in_, passed_over_, dropped_, denied_, int64_t{gated_}, int64_t{paused_}}) {
         out.number(n);
     }
     out.number(static_cast<int64_t>(units_.size()));
@@ -224,8 +225,8 @@ void SampledEngine::load(Reader& in) {
     }
     sums_.visit(read);
     if (share_ < 0 || share_ > 1 || told_ < 0) bad_state("share of units");
-    for (int64_t* n : {&since_, &paced_, &paced_touches_, &paced_in_, &paced_out_, &paced_denied_, &certain_, &gated_points_,
-                       &let_in_, &passed_over_, &dropped_, &denied_}) {
+    for (int64_t* n : {&since_, &paced_, &paced_touches_, &paced_in_, &paced_out_, &paced_denied_, &certain_,
+                       &gated_points_, &let_in_, &passed_over_, &dropped_, &denied_}) {
         *n = in.number(0, most_positions);
     }
     gated_ = in.number(0, 2) != 0;

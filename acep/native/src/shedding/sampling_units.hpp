@@ -15,7 +15,8 @@ namespace acep {
 
 class SampledEngine final : public Engine {
 public:
-    SampledEngine(Tables tables, EventClassifier& classifier, Partitions& partitions, std::unique_ptr<BoundedEngine> behind)
+    SampledEngine(Tables tables, EventClassifier& classifier, Partitions& partitions,
+                  std::unique_ptr<BoundedEngine> behind)
         : Engine(std::move(tables), classifier, partitions), behind_(std::move(behind)) {}
 
     Engine& behind() { return *behind_; }
@@ -29,7 +30,8 @@ public:
     void event(uint32_t partition, const Event& event) override {
         if (gated_) return gate(partition, event);
         behind_->event(partition, event);
-        if (behind_->denied) [[unlikely]] meet(partition, event);
+        if (behind_->denied) [[unlikely]]
+            meet(partition, event);
     }
     void advance(int64_t clock) override { behind_->advance(clock); }
     void end() override { behind_->end(); }
@@ -38,7 +40,9 @@ public:
     int64_t oldest() const override { return behind_->oldest(); }
     void dump(Writer& out) const override;
     void load(Reader& in) override;
-    int64_t bytes() const override { return behind_->bytes() + static_cast<int64_t>(units_.capacity() * sizeof(SamplingUnit)); }
+    int64_t bytes() const override {
+        return behind_->bytes() + static_cast<int64_t>(units_.capacity() * sizeof(SamplingUnit));
+    }
 
     int64_t partial_matches(int64_t clock) const override { return behind_->partial_matches(clock); }
 
@@ -56,22 +60,22 @@ public:
         }
     };
     Sums sums() const;
-    int64_t points() const { return behind_->match_points; }       // found so far, and while nothing was skipped
+    int64_t points() const { return behind_->match_points; }  // found so far, and while nothing was skipped
     int64_t certain() const { return certain_ + (gated_ ? 0 : behind_->match_points - gated_points_); }
-    int64_t let_in() const { return let_in_; }               // events admitted since something was first skipped
+    int64_t let_in() const { return let_in_; }  // events admitted since something was first skipped
 
 private:
-    static constexpr int64_t windows = 8;         // in a unit
-    static constexpr int64_t events = 1 << 16;    // of the stream, in a unit if there is no window
+    static constexpr int64_t windows = 8;  // in a unit
+    static constexpr int64_t events = 1 << 16;  // of the stream, in a unit if there is no window
     static constexpr uint64_t all = uint64_t{1} << 32;
     struct SamplingUnit {
         int64_t begin = NEVER;
-        uint64_t draw = 0;     // of 2^32
+        uint64_t draw = 0;  // of 2^32
         uint64_t share = all;  // the least share of admitted units during this one
-        int64_t since = NEVER; // key up to which something of it was skipped
+        int64_t since = NEVER;  // key up to which something of it was skipped
         int64_t points = 0, events = 0;  // for which nothing was skipped
         bool any = false;
-        bool off = false;      // skipped from some event on
+        bool off = false;  // skipped from some event on
     };
 
     double granted(int64_t seen) const { return granted_ + rate_ * static_cast<double>(seen - since_); }
@@ -88,17 +92,17 @@ private:
     uint64_t seed_ = 0;
     uint32_t key_texts_ = 0;
     double rate_ = -1;
-    double granted_ = 0;   // touches granted up to event `since_`
+    double granted_ = 0;  // touches granted up to event `since_`
     double most_carried_ = 0;
     int64_t since_ = 0;
-    bool gated_ = false;   // the budget did not suffice
+    bool gated_ = false;  // the budget did not suffice
     bool paused_ = false;  // no budget is left
-    double share_ = 1;     // of units that are admitted
-    double need_ = 0;      // touches per event if all units were admitted, from `told_` events
+    double share_ = 1;  // of units that are admitted
+    double need_ = 0;  // touches per event if all units were admitted, from `told_` events
     double told_ = 0;
     int64_t paced_ = 0, paced_touches_ = 0, paced_in_ = 0, paced_out_ = 0, paced_denied_ = 0;  // at the last `adjust`
     std::vector<SamplingUnit> units_;  // by partition
-    Sums sums_;                // over units that have ended
+    Sums sums_;  // over units that have ended
     int64_t certain_ = 0, gated_points_ = 0;
     int64_t let_in_ = 0, passed_over_ = 0, dropped_ = 0, denied_ = 0;
 };

@@ -56,7 +56,8 @@ bool Shedding::is_shadow(uint32_t partition, int64_t now) {
     if (own.begin != begin) {
         // Nothing else shows the end of a unit of positions, so it is logged here.
         if (counted && own.share != 0 && trajectories.points.size() < 4 * most_at_all && !crowded()) {
-            trajectories.points.push_back({partition, own.begin, own.begin + unit_length(), now, Trajectories::Point::ended, own.blind, own.share});
+            trajectories.points.push_back({partition, own.begin, own.begin + unit_length(), now,
+                                           Trajectories::Point::ended, own.blind, own.share});
         }
         own.begin = begin;
         own.share = own.losses = 0;
@@ -89,7 +90,8 @@ void Shedding::note(uint32_t partition, int64_t when, int64_t ts, Trajectories::
         own.blind = when;
         return;
     }
-    trajectories.points.push_back({partition, unit_length() < 0 ? own.again : own.begin, when, ts, kind, own.blind, own.share});
+    trajectories.points.push_back(
+        {partition, unit_length() < 0 ? own.again : own.begin, when, ts, kind, own.blind, own.share});
 }
 
 // Return a hash of the key itself, the same in every run; `texts` has a bit for each part of it that is a text.
@@ -110,8 +112,8 @@ void Shedding::log_birth(NodeList& list, uint32_t row, uint32_t state, uint32_t 
     set_mark(list, row, state, own);
     own = whole_mark(list, row, state, partition);
     open_[own.trajectory] = list.touched;
-    trajectories.made.push_back({own.trajectory, parent, partition, state, list.errors()[row], list.starts()[row], made(list, row, state),
-                          own.feature, age});
+    trajectories.made.push_back({own.trajectory, parent, partition, state, list.errors()[row], list.starts()[row],
+                                 made(list, row, state), own.feature, age});
     log_values(list, row, state, partition);
 }
 
@@ -137,8 +139,8 @@ void Shedding::joined(NodeList& list, uint32_t row, uint32_t state, uint32_t par
     }
     const uint32_t trajectory = next_trajectory_++;
     if (next_trajectory_ >= fresh) next_trajectory_ = 0;
-    trajectories.made.push_back({trajectory, parent.logged() ? int64_t{parent.trajectory} : -1, partition, state, list.errors()[row],
-                          list.starts()[row], now, there.feature, parent.birth});
+    trajectories.made.push_back({trajectory, parent.logged() ? int64_t{parent.trajectory} : -1, partition, state,
+                                 list.errors()[row], list.starts()[row], now, there.feature, parent.birth});
     log_values(list, row, state, partition);
     trajectories.ended.push_back({trajectory, now, static_cast<int64_t>(EndReason::merged_into), there.trajectory, 0});
 }
@@ -147,14 +149,15 @@ void Shedding::log_end(const NodeList& list, Mark own, int64_t when, EndReason h
     const auto known = open_.find(own.trajectory);
     if (known == open_.end()) return;
     trajectories.ended.push_back({own.trajectory, when, static_cast<int64_t>(how), apart(list.touched, known->second),
-                           static_cast<int64_t>((list.births - own.birth) & 0xFFFFu)});
+                                  static_cast<int64_t>((list.births - own.birth) & 0xFFFFu)});
     open_.erase(known);
 }
 
 void Shedding::found(Mark parent, uint32_t partition, int64_t when, int64_t ts, int64_t error) {
     if (samples_shadows()) note(partition, when, ts, shadow ? Trajectories::Point::whole : Trajectories::Point::kept);
     if (parent.trajectory == unlogged || trajectories.found.size() >= 4 * most_at_all || crowded()) return;
-    trajectories.found.push_back({parent.logged() ? int64_t{parent.trajectory} : -1, partition, when, error, parent.birth});
+    trajectories.found.push_back(
+        {parent.logged() ? int64_t{parent.trajectory} : -1, partition, when, error, parent.birth});
 }
 
 }  // namespace acep

@@ -30,7 +30,8 @@ void Shedding::set(SheddingTable table) {
     drawn_units_.clear();
     tells_.clear();
     for (const auto& terms : table_.terms) {
-        tells_.push_back(std::any_of(terms.begin(), terms.end(), [](const Term& t) { return !t.worth.empty(); }) ? 1 : 0);
+        tells_.push_back(std::any_of(terms.begin(), terms.end(), [](const Term& t) { return !t.worth.empty(); }) ? 1
+                                                                                                                 : 0);
     }
     set_bounds();
     look_ahead();
@@ -80,7 +81,8 @@ bool Shedding::affords_still(int64_t touches) {
 
 void Shedding::allow(double rate, double most_carried, int64_t arrived) {
     recount();
-    const double left = rate_ < 0 ? 0 : granted_ + rate_ * static_cast<double>(arrived - since_) - static_cast<double>(spent());
+    const double left =
+        rate_ < 0 ? 0 : granted_ + rate_ * static_cast<double>(arrived - since_) - static_cast<double>(spent());
     // A budget of time sets the rate again and again. If few touches were spent, as after a pause with hardly any
     // budget, the threshold falls faster than by `adjust`.
     if (rate_ >= 0 && rate > 2 * mean_) {
@@ -168,16 +170,22 @@ bool Shedding::admits(const std::vector<uint32_t>& classes, int64_t now, int64_t
 // State ----------------------------------------------------------------------------------------
 
 int64_t Shedding::bytes() const {
-    const size_t logged = trajectories.made.capacity() * sizeof(Trajectories::Made) + trajectories.ended.capacity() * sizeof(Trajectories::Ended) +
-                          trajectories.found.capacity() * sizeof(Trajectories::Found) + trajectories.points.capacity() * sizeof(Trajectories::Point) + trajectories.values.capacity() * sizeof(double);
-    return static_cast<int64_t>(logged + units_.capacity() * sizeof(SamplingUnit) + open_.size() * open_bytes + levels_.capacity() * sizeof(uint32_t) +
-                                rows_.capacity() * sizeof(uint32_t)) + order_bytes();
+    const size_t logged = trajectories.made.capacity() * sizeof(Trajectories::Made) +
+                          trajectories.ended.capacity() * sizeof(Trajectories::Ended) +
+                          trajectories.found.capacity() * sizeof(Trajectories::Found) +
+                          trajectories.points.capacity() * sizeof(Trajectories::Point) +
+                          trajectories.values.capacity() * sizeof(double);
+    return static_cast<int64_t>(logged + units_.capacity() * sizeof(SamplingUnit) + open_.size() * open_bytes +
+                                levels_.capacity() * sizeof(uint32_t) + rows_.capacity() * sizeof(uint32_t)) +
+           order_bytes();
 }
 
 int64_t Shedding::order_bytes() const {
-    size_t total = table_.level.capacity() + table_.admit.capacity() + table_.later.capacity() + table_.decay.capacity() * sizeof(double);
+    size_t total = table_.level.capacity() + table_.admit.capacity() + table_.later.capacity() +
+                   table_.decay.capacity() * sizeof(double);
     for (const auto& terms : table_.terms) {
-        for (const Term& t : terms) total += sizeof(Term) + t.bounds.capacity() * sizeof(double) + t.worth.capacity() * sizeof(float);
+        for (const Term& t : terms)
+            total += sizeof(Term) + t.bounds.capacity() * sizeof(double) + t.worth.capacity() * sizeof(float);
     }
     return static_cast<int64_t>(total);
 }
@@ -189,8 +197,11 @@ void Shedding::shrink() {
 
 // Write the state without the shedding table, which its caller keeps.
 void Shedding::dump(Writer& out) const {
-    for (double d : {rate_, granted_, most_carried_, step_, surge_, mean_, lent_mean_, held_, price}) out.number(std::bit_cast<int64_t>(d));
-    for (int64_t n : {since_, arrived_, touches_, paced_, paced_spent_, lent_, decided, refused, dropped, passed_over, turned_away, points, shadow_sampling}) out.number(n);
+    for (double d : {rate_, granted_, most_carried_, step_, surge_, mean_, lent_mean_, held_, price})
+        out.number(std::bit_cast<int64_t>(d));
+    for (int64_t n : {since_, arrived_, touches_, paced_, paced_spent_, lent_, decided, refused, dropped, passed_over,
+                      turned_away, points, shadow_sampling})
+        out.number(n);
     out.number(static_cast<int64_t>(drawn_));
     out.number(denied_);
     out.number(calm_ ? 1 : 0);
@@ -215,7 +226,8 @@ void Shedding::load(Reader& in) {
         *d = std::bit_cast<double>(in.number());
         if (!std::isfinite(*d)) bad_state("allowance");
     }
-    for (int64_t* n : {&since_, &arrived_, &touches_, &paced_, &paced_spent_, &lent_, &decided, &refused, &dropped, &passed_over, &turned_away, &points, &shadow_sampling}) {
+    for (int64_t* n : {&since_, &arrived_, &touches_, &paced_, &paced_spent_, &lent_, &decided, &refused, &dropped,
+                       &passed_over, &turned_away, &points, &shadow_sampling}) {
         *n = in.number(0, most_positions);
     }
     price = std::clamp(price, 0.0, most_price);

@@ -101,15 +101,15 @@ public:
     static constexpr uint32_t least_room = 64;
     // In place of a trajectory number: not logged; to be logged without a parent.
     static constexpr uint32_t unlogged = 0xFFFFFFFFu, fresh = 0xFFFFFFFEu;
-    static constexpr size_t ages = 16;    // bins of the number of later nodes: 0, 1, 2 to 3, 4 to 7, ...
-    static constexpr size_t most_logged = 1 << 14;   // at this length of the log no further starts are logged
-    static constexpr double untouched = 1.0 / 4;         // of the reserve: not for the shadow sample
+    static constexpr size_t ages = 16;  // bins of the number of later nodes: 0, 1, 2 to 3, 4 to 7, ...
+    static constexpr size_t most_logged = 1 << 14;  // at this length of the log no further starts are logged
+    static constexpr double untouched = 1.0 / 4;  // of the reserve: not for the shadow sample
     // Touches held back for the shadow sample: a share of the budget, and of the most that may be carried over. The
     // share is smaller in proportion if fewer than one unit in 512 is sampled.
     static constexpr double held_share = 1.0 / 32, held_most = 1.0 / 64, held_for = 8388608;  // of 2^32 units
-    static constexpr size_t most_at_all = 1 << 16;   // at this length no trajectories are logged at all
+    static constexpr size_t most_at_all = 1 << 16;  // at this length no trajectories are logged at all
     static constexpr int64_t most_level = 254;  // the highest utility bucket of a node
-    static constexpr int64_t unit = 8;     // windows of one partition in a sampling unit
+    static constexpr int64_t unit = 8;  // windows of one partition in a sampling unit
     static constexpr int64_t most_losses = 128;  // events with losses, after which a unit is given up
     static constexpr int64_t pace = 128;  // events between two updates of the utility threshold
 
@@ -118,19 +118,23 @@ public:
     // The content of the second extra slot.
     struct Mark {
         uint32_t trajectory = unlogged;
-        uint16_t birth = 0;      // number of nodes made in its list before it, modulo 2^16
-        uint8_t feature = 128;   // 128 plus the buckets that its registers add
-        uint8_t chance = 0;      // 0 .. most_chance
-        bool decided = false;    // it was admitted before it was made
-        bool put_off = false;    // the buckets that its registers add are not computed yet
+        uint16_t birth = 0;  // number of nodes made in its list before it, modulo 2^16
+        uint8_t feature = 128;  // 128 plus the buckets that its registers add
+        uint8_t chance = 0;  // 0 .. most_chance
+        bool decided = false;  // it was admitted before it was made
+        bool put_off = false;  // the buckets that its registers add are not computed yet
         int64_t word() const {
             return static_cast<int64_t>(uint64_t{trajectory} | uint64_t{birth} << 32 | uint64_t{feature} << 48 |
                                         uint64_t{chance} << 56 | uint64_t{decided} << 62 | uint64_t{put_off} << 63);
         }
         static Mark of(int64_t word) {
             const auto w = static_cast<uint64_t>(word);
-            return {static_cast<uint32_t>(w), static_cast<uint16_t>(w >> 32), static_cast<uint8_t>(w >> 48),
-                    static_cast<uint8_t>(w >> 56 & 63), (w >> 62 & 1) != 0, (w >> 63) != 0};
+            return {static_cast<uint32_t>(w),
+                    static_cast<uint16_t>(w >> 32),
+                    static_cast<uint8_t>(w >> 48),
+                    static_cast<uint8_t>(w >> 56 & 63),
+                    (w >> 62 & 1) != 0,
+                    (w >> 63) != 0};
         }
         bool logged() const { return trajectory < fresh; }
         static constexpr int64_t decided_bit = int64_t{1} << 62;
@@ -172,9 +176,7 @@ public:
     }
     void deny() { ++denied_; }
     // Touches left of the budget.
-    double tokens() const {
-        return granted() - static_cast<double>(spent());
-    }
+    double tokens() const { return granted() - static_cast<double>(spent()); }
     bool limited() const { return rate_ >= 0; }
     // Whether the budget suffices for one more touch. A part is held back for the shadow sample; else it would be cut
     // short when little is left, and losses would be unknown. Beyond that part, a sampled unit, which is a burst, may
@@ -182,7 +184,10 @@ public:
     bool affords() { return (!shadow && spent() <= sure_) || affords_still(1); }
     // The same for several touches.
     bool affords(int64_t touches) { return (!shadow && spent() + touches <= sure_) || affords_still(touches); }
-    double afforded() const { return shadow ? std::max(std::min(held(), tokens()), tokens() - std::min(reserve(), granted()) * untouched) : tokens() - held(); }
+    double afforded() const {
+        return shadow ? std::max(std::min(held(), tokens()), tokens() - std::min(reserve(), granted()) * untouched)
+                      : tokens() - held();
+    }
     // Touches held back for the shadow sample.
     double held() const { return shadow ? std::max(0.0, held_ - static_cast<double>(spent() - shadowed_)) : held_; }
     // All touches granted so far.
@@ -216,7 +221,9 @@ public:
     // Whether nodes that begin with an event are shadow-sampled; to be called for each event that begins nodes.
     bool is_shadow(uint32_t partition, int64_t now);
     // Whether a partition's unit had too many losses to be followed further.
-    bool hopeless(uint32_t partition) const { return partition < units_.size() && units_[partition].losses >= most_losses; }
+    bool hopeless(uint32_t partition) const {
+        return partition < units_.size() && units_[partition].losses >= most_losses;
+    }
     // Whether some start at `since` or later was not fully followed.
     bool blind_since(uint32_t partition, int64_t since) const {
         return partition < units_.size() && units_[partition].blind >= since;
@@ -313,11 +320,11 @@ public:
     int64_t dropped = 0;  // nodes that were removed later
     int64_t passed_over = 0;  // events that were skipped
     int64_t turned_away = 0;  // those of them skipped for lack of room for another key
-    int64_t points = 0;       // match points, without those found by the shadow sample alone
-    int64_t withheld = 0;     // match points not all of whose matches were written
-    int64_t shadow_sampling = 0;     // touches of the shadow sample
-    int64_t weighed = 0;      // nodes whose terms were computed, in this session
-    double price = 0;     // utility threshold, in buckets
+    int64_t points = 0;  // match points, without those found by the shadow sample alone
+    int64_t withheld = 0;  // match points not all of whose matches were written
+    int64_t shadow_sampling = 0;  // touches of the shadow sample
+    int64_t weighed = 0;  // nodes whose terms were computed, in this session
+    double price = 0;  // utility threshold, in buckets
     Trajectories trajectories;
 
 private:
@@ -326,9 +333,9 @@ private:
     // For the nodes of an arc: the terms that are known before they are made, with the sources of their numbers. Terms
     // of the largest `range` come first; `most` is what a term and those after it add at most.
     struct Origin {
-        int32_t slot = -1;    // of the parent
+        int32_t slot = -1;  // of the parent
         int32_t column = -1;  // of the event, if the parent's slot is unbound
-        bool held = false;    // whether the parent's slot is used
+        bool held = false;  // whether the parent's slot is used
     };
     struct TermRange {
         uint32_t term;
@@ -338,9 +345,9 @@ private:
     };
     struct Admission {
         bool scorable = false;  // nodes can be scored
-        int64_t ends = 0;   // least error that an ending there adds
+        int64_t ends = 0;  // least error that an ending there adds
         bool whole = true;  // all terms are known
-        double later = 0;   // buckets that the unknown terms add at most
+        double later = 0;  // buckets that the unknown terms add at most
         std::vector<TermRange> terms;
     };
     void look_ahead();
@@ -361,7 +368,8 @@ private:
         int64_t word = 0, other = 0;
         if (!held(false, word)) return none;
         if (term.kind >= Term::hashed) {
-            return static_cast<double>(mixed(word_hash(texts_, word, term.kind == Term::text, !bounded())) % Term::buckets);
+            return static_cast<double>(mixed(word_hash(texts_, word, term.kind == Term::text, !bounded())) %
+                                       Term::buckets);
         }
         const double x = term.a_floats ? std::bit_cast<double>(word) : static_cast<double>(word);
         if (term.kind == Term::held) return x;
@@ -421,8 +429,11 @@ private:
         return near - (age >= end[0] ? 1 : 0) + (age < end[1] ? 1 : 0);
     }
     void set_bounds();
-    static uint32_t clamped(int64_t sum) { return sum == nothing ? 0 : static_cast<uint32_t>(std::clamp<int64_t>(sum, 1, most_level)); }
-    uint32_t level(uint32_t state, int64_t error, int64_t start, int64_t made, Mark mark, int64_t now, uint32_t births) const {
+    static uint32_t clamped(int64_t sum) {
+        return sum == nothing ? 0 : static_cast<uint32_t>(std::clamp<int64_t>(sum, 1, most_level));
+    }
+    uint32_t level(uint32_t state, int64_t error, int64_t start, int64_t made, Mark mark, int64_t now,
+                   uint32_t births) const {
         return clamped(sum(state, error, start, made, mark, now, births));
     }
     // `grown`: the list has grown, or the threshold has risen; else it is pruned for its age.
@@ -432,9 +443,9 @@ private:
     // Count and log a node that is shed.
     void drop(NodeList& list, uint32_t row, uint32_t state, int64_t now);
     double reserve() const;
-    double lent_mean_ = 0;    // recent touches per event in the shadow sample
-    double held_ = 0;         // touches held back for the shadow sample
-    int64_t shadowed_ = 0;    // `spent` when work on the shadow sample last began
+    double lent_mean_ = 0;  // recent touches per event in the shadow sample
+    double held_ = 0;  // touches held back for the shadow sample
+    int64_t shadowed_ = 0;  // `spent` when work on the shadow sample last began
     // The current unit of a partition: its cached random draw, whether it is sampled, and since when data are missing.
     struct Drawn {
         int64_t begin = 0, end = 0;  // of the unit looked up last
@@ -457,15 +468,15 @@ private:
     const Partitions& partitions_;
     const uint64_t seed_;
     uint32_t here_ = 0;
-    bool samples_shadows_ = false;    // there has been a shadow sample
-    bool from_start_ = false; // since the first event
-    std::vector<SamplingUnit> units_; // by partition
+    bool samples_shadows_ = false;  // there has been a shadow sample
+    bool from_start_ = false;  // since the first event
+    std::vector<SamplingUnit> units_;  // by partition
     std::vector<Drawn> drawn_units_;  // by partition, if memory is not bounded
     SheddingTable table_;
     std::vector<uint8_t> tells_;  // by state: whether registers add utility
     bool puts_off_ = false;
-    double rate_ = -1;        // touches per event; negative: unlimited
-    double granted_ = 0;      // touches granted up to event `since_`
+    double rate_ = -1;  // touches per event; negative: unlimited
+    double granted_ = 0;  // touches granted up to event `since_`
     int64_t since_ = 0;
     double most_carried_ = 0;
     int64_t hit_ = -1;  // the last event that completed a match
@@ -476,18 +487,21 @@ private:
     int64_t sure_ = std::numeric_limits<int64_t>::min();  // the budget suffices up to this `spent`
     std::vector<int64_t> window_bounds_;  // by bin: the least age that is in a lower bin; and a last one for none
     double bins_a_tick_ = 0;
-    std::vector<int64_t> wait_bounds_;    // rising
-    double step_ = 4;         // of the threshold
-    double surge_ = 0;        // part of the threshold that was added when no budget was left, and decays
-    double mean_ = 0;         // recent touches per event, without the shadow sample
-    int64_t lent_ = 0;        // `watching` at the last update of the threshold
+    std::vector<int64_t> wait_bounds_;  // rising
+    double step_ = 4;  // of the threshold
+    double surge_ = 0;  // part of the threshold that was added when no budget was left, and decays
+    double mean_ = 0;  // recent touches per event, without the shadow sample
+    int64_t lent_ = 0;  // `watching` at the last update of the threshold
     // Whether one more row of the log may exceed its bound, as vectors double.
     bool bounded() const { return most_log_ != std::numeric_limits<int64_t>::max(); }
     bool crowded() const {
-        const size_t rows = trajectories.made.size() * (sizeof(Trajectories::Made) + sizeof(double) * table_.most_terms) +
-                            trajectories.ended.size() * sizeof(Trajectories::Ended) + trajectories.found.size() * sizeof(Trajectories::Found) +
-                            trajectories.points.size() * sizeof(Trajectories::Point);
-        return static_cast<int64_t>(2 * rows + open_.size() * (open_bytes + 2 * sizeof(Trajectories::Ended)) + 1024) > most_log_;
+        const size_t rows =
+            trajectories.made.size() * (sizeof(Trajectories::Made) + sizeof(double) * table_.most_terms) +
+            trajectories.ended.size() * sizeof(Trajectories::Ended) +
+            trajectories.found.size() * sizeof(Trajectories::Found) +
+            trajectories.points.size() * sizeof(Trajectories::Point);
+        return static_cast<int64_t>(2 * rows + open_.size() * (open_bytes + 2 * sizeof(Trajectories::Ended)) + 1024) >
+               most_log_;
     }
     static constexpr size_t open_bytes = 64;  // of an entry of `open_`
     int64_t most_log_ = std::numeric_limits<int64_t>::max();
@@ -498,8 +512,8 @@ private:
         changed_ = true;
         sure_ = std::numeric_limits<int64_t>::min();
     }
-    int64_t denied_ = 0;      // touches denied since the last update of the threshold
-    uint64_t drawn_ = 0;      // number of chances drawn so far
+    int64_t denied_ = 0;  // touches denied since the last update of the threshold
+    uint64_t drawn_ = 0;  // number of chances drawn so far
     uint32_t next_trajectory_ = 0;
     std::unordered_map<uint32_t, int64_t> open_;  // logged nodes still there: their list's touches when made
     std::vector<uint32_t> levels_;  // of the nodes of a list
