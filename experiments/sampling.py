@@ -22,7 +22,7 @@ __all__ = ["INSIDE", "layer_of", "sampled", "why_not_sampled"]
 
 FREQUENCY = 3_999  # samples a second; no multiple of what the system does by the clock
 FUNCTIONS = {
-    "nodes: look": ("event", "turns", "begin", "step", "load", "room_for", "contiguous_end", "cost", "bound"),
+    "nodes: look": ("event", "turns", "begin", "step", "load", "contiguous_end", "cost", "bound"),
     "nodes: predicates": ("passing", "all_frames"),
     "nodes: make": ("make", "put", "unite", "like", "earlier", "same", "hashed"),
     "nodes: bind": ("finish", "bind_all", "complete", "give", "distinct"),
@@ -46,6 +46,12 @@ FILES = {
     ),
     "shedding": (
         "shedding",
+        "shedding_table",
+        "match_vectors",
+        "allowance",
+        "mark",
+        "trajectories",
+        "shadow_sample",
         "eviction",
         "shadow_sampling",
         "admission",

@@ -36,7 +36,7 @@ PATTERN = f"""PATTERN SEQ(A p, B q, A r, B s, C t) WHERE {ANY}(p, q, r, s, t) {{
 SHARES = (0.75, 0.5, 0.25)  # of the exact work
 ESTIMATES = (1 / 4, 1 / 32)  # of that, for the estimate
 SEEDS = 12
-MOST_LOSSES = 128  # of a unit, one an event (shedding.hpp)
+MOST_LOSSES = 128  # of a unit, one an event (shadow_sample.hpp)
 
 
 @dataclass(frozen=True)

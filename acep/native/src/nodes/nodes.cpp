@@ -17,22 +17,21 @@ NodeEngine::NodeEngine(Tables tables, EventClassifier& classifier, Partitions& p
     nothing_.starts()[0] = nothing_.positions()[0] = 0;
     nothing_.cells()[0] = NIL;
     nothing_.errors()[0] = 0;
-    rows_.resize(block_rows);
     // The choice among all matches needs the beginning of each run, which united nodes do not keep.
-    merges_ = tables_.unambiguous && tables_.choice == Choice::all;
+    merging_.unites = tables_.unambiguous && tables_.choice == Choice::all;
     if (tables_.completes() && !dominance_) {
         completion_ =
             std::make_unique<Completion>(tables_, classifier_, partitions_, arena_, output_, work_,
                                          [this](uint32_t p, int64_t low, Alive& found) { alive(p, low, found); });
     }
     // Nodes of different events are not equal under contiguity (last positions differ), or with new lists of frames.
-    likes_.resize(tables_.states.size());
-    unions_.resize(tables_.states.size());
+    merging_.likes.resize(tables_.states.size());
+    merging_.unions.resize(tables_.states.size());
     for (const State& s : tables_.states) {
         for (const Arc& arc : s.arcs) {
             const bool fresh =
                 std::any_of(arc.puts.begin(), arc.puts.end(), [](const Put& p) { return p.write == Write::frames; });
-            if (merges_ && !tables_.contiguous() && !fresh) likes_[arc.target].possible = true;
+            if (merging_.unites && !tables_.contiguous() && !fresh) merging_.likes[arc.target].possible = true;
         }
     }
     tells_live_ = !completion_;
@@ -99,17 +98,15 @@ void NodeEngine::event(uint32_t partition, const Event& event) {
     make_way(event.ts);
     if (parts_.size() <= partition) parts_.resize(partition + 1);
     Part& part = parts_[partition];
-    const Held before = held(part);
+    const HeldBytes before = held(part);
     look(part, partition, event);
-    const Held after = held(part);
-    parts_held_.charged += after.charged - before.charged;
-    parts_held_.reserved += after.reserved - before.reserved;
-    if (coming_made_ > most_made_ / 8) {
+    memory_.held += held(part) - before;
+    if (memory_.coming_made > memory_.most_made / 8) {
         for (Made& made : made_) made = Made{};
     }
-    coming_ = coming_made_ = 0;
-    if (bytes() + partitions_.bytes() > most_bytes_) squeeze();
-    peak_ = std::max(peak_, bytes() + partitions_.bytes());
+    memory_.coming = memory_.coming_made = 0;
+    if (bytes() + partitions_.bytes() > memory_.most) squeeze();
+    memory_.peak = std::max(memory_.peak, bytes() + partitions_.bytes());
 }
 
 void NodeEngine::look(Part& part, uint32_t partition, const Event& event) {
@@ -120,15 +117,15 @@ void NodeEngine::look(Part& part, uint32_t partition, const Event& event) {
     part.last = event.position;
     part.seen = arrived;
     current_ = NIL;
-    nodes_before_ = work_.nodes;
-    given_before_ = output_.given();
+    admission_.nodes_before = work_.nodes;
+    memory_.given_before = output_.given();
     walks.any = false;
     if (shed_ || resting_) (shed_ ? *shed_ : *resting_).arrive(partition, arrived, work_.touches);
     if (resting_) {
         if (resting_->changed()) look_at_allowance();
         if (!suffices(0)) wake(key(event));
     }
-    const bool watched = shed_ && (shed_->limited() || bounded()) && shed_->samples_shadows(),
+    const bool watched = shed_ && (shed_->limited() || bounded()) && shed_->sample().any,
                begins = watched && is_shadow(partition, event);
     if (!shed_ || admits(part, event)) take_in(part, partition, event);
     if (watched) shadow_sample(part, partition, event, begins);
@@ -146,7 +143,7 @@ void NodeEngine::take_in(Part& part, uint32_t partition, const Event& event) {
     const int64_t low = oldest_start(event);
     for (const Turn& turn : turns(event.pattern)) {
         if (turn.state == 0) {
-            mark_ = shed_ ? shed_->begin(partition, event) : Shedding::Mark();
+            admission_.mark = shed_ ? shed_->begin(partition, event) : Mark();
             begin(turn, event);
         } else {
             step(part, turn, event, low);
@@ -154,7 +151,7 @@ void NodeEngine::take_in(Part& part, uint32_t partition, const Event& event) {
     }
     if (tables_.contiguous()) contiguous_end(part, event);
     if (!touched_.empty()) finish(part, partition, event, low);
-    if (clears_) {
+    if (admission_.clears) {
         // Nodes that began before a match point would end in the same bundle.
         for (uint32_t s = 0; s < part.lists.size(); ++s) {
             NodeList& list = part.lists[s];
@@ -162,9 +159,9 @@ void NodeEngine::take_in(Part& part, uint32_t partition, const Event& event) {
                                             [&](int64_t start) { return start >= low && start < key(event); });
             keep(list, s, key(event), EndReason::cleared, [&](uint32_t i) { return list.starts()[i] >= key(event); });
         }
-        clears_ = false;
+        admission_.clears = false;
     }
-    if (!roots_.empty()) return go_on(partition, event);
+    if (!endings_.all.empty()) return go_on(partition, event);
     if (completion_) completion_->after(partition, event);
 }
 
@@ -193,8 +190,8 @@ void NodeEngine::begin(const Turn& turn, const Event& event) {
         ++work_.touches;
         if (shed_) shed_->touched(work_.touches);
         if (!possible) continue;
-        rows_[0] = 0;
-        contiguous_rows_ = true;
+        block_.rows[0] = 0;
+        block_.contiguous = true;
         if (passing(arc->leaving, nothing_, 0, event, 1) == 0) continue;
         if (passing(arc->binding, nothing_, 0, event, 1) == 0) continue;
         if (early && hindered && !foreseen(*arc, nothing_, 0, event, error)) continue;
@@ -246,22 +243,22 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
             size_t count = 0;
             if (simple) {
                 count = std::min(many - at, block_rows);
-                for (size_t i = 0; i < count; ++i) rows_[i] = list.head + static_cast<uint32_t>(at + i);
+                for (size_t i = 0; i < count; ++i) block_.rows[i] = list.head + static_cast<uint32_t>(at + i);
                 at += count;
-                contiguous_rows_ = true;
+                block_.contiguous = true;
             } else {
                 for (; at < many && count < block_rows; ++at) {
                     uint32_t row = all_[at];
                     int64_t paid = list.errors()[row] + cost(*arc, event.position - list.positions()[row] - 1);
-                    if (paid + rest <= tables_.budget || (decides && taken_[row] == 0)) rows_[count++] = row;
+                    if (paid + rest <= tables_.budget || (decides && taken_[row] == 0)) block_.rows[count++] = row;
                 }
-                contiguous_rows_ = false;
+                block_.contiguous = false;
             }
             if (!arc->leaving.empty()) count = passing(arc->leaving, list, slots, event, count);
             if (!arc->binding.empty()) count = passing(arc->binding, list, slots, event, count);
             const bool early = shed_ && count != 0 && separate(arc->target) && shed_->foresees(*arc);
             for (size_t i = 0; i < count; ++i) {
-                uint32_t row = rows_[i];
+                uint32_t row = block_.rows[i];
                 if (decides) {
                     taken_[row] = 1;
                     took = true;
@@ -334,9 +331,10 @@ void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int6
                 // A node that equals one of an earlier event is united with it.
                 uint32_t into = NIL;
                 Chain chain;
-                if (merges_) {
+                if (merging_.unites) {
                     into = earlier(list, made, i, state, low);
-                    if (shed_ && into != NIL && unions_[state].seen < trial) ++unions_[state].joined;
+                    if (shed_ && into != NIL && merging_.unions[state].seen < Merging::trial)
+                        ++merging_.unions[state].joined;
                     if (shed_ && into == NIL && !shed_->admit(made.nodes, i, state, partition, own)) continue;
                     if (into != NIL) chain = arena_.chain(list.cells()[into]);
                     chain = bind_all(made, i, event, chain);
@@ -358,7 +356,7 @@ void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int6
                     list.starts()[into] = chain.latest;
                     if (into + 1 != list.end && list.starts()[into + 1] < chain.latest) list.sorted = false;
                     if (shed_) {
-                        const Shedding::Mark mark = shed_->mark(made.nodes, i, state);
+                        const Mark mark = shed_->mark(made.nodes, i, state);
                         list.slot(s.slots - 2)[into] = own;
                         shed_->joined(list, into, state, partition, mark, own);
                     }
@@ -398,7 +396,7 @@ void NodeEngine::advance(int64_t clock) {
 void NodeEngine::free_expired(int64_t clock) {
     if (!timed()) {
         if (bounded()) return;  // done when memory is short
-        if (arena_.cells.size() / 2 > kept_ + 2048) compact();
+        if (arena_.cells.size() / 2 > kept_cells_ + 2048) compact();
         if (frames_.size() / 2 > kept_frames_ + 2048) compact_frames();
         return;
     }
@@ -414,31 +412,27 @@ bool NodeEngine::idle(uint32_t partition, int64_t clock) {
     if (!timed()) return false;
     Part& part = parts_[partition];
     const int64_t low = before(clock, tables_.span);
-    if (bounded()) parts_held_.charged -= held(part).charged;  // empty lists keep their room
+    if (bounded()) memory_.held.charged -= held(part).charged;  // empty lists keep their room
     for (uint32_t s = 0; s < part.lists.size(); ++s) {
         NodeList& list = part.lists[s];
         if (!expire(list, s, low))
             keep(list, s, clock, EndReason::expired, [&](uint32_t i) { return list.starts()[i] >= low; });
     }
     const bool shadow = !idle_shadow(part, low, clock);
-    if (bounded()) parts_held_.charged += held(part).charged;
+    if (bounded()) memory_.held.charged += held(part).charged;
     for (const NodeList& list : part.lists) {
         if (!list.empty()) return false;
     }
     if (shadow) return false;
     // If another key got its number, the record of starts that were not fully followed would be lost.
-    if (shed_ && !bounded() && shed_->blind_since(partition, low)) return false;
+    if (shed_ && !bounded() && shed_->sample().blind_since(partition, low)) return false;
     if (completion_ && !completion_->idle(partition, low)) return false;
     return !part.bundle.any || part.bundle.last_ts < low;
 }
 
 void NodeEngine::forget(uint32_t partition) {
     if (partition < parts_.size()) {
-        if (bounded()) {
-            const Held gone = held(parts_[partition]);
-            parts_held_.charged -= gone.charged;
-            parts_held_.reserved -= gone.reserved;
-        }
+        if (bounded()) memory_.held = memory_.held - held(parts_[partition]);
         parts_[partition] = Part{};
     }
     if (shed_) shed_->forget(partition);
@@ -474,10 +468,11 @@ int64_t NodeEngine::bytes() const {
         total += made.nodes.bytes() + made.arcs.capacity() * sizeof(const Arc*) +
                  made.also.capacity() * sizeof(uint32_t) + made.gone.capacity();
     }
-    total += (rows_.capacity() + all_.capacity() + scores_.capacity() + best_.capacity()) * sizeof(uint32_t) +
+    total += (block_.rows.capacity() + all_.capacity() + memory_.scores.capacity() + memory_.best.capacity()) *
+                 sizeof(uint32_t) +
              taken_.capacity();
     if (bounded()) {
-        total += static_cast<size_t>(parts_held_.reserved);
+        total += static_cast<size_t>(memory_.held.reserved);
     } else {
         for (const Part& part : parts_) total += static_cast<size_t>(held(part).reserved);
     }

@@ -10,10 +10,13 @@
 #include "chains/node_list.hpp"
 #include "common/arena.hpp"
 #include "completion/completion.hpp"
-#include "expression/vm.hpp"
 #include "nodes/nodes_dominance.hpp"
+#include "nodes/nodes_matches.hpp"
+#include "nodes/nodes_memory.hpp"
+#include "nodes/nodes_merging.hpp"
+#include "nodes/nodes_registers.hpp"
+#include "nodes/nodes_shedding.hpp"
 #include "session/engine.hpp"
-#include "shedding/shedding.hpp"
 
 namespace acep {
 
@@ -48,7 +51,7 @@ public:
     // std::invalid_argument: `bytes` is negative, or complete runs wait, whose memory has no bound.
     void bound_memory(int64_t bytes);
     int64_t least_memory() const;
-    int64_t peak() const { return peak_; }
+    int64_t peak() const { return memory_.peak; }
     bool takes_partition(int64_t clock) override;
     void used_texts(std::vector<uint8_t>& codes) const override;
     void used_ids(std::vector<int64_t>& ids) const override;
@@ -56,12 +59,12 @@ public:
         ++shed().passed_over;
         ++shed().turned_away;
     }
-    bool unfinished() const override { return root_ < roots_.size(); }
+    bool unfinished() const override { return endings_.left(); }
     int64_t seen(uint32_t partition) const override { return partition < parts_.size() ? parts_[partition].seen : -1; }
     void give_up_partition(uint32_t partition, int64_t clock) override;
-    bool gave_up() override { return std::exchange(gave_up_, false); }
+    bool gave_up() override { return std::exchange(memory_.gave_up, false); }
     // Number of slots that shedding adds to each node now.
-    uint32_t hidden() const { return hidden_; }
+    uint32_t hidden() const { return admission_.hidden; }
     bool rests() const { return resting_ != nullptr; }
     // Keep the data for shedding with each node from now on, as nodes may have to be dropped.
     void rouse() {
@@ -109,14 +112,11 @@ private:
     void look(Part& part, uint32_t partition, const Event& event);
     // With a bound on bytes, decisions depend on the bytes that the content may take, not on the capacity that happens
     // to be reserved.
-    bool bounded() const { return most_bytes_ >= 0; }
+    bool bounded() const { return memory_.most >= 0; }
     int64_t node_bytes(uint32_t state) const;
     int64_t made_bytes(uint32_t state) const;
     int64_t list_bytes(const NodeList& list, uint32_t state) const;
-    struct Held {
-        int64_t charged = 0, reserved = 0;
-    };
-    Held held(const Part& part) const;
+    HeldBytes held(const Part& part) const;
     void recount();
     int64_t charged() const;
     bool has_room(const Arc& arc);
@@ -134,12 +134,11 @@ private:
     void step(Part& part, const Turn& turn, const Event& event, int64_t low);
     void begin(const Turn& turn, const Event& event);
     void contiguous_end(Part& part, const Event& event);
-    // Keep those of rows_[0 .. count) in `list` that pass the checks, and return their number.
+    // Keep those of block_.rows[0 .. count) in `list` that pass the checks, and return their number.
     size_t passing(const std::vector<Check>& checks, NodeList& list, uint32_t slots, const Event& event, size_t count);
     void load(const Source& source, NodeList& list, uint32_t slots, const Event& event, size_t count, size_t leaf);
-    void room_for(size_t leaves);
     bool all_frames(const Check& check, NodeList& list, uint32_t slots, const Event& event, uint32_t row);
-    // `early`: the node was scored before it is made, and `own_mark_` is its mark.
+    // `early`: the node was scored before it is made, and `admission_.own_mark` is its mark.
     void make(const Arc& arc, NodeList& list, uint32_t row, const Event& event, int32_t error, bool early);
     void put(const Put& p, NodeList& from, uint32_t row, uint32_t before, NodeList& to, uint32_t made, uint32_t after,
              const Event& event);
@@ -149,14 +148,6 @@ private:
     void load_dominance(Reader& in);
     void unite(Made& made, uint32_t this_state);
     void complete(Part& part, uint32_t partition, uint32_t state, Made& made, const Event& event, int64_t low);
-    // One ending of matches by an event: all sequences of a chain, each followed by the event.
-    struct Ending {
-        Cell last;
-        Chain past;
-        int64_t error;
-        int64_t bundle;
-        uint32_t state;  // for `completion_`
-    };
     // Whether matches may be written later. They may not if matches with one binding must first become one.
     bool flows() const { return full_ != endless && tables_.unambiguous; }
     void give(uint32_t partition, const Ending& root, const Event& event, int64_t low);
@@ -165,7 +156,9 @@ private:
     Chain bind_all(Made& made, uint32_t leader, const Event& event, Chain chain);
     void alive(uint32_t partition, int64_t low, Alive& found);
     // Number of slots of a state in which united nodes are equal: all but the position of the first event.
-    uint32_t common(const State& s) const { return s.slots == 0 ? 0 : s.slots - hidden_ - (tables_.firsts ? 1 : 0); }
+    uint32_t common(const State& s) const {
+        return s.slots == 0 ? 0 : s.slots - admission_.hidden - (tables_.firsts ? 1 : 0);
+    }
     // As NodeList::expire and NodeList::keep, but removed nodes are logged.
     bool expire(NodeList& list, uint32_t state, int64_t low);
     void make_room(NodeList& list, uint32_t state, int64_t low);
@@ -181,9 +174,9 @@ private:
     bool admits(const Part& part, const Event& event);
     void take_in(Part& part, uint32_t partition, const Event& event);
     // The mark a new node takes over from its parent; its `birth` is first the number of nodes made after the parent.
-    Shedding::Mark inherited(const Arc& arc, NodeList& list, uint32_t row) const {
-        if (arc.source == 0) return mark_;
-        Shedding::Mark mark = Shedding::Mark::of(list.slot(tables_.states[arc.source].slots - 1)[row]);
+    Mark inherited(const Arc& arc, NodeList& list, uint32_t row) const {
+        if (arc.source == 0) return admission_.mark;
+        Mark mark = Mark::of(list.slot(tables_.states[arc.source].slots - 1)[row]);
         mark.birth = static_cast<uint16_t>(list.births - mark.birth);
         mark.decided = mark.put_off = false;
         return mark;
@@ -199,7 +192,8 @@ private:
     int64_t oldest_start(const Event& event) const;
     // Whether the budget suffices for `touches` and all that they lead to; if not, shedding must start (`wake`).
     bool suffices(size_t touches) {
-        return work_.touches + static_cast<int64_t>(touches) + work_.nodes - nodes_before_ <= sufficient_ ||
+        return work_.touches + static_cast<int64_t>(touches) + work_.nodes - admission_.nodes_before <=
+                   admission_.sufficient ||
                suffices_still(touches);
     }
     bool suffices_still(size_t touches);
@@ -210,19 +204,6 @@ private:
     void widen(NodeList& list, uint32_t state, int64_t low, int64_t now);
     void distinct(size_t first);
     void count_written(uint32_t partition);
-    // How many of the last nodes of a state met an equal node of an earlier event, and were united with it. Of `trial`
-    // nodes one in 8 must be; else the search pauses while 16 times as many are made.
-    struct Likes {
-        bool possible = false;
-        bool often = false;  // 15 in 16 of the last `trial` met one: an unsorted list pays off
-        uint32_t seen = 0, met = 0, joined = 0;
-        uint32_t rest = 0;  // nodes still to be made before the search starts again
-    };
-    static constexpr uint32_t trial = 256;
-    // How many of the last nodes of a state were united; if hardly any, the next `rest` are treated as separate.
-    struct Unions {
-        uint32_t seen = 0, joined = 0, rest = 0;
-    };
     // The node of `list` that equals node `i` of `made` and began at `low` or later, or NIL.
     uint32_t like(NodeList& list, NodeList& made, uint32_t i, const State& s, size_t wanted, int64_t low) const;
     uint32_t earlier(NodeList& list, Made& made, uint32_t i, uint32_t state, int64_t low);
@@ -230,58 +211,26 @@ private:
 
     std::vector<std::vector<Turn>> turns_;  // by pattern
     std::vector<Part> parts_;
-    std::vector<Made> made_;          // by state
-    std::vector<uint32_t> touched_;   // states with nodes made by the current event
+    std::vector<Made> made_;  // by state
+    std::vector<uint32_t> touched_;  // states with nodes made by the current event
     Arena arena_;
     Ring<Frame> frames_;
-    NodeList nothing_;                // the start state: one node without registers
-    std::vector<uint32_t> rows_;
-    std::vector<uint32_t> all_;       // live rows of a list
-    std::vector<uint8_t> taken_;
-    bool contiguous_rows_ = false;
-    std::vector<int64_t> words_;      // leaves of a block, gathered
-    std::vector<uint8_t> valid_;
-    std::vector<Leaf> leaves_;
-    alignas(64) uint8_t pass_[block_rows];
-    uint8_t dropped_[block_rows];     // a leaf is unbound: the predicate is ignored
-    bool drops_ = false;
-    Scratch scratch_;
-    uint32_t current_ = NIL;          // number of the current event, once bound
-    int64_t clock_ = NEVER;
+    uint32_t kept_cells_ = 0, kept_frames_ = 0;  // left by the last compaction
     std::vector<std::vector<uint8_t>> framed_;  // by state: whether a slot holds a list of frames
-    uint32_t kept_ = 0;                         // cells left by the last compaction
-    uint32_t kept_frames_ = 0;
-    std::vector<std::vector<uint32_t>> loops_;
-    std::vector<Likes> likes_;              // by state
-    std::vector<Unions> unions_;            // by state, under a budget
-    bool merges_;                           // equal nodes are united; else a node has one sequence
-    std::unique_ptr<Dominance> dominance_;    // if only match points are asked for
-    int64_t paid_ = 0;                        // touches already counted as its credit
-    std::unique_ptr<Shedding> shed_;          // if nodes may have to be dropped
-    std::unique_ptr<Shedding> resting_;       // the same while the budget is sufficient: nodes have no extra slots
-    int64_t nodes_before_ = 0;                // `work_.nodes` before the current event
-    int64_t sufficient_ = -1;  // the budget is sufficient while touches and new nodes are at most this
-    bool clears_ = false;  // the current event is a match point that clears older nodes
-    Shedding::Mark mark_;  // of nodes that begin with the current event
-    Shedding::Mark own_mark_;  // of the node being made
-    int64_t most_bytes_ = -1;  // -1: no bound
-    int64_t pool_ = 0;  // part of it for stored nodes
-    int64_t most_made_ = 0;  // and for nodes of one event before they are stored
-    int64_t next_ = 0;  // charged bytes above which nodes are given up
-    Held parts_held_;  // for all partitions
-    int64_t most_given_ = 0;  // bytes of matches per `given_every` events; then one match an event
-    int64_t given_ = 0, given_since_ = 0;
-    size_t given_before_ = 0;  // matches before those of the current event
-    int64_t coming_ = 0, coming_made_ = 0;  // bytes made by the current event
-    int64_t peak_ = 0;
-    bool gave_up_ = false;
-    std::vector<Ending> roots_;  // of the current event, whose matches are written later
-    size_t root_ = 0;  // the current one
-    bool walking_ = false;  // whether its walk has begun
-    std::vector<float> scores_, best_;
-    uint32_t hidden_ = 0;  // slots added to every node for shedding
-    std::vector<std::vector<uint32_t>> classes_;  // by pattern: its event classes
+    NodeList nothing_;  // the start state: one node without registers
+    CandidateBlock block_;
+    std::vector<uint32_t> all_;  // live rows of a list
+    std::vector<uint8_t> taken_;
+    uint32_t current_ = NIL;  // number of the current event, once bound
+    int64_t clock_ = NEVER;
+    Merging merging_;
+    MemoryBudget memory_;
+    NodeAdmission admission_;
+    std::unique_ptr<Shedding> shed_;  // if nodes may have to be dropped
+    std::unique_ptr<Shedding> resting_;  // the same while the budget is sufficient: nodes have no extra slots
+    std::unique_ptr<Dominance> dominance_;  // if only match points are asked for
     std::unique_ptr<Completion> completion_;  // if complete runs are not written directly
+    Endings endings_;  // of the current event, if its matches are written later
 };
 
 }  // namespace acep

@@ -298,15 +298,16 @@ void NodeEngine::dominate(Part& part, uint32_t partition, const Event& event, in
         for (uint32_t at = 0; at < n; at += static_cast<uint32_t>(block_rows)) {
             size_t count = 0;
             for (uint32_t i = at; i < n && i - at < block_rows; ++i) {
-                if (made.nodes.errors()[i] + least < (logs ? tables_.budget + 1 : best)) rows_[count++] = i;
+                if (made.nodes.errors()[i] + least < (logs ? tables_.budget + 1 : best)) block_.rows[count++] = i;
             }
-            contiguous_rows_ = count == std::min<size_t>(n - at, block_rows);
+            block_.contiguous = count == std::min<size_t>(n - at, block_rows);
             count = passing(s.ending, made.nodes, s.slots, event, count);
             for (size_t k = 0; k < count; ++k) {
-                const int64_t error = made.nodes.errors()[rows_[k]] + least;
+                const int64_t error = made.nodes.errors()[block_.rows[k]] + least;
                 best = std::min(best, error);
                 if (logs)
-                    shed_->found(shed_->mark(made.nodes, rows_[k], state), partition, key(event), event.ts, error);
+                    shed_->found(shed_->mark(made.nodes, block_.rows[k], state), partition, key(event), event.ts,
+                                 error);
             }
         }
     }
@@ -320,12 +321,12 @@ void NodeEngine::dominate(Part& part, uint32_t partition, const Event& event, in
         output_.offsets.push_back(0);
         ++work_.matches;
         if (shed_) shed_->hit();
-        if (shed_ && shed_->clears()) clears_ = true;
+        if (shed_ && shed_->clears()) admission_.clears = true;
     }
     Dominance& dominance = *dominance_;
     dominance.log = shed_.get();
     dominance.now = key(event);
-    dominance.credit = std::min(dominance.credit + work_.touches - paid_, most_credit);
+    dominance.credit = std::min(dominance.credit + work_.touches - dominance.paid, most_credit);
     int64_t compared = 0;
     for (uint32_t state : touched_) {
         Made& made = made_[state];
@@ -349,7 +350,8 @@ void NodeEngine::dominate(Part& part, uint32_t partition, const Event& event, in
                 }
                 if (resting_) {
                     resting_->touched(work_.touches + compared);
-                    const double others = static_cast<double>(dominance_margin * (work_.nodes - nodes_before_));
+                    const double others =
+                        static_cast<double>(dominance_margin * (work_.nodes - admission_.nodes_before));
                     if (const double room = resting_->tokens() - others; room < static_cast<double>(dominance.credit)) {
                         dominance.credit = static_cast<int64_t>(room);
                     }
@@ -384,12 +386,12 @@ void NodeEngine::dominate(Part& part, uint32_t partition, const Event& event, in
     }
     touched_.clear();
     work_.touches += compared;
-    paid_ = work_.touches;
+    dominance.paid = work_.touches;
 }
 
 void NodeEngine::dump_dominance(Writer& out) const {
     out.number(dominance_->credit);
-    out.number(paid_);
+    out.number(dominance_->paid);
     for (const Ranking& r : dominance_->states) {
         for (const uint32_t n : {r.seen, r.met, r.rest}) out.number(n);
     }
@@ -399,7 +401,7 @@ void NodeEngine::load_dominance(Reader& in) {
     // Any numbers are safe here: they only control how long to search.
     const auto within = [&](int64_t most) { return std::clamp<int64_t>(in.number(), 0, most); };
     dominance_->credit = within(most_credit);
-    paid_ = within(work_.touches);
+    dominance_->paid = within(work_.touches);
     for (Ranking& r : dominance_->states) {
         r.seen = static_cast<uint32_t>(within(Dominance::trial - 1));
         r.met = static_cast<uint32_t>(within(r.seen));

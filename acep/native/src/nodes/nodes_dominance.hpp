@@ -42,6 +42,7 @@ public:
     std::vector<Ranking> states;
     // Comparisons of nodes are paid for by touches, so they never cost more than matching.
     int64_t credit = 0;
+    int64_t paid = 0;  // touches already counted as credit
     // Best effort: the log of removed nodes, the state of the compared nodes, and the current time.
     Shedding* log = nullptr;
     uint32_t state = 0;

@@ -42,20 +42,20 @@ void NodeEngine::complete(Part& part, uint32_t partition, uint32_t state, Made& 
     const uint32_t n = made.nodes.end;
     for (uint32_t at = 0; at < n; at += static_cast<uint32_t>(block_rows)) {
         size_t count = 0;
-        for (uint32_t i = at; i < n && count < block_rows; ++i) rows_[count++] = i;
-        contiguous_rows_ = true;
+        for (uint32_t i = at; i < n && count < block_rows; ++i) block_.rows[count++] = i;
+        block_.contiguous = true;
         count = passing(s.ending, made.nodes, s.slots, event, count);
         for (size_t k = 0; k < count; ++k) {
-            const uint32_t i = rows_[k];
+            const uint32_t i = block_.rows[k];
             // Without merging, the first node of a group has the least error; with it, all pasts are in one node.
-            if (!merges_ && made.gone[i] != 0) continue;
+            if (!merging_.unites && made.gone[i] != 0) continue;
             const int64_t error = made.nodes.errors()[i] + least;
             if (error > tables_.budget) continue;
             if (shed_) {
                 shed_->found(shed_->mark(made.nodes, i, state), partition, key(event), event.ts, error);
                 if (shed_->shadow) continue;
                 shed_->hit();
-                if (shed_->clears()) clears_ = true;
+                if (shed_->clears()) admission_.clears = true;
             }
             const Arc& arc = *made.arcs[i];
             const Chain past = arena_.chain(made.nodes.cells()[i]);
@@ -67,7 +67,7 @@ void NodeEngine::complete(Part& part, uint32_t partition, uint32_t state, Made& 
                         state};
             if (!completion_) root.bundle = part.bundle.at(event.ts, event.position, tables_.span, tables_.counted);
             if (flows()) {
-                roots_.push_back(root);
+                endings_.all.push_back(root);
             } else {
                 give(partition, root, event, low);
             }
@@ -98,8 +98,8 @@ void NodeEngine::give(uint32_t partition, const Ending& root, const Event& event
 void NodeEngine::go_on(uint32_t partition, const Event& event) {
     const int64_t low = oldest_start(event);
     const size_t given = output_.given();
-    for (; root_ < roots_.size() && output_.size() < full_; ++root_) {
-        const Ending& root = roots_[root_];
+    for (; endings_.at < endings_.all.size() && output_.size() < full_; ++endings_.at) {
+        const Ending& root = endings_.all[endings_.at];
         const auto emit = [&](const Cell* const* path, size_t length) {
             return give_trail(partition, root, event, path, length) && output_.size() < full_;
         };
@@ -108,15 +108,15 @@ void NodeEngine::go_on(uint32_t partition, const Event& event) {
             emit(&alone, 1);
             continue;
         }
-        if (!walking_) arena_.begin_walk(root.past, low, &root.last);
+        if (!endings_.walking) arena_.begin_walk(root.past, low, &root.last);
         arena_.go_on(low, emit);
-        walking_ = !arena_.walked();
-        if (walking_) break;
+        endings_.walking = !arena_.walked();
+        if (endings_.walking) break;
     }
     if (!completion_) work_.matches += static_cast<int64_t>(output_.given() - given);
     if (unfinished()) return;
-    roots_.clear();
-    root_ = 0;
+    endings_.all.clear();
+    endings_.at = 0;
     if (completion_) completion_->after(partition, event);
 }
 

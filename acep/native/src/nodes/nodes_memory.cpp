@@ -30,13 +30,13 @@ int64_t NodeEngine::made_bytes(uint32_t state) const { return 2 * (node_bytes(st
 int64_t NodeEngine::list_bytes(const NodeList& list, uint32_t state) const {
     if (list.empty()) return 0;
     const int64_t n = list.size();
-    const int64_t index = dominance_ ? 40 : likes_[state].possible ? 32 : 0;
+    const int64_t index = dominance_ ? 40 : merging_.likes[state].possible ? 32 : 0;
     constexpr int64_t beside = 2 * (sizeof(uint32_t) * 4 + 1) + 2 * sizeof(float);  // rows, errors, levels and scores
     return std::max(least, 2 * n) * node_bytes(state) + n * (index + beside);
 }
 
-NodeEngine::Held NodeEngine::held(const Part& part) const {
-    Held found;
+HeldBytes NodeEngine::held(const Part& part) const {
+    HeldBytes found;
     if (part.lists.empty()) return found;
     found.charged = found.reserved =
         static_cast<int64_t>((part.lists.capacity() + part.shadow.capacity()) * sizeof(NodeList));
@@ -48,17 +48,13 @@ NodeEngine::Held NodeEngine::held(const Part& part) const {
 }
 
 void NodeEngine::recount() {
-    parts_held_ = {};
-    for (const Part& part : parts_) {
-        const Held own = held(part);
-        parts_held_.charged += own.charged;
-        parts_held_.reserved += own.reserved;
-    }
+    memory_.held = {};
+    for (const Part& part : parts_) memory_.held += held(part);
 }
 
 int64_t NodeEngine::charged() const {
     constexpr int64_t frame = 2 * sizeof(Frame) + sizeof(uint32_t);
-    return parts_held_.charged +
+    return memory_.held.charged +
            static_cast<int64_t>(parts_.size()) * (static_cast<int64_t>(2 * sizeof(Part) + 2) + Shedding::unit_bytes) +
            int64_t{partitions_.size()} * partitions_.bytes_each() + int64_t{arena_.cells.size()} * cell_bytes +
            int64_t{arena_.events.size()} * event_bytes + int64_t{frames_.size()} * frame;
@@ -77,36 +73,36 @@ void NodeEngine::bound_memory(int64_t bytes) {
     if (bytes < 0) throw std::invalid_argument("memory");
     rouse();
     catch_up();
-    most_bytes_ = bytes;
+    memory_.most = bytes;
     shed().bound_log(bytes / 8);
-    most_made_ = bytes / 8;
-    most_given_ = bytes / 2;
-    pool_ = std::max<int64_t>(0, bytes - bytes / 4 - least_memory());
-    if (next_ == 0 || next_ > pool_) next_ = pool_ - pool_ / 8;
-    if (charged() > pool_) give_up(clock_);
-    if (this->bytes() + partitions_.bytes() > most_bytes_) squeeze();
-    peak_ = std::max(peak_, this->bytes() + partitions_.bytes());
+    memory_.most_made = bytes / 8;
+    memory_.most_given = bytes / 2;
+    memory_.pool = std::max<int64_t>(0, bytes - bytes / 4 - least_memory());
+    if (memory_.next == 0 || memory_.next > memory_.pool) memory_.next = memory_.pool - memory_.pool / 8;
+    if (charged() > memory_.pool) give_up(clock_);
+    if (this->bytes() + partitions_.bytes() > memory_.most) squeeze();
+    memory_.peak = std::max(memory_.peak, this->bytes() + partitions_.bytes());
 }
 
 // Before an event, free what has expired, and give up nodes if little room is left.
 void NodeEngine::make_way(int64_t clock) {
     free_expired(clock);
-    if (charged() < pool_ - pool_ / 4) next_ = pool_ - pool_ / 8;
-    if (charged() > next_) give_up(clock);
-    if (arrived / given_every != given_since_) {
-        given_since_ = arrived / given_every;
-        given_ = 0;
+    if (charged() < memory_.pool - memory_.pool / 4) memory_.next = memory_.pool - memory_.pool / 8;
+    if (charged() > memory_.next) give_up(clock);
+    if (arrived / given_every != memory_.given_since) {
+        memory_.given_since = arrived / given_every;
+        memory_.given = 0;
     }
-    coming_ = 0;
-    const int64_t copies = shed_->samples_shadows() ? 2 : 1;
+    memory_.coming = 0;
+    const int64_t copies = shed_->sample().any ? 2 : 1;
     for (uint32_t s = 0; s < tables_.states.size(); ++s)
-        coming_ += copies * (least * node_bytes(s) + static_cast<int64_t>(sizeof(NodeList)));
+        memory_.coming += copies * (least * node_bytes(s) + static_cast<int64_t>(sizeof(NodeList)));
 }
 
 // Whether there is room for one more node of the current event, both while it is made and in its list.
 bool NodeEngine::has_room(const Arc& arc) {
     const int64_t made = made_bytes(arc.target);
-    if (coming_made_ + made > most_made_) return false;
+    if (memory_.coming_made + made > memory_.most_made) return false;
     int64_t coming = 0;
     if (!tables_.states[arc.target].arcs.empty()) {
         constexpr int64_t beside = 2 * (sizeof(uint32_t) * 4 + 1) + 2 * sizeof(float) + 40;
@@ -114,9 +110,9 @@ bool NodeEngine::has_room(const Arc& arc) {
     }
     for (const Put& p : arc.puts)
         coming += p.write == Write::frames ? static_cast<int64_t>(2 * sizeof(Frame) + sizeof(uint32_t)) : 0;
-    if (coming > 0 && charged() + coming_ + event_bytes + coming > pool_) return false;
-    coming_made_ += made;
-    coming_ += coming;
+    if (coming > 0 && charged() + memory_.coming + event_bytes + coming > memory_.pool) return false;
+    memory_.coming_made += made;
+    memory_.coming += coming;
     return true;
 }
 
@@ -124,11 +120,11 @@ bool NodeEngine::has_room(const Arc& arc) {
 bool NodeEngine::may_give(size_t length) {
     const auto size = static_cast<int64_t>(5 * sizeof(int64_t) + partitions_.width() * sizeof(int64_t) +
                                            length * (sizeof(int64_t) + sizeof(uint16_t)));
-    if (given_ + size > most_given_ && output_.given() > given_before_) {
+    if (memory_.given + size > memory_.most_given && output_.given() > memory_.given_before) {
         ++shed_->withheld;
         return false;
     }
-    given_ += size;
+    memory_.given += size;
     return true;
 }
 
@@ -139,12 +135,12 @@ bool NodeEngine::takes_partition(int64_t clock) {
         partitions_.has_free()
             ? 0
             : partitions_.bytes_each() + static_cast<int64_t>(2 * sizeof(Part) + 2) + Shedding::unit_bytes;
-    return charged() + coming_ + place <= pool_;
+    return charged() + memory_.coming + place <= memory_.pool;
 }
 
 void NodeEngine::give_up(int64_t clock) {
-    gave_up_ = true;
-    const int64_t target = pool_ - pool_ / 4;
+    memory_.gave_up = true;
+    const int64_t target = memory_.pool - memory_.pool / 4;
     const int64_t low = tables_.counted ? NEVER + 1 : before(clock, tables_.span);
     for (Part& part : parts_) {
         const int64_t own = tables_.counted && part.last >= 0 ? before(part.last, tables_.span) : low;
@@ -174,13 +170,13 @@ void NodeEngine::give_up(int64_t clock) {
         const double share = static_cast<double>(target - (all - theirs)) / static_cast<double>(theirs);
         keep_best(k + 1 == tries ? 0 : std::clamp(share, 0.0, 1.0) * (k == 0 ? 1 : 0.75), clock);
     }
-    next_ = std::max(pool_ - pool_ / 8, charged() + pool_ / 16);
+    memory_.next = std::max(memory_.pool - memory_.pool / 8, charged() + memory_.pool / 16);
 }
 
 void NodeEngine::give_up_partition(uint32_t partition, int64_t clock) {
     if (partition >= parts_.size()) return;
     Part& part = parts_[partition];
-    parts_held_.charged -= held(part).charged;
+    memory_.held.charged -= held(part).charged;
     const int64_t now = tables_.counted ? part.last : clock;
     for (uint32_t s = 0; s < part.lists.size(); ++s) {
         shed_->dropped += part.lists[s].size();
@@ -190,19 +186,20 @@ void NodeEngine::give_up_partition(uint32_t partition, int64_t clock) {
         stop_sparing(part, now);
         shed_->lose(partition, now);
     }
-    parts_held_.charged += held(part).charged;
-    next_ = 0;  // its memory is freed before the next event
+    memory_.held.charged += held(part).charged;
+    memory_.next = 0;  // its memory is freed before the next event
 }
 
 // Keep a share of all nodes, those of highest utility. Whole shadow-sampled partitions may take a quarter of it.
 void NodeEngine::keep_best(double share, int64_t clock) {
-    scores_.clear();
+    memory_.scores.clear();
     for (Part& part : parts_) {
         for (uint32_t s = 0; s < part.lists.size(); ++s) {
-            if (!part.lists[s].empty()) shed_->score(part.lists[s], s, tables_.counted ? part.last : clock, scores_);
+            if (!part.lists[s].empty())
+                shed_->score(part.lists[s], s, tables_.counted ? part.last : clock, memory_.scores);
         }
     }
-    const size_t n = scores_.size(), wanted = static_cast<size_t>(static_cast<double>(n) * share);
+    const size_t n = memory_.scores.size(), wanted = static_cast<size_t>(static_cast<double>(n) * share);
     size_t room = wanted / 4;
     for (uint32_t p = 0; p < parts_.size(); ++p) {
         size_t size = 0;
@@ -218,12 +215,12 @@ void NodeEngine::keep_best(double share, int64_t clock) {
     float bound = 0;
     size_t equal = 0;  // how many nodes at the bound stay
     if (wanted > 0) {
-        best_ = scores_;
-        const auto at = best_.begin() + static_cast<std::ptrdiff_t>(wanted - 1);
-        std::nth_element(best_.begin(), at, best_.end(), std::greater<>());
+        memory_.best = memory_.scores;
+        const auto at = memory_.best.begin() + static_cast<std::ptrdiff_t>(wanted - 1);
+        std::nth_element(memory_.best.begin(), at, memory_.best.end(), std::greater<>());
         bound = *at;
-        equal =
-            wanted - static_cast<size_t>(std::count_if(best_.begin(), best_.end(), [&](float x) { return x > bound; }));
+        equal = wanted - static_cast<size_t>(std::count_if(memory_.best.begin(), memory_.best.end(),
+                                                           [&](float x) { return x > bound; }));
     }
     size_t at = 0;
     for (Part& part : parts_) {
@@ -232,8 +229,8 @@ void NodeEngine::keep_best(double share, int64_t clock) {
             if (list.empty()) continue;
             taken_.assign(list.end, 0);
             for (uint32_t i = list.head; i < list.end; ++i, ++at) {
-                bool stays = wanted > 0 && (scores_[at] > bound || (scores_[at] == bound && equal > 0));
-                if (stays && scores_[at] == bound) --equal;
+                bool stays = wanted > 0 && (memory_.scores[at] > bound || (memory_.scores[at] == bound && equal > 0));
+                if (stays && memory_.scores[at] == bound) --equal;
                 if (stays) continue;
                 taken_[i] = 1;
                 ++shed_->dropped;
@@ -251,7 +248,7 @@ void NodeEngine::used_texts(std::vector<uint8_t>& codes) const {
     };
     for (const Part& part : parts_) {
         const_cast<Part&>(part).each([&](NodeList& list, uint32_t s) {  // only read
-            for (uint32_t k = 0; k < tables_.states[s].slots - (list.empty() ? 0 : hidden_); ++k) {
+            for (uint32_t k = 0; k < tables_.states[s].slots - (list.empty() ? 0 : admission_.hidden); ++k) {
                 for (uint32_t i = list.head; i < list.end; ++i) use(list.slot(k)[i]);
             }
         });
@@ -278,8 +275,8 @@ void NodeEngine::squeeze() {
     for (Made& made : made_) made = Made{};
     std::vector<uint32_t>().swap(all_);
     std::vector<uint8_t>().swap(taken_);
-    std::vector<float>().swap(scores_);
-    std::vector<float>().swap(best_);
+    std::vector<float>().swap(memory_.scores);
+    std::vector<float>().swap(memory_.best);
     shed_->shrink();
     recount();
 }

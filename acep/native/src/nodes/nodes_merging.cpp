@@ -41,7 +41,7 @@ void NodeEngine::unite(Made& made, uint32_t this_state) {
     made.gone.assign(n, 0);
     if (n == 1) return;
     NodeList& nodes = made.nodes;
-    const bool merges = merges_;
+    const bool merges = merging_.unites;
     auto alike = [&](uint32_t i, uint32_t j) {
         bool first = merges ? nodes.errors()[i] == nodes.errors()[j]
                             : nodes.cells()[i] == nodes.cells()[j] && made.arcs[i]->history == made.arcs[j]->history;
@@ -51,8 +51,8 @@ void NodeEngine::unite(Made& made, uint32_t this_state) {
         made.gone[i] = 1;
         if (merges) {
             if (shed_) {
-                const Shedding::Mark own = shed_->mark(nodes, i, this_state);
-                if (Shedding::Mark first = shed_->mark(nodes, leader, this_state);
+                const Mark own = shed_->mark(nodes, i, this_state);
+                if (Mark first = shed_->mark(nodes, leader, this_state);
                     !first.logged() && own.trajectory != first.trajectory) {
                     first.trajectory = std::min(first.trajectory, own.trajectory);
                     shed_->set_mark(nodes, leader, this_state, first);
@@ -137,7 +137,7 @@ uint32_t NodeEngine::like(NodeList& list, NodeList& made, uint32_t i, const Stat
 }
 
 uint32_t NodeEngine::earlier(NodeList& list, Made& made, uint32_t i, uint32_t state, int64_t low) {
-    Likes& likes = likes_[state];
+    Likes& likes = merging_.likes[state];
     if (!likes.possible || list.empty()) return NIL;
     const State& s = tables_.states[state];
     if (common(s) == 0) return like(list, made.nodes, i, s, 1, low);
@@ -151,9 +151,9 @@ uint32_t NodeEngine::earlier(NodeList& list, Made& made, uint32_t i, uint32_t st
                       list.starts()[found + 1] >= made.nodes.starts()[i];
     if (found != NIL) ++likes.met;
     if (found != NIL && kept) ++likes.joined;
-    if (++likes.seen == trial) {
-        likes.often = likes.met >= trial - trial / 16;
-        if (likes.joined < trial / 8 && !likes.often) likes.rest = 16 * trial;
+    if (++likes.seen == Merging::trial) {
+        likes.often = likes.met >= Merging::trial - Merging::trial / 16;
+        if (likes.joined < Merging::trial / 8 && !likes.often) likes.rest = 16 * Merging::trial;
         likes.seen = likes.met = likes.joined = 0;
     }
     return kept ? found : NIL;

@@ -12,31 +12,31 @@ void NodeEngine::load(const Source& source, NodeList& list, uint32_t slots, cons
     static constexpr int64_t truth[2] = {0, 1};
     if (source.from == From::event) {
         const Column& c = event.batch->columns[static_cast<size_t>(source.a)];
-        leaves_[leaf] = {c.values + event.row, c.valid == nullptr ? nullptr : c.valid + event.row, 0};
+        block_.leaves[leaf] = {c.values + event.row, c.valid == nullptr ? nullptr : c.valid + event.row, 0};
         return;
     }
     if (source.from == From::one) {
         bool null = source.a >= 0 && event.batch->columns[static_cast<size_t>(source.a)].null(event.row);
-        leaves_[leaf] = {truth + (null ? 0 : 1), nullptr, 0};
+        block_.leaves[leaf] = {truth + (null ? 0 : 1), nullptr, 0};
         return;
     }
     const auto a = static_cast<uint32_t>(source.a);
     const int64_t* held = list.slot(a);
-    if (source.from == From::slot && list.plain && contiguous_rows_) {
-        leaves_[leaf] = {held + rows_[0], nullptr, 1};
+    if (source.from == From::slot && list.plain && block_.contiguous) {
+        block_.leaves[leaf] = {held + block_.rows[0], nullptr, 1};
         return;
     }
-    int64_t* words = words_.data() + leaf * block_rows;
-    uint8_t* valid = valid_.data() + leaf * block_rows;
+    int64_t* words = block_.words.data() + leaf * block_rows;
+    uint8_t* valid = block_.valid.data() + leaf * block_rows;
     const uint8_t* tags = list.tags(a, slots);
     bool whole = list.plain;
     if (!list.plain) {
         for (size_t i = 0; i < count; ++i) {
-            uint8_t tag = tags[rows_[i]];
+            uint8_t tag = tags[block_.rows[i]];
             valid[i] = tag == value ? 1 : 0;
             if (tag == unbound) {
-                dropped_[i] = 1;
-                drops_ = true;
+                block_.dropped[i] = 1;
+                block_.drops = true;
             }
         }
     } else {
@@ -45,8 +45,8 @@ void NodeEngine::load(const Source& source, NodeList& list, uint32_t slots, cons
     switch (source.from) {
         case From::total:
             for (size_t i = 0; i < count; ++i) {
-                words[i] = held[rows_[i]];
-                if (list.slot(a + 1)[rows_[i]] != (words[i] < 0 ? -1 : 0)) valid[i] = 0;
+                words[i] = held[block_.rows[i]];
+                if (list.slot(a + 1)[block_.rows[i]] != (words[i] < 0 ? -1 : 0)) valid[i] = 0;
             }
             whole = false;
             break;
@@ -54,7 +54,7 @@ void NodeEngine::load(const Source& source, NodeList& list, uint32_t slots, cons
         case From::mean: {
             const int64_t* number = list.slot(static_cast<uint32_t>(source.b));
             for (size_t i = 0; i < count; ++i) {
-                int64_t n = number[rows_[i]];
+                int64_t n = number[block_.rows[i]];
                 if (valid[i] == 0 || n == 0) {
                     valid[i] = 0;
                     words[i] = 0;
@@ -62,28 +62,21 @@ void NodeEngine::load(const Source& source, NodeList& list, uint32_t slots, cons
                 }
                 double mean =
                     source.from == From::mean
-                        ? std::bit_cast<double>(held[rows_[i]]) / static_cast<double>(n)
-                        : average(static_cast<int128>(
-                                      static_cast<uint128>(static_cast<uint64_t>(list.slot(a + 1)[rows_[i]])) << 64 |
-                                      static_cast<uint64_t>(held[rows_[i]])),
-                                  n, source.places);
+                        ? std::bit_cast<double>(held[block_.rows[i]]) / static_cast<double>(n)
+                        : average(
+                              static_cast<int128>(
+                                  static_cast<uint128>(static_cast<uint64_t>(list.slot(a + 1)[block_.rows[i]])) << 64 |
+                                  static_cast<uint64_t>(held[block_.rows[i]])),
+                              n, source.places);
                 words[i] = std::bit_cast<int64_t>(mean);
             }
             whole = false;
             break;
         }
         default:
-            for (size_t i = 0; i < count; ++i) words[i] = held[rows_[i]];
+            for (size_t i = 0; i < count; ++i) words[i] = held[block_.rows[i]];
     }
-    leaves_[leaf] = {words, whole ? nullptr : valid, 1};
-}
-
-// Make room for leaves before any is loaded, as they point into these buffers.
-void NodeEngine::room_for(size_t leaves) {
-    if (leaves <= leaves_.size()) return;
-    leaves_.resize(leaves);
-    words_.resize(leaves * block_rows);
-    valid_.resize(leaves * block_rows);
+    block_.leaves[leaf] = {words, whole ? nullptr : valid, 1};
 }
 
 size_t NodeEngine::passing(const std::vector<Check>& checks, NodeList& list, uint32_t slots, const Event& event,
@@ -92,37 +85,38 @@ size_t NodeEngine::passing(const std::vector<Check>& checks, NodeList& list, uin
         if (count == 0) return 0;
         if (!check.loops.empty()) {
             for (size_t i = 0; i < count; ++i) {
-                pass_[i] = 1;
+                block_.pass[i] = 1;
                 if (check.only >= 0) {
                     auto c = static_cast<uint32_t>(check.only);
-                    int64_t n = list.tags(c, slots)[rows_[i]] == value ? list.slot(c)[rows_[i]] : 0;
+                    int64_t n = list.tags(c, slots)[block_.rows[i]] == value ? list.slot(c)[block_.rows[i]] : 0;
                     if (n != check.turn) continue;
                 }
-                pass_[i] = all_frames(check, list, slots, event, rows_[i]) ? 1 : 0;
+                block_.pass[i] = all_frames(check, list, slots, event, block_.rows[i]) ? 1 : 0;
             }
         } else {
-            drops_ = false;
-            if (!list.plain) std::fill(dropped_, dropped_ + count, uint8_t{0});
-            room_for(check.sources.size());
+            block_.drops = false;
+            if (!list.plain) std::fill(block_.dropped, block_.dropped + count, uint8_t{0});
+            block_.room_for(check.sources.size());
             for (size_t k = 0; k < check.sources.size(); ++k) load(check.sources[k], list, slots, event, count, k);
-            classifier_.programs()[check.program].test(leaves_.data(), count, classifier_.texts, scratch_, pass_);
-            if (drops_) {
-                for (size_t i = 0; i < count; ++i) pass_[i] |= dropped_[i];
+            classifier_.programs()[check.program].test(block_.leaves.data(), count, classifier_.texts, block_.scratch,
+                                                       block_.pass);
+            if (block_.drops) {
+                for (size_t i = 0; i < count; ++i) block_.pass[i] |= block_.dropped[i];
             }
             if (check.only >= 0) {
                 auto c = static_cast<uint32_t>(check.only);
                 for (size_t i = 0; i < count; ++i) {
-                    int64_t n = list.tags(c, slots)[rows_[i]] == value ? list.slot(c)[rows_[i]] : 0;
-                    if (n != check.turn) pass_[i] = 1;
+                    int64_t n = list.tags(c, slots)[block_.rows[i]] == value ? list.slot(c)[block_.rows[i]] : 0;
+                    if (n != check.turn) block_.pass[i] = 1;
                 }
             }
         }
         size_t kept = 0;
         for (size_t i = 0; i < count; ++i) {
-            rows_[kept] = rows_[i];
-            kept += pass_[i];
+            block_.rows[kept] = block_.rows[i];
+            kept += block_.pass[i];
         }
-        if (kept != count) contiguous_rows_ = false;
+        if (kept != count) block_.contiguous = false;
         count = kept;
     }
     return count;
@@ -130,36 +124,36 @@ size_t NodeEngine::passing(const std::vector<Check>& checks, NodeList& list, uin
 
 // Test a predicate for all combinations of the frames in its loops.
 bool NodeEngine::all_frames(const Check& check, NodeList& list, uint32_t slots, const Event& event, uint32_t row) {
-    if (loops_.size() < check.loops.size()) loops_.resize(check.loops.size());
+    if (block_.loops.size() < check.loops.size()) block_.loops.resize(check.loops.size());
     size_t combinations = 1;
     for (size_t l = 0; l < check.loops.size(); ++l) {
         auto slot = static_cast<uint32_t>(check.loops[l]);
         if (list.tags(slot, slots)[row] != value) return true;
-        loops_[l].clear();
+        block_.loops[l].clear();
         for (auto f = static_cast<uint32_t>(list.slot(slot)[row]); f != NIL; f = frames_[f].previous)
-            loops_[l].push_back(f);
-        combinations *= loops_[l].size();
+            block_.loops[l].push_back(f);
+        combinations *= block_.loops[l].size();
     }
     const size_t leaves = check.sources.size();
-    room_for(leaves);
+    block_.room_for(leaves);
     // Sources other than frames are the same for all combinations: they are loaded as a block of one row.
-    const uint32_t first = rows_[0];
-    const bool contiguous = contiguous_rows_;
-    rows_[0] = row;
-    contiguous_rows_ = false;
-    drops_ = false;
-    dropped_[0] = 0;
+    const uint32_t first = block_.rows[0];
+    const bool contiguous = block_.contiguous;
+    block_.rows[0] = row;
+    block_.contiguous = false;
+    block_.drops = false;
+    block_.dropped[0] = 0;
     for (size_t k = 0; k < leaves; ++k) {
         if (check.sources[k].from == From::frame) {
-            leaves_[k] = {words_.data() + k * block_rows, valid_.data() + k * block_rows, 1};
+            block_.leaves[k] = {block_.words.data() + k * block_rows, block_.valid.data() + k * block_rows, 1};
         } else {
             load(check.sources[k], list, slots, event, 1, k);
-            leaves_[k].stride = 0;
+            block_.leaves[k].stride = 0;
         }
     }
-    rows_[0] = first;
-    contiguous_rows_ = contiguous;
-    if (drops_) return true;
+    block_.rows[0] = first;
+    block_.contiguous = contiguous;
+    if (block_.drops) return true;
     uint8_t pass[block_rows];
     for (size_t at = 0; at < combinations; at += block_rows) {
         size_t count = std::min(combinations - at, block_rows);
@@ -167,15 +161,16 @@ bool NodeEngine::all_frames(const Check& check, NodeList& list, uint32_t slots, 
             const Source& s = check.sources[k];
             if (s.from != From::frame) continue;
             size_t stride = 1;
-            for (size_t l = static_cast<size_t>(s.a) + 1; l < check.loops.size(); ++l) stride *= loops_[l].size();
-            const auto& loop = loops_[static_cast<size_t>(s.a)];
+            for (size_t l = static_cast<size_t>(s.a) + 1; l < check.loops.size(); ++l) stride *= block_.loops[l].size();
+            const auto& loop = block_.loops[static_cast<size_t>(s.a)];
             for (size_t i = 0; i < count; ++i) {
                 const Frame& f = frames_[loop[(at + i) / stride % loop.size()]];
-                words_[k * block_rows + i] = f.values[s.b];
-                valid_[k * block_rows + i] = ((f.nulls >> s.b) & 1u) != 0 ? 0 : 1;
+                block_.words[k * block_rows + i] = f.values[s.b];
+                block_.valid[k * block_rows + i] = ((f.nulls >> s.b) & 1u) != 0 ? 0 : 1;
             }
         }
-        classifier_.programs()[check.program].test(leaves_.data(), count, classifier_.texts, scratch_, pass);
+        classifier_.programs()[check.program].test(block_.leaves.data(), count, classifier_.texts, block_.scratch,
+                                                   pass);
         for (size_t i = 0; i < count; ++i) {
             if (pass[i] == 0) return false;
         }
@@ -222,7 +217,7 @@ void NodeEngine::make(const Arc& arc, NodeList& list, uint32_t row, const Event&
         const size_t made_at = (slots - 2) * width + i, mark_at = made_at + width;
         words[made_at] = key(event);
         tags[made_at] = tags[mark_at] = value;
-        words[mark_at] = (early ? own_mark_ : inherited(arc, list, row)).word();
+        words[mark_at] = (early ? admission_.own_mark : inherited(arc, list, row)).word();
     }
     for (uint32_t s = 0; s < slots && made.nodes.plain; ++s) made.nodes.plain = tags[s * width + i] == value;
     made.arcs.push_back(&arc);
@@ -342,21 +337,21 @@ void NodeEngine::put(const Put& p, NodeList& from, uint32_t row, uint32_t old, N
                 const Source& s = sources[k];
                 uint8_t has = unbound;
                 int64_t word = 0;
-                const uint32_t first = rows_[0];
-                const bool contiguous = contiguous_rows_, drops = drops_;
-                rows_[0] = row;
-                contiguous_rows_ = false;
-                drops_ = false;
-                const uint8_t dropped = dropped_[0];
-                room_for(1);
+                const uint32_t first = block_.rows[0];
+                const bool contiguous = block_.contiguous, drops = block_.drops;
+                block_.rows[0] = row;
+                block_.contiguous = false;
+                block_.drops = false;
+                const uint8_t dropped = block_.dropped[0];
+                block_.room_for(1);
                 load(s, from, old, event, 1, 0);
-                const Leaf& leaf = leaves_[0];
+                const Leaf& leaf = block_.leaves[0];
                 word = leaf.values[0];
-                has = drops_ ? unbound : leaf.valid != nullptr && leaf.valid[0] == 0 ? null : value;
-                rows_[0] = first;
-                contiguous_rows_ = contiguous;
-                drops_ = drops;
-                dropped_[0] = dropped;
+                has = block_.drops ? unbound : leaf.valid != nullptr && leaf.valid[0] == 0 ? null : value;
+                block_.rows[0] = first;
+                block_.contiguous = contiguous;
+                block_.drops = drops;
+                block_.dropped[0] = dropped;
                 if (has == unbound) {
                     keep();
                     return;

@@ -34,13 +34,14 @@ double NodeEngine::each_touch() const { return dominance_ ? 20 : 1; }
 // Update `ample_`. As long as nothing else changes, the budget only grows, so `ample_` stays a safe bound.
 void NodeEngine::look_at_allowance() {
     const double room = resting_->tokens() / each_touch();
-    sufficient_ = resting_->calm() && room > 0 ? work_.touches + static_cast<int64_t>(std::min(room, most_room)) : -1;
+    admission_.sufficient =
+        resting_->calm() && room > 0 ? work_.touches + static_cast<int64_t>(std::min(room, most_room)) : -1;
 }
 
 bool NodeEngine::suffices_still(size_t touches) {
     resting_->touched(work_.touches);
     look_at_allowance();
-    const auto made = static_cast<double>(work_.nodes - nodes_before_);
+    const auto made = static_cast<double>(work_.nodes - admission_.nodes_before);
     return resting_->calm() && resting_->tokens() >= each_touch() * (static_cast<double>(touches) + made);
 }
 
@@ -48,14 +49,14 @@ bool NodeEngine::suffices_still(size_t touches) {
 void NodeEngine::wake(int64_t now) {
     shed_ = std::move(resting_);
     shed_->alert();
-    hidden_ = Shedding::hidden;
+    admission_.hidden = Shedding::hidden;
     for (uint32_t s = 1; s < tables_.states.size(); ++s) {
         for (Part& part : parts_) {
             if (!part.lists.empty())
                 widen(part.lists[s], s, before(tables_.counted ? part.last : now, tables_.span), now);
         }
         widen(made_[s].nodes, s, NEVER, now);
-        tables_.states[s].slots += hidden_;
+        tables_.states[s].slots += admission_.hidden;
         framed_[s].resize(tables_.states[s].slots, 0);
     }
 }
@@ -64,11 +65,11 @@ void NodeEngine::widen(NodeList& list, uint32_t state, int64_t low, int64_t now)
     const uint32_t slots = tables_.states[state].slots;
     list.keep(slots, [&](uint32_t i) { return list.starts()[i] >= low; });
     list.sorted = std::is_sorted(list.starts(), list.starts() + list.end);
-    list.widen(slots, hidden_);
+    list.widen(slots, admission_.hidden);
     for (uint32_t i = 0; i < list.end; ++i) {
         list.slot(slots)[i] = low == NEVER ? now : tables_.counted ? list.positions()[i] : list.starts()[i];
-        list.slot(slots + 1)[i] = Shedding::Mark().word();
-        for (uint32_t k = slots; k < slots + hidden_; ++k) list.tags(k, slots + hidden_)[i] = value;
+        list.slot(slots + 1)[i] = Mark().word();
+        for (uint32_t k = slots; k < slots + admission_.hidden; ++k) list.tags(k, slots + admission_.hidden)[i] = value;
     }
     list.touched = list.tended = 0;
     list.births = list.limit = list.room = 0;
@@ -92,11 +93,12 @@ void NodeEngine::make_room(NodeList& list, uint32_t state, int64_t low) {
     list.room = std::max(Shedding::least_room, 2 * list.size());
 }
 
-// Whether a node reaches the utility threshold, before it is made; set `own_mark_` to its mark.
+// Whether a node reaches the utility threshold, before it is made; set `admission_.own_mark` to its mark.
 bool NodeEngine::foreseen(const Arc& arc, NodeList& list, uint32_t row, const Event& event, int32_t error) {
-    own_mark_ = inherited(arc, list, row);
+    admission_.own_mark = inherited(arc, list, row);
     const int64_t now = key(event), start = arc.source == 0 ? now : list.starts()[row];
-    if (shed_->foresee(arc, {list, row, tables_.states[arc.source].slots, event, start, error, now}, own_mark_))
+    if (shed_->foresee(arc, {list, row, tables_.states[arc.source].slots, event, start, error, now},
+                       admission_.own_mark))
         return true;
     ++work_.nodes;
     return false;
@@ -105,21 +107,21 @@ bool NodeEngine::foreseen(const Arc& arc, NodeList& list, uint32_t row, const Ev
 // Count how many new nodes of a state are united. United nodes have the utility of the best one, which is not known
 // before all are made.
 void NodeEngine::apart(const Made& made, uint32_t state) {
-    Unions& all = unions_[state];
-    if (all.rest > 0 || all.seen >= trial || shed_->shadow) return;
+    Unions& all = merging_.unions[state];
+    if (all.rest > 0 || all.seen >= Merging::trial || shed_->shadow) return;
     all.seen += made.nodes.end;
     all.joined += static_cast<uint32_t>(std::count(made.gone.begin(), made.gone.end(), 1));
 }
 
 bool NodeEngine::separate(uint32_t state) {
     if (dominance_) return true;
-    Unions& all = unions_[state];
+    Unions& all = merging_.unions[state];
     if (all.rest > 0) {
         --all.rest;
         return true;
     }
-    if (all.seen < trial) return false;
-    if (all.joined < trial / 16) all.rest = 16 * trial;
+    if (all.seen < Merging::trial) return false;
+    if (all.joined < Merging::trial / 16) all.rest = 16 * Merging::trial;
     all.seen = all.joined = 0;
     return false;
 }
@@ -138,7 +140,7 @@ void NodeEngine::shadow_sample(Part& part, uint32_t partition, const Event& even
         part.shadow.resize(tables_.states.size());
         for (NodeList& list : part.shadow) list.tight = bounded();
     }
-    if (shed_->hopeless(partition)) return stop_sparing(part, key(event));
+    if (shed_->sample().hopeless(partition)) return stop_sparing(part, key(event));
     const int64_t low = oldest_start(event);
     std::swap(part.lists, part.shadow);
     shed_->enter(work_.touches);
@@ -146,7 +148,7 @@ void NodeEngine::shadow_sample(Part& part, uint32_t partition, const Event& even
         if (turn.state != 0) {
             step(part, turn, event, low);
         } else if (begins) {
-            mark_ = shed_->begin(partition, event);
+            admission_.mark = shed_->begin(partition, event);
             begin(turn, event);
         }
     }
@@ -177,18 +179,18 @@ bool NodeEngine::idle_shadow(Part& part, int64_t low, int64_t clock) {
 // Whether an event is admitted, by its classes and its place in the window of its partition.
 bool NodeEngine::admits(const Part& part, const Event& event) {
     if (shed_->table().admit.empty()) return true;
-    while (classes_.size() <= event.pattern) {
-        const auto next = static_cast<uint32_t>(classes_.size());
-        classes_.emplace_back();
+    while (admission_.classes.size() <= event.pattern) {
+        const auto next = static_cast<uint32_t>(admission_.classes.size());
+        admission_.classes.emplace_back();
         for (uint32_t c = 0; c < tables_.classes; ++c) {
-            if (classifier_.has(next, c)) classes_.back().push_back(c);
+            if (classifier_.has(next, c)) admission_.classes.back().push_back(c);
         }
     }
     int64_t oldest = key(event);
     for (const NodeList& list : part.lists) {
         if (!list.empty()) oldest = std::min(oldest, const_cast<NodeList&>(list).starts()[list.head]);
     }
-    return shed_->admits(classes_[event.pattern], key(event), oldest);
+    return shed_->admits(admission_.classes[event.pattern], key(event), oldest);
 }
 
 }  // namespace acep

@@ -21,7 +21,7 @@ void NodeEngine::compact(int64_t oldest) {
             });
         }
     });
-    kept_ = arena_.cells.size();
+    kept_cells_ = arena_.cells.size();
 }
 
 void NodeEngine::compact_frames() {
@@ -74,18 +74,18 @@ void NodeEngine::dump(Writer& out) const {
     if (shed_ || resting_) {
         out.number(clock_);
         out.number(resting_ ? 1 : 0);
-        out.number(next_);
-        out.number(peak_);
-        out.number(given_);
-        out.number(given_since_);
-        out.number(int64_t{kept_});
+        out.number(memory_.next);
+        out.number(memory_.peak);
+        out.number(memory_.given);
+        out.number(memory_.given_since);
+        out.number(int64_t{kept_cells_});
         out.number(int64_t{kept_frames_});
         out.number((shed_ ? *shed_ : *resting_).withheld);
-        for (const Unions& one : unions_) {
+        for (const Unions& one : merging_.unions) {
             for (const uint32_t n : {one.seen, one.joined, one.rest}) out.number(n);
         }
     }
-    for (const Likes& one : likes_) {
+    for (const Likes& one : merging_.likes) {
         for (const uint32_t n : {one.seen, one.met, one.joined, one.rest, one.often ? 1u : 0u}) out.number(n);
     }
     arena_.cells.dump(out);
@@ -259,24 +259,24 @@ void NodeEngine::load(Reader& in) {
         const bool rests = in.number(0, 2) != 0;
         if (rests && !resting_) bad_state("nodes of another kind");
         if (!rests) rouse();
-        next_ = std::min(next_, in.number(0, most_positions));
-        peak_ = in.number(0, most_positions);
-        given_ = in.number(0, most_positions);
-        given_since_ = in.number(0, most_positions);
-        kept_ = static_cast<uint32_t>(in.number(0, int64_t{1} << 32));
+        memory_.next = std::min(memory_.next, in.number(0, most_positions));
+        memory_.peak = in.number(0, most_positions);
+        memory_.given = in.number(0, most_positions);
+        memory_.given_since = in.number(0, most_positions);
+        kept_cells_ = static_cast<uint32_t>(in.number(0, int64_t{1} << 32));
         kept_frames_ = static_cast<uint32_t>(in.number(0, int64_t{1} << 32));
         shed().withheld = in.number(0, most_positions);
-        for (Unions& one : unions_) {
+        for (Unions& one : merging_.unions) {
             one.seen = within(1 << 30);
             one.joined = within(1 << 30);
-            one.rest = within(16 * trial);
+            one.rest = within(16 * Merging::trial);
         }
     }
-    for (Likes& one : likes_) {
-        one.seen = within(trial - 1);
+    for (Likes& one : merging_.likes) {
+        one.seen = within(Merging::trial - 1);
         one.met = within(one.seen);
         one.joined = within(one.met);
-        one.rest = within(16 * trial);
+        one.rest = within(16 * Merging::trial);
         one.often = in.number() != 0;
     }
     load_arena(in);

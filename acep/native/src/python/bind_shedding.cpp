@@ -134,7 +134,7 @@ void set_shedding_table(Engine& engine, const nb::dict& table) {
     made.level = values<uint8_t>(table, "level",
                                  states * static_cast<size_t>(made.errors * made.windows * made.waits * made.features));
     for (uint8_t& level : made.level) level = std::min<uint8_t>(level, 254);
-    made.later = values<int8_t>(table, "later", states * Shedding::ages);
+    made.later = values<int8_t>(table, "later", states * SheddingTable::ages);
     made.decay = values<double>(table, "decay", states);
     for (double d : made.decay) {
         if (!(d >= 0)) throw std::invalid_argument("orders: decay");

@@ -27,7 +27,7 @@ void Shedding::look_ahead() {
     for (const State& s : tables_.states) {
         for (const Arc& arc : s.arcs) {
             if (admission_.size() <= arc.number) admission_.resize(arc.number + size_t{1});
-            Admission& own = admission_[arc.number];
+            ArcAdmission& own = admission_[arc.number];
             own.ends = std::numeric_limits<int64_t>::max();
             for (const Accept& a : tables_.states[arc.target].accepts) own.ends = std::min(own.ends, a.cost);
             own.scorable = table_.features == 1 && own.ends > 0;  // a node that may end a match is always made
@@ -58,7 +58,7 @@ void Shedding::look_ahead() {
 }
 
 bool Shedding::foresee(const Arc& arc, const Coming& coming, Mark& mark) {
-    const Admission& own = admission_[arc.number];
+    const ArcAdmission& own = admission_[arc.number];
     if (own.ends <= tables_.budget - coming.error) return true;
     if (!affords()) {
         ++refused;
@@ -66,7 +66,7 @@ bool Shedding::foresee(const Arc& arc, const Coming& coming, Mark& mark) {
     }
     ++decided;
     mark.feature = 128;
-    mark.chance = table_.noise == 0 ? 0 : own.whole ? chance() >> 2 : most_chance;
+    mark.chance = table_.noise == 0 ? 0 : own.whole ? chance() >> 2 : Mark::most_chance;
     const int64_t base = sum(arc.target, coming.error, coming.start, coming.now, mark, coming.now, mark.birth);
     double total = own.later;
     bool stays = base != nothing;

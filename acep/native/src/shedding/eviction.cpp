@@ -88,7 +88,7 @@ void Shedding::tend(NodeList& list, uint32_t state, int64_t now, int64_t low, in
     if (static_cast<double>(list.size()) <= most) return;
     // The newest stay.
     if (shadow) lose(now);
-    denied_ += static_cast<int64_t>((static_cast<double>(list.size()) - most) * static_cast<double>(arcs));
+    pace_.denied += static_cast<int64_t>((static_cast<double>(list.size()) - most) * static_cast<double>(arcs));
     const uint32_t from = list.end - static_cast<uint32_t>(most);
     for (uint32_t i = list.head; i < from; ++i) {
         ++dropped;
@@ -104,7 +104,7 @@ uint32_t Shedding::choose_few(NodeList& list, uint32_t state) {
     // One number ranks each node: by utility bucket, then by `ties`, then by age in the list (newest first, or oldest
     // first if `ties` is oldest).
     uint64_t order[few];
-    uint32_t wanted = 0, least = most_level;
+    uint32_t wanted = 0, least = SheddingTable::most_level;
     for (uint32_t i = 0; i < n; ++i) {
         if (static_cast<double>(levels_[i]) < price) levels_[i] = 0;
         if (levels_[i] == 0) continue;
@@ -156,7 +156,7 @@ uint32_t Shedding::choose(NodeList& list, uint32_t state) {
     rows_.clear();
     uint32_t at_level[256] = {}, stays[256] = {};
     for (uint32_t i = 0; i < n; ++i) ++at_level[levels_[i]];
-    for (auto l = static_cast<uint32_t>(most_level); l > 0 && static_cast<double>(l) >= price; --l) {
+    for (auto l = static_cast<uint32_t>(SheddingTable::most_level); l > 0 && static_cast<double>(l) >= price; --l) {
         if (at_level[l] == 0) continue;
         const double most =
             decay > 0 ? std::floor((static_cast<double>(l) - price) / decay) + 1 : static_cast<double>(n);
@@ -185,7 +185,7 @@ uint32_t Shedding::choose(NodeList& list, uint32_t state) {
 
 void Shedding::prune(NodeList& list, uint32_t state, int64_t now, int64_t low, bool grown) {
     const uint32_t n = list.size();
-    if (tokens() < decide_cost * n + 1) return;
+    if (tokens() < static_cast<double>(n) / decided_a_touch + 1) return;
     decided += n;
     list.tended = now;
     list.price = price;

@@ -40,19 +40,18 @@ void SampledEngine::start(uint64_t seed, uint32_t key_texts) {
 
 void SampledEngine::allow(double rate, double most_carried, int64_t seen) {
     const auto spent = static_cast<double>(behind_->work().touches);
-    const double left = rate_ < 0 ? 0 : granted(seen) - spent;
-    most_carried_ = std::min(most_carried, most_touches);
-    granted_ = spent + std::min(left, most_carried_);
-    since_ = seen;
-    rate_ = std::min(rate, most_rate);
+    const double left = allowance_.rate < 0 ? 0 : allowance_.up_to(seen) - spent;
+    most_carried = std::min(most_carried, most_touches);
+    allowance_ = {std::min(rate, most_rate), spent + std::min(left, most_carried), most_carried, seen};
     behind_->limit = rate < 0 ? std::numeric_limits<int64_t>::max() : 0;  // set by `look_up` when needed
 }
 
-// Set the limit on touches up to and with the current event; carry over at most `most_carried_`.
+// Set the limit on touches up to and with the current event; carry over what the allowance permits.
 void SampledEngine::look_up() {
     const auto spent = static_cast<double>(behind_->work().touches);
-    granted_ -= std::max(0.0, granted(arrived) - spent - most_carried_ - rate_);
-    behind_->limit = whole(granted(arrived));
+    Allowance& own = allowance_;
+    own.granted -= std::max(0.0, own.up_to(arrived) - spent - own.most_carried - own.rate);
+    behind_->limit = whole(own.up_to(arrived));
     behind_->denied = false;
 }
 
@@ -64,9 +63,9 @@ void SampledEngine::meet(uint32_t partition, const Event& event) {
     behind_->denied = false;
     gated_ = true;
     certain_ += behind_->match_points - gated_points_;
-    need_ = std::max(static_cast<double>(behind_->work().touches) / static_cast<double>(arrived), rate_);
+    need_ = std::max(static_cast<double>(behind_->work().touches) / static_cast<double>(arrived), allowance_.rate);
     told_ = std::min(static_cast<double>(arrived), mean_of);
-    share_ = std::clamp(rate_ / std::max(need_, 1e-9), least_share, 1.0);
+    share_ = std::clamp(allowance_.rate / std::max(need_, 1e-9), least_share, 1.0);
     paced_denied_ = denied_;
     paced_ = arrived;
     paced_touches_ = behind_->work().touches;
@@ -121,7 +120,7 @@ void SampledEngine::pass_over(SamplingUnit& unit, uint32_t partition, const Even
     if (!unit.off && tables_.strategy != Strategy::any) dropped_ += behind_->drop(partition, event.ts);
 }
 
-double SampledEngine::reserve() const { return std::min(rate_ * reserved, most_carried_ / 2); }
+double SampledEngine::reserve() const { return allowance_.reserve(reserved); }
 
 // Update the share of admitted units from the touches per event if all were admitted, and from the budget left. It
 // falls fast only if no budget is left, as the partial matches of a unit are lost when it is skipped.
@@ -137,12 +136,12 @@ void SampledEngine::adjust() {
     paced_out_ = passed_over_;
     look_up();
     const double left = tokens(), reserve = this->reserve();
-    const double wanted = (rate_ + (left - reserve) / spread) / std::max(need_, 1e-9);
+    const double wanted = (allowance_.rate + (left - reserve) / spread) / std::max(need_, 1e-9);
     double share = wanted;
     if (left > scarce * reserve) share = std::max(share, slowly * share_);
     if (std::exchange(paced_denied_, denied_) != denied_) share = std::min(share, at_once * share_);
     share_ = std::clamp(share, least_share, 1.0);
-    if (share_ < 1 || left < nearly * most_carried_) return;
+    if (share_ < 1 || left < nearly * allowance_.most_carried) return;
     gated_ = false;
     sums_ = sums();
     units_.clear();
@@ -192,10 +191,11 @@ void SampledEngine::dump(Writer& out) const {
     out.number(behind_->limit);
     out.number(behind_->match_points);
     out.number(behind_->walks.withheld);
-    for (double d : {rate_, granted_, most_carried_, share_, need_, told_}) out.number(std::bit_cast<int64_t>(d));
+    for (double d : {allowance_.rate, allowance_.granted, allowance_.most_carried, share_, need_, told_})
+        out.number(std::bit_cast<int64_t>(d));
     Sums(sums_).visit([&](double d) { out.number(std::bit_cast<int64_t>(d)); });
-    for (int64_t n : {since_, paced_, paced_touches_, paced_in_, paced_out_, paced_denied_, certain_, gated_points_,
-                      let_in_, passed_over_, dropped_, denied_, int64_t{gated_}, int64_t{paused_}}) {
+    for (int64_t n : {allowance_.since, paced_, paced_touches_, paced_in_, paced_out_, paced_denied_, certain_,
+                      gated_points_, let_in_, passed_over_, dropped_, denied_, int64_t{gated_}, int64_t{paused_}}) {
         out.number(n);
     }
     out.number(static_cast<int64_t>(units_.size()));
@@ -219,13 +219,13 @@ void SampledEngine::load(Reader& in) {
         d = std::bit_cast<double>(in.number());
         if (!std::isfinite(d)) bad_state("allowance");
     };
-    for (double* d : {&rate_, &granted_, &most_carried_, &share_, &need_, &told_}) {
+    for (double* d : {&allowance_.rate, &allowance_.granted, &allowance_.most_carried, &share_, &need_, &told_}) {
         read(*d);
         if (std::abs(*d) > most_number) bad_state("allowance");
     }
     sums_.visit(read);
     if (share_ < 0 || share_ > 1 || told_ < 0) bad_state("share of units");
-    for (int64_t* n : {&since_, &paced_, &paced_touches_, &paced_in_, &paced_out_, &paced_denied_, &certain_,
+    for (int64_t* n : {&allowance_.since, &paced_, &paced_touches_, &paced_in_, &paced_out_, &paced_denied_, &certain_,
                        &gated_points_, &let_in_, &passed_over_, &dropped_, &denied_}) {
         *n = in.number(0, most_positions);
     }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/texts.hpp"
+#include "shedding/allowance.hpp"
 #include "shedding/bounded_engine.hpp"
 #include "shedding/sampling_unit.hpp"
 
@@ -46,7 +47,7 @@ public:
 
     int64_t partial_matches(int64_t clock) const override { return behind_->partial_matches(clock); }
 
-    double tokens() const { return granted(arrived) - static_cast<double>(behind_->work().touches); }
+    double tokens() const { return allowance_.up_to(arrived) - static_cast<double>(behind_->work().touches); }
     int64_t withheld() const { return behind_->walks.withheld; }  // match points not all of whose matches were written
     int64_t dropped() const { return dropped_; }
     int64_t passed_over() const { return passed_over_; }
@@ -78,7 +79,6 @@ private:
         bool off = false;  // skipped from some event on
     };
 
-    double granted(int64_t seen) const { return granted_ + rate_ * static_cast<double>(seen - since_); }
     void look_up();
     void meet(uint32_t partition, const Event& event);
     void gate(uint32_t partition, const Event& event);
@@ -91,10 +91,7 @@ private:
     std::unique_ptr<BoundedEngine> behind_;
     uint64_t seed_ = 0;
     uint32_t key_texts_ = 0;
-    double rate_ = -1;
-    double granted_ = 0;  // touches granted up to event `since_`
-    double most_carried_ = 0;
-    int64_t since_ = 0;
+    Allowance allowance_;
     bool gated_ = false;  // the budget did not suffice
     bool paused_ = false;  // no budget is left
     double share_ = 1;  // of units that are admitted

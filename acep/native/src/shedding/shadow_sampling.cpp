@@ -6,11 +6,11 @@
 
 namespace acep {
 
-Shedding::Mark Shedding::begin(uint32_t partition, const Event& event) {
+Mark Shedding::begin(uint32_t partition, const Event& event) {
     Mark found;
     if ((!shadow && table_.sample == 0) || trajectories.made.size() >= most_logged) return found;
-    const uint64_t own = mixed(static_cast<uint64_t>(event.position) * 0x9E3779B97F4A7C15u + partition + seed_);
-    if (shadow || own >> 32 < table_.sample) found.trajectory = fresh;
+    const uint64_t own = mixed(static_cast<uint64_t>(event.position) * golden_step + partition + seed_);
+    if (shadow || own >> 32 < table_.sample) found.trajectory = Mark::fresh;
     return found;
 }
 
@@ -18,18 +18,18 @@ Shedding::Mark Shedding::begin(uint32_t partition, const Event& event) {
 
 int64_t Shedding::unit_length() const {
     int64_t length;
-    return tables_.span < 0 || __builtin_mul_overflow(tables_.span + 1, unit, &length) ? -1 : length;
+    return tables_.span < 0 || __builtin_mul_overflow(tables_.span + 1, ShadowSample::windows, &length) ? -1 : length;
 }
 
-bool Shedding::within(const SamplingUnit& one, int64_t now) const {
+bool Shedding::within(const ShadowUnit& one, int64_t now) const {
     const int64_t length = unit_length();
     return length < 0 || (now >= one.begin && apart(now, one.begin) < length);
 }
 
 // Return the unit of a partition that contains `now`; cached, as most events are in the unit of the one before.
 SamplingUnitAt Shedding::drawn_unit(uint32_t partition, int64_t now) {
-    if (!bounded() && partition < drawn_units_.size()) {
-        const Drawn& last = drawn_units_[partition];
+    if (!bounded() && partition < sample_.drawn.size()) {
+        const ShadowSample::Drawn& last = sample_.drawn[partition];
         if (now >= last.begin && now < last.end) return {last.begin, last.draw};
     }
     const int64_t length = unit_length();
@@ -37,22 +37,22 @@ SamplingUnitAt Shedding::drawn_unit(uint32_t partition, int64_t now) {
     const bool known = !bounded() && length >= 0 && found.begin != std::numeric_limits<int64_t>::min();
     int64_t end;
     if (!known || __builtin_add_overflow(found.begin, length, &end)) return found;
-    if (partition >= drawn_units_.size()) drawn_units_.resize(partition + size_t{1});
-    drawn_units_[partition] = {found.begin, end, found.draw};
+    if (partition >= sample_.drawn.size()) sample_.drawn.resize(partition + size_t{1});
+    sample_.drawn[partition] = {found.begin, end, found.draw};
     return found;
 }
 
 bool Shedding::is_shadow(uint32_t partition, int64_t now) {
     constexpr int64_t never = std::numeric_limits<int64_t>::min();
     const bool counted = tables_.counted && unit_length() >= 0;
-    while (units_.size() <= partition) {
-        units_.emplace_back();
-        if (!from_start_ && !counted && now > never) units_.back().blind = now - 1;
+    while (sample_.units.size() <= partition) {
+        sample_.units.emplace_back();
+        if (!sample_.from_start && !counted && now > never) sample_.units.back().blind = now - 1;
     }
     const auto [begin, draw] = drawn_unit(partition, now);
-    SamplingUnit& own = units_[partition];
+    ShadowUnit& own = sample_.units[partition];
     // Positions count within a partition: a first one above 0 shows that earlier events were not watched.
-    if (counted && own.begin == never && !from_start_ && now > 0) own.blind = now - 1;
+    if (counted && own.begin == never && !sample_.from_start && now > 0) own.blind = now - 1;
     if (own.begin != begin) {
         // Nothing else shows the end of a unit of positions, so it is logged here.
         if (counted && own.share != 0 && trajectories.points.size() < 4 * most_at_all && !crowded()) {
@@ -65,23 +65,24 @@ bool Shedding::is_shadow(uint32_t partition, int64_t now) {
     const int64_t share = std::max(own.share, static_cast<int64_t>(table_.shadow));
     if (static_cast<int64_t>(draw) < share) {
         own.share = share;
-        if (own.losses < most_losses) return true;
+        if (own.losses < ShadowSample::most_losses) return true;
     }
     own.blind = now;
     return false;
 }
 
 void Shedding::lose(uint32_t partition, int64_t now) {
-    if (partition >= units_.size() || units_[partition].blind == now) return;
-    ++units_[partition].losses;
+    if (partition >= sample_.units.size() || sample_.units[partition].blind == now) return;
+    ++sample_.units[partition].losses;
     note(partition, now, now, Trajectories::Point::lost);
-    units_[partition].blind = now;
+    sample_.units[partition].blind = now;
 }
 
 void Shedding::note(uint32_t partition, int64_t when, int64_t ts, Trajectories::Point::Kind kind) {
-    if (partition >= units_.size()) return;
-    SamplingUnit& own = units_[partition];
-    if (own.share == 0 || !within(own, when) || (hopeless(partition) && kind != Trajectories::Point::lost)) return;
+    if (partition >= sample_.units.size()) return;
+    ShadowUnit& own = sample_.units[partition];
+    if (own.share == 0 || !within(own, when) || (sample_.hopeless(partition) && kind != Trajectories::Point::lost))
+        return;
     if (!trajectories.points.empty()) {
         const Trajectories::Point& last = trajectories.points.back();
         if (last.partition == partition && last.ts == ts && last.kind == kind) return;
@@ -108,7 +109,7 @@ uint64_t Shedding::key_hash(uint32_t partition, uint32_t texts) const {
 void Shedding::log_birth(NodeList& list, uint32_t row, uint32_t state, uint32_t partition, Mark own, int64_t age) {
     const int64_t parent = own.logged() ? int64_t{own.trajectory} : -1;
     own.trajectory = next_trajectory_++;
-    if (next_trajectory_ >= fresh) next_trajectory_ = 0;
+    if (next_trajectory_ >= Mark::fresh) next_trajectory_ = 0;
     set_mark(list, row, state, own);
     own = whole_mark(list, row, state, partition);
     open_[own.trajectory] = list.touched;
@@ -129,7 +130,7 @@ void Shedding::log_values(NodeList& list, uint32_t row, uint32_t state, uint32_t
 
 void Shedding::joined(NodeList& list, uint32_t row, uint32_t state, uint32_t partition, Mark parent, int64_t now) {
     Mark there = mark(list, row, state);
-    if (parent.trajectory == unlogged || trajectories.made.size() >= most_at_all || crowded()) return;
+    if (parent.trajectory == Mark::unlogged || trajectories.made.size() >= most_at_all || crowded()) return;
     if (!there.logged()) {
         there.trajectory = parent.trajectory;
         there.birth = parent.birth;
@@ -138,7 +139,7 @@ void Shedding::joined(NodeList& list, uint32_t row, uint32_t state, uint32_t par
         return;
     }
     const uint32_t trajectory = next_trajectory_++;
-    if (next_trajectory_ >= fresh) next_trajectory_ = 0;
+    if (next_trajectory_ >= Mark::fresh) next_trajectory_ = 0;
     trajectories.made.push_back({trajectory, parent.logged() ? int64_t{parent.trajectory} : -1, partition, state,
                                  list.errors()[row], list.starts()[row], now, there.feature, parent.birth});
     log_values(list, row, state, partition);
@@ -154,8 +155,8 @@ void Shedding::log_end(const NodeList& list, Mark own, int64_t when, EndReason h
 }
 
 void Shedding::found(Mark parent, uint32_t partition, int64_t when, int64_t ts, int64_t error) {
-    if (samples_shadows()) note(partition, when, ts, shadow ? Trajectories::Point::whole : Trajectories::Point::kept);
-    if (parent.trajectory == unlogged || trajectories.found.size() >= 4 * most_at_all || crowded()) return;
+    if (sample_.any) note(partition, when, ts, shadow ? Trajectories::Point::whole : Trajectories::Point::kept);
+    if (parent.trajectory == Mark::unlogged || trajectories.found.size() >= 4 * most_at_all || crowded()) return;
     trajectories.found.push_back(
         {parent.logged() ? int64_t{parent.trajectory} : -1, partition, when, error, parent.birth});
 }

@@ -1,0 +1,37 @@
+// The mark of a partial match under a budget: what shedding must know of it besides its registers, in one word.
+#pragma once
+
+#include <cstdint>
+
+namespace acep {
+
+struct Mark {
+    // In place of a trajectory number: not logged; to be logged without a parent.
+    static constexpr uint32_t unlogged = 0xFFFFFFFFu, fresh = 0xFFFFFFFEu;
+    static constexpr uint8_t most_chance = 63;
+    static constexpr int64_t decided_bit = int64_t{1} << 62;
+
+    uint32_t trajectory = unlogged;
+    uint16_t birth = 0;  // number of partial matches made in its list before it, modulo 2^16
+    uint8_t feature = 128;  // 128 plus the buckets that its registers add
+    uint8_t chance = 0;  // 0 .. most_chance
+    bool decided = false;  // it was admitted before it was made
+    bool put_off = false;  // the buckets that its registers add are not computed yet
+
+    int64_t word() const {
+        return static_cast<int64_t>(uint64_t{trajectory} | uint64_t{birth} << 32 | uint64_t{feature} << 48 |
+                                    uint64_t{chance} << 56 | uint64_t{decided} << 62 | uint64_t{put_off} << 63);
+    }
+    static Mark of(int64_t word) {
+        const auto w = static_cast<uint64_t>(word);
+        return {static_cast<uint32_t>(w),
+                static_cast<uint16_t>(w >> 32),
+                static_cast<uint8_t>(w >> 48),
+                static_cast<uint8_t>(w >> 56 & 63),
+                (w >> 62 & 1) != 0,
+                (w >> 63) != 0};
+    }
+    bool logged() const { return trajectory < fresh; }
+};
+
+}  // namespace acep
