@@ -30,7 +30,7 @@ FUNCTIONS = {
 """Layers of ``nodes*.cpp`` by function; its others: ``nodes: look``."""
 FILES = {
     "columns in": ("columns", "texts", "tables", "bind_session", "session"),
-    "partitions": ("partitions",),
+    "partitions": ("partitions", "hash"),
     "classes": ("event_classifier",),
     "programs": ("vm", "vm_blocks", "vm_rows", "vm_operations", "vm_check", "bind_vm", "numbers"),
     "nodes: look": (
@@ -66,7 +66,7 @@ FILES = {
     "counting": ("counting", "counting_sums", "big_integer", "bind_counting"),
     "windows": ("windows",),
     "completion": ("completion", "choosing", "conditions"),
-    "output": ("output", "bind_output", "bind_merged", "bind_order", "order", "pooled"),
+    "output": ("output", "bind_arrays", "bind_output", "bind_merged", "bind_order", "order", "pooled"),
 }
 """Layers of the core by source file, without its ending."""
 APART = frozenset(

@@ -65,7 +65,7 @@ def test_the_table_knows_every_source_of_the_core() -> None:
     sources = {path.stem for path in (*NATIVE.glob("*/*.cpp"), *NATIVE.glob("*/*.hpp"))}
     known = {stem for stems in FILES.values() for stem in stems} | sampling.APART
     assert sources == known
-    told = "\n".join(path.read_text() for path in NATIVE.glob("nodes/*.cpp"))
+    told = "\n".join(path.read_text() for path in NATIVE.glob("nodes/*.?pp"))
     assert [
         name for names in FUNCTIONS.values() for name in names if not re.search(rf"^\S.*\b{name}\(", told, re.MULTILINE)
     ] == []

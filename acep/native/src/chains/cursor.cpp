@@ -1,20 +1,12 @@
 // Output columns for enumerated matches, and buffers of the cursor.
 #include "chains/cursor.hpp"
 
-#include <algorithm>
-
 namespace acep {
 
 Output& MatchWriter::trimmed() {
     if (!trimmed_) {
-        output_.start.resize(n_);
-        output_.end.resize(n_);
-        output_.error.resize(n_);
-        output_.bundle.resize(n_);
-        output_.keys.resize(n_ * width_);
-        output_.offsets.resize(n_ + 1);
-        output_.ids.resize(items_);
-        output_.vars.resize(items_);
+        output_.resize(n_, width_);
+        output_.resize_events(items_);
         trimmed_ = true;
         most_ = std::max<size_t>(256, n_ + n_ / 8);
         most_items_ = std::max<size_t>(1024, items_ + items_ / 8);
@@ -32,12 +24,8 @@ void MatchWriter::begin() {
 }
 
 void MatchWriter::shaped(const std::vector<uint16_t>& vars, bool first) {
-    if (first) {
-        output_.uniform = true;
-        output_.shape = vars;
-    } else {
-        output_.uniform = output_.uniform && output_.shape == vars;
-    }
+    if (first) output_.shape = vars;
+    output_.uniform = first || (output_.uniform && output_.shape == vars);
 }
 
 void MatchWriter::shapeless() { output_.ordered = output_.uniform = false; }
@@ -49,18 +37,12 @@ void MatchWriter::make_room(size_t matches, size_t items) {
     if (n_ + matches >= output_.offsets.size()) {
         const size_t wanted = std::max<size_t>(
             {n_ == 0 ? most_ : std::max<size_t>(256, larger(n_)), n_ + matches, output_.start.capacity()});
-        output_.start.resize(wanted);
-        output_.end.resize(wanted);
-        output_.error.resize(wanted);
-        output_.bundle.resize(wanted);
-        output_.keys.resize(wanted * width_);
-        output_.offsets.resize(wanted + 1);
+        output_.resize(wanted, width_);
     }
     if (items_ + items > output_.ids.size()) {
         const size_t wanted =
             std::max<size_t>({items_ == 0 ? most_items_ : larger(items_), items_ + items, output_.ids.capacity()});
-        output_.ids.resize(wanted);
-        output_.vars.resize(wanted);
+        output_.resize_events(wanted);
     }
 }
 

@@ -13,12 +13,6 @@
 
 namespace acep {
 
-// The earliest key (time or position) in a window ending at `now`; span -1: no window.
-inline int64_t earliest(int64_t now, int64_t span) {
-    int64_t low;
-    return span < 0 || __builtin_sub_overflow(now, span, &low) ? NEVER + 1 : std::max(low, NEVER + 1);
-}
-
 // All matches that end with one event bound to one variable; their beginnings are one chain.
 struct Root {
     int64_t low;  // the earliest start
@@ -83,9 +77,9 @@ public:
     template <class Passes>
     void seek(const Arena& arena, Passes&& passes);
 
-    void dump(Writer& out) const;
-    // `places`: the number of keys that roots may refer to.
-    void load(Reader& in, const Tables& tables, const Arena& arena, size_t places);
+    // Write or read its state. `places`: the number of keys that roots may refer to.
+    template <class Archive>
+    static void fields(auto& self, Archive& archive, const Tables& tables, const Arena& arena, size_t places);
 
     // For compaction: call f(cell, low) for the cells at which the walk continues.
     template <class F>

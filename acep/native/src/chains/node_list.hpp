@@ -42,7 +42,7 @@ public:
     uint32_t size() const { return end - head; }
     bool empty() const { return head == end; }
     uint32_t capacity() const { return capacity_; }
-    size_t bytes() const { return bytes_.capacity() + (index.capacity() + before.capacity()) * sizeof(uint32_t); }
+    int64_t bytes() const { return heap_bytes(bytes_, index, before); }
 
     int64_t* starts() { return word(0); }
     int64_t* positions() { return word(1); }
@@ -53,8 +53,27 @@ public:
         return reinterpret_cast<uint8_t*>(word(3 + size_t{slots})) + size_t{s} * capacity_;
     }
 
-    // Copy the registers of row `from` of another list with the same slots into row `to` of this one.
-    void take_slots(uint32_t to, NodeList& other, uint32_t from, uint32_t slots) {
+    // Call f(column) for each column.
+    void each_column(uint32_t slots, auto&& f) {
+        f(starts());
+        f(positions());
+        f(cells());
+        f(errors());
+        for (uint32_t s = 0; s < slots; ++s) {
+            f(slot(s));
+            f(tags(s, slots));
+        }
+    }
+
+    // Set row `to` to row `from` of another list with the same slots, with another start and chain.
+    void take(uint32_t to, NodeList& other, uint32_t from, uint32_t slots, int64_t start, uint32_t cell) {
+        if (to > head && starts()[to - 1] > start) sorted = false;
+        if (to + 1 < end && starts()[to + 1] < start) sorted = false;
+        starts()[to] = start;
+        positions()[to] = other.positions()[from];
+        cells()[to] = cell;
+        errors()[to] = other.errors()[from];
+        plain = plain && other.plain;
         int64_t* words = slot(0);
         uint8_t* known = tags(0, slots);
         const int64_t* others = other.slot(0);
@@ -73,6 +92,13 @@ public:
         while (head < end && start[head] < low) ++head;
         if (head == end) clear();
         return true;
+    }
+
+    // Return the number of nodes that began at `low` or later.
+    uint32_t living(int64_t low) {
+        const int64_t *first = starts() + head, *last = starts() + end;
+        if (sorted) return static_cast<uint32_t>(last - std::lower_bound(first, last, low));
+        return static_cast<uint32_t>(std::count_if(first, last, [&](int64_t start) { return start >= low; }));
     }
 
     void clear() {
@@ -151,17 +177,7 @@ private:
     }
     // Move `count` rows to earlier ones.
     void move(uint32_t slots, uint32_t from, uint32_t count, uint32_t to) {
-        const auto shift = [=](auto* column) { std::copy_n(column + from, count, column + to); };
-        shift(starts());
-        shift(positions());
-        shift(cells());
-        shift(errors());
-        int64_t* words = slot(0);
-        uint8_t* known = tags(0, slots);
-        for (uint32_t s = 0; s < slots; ++s, words += capacity_, known += capacity_) {
-            shift(words);
-            shift(known);
-        }
+        each_column(slots, [=](auto* column) { std::copy_n(column + from, count, column + to); });
     }
     void resize(uint32_t slots, uint32_t wanted) { rebuild(slots, slots, wanted); }
     void rebuild(uint32_t slots, uint32_t wider, uint32_t wanted) {

@@ -12,9 +12,9 @@
 #include <cstdint>
 #include <limits>
 #include <new>
-#include <stdexcept>
 #include <vector>
 
+#include "common/pooled.hpp"
 #include "common/state.hpp"
 
 namespace acep {
@@ -22,6 +22,12 @@ namespace acep {
 constexpr uint32_t NIL = 0xFFFFFFFFu;
 constexpr uint16_t UNION = 0xFFFFu;  // variable of a cell that binds nothing
 constexpr int64_t NEVER = std::numeric_limits<int64_t>::min();
+
+// The earliest key (time or position) in a window ending at `now`; span -1: no window.
+inline int64_t earliest(int64_t now, int64_t span) {
+    int64_t low;
+    return span < 0 || __builtin_sub_overflow(now, span, &low) ? NEVER + 1 : std::max(low, NEVER + 1);
+}
 
 // Elements numbered in rising order, in a power-of-two buffer; the oldest are dropped from the tail. Numbers wrap at
 // 32 bits and skip NIL. At most 2^31 elements are held at once.
@@ -53,21 +59,19 @@ public:
         if (wanted < items_.size()) resize(wanted);
     }
 
-    void dump(Writer& out) const {
+    template <class Archive>
+    static void fields(auto& self, Archive& archive) {
         std::vector<T> live;
-        live.reserve(size());
-        for (uint32_t i = tail_; i != head_; ++i) live.push_back((*this)[i]);
-        out.number(tail_);
-        out.items(live);
-    }
-    void load(Reader& in) {
-        const auto tail = static_cast<uint32_t>(in.number(0, int64_t{1} << 32));
-        auto live = in.items<T>();
-        if (live.size() > (size_t{1} << 31)) bad_state("length of a ring");
-        tail_ = head_ = tail;
-        for (const T& item : live) {
-            if (size() == items_.size()) grow();
-            items_[head_++ & mask_] = item;  // the place of number NIL is kept, as when the elements were written
+        for (uint32_t i = self.tail_; i != self.head_ && !Archive::reads; ++i) live.push_back(self[i]);
+        archive.within(0, int64_t{1} << 32, self.tail_);
+        archive.items(live);
+        if constexpr (Archive::reads) {
+            if (live.size() > (size_t{1} << 31)) bad_state("length of a ring");
+            self.head_ = self.tail_;
+            for (const T& item : live) {
+                if (self.size() == self.items_.size()) self.grow();
+                self.items_[self.head_++ & self.mask_] = item;  // the place of number NIL is kept
+            }
         }
     }
     // Keep the elements [tail, head): called after a compaction that moved the survivors to the front.
@@ -150,24 +154,16 @@ struct KeptRows {
             valid[at(to) + k] = valid[at(from) + k];
         }
     }
-    void dump(const Ring<BoundEvent>& events, Writer& out) const {
-        for (uint32_t i = events.tail(); width != 0 && i != events.head(); ++i) {
-            out.items(values.data() + at(i), width);
-            out.items(valid.data() + at(i), width);
+    // Call this after the events themselves.
+    template <class Archive>
+    static void fields(auto& self, const Ring<BoundEvent>& events, Archive& archive) {
+        if constexpr (Archive::reads) self.fit(events);
+        for (uint32_t i = events.tail(); self.width != 0 && i != events.head(); ++i) {
+            archive.items(self.values.data() + self.at(i), self.width, "kept values");
+            archive.items(self.valid.data() + self.at(i), self.width, "kept values");
         }
     }
-    // Call this after the events themselves are loaded.
-    void load(const Ring<BoundEvent>& events, Reader& in) {
-        fit(events);
-        for (uint32_t i = events.tail(); width != 0 && i != events.head(); ++i) {
-            const auto words = in.items<int64_t>();
-            const auto known = in.items<uint8_t>();
-            if (words.size() != width || known.size() != width) bad_state("kept values");
-            std::copy(words.begin(), words.end(), values.begin() + static_cast<std::ptrdiff_t>(at(i)));
-            std::copy(known.begin(), known.end(), valid.begin() + static_cast<std::ptrdiff_t>(at(i)));
-        }
-    }
-    size_t bytes() const { return values.capacity() * sizeof(int64_t) + valid.capacity(); }
+    int64_t bytes() const { return heap_bytes(values, valid); }
 
 private:
     size_t capacity = 0;
@@ -284,10 +280,7 @@ public:
         std::vector<uint32_t>().swap(moved_events_);
     }
 
-    size_t bytes() const {
-        return cells.capacity() * sizeof(Cell) + events.capacity() * sizeof(BoundEvent) +
-               low_.capacity() * sizeof(int64_t) + (moved_.capacity() + moved_events_.capacity()) * sizeof(uint32_t);
-    }
+    int64_t bytes() const { return heap_bytes(cells, events, low_, moved_, moved_events_); }
 
 private:
     void begin_marking();

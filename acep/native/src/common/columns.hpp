@@ -17,6 +17,7 @@ struct Column {
     const int64_t* values = nullptr;
     const uint8_t* valid = nullptr;  // nullptr: nothing is null
     bool null(size_t row) const { return valid != nullptr && valid[row] == 0; }
+    int64_t word(size_t row) const { return null(row) ? 0 : values[row]; }
 };
 
 // Texts as indices into a list of codes: signed integers of `width` bytes. An index that is not null is in the list.

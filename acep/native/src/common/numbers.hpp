@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 
 namespace acep {
@@ -18,9 +18,12 @@ __extension__ typedef unsigned __int128 uint128;
 constexpr int64_t int64_min = std::numeric_limits<int64_t>::min();
 constexpr int64_t int64_max = std::numeric_limits<int64_t>::max();
 constexpr double two_63 = 9223372036854775808.0;
-constexpr double two_53 = 9007199254740992.0;
 
 inline uint64_t magnitude(int64_t x) { return x < 0 ? -static_cast<uint64_t>(x) : static_cast<uint64_t>(x); }
+
+inline uint128 wide(int64_t high, int64_t low) {
+    return static_cast<uint128>(static_cast<uint64_t>(high)) << 64 | static_cast<uint64_t>(low);
+}
 
 // Return -1, 0 or 1 if `i` is below, equal to or above `d`, exactly; 2 if `d` is NaN.
 inline int compare_exactly(int64_t i, double d) {
@@ -33,23 +36,27 @@ inline int compare_exactly(int64_t i, double d) {
     return i < whole ? -1 : i > whole ? 1 : 0;
 }
 
+// Return n / d rounded half to even; d is not 0, and below 2^127.
+inline double divide(uint128 n, uint128 d, bool negative) {
+    uint128 quotient = n / d, rest = n - quotient * d;
+    int shift = 0;
+    // Of more than 55 bits the lowest is far below the 53 that remain, so it can stand for all that follow.
+    while (rest != 0 && quotient >> 56 == 0) {
+        const auto high = static_cast<uint64_t>(rest >> 64);
+        const int step = high != 0 ? std::countl_zero(high) : 64;
+        const uint128 more = (rest << step) / d;
+        rest = (rest << step) - more * d;
+        quotient = quotient << step | more;
+        shift += step;
+    }
+    const double result = std::ldexp(static_cast<double>(quotient | (rest != 0 ? 1U : 0U)), -shift);
+    return negative ? -result : result;
+}
+
 // Return numerator / denominator rounded half to even, as Python divides integers; `denominator` is not 0.
 inline double divide(int128 numerator, int64_t denominator) {
-    const bool negative = (numerator < 0) != (denominator < 0);
     const uint128 n = numerator < 0 ? -static_cast<uint128>(numerator) : static_cast<uint128>(numerator);
-    const uint128 d = magnitude(denominator);
-    if (n == 0) return negative ? -0.0 : 0.0;
-    const auto bits = [](uint128 x) {
-        const auto high = static_cast<uint64_t>(x >> 64);
-        return high != 0 ? 128 - std::countl_zero(high) : 64 - std::countl_zero(static_cast<uint64_t>(x));
-    };
-    // A quotient of 56 or 57 bits, whose last bit is also set if there is a remainder, rounds as the exact one does.
-    const int shift = 56 - (bits(n) - bits(d));
-    const uint128 above = shift > 0 ? n << shift : n;
-    const uint128 below = shift < 0 ? d << -shift : d;
-    const uint64_t quotient = static_cast<uint64_t>(above / below) | (above % below != 0 ? 1U : 0U);
-    const double result = std::ldexp(static_cast<double>(quotient), -shift);
-    return negative ? -result : result;
+    return divide(n, magnitude(denominator), (numerator < 0) != (denominator < 0));
 }
 
 inline double divide(int64_t numerator, int64_t denominator) {
@@ -94,30 +101,6 @@ inline int64_t compare_decimal(int64_t x, double y, int64_t places) {
     return x < whole || (x == whole && rest) ? -1 : x > whole ? 1 : 0;
 }
 
-// Return n / d rounded half to even; d is not 0, and below 2^127.
-inline double divide(uint128 n, uint128 d, bool negative) {
-    if (n == 0) return negative ? -0.0 : 0.0;
-    // Take 64 bits of the quotient, the first of which is 1, and whether more follow.
-    uint128 bits = n / d, rest = n % d;
-    int shift = 0;
-    for (; bits >> 63 == 0; ++shift) {
-        rest <<= 1;
-        bits <<= 1;
-        if (rest >= d) {
-            rest -= d;
-            bits |= 1;
-        }
-    }
-    bool more = rest != 0;
-    for (; bits >> 64 != 0; --shift) {
-        more = more || (bits & 1) != 0;
-        bits >>= 1;
-    }
-    // The lowest of the 64 bits is far below the 53 that remain, so it can stand for all that follow.
-    const double result = std::ldexp(static_cast<double>(static_cast<uint64_t>(bits) | (more ? 1U : 0U)), -shift);
-    return negative ? -result : result;
-}
-
 // Return x * 10^places / y, rounded once; y is not 0.
 inline double quotient(int64_t x, int64_t y, int64_t places) {
     uint128 n = magnitude(x), d = magnitude(y);
@@ -127,7 +110,6 @@ inline double quotient(int64_t x, int64_t y, int64_t places) {
 
 // Return total / (count * 10^places), rounded once; count is above 0.
 inline double average(int128 total, int64_t count, int64_t places) {
-    if (places == 0) return divide(total, count);
     const uint128 n = total < 0 ? -static_cast<uint128>(total) : static_cast<uint128>(total);
     return divide(n, static_cast<uint128>(count) * static_cast<uint64_t>(power_of_ten(places)), total < 0);
 }
@@ -222,25 +204,16 @@ inline bool time_part(int64_t ticks, TimePart part, int64_t per, int64_t over, i
     const int64_t days = floor_divide(us, day_us);
     if (days < first_day || days > last_day) return false;
     const int64_t seconds = (us - days * day_us) / 1'000'000;
+    const std::chrono::sys_days day{std::chrono::days{days}};
+    const std::chrono::year_month_day date{day};
     switch (part) {
-        case TimePart::hour: out = seconds / 3600; return true;
-        case TimePart::minute: out = seconds / 60 % 60; return true;
-        case TimePart::second: out = seconds % 60; return true;
-        case TimePart::dayofweek: out = (days - first_day + 1) % 7 + 1; return true;  // 0001-01-01 was a Monday
-        default: break;
-    }
-    // H. Hinnant, "chrono-compatible low-level date algorithms", civil_from_days: years that begin in March.
-    const int64_t shifted = days + 719'468;
-    const int64_t era = floor_divide(shifted, 146'097);
-    const int64_t of_era = shifted - era * 146'097;
-    const int64_t year = (of_era - of_era / 1460 + of_era / 36'524 - of_era / 146'096) / 365;
-    const int64_t of_year = of_era - (365 * year + year / 4 - year / 100);
-    const int64_t march = (5 * of_year + 2) / 153;
-    const int64_t month = march < 10 ? march + 3 : march - 9;
-    if (part == TimePart::day) {
-        out = of_year - (153 * march + 2) / 5 + 1;
-    } else {
-        out = part == TimePart::month ? month : year + era * 400 + (month <= 2 ? 1 : 0);
+        case TimePart::hour: out = seconds / 3600; break;
+        case TimePart::minute: out = seconds / 60 % 60; break;
+        case TimePart::second: out = seconds % 60; break;
+        case TimePart::day: out = static_cast<unsigned>(date.day()); break;
+        case TimePart::month: out = static_cast<unsigned>(date.month()); break;
+        case TimePart::year: out = static_cast<int>(date.year()); break;
+        case TimePart::dayofweek: out = std::chrono::weekday{day}.c_encoding() + 1; break;  // Sunday is 1
     }
     return true;
 }

@@ -9,13 +9,33 @@
 
 namespace acep {
 
+// Rows of counts, as columns: match points or match bundles, or the matches with one error that end with an event. For
+// bundles, `first` and `last` are the first and the last match point; else both are the time of the event, and `bundle`
+// is the first match point of its bundle.
+struct CountRows {
+    Numbers<int64_t> keys;  // n times the number of key columns
+    Numbers<int64_t> first, last, bundle;
+    Numbers<int64_t> error;  // scaled; the least error of the row
+    Numbers<int64_t> count;
+
+    size_t size() const { return first.size(); }
+    // Add a row but for its count.
+    void add(const int64_t* key, size_t width, int64_t from, int64_t to, int64_t in, int64_t cost) {
+        keys.insert(keys.end(), key, key + width);
+        first.push_back(from);
+        last.push_back(to);
+        bundle.push_back(in);
+        error.push_back(cost);
+    }
+};
+
 // Counts of matches that are not written: their number, and a row for each match point or match bundle. One of these
 // may have several rows if rows were taken in between.
 struct Tally {
     enum Kind : int64_t { off = 0, count = 1, points = 2, bundles = 3 };
     Kind kind = off;
     int64_t total = 0;
-    Numbers<int64_t> keys, first, last, bundle, error, many;
+    CountRows rows;
     std::vector<uint32_t> row;  // by partition: the number of its last row plus one; 0: none
 
     void add(uint32_t partition, const int64_t* key, size_t width, int64_t end, int64_t in, int64_t cost) {
@@ -24,21 +44,17 @@ struct Tally {
         if (row.size() <= partition) row.resize(size_t{partition} + 1);
         if (row[partition] != 0) {
             const size_t at = row[partition] - size_t{1};
-            if (bundle[at] == in && (kind == bundles || last[at] == end) &&
-                std::equal(key, key + width, keys.data() + at * width)) {
-                last[at] = std::max(last[at], end);
-                error[at] = std::min(error[at], cost);
-                ++many[at];
+            if (rows.bundle[at] == in && (kind == bundles || rows.last[at] == end) &&
+                std::equal(key, key + width, rows.keys.data() + at * width)) {
+                rows.last[at] = std::max(rows.last[at], end);
+                rows.error[at] = std::min(rows.error[at], cost);
+                ++rows.count[at];
                 return;
             }
         }
-        keys.insert(keys.end(), key, key + width);
-        first.push_back(kind == bundles ? in : end);
-        last.push_back(end);
-        bundle.push_back(in);
-        error.push_back(cost);
-        many.push_back(1);
-        row[partition] = static_cast<uint32_t>(first.size());
+        rows.add(key, width, kind == bundles ? in : end, end, in, cost);
+        rows.count.push_back(1);
+        row[partition] = static_cast<uint32_t>(rows.size());
     }
 };
 
@@ -58,6 +74,24 @@ struct Output {
 
     Tally tally;
 
+    // Add a match but for its events.
+    void add(int64_t from, int64_t to, int64_t cost, int64_t in, const int64_t* key, size_t width) {
+        start.push_back(from);
+        end.push_back(to);
+        error.push_back(cost);
+        bundle.push_back(in);
+        keys.insert(keys.end(), key, key + width);
+    }
+    // Set the number of matches, with `width` key columns, and of their events.
+    void resize(size_t n, size_t width) {
+        for (auto* column : {&start, &end, &error, &bundle}) column->resize(n);
+        keys.resize(n * width);
+        offsets.resize(n + 1);
+    }
+    void resize_events(size_t n) {
+        ids.resize(n);
+        vars.resize(n);
+    }
     void clear_matches() {
         for (auto* column : {&start, &end, &error, &bundle, &keys, &ids, &values}) column->clear();
         vars.clear();
@@ -76,6 +110,9 @@ struct Bundle {
     int64_t first = 0;
     bool any = false;
 
+    static void fields(auto& self, auto& archive) {
+        archive.words(self.any, self.last_ts, self.last_position, self.first);
+    }
     int64_t at(int64_t ts, int64_t position, int64_t span, bool counted) {
         // Neither time nor position falls, so the difference fits in an unsigned word.
         auto gap = counted ? static_cast<uint64_t>(position) - static_cast<uint64_t>(last_position)

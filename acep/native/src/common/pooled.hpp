@@ -1,9 +1,10 @@
-// A pool that reuses memory for large columns of output. The first touch of a page costs more than all that is written
-// to it, and Python mostly drops its columns batch by batch.
+// The memory of columns: a pool that reuses that of large columns of output, and the bytes that containers hold. The first
+// touch of a page costs more than all that is written to it, and Python mostly drops its columns batch by batch.
 #pragma once
 
 #include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -18,7 +19,7 @@ namespace acep {
 class Pool {
 public:
     static constexpr size_t least = size_t{1} << 16;  // bytes: smaller blocks are not pooled
-    static constexpr size_t most = size_t{1} << 26;   // bytes pooled in all
+    static constexpr size_t most = size_t{1} << 26;  // bytes pooled in all
 
     static Pool& shared() {
         static Pool* pool = new Pool;  // never destroyed: arrays may outlive everything else
@@ -105,5 +106,8 @@ struct Pooled {
 
 template <class T>
 using Numbers = std::vector<T, Pooled<T>>;
+
+// Return the bytes that containers hold, at their capacity.
+int64_t heap_bytes(const auto&... all) { return static_cast<int64_t>((... + (all.capacity() * sizeof(all[0])))); }
 
 }  // namespace acep

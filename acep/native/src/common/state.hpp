@@ -1,14 +1,15 @@
 // Conversion of state to bytes and back. Reading checks lengths only; callers must check the values.
 #pragma once
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -18,50 +19,65 @@ static_assert(std::endian::native == std::endian::little, "states are little-end
 
 [[noreturn]] inline void bad_state(const char* what) { throw std::invalid_argument(std::string("state: ") + what); }
 
+// Both are an *archive*: they have the same calls for values in memory, so that one list of fields serves to write and to
+// read. These are `words` (any values), `within` (numbers in [low, high)), `at_most` (numbers that are brought into
+// [0, most]), `finite` (doubles), `items` (an array with its length) and `size` (the length of a vector whose elements
+// follow).
 class Writer {
 public:
+    static constexpr bool reads = false;
     std::vector<uint8_t> bytes;
 
     template <class T>
-    void items(const T* first, size_t count) {
+    void items(const T* first, size_t count, const char* = nullptr) {
         static_assert(std::is_trivially_copyable_v<T>);
         number(static_cast<int64_t>(count));
-        if (count == 0) return;
-        const size_t at = bytes.size();
-        bytes.resize(at + count * sizeof(T));
-        std::memcpy(bytes.data() + at, first, count * sizeof(T));
+        append(first, count * sizeof(T));
     }
-    template <class T>
-    void items(const std::vector<T>& all) {
-        items(all.data(), all.size());
+    void items(const auto& all) { items(all.data(), all.size()); }
+    void number(int64_t value) { append(&value, sizeof value); }
+
+    void words(const auto&... values) { (number(static_cast<int64_t>(values)), ...); }
+    void within(int64_t, int64_t, const auto&... values) { words(values...); }
+    void at_most(int64_t, const auto&... values) { words(values...); }
+    void finite(const char*, const auto&... values) { (number(std::bit_cast<int64_t>(values)), ...); }
+    void size(const auto& all, int64_t) { words(all.size()); }
+
+private:
+    void append(const void* first, size_t size) {
+        const auto* from = static_cast<const uint8_t*>(first);
+        bytes.insert(bytes.end(), from, from + size);
     }
-    void number(int64_t value) {
-        const size_t at = bytes.size();
-        bytes.resize(at + sizeof value);
-        std::memcpy(bytes.data() + at, &value, sizeof value);
-    }
-    void text(std::string_view value) { items(value.data(), value.size()); }
 };
 
 class Reader {
 public:
+    static constexpr bool reads = true;
     explicit Reader(std::span<const uint8_t> bytes) : bytes_(bytes) {}
 
     template <class T>
     std::vector<T> items() {
-        static_assert(std::is_trivially_copyable_v<T>);
         const int64_t count = number();
-        if (count < 0 || static_cast<uint64_t>(count) > (bytes_.size() - at_) / sizeof(T)) bad_state("length");
+        if (count < 0 || static_cast<uint64_t>(count) > left() / sizeof(T)) bad_state("length");
         std::vector<T> found(static_cast<size_t>(count));
-        if (count != 0) std::memcpy(found.data(), bytes_.data() + at_, found.size() * sizeof(T));
-        at_ += found.size() * sizeof(T);
+        take(found.data(), found.size());
         return found;
+    }
+    template <class T>
+    void items(std::vector<T>& all) {
+        all = items<T>();
+    }
+    // Read an array of `count` elements into place.
+    template <class T>
+    void items(T* to, size_t count, const char* what) {
+        const auto found = items<T>();
+        if (found.size() != count) bad_state(what);
+        std::copy(found.begin(), found.end(), to);
     }
     int64_t number() {
         int64_t value;
-        if (bytes_.size() - at_ < sizeof value) bad_state("end");
-        std::memcpy(&value, bytes_.data() + at_, sizeof value);
-        at_ += sizeof value;
+        if (left() < sizeof value) bad_state("end");
+        take(&value, 1);
         return value;
     }
     // Read a number in [low, high).
@@ -70,15 +86,44 @@ public:
         if (value < low || value >= high) bad_state("number");
         return value;
     }
-    std::string text() {
-        auto all = items<char>();
-        return {all.begin(), all.end()};
-    }
+    size_t left() const { return bytes_.size() - at_; }
     void end() const {
-        if (at_ != bytes_.size()) bad_state("end");
+        if (left() != 0) bad_state("end");
+    }
+
+    void words(auto&... values) { (word(values), ...); }
+    template <class... T>
+    void within(int64_t low, int64_t high, T&... values) {
+        ((values = static_cast<T>(number(low, high))), ...);
+    }
+    template <class... T>
+    void at_most(int64_t most, T&... values) {
+        ((values = static_cast<T>(std::clamp<int64_t>(number(), 0, most))), ...);
+    }
+    void finite(const char* what, auto&... values) { (finite_word(what, values), ...); }
+    void size(auto& all, int64_t end) {
+        const auto count = static_cast<size_t>(number(0, end));
+        if (count > left() / sizeof(int64_t)) bad_state("end");  // each element has a word at least
+        all.clear();
+        all.resize(count);
     }
 
 private:
+    void word(bool& value) { value = number(0, 2) != 0; }
+    template <class T>
+    void word(T& value) {
+        value = static_cast<T>(number());
+    }
+    void finite_word(const char* what, double& value) {
+        value = std::bit_cast<double>(number());
+        if (!std::isfinite(value)) bad_state(what);
+    }
+    template <class T>
+    void take(T* to, size_t count) {
+        static_assert(std::is_trivially_copyable_v<T>);
+        if (count != 0) std::memcpy(to, bytes_.data() + at_, count * sizeof(T));
+        at_ += count * sizeof(T);
+    }
     std::span<const uint8_t> bytes_;
     size_t at_ = 0;
 };

@@ -5,6 +5,8 @@
 #include <functional>
 #include <stdexcept>
 
+#include "common/pooled.hpp"
+
 namespace acep {
 namespace {
 
@@ -69,8 +71,8 @@ void Texts::keep(std::span<const uint8_t> used, int64_t begin) {
 
 int64_t Texts::bytes() const {
     constexpr size_t entry = sizeof(std::string_view) + sizeof(int64_t) + 4 * sizeof(void*);  // of the hash table
-    return letters_ + static_cast<int64_t>(kept_.size() * sizeof(std::string) + used_.capacity() +
-                                           free_.capacity() * sizeof(int64_t) + codes_.size() * entry);
+    return letters_ + heap_bytes(used_, free_) +
+           static_cast<int64_t>(kept_.size() * sizeof(std::string) + codes_.size() * entry);
 }
 
 }  // namespace acep

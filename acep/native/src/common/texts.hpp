@@ -1,6 +1,7 @@
 // Interning of texts: each text is stored once, and columns hold its code.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <deque>
 #include <span>
@@ -49,5 +50,13 @@ private:
     int64_t letters_ = 0;  // bytes of long texts
     mutable std::vector<uint64_t> hashes_;  // by code; 0: not computed yet
 };
+
+// Compare two words as integers (kind 0), doubles (1) or codes of texts (2): the result is below, at or above zero.
+inline int order_of(int64_t kind, int64_t x, int64_t y, const Texts& texts) {
+    if (kind == 2) return texts.order(x, y);
+    if (kind == 0) return x < y ? -1 : x > y ? 1 : 0;
+    const double a = std::bit_cast<double>(x), b = std::bit_cast<double>(y);
+    return a < b ? -1 : a > b ? 1 : 0;
+}
 
 }  // namespace acep

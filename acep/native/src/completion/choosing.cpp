@@ -2,58 +2,42 @@
 #include "completion/choosing.hpp"
 
 #include <algorithm>
-#include <compare>
 #include <map>
 #include <numeric>
 #include <unordered_map>
 
-#include "session/partitions.hpp"
+#include "common/hash.hpp"
 
 namespace acep {
 namespace {
 
-struct Hash {
-    size_t operator()(const std::vector<int64_t>& words) const {
-        uint64_t h = words.size();
-        for (int64_t w : words) h = mixed(h + static_cast<uint64_t>(w) + 0x9E3779B97F4A7C15u);
-        return static_cast<size_t>(h);
-    }
-};
-
 void choose(const std::vector<const Binding*>& group, const std::vector<size_t>& numbers,
             std::vector<Verdict>& verdicts) {
     // Matches without one event, as words: positions and variables in turn, in stream order.
-    std::unordered_set<std::vector<int64_t>, Hash> smaller;
+    std::unordered_set<std::vector<int64_t>, WordsHash> smaller;
     // The least first position of a variable among matches that are equal otherwise, by the rest and the variable.
-    std::unordered_map<std::vector<int64_t>, int64_t, Hash> remainders;
+    std::unordered_map<std::vector<int64_t>, int64_t, WordsHash> remainders;
     std::vector<int64_t> words;
-    const auto rest = [&](const Binding& m, uint16_t var) {
+    const auto spell = [&](const Binding& m, auto&& skips) {
         words.clear();
         for (size_t s = 0; s < m.size(); ++s) {
-            if (m.vars[s] == var) continue;
-            words.push_back(m.positions[s]);
-            words.push_back(m.vars[s]);
+            if (!skips(s)) words.insert(words.end(), {m.positions[s], m.vars[s]});
         }
-        words.push_back(var);
     };
     const auto each_variable = [&](const Binding& m, auto&& take) {
         for (size_t s = 0; s < m.size(); ++s) {
-            if (std::find(m.vars.begin(), m.vars.begin() + static_cast<std::ptrdiff_t>(s), m.vars[s]) ==
-                m.vars.begin() + static_cast<std::ptrdiff_t>(s)) {
-                rest(m, m.vars[s]);
-                take(m.positions[s]);
-            }
+            const uint16_t var = m.vars[s];
+            if (std::find(m.vars.begin(), m.vars.end(), var) - m.vars.begin() < static_cast<std::ptrdiff_t>(s))
+                continue;
+            spell(m, [&](size_t other) { return m.vars[other] == var; });
+            words.push_back(var);
+            take(m.positions[s]);
         }
     };
     for (size_t i : numbers) {
         const Binding& m = *group[i];
         for (size_t left = 0; left < m.size(); ++left) {
-            words.clear();
-            for (size_t s = 0; s < m.size(); ++s) {
-                if (s == left) continue;
-                words.push_back(m.positions[s]);
-                words.push_back(m.vars[s]);
-            }
+            spell(m, [&](size_t s) { return s == left; });
             smaller.insert(words);
         }
         each_variable(m, [&](int64_t first) {
@@ -65,11 +49,7 @@ void choose(const std::vector<const Binding*>& group, const std::vector<size_t>&
         const Binding& m = *group[i];
         bool chosen = true;
         each_variable(m, [&](int64_t first) { chosen = chosen && remainders.at(words) >= first; });
-        words.clear();
-        for (size_t s = 0; s < m.size(); ++s) {
-            words.push_back(m.positions[s]);
-            words.push_back(m.vars[s]);
-        }
+        spell(m, [](size_t) { return false; });
         verdicts[i] = chosen && !smaller.contains(words) ? Verdict::give : Verdict::drop;
     }
 }

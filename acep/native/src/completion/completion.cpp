@@ -2,9 +2,6 @@
 #include "completion/completion.hpp"
 
 #include <algorithm>
-#include <numeric>
-
-#include "chains/cursor.hpp"
 
 namespace acep {
 
@@ -19,7 +16,7 @@ Completion::Completion(const Tables& tables, EventClassifier& classifier, Partit
       alive_(std::move(alive)),
       conditions_(tables, classifier),
       waits_(tables.waits()),
-      timed_(tables.span >= 0 && !tables.counted),
+      timed_(tables.timed()),
       strict_(tables.strict && tables.choice == Choice::non_overlap) {
     arena_.kept.width = tables.kept.size();
 }
@@ -58,9 +55,8 @@ void Completion::keep(uint32_t number, const Event& event) {
     kept.fit(arena_.events);
     for (size_t k = 0; k < kept.width; ++k) {
         const Column& c = event.batch->columns[tables_.kept[k]];
-        const bool null = c.null(event.row);
-        kept.values[kept.at(number) + k] = null ? 0 : c.values[event.row];
-        kept.valid[kept.at(number) + k] = null ? 0 : 1;
+        kept.values[kept.at(number) + k] = c.word(event.row);
+        kept.valid[kept.at(number) + k] = c.null(event.row) ? 0 : 1;
     }
 }
 
@@ -118,7 +114,7 @@ void Completion::after(uint32_t partition, const Event& event) {
             s.positions.push_back(event.position);
             for (uint32_t column : negation.columns) {
                 const Column& c = event.batch->columns[column];
-                s.rows.push_back(c.null(event.row) ? 0 : c.values[event.row]);
+                s.rows.push_back(c.word(event.row));
                 s.valid.push_back(c.null(event.row) ? 0 : 1);
             }
         }
@@ -291,10 +287,7 @@ void Completion::schedule(uint32_t partition, int64_t start) {
 
 void Completion::living(const Held& h, uint32_t partition, int64_t low, Alive& found) {
     alive_(partition, low, found);
-    for (const Binding& b : h.undecided) {
-        found.firsts.push_back(b.first());
-        found.start = std::min(found.start, key(b));
-    }
+    for (const Binding& b : h.undecided) found.add(b.first(), key(b));
 }
 
 void Completion::choose_output(uint32_t partition, int64_t low) {
@@ -306,9 +299,7 @@ void Completion::choose_output(uint32_t partition, int64_t low) {
     for (const Binding& b : h.waiting) waiting.push_back(&b);
     size_t at = 0;
     if (tables_.choice == Choice::non_overlap) {
-        int64_t horizon = FAR;
-        for (int64_t first : found.firsts) horizon = std::min(horizon, first);
-        sort_out(non_overlap(waiting, horizon, tables_, classifier_.texts), at, h);
+        sort_out(non_overlap(waiting, found.first, tables_, classifier_.texts), at, h);
     } else {
         sort_out(earliest_maximal(waiting, {found.firsts.begin(), found.firsts.end()}), at, h);
     }
@@ -325,7 +316,7 @@ void Completion::choose_strict(int64_t clock) {
         for (const Binding& b : h.waiting) waiting.push_back(&b);
         Alive found;
         living(h, p, low(h, clock), found);
-        for (int64_t first : found.firsts) horizon = std::min(horizon, first);
+        horizon = std::min(horizon, found.first);
         if (found.start < soonest) {
             soonest = found.start;
             next = p;
@@ -378,22 +369,16 @@ void Completion::give(uint32_t partition, const Binding& b) {
     Output& o = output_;
     const int64_t bundle = held(partition).bundle.at(b.end, b.last(), tables_.span, tables_.counted);
     const int64_t* keys = partitions_.key(partition);
+    ++work_.matches;
     if (o.tally.kind != Tally::off) {
-        o.tally.add(partition, keys, partitions_.width(), b.end, bundle, b.error);
-        ++work_.matches;
-        return;
+        return o.tally.add(partition, keys, partitions_.width(), b.end, bundle, b.error);
     }
-    o.start.push_back(b.start);
-    o.end.push_back(b.end);
-    o.error.push_back(b.error);
-    o.bundle.push_back(bundle);
-    o.keys.insert(o.keys.end(), keys, keys + partitions_.width());
+    o.add(b.start, b.end, b.error, bundle, keys, partitions_.width());
     o.ids.insert(o.ids.end(), b.ids.begin(), b.ids.end());
     o.vars.insert(o.vars.end(), b.vars.begin(), b.vars.end());
     o.offsets.push_back(static_cast<int64_t>(o.ids.size()));
     o.values.insert(o.values.end(), b.values.begin(), b.values.end());
     o.valid.insert(o.valid.end(), b.known.begin(), b.known.end());
-    ++work_.matches;
 }
 
 void Completion::end() {
@@ -425,13 +410,12 @@ void Completion::trim_suspects(uint32_t partition) {
     Held& h = held_[partition];
     Alive found;
     alive_(partition, NEVER + 1, found);
-    int64_t oldest = FAR;
-    for (int64_t first : found.firsts) oldest = std::min(oldest, first);
     h.trimmed = 0;
     for (size_t n = 0; n < h.suspects.size(); ++n) {
         Suspects& s = h.suspects[n];
         const auto from = s.positions.begin() + static_cast<std::ptrdiff_t>(s.head);
-        const auto to = static_cast<size_t>(std::lower_bound(from, s.positions.end(), oldest) - s.positions.begin());
+        const auto to =
+            static_cast<size_t>(std::lower_bound(from, s.positions.end(), found.first) - s.positions.begin());
         if (to != s.head) s.forget(to, tables_.negations[n].columns.size());
         h.trimmed += s.size() - s.head;
     }
@@ -463,16 +447,15 @@ int64_t Completion::oldest() const {
 }
 
 int64_t Completion::bytes() const {
-    size_t total = held_.capacity() * sizeof(Held) + due_.size() * sizeof(Due);
+    int64_t total = heap_bytes(held_) + static_cast<int64_t>(due_.size() * sizeof(Due));
     for (const Held& h : held_) {
-        for (const Suspects& s : h.suspects)
-            total += (s.ts.capacity() + s.positions.capacity() + s.rows.capacity()) * 8 + s.valid.capacity();
+        for (const Suspects& s : h.suspects) total += heap_bytes(s.ts, s.positions, s.rows, s.valid);
         for (const auto* all : {&h.undecided, &h.waiting, &h.ready}) {
             for (const Binding& b : *all) total += b.bytes();
         }
     }
     for (const Binding& b : recycled_) total += b.bytes();
-    return static_cast<int64_t>(total);
+    return total;
 }
 
 }  // namespace acep

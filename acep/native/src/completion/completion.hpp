@@ -18,7 +18,13 @@ namespace acep {
 // The match nodes (and undecided runs) of a partition: positions of their first events, and their earliest start.
 struct Alive {
     std::vector<int64_t> firsts;
-    int64_t start = std::numeric_limits<int64_t>::max();
+    int64_t first = std::numeric_limits<int64_t>::max(), start = first;  // the least of each
+
+    void add(int64_t position, int64_t begin) {
+        firsts.push_back(position);
+        first = std::min(first, position);
+        start = std::min(start, begin);
+    }
 };
 
 class Completion {
@@ -46,8 +52,8 @@ public:
     void forget(uint32_t partition);
     int64_t oldest() const;
     int64_t bytes() const;
-    void dump(Writer& out) const;
-    void load(Reader& in);
+    void fields(Writer& out) const;
+    void fields(Reader& in);
 
 private:
     static constexpr int64_t FAR = std::numeric_limits<int64_t>::max();
@@ -91,7 +97,9 @@ private:
     void trim_suspects(uint32_t partition);
     Binding fresh();
     void recycle(Binding&& b);
-    std::vector<Binding> load_bindings(Reader& in) const;
+    template <class Archive>
+    static void fields(auto& self, Archive& archive);
+    void check(const Binding& b) const;
 
     const Tables& tables_;
     EventClassifier& classifier_;

@@ -14,11 +14,17 @@ void Suspects::forget(size_t upto, size_t width) {
     if (head < 64 || 2 * head < size()) {
         if (!empty()) return;
     }
-    const auto cut = [](auto& all, size_t n) { all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(n)); };
-    cut(ts, head);
-    cut(positions, head);
-    cut(rows, head * width);
-    cut(valid, head * width);
+    cut(width);
+}
+
+void Suspects::cut(size_t width) {
+    const auto erase = [](auto& all, size_t n) {
+        all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(n));
+    };
+    erase(ts, head);
+    erase(positions, head);
+    erase(rows, head * width);
+    erase(valid, head * width);
     head = 0;
 }
 
@@ -56,8 +62,7 @@ Conditions::Word Conditions::summary(const Ref& ref, std::span<const uint32_t> e
             }
             if (known == 0) return {0, false};
             if (ref.how == How::average) return {std::bit_cast<int64_t>(average(total, known, ref.n)), true};
-            return {static_cast<int64_t>(static_cast<uint64_t>(static_cast<uint128>(total))),
-                    total >= int64_min && total <= int64_max};
+            return {static_cast<int64_t>(total), total >= int64_min && total <= int64_max};
         case How::add:
         case How::mean:
             for (int64_t i = 0; i < n; ++i) {
@@ -74,13 +79,7 @@ Conditions::Word Conditions::summary(const Ref& ref, std::span<const uint32_t> e
             for (int64_t i = 0; i < n; ++i) {
                 const Word w = at(i);
                 if (!w.valid) continue;
-                int order = 0;
-                if (ref.n == 0) order = w.word < found.word ? -1 : w.word > found.word ? 1 : 0;
-                if (ref.n == 1) {
-                    const double x = std::bit_cast<double>(w.word), y = std::bit_cast<double>(found.word);
-                    order = x < y ? -1 : x > y ? 1 : 0;
-                }
-                if (ref.n == 2) order = found.valid ? classifier_.texts.order(w.word, found.word) : 0;
+                const int order = found.valid ? order_of(ref.n, w.word, found.word, classifier_.texts) : 0;
                 if (!found.valid || (ref.how == How::least ? order < 0 : order > 0)) found = w;
             }
             return found;

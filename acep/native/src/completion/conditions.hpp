@@ -45,10 +45,9 @@ struct Binding {
         options.clear();
         error = 0;
     }
-    size_t bytes() const {
-        return sizeof(Binding) + (positions.capacity() + ids.capacity() + rows.capacity() + values.capacity()) * 8 +
-               (vars.capacity() + arcs.capacity()) * 2 + valid.capacity() + known.capacity() +
-               options.capacity() * sizeof(Option);
+    int64_t bytes() const {
+        return static_cast<int64_t>(sizeof(Binding)) +
+               heap_bytes(positions, ids, rows, values, vars, arcs, valid, known, options);
     }
 };
 
@@ -61,6 +60,10 @@ struct Suspects {
     size_t size() const { return ts.size(); }
     bool empty() const { return head == ts.size(); }
     void forget(size_t upto, size_t width);
+    // Remove those that are discarded.
+    void cut(size_t width);
+    // Throw std::invalid_argument unless this is a state that was written.
+    void check(size_t width) const;
 };
 
 class Conditions {
@@ -74,6 +77,7 @@ public:
     int64_t breaks(const Crossing& crossing, const Binding& binding, std::span<const uint16_t> arcs, size_t j,
                    const Suspects& suspects, size_t from, size_t to, int64_t most);
     const Arc& arc(uint16_t number) const { return *arcs_[number]; }
+    size_t arcs() const { return arcs_.size(); }
 
 private:
     struct Word {

@@ -1,10 +1,6 @@
 // Counting of matches by event, error and bundle.
 #include "counting/counting.hpp"
 
-#include <algorithm>
-
-#include "chains/cursor.hpp"
-
 namespace acep {
 
 BigInteger Amount::product(const BigInteger& a, const BigInteger& b) {
@@ -28,7 +24,7 @@ CountingEngine::CountingEngine(Tables tables, EventClassifier& classifier, Parti
 void CountingEngine::event(uint32_t partition, const Event& event) {
     if (parts_.size() <= partition) parts_.resize(size_t{partition} + 1);
     Part& part = parts_[partition];
-    const int64_t key = std::max(tables_.counted ? event.position : event.ts, NEVER + 1);
+    const int64_t key = std::max(tables_.key(event), NEVER + 1);
     const int64_t low = earliest(key, tables_.span);
     if (!suffices(most_touches(part), [&] { return needs(part, event, low); })) return;
     if (tables_.contiguous()) {
@@ -62,22 +58,9 @@ void CountingEngine::points(Part& part, uint32_t pattern, int64_t key, int64_t l
         }
     };
     auto& latest = part.latest;
-    for (size_t i = 0; i < latest.size();) {
-        const Latest here = latest[i];
-        uint32_t waits = NOWHERE;
-        if (here.start >= low) {
-            const Automaton::Step step = automaton_.step(pattern, here.state);
-            waits = step.waits;
-            if (step.count != 0) follow(step, here.start);
-            if (waits != here.state && waits != NOWHERE) made_.push_back({waits, here.start});
-        }
-        if (waits == here.state) {
-            ++i;
-        } else {
-            latest[i] = latest.back();
-            latest.pop_back();
-        }
-    }
+    automaton_.advance(latest, pattern, [&](const Latest& l) { return l.start >= low; },
+                       [&](const Automaton::Step& step, const Latest& l) { follow(step, l.start); },
+                       [&](uint32_t state, const Latest& l) { made_.push_back({state, l.start}); });
     const Automaton::Step begin = automaton_.step(pattern, Automaton::start);
     if (begin.count != 0) follow(begin, key);
     for (const Latest& m : made_) {
@@ -199,12 +182,7 @@ void CountingEngine::give(Part& part, uint32_t partition, const Event& event) {
 
 void CountingEngine::row(uint32_t partition, int64_t first, int64_t last, int64_t bundle, int64_t error,
                          const Amount* count) {
-    const int64_t* key = partitions_.key(partition);
-    rows_.keys.insert(rows_.keys.end(), key, key + partitions_.width());
-    rows_.first.push_back(first);
-    rows_.last.push_back(last);
-    rows_.bundle.push_back(bundle);
-    rows_.error.push_back(error);
+    rows_.add(partitions_.key(partition), partitions_.width(), first, last, bundle, error);
     if (count == nullptr) return;
     if (count->fits()) {
         rows_.count.push_back(count->small());
@@ -221,7 +199,7 @@ void CountingEngine::close(uint32_t partition) {
     open_[partition] = {};
 }
 
-CountRows CountingEngine::take(bool all) {
+CountingEngine::Rows CountingEngine::take(bool all) {
     if (all) {
         for (uint32_t p = 0; p < parts_.size(); ++p) close(p);
     }
@@ -252,12 +230,12 @@ void CountingEngine::forget(uint32_t partition) {
 }
 
 int64_t CountingEngine::bytes() const {
-    size_t total = automaton_.bytes() + parts_.capacity() * sizeof(Part) + open_.capacity() * sizeof(Open);
+    int64_t total = automaton_.bytes() + heap_bytes(parts_, open_);
     for (const Part& part : parts_) {
-        total += part.latest.capacity() * sizeof(Latest) + part.small.bytes();
-        if (part.large != nullptr) total += sizeof(*part.large) + part.large->bytes();
+        total += heap_bytes(part.latest) + part.small.bytes();
+        if (part.large != nullptr) total += static_cast<int64_t>(sizeof(*part.large)) + part.large->bytes();
     }
-    return static_cast<int64_t>(total);
+    return total;
 }
 
 }  // namespace acep

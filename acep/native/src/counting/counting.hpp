@@ -15,18 +15,6 @@ namespace acep {
 // of each, bundles (Definition 3) with their numbers of matches, or a row for each error of each event that ends any.
 enum class Asked { count, points, bundles, ends };
 
-// Rows as columns. For points and ends, `first` and `last` are the time of the event, and `bundle` is the first match
-// point of its bundle. For bundles, `first` and `last` are the first and the last match point.
-struct CountRows {
-    Numbers<int64_t> keys;  // n times the number of key columns
-    Numbers<int64_t> first, last, bundle;
-    Numbers<int64_t> error;  // scaled; the least error of the row
-    Numbers<int64_t> count;  // -1: in `large`
-    std::vector<std::pair<size_t, BigInteger>> large;  // row, number
-
-    size_t size() const { return first.size(); }
-};
-
 class CountingEngine final : public BoundedEngine {
 public:
     CountingEngine(Tables tables, EventClassifier& classifier, Partitions& partitions, Asked asked);
@@ -43,8 +31,12 @@ public:
     void dump(Writer& out) const override;
     void load(Reader& in) override;
 
-    // Return the rows that are final. `all`: also the bundles that later matches could join, which are then closed.
-    CountRows take(bool all);
+    // The rows that are final, with counts of -1 where they are too large for 64 bits, and these counts by row.
+    struct Rows : CountRows {
+        std::vector<std::pair<size_t, BigInteger>> large;
+    };
+    // Take the rows. `all`: also the bundles that later matches could join, which are then closed.
+    Rows take(bool all);
     // Return the number of all matches so far, by error (scaled).
     std::vector<std::pair<int64_t, BigInteger>> totals() const;
 
@@ -71,6 +63,8 @@ private:
         Amount count;
     };
 
+    template <class Archive>
+    static void fields(auto& self, Archive& archive);
     int64_t waiting(const Part& part, int64_t low) const;
     size_t most_touches(const Part& part) const;
     int64_t needs(const Part& part, const Event& event, int64_t low);
@@ -90,7 +84,7 @@ private:
     std::vector<Latest> made_;
     CountScratch<Small> small_;
     CountScratch<Large> large_;
-    CountRows rows_;
+    Rows rows_;
 };
 
 }  // namespace acep

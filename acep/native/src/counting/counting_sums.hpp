@@ -43,6 +43,14 @@ struct Large {
 // A number of matches: 128 bits while they suffice, else a natural number.
 class Amount {
 public:
+    Amount() = default;
+    explicit Amount(const BigInteger& n) {
+        if (n.size() == 1) {
+            add(n[0]);
+        } else if (!n.empty()) {
+            add(n);
+        }
+    }
     void add(uint64_t n) { add_small(n); }
     void add_product(uint64_t a, uint64_t b) { add_small(static_cast<uint128>(a) * b); }
     void add(const BigInteger& n) {
@@ -129,10 +137,10 @@ public:
     // `small`: whether 64 bits suffice; it is only called once after each `turn` of the back.
     bool turned() { return std::exchange(turned_, false); }
     bool small() const;
-    size_t bytes() const;
-    void dump(Writer& out) const;
+    int64_t bytes() const;
     // `patterns`: those of the front by their numbers when the state was written; `states`: the number of D-states.
-    void load(Reader& in, std::span<const uint32_t> patterns, size_t states);
+    template <class Archive>
+    static void fields(auto& self, Archive& archive, std::span<const uint32_t> patterns, size_t states);
 
 private:
     template <class Other>
@@ -146,10 +154,8 @@ private:
     size_t rows() const { return 1 + support_; }
     Number* column(size_t i) { return back_.data() + i * rows(); }
     size_t find(uint32_t state) const {
-        for (size_t i = 0; i < states_.size(); ++i) {
-            if (states_[i] == state) return i;
-        }
-        return NONE;
+        const auto at = std::find(states_.begin(), states_.end(), state);
+        return at == states_.end() ? NONE : static_cast<size_t>(at - states_.begin());
     }
     size_t find_or_add(uint32_t state);
     bool expire(Automaton& automaton, int64_t low, CountScratch<Kind>& scratch);
@@ -166,7 +172,7 @@ private:
     // The front: the starts that may still expire, the oldest last. Each has the numbers of partial matches that began
     // there or later, by their D-state when the front was made.
     std::vector<int64_t> starts_;
-    std::vector<Number> classifier_;
+    std::vector<Number> front_;
     size_t support_ = 0;  // number of D-states of the front
     int64_t first_ = NEVER;  // first start of the back
     int64_t newest_ = NEVER;  // last start of all
@@ -215,10 +221,7 @@ bool Sums<Kind>::event(Automaton& automaton, uint32_t pattern, int64_t key, int6
             scratch.additions.push_back({find_or_add(target), saved});
             used = true;
         };
-        for (uint32_t m = 0; m < action.step.count; ++m) {
-            const uint32_t live = automaton.move(action.step, m).live;
-            if (live != NOWHERE) to(live);
-        }
+        automaton.each_live(action.step, to);
         if (action.step.waits != state) {
             moved = true;
             if (action.step.waits != NOWHERE) to(action.step.waits);
@@ -227,12 +230,8 @@ bool Sums<Kind>::event(Automaton& automaton, uint32_t pattern, int64_t key, int6
     }
     const size_t height = rows();
     if (!moved && scratch.additions.size() == 1) {
-        const auto source = std::find_if(scratch.actions.begin(), scratch.actions.end(), [&](const auto& action) {
-            for (uint32_t m = 0; m < action.step.count; ++m) {
-                if (automaton.move(action.step, m).live != NOWHERE) return true;
-            }
-            return false;
-        });
+        const auto source = std::find_if(scratch.actions.begin(), scratch.actions.end(),
+                                         [&](const auto& action) { return automaton.any_live(action.step); });
         const Number* from = column(source->column);
         Number* into = column(scratch.additions[0].target);
         for (size_t r = 0; r < height; ++r) Kind::add(into[r], Number(from[r]));
@@ -242,12 +241,10 @@ bool Sums<Kind>::event(Automaton& automaton, uint32_t pattern, int64_t key, int6
         size_t at = 0;
         for (const auto& action : scratch.actions) {
             const uint32_t state = states_[action.column];
-            bool used = action.step.waits != state && action.step.waits != NOWHERE;
-            for (uint32_t m = 0; m < action.step.count; ++m)
-                used = used || automaton.move(action.step, m).live != NOWHERE;
+            const bool used =
+                (action.step.waits != state && action.step.waits != NOWHERE) || automaton.any_live(action.step);
             Number* from = column(action.column);
-            if (used)
-                std::copy(from, from + height, scratch.saved.begin() + static_cast<std::ptrdiff_t>(height * at++));
+            if (used) std::copy(from, from + height, scratch.saved.data() + height * at++);
             if (action.step.waits != state) {
                 std::fill(from, from + height, Number{});
                 live_[action.column] = 0;
@@ -290,7 +287,7 @@ void Sums<Kind>::clear() {
     back_.clear();
     log_.clear();
     starts_.clear();
-    classifier_.clear();
+    front_.clear();
     support_ = 0;
     first_ = newest_ = NEVER;
     bound_ = 1;
@@ -315,7 +312,7 @@ bool Sums<Kind>::expire(Automaton& automaton, int64_t low, CountScratch<Kind>& s
     }
     while (!starts_.empty() && starts_.back() < low) {
         starts_.pop_back();
-        classifier_.resize(classifier_.size() - support_);
+        front_.resize(front_.size() - support_);
     }
     if (!starts_.empty()) return true;
     if (support_ != 0) forget_front();
@@ -360,20 +357,17 @@ bool Sums<Kind>::turn(Automaton& automaton, int64_t low, CountScratch<Kind>& scr
         }
     };
     starts_.clear();
-    classifier_.clear();
+    front_.clear();
     for (size_t e = log_.size(); e-- > 0 && log_[e].key >= low && fits;) {
         const uint32_t pattern = log_[e].pattern;
         const Automaton::Step begin = automaton.step(pattern, Automaton::start);
-        bool begins = false;
-        for (uint32_t m = 0; m < begin.count; ++m) {
-            const uint32_t live = automaton.move(begin, m).live;
-            if (live == NOWHERE) continue;
-            begins = true;
-            if (const size_t i = find(live); i != NONE) add_to(scratch.row.data(), ways.data() + i * width);
-        }
-        if (begins) {
+        const auto add_ways = [&](Number* into, uint32_t to) {
+            if (const size_t i = find(to); i != NONE) add_to(into, ways.data() + i * width);
+        };
+        automaton.each_live(begin, [&](uint32_t live) { add_ways(scratch.row.data(), live); });
+        if (automaton.any_live(begin)) {
             starts_.push_back(log_[e].key);
-            classifier_.insert(classifier_.end(), scratch.row.begin(), scratch.row.end());
+            front_.insert(front_.end(), scratch.row.begin(), scratch.row.end());
         }
         // Ways from before this event: update the D-states that it changes, reading all of them before any is written.
         scratch.actions.clear();
@@ -385,23 +379,16 @@ bool Sums<Kind>::turn(Automaton& automaton, int64_t low, CountScratch<Kind>& scr
         for (size_t a = 0; a < scratch.actions.size(); ++a) {
             Number* into = scratch.saved.data() + a * width;
             const auto& [i, step] = scratch.actions[a];
-            if (step.waits != NOWHERE) {
-                if (const size_t w = find(step.waits); w != NONE) add_to(into, ways.data() + w * width);
-            }
-            for (uint32_t m = 0; m < step.count; ++m) {
-                const uint32_t live = automaton.move(step, m).live;
-                if (live == NOWHERE) continue;
-                if (const size_t t = find(live); t != NONE) add_to(into, ways.data() + t * width);
-            }
+            if (step.waits != NOWHERE) add_ways(into, step.waits);
+            automaton.each_live(step, [&](uint32_t live) { add_ways(into, live); });
         }
         for (size_t a = 0; a < scratch.actions.size(); ++a) {
-            std::copy_n(scratch.saved.begin() + static_cast<std::ptrdiff_t>(a * width), width,
-                        ways.begin() + static_cast<std::ptrdiff_t>(scratch.actions[a].column * width));
+            std::copy_n(scratch.saved.data() + a * width, width, ways.data() + scratch.actions[a].column * width);
         }
     }
     if (!fits) {
         starts_.clear();
-        classifier_.clear();
+        front_.clear();
         return false;
     }
     // `starts_` already has the newest first.
@@ -439,7 +426,7 @@ Amount Sums<Kind>::value(size_t i) const {
     Amount found;
     found.add(numbers[0]);
     if (!starts_.empty()) {
-        const Number* top = classifier_.data() + (classifier_.size() - support_);
+        const Number* top = front_.data() + (front_.size() - support_);
         for (size_t k = 0; k < support_; ++k) {
             if (!Kind::zero(top[k]) && !Kind::zero(numbers[1 + k])) found.add_product(top[k], numbers[1 + k]);
         }
@@ -470,22 +457,22 @@ void Sums<Kind>::copy(const Sums<Other>& other) {
         }
     };
     in_words(other.back_, back_);
-    in_words(other.classifier_, classifier_);
+    in_words(other.front_, front_);
 }
 
 template <class Kind>
 bool Sums<Kind>::small() const {
     auto fits = [](const BigInteger& n) { return n.empty() || (n.size() == 1 && Small::fits(n[0])); };
-    return std::all_of(back_.begin(), back_.end(), fits) && std::all_of(classifier_.begin(), classifier_.end(), fits);
+    return std::all_of(back_.begin(), back_.end(), fits) && std::all_of(front_.begin(), front_.end(), fits);
 }
 
 template <class Kind>
-size_t Sums<Kind>::bytes() const {
-    size_t total = states_.capacity() * sizeof(uint32_t) + live_.capacity() + log_.capacity() * sizeof(Logged) +
-                   starts_.capacity() * sizeof(int64_t) + (back_.capacity() + classifier_.capacity()) * sizeof(Number);
+int64_t Sums<Kind>::bytes() const {
+    int64_t total = heap_bytes(states_, live_, log_, starts_, back_, front_);
     if constexpr (std::is_same_v<Kind, Large>) {
-        for (const BigInteger& n : back_) total += n.capacity() * sizeof(uint64_t);
-        for (const BigInteger& n : classifier_) total += n.capacity() * sizeof(uint64_t);
+        for (const auto* all : {&back_, &front_}) {
+            for (const BigInteger& n : *all) total += heap_bytes(n);
+        }
     }
     return total;
 }

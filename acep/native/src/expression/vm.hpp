@@ -75,7 +75,6 @@ public:
     void value(const Leaf* leaves, size_t n, const Texts& texts, Scratch& scratch, int64_t* out, uint8_t* valid) const;
 
     size_t leaves() const { return leaves_; }
-    size_t slots() const { return slots_; }
     // Whether the result is a truth value.
     bool condition() const { return condition_; }
     // Whether `test` is a conjunction of comparisons of inputs and constants, done without scratch vectors.

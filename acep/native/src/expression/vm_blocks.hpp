@@ -191,13 +191,17 @@ void compare_rows(const View& a, const View& b, size_t n, uint8_t* __restrict ou
     });
 }
 
+// End an operation with a truth value that is null where an operand is: there it is false.
+inline void end_truth(const Work& w, size_t n) {
+    if (w.out.valid == nullptr) return;
+    for (size_t i = 0; i < n; ++i) w.slot.truth[i] = static_cast<uint8_t>(w.slot.truth[i] & w.slot.valid[i]);
+}
+
 template <class A, class B, class Compare>
 void comparison(Work w, Compare compare) {
     const size_t n = begin_strict(w);
     compare_rows<A, B>(w.a, w.b, n, w.slot.truth, compare);
-    if (w.out.valid != nullptr) {
-        for (size_t i = 0; i < n; ++i) w.slot.truth[i] = static_cast<uint8_t>(w.slot.truth[i] & w.slot.valid[i]);
-    }
+    end_truth(w, n);
 }
 
 inline bool null_at(const View& v, size_t i) { return v.valid != nullptr && v.valid[i * v.stride] == 0; }
@@ -233,10 +237,8 @@ void logic(Work w) {
 
 inline void negation(Work w) {
     const size_t n = begin_strict(w);
-    const bool nulls = w.out.valid != nullptr;
-    for (size_t i = 0; i < n; ++i) {
-        w.slot.truth[i] = static_cast<uint8_t>((w.a.truth[i] ^ 1) & (nulls ? w.slot.valid[i] : 1));
-    }
+    for (size_t i = 0; i < n; ++i) w.slot.truth[i] = static_cast<uint8_t>(w.a.truth[i] ^ 1);
+    end_truth(w, n);
 }
 
 inline void nullness(Work w) {
@@ -304,9 +306,7 @@ void membership(Work w, std::span<const int64_t> set) {
             truth[i] = a[i] == a[i] && std::binary_search(set.begin(), set.end(), std::bit_cast<int64_t>(a[i]), before);
         }
     });
-    if (w.out.valid != nullptr) {
-        for (size_t i = 0; i < n; ++i) truth[i] = static_cast<uint8_t>(truth[i] & w.slot.valid[i]);
-    }
+    end_truth(w, n);
 }
 
 // The data of a running program: the operands of its operations, and the operations that have none.

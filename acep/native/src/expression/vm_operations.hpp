@@ -1,10 +1,8 @@
 // Operations of block programs that are shared by the evaluation of blocks and of single rows.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <functional>
-#include <limits>
 
 #include "common/numbers.hpp"
 #include "expression/opcodes.hpp"

@@ -1,7 +1,6 @@
 // Counting, sampling and enumeration of matches that share one graph. Numbers of matches are exact, of any size.
 #include "merged/compressed.hpp"
 
-#include <algorithm>
 #include <random>
 #include <stdexcept>
 
@@ -52,16 +51,10 @@ BigIntegerView TrailCounts::of(const Arena& arena, uint32_t chain, int64_t low) 
     return words(known(chain));
 }
 
-size_t TrailCounts::bytes() const {
-    return known_.capacity() * sizeof(Known) + (pool_.capacity() + sum_.capacity()) * sizeof(uint64_t) +
-           stack_.capacity() * sizeof(uint32_t);
-}
-
-size_t Compressed::bytes() {
+int64_t Compressed::bytes() {
     std::lock_guard lock(mutex_);
-    size_t total =
-        arena_.bytes() + roots_.capacity() * sizeof(Root) + keys_.capacity() * sizeof(int64_t) + counts_.bytes();
-    for (const BigInteger& n : before_) total += sizeof(BigInteger) + n.capacity() * sizeof(uint64_t);
+    int64_t total = arena_.bytes() + heap_bytes(roots_, keys_, before_) + counts_.bytes();
+    for (const BigInteger& n : before_) total += heap_bytes(n);
     return total;
 }
 
@@ -162,7 +155,7 @@ CompressedEngine::CompressedEngine(Tables tables, EventClassifier& classifier, P
     : Engine(std::move(tables), classifier, partitions), merger_(tables_, classifier, partitions.width() == 0) {}
 
 void CompressedEngine::event(uint32_t partition, const Event& event) {
-    merger_.event(partition, event, work_, [&](const Root& root, uint32_t) {
+    merger_.event(partition, event, work_, [&](const Root& root) {
         if (place_of_.size() <= partition) place_of_.resize(size_t{partition} + 1, NIL);
         if (place_of_[partition] == NIL) {
             const int64_t* key = partitions_.key(partition);
@@ -179,10 +172,7 @@ void CompressedEngine::forget(uint32_t partition) {
     if (partition < place_of_.size()) place_of_[partition] = NIL;
 }
 
-int64_t CompressedEngine::bytes() const {
-    return static_cast<int64_t>(merger_.bytes() + roots_.capacity() * sizeof(Root) +
-                                keys_.capacity() * sizeof(int64_t) + place_of_.capacity() * sizeof(uint32_t));
-}
+int64_t CompressedEngine::bytes() const { return merger_.bytes() + heap_bytes(roots_, keys_, place_of_); }
 
 std::shared_ptr<Compressed> CompressedEngine::take(bool last) {
     roots_.shrink_to_fit();

@@ -20,7 +20,7 @@ public:
 
     // The result is valid until the next call.
     BigIntegerView of(const Arena& arena, uint32_t chain, int64_t low);
-    size_t bytes() const;
+    int64_t bytes() const { return heap_bytes(known_, pool_, sum_, stack_); }
 
 private:
     struct Known {
@@ -52,7 +52,7 @@ public:
 
     size_t ends() const { return roots_.size(); }  // distinct endings of matches
     size_t cells() const { return arena_.cells.size(); }
-    size_t bytes();
+    int64_t bytes();
 
     // The number of matches.
     BigInteger count();
@@ -119,6 +119,9 @@ public:
     std::shared_ptr<Compressed> take(bool last);
 
 private:
+    template <class Archive>
+    static void fields(auto& self, Archive& archive);
+
     Merger merger_;
     std::vector<Root> roots_;           // their partitions are indices into the keys
     std::vector<uint32_t> place_of_;    // by partition; NIL: none yet

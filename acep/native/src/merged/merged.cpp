@@ -13,7 +13,7 @@ void Merger::advance(int64_t clock, const Ring<Root>& held) {
     if (!by_epoch()) return;
     int64_t low = earliest(tables_.counted ? now_ : clock, tables_.span);
     if (!held.empty()) low = std::min(low, held[held.tail()].low);
-    auto old = [&](const BoundEvent& e) { return (tables_.counted ? e.position : e.ts) < low; };
+    auto old = [&](const BoundEvent& e) { return tables_.key(e) < low; };
     while (!arena_.cells.empty() && old(arena_.events[arena_.cells[arena_.cells.tail()].event])) arena_.cells.drop();
     while (!arena_.events.empty() && old(arena_.events[arena_.events.tail()])) arena_.events.drop();
 }
@@ -93,10 +93,9 @@ int64_t Merger::partial_matches(int64_t clock) const {
     return found;
 }
 
-size_t Merger::bytes() const {
-    size_t total = arena_.bytes() + automaton_.bytes() + parts_.capacity() * sizeof(Part) +
-                   made_.capacity() * sizeof(Made) + places_.capacity() * sizeof(uint32_t);
-    for (const Part& part : parts_) total += part.live.capacity() * sizeof(Live);
+int64_t Merger::bytes() const {
+    int64_t total = arena_.bytes() + automaton_.bytes() + heap_bytes(parts_, made_, places_);
+    for (const Part& part : parts_) total += heap_bytes(part.live);
     return total;
 }
 
@@ -117,7 +116,7 @@ void MergedEngine::event(uint32_t partition, const Event& event) {
     merger_.make_room(roots_, cursor_);
     const int64_t before = merger_.points();
     walks.any = false;
-    merger_.event(partition, event, work_, [&](const Root& root, uint32_t) {
+    merger_.event(partition, event, work_, [&](const Root& root) {
         if (lazy_ || full_ != endless || !roots_.empty()) {
             roots_.push(root);
             return;
@@ -212,6 +211,6 @@ int64_t MergedEngine::oldest() const {
     return roots_.empty() ? bound : std::min(bound, roots_[roots_.tail()].id);
 }
 
-int64_t MergedEngine::bytes() const { return static_cast<int64_t>(merger_.bytes() + roots_.capacity() * sizeof(Root)); }
+int64_t MergedEngine::bytes() const { return merger_.bytes() + heap_bytes(roots_); }
 
 }  // namespace acep

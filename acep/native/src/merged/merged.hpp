@@ -19,16 +19,15 @@ public:
     // `one_partition`: there are no keys.
     Merger(const Tables& tables, const EventClassifier& classifier, bool one_partition);
 
-    Automaton& automaton() { return automaton_; }
     Arena& arena() { return arena_; }
     const Arena& arena() const { return arena_; }
     // The time or the position of an event or bound event, depending on the unit of the window.
     template <class T>
     int64_t key(const T& event) const {
-        return std::max(tables_.counted ? event.position : event.ts, NEVER + 1);
+        return std::max(tables_.key(event), NEVER + 1);
     }
 
-    // Process one event. Call give(root, from) for each way to end matches with it; `from`: the D-state before it.
+    // Process one event. Call give(root) for each way to end matches with it.
     template <class Give>
     void event(uint32_t partition, const Event& event, Work& work, Give&& give);
 
@@ -53,13 +52,13 @@ public:
     // Number of chains in all partitions whose window is not over at `clock`.
     int64_t partial_matches(int64_t clock) const;
     int64_t points() const { return points_; }  // match points, counted per partition
-    void dump(Writer& out) const;
-    // Load the state of a merger of the same tables with `partitions` partitions. std::invalid_argument: it is invalid.
-    void load(Reader& in, uint32_t partitions);
-    size_t bytes() const;
+    // Write the state, or read that of a merger of the same tables. std::invalid_argument: it is invalid.
+    template <class Archive>
+    static void fields(auto& self, Archive& archive, uint32_t partitions);
+    int64_t bytes() const;
 
 private:
-    void load_arena(Reader& in);
+    void check_arena();
 
     struct Live {
         uint32_t state;
@@ -79,6 +78,7 @@ private:
         bool binds;  // else the whole chain moves to another D-state
         Chain past;
     };
+    void check_live(std::vector<Live>& all);
     // Whether cells are in the order of their keys (time or position), so that the oldest can be freed.
     bool by_epoch() const { return tables_.span >= 0 && (!tables_.counted || one_partition_ || tables_.strict); }
 
@@ -94,8 +94,8 @@ private:
     uint32_t compact_at_ = 4096;  // number of cells for the next compaction
 
     template <class Give>
-    void bind(const Automaton::Step& step, const Event& event, const Chain& past, uint32_t from, uint32_t partition,
-              Part& part, Work& work, Give&& give);
+    void bind(const Automaton::Step& step, const Event& event, const Chain& past, uint32_t partition, Part& part,
+              Work& work, Give&& give);
 };
 
 class MergedEngine final : public BoundedEngine {
@@ -124,6 +124,8 @@ public:
     size_t block(size_t most, size_t sorted, bool whole);
 
 private:
+    template <class Archive>
+    static void fields(auto& self, Archive& archive);
     size_t give_some(const Root& root);
 
     Merger merger_;
@@ -135,15 +137,15 @@ private:
 };
 
 template <class Give>
-void Merger::bind(const Automaton::Step& step, const Event& event, const Chain& past, uint32_t from, uint32_t partition,
-                  Part& part, Work& work, Give&& give) {
+void Merger::bind(const Automaton::Step& step, const Event& event, const Chain& past, uint32_t partition, Part& part,
+                  Work& work, Give&& give) {
     work.touches += step.count;
     for (uint32_t i = 0; i < step.count; ++i) {
         const Automaton::Move& move = automaton_.move(step, i);
         if (move.error >= 0) {
             points_ += !part.bundle.any || part.bundle.last_ts != event.ts ? 1 : 0;
             const int64_t bundle = part.bundle.at(event.ts, event.position, tables_.span, tables_.counted);
-            give(Root{part.low, event.ts, event.id, move.error, bundle, past.cell, partition, move.var}, from);
+            give(Root{part.low, event.ts, event.id, move.error, bundle, past.cell, partition, move.var});
         }
         if (move.live != NOWHERE) made_.push_back({move.live, move.var, move.arc, true, past});
     }
@@ -162,24 +164,12 @@ void Merger::event(uint32_t partition, const Event& event, Work& work, Give&& gi
     }
     made_.clear();
     std::vector<Live>& live = part.live;
-    for (size_t i = 0; i < live.size();) {
-        const Live here = live[i];
-        uint32_t waits = NOWHERE;
-        if (here.chain.latest >= part.low) {
-            const Automaton::Step step = automaton_.step(event.pattern, here.state);
-            waits = step.waits;
-            if (step.count != 0) bind(step, event, here.chain, here.state, partition, part, work, give);
-            if (waits != here.state && waits != NOWHERE) made_.push_back({waits, 0, 0, false, here.chain});
-        }
-        if (waits == here.state) {
-            ++i;
-        } else {
-            live[i] = live.back();
-            live.pop_back();
-        }
-    }
+    automaton_.advance(live, event.pattern, [&](const Live& l) { return l.chain.latest >= part.low; },
+                       [&](const Automaton::Step& step, const Live& l) {
+        bind(step, event, l.chain, partition, part, work, give);
+    }, [&](uint32_t state, const Live& l) { made_.push_back({state, 0, 0, false, l.chain}); });
     const Automaton::Step begin = automaton_.step(event.pattern, Automaton::start);
-    if (begin.count != 0) bind(begin, event, {}, Automaton::start, partition, part, work, give);
+    if (begin.count != 0) bind(begin, event, {}, partition, part, work, give);
     if (made_.empty()) return;
     const uint32_t bound = arena_.events.push({event.ts, event.position, event.id});
     places_.resize(std::max(places_.size(), automaton_.states()));

@@ -3,71 +3,59 @@
 #include <algorithm>
 
 #include "merged/compressed.hpp"
-#include "merged/merged.hpp"
 
 namespace acep {
 namespace {
 
-// Read the earliest start of a window.
-int64_t low_from(Reader& in) {
-    const int64_t low = in.number();
-    if (low == NEVER) bad_state("start of a window");
-    return low;
-}
-
-void dump(Writer& out, const Root& root) {
-    for (int64_t n : {root.low, root.ts, root.id, root.error, root.bundle, int64_t{root.past}, int64_t{root.partition},
-                      int64_t{root.var}}) {
-        out.number(n);
-    }
+// The earliest start of a window.
+template <class Archive>
+void low_field(auto& low, Archive& archive) {
+    archive.words(low);
+    if (Archive::reads && low == NEVER) bad_state("start of a window");
 }
 
 // `places`: number of keys. A root whose beginnings were freed is invalid.
-Root root_from(Reader& in, const Tables& tables, const Arena& arena, size_t places) {
-    Root root{};
-    root.low = low_from(in);
-    root.ts = in.number();
-    root.id = in.number();
-    root.error = in.number(0, tables.budget + 1);
-    root.bundle = in.number();
-    root.past = static_cast<uint32_t>(in.number(0, int64_t{NIL} + 1));
-    root.partition = static_cast<uint32_t>(in.number(0, static_cast<int64_t>(places)));
-    root.var = static_cast<uint16_t>(in.number(0, tables.variables));
-    if (root.past != NIL && !arena.holds(root.past)) bad_state("beginnings of matches");
-    return root;
+template <class Archive>
+void root_fields(auto& root, Archive& archive, const Tables& tables, const Arena& arena, size_t places) {
+    low_field(root.low, archive);
+    archive.words(root.ts, root.id);
+    archive.within(0, tables.budget + 1, root.error);
+    archive.words(root.bundle);
+    archive.within(0, int64_t{NIL} + 1, root.past);
+    archive.within(0, static_cast<int64_t>(places), root.partition);
+    archive.within(0, tables.variables, root.var);
+    if (Archive::reads && root.past != NIL && !arena.holds(root.past)) bad_state("beginnings of matches");
 }
 
 }  // namespace
 
-void Merger::dump(Writer& out) const {
-    automaton_.dump(out);
-    arena_.cells.dump(out);
-    arena_.events.dump(out);
-    out.number(now_);
-    out.number(compact_at_);
-    out.number(static_cast<int64_t>(parts_.size()));
-    for (const Part& part : parts_) {
-        out.number(part.low);
-        out.number(part.last);
-        out.number(part.bundle.any ? 1 : 0);
-        out.number(part.bundle.last_ts);
-        out.number(part.bundle.last_position);
-        out.number(part.bundle.first);
-        out.number(static_cast<int64_t>(part.live.size()));
-        for (const Live& live : part.live) {
-            out.number(live.state);
-            out.number(live.chain.cell);
+template <class Archive>
+void Merger::fields(auto& self, Archive& archive, uint32_t partitions) {
+    self.automaton_.fields(archive);
+    const auto states = static_cast<int64_t>(self.automaton_.states());
+    Ring<Cell>::fields(self.arena_.cells, archive);
+    Ring<BoundEvent>::fields(self.arena_.events, archive);
+    if constexpr (Archive::reads) self.check_arena();
+    archive.words(self.now_);
+    archive.within(4096, int64_t{1} << 32, self.compact_at_);
+    archive.size(self.parts_, int64_t{partitions} + 1);
+    for (auto& part : self.parts_) {
+        low_field(part.low, archive);
+        archive.within(-1, most_positions, part.last);
+        Bundle::fields(part.bundle, archive);
+        archive.size(part.live, states + 1);
+        for (auto& live : part.live) {
+            archive.within(1, states, live.state);
+            archive.within(0, int64_t{NIL}, live.chain.cell);
         }
+        if constexpr (Archive::reads) self.check_live(part.live);
     }
 }
 
-void Merger::load_arena(Reader& in) {
+void Merger::check_arena() {
     auto& cells = arena_.cells;
     auto& events = arena_.events;
-    cells.load(in);
-    events.load(in);
-    size_t arcs = 0;
-    for (const State& s : tables_.states) arcs += s.arcs.size();
+    const size_t arcs = tables_.arcs();
     uint32_t last = 0;
     for (uint32_t k = 0; k < cells.size(); ++k) {
         const uint32_t i = cells.tail() + k;
@@ -94,135 +82,92 @@ void Merger::load_arena(Reader& in) {
     }
 }
 
-void Merger::load(Reader& in, uint32_t partitions) {
-    automaton_.load(in);
-    load_arena(in);
-    now_ = in.number();
-    compact_at_ = static_cast<uint32_t>(in.number(4096, int64_t{1} << 32));
-    parts_.clear();
-    parts_.resize(static_cast<size_t>(in.number(0, int64_t{partitions} + 1)));
-    for (Part& part : parts_) {
-        part.low = low_from(in);
-        part.last = in.number(-1, most_positions);
-        part.bundle.any = in.number(0, 2) != 0;
-        part.bundle.last_ts = in.number();
-        part.bundle.last_position = in.number();
-        part.bundle.first = in.number();
-        const auto many = in.number(0, static_cast<int64_t>(automaton_.states()) + 1);
-        for (int64_t k = 0; k < many; ++k) {
-            const auto state = static_cast<uint32_t>(in.number(1, static_cast<int64_t>(automaton_.states())));
-            const auto cell = static_cast<uint32_t>(in.number(0, int64_t{NIL}));
-            if (std::any_of(part.live.begin(), part.live.end(), [&](const Live& l) { return l.state == state; })) {
-                bad_state("a D-state twice");
-            }
-            if (arena_.holds(cell)) part.live.push_back({state, arena_.chain(cell)});  // others had expired
-        }
+void Merger::check_live(std::vector<Live>& all) {
+    std::vector<uint8_t> seen(automaton_.states());
+    for (Live& live : all) {
+        if (seen[live.state]++ != 0) bad_state("a D-state twice");
+        live.chain = arena_.holds(live.chain.cell) ? arena_.chain(live.chain.cell) : Chain();
     }
+    std::erase_if(all, [](const Live& live) { return live.chain.cell == NIL; });  // these had expired
 }
 
-void Cursor::dump(Writer& out) const {
-    out.number(done() ? 1 : 0);
-    if (done()) return;
-    acep::dump(out, root_);
-    out.items(key_);
-    out.number(alone_ ? 1 : 0);
-    out.number(at_);
-    out.number(depth_);
-    out.number(static_cast<int64_t>(stack_.size()));
-    for (const Step& s : stack_) {
-        out.number(s.cell);
-        out.number(s.depth);
-    }
-    uint32_t deepest = depth_;
-    for (const Step& s : stack_) deepest = std::max(deepest, s.depth);
-    out.items(ids_.data() + (ids_.size() - deepest), deepest);
-    out.items(vars_.data() + (vars_.size() - deepest), deepest);
-}
-
-void Cursor::load(Reader& in, const Tables& tables, const Arena& arena, size_t places) {
-    stack_.clear();
-    at_ = NIL;
-    alone_ = false;
-    if (in.number(0, 2) != 0) return;
-    root_ = root_from(in, tables, arena, places);
-    auto key = in.items<int64_t>();
-    if (key.size() != key_.size()) bad_state("key of a match");
-    key_ = std::move(key);
-    const auto cell = [&] {
-        const auto found = static_cast<uint32_t>(in.number(0, int64_t{NIL} + 1));
-        if (found != NIL && !arena.holds(found)) bad_state("place of a walk");
-        return found;
+template <class Archive>
+void Cursor::fields(auto& self, Archive& archive, const Tables& tables, const Arena& arena, size_t places) {
+    bool done = self.done();
+    archive.words(done);
+    if constexpr (Archive::reads) self.stop();
+    if (done) return;
+    const auto cell = [&](auto& at) {
+        archive.within(0, int64_t{NIL} + 1, at);
+        if (Archive::reads && at != NIL && !arena.holds(at)) bad_state("place of a walk");
     };
-    alone_ = in.number(0, 2) != 0;
-    at_ = cell();
-    depth_ = static_cast<uint32_t>(in.number(0, int64_t{1} << 31));
-    uint32_t deepest = depth_;
-    const int64_t steps = in.number(0, int64_t{1} << 32);
-    for (int64_t k = 0; k < steps; ++k) {
-        const uint32_t at = cell();
-        if (at == NIL || arena.cells[at].next == NIL) bad_state("place of a walk");
-        stack_.push_back({at, static_cast<uint32_t>(in.number(0, int64_t{1} << 31))});
-        deepest = std::max(deepest, stack_.back().depth);
+    root_fields(self.root_, archive, tables, arena, places);
+    archive.items(self.key_.data(), self.key_.size(), "key of a match");
+    archive.words(self.alone_);
+    cell(self.at_);
+    archive.within(0, int64_t{1} << 31, self.depth_);
+    uint32_t deepest = self.depth_;
+    archive.size(self.stack_, int64_t{1} << 32);
+    for (auto& step : self.stack_) {
+        cell(step.cell);
+        if (Archive::reads && (step.cell == NIL || arena.cells[step.cell].next == NIL)) bad_state("place of a walk");
+        archive.within(0, int64_t{1} << 31, step.depth);
+        deepest = std::max(deepest, step.depth);
     }
-    const auto ids = in.items<int64_t>();
-    const auto vars = in.items<uint16_t>();
-    if (ids.size() != deepest || vars.size() != deepest) bad_state("depth of a walk");
-    for (uint16_t v : vars) {
-        if (v >= tables.variables) bad_state("variable");
+    if constexpr (Archive::reads) {
+        while (self.ids_.size() < size_t{deepest} + 2) self.deepen();
     }
-    while (ids_.size() < size_t{deepest} + 2) deepen();
-    std::copy(ids.begin(), ids.end(), ids_.end() - static_cast<std::ptrdiff_t>(deepest));
-    std::copy(vars.begin(), vars.end(), vars_.end() - static_cast<std::ptrdiff_t>(deepest));
+    auto* vars = self.vars_.data() + (self.vars_.size() - deepest);
+    archive.items(self.ids_.data() + (self.ids_.size() - deepest), deepest, "depth of a walk");
+    archive.items(vars, deepest, "depth of a walk");
+    if (Archive::reads && std::any_of(vars, vars + deepest, [&](uint16_t v) { return v >= tables.variables; })) {
+        bad_state("variable");
+    }
+}
+
+template <class Archive>
+void MergedEngine::fields(auto& self, Archive& archive) {
+    const auto& arena = self.merger_.arena();
+    const size_t partitions = self.partitions_.size();
+    archive.words(self.work_.nodes, self.work_.touches, self.work_.matches);
+    Merger::fields(self.merger_, archive, self.partitions_.size());
+    archive.words(self.lazy_);
+    std::vector<Root> held;
+    for (uint32_t k = 0; k < self.roots_.size() && !Archive::reads; ++k) {
+        if (self.roots_.tail() + k != NIL) held.push_back(self.roots_[self.roots_.tail() + k]);
+    }
+    archive.size(held, int64_t{1} << 31);
+    for (Root& root : held) root_fields(root, archive, self.tables_, arena, partitions);
+    if constexpr (Archive::reads) {
+        self.roots_.clear();
+        for (const Root& root : held) self.roots_.push(root);
+    }
+    Cursor::fields(self.cursor_, archive, self.tables_, arena, partitions);
+    if (Archive::reads && !self.cursor_.done() && self.roots_.empty()) bad_state("walk");
 }
 
 void MergedEngine::dump(Writer& out) const {
     if (!walk_.done()) throw std::logic_error("in the midst of matches");
-    for (int64_t n : {work_.nodes, work_.touches, work_.matches}) out.number(n);
-    merger_.dump(out);
-    out.number(lazy_ ? 1 : 0);
-    std::vector<Root> held;
-    for (uint32_t k = 0; k < roots_.size(); ++k) {
-        if (roots_.tail() + k != NIL) held.push_back(roots_[roots_.tail() + k]);
+    fields(*this, out);
+}
+void MergedEngine::load(Reader& in) { fields(*this, in); }
+
+template <class Archive>
+void CompressedEngine::fields(auto& self, Archive& archive) {
+    archive.words(self.work_.nodes, self.work_.touches, self.work_.matches);
+    Merger::fields(self.merger_, archive, self.partitions_.size());
+    archive.within(0, int64_t{NIL}, self.places_);
+    archive.items(self.keys_);
+    if (Archive::reads && self.keys_.size() != self.places_ * self.partitions_.width()) bad_state("keys");
+    archive.items(self.place_of_);
+    for (const uint32_t place : self.place_of_) {
+        if (Archive::reads && place != NIL && place >= self.places_) bad_state("key of a partition");
     }
-    out.number(static_cast<int64_t>(held.size()));
-    for (const Root& root : held) acep::dump(out, root);
-    cursor_.dump(out);
+    archive.size(self.roots_, int64_t{1} << 40);
+    for (auto& root : self.roots_) root_fields(root, archive, self.tables_, self.merger_.arena(), self.places_);
 }
 
-void MergedEngine::load(Reader& in) {
-    work_ = {in.number(), in.number(), in.number()};
-    merger_.load(in, partitions_.size());
-    lazy_ = in.number(0, 2) != 0;
-    roots_.clear();
-    const int64_t many = in.number(0, int64_t{1} << 31);
-    for (int64_t k = 0; k < many; ++k) roots_.push(root_from(in, tables_, merger_.arena(), partitions_.size()));
-    cursor_.load(in, tables_, merger_.arena(), partitions_.size());
-    if (!cursor_.done() && roots_.empty()) bad_state("walk");
-}
-
-void CompressedEngine::dump(Writer& out) const {
-    for (int64_t n : {work_.nodes, work_.touches, work_.matches}) out.number(n);
-    merger_.dump(out);
-    out.number(places_);
-    out.items(keys_);
-    out.items(place_of_);
-    out.number(static_cast<int64_t>(roots_.size()));
-    for (const Root& root : roots_) acep::dump(out, root);
-}
-
-void CompressedEngine::load(Reader& in) {
-    work_ = {in.number(), in.number(), in.number()};
-    merger_.load(in, partitions_.size());
-    places_ = static_cast<uint32_t>(in.number(0, int64_t{NIL}));
-    keys_ = in.items<int64_t>();
-    if (keys_.size() != places_ * partitions_.width()) bad_state("keys");
-    place_of_ = in.items<uint32_t>();
-    for (uint32_t place : place_of_) {
-        if (place != NIL && place >= places_) bad_state("key of a partition");
-    }
-    roots_.clear();
-    const int64_t many = in.number(0, int64_t{1} << 40);
-    for (int64_t k = 0; k < many; ++k) roots_.push_back(root_from(in, tables_, merger_.arena(), places_));
-}
+void CompressedEngine::dump(Writer& out) const { fields(*this, out); }
+void CompressedEngine::load(Reader& in) { fields(*this, in); }
 
 }  // namespace acep

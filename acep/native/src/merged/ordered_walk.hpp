@@ -60,7 +60,6 @@ private:
     bool single(const Arena& arena);
     bool reach(const Arena& arena, uint32_t node, uint32_t cell);
     bool add_list(const Arena& arena, uint32_t cell);
-    bool link(std::vector<Follower>& followers);
     bool follow(std::vector<Follower>& followers);
     void push(uint32_t at, uint32_t stop, bool rows) { frames_.push_back({at, stop, rows}); }
 

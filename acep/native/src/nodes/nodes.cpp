@@ -4,8 +4,6 @@
 // nodes_matches.cpp (complete runs), nodes_shedding.cpp, nodes_memory.cpp and nodes_state.cpp.
 #include "nodes/nodes.hpp"
 
-#include "common/numbers.hpp"
-
 namespace acep {
 
 NodeEngine::NodeEngine(Tables tables, EventClassifier& classifier, Partitions& partitions,
@@ -91,7 +89,7 @@ uint32_t NodeEngine::bound(const Event& event) {
 void NodeEngine::event(uint32_t partition, const Event& event) {
     if (unfinished()) return go_on(partition, event);
     if (!bounded()) {
-        if (!timed()) free_expired(event.ts);
+        if (!tables_.timed()) free_expired(event.ts);
         if (parts_.size() <= partition) parts_.resize(partition + 1);
         return look(parts_[partition], partition, event);
     }
@@ -120,7 +118,7 @@ void NodeEngine::look(Part& part, uint32_t partition, const Event& event) {
     admission_.nodes_before = work_.nodes;
     memory_.given_before = output_.given();
     walks.any = false;
-    if (shed_ || resting_) (shed_ ? *shed_ : *resting_).arrive(partition, arrived, work_.touches);
+    if (shedding() != nullptr) shedding()->arrive(partition, arrived, work_.touches);
     if (resting_) {
         if (resting_->changed()) look_at_allowance();
         if (!suffices(0)) wake(key(event));
@@ -155,8 +153,7 @@ void NodeEngine::take_in(Part& part, uint32_t partition, const Event& event) {
         // Nodes that began before a match point would end in the same bundle.
         for (uint32_t s = 0; s < part.lists.size(); ++s) {
             NodeList& list = part.lists[s];
-            shed_->dropped += std::count_if(list.starts() + list.head, list.starts() + list.end,
-                                            [&](int64_t start) { return start >= low && start < key(event); });
+            shed_->dropped += list.living(low) - list.living(key(event));
             keep(list, s, key(event), EndReason::cleared, [&](uint32_t i) { return list.starts()[i] >= key(event); });
         }
         admission_.clears = false;
@@ -166,8 +163,8 @@ void NodeEngine::take_in(Part& part, uint32_t partition, const Event& event) {
 }
 
 int64_t NodeEngine::oldest_start(const Event& event) const {
-    const int64_t low = before(key(event), tables_.span);
-    return shed_ && !tables_.counted ? std::max(low, before(clock_, tables_.span)) : low;  // older cells may be freed
+    const int64_t low = earliest(key(event), tables_.span);
+    return shed_ && !tables_.counted ? std::max(low, earliest(clock_, tables_.span)) : low;  // older cells may be freed
 }
 
 void NodeEngine::begin(const Turn& turn, const Event& event) {
@@ -206,12 +203,8 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
     if (shed_) shed_->tend(list, turn.state, key(event), low, static_cast<int64_t>(turn.arcs.size()));
     bool alive = expire(list, turn.state, low);
     if (!alive) {
-        uint32_t living = 0;
-        for (uint32_t i = list.head; i < list.end; ++i) living += list.starts()[i] >= low ? 1u : 0u;
-        if (2 * living <= list.size()) {
-            keep(list, turn.state, low + tables_.span, EndReason::expired,
-                 [&](uint32_t i) { return list.starts()[i] >= low; });
-        }
+        const uint32_t living = list.living(low);
+        if (2 * living <= list.size()) drop_expired(list, turn.state, low, low + tables_.span);
         alive = living == list.size();
     }
     if (list.empty()) return;
@@ -279,7 +272,7 @@ void NodeEngine::contiguous_end(Part& part, const Event& event) {
         NodeList& list = part.lists[s];
         if (list.empty()) continue;
         if (tables_.budget == 0) {
-            keep(list, s, key(event), EndReason::taken, [](uint32_t) { return false; });
+            drop_all(list, s, key(event), EndReason::taken);
             continue;
         }
         const State& state = tables_.states[s];
@@ -333,8 +326,7 @@ void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int6
                 Chain chain;
                 if (merging_.unites) {
                     into = earlier(list, made, i, state, low);
-                    if (shed_ && into != NIL && merging_.unions[state].seen < Merging::trial)
-                        ++merging_.unions[state].joined;
+                    if (shed_ && into != NIL && merging_.unions[state].seen < Trial::size) ++merging_.unions[state].met;
                     if (shed_ && into == NIL && !shed_->admit(made.nodes, i, state, partition, own)) continue;
                     if (into != NIL) chain = arena_.chain(list.cells()[into]);
                     chain = bind_all(made, i, event, chain);
@@ -368,13 +360,7 @@ void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int6
                 }
                 if (shed_) make_room(list, state, low);
                 const uint32_t to = list.add(s.slots, shed_ ? NEVER : low);
-                if (to > list.head && list.starts()[to - 1] > chain.latest) list.sorted = false;
-                list.starts()[to] = chain.latest;
-                list.positions()[to] = event.position;
-                list.cells()[to] = chain.cell;
-                list.errors()[to] = made.nodes.errors()[i];
-                list.take_slots(to, made.nodes, i, s.slots);
-                list.plain = list.plain && made.nodes.plain;
+                list.take(to, made.nodes, i, s.slots, chain.latest, chain.cell);
                 if (shed_) shed_->born(list, to, state, partition);
             }
         }
@@ -390,17 +376,17 @@ void NodeEngine::advance(int64_t clock) {
     clock_ = clock;
     if (completion_) completion_->settle(clock);
     // Otherwise done before each event, so that it does not depend on batches, as it shortens lists.
-    if (!bounded() && timed()) free_expired(clock);
+    if (!bounded() && tables_.timed()) free_expired(clock);
 }
 
 void NodeEngine::free_expired(int64_t clock) {
-    if (!timed()) {
+    if (!tables_.timed()) {
         if (bounded()) return;  // done when memory is short
         if (arena_.cells.size() / 2 > kept_cells_ + 2048) compact();
         if (frames_.size() / 2 > kept_frames_ + 2048) compact_frames();
         return;
     }
-    const int64_t low = before(clock, tables_.span);
+    const int64_t low = earliest(clock, tables_.span);
     while (!arena_.cells.empty() && arena_.events[arena_.cells[arena_.cells.tail()].event].ts < low)
         arena_.cells.drop();
     while (!arena_.events.empty() && arena_.events[arena_.events.tail()].ts < low) arena_.events.drop();
@@ -409,14 +395,13 @@ void NodeEngine::free_expired(int64_t clock) {
 
 bool NodeEngine::idle(uint32_t partition, int64_t clock) {
     if (partition >= parts_.size()) return true;
-    if (!timed()) return false;
+    if (!tables_.timed()) return false;
     Part& part = parts_[partition];
-    const int64_t low = before(clock, tables_.span);
+    const int64_t low = earliest(clock, tables_.span);
     if (bounded()) memory_.held.charged -= held(part).charged;  // empty lists keep their room
     for (uint32_t s = 0; s < part.lists.size(); ++s) {
         NodeList& list = part.lists[s];
-        if (!expire(list, s, low))
-            keep(list, s, clock, EndReason::expired, [&](uint32_t i) { return list.starts()[i] >= low; });
+        if (!expire(list, s, low)) drop_expired(list, s, low, clock);
     }
     const bool shadow = !idle_shadow(part, low, clock);
     if (bounded()) memory_.held.charged += held(part).charged;
@@ -445,39 +430,25 @@ int64_t NodeEngine::partial_matches(int64_t clock) const {
     for (uint32_t p = 0; p < parts_.size(); ++p) {
         const Part& part = parts_[p];
         int64_t low = NEVER;
-        if (timed()) low = before(clock, tables_.span);
-        if (tables_.counted) low = before(tables_.strict ? part.last : partitions_.positions[p] - 1, tables_.span);
-        for (const NodeList& list : part.lists) {
-            if (list.empty()) continue;
-            const int64_t* starts = const_cast<NodeList&>(list).starts();  // only read
-            if (list.sorted) {
-                found += starts + list.end - std::lower_bound(starts + list.head, starts + list.end, low);
-            } else {
-                found +=
-                    std::count_if(starts + list.head, starts + list.end, [&](int64_t start) { return start >= low; });
-            }
-        }
+        if (tables_.timed()) low = earliest(clock, tables_.span);
+        if (tables_.counted) low = earliest(tables_.strict ? part.last : partitions_.positions[p] - 1, tables_.span);
+        for (const NodeList& list : part.lists) found += const_cast<NodeList&>(list).living(low);  // only read
     }
     return found;
 }
 
 int64_t NodeEngine::bytes() const {
-    size_t total = arena_.bytes() + frames_.capacity() * sizeof(Frame) + arena_.kept.bytes() +
-                   parts_.capacity() * sizeof(Part) + live_.capacity();
-    for (const Made& made : made_) {
-        total += made.nodes.bytes() + made.arcs.capacity() * sizeof(const Arc*) +
-                 made.also.capacity() * sizeof(uint32_t) + made.gone.capacity();
-    }
-    total += (block_.rows.capacity() + all_.capacity() + memory_.scores.capacity() + memory_.best.capacity()) *
-                 sizeof(uint32_t) +
-             taken_.capacity();
+    int64_t total =
+        arena_.bytes() + arena_.kept.bytes() + heap_bytes(frames_, parts_, live_, block_.rows, all_, taken_);
+    total += heap_bytes(memory_.scores, memory_.best);
+    for (const Made& made : made_) total += made.nodes.bytes() + heap_bytes(made.arcs, made.also, made.gone);
     if (bounded()) {
-        total += static_cast<size_t>(memory_.held.reserved);
+        total += memory_.held.reserved;
     } else {
-        for (const Part& part : parts_) total += static_cast<size_t>(held(part).reserved);
+        for (const Part& part : parts_) total += held(part).reserved;
     }
-    return static_cast<int64_t>(total) + (completion_ ? completion_->bytes() : 0) + (shed_ ? shed_->bytes() : 0) +
-           (resting_ ? resting_->bytes() : 0);
+    if (completion_) total += completion_->bytes();
+    return total + (shedding() != nullptr ? shedding()->bytes() : 0);
 }
 
 }  // namespace acep

@@ -20,12 +20,6 @@
 
 namespace acep {
 
-// The earliest start in a window of `span` (negative: none) that ends now.
-inline int64_t before(int64_t now, int64_t span) {
-    int64_t low;
-    return span < 0 || __builtin_sub_overflow(now, span, &low) ? NEVER + 1 : std::max(low, NEVER + 1);
-}
-
 class NodeEngine final : public Engine {
 public:
     // With `dominance`, only match points are output, without bound events.
@@ -105,14 +99,17 @@ private:
         std::vector<uint8_t> gone;
     };
 
+    static constexpr int64_t frame_bytes = 2 * sizeof(Frame) + sizeof(uint32_t);
+    static constexpr int64_t part_bytes = 2 * sizeof(Part) + 2 + Shedding::unit_bytes;
+
     const std::vector<Turn>& turns(uint32_t pattern);
     void compact(int64_t oldest = NEVER + 1);
     void free_expired(int64_t clock);
-    bool timed() const { return tables_.span >= 0 && !tables_.counted; }
     void look(Part& part, uint32_t partition, const Event& event);
     // With a bound on bytes, decisions depend on the bytes that the content may take, not on the capacity that happens
     // to be reserved.
     bool bounded() const { return memory_.most >= 0; }
+    Shedding* shedding() const { return shed_ ? shed_.get() : resting_.get(); }
     int64_t node_bytes(uint32_t state) const;
     int64_t made_bytes(uint32_t state) const;
     int64_t list_bytes(const NodeList& list, uint32_t state) const;
@@ -127,9 +124,13 @@ private:
     void keep_best(double share, int64_t clock);
     void squeeze();
     void compact_frames();
-    void load_arena(Reader& in);
-    void load_list(Reader& in, uint32_t state, NodeList& list);
-    int64_t key(const Event& event) const { return tables_.counted ? event.position : event.ts; }
+    void check_arena();
+    void check_list(NodeList& list, uint32_t state);
+    template <class Archive>
+    static void list_fields(auto& self, Archive& archive, NodeList& list, uint32_t state);
+    template <class Archive>
+    static void fields(auto& self, Archive& archive);
+    int64_t key(const Event& event) const { return tables_.key(event); }
     int64_t cost(const Arc& arc, int64_t between) const;
     void step(Part& part, const Turn& turn, const Event& event, int64_t low);
     void begin(const Turn& turn, const Event& event);
@@ -137,6 +138,9 @@ private:
     // Keep those of block_.rows[0 .. count) in `list` that pass the checks, and return their number.
     size_t passing(const std::vector<Check>& checks, NodeList& list, uint32_t slots, const Event& event, size_t count);
     void load(const Source& source, NodeList& list, uint32_t slots, const Event& event, size_t count, size_t leaf);
+    uint8_t load_one(const Source& source, NodeList& list, uint32_t slots, const Event& event, uint32_t row,
+                     size_t leaf);
+    void run(uint32_t program, size_t count, uint8_t* pass);
     bool all_frames(const Check& check, NodeList& list, uint32_t slots, const Event& event, uint32_t row);
     // `early`: the node was scored before it is made, and `admission_.own_mark` is its mark.
     void make(const Arc& arc, NodeList& list, uint32_t row, const Event& event, int32_t error, bool early);
@@ -144,8 +148,22 @@ private:
              const Event& event);
     void finish(Part& part, uint32_t partition, const Event& event, int64_t low);
     void dominate(Part& part, uint32_t partition, const Event& event, int64_t low);
-    void dump_dominance(Writer& out) const;
-    void load_dominance(Reader& in);
+    // Call found(i, error) for each new node of a state that ends runs and for which wanted(i, error) holds.
+    void endings(uint32_t state, const Event& event, auto&& wanted, auto&& found) {
+        NodeList& nodes = made_[state].nodes;
+        const State& s = tables_.states[state];
+        constexpr auto most = static_cast<uint32_t>(block_rows);
+        for (uint32_t at = 0; at < nodes.end; at += most) {
+            size_t count = 0;
+            const uint32_t stop = std::min(nodes.end, at + most);
+            for (uint32_t i = at; i < stop; ++i) {
+                if (wanted(i, nodes.errors()[i] + s.ends)) block_.rows[count++] = i;
+            }
+            block_.contiguous = count == stop - at;
+            count = passing(s.ending, nodes, s.slots, event, count);
+            for (size_t k = 0; k < count; ++k) found(block_.rows[k], nodes.errors()[block_.rows[k]] + s.ends);
+        }
+    }
     void unite(Made& made, uint32_t this_state);
     void complete(Part& part, uint32_t partition, uint32_t state, Made& made, const Event& event, int64_t low);
     // Whether matches may be written later. They may not if matches with one binding must first become one.
@@ -170,6 +188,12 @@ private:
             }
         }
         list.keep(tables_.states[state].slots, wanted);
+    }
+    void drop_expired(NodeList& list, uint32_t state, int64_t low, int64_t when) {
+        keep(list, state, when, EndReason::expired, [&](uint32_t i) { return list.starts()[i] >= low; });
+    }
+    void drop_all(NodeList& list, uint32_t state, int64_t when, EndReason how) {
+        keep(list, state, when, how, [](uint32_t) { return false; });
     }
     bool admits(const Part& part, const Event& event);
     void take_in(Part& part, uint32_t partition, const Event& event);

@@ -5,7 +5,6 @@
 #include <bit>
 #include <limits>
 
-#include "common/numbers.hpp"
 #include "nodes/nodes.hpp"
 
 namespace acep {
@@ -18,20 +17,8 @@ constexpr uint32_t few = 8;
 constexpr uint32_t most_alike = 64;
 // Start of a row whose node was removed.
 constexpr int64_t gone = NEVER;
-// The most credit that can be saved.
-constexpr int64_t most_credit = 1 << 16;
 // Number of comparisons that may be made without credit.
 constexpr int64_t dominance_margin = 2 * few;
-
-bool same(NodeList& mine, uint32_t a, NodeList& others, uint32_t b, uint32_t slots,
-          const std::vector<Demand>& demands) {
-    for (const Demand& d : demands) {
-        const uint8_t tag = mine.tags(d.slot, slots)[a];
-        if (tag != others.tags(d.slot, slots)[b]) return false;
-        if (tag == value && mine.slot(d.slot)[a] != others.slot(d.slot)[b]) return false;
-    }
-    return true;
-}
 
 // The rank of a tag, in rising order: null, numbers, unbound.
 int rank(uint8_t tag) { return tag == value ? 1 : tag == null ? 0 : 2; }
@@ -51,41 +38,15 @@ bool ranks(const Demand& d, NodeList& mine, uint32_t a, NodeList& others, uint32
     }
 }
 
-uint64_t hashed(NodeList& nodes, uint32_t row, uint32_t slots, const std::vector<Demand>& demands) {
-    uint64_t hash = 0;
-    for (const Demand& d : demands) {
-        const uint8_t tag = nodes.tags(d.slot, slots)[row];
-        hash = mixed(hash + tag + (tag == value ? static_cast<uint64_t>(nodes.slot(d.slot)[row]) * 3 : 0));
-    }
-    return mixed(hash);
-}
-
 // Move rows [from, end - 1) one further, so that row `from` is free.
 void open_at(NodeList& list, uint32_t from, uint32_t slots) {
     const uint32_t last = list.end - 1;
-    const auto shift = [&](auto* column) { std::copy_backward(column + from, column + last, column + last + 1); };
-    shift(list.starts());
-    shift(list.positions());
-    shift(list.cells());
-    shift(list.errors());
-    for (uint32_t s = 0; s < slots; ++s) {
-        shift(list.slot(s));
-        shift(list.tags(s, slots));
-    }
+    list.each_column(slots, [&](auto* column) { std::copy_backward(column + from, column + last, column + last + 1); });
     list.moved();
 }
 
 void close_rows(NodeList& list, uint32_t from, uint32_t to, uint32_t slots) {
-    const uint32_t end = list.end;
-    const auto shift = [&](auto* column) { std::copy(column + to, column + end, column + from); };
-    shift(list.starts());
-    shift(list.positions());
-    shift(list.cells());
-    shift(list.errors());
-    for (uint32_t s = 0; s < slots; ++s) {
-        shift(list.slot(s));
-        shift(list.tags(s, slots));
-    }
+    list.each_column(slots, [&](auto* column) { std::copy(column + to, column + list.end, column + from); });
     list.end -= to - from;
     list.moved();
 }
@@ -107,7 +68,7 @@ Dominance::Dominance(const Arrays& arrays, const Tables& tables) : positions_(ta
             const int64_t relation = words[first + 2 * slot], bound = words[first + 2 * slot + 1];
             if (relation < 0 || relation > 5 || bound < 0) throw std::invalid_argument("dominance: a demand");
             const Demand demand{slot, static_cast<Relation>(relation), bound};
-            if (demand.relation == Relation::equal) ranking.equal.push_back(demand);
+            if (demand.relation == Relation::equal) ranking.equal.push_back(slot);
             if (relation > 1) ranking.ordered.push_back(demand);
         }
         // Floats without a bound are totally ordered, as none of them is NaN.
@@ -133,22 +94,15 @@ uint32_t Dominance::place(Ranking& r, NodeList& list, NodeList& made, uint32_t i
     if (r.front) return bisect(r, list, made, i, slots, lows.room);
     const bool sure = r.equal.empty() && r.ordered.empty();  // at most one node per error
     if (!sure) {
-        if (r.rest != 0) {
-            --r.rest;
-            return list.add(slots, lows.room);
-        }
-        if (credit <= 0) return list.add(slots, lows.room);
+        if (r.trial.pauses() || credit <= 0) return list.add(slots, lows.room);
     }
     const int64_t before = compared;
     const Met met = r.equal.empty() ? scan(r, list, made, i, slots, lows.alive, compared)
                                     : probe(r, list, made, i, slots, lows.alive, compared);
     credit -= compared - before;
     if (!sure && compared != before) {
-        if (met.dominated || met.into != NIL) ++r.met;
-        if (++r.seen == trial) {
-            if (r.met < trial / 8) r.rest = 16 * trial;
-            r.seen = r.met = 0;
-        }
+        if (met.dominated || met.into != NIL) ++r.trial.met;
+        if (++r.trial.seen == Trial::size) r.trial.end(r.trial.met >= Trial::size / 8);
     }
     if (met.dominated) return NIL;
     return met.into == NIL ? list.add(slots, lows.room) : met.into;
@@ -256,7 +210,7 @@ Dominance::Met Dominance::probe(Ranking& r, NodeList& list, NodeList& made, uint
         list.indexed = 0;
     }
     const auto place_of = [&](NodeList& nodes, uint32_t row) {
-        size_t at = hashed(nodes, row, slots, r.equal) & (places - 1);
+        size_t at = hashed(nodes, row, 0, slots, r.equal) & (places - 1);
         while (list.index[at] != NIL && !same(list, list.index[at], nodes, row, slots, r.equal))
             at = (at + 1) & (places - 1);
         return at;
@@ -289,35 +243,16 @@ void NodeEngine::dominate(Part& part, uint32_t partition, const Event& event, in
     int64_t best = tables_.budget + 1;
     const bool logs = shed_ && shed_->logs();
     for (uint32_t state : touched_) {
-        Made& made = made_[state];
-        const State& s = tables_.states[state];
-        int64_t least = tables_.budget + 1;
-        for (const Accept& a : s.accepts) least = std::min(least, a.cost);
-        if (least > tables_.budget) continue;
-        const uint32_t n = made.nodes.end;
-        for (uint32_t at = 0; at < n; at += static_cast<uint32_t>(block_rows)) {
-            size_t count = 0;
-            for (uint32_t i = at; i < n && i - at < block_rows; ++i) {
-                if (made.nodes.errors()[i] + least < (logs ? tables_.budget + 1 : best)) block_.rows[count++] = i;
-            }
-            block_.contiguous = count == std::min<size_t>(n - at, block_rows);
-            count = passing(s.ending, made.nodes, s.slots, event, count);
-            for (size_t k = 0; k < count; ++k) {
-                const int64_t error = made.nodes.errors()[block_.rows[k]] + least;
-                best = std::min(best, error);
-                if (logs)
-                    shed_->found(shed_->mark(made.nodes, block_.rows[k], state), partition, key(event), event.ts,
-                                 error);
-            }
-        }
+        if (tables_.states[state].accepts.empty()) continue;
+        const auto wanted = [&](uint32_t, int64_t error) { return error < (logs ? tables_.budget + 1 : best); };
+        endings(state, event, wanted, [&](uint32_t i, int64_t error) {
+            best = std::min(best, error);
+            if (logs) shed_->found(shed_->mark(made_[state].nodes, i, state), partition, key(event), event.ts, error);
+        });
     }
     if (best <= tables_.budget && !(shed_ && shed_->shadow)) {
-        const int64_t* keys = partitions_.key(partition);
-        output_.start.push_back(event.ts);
-        output_.end.push_back(event.ts);
-        output_.error.push_back(best);
-        output_.bundle.push_back(part.bundle.at(event.ts, event.position, tables_.span, tables_.counted));
-        output_.keys.insert(output_.keys.end(), keys, keys + partitions_.width());
+        const int64_t bundle = part.bundle.at(event.ts, event.position, tables_.span, tables_.counted);
+        output_.add(event.ts, event.ts, best, bundle, partitions_.key(partition), partitions_.width());
         output_.offsets.push_back(0);
         ++work_.matches;
         if (shed_) shed_->hit();
@@ -326,7 +261,7 @@ void NodeEngine::dominate(Part& part, uint32_t partition, const Event& event, in
     Dominance& dominance = *dominance_;
     dominance.log = shed_.get();
     dominance.now = key(event);
-    dominance.credit = std::min(dominance.credit + work_.touches - dominance.paid, most_credit);
+    dominance.credit = std::min(dominance.credit + work_.touches - dominance.paid, Dominance::most_credit);
     int64_t compared = 0;
     for (uint32_t state : touched_) {
         Made& made = made_[state];
@@ -369,15 +304,7 @@ void NodeEngine::dominate(Part& part, uint32_t partition, const Event& event, in
                     to = dominance.place(ranking, list, made.nodes, i, s.slots, {low, shed_ ? NEVER : low}, compared);
                 }
                 if (to == NIL) continue;
-                const int64_t start = made.nodes.starts()[i];
-                if (to > list.head && list.starts()[to - 1] > start) list.sorted = false;
-                if (to + 1 < list.end && list.starts()[to + 1] < start) list.sorted = false;
-                list.starts()[to] = start;
-                list.positions()[to] = event.position;
-                list.cells()[to] = NIL;
-                list.errors()[to] = made.nodes.errors()[i];
-                list.take_slots(to, made.nodes, i, s.slots);
-                list.plain = list.plain && made.nodes.plain;
+                list.take(to, made.nodes, i, s.slots, made.nodes.starts()[i], NIL);
                 if (shed_) shed_->born(list, to, state, partition);
             }
         }
@@ -387,26 +314,6 @@ void NodeEngine::dominate(Part& part, uint32_t partition, const Event& event, in
     touched_.clear();
     work_.touches += compared;
     dominance.paid = work_.touches;
-}
-
-void NodeEngine::dump_dominance(Writer& out) const {
-    out.number(dominance_->credit);
-    out.number(dominance_->paid);
-    for (const Ranking& r : dominance_->states) {
-        for (const uint32_t n : {r.seen, r.met, r.rest}) out.number(n);
-    }
-}
-
-void NodeEngine::load_dominance(Reader& in) {
-    // Any numbers are safe here: they only control how long to search.
-    const auto within = [&](int64_t most) { return std::clamp<int64_t>(in.number(), 0, most); };
-    dominance_->credit = within(most_credit);
-    dominance_->paid = within(work_.touches);
-    for (Ranking& r : dominance_->states) {
-        r.seen = static_cast<uint32_t>(within(Dominance::trial - 1));
-        r.met = static_cast<uint32_t>(within(r.seen));
-        r.rest = static_cast<uint32_t>(within(16 * Dominance::trial));
-    }
 }
 
 }  // namespace acep

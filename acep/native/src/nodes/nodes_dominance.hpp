@@ -7,6 +7,7 @@
 
 #include "chains/node_list.hpp"
 #include "common/columns.hpp"
+#include "nodes/nodes_merging.hpp"
 #include "plan/tables.hpp"
 #include "shedding/shedding.hpp"
 
@@ -24,17 +25,16 @@ struct Demand {
 
 // The demands of a state.
 struct Ranking {
-    std::vector<Demand> equal;
+    std::vector<uint32_t> equal;  // slots
     std::vector<Demand> ordered;
     // One ordered demand and no errors: by rising start nodes have falling ranks, so places are found by bisection.
     bool front = false;
-    // Of the last `seen` nodes, `met` were dominated or dominated others; the next `rest` nodes are not compared.
-    uint32_t seen = 0, met = 0, rest = 0;
+    Trial trial;  // of comparisons: nodes that were dominated or dominated others
 };
 
 class Dominance {
 public:
-    static constexpr uint32_t trial = 256;
+    static constexpr int64_t most_credit = 1 << 16;  // that can be saved
 
     // std::invalid_argument: the arrays are no demands for these tables.
     Dominance(const Arrays& arrays, const Tables& tables);
@@ -48,6 +48,11 @@ public:
     uint32_t state = 0;
     int64_t now = 0;
 
+    static void fields(auto& self, auto& archive, int64_t touches) {
+        archive.at_most(most_credit, self.credit);
+        archive.at_most(touches, self.paid);
+        for (auto& state : self.states) Trial::fields(state.trial, archive, Trial::size - 1);
+    }
     // Whether row `a` of `mine` dominates row `b` of `others`.
     bool dominates(const Ranking& r, NodeList& mine, uint32_t a, NodeList& others, uint32_t b, uint32_t slots) const;
     // Nodes that began before `alive` have expired; those that began before `room` may be removed to make room.

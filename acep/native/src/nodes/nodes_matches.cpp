@@ -3,8 +3,6 @@
 
 #include <numeric>
 
-#include "common/numbers.hpp"
-
 namespace acep {
 
 // Put the cells of a group of united nodes before `chain`: one for all nodes that crossed the same negations.
@@ -36,43 +34,29 @@ Chain NodeEngine::bind_all(Made& made, uint32_t leader, const Event& event, Chai
 // Complete matches -------------------------------------------------------------------------------
 
 void NodeEngine::complete(Part& part, uint32_t partition, uint32_t state, Made& made, const Event& event, int64_t low) {
-    const State& s = tables_.states[state];
-    int64_t least = tables_.budget + 1;
-    for (const Accept& a : s.accepts) least = std::min(least, a.cost);
-    const uint32_t n = made.nodes.end;
-    for (uint32_t at = 0; at < n; at += static_cast<uint32_t>(block_rows)) {
-        size_t count = 0;
-        for (uint32_t i = at; i < n && count < block_rows; ++i) block_.rows[count++] = i;
-        block_.contiguous = true;
-        count = passing(s.ending, made.nodes, s.slots, event, count);
-        for (size_t k = 0; k < count; ++k) {
-            const uint32_t i = block_.rows[k];
-            // Without merging, the first node of a group has the least error; with it, all pasts are in one node.
-            if (!merging_.unites && made.gone[i] != 0) continue;
-            const int64_t error = made.nodes.errors()[i] + least;
-            if (error > tables_.budget) continue;
-            if (shed_) {
-                shed_->found(shed_->mark(made.nodes, i, state), partition, key(event), event.ts, error);
-                if (shed_->shadow) continue;
-                shed_->hit();
-                if (shed_->clears()) admission_.clears = true;
-            }
-            const Arc& arc = *made.arcs[i];
-            const Chain past = arena_.chain(made.nodes.cells()[i]);
-            const uint32_t own = completion_ ? bound(event) : NIL;
-            Ending root{{event.id, key(event), NEVER, past.cell, NIL, own, arc.var, arc.number},
-                        past,
-                        completion_ ? error - least : error,
-                        0,
-                        state};
-            if (!completion_) root.bundle = part.bundle.at(event.ts, event.position, tables_.span, tables_.counted);
-            if (flows()) {
-                endings_.all.push_back(root);
-            } else {
-                give(partition, root, event, low);
-            }
+    // Without merging, the first node of a group has the least error; with it, all pasts are in one node.
+    const auto wanted = [&](uint32_t i, int64_t error) {
+        return (merging_.unites || made.gone[i] == 0) && error <= tables_.budget;
+    };
+    endings(state, event, wanted, [&](uint32_t i, int64_t error) {
+        if (shed_) {
+            shed_->found(shed_->mark(made.nodes, i, state), partition, key(event), event.ts, error);
+            if (shed_->shadow) return;
+            shed_->hit();
+            if (shed_->clears()) admission_.clears = true;
         }
-    }
+        const Arc& arc = *made.arcs[i];
+        const Chain past = arena_.chain(made.nodes.cells()[i]);
+        const uint32_t own = completion_ ? bound(event) : NIL;
+        if (completion_) error -= tables_.states[state].ends;
+        Ending root{{event.id, key(event), NEVER, past.cell, NIL, own, arc.var, arc.number}, past, error, 0, state};
+        if (!completion_) root.bundle = part.bundle.at(event.ts, event.position, tables_.span, tables_.counted);
+        if (flows()) {
+            endings_.all.push_back(root);
+        } else {
+            give(partition, root, event, low);
+        }
+    });
 }
 
 // Whether one more sequence may be walked out.
@@ -136,14 +120,9 @@ bool NodeEngine::give_trail(uint32_t partition, const Ending& root, const Event&
     if (bounded() && !may_give(length)) return false;
     const Cell& first = *path[length - 1];
     const int64_t start = length == 1 ? event.ts : tables_.counted ? arena_.events[first.event].ts : first.latest;
-    output_.start.push_back(start);
-    output_.end.push_back(event.ts);
-    output_.error.push_back(root.error);
-    output_.bundle.push_back(root.bundle);
-    output_.keys.insert(output_.keys.end(), keys, keys + width);
+    output_.add(start, event.ts, root.error, root.bundle, keys, width);
     const size_t at = output_.ids.size();
-    output_.ids.resize(at + length);
-    output_.vars.resize(at + length);
+    output_.resize_events(at + length);
     for (size_t i = 0; i < length; ++i) {
         output_.ids[at + i] = path[length - 1 - i]->id;
         output_.vars[at + i] = path[length - 1 - i]->var;
@@ -209,14 +188,8 @@ void NodeEngine::distinct(size_t first) {
         o.offsets[to + 1] = static_cast<int64_t>(start + length);
         ++to;
     }
-    o.start.resize(to);
-    o.end.resize(to);
-    o.error.resize(to);
-    o.bundle.resize(to);
-    o.keys.resize(to * width);
-    o.offsets.resize(to + 1);
-    o.ids.resize(static_cast<size_t>(o.offsets[to]));
-    o.vars.resize(static_cast<size_t>(o.offsets[to]));
+    o.resize(to, width);
+    o.resize_events(static_cast<size_t>(o.offsets[to]));
 }
 
 // Time -------------------------------------------------------------------------------------------
@@ -227,9 +200,7 @@ void NodeEngine::alive(uint32_t partition, int64_t low, Alive& found) {
     for (uint32_t s = 0; s < part.lists.size(); ++s) {
         NodeList& list = part.lists[s];
         for (uint32_t i = list.head; i < list.end; ++i) {
-            if (list.starts()[i] < low) continue;
-            found.firsts.push_back(list.slot(common(tables_.states[s]))[i]);
-            found.start = std::min(found.start, list.starts()[i]);
+            if (list.starts()[i] >= low) found.add(list.slot(common(tables_.states[s]))[i], list.starts()[i]);
         }
     }
 }

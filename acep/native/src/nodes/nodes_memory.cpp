@@ -4,8 +4,6 @@
 // Two numbers of bytes are tracked. *Charged* bytes are a function of the content, with each container at the most
 // that it may reserve, so that decisions do not depend on how the stream is split into batches. *Reserved* bytes are
 // the actual capacity; if they pass the bound, as emptied containers keep their room, all are shrunk to their content.
-#include <algorithm>
-#include <bit>
 
 #include "nodes/nodes.hpp"
 
@@ -15,6 +13,7 @@ namespace {
 constexpr int64_t least = 8;  // nodes that every list has room for
 constexpr int64_t cell_bytes = 2 * sizeof(Cell) + sizeof(int64_t) + sizeof(uint32_t);  // and compaction
 constexpr int64_t event_bytes = 2 * sizeof(BoundEvent) + sizeof(uint32_t);
+constexpr int64_t row_bytes = 2 * (sizeof(uint32_t) * 4 + 1) + 2 * sizeof(float);  // rows, errors, levels and scores
 constexpr int64_t cells_each = 3;  // of a node at most, besides those of its pasts
 constexpr int64_t small = 64;      // initial elements of a ring
 constexpr int tries = 6;
@@ -31,18 +30,16 @@ int64_t NodeEngine::list_bytes(const NodeList& list, uint32_t state) const {
     if (list.empty()) return 0;
     const int64_t n = list.size();
     const int64_t index = dominance_ ? 40 : merging_.likes[state].possible ? 32 : 0;
-    constexpr int64_t beside = 2 * (sizeof(uint32_t) * 4 + 1) + 2 * sizeof(float);  // rows, errors, levels and scores
-    return std::max(least, 2 * n) * node_bytes(state) + n * (index + beside);
+    return std::max(least, 2 * n) * node_bytes(state) + n * (index + row_bytes);
 }
 
 HeldBytes NodeEngine::held(const Part& part) const {
     HeldBytes found;
     if (part.lists.empty()) return found;
-    found.charged = found.reserved =
-        static_cast<int64_t>((part.lists.capacity() + part.shadow.capacity()) * sizeof(NodeList));
+    found.charged = found.reserved = heap_bytes(part.lists, part.shadow);
     const_cast<Part&>(part).each([&](const NodeList& list, uint32_t s) {  // only read
         found.charged += list_bytes(list, s);
-        found.reserved += static_cast<int64_t>(list.bytes());
+        found.reserved += list.bytes();
     });
     return found;
 }
@@ -53,11 +50,9 @@ void NodeEngine::recount() {
 }
 
 int64_t NodeEngine::charged() const {
-    constexpr int64_t frame = 2 * sizeof(Frame) + sizeof(uint32_t);
-    return memory_.held.charged +
-           static_cast<int64_t>(parts_.size()) * (static_cast<int64_t>(2 * sizeof(Part) + 2) + Shedding::unit_bytes) +
+    return memory_.held.charged + static_cast<int64_t>(parts_.size()) * part_bytes +
            int64_t{partitions_.size()} * partitions_.bytes_each() + int64_t{arena_.cells.size()} * cell_bytes +
-           int64_t{arena_.events.size()} * event_bytes + int64_t{frames_.size()} * frame;
+           int64_t{arena_.events.size()} * event_bytes + int64_t{frames_.size()} * frame_bytes;
 }
 
 int64_t NodeEngine::least_memory() const {
@@ -105,11 +100,9 @@ bool NodeEngine::has_room(const Arc& arc) {
     if (memory_.coming_made + made > memory_.most_made) return false;
     int64_t coming = 0;
     if (!tables_.states[arc.target].arcs.empty()) {
-        constexpr int64_t beside = 2 * (sizeof(uint32_t) * 4 + 1) + 2 * sizeof(float) + 40;
-        coming = 2 * node_bytes(arc.target) + beside + (dominance_ ? 0 : cells_each * cell_bytes);
+        coming = 2 * node_bytes(arc.target) + row_bytes + 40 + (dominance_ ? 0 : cells_each * cell_bytes);
     }
-    for (const Put& p : arc.puts)
-        coming += p.write == Write::frames ? static_cast<int64_t>(2 * sizeof(Frame) + sizeof(uint32_t)) : 0;
+    for (const Put& p : arc.puts) coming += p.write == Write::frames ? frame_bytes : 0;
     if (coming > 0 && charged() + memory_.coming + event_bytes + coming > memory_.pool) return false;
     memory_.coming_made += made;
     memory_.coming += coming;
@@ -131,23 +124,18 @@ bool NodeEngine::may_give(size_t length) {
 bool NodeEngine::takes_partition(int64_t clock) {
     if (!bounded()) return true;
     make_way(clock);
-    const int64_t place =
-        partitions_.has_free()
-            ? 0
-            : partitions_.bytes_each() + static_cast<int64_t>(2 * sizeof(Part) + 2) + Shedding::unit_bytes;
+    const int64_t place = partitions_.has_free() ? 0 : partitions_.bytes_each() + part_bytes;
     return charged() + memory_.coming + place <= memory_.pool;
 }
 
 void NodeEngine::give_up(int64_t clock) {
     memory_.gave_up = true;
     const int64_t target = memory_.pool - memory_.pool / 4;
-    const int64_t low = tables_.counted ? NEVER + 1 : before(clock, tables_.span);
+    const int64_t low = tables_.counted ? NEVER + 1 : earliest(clock, tables_.span);
     for (Part& part : parts_) {
-        const int64_t own = tables_.counted && part.last >= 0 ? before(part.last, tables_.span) : low;
+        const int64_t own = tables_.counted && part.last >= 0 ? earliest(part.last, tables_.span) : low;
         part.each([&](NodeList& list, uint32_t s) {
-            if (!list.empty())
-                keep(list, s, own + tables_.span, EndReason::expired,
-                     [&](uint32_t i) { return list.starts()[i] >= own; });
+            if (!list.empty()) drop_expired(list, s, own, own + tables_.span);
         });
     }
     for (int k = 0;; ++k) {
@@ -180,7 +168,7 @@ void NodeEngine::give_up_partition(uint32_t partition, int64_t clock) {
     const int64_t now = tables_.counted ? part.last : clock;
     for (uint32_t s = 0; s < part.lists.size(); ++s) {
         shed_->dropped += part.lists[s].size();
-        keep(part.lists[s], s, now, EndReason::shed, [](uint32_t) { return false; });
+        drop_all(part.lists[s], s, now, EndReason::shed);
     }
     if (!part.shadow.empty()) {
         stop_sparing(part, now);

@@ -2,8 +2,7 @@
 #include "nodes/nodes.hpp"
 
 #include <bit>
-
-#include "common/numbers.hpp"
+#include <ranges>
 
 namespace acep {
 namespace {
@@ -11,32 +10,14 @@ namespace {
 // Lists of up to this length are searched linearly.
 constexpr uint32_t few = 8;
 
-// Whether row `a` of `nodes` and row `b` of `others` are equal in their first `common` slots.
-bool same(NodeList& nodes, uint32_t a, NodeList& others, uint32_t b, uint32_t slots, uint32_t common) {
-    for (uint32_t s = 0; s < common; ++s) {
-        const uint8_t tag = nodes.tags(s, slots)[a];
-        if (tag != others.tags(s, slots)[b]) return false;
-        if (tag == value && nodes.slot(s)[a] != others.slot(s)[b]) return false;
-    }
-    return true;
-}
-
-uint64_t hashed(NodeList& nodes, uint32_t row, uint64_t hash, uint32_t slots, uint32_t common) {
-    for (uint32_t s = 0; s < common; ++s) {
-        const uint8_t tag = nodes.tags(s, slots)[row];
-        hash = mixed(hash + tag + (tag == value ? static_cast<uint64_t>(nodes.slot(s)[row]) * 3 : 0));
-    }
-    return mixed(hash);
-}
-
 }  // namespace
 
 // Unite equal nodes. If a sequence of events determines its run, the united node keeps all pasts; else one sequence
 // may reach the node in several ways, and only the least error counts.
 void NodeEngine::unite(Made& made, uint32_t this_state) {
     const State& state = tables_.states[this_state];
-    const uint32_t slots = state.slots, common = this->common(state);
-    const uint32_t n = made.nodes.end;
+    const uint32_t slots = state.slots, first_slot = common(state), n = made.nodes.end;
+    const auto registers = std::views::iota(0u, first_slot);
     made.also.assign(n, NIL);
     made.gone.assign(n, 0);
     if (n == 1) return;
@@ -45,7 +26,7 @@ void NodeEngine::unite(Made& made, uint32_t this_state) {
     auto alike = [&](uint32_t i, uint32_t j) {
         bool first = merges ? nodes.errors()[i] == nodes.errors()[j]
                             : nodes.cells()[i] == nodes.cells()[j] && made.arcs[i]->history == made.arcs[j]->history;
-        return first && same(nodes, i, nodes, j, slots, common);
+        return first && same(nodes, i, nodes, j, slots, registers);
     };
     auto join = [&](uint32_t leader, uint32_t i) {
         made.gone[i] = 1;
@@ -58,8 +39,8 @@ void NodeEngine::unite(Made& made, uint32_t this_state) {
                     shed_->set_mark(nodes, leader, this_state, first);
                 }
             }
-            if (tables_.firsts)
-                nodes.slot(common)[leader] = std::min(nodes.slot(common)[leader], nodes.slot(common)[i]);
+            if (int64_t* first = nodes.slot(first_slot); tables_.firsts)
+                first[leader] = std::min(first[leader], first[i]);
             made.also[i] = made.also[leader];
             made.also[leader] = i;
             nodes.starts()[leader] = std::max(nodes.starts()[leader], nodes.starts()[i]);
@@ -82,7 +63,7 @@ void NodeEngine::unite(Made& made, uint32_t this_state) {
     all_.assign(size, NIL);
     for (uint32_t i = 0; i < n; ++i) {
         const uint64_t own = merges ? static_cast<uint32_t>(nodes.errors()[i]) : nodes.cells()[i];
-        const uint64_t hash = hashed(nodes, i, own, slots, common);
+        const uint64_t hash = hashed(nodes, i, own, slots, registers);
         for (size_t k = hash & (size - 1);; k = (k + 1) & (size - 1)) {
             if (all_[k] == NIL) {
                 all_[k] = i;
@@ -99,41 +80,34 @@ void NodeEngine::unite(Made& made, uint32_t this_state) {
 // An expired node equals no other, as its text codes may have been reused.
 uint32_t NodeEngine::like(NodeList& list, NodeList& made, uint32_t i, const State& s, size_t wanted,
                           int64_t low) const {
-    const uint32_t slots = s.slots, common = this->common(s);
-    const int32_t error = made.errors()[i];
+    const uint32_t slots = s.slots;
+    const auto registers = std::views::iota(0u, common(s));
+    const auto equal = [&](uint32_t k, NodeList& nodes, uint32_t row) {
+        return list.errors()[k] == nodes.errors()[row] && same(list, k, nodes, row, slots, registers);
+    };
+    const auto alive = [&](uint32_t k) { return k != NIL && k >= list.head && list.starts()[k] >= low ? k : NIL; };
     // Rows that have not moved are found through the index. It is built once searches without it have cost as much.
     const uint32_t size = list.size(), missing = list.end - std::max(list.indexed, list.head);
     if (size <= few || (missing > few * wanted && list.scanned <= uint64_t{few} * size)) {
         list.scanned += size;
-        for (uint32_t k = list.end; k-- > list.head;) {  // of several equal ones the newest, as below
-            if (list.errors()[k] == error && same(list, k, made, i, slots, common))
-                return list.starts()[k] >= low ? k : NIL;
-        }
-        return NIL;
+        uint32_t k = list.end;  // of several equal ones the newest, as below
+        while (k > list.head && !equal(k - 1, made, i)) --k;
+        return k > list.head ? alive(k - 1) : NIL;
     }
-    const auto hash = [&](NodeList& nodes, uint32_t row) {
-        return hashed(nodes, row, static_cast<uint32_t>(nodes.errors()[row]), slots, common);
-    };
     const size_t places = std::bit_ceil(size_t{list.capacity()} * 2);
     if (list.index.size() != places || list.indexed == 0) {
         list.index.assign(places, NIL);
         list.indexed = 0;
     }
-    for (uint32_t k = std::max(list.indexed, list.head); k < list.end; ++k) {
-        size_t at = hash(list, k) & (places - 1);
-        for (; list.index[at] != NIL; at = (at + 1) & (places - 1)) {
-            const uint32_t other = list.index[at];
-            if (list.errors()[other] == list.errors()[k] && same(list, other, list, k, slots, common)) break;
-        }
-        list.index[at] = k;  // of several equal ones the newest
-    }
+    const auto place_of = [&](NodeList& nodes, uint32_t row) {
+        size_t at = hashed(nodes, row, static_cast<uint32_t>(nodes.errors()[row]), slots, registers) & (places - 1);
+        while (list.index[at] != NIL && !equal(list.index[at], nodes, row)) at = (at + 1) & (places - 1);
+        return at;
+    };
+    // Of several equal ones the newest is in the index.
+    for (uint32_t k = std::max(list.indexed, list.head); k < list.end; ++k) list.index[place_of(list, k)] = k;
     list.indexed = list.end;
-    for (size_t at = hash(made, i) & (places - 1); list.index[at] != NIL; at = (at + 1) & (places - 1)) {
-        const uint32_t k = list.index[at];
-        if (list.errors()[k] == error && same(list, k, made, i, slots, common))
-            return k >= list.head && list.starts()[k] >= low ? k : NIL;
-    }
-    return NIL;
+    return alive(list.index[place_of(made, i)]);
 }
 
 uint32_t NodeEngine::earlier(NodeList& list, Made& made, uint32_t i, uint32_t state, int64_t low) {
@@ -141,20 +115,17 @@ uint32_t NodeEngine::earlier(NodeList& list, Made& made, uint32_t i, uint32_t st
     if (!likes.possible || list.empty()) return NIL;
     const State& s = tables_.states[state];
     if (common(s) == 0) return like(list, made.nodes, i, s, 1, low);
-    if (likes.rest != 0) {
-        --likes.rest;
-        return NIL;
-    }
+    if (likes.pauses()) return NIL;
     const uint32_t found = like(list, made.nodes, i, s, made.nodes.end, low);
     // A sorted list, which expires from its head, is kept sorted unless nearly all nodes meet an equal one.
     const bool kept = found == NIL || likes.often || !list.sorted || list.size() <= few || found + 1 == list.end ||
                       list.starts()[found + 1] >= made.nodes.starts()[i];
     if (found != NIL) ++likes.met;
     if (found != NIL && kept) ++likes.joined;
-    if (++likes.seen == Merging::trial) {
-        likes.often = likes.met >= Merging::trial - Merging::trial / 16;
-        if (likes.joined < Merging::trial / 8 && !likes.often) likes.rest = 16 * Merging::trial;
-        likes.seen = likes.met = likes.joined = 0;
+    if (++likes.seen == Trial::size) {
+        likes.often = likes.met >= Trial::size - Trial::size / 16;
+        likes.end(likes.often || likes.joined >= Trial::size / 8);
+        likes.joined = 0;
     }
     return kept ? found : NIL;
 }

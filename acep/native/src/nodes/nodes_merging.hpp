@@ -4,28 +4,66 @@
 #include <cstdint>
 #include <vector>
 
+#include "chains/node_list.hpp"
+#include "common/hash.hpp"
+
 namespace acep {
 
-// How many of the last new partial matches of a state met an equal one of an earlier event, and were united with it.
-struct Likes {
-    bool possible = false;
-    bool often = false;  // 15 in 16 of the last trial met one: a list that is not sorted pays off
-    uint32_t seen = 0, met = 0, joined = 0;
-    uint32_t rest = 0;  // partial matches still to be made before the search starts again
+// Whether the registers of two rows are equal in the slots of `which`.
+bool same(NodeList& nodes, uint32_t a, NodeList& others, uint32_t b, uint32_t slots, const auto& which) {
+    for (const uint32_t s : which) {
+        const uint8_t tag = nodes.tags(s, slots)[a];
+        if (tag != others.tags(s, slots)[b]) return false;
+        if (tag == value && nodes.slot(s)[a] != others.slot(s)[b]) return false;
+    }
+    return true;
+}
+
+uint64_t hashed(NodeList& nodes, uint32_t row, uint64_t hash, uint32_t slots, const auto& which) {
+    for (const uint32_t s : which) {
+        const uint8_t tag = nodes.tags(s, slots)[row];
+        hash = mixed(hash + tag + (tag == value ? static_cast<uint64_t>(nodes.slot(s)[row]) * 3 : 0));
+    }
+    return mixed(hash);
+}
+
+// A trial of whether a search pays: of the last `seen` new partial matches of a state, `met` found one. If too few of
+// `size` did, the search pauses while 16 times as many are made.
+struct Trial {
+    static constexpr uint32_t size = 256;
+    static constexpr uint32_t most_rest = 16 * size;
+    uint32_t seen = 0, met = 0, rest = 0;
+
+    // Whether the search pauses for one more partial match.
+    bool pauses() { return rest != 0 && rest-- != 0; }
+    void end(bool pays) {
+        if (!pays) rest = most_rest;
+        seen = met = 0;
+    }
+    // Any numbers are safe here: they only control how long to search.
+    static void fields(auto& self, auto& archive, int64_t most) {
+        archive.at_most(most, self.seen, self.met);
+        archive.at_most(most_rest, self.rest);
+    }
 };
 
-// How many of the last new partial matches of a state were united; if hardly any, the next `rest` count as separate.
-struct Unions {
-    uint32_t seen = 0, joined = 0, rest = 0;
+// The search for an equal partial match of an earlier event.
+struct Likes : Trial {
+    bool possible = false;
+    bool often = false;  // 15 in 16 of the last trial met one: a list that is not sorted pays off
+    uint32_t joined = 0;  // those that were united with it
+
+    static void fields(auto& self, auto& archive) {
+        archive.at_most(size - 1, self.seen, self.met, self.joined);
+        archive.at_most(most_rest, self.rest);
+        archive.at_most(1, self.often);
+    }
 };
 
 struct Merging {
-    // Of so many partial matches one in 8 must be united; else the search pauses while 16 times as many are made.
-    static constexpr uint32_t trial = 256;
-
     bool unites = false;  // equal ones are united; else each has one sequence of events
     std::vector<Likes> likes;  // by state
-    std::vector<Unions> unions;  // by state, under a budget
+    std::vector<Trial> unions;  // by state, under a budget: those united; if hardly any are, new ones count as separate
 };
 
 }  // namespace acep

@@ -1,9 +1,6 @@
 // Load shedding in the node engine, with the decisions of `shedding.hpp`.
 #include "nodes/nodes.hpp"
 
-#include <algorithm>
-#include <utility>
-
 namespace acep {
 
 // The seed has an effect only in the first call.
@@ -12,7 +9,7 @@ Shedding& NodeEngine::shed(uint64_t seed) {
         if (arrived != 0 || !parts_.empty()) throw std::logic_error("events have come already");
         resting_ = std::make_unique<Shedding>(tables_, classifier_.texts, partitions_, seed);
     }
-    return shed_ ? *shed_ : *resting_;
+    return *shedding();
 }
 
 void NodeEngine::order(SheddingTable table) {
@@ -53,7 +50,7 @@ void NodeEngine::wake(int64_t now) {
     for (uint32_t s = 1; s < tables_.states.size(); ++s) {
         for (Part& part : parts_) {
             if (!part.lists.empty())
-                widen(part.lists[s], s, before(tables_.counted ? part.last : now, tables_.span), now);
+                widen(part.lists[s], s, earliest(tables_.counted ? part.last : now, tables_.span), now);
         }
         widen(made_[s].nodes, s, NEVER, now);
         tables_.states[s].slots += admission_.hidden;
@@ -89,7 +86,7 @@ bool NodeEngine::expire(NodeList& list, uint32_t state, int64_t low) {
 // Remove expired nodes before a node is added, once the list has doubled.
 void NodeEngine::make_room(NodeList& list, uint32_t state, int64_t low) {
     if (list.size() < list.room) return;
-    keep(list, state, low + tables_.span, EndReason::expired, [&](uint32_t k) { return list.starts()[k] >= low; });
+    drop_expired(list, state, low, low + tables_.span);
     list.room = std::max(Shedding::least_room, 2 * list.size());
 }
 
@@ -107,22 +104,17 @@ bool NodeEngine::foreseen(const Arc& arc, NodeList& list, uint32_t row, const Ev
 // Count how many new nodes of a state are united. United nodes have the utility of the best one, which is not known
 // before all are made.
 void NodeEngine::apart(const Made& made, uint32_t state) {
-    Unions& all = merging_.unions[state];
-    if (all.rest > 0 || all.seen >= Merging::trial || shed_->shadow) return;
+    Trial& all = merging_.unions[state];
+    if (all.rest > 0 || all.seen >= Trial::size || shed_->shadow) return;
     all.seen += made.nodes.end;
-    all.joined += static_cast<uint32_t>(std::count(made.gone.begin(), made.gone.end(), 1));
+    all.met += static_cast<uint32_t>(std::count(made.gone.begin(), made.gone.end(), 1));
 }
 
 bool NodeEngine::separate(uint32_t state) {
     if (dominance_) return true;
-    Unions& all = merging_.unions[state];
-    if (all.rest > 0) {
-        --all.rest;
-        return true;
-    }
-    if (all.seen < Merging::trial) return false;
-    if (all.joined < Merging::trial / 16) all.rest = 16 * Merging::trial;
-    all.seen = all.joined = 0;
+    Trial& all = merging_.unions[state];
+    if (all.pauses()) return true;
+    if (all.seen >= Trial::size) all.end(all.met >= Trial::size / 16);
     return false;
 }
 
@@ -159,8 +151,7 @@ void NodeEngine::shadow_sample(Part& part, uint32_t partition, const Event& even
 }
 
 void NodeEngine::stop_sparing(Part& part, int64_t now) {
-    for (uint32_t s = 0; s < part.shadow.size(); ++s)
-        keep(part.shadow[s], s, now, EndReason::shed, [](uint32_t) { return false; });
+    for (uint32_t s = 0; s < part.shadow.size(); ++s) drop_all(part.shadow[s], s, now, EndReason::shed);
     part.shadow.clear();
 }
 
@@ -168,8 +159,7 @@ void NodeEngine::stop_sparing(Part& part, int64_t now) {
 bool NodeEngine::idle_shadow(Part& part, int64_t low, int64_t clock) {
     for (uint32_t s = 0; s < part.shadow.size(); ++s) {
         NodeList& list = part.shadow[s];
-        if (!expire(list, s, low))
-            keep(list, s, clock, EndReason::expired, [&](uint32_t i) { return list.starts()[i] >= low; });
+        if (!expire(list, s, low)) drop_expired(list, s, low, clock);
         if (!list.empty()) return false;
     }
     part.shadow.clear();

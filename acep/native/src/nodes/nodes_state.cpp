@@ -1,8 +1,4 @@
 // The node engine's memory, which is freed by compaction if there is no time window, and its state as bytes.
-#include <algorithm>
-#include <bit>
-#include <cmath>
-#include <limits>
 
 #include "nodes/nodes.hpp"
 
@@ -15,8 +11,7 @@ void NodeEngine::compact(int64_t oldest) {
             int64_t low = oldest;
             if (tables_.counted && tables_.span >= 0 && part.last >= 0) low = part.last - tables_.span;
             part.each([&](NodeList& list, uint32_t s) {
-                keep(list, s, low + std::max<int64_t>(tables_.span, 0), EndReason::expired,
-                     [&](uint32_t i) { return list.starts()[i] >= low; });
+                drop_expired(list, s, low, low + std::max<int64_t>(tables_.span, 0));
                 for (uint32_t i = list.head; i < list.end; ++i) visit(list.cells()[i], low);
             });
         }
@@ -67,86 +62,8 @@ int64_t NodeEngine::oldest() const {
     return completion_ ? std::min(bound, completion_->oldest()) : bound;
 }
 
-void NodeEngine::dump(Writer& out) const {
-    out.number(work_.nodes);
-    out.number(work_.touches);
-    out.number(work_.matches);
-    if (shed_ || resting_) {
-        out.number(clock_);
-        out.number(resting_ ? 1 : 0);
-        out.number(memory_.next);
-        out.number(memory_.peak);
-        out.number(memory_.given);
-        out.number(memory_.given_since);
-        out.number(int64_t{kept_cells_});
-        out.number(int64_t{kept_frames_});
-        out.number((shed_ ? *shed_ : *resting_).withheld);
-        for (const Unions& one : merging_.unions) {
-            for (const uint32_t n : {one.seen, one.joined, one.rest}) out.number(n);
-        }
-    }
-    for (const Likes& one : merging_.likes) {
-        for (const uint32_t n : {one.seen, one.met, one.joined, one.rest, one.often ? 1u : 0u}) out.number(n);
-    }
-    arena_.cells.dump(out);
-    arena_.events.dump(out);
-    frames_.dump(out);
-    const int64_t low = timed() ? before(clock_, tables_.span) : NEVER;
-    out.number(static_cast<int64_t>(parts_.size()));
-    for (uint32_t p = 0; p < parts_.size(); ++p) {
-        const Part& part = parts_[p];
-        out.number(part.last);
-        out.number(part.seen);
-        out.number(part.bundle.any ? 1 : 0);
-        out.number(part.bundle.last_ts);
-        out.number(part.bundle.last_position);
-        out.number(part.bundle.first);
-        out.number(part.lists.empty() ? 0 : 1);
-        if (shed_) out.number(part.shadow.empty() ? 0 : 1);
-        // Reading a list's columns does not change them, apart from utilities that were put off.
-        const_cast<Part&>(part).each([&](NodeList& list, uint32_t s) {
-            if (shed_) shed_->catch_up(list, s, p);
-            const uint32_t slots = tables_.states[s].slots;
-            if (shed_) {
-                for (int64_t k : {list.touched, list.tended, std::bit_cast<int64_t>(list.price), int64_t{list.limit},
-                                  int64_t{list.births}, int64_t{list.popped}, int64_t{list.room},
-                                  int64_t{list.patience}, int64_t{list.sorted}}) {
-                    out.number(k);
-                }
-            }
-            // Expired nodes are also dropped on loading.
-            std::vector<uint32_t> rows;
-            for (uint32_t i = list.head; i < list.end; ++i) {
-                if (shed_ || list.starts()[i] >= low) rows.push_back(i);
-            }
-            const auto column = [&](auto* values) {
-                std::vector<std::remove_cvref_t<decltype(*values)>> kept;
-                kept.reserve(rows.size());
-                for (const uint32_t row : rows) kept.push_back(values[row]);
-                out.items(kept);
-            };
-            column(list.starts());
-            if (rows.empty()) return;
-            column(list.positions());
-            column(list.cells());
-            column(list.errors());
-            for (uint32_t k = 0; k < slots; ++k) {
-                column(list.slot(k));
-                column(list.tags(k, slots));
-            }
-        });
-    }
-    out.items(live_);
-    if (completion_) completion_->dump(out);
-    if (dominance_) dump_dominance(out);
-    if (shed_ || resting_) (shed_ ? *shed_ : *resting_).dump(out);
-}
-
-// Load cells, events and frames. Links must lead to older elements, so every walk ends; links to freed ones are cut.
-void NodeEngine::load_arena(Reader& in) {
-    arena_.cells.load(in);
-    arena_.events.load(in);
-    frames_.load(in);
+// Check cells, events and frames. Links must lead to older elements, so every walk ends; links to freed ones are cut.
+void NodeEngine::check_arena() {
     auto& cells = arena_.cells;
     const auto links = [&](uint32_t& link, int64_t& latest, uint32_t at) {
         if (link == NIL) return;
@@ -157,8 +74,7 @@ void NodeEngine::load_arena(Reader& in) {
             latest = NEVER;
         }
     };
-    size_t arcs = 0;
-    for (const State& s : tables_.states) arcs += s.arcs.size();
+    const size_t arcs = tables_.arcs();
     for (uint32_t i = cells.tail(); i != cells.head(); ++i) {
         if (i == NIL) continue;
         Cell& c = cells[i];
@@ -178,130 +94,132 @@ void NodeEngine::load_arena(Reader& in) {
     }
 }
 
-void NodeEngine::load_list(Reader& in, uint32_t state, NodeList& list) {
+// Keep the rows that were read in a list if their references are valid; those of expired ones may not be.
+void NodeEngine::check_list(NodeList& list, uint32_t state) {
     const uint32_t slots = tables_.states[state].slots;
-    int64_t touched = 0, tended = 0;
-    double price = 0;
-    uint32_t limit = 0, births = 0, popped = 0, room = 0, patience = 0;
-    bool sorted = true;
-    if (shed_) {
-        touched = in.number(0, most_positions);
-        tended = in.number();
-        price = std::bit_cast<double>(in.number());
-        if (!std::isfinite(price)) bad_state("price");
-        limit = static_cast<uint32_t>(in.number(0, int64_t{1} << 32));
-        births = static_cast<uint32_t>(in.number(0, int64_t{1} << 16));
-        popped = static_cast<uint32_t>(in.number(0, int64_t{1} << 16));
-        room = static_cast<uint32_t>(in.number(0, int64_t{1} << 32));
-        patience = static_cast<uint32_t>(in.number(0, 4));
-        sorted = in.number(0, 2) != 0;
-    }
-    auto starts = in.items<int64_t>();
-    list.touched = touched;
-    list.tended = tended;
-    list.price = price;
-    list.limit = limit;
-    list.births = births;
-    list.popped = popped;
-    list.patience = patience;
-    list.room = room;
-    const size_t n = starts.size();
-    if (n == 0) return;
-    const int64_t expired = tables_.span < 0 || tables_.counted ? NEVER : before(clock_, tables_.span);
-    if (n > (size_t{1} << 30) || tables_.states[state].arcs.empty()) bad_state("list");
-    auto positions = in.items<int64_t>();
-    auto cells = in.items<uint32_t>();
-    auto errors = in.items<int32_t>();
-    if (positions.size() != n || cells.size() != n || errors.size() != n) bad_state("list");
-    std::vector<std::vector<int64_t>> words;
-    std::vector<std::vector<uint8_t>> tags;
+    const int64_t expired = tables_.timed() ? earliest(clock_, tables_.span) : NEVER;
+    list.keep(slots, [&](uint32_t i) {
+        if (list.positions()[i] < 0 || list.positions()[i] >= most_positions) bad_state("position of a node");
+        if (list.errors()[i] < 0 || list.errors()[i] > tables_.budget) bad_state("error of a node");
+        const uint32_t cell = list.cells()[i];
+        bool alive = dominance_ ? cell == NIL : cell - arena_.cells.tail() < arena_.cells.size();
+        for (uint32_t k = 0; k < slots; ++k) {
+            const uint8_t tag = list.tags(k, slots)[i];
+            if (tag > value) bad_state("tag");
+            if (framed_[state][k] == 0 || tag != value) continue;
+            const int64_t frame = list.slot(k)[i];
+            alive =
+                alive && frame >= 0 && frame < NIL && static_cast<uint32_t>(frame) - frames_.tail() < frames_.size();
+        }
+        // With shedding an expired one counts until the list is pruned.
+        return alive || (shed_ && list.starts()[i] < expired);
+    });
+    list.sorted = std::is_sorted(list.starts(), list.starts() + list.end);
     for (uint32_t k = 0; k < slots; ++k) {
-        words.push_back(in.items<int64_t>());
-        tags.push_back(in.items<uint8_t>());
-        if (words.back().size() != n || tags.back().size() != n) bad_state("list");
+        const uint8_t* tags = list.tags(k, slots);
+        list.plain = list.plain && std::all_of(tags, tags + list.end, [](uint8_t tag) { return tag == value; });
     }
-    for (size_t i = 0; i < n; ++i) {
-        if (positions[i] < 0 || positions[i] >= most_positions) bad_state("position of a node");
-        if (errors[i] < 0 || errors[i] > tables_.budget) bad_state("error of a node");
-        bool alive = dominance_ ? cells[i] == NIL : cells[i] - arena_.cells.tail() < arena_.cells.size();
-        for (uint32_t k = 0; k < slots; ++k) {
-            if (tags[k][i] > value) bad_state("tag");
-            if (framed_[state][k] == 0 || tags[k][i] != value) continue;
-            const int64_t frame = words[k][i];
-            if (frame >= 0 && frame < NIL && static_cast<uint32_t>(frame) - frames_.tail() < frames_.size()) continue;
-            alive = false;
-        }
-        // Its cells were freed, as it has expired. With shedding it counts until the list is pruned.
-        if (!alive && (!shed_ || starts[i] >= expired)) continue;
-        const uint32_t to = list.add(slots, NEVER);
-        list.starts()[to] = starts[i];
-        list.positions()[to] = positions[i];
-        list.cells()[to] = cells[i];
-        list.errors()[to] = errors[i];
-        if (to > list.head && list.starts()[to - 1] > starts[i]) list.sorted = false;
-        for (uint32_t k = 0; k < slots; ++k) {
-            if (tags[k][i] != value) list.plain = false;
-            list.slot(k)[to] = words[k][i];
-            list.tags(k, slots)[to] = tags[k][i];
-        }
-    }
-    list.sorted = list.sorted && sorted;
-    if (dominance_ && dominance_->states[state].front && !list.sorted) bad_state("order of nodes");
 }
 
-void NodeEngine::load(Reader& in) {
-    const auto counted = [&] { return in.number(0, most_positions); };
-    work_ = {counted(), counted(), counted()};
-    // Any numbers are safe here: they only control how long to search.
-    const auto within = [&](uint32_t most) { return static_cast<uint32_t>(std::clamp<int64_t>(in.number(), 0, most)); };
-    if (shed_ || resting_) {
-        clock_ = in.number();
-        const bool rests = in.number(0, 2) != 0;
-        if (rests && !resting_) bad_state("nodes of another kind");
-        if (!rests) rouse();
-        memory_.next = std::min(memory_.next, in.number(0, most_positions));
-        memory_.peak = in.number(0, most_positions);
-        memory_.given = in.number(0, most_positions);
-        memory_.given_since = in.number(0, most_positions);
-        kept_cells_ = static_cast<uint32_t>(in.number(0, int64_t{1} << 32));
-        kept_frames_ = static_cast<uint32_t>(in.number(0, int64_t{1} << 32));
-        shed().withheld = in.number(0, most_positions);
-        for (Unions& one : merging_.unions) {
-            one.seen = within(1 << 30);
-            one.joined = within(1 << 30);
-            one.rest = within(16 * Merging::trial);
+template <class Archive>
+void NodeEngine::list_fields(auto& self, Archive& archive, NodeList& list, uint32_t state) {
+    const uint32_t slots = self.tables_.states[state].slots;
+    bool sorted = list.sorted;
+    if (self.shed_) {
+        archive.within(0, most_positions, list.touched);
+        archive.words(list.tended);
+        archive.finite("price", list.price);
+        archive.within(0, int64_t{1} << 32, list.limit);
+        archive.within(0, int64_t{1} << 16, list.births, list.popped);
+        archive.within(0, int64_t{1} << 32, list.room);
+        archive.within(0, 4, list.patience);
+        archive.words(sorted);
+    }
+    if constexpr (Archive::reads) {
+        const auto starts = archive.template items<int64_t>();
+        const size_t n = starts.size();
+        if (n == 0) return;
+        if (n > (size_t{1} << 30) || self.tables_.states[state].arcs.empty()) bad_state("list");
+        if (archive.left() / n < 16 + 9 * size_t{slots}) bad_state("end");
+        while (list.end < n) list.add(slots, NEVER);
+        list.each_column(slots, [&, first = true](auto* column) mutable {
+            if (!std::exchange(first, false)) archive.items(column, n, "list");
+        });
+        std::copy(starts.begin(), starts.end(), list.starts());
+        self.check_list(list, state);
+        list.sorted = list.sorted && sorted;
+        if (self.dominance_ && self.dominance_->states[state].front && !list.sorted) bad_state("order of nodes");
+    } else {
+        // Expired ones are also dropped on loading.
+        const int64_t low = self.tables_.timed() ? earliest(self.clock_, self.tables_.span) : NEVER;
+        std::vector<uint32_t> rows;
+        for (uint32_t i = list.head; i < list.end; ++i) {
+            if (self.shed_ || list.starts()[i] >= low) rows.push_back(i);
         }
-    }
-    for (Likes& one : merging_.likes) {
-        one.seen = within(Merging::trial - 1);
-        one.met = within(one.seen);
-        one.joined = within(one.met);
-        one.rest = within(16 * Merging::trial);
-        one.often = in.number() != 0;
-    }
-    load_arena(in);
-    const int64_t parts = in.number(0, static_cast<int64_t>(partitions_.size()) + 1);
-    parts_.clear();
-    parts_.resize(static_cast<size_t>(parts));
-    for (Part& part : parts_) {
-        part.last = in.number(-1, most_positions);
-        part.seen = in.number(-1, most_positions);
-        part.bundle.any = in.number(0, 2) != 0;
-        part.bundle.last_ts = in.number();
-        part.bundle.last_position = in.number();
-        part.bundle.first = in.number();
-        if (in.number(0, 2) != 0) part.lists.resize(tables_.states.size());
-        if (shed_ && in.number(0, 2) != 0) part.shadow.resize(tables_.states.size());
-        part.each([&](NodeList& list, uint32_t s) {
-            list.tight = bounded();
-            load_list(in, s, list);
+        if (rows.empty()) return archive.number(0);
+        list.each_column(slots, [&](auto* column) {
+            std::vector<std::remove_cvref_t<decltype(*column)>> kept;
+            for (const uint32_t row : rows) kept.push_back(column[row]);
+            archive.items(kept);
         });
     }
-    live_ = in.items<uint8_t>();
-    if (live_.size() > parts_.size()) bad_state("partitions");
-    if (completion_) completion_->load(in);
-    if (dominance_) load_dominance(in);
-    if (shed_ || resting_) shed().load(in);
+}
+
+template <class Archive>
+void NodeEngine::fields(auto& self, Archive& archive) {
+    archive.within(0, most_positions, self.work_.nodes, self.work_.touches, self.work_.matches);
+    if (self.shedding() != nullptr) {
+        bool rests = self.rests();
+        archive.words(self.clock_, rests);
+        if constexpr (Archive::reads) {
+            if (rests && !self.rests()) bad_state("nodes of another kind");
+            if (!rests) self.rouse();
+        }
+        auto& memory = self.memory_;
+        int64_t next = memory.next;
+        archive.within(0, most_positions, next, memory.peak, memory.given, memory.given_since);
+        if constexpr (Archive::reads) memory.next = std::min(memory.next, next);
+        archive.within(0, int64_t{1} << 32, self.kept_cells_, self.kept_frames_);
+        archive.within(0, most_positions, self.shedding()->withheld);
+        for (auto& one : self.merging_.unions) Trial::fields(one, archive, 1 << 30);
+    }
+    for (auto& one : self.merging_.likes) Likes::fields(one, archive);
+    Ring<Cell>::fields(self.arena_.cells, archive);
+    Ring<BoundEvent>::fields(self.arena_.events, archive);
+    Ring<Frame>::fields(self.frames_, archive);
+    if constexpr (Archive::reads) self.check_arena();
+    archive.size(self.parts_, static_cast<int64_t>(self.partitions_.size()) + 1);
+    for (uint32_t p = 0; p < self.parts_.size(); ++p) {
+        auto& part = const_cast<Part&>(self.parts_[p]);  // only utilities that were put off change when it is written
+        archive.within(-1, most_positions, part.last, part.seen);
+        Bundle::fields(part.bundle, archive);
+        bool lists = !part.lists.empty(), shadow = !part.shadow.empty();
+        archive.words(lists);
+        if (self.shed_) archive.words(shadow);
+        if constexpr (Archive::reads) {
+            part.lists.resize(lists ? self.tables_.states.size() : 0);
+            part.shadow.resize(shadow ? self.tables_.states.size() : 0);
+        }
+        part.each([&](NodeList& list, uint32_t s) {
+            if constexpr (Archive::reads) {
+                list.tight = self.bounded();
+            } else if (self.shed_) {
+                self.shed_->catch_up(list, s, p);
+            }
+            list_fields(self, archive, list, s);
+        });
+    }
+    archive.items(self.live_);
+    if (Archive::reads && self.live_.size() > self.parts_.size()) bad_state("partitions");
+    if (self.completion_) self.completion_->fields(archive);
+    if (self.dominance_) Dominance::fields(*self.dominance_, archive, self.work_.touches);
+    if (self.shedding() != nullptr) self.shedding()->fields(archive);
+}
+
+void NodeEngine::dump(Writer& out) const { fields(*this, out); }
+
+void NodeEngine::load(Reader& in) {
+    fields(*this, in);
     if (bounded()) recount();
 }
 

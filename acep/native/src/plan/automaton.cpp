@@ -7,12 +7,9 @@
 namespace acep {
 
 bool mergeable(const Tables& tables) {
-    if (tables.completes() || (tables.contiguous() && tables.budget > 0)) return false;
+    if (tables.completes() || tables.trailing() || (tables.contiguous() && tables.budget > 0)) return false;
     for (const State& s : tables.states) {
         if (s.slots != 0 || !s.ending.empty()) return false;
-        for (const Accept& a : s.accepts) {
-            if (!a.crossings.empty()) return false;
-        }
         for (const Arc& a : s.arcs) {
             if (!a.leaving.empty() || !a.binding.empty() || !a.crossings.empty()) return false;
         }
@@ -74,7 +71,7 @@ Automaton::Step Automaton::make(uint32_t pattern, uint32_t state) {
         int64_t least = tables_.budget + 1;
         for (auto [target, error] : targets) {
             places.push_back({target, error});
-            for (const Accept& a : tables_.states[target].accepts) least = std::min(least, error + a.cost);
+            least = std::min(least, error + tables_.states[target].ends);
         }
         if (least <= tables_.budget) move.error = least;
         move.live = number(places);
@@ -91,7 +88,7 @@ Automaton::Step Automaton::make(uint32_t pattern, uint32_t state) {
     return step;
 }
 
-void Automaton::dump(Writer& out) const {
+void Automaton::fields(Writer& out) const {
     out.number(static_cast<int64_t>(states_.size()));
     for (const Places& places : states_) {
         std::vector<int64_t> words;
@@ -100,7 +97,7 @@ void Automaton::dump(Writer& out) const {
     }
 }
 
-void Automaton::load(Reader& in) {
+void Automaton::fields(Reader& in) {
     const int64_t many = in.number(1, static_cast<int64_t>(most_states) + 1);
     states_.clear();
     numbers_.clear();
@@ -122,10 +119,10 @@ void Automaton::load(Reader& in) {
     }
 }
 
-size_t Automaton::bytes() const {
-    size_t total = moves_.capacity() * sizeof(Move);
-    for (const auto& s : states_) total += 2 * s.capacity() * sizeof(Place) + 128;
-    for (const auto& s : steps_) total += s.capacity() * sizeof(Step);
+int64_t Automaton::bytes() const {
+    int64_t total = heap_bytes(moves_);
+    for (const auto& s : states_) total += 2 * heap_bytes(s) + 128;
+    for (const auto& s : steps_) total += heap_bytes(s);
     return total;
 }
 

@@ -53,12 +53,46 @@ public:
     // The i-th move of a step; computing another step may invalidate the reference.
     const Move& move(const Step& step, uint32_t i) const { return moves_[step.first + i]; }
 
+    // Move the live D-states of a partition on by an event: each leaves its place unless its runs may ignore the event
+    // there. Call follow(step, live) for the moves that bind the event, and goes(state, live) for a D-state to which runs
+    // go that ignore it.
+    template <class Live>
+    void advance(std::vector<Live>& all, uint32_t pattern, auto&& in_window, auto&& follow, auto&& goes) {
+        for (size_t i = 0; i < all.size();) {
+            const Live here = all[i];
+            uint32_t waits = NOWHERE;
+            if (in_window(here)) {
+                const Step step = this->step(pattern, here.state);
+                waits = step.waits;
+                if (step.count != 0) follow(step, here);
+                if (waits != here.state && waits != NOWHERE) goes(waits, here);
+            }
+            if (waits == here.state) {
+                ++i;
+            } else {
+                all[i] = all.back();
+                all.pop_back();
+            }
+        }
+    }
+    // Call f(live) for each move of a step after which the binding goes on.
+    void each_live(const Step& step, auto&& f) const {
+        for (uint32_t i = 0; i < step.count; ++i) {
+            if (const uint32_t live = move(step, i).live; live != NOWHERE) f(live);
+        }
+    }
+    bool any_live(const Step& step) const {
+        bool found = false;
+        each_live(step, [&](uint32_t) { found = true; });
+        return found;
+    }
+
     // Write the D-states by the numbers that other state uses, and load those of an automaton of the same tables.
-    void dump(Writer& out) const;
-    void load(Reader& in);
+    void fields(Writer& out) const;
+    void fields(Reader& in);
 
     size_t states() const { return states_.size(); }
-    size_t bytes() const;
+    int64_t bytes() const;
 
 private:
     struct Place {

@@ -12,6 +12,7 @@
 
 #include "common/arena.hpp"
 #include "common/columns.hpp"
+#include "common/hash.hpp"
 #include "expression/vm.hpp"
 #include "plan/tables.hpp"
 
@@ -25,14 +26,11 @@ struct EventClass {
 
 class EventClassifier {
 public:
-    EventClassifier(Texts& texts_of_stream, std::vector<BlockProgram> programs, std::vector<EventClass> classes,
-                    size_t columns)
+    EventClassifier(Texts& texts_of_stream, std::vector<BlockProgram> programs, std::vector<EventClass> classes)
         : texts(texts_of_stream),
           programs_(std::move(programs)),
           classes_(std::move(classes)),
-          columns_(columns),
-          words_((classes_.size() + 63) / 64) {
-        words_ = std::max<size_t>(words_, 1);
+          words_(std::max<size_t>(1, (classes_.size() + 63) / 64)) {
         std::vector<uint64_t> none(words_, 0);
         of_any_.assign(words_, 0);
         for (size_t c = 0; c < classes_.size(); ++c) {
@@ -49,8 +47,6 @@ public:
 
     Texts& texts;
     const std::vector<BlockProgram>& programs() const { return programs_; }
-    size_t classes() const { return classes_.size(); }
-    size_t columns() const { return columns_; }
     size_t patterns() const { return bits_.size() / words_; }
 
     bool has(uint32_t pattern, uint32_t event_class) const {
@@ -206,24 +202,16 @@ private:
         if (fresh) bits_.insert(bits_.end(), key.begin(), key.end());
         return found->second;
     }
-    struct Hash {
-        size_t operator()(const std::vector<uint64_t>& words) const {
-            uint64_t h = 0;
-            for (uint64_t w : words) h = (h ^ w) * 0x9E3779B97F4A7C15u + (h >> 29);
-            return static_cast<size_t>(h);
-        }
-    };
 
     std::vector<BlockProgram> programs_;
     std::vector<EventClass> classes_;
-    size_t columns_;
     size_t words_;
     std::vector<uint64_t> of_any_;
     std::unordered_map<int64_t, std::vector<uint64_t>> of_type_;
     std::vector<uint64_t> masks_;  // by type code
     std::vector<uint64_t> bits_;   // by pattern
     std::unordered_map<uint64_t, uint32_t> by_word_;
-    std::unordered_map<std::vector<uint64_t>, uint32_t, Hash> by_words_;
+    std::unordered_map<std::vector<uint64_t>, uint32_t, WordsHash> by_words_;
     std::vector<uint64_t> bits_of_, seen_;
     std::vector<uint32_t> few_;    // patterns by bits, NIL: not computed yet
     std::vector<Leaf> leaves_;

@@ -27,6 +27,12 @@ Lists lists(const Arrays& arrays, const std::string& name, size_t rows, int64_t 
     return {arrays.offsets(name + "_at", rows, items.size()), items};
 }
 
+// Return checked words as numbers of another type.
+template <class T>
+std::vector<T> as(std::span<const int64_t> words) {
+    return {words.begin(), words.end()};
+}
+
 struct Builder {
     const Arrays& arrays;
     const std::vector<uint32_t>& programs;
@@ -36,34 +42,19 @@ struct Builder {
 
     // `slots`: number of slots of the state that the source reads; `loops`: number of loops around it.
     void check_source(const Source& s, uint32_t slots, size_t loops) const {
-        auto slot = [&](int64_t i) {
-            if (i < 0 || i >= static_cast<int64_t>(slots)) bad("slot of a source");
-        };
-        switch (s.from) {
-            case From::event:
-                if (s.a < 0 || s.a >= static_cast<int64_t>(t.columns)) bad("column of a source");
-                break;
-            case From::one:
-                if (s.a < -1 || s.a >= static_cast<int64_t>(t.columns)) bad("column of a source");
-                break;
-            case From::slot: slot(s.a); break;
-            case From::total:
-                slot(s.a);
-                slot(s.a + 1);
-                break;
-            case From::average:
-                slot(s.a);
-                slot(s.a + 1);
-                slot(s.b);
-                break;
-            case From::mean:
-                slot(s.a);
-                slot(s.b);
-                break;
-            case From::frame:
-                if (s.a < 0 || static_cast<size_t>(s.a) >= loops || s.b < 0 || s.b >= most_of_frame)
-                    bad("frame of a source");
-                break;
+        if (s.from == From::event || s.from == From::one) {
+            const int32_t least = s.from == From::event ? 0 : -1;
+            if (s.a < least || s.a >= static_cast<int64_t>(t.columns)) bad("column of a source");
+        } else if (s.from == From::frame) {
+            if (s.a < 0 || static_cast<size_t>(s.a) >= loops || s.b < 0 || s.b >= most_of_frame) {
+                bad("frame of a source");
+            }
+        } else {
+            const bool wide = s.from == From::total || s.from == From::average;
+            const bool divides = s.from == From::average || s.from == From::mean;
+            for (const int64_t i : {int64_t{s.a}, int64_t{s.a} + (wide ? 1 : 0), int64_t{divides ? s.b : s.a}}) {
+                if (i < 0 || i >= static_cast<int64_t>(slots)) bad("slot of a source");
+            }
         }
     }
 
@@ -92,10 +83,9 @@ struct Builder {
         auto from = lists(arrays, "check_sources", n, -1, MOST);
         auto loops = lists(arrays, "check_loops", n, 0, MOST);
         for (size_t i = 0; i < n; ++i) {
-            Check c{static_cast<uint32_t>(program[i]), static_cast<int32_t>(only[i]), turn[i], sources(from[i]), {}};
-            if (c.sources.size() != programs[c.program]) bad("number of sources");
-            for (int64_t l : loops[i]) c.loops.push_back(static_cast<int32_t>(l));
-            checks.push_back(std::move(c));
+            const auto number = static_cast<uint32_t>(program[i]);
+            checks.push_back({number, static_cast<int32_t>(only[i]), turn[i], sources(from[i]), as<int32_t>(loops[i])});
+            if (checks.back().sources.size() != programs[number]) bad("number of sources");
         }
     }
 
@@ -118,9 +108,7 @@ struct Builder {
         auto negation = arrays.at("crossing_negation", n, 0, static_cast<int64_t>(t.negations.size()));
         auto entered = lists(arrays, "crossing_entered", n, 0, static_cast<int64_t>(t.groups.size()));
         for (size_t i = 0; i < n; ++i) {
-            Crossing c{static_cast<uint32_t>(negation[i]), {}};
-            for (int64_t g : entered[i]) c.entered.push_back(static_cast<uint32_t>(g));
-            crossings.push_back(std::move(c));
+            crossings.push_back({static_cast<uint32_t>(negation[i]), as<uint32_t>(entered[i])});
         }
     }
 
@@ -158,9 +146,7 @@ struct Builder {
             }
             found.push_back(p);
         }
-        for (uint8_t w : written) {
-            if (w == 0) bad("slot not written");
-        }
+        if (std::find(written.begin(), written.end(), 0) != written.end()) bad("slot not written");
         return found;
     }
 
@@ -174,7 +160,6 @@ struct Builder {
         t.counted = meta[3] != 0;
         t.strict = meta[4] != 0;
         t.unambiguous = meta[5] != 0;
-        t.positions = meta[6] != 0;
         t.partitions = static_cast<uint32_t>(meta[7]);
         t.classes = static_cast<uint32_t>(meta[8]);
         t.columns = static_cast<uint32_t>(meta[9]);
@@ -222,13 +207,11 @@ struct Builder {
         auto resets = lists(arrays, "arc_resets", arcs, 0, static_cast<int64_t>(t.groups.size()));
         auto history = arrays.at("arc_history", arcs, 0, MOST);
         for (size_t s = 0; s < n; ++s) {
-            State state{rest[s],
-                        static_cast<uint32_t>(slots[s]),
-                        {},
-                        {},
-                        checks_of(ending[s], static_cast<uint32_t>(slots[s]))};
+            const auto own_slots = static_cast<uint32_t>(slots[s]);
+            State state{rest[s], own_slots, t.budget + 1, {}, {}, checks_of(ending[s], own_slots)};
             for (auto i = static_cast<size_t>(accept_at[s]); i < static_cast<size_t>(accept_at[s + 1]); ++i) {
                 state.accepts.push_back({accept_cost[i], crossings_of(accept_crossings[i])});
+                state.ends = std::min(state.ends, accept_cost[i]);
             }
             for (auto i = static_cast<size_t>(arc_at[s]); i < static_cast<size_t>(arc_at[s + 1]); ++i) {
                 auto to = static_cast<size_t>(target[i]);
@@ -246,21 +229,15 @@ struct Builder {
                 arc.leaving = checks_of(leaving[i], state.slots);
                 arc.binding = checks_of(binding[i], state.slots);
                 arc.puts = puts_of(puts[i], state.slots, static_cast<uint32_t>(slots[to]));
-                arc.copies = true;
-                for (const Put& p : arc.puts) arc.copies = arc.copies && p.write == Write::copy;
                 arc.crossings = crossings_of(crossing[i]);
-                for (int64_t g : resets[i]) arc.resets.push_back(static_cast<uint32_t>(g));
+                arc.resets = as<uint32_t>(resets[i]);
                 state.arcs.push_back(std::move(arc));
             }
             t.states.push_back(std::move(state));
         }
         if (t.states[0].slots != 0) bad("registers at the start");
         if (!t.firsts && (t.choice != Choice::all || (!t.negations.empty() && t.span < 0))) bad("first positions");
-        for (const State& s : t.states) {
-            for (const Accept& a : s.accepts) {
-                if (!a.crossings.empty() && t.span < 0) bad("a trailing negation without a window");
-            }
-        }
+        if (t.trailing() && t.span < 0) bad("a trailing negation without a window");
     }
 
     // Read references of seven words each. `own`: number of columns kept with an event that may break a negation.
@@ -302,10 +279,9 @@ struct Builder {
         auto choice = arrays.at("choice", 1, 0, 3), firsts = arrays.at("firsts", 1, 0, 2);
         t.choice = static_cast<Choice>(choice[0]);
         t.firsts = firsts[0] != 0;
-        for (int64_t c : arrays.at("kept", Arrays::any, 0, t.columns)) t.kept.push_back(static_cast<uint32_t>(c));
+        t.kept = as<uint32_t>(arrays.at("kept", Arrays::any, 0, t.columns));
         for (int64_t k : arrays.at("order_by", Arrays::any, 0, static_cast<int64_t>(t.kept.size()))) t.order_by = k;
-        for (int64_t r : arrays.at("variable_rank", t.variables, 0, t.variables))
-            t.ranks.push_back(static_cast<uint32_t>(r));
+        t.ranks = as<uint32_t>(arrays.at("variable_rank", t.variables, 0, t.variables));
         const size_t groups = arrays.at("group_variables_at").size();
         if (groups == 0) bad("groups");
         auto variables = lists(arrays, "group_variables", groups - 1, 0, t.variables);
@@ -344,9 +320,11 @@ struct Builder {
             }
         };
         for (size_t i = 0; i < n; ++i) {
-            Negation negation{static_cast<uint32_t>(event_class[i]), weight[i], {}, {}, {}};
-            for (int64_t g : around[i]) negation.around.push_back(static_cast<uint32_t>(g));
-            for (int64_t c : columns[i]) negation.columns.push_back(static_cast<uint32_t>(c));
+            Negation negation{static_cast<uint32_t>(event_class[i]),
+                              weight[i],
+                              as<uint32_t>(around[i]),
+                              as<uint32_t>(columns[i]),
+                              {}};
             for (int64_t k : numbers[i]) {
                 const auto c = static_cast<size_t>(k);
                 Conjunct conjunct{static_cast<uint32_t>(program[c]), {}, {}, {}};

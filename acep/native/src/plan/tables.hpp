@@ -1,6 +1,7 @@
 // The flat tables of a plan, checked: states, arcs, predicates, register writes. acep/plan/lower/tables.py makes them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -80,7 +81,6 @@ struct Arc {
     uint32_t event_class;
     int64_t weight;
     bool blocking;
-    bool copies;  // the target's registers are all copied from the source
     std::vector<Gap> gaps;
     std::vector<Check> leaving;
     std::vector<Check> binding;
@@ -97,6 +97,7 @@ struct Accept {
 struct State {
     int64_t rest;  // least error still to be added; budget + 1 if no end can be reached
     uint32_t slots;
+    int64_t ends;  // least cost of an ending; budget + 1 if there is none
     std::vector<Arc> arcs;
     std::vector<Accept> accepts;
     std::vector<Check> ending;
@@ -172,7 +173,6 @@ struct Tables {
     bool counted;
     bool strict;      // positions count the events of the whole stream
     bool unambiguous; // the bound events determine the run: equal nodes may be united
-    bool positions;   // positions of events matter
     uint32_t partitions;  // number of the session's partition table
     uint32_t classes;     // of the session
     uint32_t columns;     // of the session
@@ -194,15 +194,23 @@ struct Tables {
         return choice != Choice::all || !negations.empty() || !having.empty() || !returns.empty();
     }
     // Whether a complete run may have to wait.
-    bool waits() const {
-        if (choice != Choice::all) return true;
-        for (const State& s : states) {
-            for (const Accept& a : s.accepts) {
-                if (!a.crossings.empty()) return true;
-            }
-        }
-        return false;
+    bool waits() const { return choice != Choice::all || trailing(); }
+    // Whether a negation follows the last event of some run.
+    bool trailing() const {
+        return std::any_of(states.begin(), states.end(), [](const State& s) {
+            return std::any_of(s.accepts.begin(), s.accepts.end(),
+                               [](const Accept& a) { return !a.crossings.empty(); });
+        });
     }
+    // The time or the position of an event, depending on the unit of the window.
+    int64_t key(const auto& event) const { return counted ? event.position : event.ts; }
+    size_t arcs() const {
+        size_t found = 0;
+        for (const State& s : states) found += s.arcs.size();
+        return found;
+    }
+    // Whether there is a window in time.
+    bool timed() const { return span >= 0 && !counted; }
     bool contiguous() const { return strategy == Strategy::partition || strategy == Strategy::strict; }
 };
 

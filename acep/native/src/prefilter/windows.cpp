@@ -5,8 +5,6 @@
 #include <limits>
 #include <new>
 
-#include "chains/cursor.hpp"
-
 namespace acep {
 namespace {
 
@@ -120,9 +118,8 @@ const WindowedEngine::Kind& WindowedEngine::kind(uint32_t pattern) {
         found.to = static_cast<uint32_t>(touched_.size());
         for (const State& s : tables_.states) {
             for (const Arc& a : s.arcs) {
-                for (const Accept& accept : tables_.states[a.target].accepts) {
-                    found.ends = found.ends || (accept.cost <= tables_.budget && classifier_.has(next, a.event_class));
-                }
+                const bool ends = tables_.states[a.target].ends <= tables_.budget;
+                found.ends = found.ends || (ends && classifier_.has(next, a.event_class));
             }
         }
         kinds_.push_back(found);
@@ -225,7 +222,7 @@ bool WindowedEngine::note(Part& part, const Kind& kind, int64_t now, int64_t low
 void WindowedEngine::event(uint32_t partition, const Event& event) {
     if (parts_.size() <= partition) parts_.resize(partition + 1);
     Part& part = parts_[partition];
-    const int64_t now = key(event), low = earliest(now, tables_.span);
+    const int64_t now = tables_.key(event), low = earliest(now, tables_.span);
     if (stage_ != Stage::done) return go_on(part, partition, event, low);
     ++came_;
     last_id_ = event.id;
@@ -317,7 +314,7 @@ void WindowedEngine::wait(Part& part, const Event& event, int64_t low) {
 
 void WindowedEngine::expire(Part& part, int64_t low) {
     const auto mask = static_cast<uint32_t>(part.ring.size()) - 1;
-    while (part.size != 0 && key(part.ring[part.head]) < low) {
+    while (part.size != 0 && tables_.key(part.ring[part.head]) < low) {
         part.head = (part.head + 1) & mask;
         --part.size;
     }
@@ -396,12 +393,9 @@ void WindowedEngine::forget(uint32_t partition) {
 int64_t WindowedEngine::oldest() const { return tables_.counted || bound_ == NEVER ? NEVER : bound_ + 1; }
 
 int64_t WindowedEngine::bytes() const {
-    size_t total = parts_.capacity() * sizeof(Part) + marks_.capacity() * sizeof(Mark);
-    for (const Part& part : parts_) {
-        total += part.known.capacity() * sizeof(int64_t) + part.ring.capacity() * sizeof(Waiting) +
-                 part.words.capacity() * sizeof(int64_t) + part.valid.capacity();
-    }
-    return static_cast<int64_t>(total) + engine_->bytes();
+    int64_t total = heap_bytes(parts_, marks_) + engine_->bytes();
+    for (const Part& part : parts_) total += heap_bytes(part.known, part.ring, part.words, part.valid);
+    return total;
 }
 
 }  // namespace acep

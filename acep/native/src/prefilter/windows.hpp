@@ -93,8 +93,6 @@ private:
     };
 
     const Kind& kind(uint32_t pattern);
-    int64_t key(const Event& event) const { return tables_.counted ? event.position : event.ts; }
-    int64_t key(const Waiting& event) const { return tables_.counted ? event.position : event.ts; }
     size_t known_size() const { return size_t{needs_.levels} * (stages_ + needs_.places) + needs_.least; }
     // Record an event; return whether a window from `low` on may hold a match.
     bool note(Part& part, const Kind& kind, int64_t now, int64_t low);
@@ -108,8 +106,10 @@ private:
     void wait(Part& part, const Event& event, int64_t low);
     void expire(Part& part, int64_t low);
     void grow(Part& part);
-    void load_part(Reader& in, Part& part);
-    void load_waiting(Reader& in, Part& part);
+    template <class Archive>
+    static void fields(auto& self, Archive& archive);
+    template <class Archive>
+    static void waiting_fields(auto& self, Archive& archive, auto& part, size_t at);
 
     // If more than 7 in 8 of `trial` events are passed on, waiting does not pay: then all events are passed on, for
     // `rests` times as many events as were watched, before the next trial.

@@ -1,22 +1,39 @@
 // Python bindings of counts: columns of 64 bits, and Python integers for larger numbers.
-#include "python/bind_counting.hpp"
-
-#include <stdexcept>
-#include <utility>
-
 #include "counting/counting.hpp"
+
 #include "python/bind_big_integer.hpp"
 #include "python/bind_output.hpp"
+#include "python/bind_session.hpp"
+#include "shedding/sampling_units.hpp"
 
 namespace nb = nanobind;
+using namespace nanobind::literals;
 
 namespace acep {
 namespace {
 
+// Return the counting engine, also behind units.
 CountingEngine& counting(Engine& engine) {
-    auto* found = dynamic_cast<CountingEngine*>(&engine);
-    if (found == nullptr) throw std::invalid_argument("it is no counting engine");
-    return *found;
+    auto* units = dynamic_cast<SampledEngine*>(&engine);
+    return engine_as<CountingEngine>(units == nullptr ? engine : units->behind(), "it is no counting engine");
+}
+
+nb::dict take_counts(Engine& engine, bool last) {
+    CountingEngine::Rows rows = counting(engine).take(last);
+    nb::list large;
+    for (const auto& [row, number] : rows.large) large.append(nb::make_tuple(row, python_int(number)));
+    nb::dict found = taken(std::move(rows));
+    found["large"] = large;
+    return found;
+}
+
+// Return pairs of error (scaled) and number of matches.
+nb::list count_totals(Engine& engine) {
+    nb::list found;
+    for (const auto& [error, number] : counting(engine).totals()) {
+        found.append(nb::make_tuple(error, python_int(number)));
+    }
+    return found;
 }
 
 }  // namespace
@@ -31,26 +48,9 @@ std::unique_ptr<Engine> counting_engine(const std::string& name, Tables& tables,
     return nullptr;
 }
 
-nb::dict take_counts(Engine& engine, bool all) {
-    CountRows rows = counting(engine).take(all);
-    nb::list large;
-    for (const auto& [row, number] : rows.large) large.append(nb::make_tuple(row, python_int(number)));
-    nb::dict found;
-    found["keys"] = array(std::move(rows.keys));
-    found["first"] = array(std::move(rows.first));
-    found["last"] = array(std::move(rows.last));
-    found["bundle"] = array(std::move(rows.bundle));
-    found["error"] = array(std::move(rows.error));
-    found["count"] = array(std::move(rows.count));
-    found["large"] = large;
-    return found;
-}
-
-nb::list count_totals(Engine& engine) {
-    nb::list found;
-    for (const auto& [error, number] : counting(engine).totals())
-        found.append(nb::make_tuple(error, python_int(number)));
-    return found;
+void bind_counting(nb::class_<BoundSession>& session) {
+    session.def("take_counts", of_engine(&take_counts), "engine"_a, "last"_a);
+    session.def("count_totals", of_engine(&count_totals), "engine"_a);
 }
 
 }  // namespace acep

@@ -1,5 +1,4 @@
 // Python bindings of compressed output: matches that are counted, sampled and enumerated later.
-
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/unique_ptr.h>
@@ -11,10 +10,9 @@
 #include "python/bind_output.hpp"
 
 namespace nb = nanobind;
+using namespace nanobind::literals;
 
 namespace acep {
-
-void bind_merged(nb::module_& m);
 
 namespace {
 
@@ -27,45 +25,36 @@ BigInteger big_integer(const nb::int_& number) {
     return found;
 }
 
+nb::object count(Compressed& self) {
+    return python_int(unlocked([&] { return self.count(); }));
+}
+
+nb::dict sample(Compressed& self, size_t n, uint64_t seed) {
+    Output found = unlocked([&] { return self.sample(n, seed); });
+    return taken(found);
+}
+
+std::unique_ptr<Walk> cursor(std::shared_ptr<Compressed> self, const nb::int_& start) {
+    const BigInteger first = big_integer(start);
+    return unlocked([&] { return std::make_unique<Walk>(std::move(self), first); });
+}
+
+nb::dict next(Walk& self, size_t limit) {
+    Output found = unlocked([&] { return self.next(limit); });
+    return taken(found);
+}
+
 }  // namespace
 
 void bind_merged(nb::module_& m) {
-    nb::class_<Compressed>(m, "Compressed")
-        .def("count",
-             [](Compressed& self) {
-        BigInteger found;
-        {
-            nb::gil_scoped_release release;
-            found = self.count();
-        }
-        return python_int(found);
-    })
-        .def("sample",
-             [](Compressed& self, size_t n, uint64_t seed) {
-        Output found;
-        {
-            nb::gil_scoped_release release;
-            found = self.sample(n, seed);
-        }
-        return taken(found);
-    }, nb::arg("n"), nb::arg("seed"))
-        .def("cursor",
-             [](std::shared_ptr<Compressed> self, const nb::int_& start) {
-        const BigInteger first = big_integer(start);
-        nb::gil_scoped_release release;
-        return std::make_unique<Walk>(std::move(self), first);
-    }, nb::arg("start") = 0)
-        .def_prop_ro("ends", &Compressed::ends)
-        .def_prop_ro("cells", &Compressed::cells)
-        .def_prop_ro("bytes", &Compressed::bytes);
-    nb::class_<Walk>(m, "Cursor").def("next", [](Walk& self, size_t limit) {
-        Output found;
-        {
-            nb::gil_scoped_release release;
-            found = self.next(limit);
-        }
-        return taken(found);
-    }, nb::arg("limit"));
+    nb::class_<Compressed> compressed(m, "Compressed");
+    compressed.def("count", &count);
+    compressed.def("sample", &sample, "n"_a, "seed"_a);
+    compressed.def("cursor", &cursor, "start"_a = 0);
+    compressed.def_prop_ro("ends", &Compressed::ends);
+    compressed.def_prop_ro("cells", &Compressed::cells);
+    compressed.def_prop_ro("bytes", &Compressed::bytes);
+    nb::class_<Walk>(m, "Cursor").def("next", &next, "limit"_a);
 }
 
 }  // namespace acep

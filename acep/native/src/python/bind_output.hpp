@@ -1,38 +1,27 @@
-// Conversion of output columns to NumPy arrays that own their memory.
+// Conversion of the output of an engine to columns in Python.
 #pragma once
 
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-
-#include <vector>
-
 #include "common/output.hpp"
+#include "python/bind_arrays.hpp"
 
 namespace acep {
 
-template <class T, class Allocator>
-nanobind::object array(std::vector<T, Allocator>&& values) {
-    using Values = std::vector<T, Allocator>;
-    auto* held = new Values(std::move(values));
-    values = {};
-    nanobind::capsule owner(held, [](void* p) noexcept { delete static_cast<Values*>(p); });
-    return nanobind::cast(
-        nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>>(held->data(), {held->size()}, owner));
+inline nanobind::dict taken(CountRows&& rows) {
+    nanobind::dict found;
+    found["keys"] = array(std::move(rows.keys));
+    found["first"] = array(std::move(rows.first));
+    found["last"] = array(std::move(rows.last));
+    found["bundle"] = array(std::move(rows.bundle));
+    found["error"] = array(std::move(rows.error));
+    found["count"] = array(std::move(rows.count));
+    return found;
 }
 
-// Take the counts since the last call, and reset them: the number of matches, and the columns of the rows.
-inline nanobind::dict tallied(Tally& t) {
-    nanobind::dict found;
+// Take the counts since the last call, and reset them: the number of matches, and the rows.
+inline nanobind::dict taken(Tally& t) {
+    nanobind::dict found = taken(std::move(t.rows));
     found["total"] = t.total;
-    found["keys"] = array(std::move(t.keys));
-    found["first"] = array(std::move(t.first));
-    found["last"] = array(std::move(t.last));
-    found["bundle"] = array(std::move(t.bundle));
-    found["error"] = array(std::move(t.error));
-    found["count"] = array(std::move(t.many));
-    const Tally::Kind kind = t.kind;
-    t = {};
-    t.kind = kind;
+    t = {t.kind, 0, {}, {}};
     return found;
 }
 
@@ -50,7 +39,7 @@ inline nanobind::dict taken(Output& o) {
     found["values"] = array(std::move(o.values));
     found["valid"] = array(std::move(o.valid));
     found["ordered"] = o.ordered;
-    found["shape"] = o.uniform ? nanobind::cast<nanobind::object>(array(std::move(o.shape))) : nanobind::none();
+    found["shape"] = o.uniform ? array(std::move(o.shape)) : nanobind::none();
     o.ordered = o.uniform = false;
     o.shape.clear();
     o.offsets = {0};

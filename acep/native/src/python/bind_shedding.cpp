@@ -1,38 +1,23 @@
 // Python bindings of shedding tables and of logs of partial matches, as arrays (acep/native/_native.pyi).
-#include "python/bind_shedding.hpp"
-
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/string.h>
-
 #include <cmath>
-#include <stdexcept>
 #include <string>
 
 #include "nodes/nodes.hpp"
-#include "python/bind_output.hpp"
+#include "python/bind_arrays.hpp"
+#include "python/bind_session.hpp"
 #include "shedding/sampling_units.hpp"
 
 namespace nb = nanobind;
+using namespace nanobind::literals;
 
 namespace acep {
 namespace {
 
 constexpr int64_t all_units = int64_t{1} << 32;
 
-template <class T>
-using Values = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+NodeEngine& nodes(Engine& engine) { return engine_as<NodeEngine>(engine, "it is not the node engine"); }
 
-NodeEngine& nodes(Engine& engine) {
-    auto* found = dynamic_cast<NodeEngine*>(&engine);
-    if (found == nullptr) throw std::invalid_argument("it is not the node engine");
-    return *found;
-}
-
-SampledEngine& units(Engine& engine) {
-    auto* found = dynamic_cast<SampledEngine*>(&engine);
-    if (found == nullptr) throw std::invalid_argument("it is not given units");
-    return *found;
-}
+SampledEngine& units(Engine& engine) { return engine_as<SampledEngine>(engine, "it is not given units"); }
 
 Walks& walks_of(Engine& engine) {
     auto* given = dynamic_cast<SampledEngine*>(&engine);
@@ -43,7 +28,7 @@ template <class T>
 std::vector<T> values(const nb::dict& table, const char* name, size_t wanted) {
     const auto held = nb::cast<Values<T>>(table[name], false);
     if (held.shape(0) != wanted) throw std::invalid_argument(std::string("orders: length of ") + name);
-    return {held.data(), held.data() + wanted};
+    return vector_of<T>(held);
 }
 
 int64_t number(const nb::dict& table, const char* name, int64_t low, int64_t high) {
@@ -67,15 +52,13 @@ Term term(nb::handle given, uint32_t slots) {
     t.b = static_cast<uint32_t>(b);
     t.a_floats = nb::cast<bool>(parts[3]);
     t.b_floats = nb::cast<bool>(parts[4]);
-    const auto bounds = nb::cast<Values<double>>(parts[5], false);
-    t.bounds.assign(bounds.data(), bounds.data() + bounds.shape(0));
+    t.bounds = vector_of<double>(nb::cast<Values<double>>(parts[5], false));
     for (size_t i = 0; i < t.bounds.size(); ++i) {
         if (!std::isfinite(t.bounds[i]) || (i > 0 && t.bounds[i] < t.bounds[i - 1])) {
             throw std::invalid_argument("orders: bounds of a term");
         }
     }
-    const auto worth = nb::cast<Values<float>>(parts[6], false);
-    t.worth.assign(worth.data(), worth.data() + worth.shape(0));
+    t.worth = vector_of<float>(nb::cast<Values<float>>(parts[6], false));
     const size_t bins = t.kind >= Term::hashed ? Term::buckets : t.bounds.size() + 1;
     if (!t.worth.empty() && t.worth.size() != bins + 1) throw std::invalid_argument("orders: worth of a term");
     for (float w : t.worth) {
@@ -93,10 +76,6 @@ nb::object rows(std::vector<Row>& all) {
     all.clear();
     return array(std::move(words));
 }
-
-}  // namespace
-
-void start_units(Engine& engine, uint64_t seed, uint32_t key_texts) { units(engine).start(seed, key_texts); }
 
 nb::dict units_counts(Engine& engine) {
     const SampledEngine& held = units(engine);
@@ -118,8 +97,6 @@ nb::dict units_counts(Engine& engine) {
     found["ee"] = sums.ee;
     return found;
 }
-
-void start_shedding(Engine& engine, uint64_t seed) { nodes(engine).shed(seed); }
 
 void set_shedding_table(Engine& engine, const nb::dict& table) {
     NodeEngine& held = nodes(engine);
@@ -171,10 +148,21 @@ void shadow_sample(Engine& engine, int64_t share) {
     nodes(engine).shed().shadow_sample(static_cast<uint64_t>(share));
 }
 
-void allow(Engine& engine, double rate, double carried, int64_t arrived) {
+void allow(const BoundSession& self, size_t engine, double rate, double carried) {
     if (!(rate == rate) || !(carried >= 0)) throw std::invalid_argument("allowance");
-    if (auto* given = dynamic_cast<SampledEngine*>(&engine)) return given->allow(rate, carried, arrived);
-    nodes(engine).shed().allow(rate, carried, arrived);
+    Engine& found = self.engine(engine);
+    if (auto* given = dynamic_cast<SampledEngine*>(&found)) return given->allow(rate, carried, self.session->seen());
+    nodes(found).shed().allow(rate, carried, self.session->seen());
+}
+
+void start_shedding(const BoundSession& self, size_t engine, uint64_t seed) {
+    nodes(self.engine(engine)).shed(seed);
+    self.session->rest_when_told();
+}
+
+void start_units(const BoundSession& self, size_t engine, uint64_t seed, uint32_t key_texts) {
+    units(self.engine(engine)).start(seed, key_texts);
+    self.session->rest_when_told();
 }
 
 void allow_matches(Engine& engine, int64_t most) {
@@ -184,7 +172,11 @@ void allow_matches(Engine& engine, int64_t most) {
 
 int64_t walked(Engine& engine) { return walks_of(engine).walked; }
 
-void bound_memory(Engine& engine, int64_t bytes) { nodes(engine).bound_memory(bytes); }
+// Not behind match windows: events waiting there have no bound, and are passed on after the clock.
+void bound_memory(const BoundSession& self, size_t engine, int64_t bytes) {
+    nodes(*self.engines.at(engine)).bound_memory(bytes);
+    self.session->bound();
+}
 
 int64_t least_memory(Engine& engine) {
     nodes(engine).rouse();
@@ -230,6 +222,24 @@ nb::dict shedding_counts(Engine& engine) {
     found["calm"] = nodes(engine).rests();
     found["tokens"] = shed.limited() ? shed.tokens() : 0.0;
     return found;
+}
+
+}  // namespace
+
+void bind_shedding(nb::class_<BoundSession>& session) {
+    session.def("start_shedding", &start_shedding, "engine"_a, "seed"_a);
+    session.def("start_units", &start_units, "engine"_a, "seed"_a, "key_texts"_a);
+    session.def("set_shedding_table", of_engine(&set_shedding_table), "engine"_a, "orders"_a);
+    session.def("shadow_sample", of_engine(&shadow_sample), "engine"_a, "share"_a);
+    session.def("allow", &allow, "engine"_a, "rate"_a, "carried"_a);
+    session.def("allow_matches", of_engine(&allow_matches), "engine"_a, "most"_a);
+    session.def("walked", of_engine(&walked), "engine"_a);
+    session.def("bound_memory", &bound_memory, "engine"_a, "most"_a);
+    session.def("least_memory", of_engine(&least_memory), "engine"_a);
+    session.def("take_trajectories", of_engine(&take_trajectories), "engine"_a);
+    session.def("shadow_points", of_engine(&shadow_points), "engine"_a, "first"_a = 0);
+    session.def("units_counts", of_engine(&units_counts), "engine"_a);
+    session.def("shedding_counts", of_engine(&shedding_counts), "engine"_a);
 }
 
 }  // namespace acep

@@ -1,37 +1,22 @@
 // Python bindings of block programs and texts (acep/native/_native.pyi), for tests and for derived columns.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <memory>
-#include <optional>
 #include <stdexcept>
-#include <vector>
 
 #include "common/numbers.hpp"
 #include "common/texts.hpp"
 #include "expression/vm.hpp"
+#include "python/bind_arrays.hpp"
 
 namespace nb = nanobind;
+using namespace nanobind::literals;
 
 namespace acep {
 
-void bind_vm(nb::module_& m);
-
 namespace {
-
-using Words = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-template <class T>
-nb::object array(std::vector<T> values) {
-    auto* held = new std::vector<T>(std::move(values));
-    nb::capsule owner(held, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(held->data(), {held->size()}, owner));
-}
 
 // Inputs from Python: pairs of words and validity (or None), each one value or one per row.
 class Inputs {
@@ -72,34 +57,31 @@ private:
     std::vector<Leaf> leaves_, at_;
 };
 
-size_t checked_block(size_t block) {
+// Call run(inputs, first row, number of rows) for each block of rows.
+void each_block(const BlockProgram& program, size_t rows, const nb::sequence& leaves, size_t block, auto&& run) {
     if (block < 1 || block > block_rows) throw std::invalid_argument("block: 1 to 256 rows");
-    return block;
+    Inputs inputs(program, rows, leaves);
+    for (size_t row = 0; row < rows; row += block) run(inputs.from(row), row, std::min(block, rows - row));
 }
 
 nb::object test(const BlockProgram& program, size_t rows, const nb::sequence& leaves, const Texts& texts,
                 size_t block) {
-    checked_block(block);
-    Inputs inputs(program, rows, leaves);
     Scratch scratch;
     std::vector<uint8_t> pass(rows);
-    for (size_t row = 0; row < rows; row += block) {
-        program.test(inputs.from(row), std::min(block, rows - row), texts, scratch, pass.data() + row);
-    }
+    each_block(program, rows, leaves, block, [&](const Leaf* inputs, size_t row, size_t n) {
+        program.test(inputs, n, texts, scratch, pass.data() + row);
+    });
     return array(std::move(pass));
 }
 
 nb::object value(const BlockProgram& program, size_t rows, const nb::sequence& leaves, const Texts& texts,
                  size_t block) {
-    checked_block(block);
-    Inputs inputs(program, rows, leaves);
     Scratch scratch;
     std::vector<int64_t> out(rows);
     std::vector<uint8_t> valid(rows);
-    for (size_t row = 0; row < rows; row += block) {
-        const size_t n = std::min(block, rows - row);
-        program.value(inputs.from(row), n, texts, scratch, out.data() + row, valid.data() + row);
-    }
+    each_block(program, rows, leaves, block, [&](const Leaf* inputs, size_t row, size_t n) {
+        program.value(inputs, n, texts, scratch, out.data() + row, valid.data() + row);
+    });
     return nb::make_tuple(array(std::move(out)), array(std::move(valid)));
 }
 
@@ -111,53 +93,57 @@ nb::list operations() {
     return all;
 }
 
+nb::object intern_all(Texts& texts, const nb::sequence& all) {
+    std::vector<int64_t> codes;
+    for (nb::handle text : all) codes.push_back(texts.intern(nb::cast<std::string_view>(text)));
+    return array(std::move(codes));
+}
+
+void release(Texts& texts, const Words& codes) {
+    for (size_t i = 0; i < codes.shape(0); ++i) texts.release(codes(i));
+}
+
+std::string text(const Texts& texts, int64_t code) {
+    if (!texts.known(code)) throw std::invalid_argument("texts: a code that is not in use");
+    return std::string(texts.text(code));
+}
+
+void keep(Texts& texts, const Bytes& used, int64_t begin) { texts.keep({used.data(), used.size()}, begin); }
+
+void make(BlockProgram* self, const Words& code, int64_t slots, int64_t leaves) {
+    new (self) BlockProgram({code.data(), code.shape(0)}, slots, leaves);
+}
+
+double divided(int64_t high, uint64_t low, int64_t denominator) {
+    if (denominator == 0) throw std::invalid_argument("division by zero");
+    return divide(static_cast<int128>(wide(high, static_cast<int64_t>(low))), denominator);
+}
+
 }  // namespace
 
 void bind_vm(nb::module_& m) {
-    nb::class_<Texts>(m, "Texts")
-        .def(nb::init<>())
-        .def("intern", &Texts::intern, nb::arg("text"))
-        .def("intern_all",
-             [](Texts& texts, const nb::sequence& all) {
-        std::vector<int64_t> codes;
-        for (nb::handle text : all) codes.push_back(texts.intern(nb::cast<std::string_view>(text)));
-        return array(std::move(codes));
-    }, nb::arg("texts"))
-        .def("release",
-             [](Texts& texts, const Words& codes) {
-        for (size_t i = 0; i < codes.shape(0); ++i) texts.release(codes(i));
-    }, nb::arg("codes").noconvert())
-        .def("text",
-             [](const Texts& texts, int64_t code) {
-        if (!texts.known(code)) throw std::invalid_argument("texts: a code that is not in use");
-        return std::string(texts.text(code));
-    }, nb::arg("code"))
-        .def("known", &Texts::known, nb::arg("code"))
-        .def("order", &Texts::order, nb::arg("a"), nb::arg("b"))
-        .def("keep",
-             [](Texts& texts, const nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& used,
-                int64_t from) { texts.keep({used.data(), used.size()}, from); },
-             nb::arg("used"), nb::arg("begin"))
-        .def("__len__", &Texts::size)
-        .def_prop_ro("bytes", &Texts::bytes)
-        .def_prop_ro("capacity", &Texts::capacity);
+    nb::class_<Texts> texts(m, "Texts");
+    texts.def(nb::init<>());
+    texts.def("intern", &Texts::intern, "text"_a);
+    texts.def("intern_all", &intern_all, "texts"_a);
+    texts.def("release", &release, "codes"_a.noconvert());
+    texts.def("text", &text, "code"_a);
+    texts.def("known", &Texts::known, "code"_a);
+    texts.def("order", &Texts::order, "a"_a, "b"_a);
+    texts.def("keep", &keep, "used"_a, "begin"_a);
+    texts.def("__len__", &Texts::size);
+    texts.def_prop_ro("bytes", &Texts::bytes);
+    texts.def_prop_ro("capacity", &Texts::capacity);
 
-    nb::class_<BlockProgram>(m, "BlockProgram")
-        .def("__init__",
-             [](BlockProgram* self, const Words& code, int64_t slots, int64_t leaves) {
-        new (self) BlockProgram({code.data(), code.shape(0)}, slots, leaves);
-    }, nb::arg("code").noconvert(), nb::arg("slots"), nb::arg("leaves"))
-        .def("test", &test, nb::arg("rows"), nb::arg("leaves"), nb::arg("texts"), nb::arg("block") = block_rows)
-        .def("value", &value, nb::arg("rows"), nb::arg("leaves"), nb::arg("texts"), nb::arg("block") = block_rows)
-        .def_prop_ro("condition", &BlockProgram::condition)
-        .def_prop_ro("short_way", &BlockProgram::short_way);
+    nb::class_<BlockProgram> program(m, "BlockProgram");
+    program.def("__init__", &make, "code"_a.noconvert(), "slots"_a, "leaves"_a);
+    program.def("test", &test, "rows"_a, "leaves"_a, "texts"_a, "block"_a = block_rows);
+    program.def("value", &value, "rows"_a, "leaves"_a, "texts"_a, "block"_a = block_rows);
+    program.def_prop_ro("condition", &BlockProgram::condition);
+    program.def_prop_ro("short_way", &BlockProgram::short_way);
 
     m.def("operations", &operations);
-    m.def("divide", [](int64_t high, uint64_t low, int64_t denominator) {
-        if (denominator == 0) throw std::invalid_argument("division by zero");
-        const uint128 bits = (static_cast<uint128>(static_cast<uint64_t>(high)) << 64) | low;
-        return divide(static_cast<int128>(bits), denominator);
-    }, nb::arg("high"), nb::arg("low"), nb::arg("denominator"));
+    m.def("divide", &divided, "high"_a, "low"_a, "denominator"_a);
 }
 
 }  // namespace acep

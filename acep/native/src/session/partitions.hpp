@@ -8,17 +8,10 @@
 
 #include "common/arena.hpp"
 #include "common/columns.hpp"
+#include "common/hash.hpp"
 #include "common/state.hpp"
 
 namespace acep {
-
-inline uint64_t mixed(uint64_t x) {
-    x ^= x >> 30;
-    x *= 0xBF58476D1CE4E5B9u;
-    x ^= x >> 27;
-    x *= 0x94D049BB133111EBu;
-    return x ^ (x >> 31);
-}
 
 constexpr int64_t most_positions = int64_t{1} << 62;
 
@@ -60,43 +53,22 @@ public:
 
     // Whether no partition has the key of a row; false if it contains null.
     bool unknown(const Batch& batch, size_t row) const {
-        if (columns_.empty()) return false;
-        uint64_t hash = 0;
-        for (size_t k = 0; k < columns_.size(); ++k) {
-            const Column& c = batch.columns[columns_[k]];
-            if (c.null(row)) return false;
-            hash = mixed(hash + static_cast<uint64_t>(c.values[row]) + 0x9E3779B97F4A7C15u);
-        }
-        if (table_.empty()) return true;
-        const size_t mask = table_.size() - 1;
-        for (size_t i = hash & mask; table_[i] != NIL; i = (i + 1) & mask) {
-            if (same(table_[i], batch, row)) return false;
-        }
-        return true;
+        if (columns_.empty() || null_key(batch, row)) return false;
+        return table_.empty() || table_[place_of(batch, row)] == NIL;
     }
 
     // Return the partition of one row, adding a new one; NIL if a key is null.
     uint32_t find(const Batch& batch, size_t row) {
         if (columns_.empty()) return 0;
-        uint64_t hash = 0;
-        for (size_t k = 0; k < columns_.size(); ++k) {
-            const Column& c = batch.columns[columns_[k]];
-            if (c.null(row)) return NIL;
-            hash = mixed(hash + static_cast<uint64_t>(c.values[row]) + 0x9E3779B97F4A7C15u);
-        }
+        if (null_key(batch, row)) return NIL;
         if (2 * (live_ + 1) > table_.size()) rehash(table_.empty() ? 16 : table_.size() * 2);
-        size_t mask = table_.size() - 1;
-        for (size_t i = hash & mask;; i = (i + 1) & mask) {
-            uint32_t p = table_[i];
-            if (p == NIL) {
-                key_.resize(columns_.size());
-                for (size_t k = 0; k < columns_.size(); ++k) key_[k] = batch.columns[columns_[k]].values[row];
-                p = take(key_);
-                table_[i] = p;
-                return p;
-            }
-            if (same(p, batch, row)) return p;
+        uint32_t& p = table_[place_of(batch, row)];
+        if (p == NIL) {
+            key_.resize(columns_.size());
+            for (size_t k = 0; k < columns_.size(); ++k) key_[k] = batch.columns[columns_[k]].values[row];
+            p = take(key_);
         }
+        return p;
     }
 
     // Forget the partitions for which `gone(p)` holds.
@@ -117,39 +89,17 @@ public:
         direct_.clear();
     }
 
-    void dump(Writer& out) const {
-        out.items(keys_);
-        out.items(used_);
-        out.items(positions);
-    }
-
-    void load(Reader& in) {
-        auto keys = in.items<int64_t>();
-        auto used = in.items<uint8_t>();
-        auto seen = in.items<int64_t>();
-        if (used.size() != seen.size() || keys.size() != used.size() * columns_.size() || used.size() >= NIL) {
-            bad_state("partitions");
-        }
-        if (columns_.empty() && (used.size() != 1 || used[0] == 0)) bad_state("partitions");
-        for (int64_t position : seen) {
-            if (position < 0 || position >= most_positions) bad_state("position");
-        }
-        keys_ = std::move(keys);
-        used_ = std::move(used);
-        positions = std::move(seen);
-        direct_.clear();
-        list_free();
-        live_ = size() - free_.size();
-        if (!columns_.empty()) rehash(std::bit_ceil(std::max<size_t>(16, 2 * live_ + 2)));
+    template <class Archive>
+    static void fields(auto& self, Archive& archive) {
+        archive.items(self.keys_);
+        archive.items(self.used_);
+        archive.items(self.positions);
+        if constexpr (Archive::reads) self.loaded();
     }
 
     std::vector<int64_t> positions;  // number of events in each partition
 
-    int64_t bytes() const {
-        const size_t words = keys_.capacity() + positions.capacity();
-        return static_cast<int64_t>(words * sizeof(int64_t) + used_.capacity() +
-                                    (free_.capacity() + table_.capacity() + direct_.capacity()) * sizeof(uint32_t));
-    }
+    int64_t bytes() const { return heap_bytes(keys_, positions, used_, free_, table_, direct_); }
     // The most bytes of one partition, if partitions are found row by row: vectors and the table double when they grow.
     int64_t bytes_each() const {
         return static_cast<int64_t>(2 * ((columns_.size() + 1) * sizeof(int64_t) + 1 + sizeof(uint32_t)) +
@@ -158,6 +108,20 @@ public:
     bool has_free() const { return !free_.empty(); }
 
 private:
+    // Check what was loaded, and find the rest.
+    void loaded() {
+        if (used_.size() != positions.size() || keys_.size() != used_.size() * columns_.size() || used_.size() >= NIL) {
+            bad_state("partitions");
+        }
+        if (columns_.empty() && (used_.size() != 1 || used_[0] == 0)) bad_state("partitions");
+        for (int64_t position : positions) {
+            if (position < 0 || position >= most_positions) bad_state("position");
+        }
+        direct_.clear();
+        list_free();
+        live_ = size() - free_.size();
+        if (!columns_.empty()) rehash(std::bit_ceil(std::max<size_t>(16, 2 * live_ + 2)));
+    }
     // List the free numbers so that the least is used first, whatever the order in which they became free.
     void list_free() {
         free_.clear();
@@ -165,12 +129,28 @@ private:
             if (used_[p - 1] == 0) free_.push_back(p - 1);
         }
     }
-    bool same(uint32_t p, const Batch& batch, size_t row) const {
-        const int64_t* held = key(p);
+    bool null_key(const Batch& batch, size_t row) const {
+        return std::any_of(columns_.begin(), columns_.end(), [&](uint32_t c) { return batch.columns[c].null(row); });
+    }
+    // Return the place of a key in the table, or the free place for it. word(k): its k-th part.
+    size_t place_of(auto&& word) const {
+        uint64_t hash = 0;
         for (size_t k = 0; k < columns_.size(); ++k) {
-            if (held[k] != batch.columns[columns_[k]].values[row]) return false;
+            hash = mixed(hash + static_cast<uint64_t>(word(k)) + golden_step);
         }
-        return true;
+        const size_t mask = table_.size() - 1;
+        const auto same = [&](uint32_t p) {
+            for (size_t k = 0; k < columns_.size(); ++k) {
+                if (key(p)[k] != word(k)) return false;
+            }
+            return true;
+        };
+        size_t at = hash & mask;
+        while (table_[at] != NIL && !same(table_[at])) at = (at + 1) & mask;
+        return at;
+    }
+    size_t place_of(const Batch& batch, size_t row) const {
+        return place_of([&](size_t k) { return batch.columns[columns_[k]].values[row]; });
     }
     uint32_t take(const std::vector<int64_t>& key) {
         ++live_;
@@ -191,16 +171,8 @@ private:
     }
     void rehash(size_t wanted) {
         table_.assign(wanted, NIL);
-        size_t mask = wanted - 1;
         for (uint32_t p = 0; p < size(); ++p) {
-            if (used_[p] == 0) continue;
-            uint64_t hash = 0;
-            for (size_t k = 0; k < columns_.size(); ++k) {
-                hash = mixed(hash + static_cast<uint64_t>(key(p)[k]) + 0x9E3779B97F4A7C15u);
-            }
-            size_t i = hash & mask;
-            while (table_[i] != NIL) i = (i + 1) & mask;
-            table_[i] = p;
+            if (used_[p] != 0) table_[place_of([&](size_t k) { return key(p)[k]; })] = p;
         }
     }
     std::vector<uint32_t> columns_;

@@ -7,7 +7,7 @@ namespace acep {
 
 Session::Session(Texts& texts, std::vector<BlockProgram> programs, std::vector<EventClass> classes, size_t columns,
                  const std::vector<std::pair<std::vector<uint32_t>, bool>>& keys)
-    : classifier_(texts, std::move(programs), std::move(classes), columns) {
+    : classifier_(texts, std::move(programs), std::move(classes)) {
     for (const auto& [key, counts] : keys) {
         for (uint32_t c : key) {
             if (c >= columns) throw std::invalid_argument("keys: no such column");
@@ -162,19 +162,19 @@ uint32_t Session::find_bounded(KeyTable& table, const Batch& batch, size_t row) 
     return NIL;
 }
 
+void Session::fields(auto& self, auto& archive) {
+    archive.within(0, most_positions, self.seen_);
+    archive.words(self.swept_, self.any_);
+    for (const auto& table : self.tables_) Partitions::fields(table->partitions, archive);
+}
+
 void Session::dump(Writer& out) const {
-    out.number(seen_);
-    out.number(swept_);
-    out.number(any_ ? 1 : 0);
-    for (const auto& table : tables_) table->partitions.dump(out);
+    fields(*this, out);
     for (const auto& engine : engines_) engine->dump(out);
 }
 
 void Session::load(Reader& in) {
-    seen_ = in.number(0, most_positions);
-    swept_ = in.number();
-    any_ = in.number(0, 2) != 0;
-    for (auto& table : tables_) table->partitions.load(in);
+    fields(*this, in);
     for (auto& engine : engines_) engine->load(in);
     in.end();
 }

@@ -56,6 +56,7 @@ public:
     void load(Reader& in);
 
 private:
+    static void fields(auto& self, auto& archive);
     void sweep(int64_t clock);
     void forget_idle(KeyTable& table, int64_t clock);
     void give_up_oldest(KeyTable& table, int64_t clock);

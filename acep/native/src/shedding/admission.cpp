@@ -1,10 +1,6 @@
 // Scoring of nodes before they are made, from the parent and the event, so that refused nodes are never made.
 #include "shedding/shedding.hpp"
 
-#include <algorithm>
-#include <limits>
-#include <numeric>
-
 namespace acep {
 
 // Find the source of the value that an arc puts into a slot of its target; false if the value must be computed.
@@ -28,8 +24,7 @@ void Shedding::look_ahead() {
         for (const Arc& arc : s.arcs) {
             if (admission_.size() <= arc.number) admission_.resize(arc.number + size_t{1});
             ArcAdmission& own = admission_[arc.number];
-            own.ends = std::numeric_limits<int64_t>::max();
-            for (const Accept& a : tables_.states[arc.target].accepts) own.ends = std::min(own.ends, a.cost);
+            own.ends = tables_.states[arc.target].ends;
             own.scorable = table_.features == 1 && own.ends > 0;  // a node that may end a match is always made
             own.later = 0;
             own.whole = true;

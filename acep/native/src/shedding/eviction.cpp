@@ -1,7 +1,6 @@
 // Choice of the nodes of a list that stay, by their utility buckets and their ranks.
 #include "shedding/shedding.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <numeric>
 

@@ -11,8 +11,6 @@
 
 namespace acep {
 
-constexpr uint64_t golden_step = 0x9E3779B97F4A7C15u;
-
 // Return a hash that is the same in every run, unlike text codes; `keep`: store that of a text for later calls.
 inline uint64_t word_hash(const Texts& texts, int64_t word, bool text, bool keep) {
     return text && texts.known(word) ? texts.hash(word, keep) : static_cast<uint64_t>(word) + 1;

@@ -2,12 +2,10 @@
 #include "shedding/sampling_units.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <utility>
 
-#include "chains/cursor.hpp"
 #include "common/numbers.hpp"
 
 namespace acep {
@@ -67,10 +65,7 @@ void SampledEngine::meet(uint32_t partition, const Event& event) {
     told_ = std::min(static_cast<double>(arrived), mean_of);
     share_ = std::clamp(allowance_.rate / std::max(need_, 1e-9), least_share, 1.0);
     paced_denied_ = denied_;
-    paced_ = arrived;
-    paced_touches_ = behind_->work().touches;
-    paced_in_ = let_in_;
-    paced_out_ = passed_over_;
+    mark_pace();
     gate(partition, event);
 }
 
@@ -81,7 +76,7 @@ void SampledEngine::gate(uint32_t partition, const Event& event) {
     }
     if (units_.size() <= partition) units_.resize(size_t{partition} + 1);
     SamplingUnit& unit = units_[partition];
-    const int64_t now = tables_.span < 0 ? arrived : tables_.counted ? event.position : event.ts;
+    const int64_t now = tables_.span < 0 ? arrived : tables_.key(event);
     turn(unit, partition, now);
     const auto share = static_cast<uint64_t>(share_ * static_cast<double>(all));
     if (!unit.off && unit.draw >= share) {
@@ -120,6 +115,13 @@ void SampledEngine::pass_over(SamplingUnit& unit, uint32_t partition, const Even
     if (!unit.off && tables_.strategy != Strategy::any) dropped_ += behind_->drop(partition, event.ts);
 }
 
+void SampledEngine::mark_pace() {
+    paced_ = arrived;
+    paced_touches_ = behind_->work().touches;
+    paced_in_ = let_in_;
+    paced_out_ = passed_over_;
+}
+
 double SampledEngine::reserve() const { return allowance_.reserve(reserved); }
 
 // Update the share of admitted units from the touches per event if all were admitted, and from the budget left. It
@@ -130,10 +132,7 @@ void SampledEngine::adjust() {
     const auto in = static_cast<double>(let_in_ - paced_in_), out = static_cast<double>(passed_over_ - paced_out_);
     told_ = std::min(told_ + since, mean_of);
     if (in > 0) need_ += since / told_ * (used / since * (in + out) / in - need_);
-    paced_ = arrived;
-    paced_touches_ = behind_->work().touches;
-    paced_in_ = let_in_;
-    paced_out_ = passed_over_;
+    mark_pace();
     look_up();
     const double left = tokens(), reserve = this->reserve();
     const double wanted = (allowance_.rate + (left - reserve) / spread) / std::max(need_, 1e-9);
@@ -186,64 +185,48 @@ void SampledEngine::forget(uint32_t partition) {
     units_[partition] = {};
 }
 
+template <class Archive>
+void SampledEngine::fields(auto& self, Archive& archive) {
+    auto& behind = *self.behind_;
+    auto& a = self.allowance_;
+    archive.words(behind.limit);
+    if constexpr (Archive::reads) behind.limit = std::max(behind.limit, -(int64_t{1} << 62));
+    archive.within(0, most_positions, behind.match_points, behind.walks.withheld);
+    archive.finite("allowance", a.rate, a.granted, a.most_carried, self.share_, self.need_, self.told_);
+    for (const double d : {a.rate, a.granted, a.most_carried, self.share_, self.need_, self.told_}) {
+        if (Archive::reads && std::abs(d) > most_number) bad_state("allowance");
+    }
+    auto& sums = self.sums_;
+    archive.finite("allowance", sums.units, sums.x, sums.e, sums.squares, sums.xx, sums.xe, sums.ee);
+    if (Archive::reads && (self.share_ < 0 || self.share_ > 1 || self.told_ < 0)) bad_state("share of units");
+    archive.within(0, most_positions, a.since, self.paced_, self.paced_touches_, self.paced_in_, self.paced_out_,
+                   self.paced_denied_, self.certain_, self.gated_points_, self.let_in_, self.passed_over_,
+                   self.dropped_, self.denied_);
+    archive.words(self.gated_, self.paused_);
+    archive.size(self.units_, static_cast<int64_t>(self.partitions_.size()) + 1);
+    for (auto& unit : self.units_) {
+        archive.words(unit.begin);
+        archive.within(0, static_cast<int64_t>(all), unit.draw);
+        archive.within(1, static_cast<int64_t>(all) + 1, unit.share);
+        archive.words(unit.since);
+        archive.within(0, most_positions, unit.points, unit.events);
+        int kind = (unit.any ? 1 : 0) + (unit.off ? 2 : 0);
+        archive.within(0, 4, kind);
+        if constexpr (Archive::reads) {
+            unit.any = (kind & 1) != 0;
+            unit.off = (kind & 2) != 0;
+        }
+    }
+}
+
 void SampledEngine::dump(Writer& out) const {
     behind_->dump(out);
-    out.number(behind_->limit);
-    out.number(behind_->match_points);
-    out.number(behind_->walks.withheld);
-    for (double d : {allowance_.rate, allowance_.granted, allowance_.most_carried, share_, need_, told_})
-        out.number(std::bit_cast<int64_t>(d));
-    Sums(sums_).visit([&](double d) { out.number(std::bit_cast<int64_t>(d)); });
-    for (int64_t n : {allowance_.since, paced_, paced_touches_, paced_in_, paced_out_, paced_denied_, certain_,
-                      gated_points_, let_in_, passed_over_, dropped_, denied_, int64_t{gated_}, int64_t{paused_}}) {
-        out.number(n);
-    }
-    out.number(static_cast<int64_t>(units_.size()));
-    for (const SamplingUnit& unit : units_) {
-        out.number(unit.begin);
-        out.number(static_cast<int64_t>(unit.draw));
-        out.number(static_cast<int64_t>(unit.share));
-        out.number(unit.since);
-        out.number(unit.points);
-        out.number(unit.events);
-        out.number((unit.any ? 1 : 0) + (unit.off ? 2 : 0));
-    }
+    fields(*this, out);
 }
 
 void SampledEngine::load(Reader& in) {
     behind_->load(in);
-    behind_->limit = std::max(in.number(), -(int64_t{1} << 62));
-    behind_->match_points = in.number(0, most_positions);
-    behind_->walks.withheld = in.number(0, most_positions);
-    const auto read = [&](double& d) {
-        d = std::bit_cast<double>(in.number());
-        if (!std::isfinite(d)) bad_state("allowance");
-    };
-    for (double* d : {&allowance_.rate, &allowance_.granted, &allowance_.most_carried, &share_, &need_, &told_}) {
-        read(*d);
-        if (std::abs(*d) > most_number) bad_state("allowance");
-    }
-    sums_.visit(read);
-    if (share_ < 0 || share_ > 1 || told_ < 0) bad_state("share of units");
-    for (int64_t* n : {&allowance_.since, &paced_, &paced_touches_, &paced_in_, &paced_out_, &paced_denied_, &certain_,
-                       &gated_points_, &let_in_, &passed_over_, &dropped_, &denied_}) {
-        *n = in.number(0, most_positions);
-    }
-    gated_ = in.number(0, 2) != 0;
-    paused_ = in.number(0, 2) != 0;
-    units_.clear();
-    units_.resize(static_cast<size_t>(in.number(0, static_cast<int64_t>(partitions_.size()) + 1)));
-    for (SamplingUnit& unit : units_) {
-        unit.begin = in.number();
-        unit.draw = static_cast<uint64_t>(in.number(0, static_cast<int64_t>(all)));
-        unit.share = static_cast<uint64_t>(in.number(1, static_cast<int64_t>(all) + 1));
-        unit.since = in.number();
-        unit.points = in.number(0, most_positions);
-        unit.events = in.number(0, most_positions);
-        const int64_t kind = in.number(0, 4);
-        unit.any = (kind & 1) != 0;
-        unit.off = (kind & 2) != 0;
-    }
+    fields(*this, in);
     behind_->denied = false;
 }
 

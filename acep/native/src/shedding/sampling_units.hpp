@@ -41,10 +41,7 @@ public:
     int64_t oldest() const override { return behind_->oldest(); }
     void dump(Writer& out) const override;
     void load(Reader& in) override;
-    int64_t bytes() const override {
-        return behind_->bytes() + static_cast<int64_t>(units_.capacity() * sizeof(SamplingUnit));
-    }
-
+    int64_t bytes() const override { return behind_->bytes() + heap_bytes(units_); }
     int64_t partial_matches(int64_t clock) const override { return behind_->partial_matches(clock); }
 
     double tokens() const { return allowance_.up_to(arrived) - static_cast<double>(behind_->work().touches); }
@@ -56,9 +53,6 @@ public:
     // squares and the product of x / p and e / p, times 1 - p.
     struct Sums {
         double units = 0, x = 0, e = 0, squares = 0, xx = 0, xe = 0, ee = 0;
-        void visit(auto&& each) {
-            for (double* d : {&units, &x, &e, &squares, &xx, &xe, &ee}) each(*d);
-        }
     };
     Sums sums() const;
     int64_t points() const { return behind_->match_points; }  // found so far, and while nothing was skipped
@@ -79,11 +73,14 @@ private:
         bool off = false;  // skipped from some event on
     };
 
+    template <class Archive>
+    static void fields(auto& self, Archive& archive);
     void look_up();
     void meet(uint32_t partition, const Event& event);
     void gate(uint32_t partition, const Event& event);
     void pass_over(SamplingUnit& unit, uint32_t partition, const Event& event, int64_t now);
     double reserve() const;
+    void mark_pace();
     void adjust();
     void turn(SamplingUnit& unit, uint32_t partition, int64_t now);
     void close(const SamplingUnit& unit, Sums& sums) const;

@@ -1,9 +1,6 @@
 // Data for learning: the shadow sample (units in which nothing is dropped), and the log of partial matches.
 #include "shedding/shedding.hpp"
 
-#include <algorithm>
-#include <limits>
-
 namespace acep {
 
 Mark Shedding::begin(uint32_t partition, const Event& event) {
@@ -108,8 +105,7 @@ uint64_t Shedding::key_hash(uint32_t partition, uint32_t texts) const {
 
 void Shedding::log_birth(NodeList& list, uint32_t row, uint32_t state, uint32_t partition, Mark own, int64_t age) {
     const int64_t parent = own.logged() ? int64_t{own.trajectory} : -1;
-    own.trajectory = next_trajectory_++;
-    if (next_trajectory_ >= Mark::fresh) next_trajectory_ = 0;
+    own.trajectory = new_trajectory();
     set_mark(list, row, state, own);
     own = whole_mark(list, row, state, partition);
     open_[own.trajectory] = list.touched;
@@ -138,8 +134,7 @@ void Shedding::joined(NodeList& list, uint32_t row, uint32_t state, uint32_t par
         born(list, row, state, partition);
         return;
     }
-    const uint32_t trajectory = next_trajectory_++;
-    if (next_trajectory_ >= Mark::fresh) next_trajectory_ = 0;
+    const uint32_t trajectory = new_trajectory();
     trajectories.made.push_back({trajectory, parent.logged() ? int64_t{parent.trajectory} : -1, partition, state,
                                  list.errors()[row], list.starts()[row], now, there.feature, parent.birth});
     log_values(list, row, state, partition);

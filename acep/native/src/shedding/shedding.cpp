@@ -1,11 +1,7 @@
 // The shedding table and the utility threshold. All results depend on the events, the budget and the table alone.
 #include "shedding/shedding.hpp"
 
-#include <algorithm>
-#include <bit>
 #include <cmath>
-#include <limits>
-#include <utility>
 
 namespace acep {
 namespace {
@@ -144,24 +140,18 @@ bool Shedding::admits(const std::vector<uint32_t>& classes, int64_t now, int64_t
 // State ----------------------------------------------------------------------------------------
 
 int64_t Shedding::bytes() const {
-    const size_t logged = trajectories.made.capacity() * sizeof(Trajectories::Made) +
-                          trajectories.ended.capacity() * sizeof(Trajectories::Ended) +
-                          trajectories.found.capacity() * sizeof(Trajectories::Found) +
-                          trajectories.points.capacity() * sizeof(Trajectories::Point) +
-                          trajectories.values.capacity() * sizeof(double);
-    return static_cast<int64_t>(logged + sample_.units.capacity() * sizeof(ShadowUnit) + open_.size() * open_bytes +
-                                levels_.capacity() * sizeof(uint32_t) + rows_.capacity() * sizeof(uint32_t)) +
-           order_bytes();
+    const Trajectories& log = trajectories;
+    return heap_bytes(log.made, log.ended, log.found, log.points, log.values, sample_.units, levels_, rows_) +
+           static_cast<int64_t>(open_.size() * open_bytes) + order_bytes();
 }
 
 int64_t Shedding::order_bytes() const {
-    size_t total = table_.level.capacity() + table_.admit.capacity() + table_.later.capacity() +
-                   table_.decay.capacity() * sizeof(double);
+    int64_t total = heap_bytes(table_.level, table_.admit, table_.later, table_.decay);
     for (const auto& terms : table_.terms) {
-        for (const Term& t : terms)
-            total += sizeof(Term) + t.bounds.capacity() * sizeof(double) + t.worth.capacity() * sizeof(float);
+        total += static_cast<int64_t>(terms.size() * sizeof(Term));
+        for (const Term& t : terms) total += heap_bytes(t.bounds, t.worth);
     }
-    return static_cast<int64_t>(total);
+    return total;
 }
 
 void Shedding::shrink() {
@@ -169,72 +159,54 @@ void Shedding::shrink() {
     std::vector<uint32_t>().swap(rows_);
 }
 
-// Write the state without the shedding table, which its caller keeps.
-void Shedding::dump(Writer& out) const {
-    for (double d : {allowance_.rate, allowance_.granted, allowance_.most_carried, pace_.step, pace_.surge, pace_.mean,
-                     pace_.lent_mean, sample_.held, price})
-        out.number(std::bit_cast<int64_t>(d));
-    for (int64_t n : {allowance_.since, arrived_, touches_, pace_.paced, pace_.spent, pace_.lent, decided, refused,
-                      dropped, passed_over, turned_away, points, shadow_sampling})
-        out.number(n);
-    out.number(static_cast<int64_t>(drawn_));
-    out.number(pace_.denied);
-    out.number(pace_.calm ? 1 : 0);
-    out.number(int64_t{next_trajectory_});
-    std::vector<std::pair<uint32_t, int64_t>> open(open_.begin(), open_.end());
+// The state without the shedding table, which its caller keeps.
+template <class Archive>
+void Shedding::fields(auto& self, Archive& archive) {
+    auto& [paced, paced_spent, lent, step, surge, mean, lent_mean, denied, calm] = self.pace_;
+    auto& [rate, granted, most_carried, since] = self.allowance_;
+    auto& log = self.trajectories;
+    archive.finite("allowance", rate, granted, most_carried, step, surge, mean, lent_mean, self.sample_.held,
+                   self.price);
+    archive.within(0, most_positions, since, self.arrived_, self.touches_, paced, paced_spent, lent, self.decided,
+                   self.refused, self.dropped, self.passed_over, self.turned_away, self.points, self.shadow_sampling);
+    archive.words(self.drawn_);
+    archive.within(0, most_positions, denied);
+    archive.words(calm);
+    archive.within(0, Mark::fresh, self.next_trajectory_);
+    std::vector<std::pair<uint32_t, int64_t>> open(self.open_.begin(), self.open_.end());
     std::sort(open.begin(), open.end());
     std::vector<int64_t> words;
     for (const auto& [trajectory, touched] : open) words.insert(words.end(), {int64_t{trajectory}, touched});
-    out.items(words);
-    out.items(trajectories.made);
-    out.items(trajectories.ended);
-    out.items(trajectories.found);
-    out.items(trajectories.values);
-    out.items(trajectories.points);
-    out.number(sample_.any ? 1 : 0);
-    out.number(sample_.from_start ? 1 : 0);
-    out.items(sample_.units);
+    archive.items(words);
+    if constexpr (Archive::reads) {
+        self.open_.clear();
+        if (words.size() % 2 != 0) bad_state("lives");
+        for (size_t i = 0; i < words.size(); i += 2) {
+            if (words[i] < 0 || words[i] >= Mark::fresh) bad_state("life");
+            self.open_[static_cast<uint32_t>(words[i])] = words[i + 1];
+        }
+    }
+    archive.items(log.made);
+    archive.items(log.ended);
+    archive.items(log.found);
+    archive.items(log.values);
+    archive.items(log.points);
+    archive.words(self.sample_.any, self.sample_.from_start);
+    archive.items(self.sample_.units);
 }
 
-void Shedding::load(Reader& in) {
-    for (double* d : {&allowance_.rate, &allowance_.granted, &allowance_.most_carried, &pace_.step, &pace_.surge,
-                      &pace_.mean, &pace_.lent_mean, &sample_.held, &price}) {
-        *d = std::bit_cast<double>(in.number());
-        if (!std::isfinite(*d)) bad_state("allowance");
-    }
-    for (int64_t* n : {&allowance_.since, &arrived_, &touches_, &pace_.paced, &pace_.spent, &pace_.lent, &decided,
-                       &refused, &dropped, &passed_over, &turned_away, &points, &shadow_sampling}) {
-        *n = in.number(0, most_positions);
-    }
+void Shedding::fields(Writer& out) const { fields(*this, out); }
+
+void Shedding::fields(Reader& in) {
+    fields(*this, in);
     price = std::clamp(price, 0.0, most_price);
     pace_.step = std::clamp(pace_.step, least_step, most_step);
     pace_.surge = std::clamp(pace_.surge, 0.0, most_price);
-    pace_.mean = std::max(pace_.mean, 0.0);
-    sample_.held = std::max(sample_.held, 0.0);
-    pace_.lent_mean = std::max(pace_.lent_mean, 0.0);
-    drawn_ = static_cast<uint64_t>(in.number());
+    for (double* mean : {&pace_.mean, &pace_.lent_mean, &sample_.held}) *mean = std::max(*mean, 0.0);
     hit_ = -1;
-    pace_.denied = in.number(0, most_positions);
-    pace_.calm = in.number(0, 2) != 0;
     key_hashes_.clear();
     sample_.drawn.clear();
     recount();
-    next_trajectory_ = static_cast<uint32_t>(in.number(0, Mark::fresh));
-    open_.clear();
-    const auto words = in.items<int64_t>();
-    if (words.size() % 2 != 0) bad_state("lives");
-    for (size_t i = 0; i < words.size(); i += 2) {
-        if (words[i] < 0 || words[i] >= Mark::fresh) bad_state("life");
-        open_[static_cast<uint32_t>(words[i])] = words[i + 1];
-    }
-    trajectories.made = in.items<Trajectories::Made>();
-    trajectories.ended = in.items<Trajectories::Ended>();
-    trajectories.found = in.items<Trajectories::Found>();
-    trajectories.values = in.items<double>();
-    trajectories.points = in.items<Trajectories::Point>();
-    sample_.any = in.number(0, 2) != 0;
-    sample_.from_start = in.number(0, 2) != 0;
-    sample_.units = in.items<ShadowUnit>();
 }
 
 }  // namespace acep

@@ -192,8 +192,8 @@ public:
         return __builtin_add_overflow(start, tables_.span, &end) ? std::numeric_limits<int64_t>::max() : end;
     }
 
-    void dump(Writer& out) const;
-    void load(Reader& in);
+    void fields(Writer& out) const;
+    void fields(Reader& in);
     int64_t bytes() const;
     int64_t order_bytes() const;
     void shrink();
@@ -214,6 +214,9 @@ public:
 private:
     static constexpr size_t open_bytes = 64;  // of an entry of `open_`
     static constexpr int64_t endless = std::numeric_limits<int64_t>::max();
+
+    template <class Archive>
+    static void fields(auto& self, Archive& archive);
 
     // The budget.
     double granted() const { return allowance_.up_to(arrived_); }
@@ -299,6 +302,7 @@ private:
     SamplingUnitAt drawn_unit(uint32_t partition, int64_t now);
     void note(uint32_t partition, int64_t when, int64_t ts, Trajectories::Point::Kind kind);
     uint64_t key_hash(uint32_t partition, uint32_t texts) const;
+    uint32_t new_trajectory() { return std::exchange(next_trajectory_, (next_trajectory_ + 1) % Mark::fresh); }
     void log_birth(NodeList& list, uint32_t row, uint32_t state, uint32_t partition, Mark own, int64_t age);
     void log_end(const NodeList& list, Mark own, int64_t when, EndReason how);
     void log_values(NodeList& list, uint32_t row, uint32_t state, uint32_t partition);

@@ -1,7 +1,6 @@
 // The log of trajectories since it was last taken: what became of partial matches, and which match points they led to.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
