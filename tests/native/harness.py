@@ -117,9 +117,9 @@ def controlled(
     """A session under an allowance of so many touches an event, and under one to recover bundles: a share, and so many
     more touches. ``options`` are those of :class:`SheddingController`."""
     chosen = POLICIES[policy]() if isinstance(policy, str) else policy
-    effort = SheddingController(chosen, options.pop("seed", 0), rate, **options)
+    controller = SheddingController(chosen, options.pop("seed", 0), rate, **options)
     recoveries = {} if recovery is None else {0: Recovery(*recovery)}
-    return session_of(plan, engine, efforts={0: effort}, recoveries=recoveries)
+    return session_of(plan, engine, efforts={0: controller}, recoveries=recoveries)
 
 
 def restarted(session: NativeSession, begin: Callable[[], NativeSession]) -> NativeSession:
