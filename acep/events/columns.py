@@ -29,6 +29,25 @@ FEW = 10_000  # up to so many texts, a Python dict is faster than importing pyar
 
 Array = npt.NDArray[Any]
 
+_KINDS = {
+    Kind.BOOL: (pa.types.is_boolean,),
+    Kind.INT: (pa.types.is_integer, pa.types.is_duration, pa.types.is_decimal),
+    Kind.FLOAT: (pa.types.is_floating,),
+    Kind.NULL: (pa.types.is_null,),
+    Kind.STRING: (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
+    Kind.TIMESTAMP: (pa.types.is_timestamp, pa.types.is_date),
+}
+_SINGLE = "a predicate needs single values"
+_REFUSALS = (
+    (pa.types.is_union, "its values are of several types", "cast it to one type"),
+    (pa.types.is_map, _SINGLE, "take the value of one of its keys as a column"),
+    (pa.types.is_nested, _SINGLE, "take one of its elements, or its length, as a column"),
+    (pa.types.is_time, "a time of day is no point in time", "cast it to an integer, or make it a timestamp"),
+    (pa.types.is_interval, "months have no fixed length", "cast it to a duration or an integer"),
+    (lambda held: True, "bytes are not compared", "cast it to text, in hexadecimal for instance"),
+)
+"""Why a column of a type cannot be used, and what to do; the first row whose test the type passes counts."""
+
 
 def kind_of(held: pa.DataType) -> Kind | None:
     """Return the kind of values of an Arrow type, or ``None`` if it cannot be an attribute (:func:`refusal` says why).
@@ -41,20 +60,7 @@ def kind_of(held: pa.DataType) -> Kind | None:
     if _is_bool8(held):
         return Kind.BOOL
     held = plain_type(held)
-    is_ = pa.types
-    if is_.is_boolean(held):
-        return Kind.BOOL
-    if is_.is_integer(held) or is_.is_duration(held) or is_.is_decimal(held):
-        return Kind.INT
-    if is_.is_floating(held):
-        return Kind.FLOAT
-    if is_.is_null(held):
-        return Kind.NULL
-    if is_.is_string(held) or is_.is_large_string(held) or is_.is_string_view(held):
-        return Kind.STRING
-    if is_.is_timestamp(held) or is_.is_date(held):
-        return Kind.TIMESTAMP
-    return None
+    return next((kind for kind, tests in _KINDS.items() if any(test(held) for test in tests)), None)
 
 
 def _is_bool8(held: pa.DataType) -> bool:
@@ -69,23 +75,10 @@ def refusal(held: pa.DataType) -> str | None:
     """
     if kind_of(held) is not None:
         return None
-    shown, held, is_ = str(held), plain_type(held), pa.types
-    if is_.is_struct(held):
-        names = [field.name for field in held]
-        why = "a predicate needs single values"
-        hint = f"name one of its fields, as in a.x.{names[0]}" if names else "it has no fields"
-    elif is_.is_map(held):
-        why, hint = "a predicate needs single values", "take the value of one of its keys as a column"
-    elif is_.is_nested(held) and not is_.is_union(held):
-        why, hint = "a predicate needs single values", "take one of its elements, or its length, as a column"
-    elif is_.is_time(held):
-        why, hint = ("a time of day is no point in time", "cast it to an integer, or make it a timestamp")
-    elif is_.is_interval(held):
-        why, hint = "months have no fixed length", "cast it to a duration or an integer"
-    elif is_.is_union(held):
-        why, hint = "its values are of several types", "cast it to one type"
-    else:
-        why, hint = "bytes are not compared", "cast it to text, in hexadecimal for instance"
+    shown, held = str(held), plain_type(held)
+    why, hint = next((why, hint) for test, why, hint in _REFUSALS if test(held))
+    if pa.types.is_struct(held):
+        hint = f"name one of its fields, as in a.x.{held[0].name}" if held.num_fields else "it has no fields"
     return f"is {shown}, and {why}; {hint}"
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from acep.errors import DataError
 
-__all__ = ["check_names", "column_at", "fields_of", "roots_of", "twice"]
+__all__ = ["check_names", "column_at", "fields_of", "null_error", "roots_of", "twice", "twice_error"]
 
 
 def check_names(*, unit: object = None, **roles: object) -> None:
@@ -18,6 +18,16 @@ def check_names(*, unit: object = None, **roles: object) -> None:
         if not isinstance(name, str) and (name is not None or role == "ts"):
             what = "a unit of time" if role == "unit" else "the name of a column"
             raise DataError(f"{role}= takes {what}, not {name.__class__.__name__}")
+
+
+def null_error(name: str, row: int) -> DataError:
+    """Return the error for a null in the time, seq or id column."""
+    return DataError(f"column `{name}` is null in row {row} (rows count from 0)", hint="fill it in, or drop the row")
+
+
+def twice_error(name: str, id: int | str) -> DataError:
+    """Return the error for an id that two events have."""
+    return DataError(f"the id {id!r} comes twice in column `{name}`", hint="leave id out to use row positions")
 
 
 def fields_of(schema: pa.Schema) -> dict[str, pa.DataType]:

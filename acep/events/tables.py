@@ -14,7 +14,7 @@ import pyarrow as pa
 from acep.errors import DataError, suggest
 from acep.events.batch import Batch, Column
 from acep.events.columns import UNIT_NS, column_of, kind_of, plain_type, refusal, tick_of, ticks_of
-from acep.events.fields import check_names, column_at, fields_of, twice
+from acep.events.fields import check_names, column_at, fields_of, null_error, twice, twice_error
 from acep.events.fixed import DIGITS, decimal_of, decimal_type, scale_of
 from acep.events.frames import to_table
 from acep.events.records import Events, Id
@@ -296,12 +296,8 @@ def _same_zone(name: str, held: pa.DataType, schema: Schema) -> None:
 def _no_nulls(name: str, column: pa.ChunkedArray, tick: Fraction | int, base: int) -> Any:
     numbers, null = ticks_of(name, column, tick)
     if null is not None and null.any():
-        _null(name, int(np.argmax(null)) + base)
+        raise null_error(name, int(np.argmax(null)) + base)
     return numbers
-
-
-def _null(name: str, row: int) -> None:
-    raise DataError(f"column `{name}` is null in row {row} (rows count from 0)", hint="fill it in, or drop the row")
 
 
 def _ids(name: str, held: pa.ChunkedArray, base: int) -> Any:
@@ -312,13 +308,12 @@ def _ids(name: str, held: pa.ChunkedArray, base: int) -> Any:
         raise DataError(f"the id column `{name}` must hold integers or texts, not {held.type}")
     column = column_of(name, held, kind or Kind.INT, 1)
     if column.valid is not None:
-        _null(name, int(np.argmin(column.valid)) + base)
+        raise null_error(name, int(np.argmin(column.valid)) + base)
     values: Any = column.to_list() if kind is Kind.STRING else column.values
     if not (len(set(values)) == len(values) if kind is Kind.STRING else _distinct(values)):
         seen: set[Id] = set()
         twice = next(v for v in values if v in seen or seen.add(v))  # type: ignore[func-returns-value]
-        shown = twice if isinstance(twice, str) else int(twice)
-        raise DataError(f"the id {shown!r} comes twice in column `{name}`", hint="leave id out to use row positions")
+        raise twice_error(name, twice if isinstance(twice, str) else int(twice))
     return values
 
 

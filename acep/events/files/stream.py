@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from acep.errors import DataError
-from acep.events.fields import check_names
+from acep.events.fields import check_names, null_error, twice_error
 from acep.events.files.casts import cast_column
 from acep.events.files.csv_files import CsvFile
 from acep.events.files.disk_sort import sorted_on_disk
@@ -73,15 +73,13 @@ class EventStream:
             for table in _numbered(self._blocks()):
                 if table.column(name).null_count:
                     row = table.column(ROW)[table.column(name).to_pylist().index(None)]
-                    where = f"column `{name}` is null in row {row} (rows count from 0)"
-                    raise DataError(where, hint="fill it in, or drop the row")
+                    raise null_error(name, row)
                 yield table.select([name, ROW])
 
         for table in sorted_on_disk(columns(), [name, ROW], self._folder):
             for value in table.column(0).to_pylist():
                 if value == last:
-                    hint = "leave id out to use row positions"
-                    raise DataError(f"the id {value!r} comes twice in column `{name}`", hint=hint)
+                    raise twice_error(name, value)
                 last = value
 
     def _blocks(self) -> Iterator[pa.Table]:

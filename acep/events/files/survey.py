@@ -15,6 +15,7 @@ import pyarrow as pa
 from acep.errors import DataError
 from acep.events.buffers import joined
 from acep.events.columns import UNIT_NS
+from acep.events.fields import null_error
 from acep.events.files.casts import Cast, as_cast, bad_rows, cast_column, finer
 from acep.events.files.csv_files import CsvFile, marked
 from acep.events.files.finding import EventFile
@@ -202,10 +203,7 @@ class _Looking:
             held = held.value_type
         if column.null_count:
             row = next(i for i, value in enumerate(column.to_pylist()) if value is None)
-            raise DataError(
-                f"column `{name}` is null in row {self.rows + row} (rows count from 0)",
-                hint="fill it in, or drop the row",
-            )
+            raise null_error(name, self.rows + row)
         if pa.types.is_date32(held):
             return joined(column)[0], UNIT_NS["d"]
         if pa.types.is_timestamp(held) or pa.types.is_date64(held):
