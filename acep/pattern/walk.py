@@ -32,16 +32,16 @@ __all__ = [
 Part = TypeVar("Part")
 
 
-def levels(whole: Part, parts: Callable[[Part], tuple[Part, ...]]) -> Iterator[tuple[Part, int]]:
+def levels(whole: Part, direct: Callable[[Part], tuple[Part, ...]]) -> Iterator[tuple[Part, int]]:
     """Yield a pattern or an expression and all parts below it, in the order of the text, each with its depth from 1.
 
-    ``parts`` returns the direct parts: :func:`parts` for patterns, :func:`children` for expressions.
+    ``direct`` returns the direct parts: it is :func:`parts` for patterns, :func:`children` for expressions.
     """
     stack = [(whole, 1)]
     while stack:
         item, depth = stack.pop()
         yield item, depth
-        stack.extend((part, depth + 1) for part in reversed(parts(item)))
+        stack.extend((part, depth + 1) for part in reversed(direct(item)))
 
 
 # ---- patterns
@@ -52,10 +52,8 @@ def parts(node: Node) -> tuple[Node, ...]:
     match node:
         case Repeat(item=item):
             return (item,)
-        case Sequence(items=items) | Choice(items=items):
+        case Sequence(items=items) | Choice(items=items) | EventSet(items=items):
             return items
-        case EventSet(items=members):
-            return members
         case _:
             return ()
 
