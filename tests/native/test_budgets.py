@@ -147,7 +147,7 @@ def with_estimate(plan: Plan, batch: Batch, rng: Random, engine: str) -> Trial:
 
     def begin(rate: float | None, share: float) -> Begin:
         return lambda: controlled(
-            plan, engine, policy, rate, seed=5, estimate=share, length=7, shadow_sampler=ShadowSampler(share)
+            plan, engine, policy, rate, seed=5, estimate=share, length=7, shadow_sampler=ShadowSampler(share or 0.5)
         )
 
     trial = Trial(batch, rng, begin(None, 0.0), begin(SUFFICIENT, 0.5), begin(rate, 0.5), touches(rate))
