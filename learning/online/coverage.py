@@ -1,4 +1,6 @@
-"""Utility of a set of partial matches, and the greedy choice of which to keep under a budget.
+"""Measure the utility of a set of partial matches, and choose greedily which to keep under a budget.
+
+This is the offline algorithm with the proved ratio. No module of the product imports it yet.
 
 Two partial matches of one partition may end in the same bundle, so the second adds less utility than the first. Let
 ``p[v, b]`` be the probability that a partial match of vector ``v`` reaches a bundle like ``b``, and ``share[b]`` the

@@ -1,4 +1,6 @@
-"""Online choice of partial matches under a cap on their number: preemptive submodular maximisation.
+"""Choose partial matches online under a cap on their number: preemptive submodular maximisation.
+
+This is the online algorithm with the proved ratio. No module of the product imports it yet.
 
 A new partial match replaces the kept one of least recorded gain if its own gain is at least twice as large. A gain is
 recorded once, on arrival, on top of all that is kept then. For a fixed monotone submodular f the result has at least
