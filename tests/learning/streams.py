@@ -150,17 +150,13 @@ class Logged(ReferenceEngine):
             how = EXPIRED if ts is None else TAKEN
             self.log.rows["ended"].append((trajectory, over if ts is None else ts, how, self._touches[trajectory]))
 
-    def _try(self, node: MatchNode, *rest: Any) -> bool:
-        self._current = self._lives[id(node)][1]
-        counts = rest[-1]
-        before = counts.touches
-        waits = super()._try(node, *rest)
-        self._touches[self._current] += counts.touches - before
+    def _try(self, node: MatchNode | None, feed: Any) -> bool:
+        self._current = -1 if node is None else self._lives[id(node)][1]
+        before = feed.counts.touches
+        waits = super()._try(node, feed)
+        if node is not None:
+            self._touches[self._current] += feed.counts.touches - before
         return waits
-
-    def _begin(self, *rest: Any) -> None:
-        self._current = -1
-        super()._begin(*rest)
 
     def _make(self, *rest: Any) -> None:
         made = rest[-1]
