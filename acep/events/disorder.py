@@ -8,7 +8,6 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from acep.errors import DataError, SnapshotError
 from acep.events.columns import ticks_of
@@ -148,6 +147,8 @@ class HoldBack:
         order = np.argsort(ticks, kind="stable")
         equal = np.diff(ticks[order]) == 0
         if equal.any():
+            import pyarrow.compute as pc  # here, since its import is slow
+
             # Only ties are sorted by more than their time, since that takes several times as long.
             tied = np.zeros(len(ticks), bool)
             tied[1:] = equal
