@@ -1,4 +1,4 @@
-"""What tests of the native core share: streams, plans, runs in batches with restarts, and the answers of engines."""
+"""Share among tests of the native core: streams, plans, runs in batches with restarts, and the answers of engines."""
 
 from __future__ import annotations
 
@@ -130,8 +130,8 @@ def restarted(session: NativeSession, begin: Callable[[], NativeSession]) -> Nat
 
 
 def take(session: NativeSession, number: int = 0, *, last: bool = True) -> list[Any]:
-    """What an engine found since the last call: matches, or rows of points or counts. Only with ``last``: bundles that
-    may still grow, the total of the engine ``count``, and the matches of the engine ``compressed``."""
+    """Return all that an engine found since the last call: matches, or rows of points or counts. Only with ``last``:
+    bundles that may still grow, the total of the engine ``count``, and the matches of the engine ``compressed``."""
     engine = alone(session._added[number][0])
     if engine in ("nodes", "merged"):
         return list(session.take(number))

@@ -55,7 +55,7 @@ def found_by(run: Run) -> tuple[Counter[Any], dict[Any, Any]]:
 
 
 def comparable(run: Run) -> Any:
-    """What is the same in batches: under a budget a bundle may fall apart."""
+    """Return the part that is the same in batches: under a budget a bundle may fall apart."""
     return found_by(run)[0].total() if run.kind in ("count", "bundles") else shown(run.found)
 
 

@@ -1,4 +1,4 @@
-"""What an editor and a type checker know of the results of :func:`acep.match`, of a Matcher and of Matches."""
+"""State the types that a type checker knows of the results of :func:`acep.match`, of a Matcher and of Matches."""
 
 from __future__ import annotations
 
