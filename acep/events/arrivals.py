@@ -91,8 +91,8 @@ class Arrivals:
     def push(self, rows: pa.Table) -> pa.Table | None:
         """Take in rows in any order; return those that are certain now, in the order of the stream.
 
-        Raises :class:`DataError`, with nothing taken in, for a null time, a column ``op`` that is not +1 or -1, an id
-        that is inserted twice, or a retraction whose time is not that of its event.
+        Raises :class:`DataError`, with nothing taken in, for a null time, id or seq, a column ``op`` that is not +1 or
+        -1, an id that is inserted twice, or a retraction whose time is not that of its event.
         """
         same, ticks = self._same(rows), self._ticks(rows)
         fresh = np.ones(len(ticks), bool) if self.final is None else ticks >= self.final
@@ -157,6 +157,9 @@ class Arrivals:
         ticks, null = ticks_of(self.schema.ts, rows.column(self.schema.ts), self.schema.tick_ns or 1)
         if null is not None and null.any():
             raise DataError(f"column `{self.schema.ts}` is null in some event", hint="fill it in, or drop the row")
+        for name in (self.schema.seq, self.schema.id):
+            if name is not None and rows.column(name).null_count:
+                raise DataError(f"column `{name}` is null in some event", hint="fill it in, or drop the row")
         return ticks
 
     def _released(self, before: int) -> pa.Table | None:

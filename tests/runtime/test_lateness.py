@@ -167,7 +167,8 @@ ONE = {"ts": 5, "type": "a", "id": 1, "op": 1}
         ([ONE | {"op": None}], r"\+1 and -1"),
         ([ONE, ONE | {"op": -1, "ts": 6}], "another time"),
         ([ONE | {"op": -1}, ONE | {"op": -1}], "retracted twice"),
-        ([ONE | {"ts": None}], "is null"),
+        ([ONE | {"ts": None}], "`ts` is null"),
+        ([ONE | {"id": None}, ONE], "`id` is null"),
     ],
 )
 def test_what_makes_no_sense_is_refused_and_nothing_is_taken_in(rows: list[dict[str, Any]], message: str) -> None:
