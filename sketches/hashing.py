@@ -10,7 +10,7 @@ import numpy as np
 
 from acep.sketches.protocol import Ints, Words
 
-__all__ = ["Key", "cells", "cells_of", "checked_size", "sized"]
+__all__ = ["Key", "cells", "cells_of", "checked_size", "halves", "mixed", "sized"]
 
 Key = int | str | bytes
 
@@ -73,25 +73,30 @@ def cells(keys: Ints, width: int, depth: int, seed: int) -> Ints:
     found = np.empty((depth, len(keys)), dtype=np.int64)
     for row in range(depth):
         if row % PIECES == 0:
-            halves = _murmur(keys, (seed + row // PIECES * STEP) % 2**32)
-        piece = (halves[row % PIECES // 2] >> np.uint64(32 * (row % 2))) & np.uint64(2**32 - 1)
+            both = halves(keys, (seed + row // PIECES * STEP) % 2**32)
+        piece = (both[row % PIECES // 2] >> np.uint64(32 * (row % 2))) & np.uint64(2**32 - 1)
         found[row] = (piece * np.uint64(width)) >> np.uint64(32)
     return found
 
 
-def _murmur(keys: Ints, seed: int) -> tuple[Words, Words]:
-    """Return the low and the high half of MurmurHash3_x64_128 of each key as 8 bytes (Appleby, public domain)."""
+def halves(keys: Ints, seed: int) -> tuple[Words, Words]:
+    """Return the low and the high half of MurmurHash3_x64_128 of each key as 8 bytes (Appleby, public domain).
+
+    >>> import mmh3
+    >>> mmh3.hash64((7).to_bytes(8, "little"), 3, signed=False) == tuple(int(h[0]) for h in halves(np.array([7]), 3))
+    True
+    """
     k = np.asarray(keys, dtype=np.int64).view(np.uint64) * np.uint64(0x87C37B91114253D5)
     k = ((k << np.uint64(31)) | (k >> np.uint64(33))) * np.uint64(0x4CF5AD432745937F)
     start = np.uint64(seed ^ 8)  # both halves begin with the seed xor the key length
     low = (k ^ start) + start
     high = low + start
-    low, high = _mixed(low), _mixed(high)
+    low, high = mixed(low), mixed(high)
     low = low + high
     return low, high + low
 
 
-def _mixed(h: Words) -> Words:
+def mixed(h: Words) -> Words:
     """Apply the last step of MurmurHash3, after which each bit depends on every other."""
     h = (h ^ (h >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
     h = (h ^ (h >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)

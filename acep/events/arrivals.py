@@ -1,12 +1,14 @@
 """Events in the order of their arrival: hold them until no earlier one can come, and take back the retracted ones.
 
 An event is *late* if its time is less than the greatest time up to the push before, less ``lateness``, or not after the
-last :meth:`Arrivals.advance`. Late events are not used; :attr:`Arrivals.late` has those of the last push.
+last :meth:`Arrivals.advance`. Late events are not used; :attr:`Arrivals.late` has those of the last push. With a
+``speculation`` events are given before that, and those that come or go later are given as a :class:`Revision`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,55 +20,91 @@ from acep.events.disorder import HoldBack
 from acep.events.tables import InputSchema
 from acep.pattern.times import window_of
 
-__all__ = ["ARRIVAL", "Arrivals", "lateness_ticks"]
+__all__ = ["ARRIVAL", "ENDLESS", "Arrivals", "Due", "span_ticks"]
 
 ARRIVAL = "__arrival"
 """The column with the number of a row, in the order of arrival."""
+ENDLESS = float("inf")
+"""The length of a span without end."""
 FLATTEN = "leave lateness= out, or make it a column of its own"
 
 
-def lateness_ticks(lateness: Any, schema: InputSchema) -> int:
-    """Return a lateness in ticks: of a text such as ``"10 s"``, a timedelta, or ticks of an integer ``ts``.
+def span_ticks(name: str, span: Any, schema: InputSchema) -> int | None:
+    """Return a span in ticks: of a text such as ``"10 s"``, a timedelta, or ticks of an integer ``ts``. ``None``: it is
+    infinite, given as ``"inf"`` or ``math.inf``. ``name``: the name of the option.
 
     Raises :class:`DataError` if the length of a tick is not known, :class:`QueryError` for anything else.
 
     >>> from fractions import Fraction
-    >>> lateness_ticks("10 s", InputSchema((), tick_ns=Fraction(10**6))), lateness_ticks(5, InputSchema(()))
-    (10000, 5)
+    >>> span_ticks("lateness", "10 s", InputSchema((), tick_ns=Fraction(10**6)))
+    10000
     """
-    told = window_of(lateness)
-    if told is None or told.unit == "events":
-        raise DataError(f"lateness={lateness!r} is no span of time", hint='write lateness="10 s"')
-    if told.unit == "ticks":
+    if span == ENDLESS or span == "inf":
+        return None
+    if span == 0:
+        return 0
+    given = window_of(span)
+    if given is None or given.unit == "events":
+        raise DataError(f"{name}={span!r} is no span of time", hint=f'write {name}="10 s"')
+    if given.unit == "ticks":
         if schema.instants:
-            raise DataError(f"lateness={lateness!r} has no unit of time", hint='write lateness="10 s"')
-        return -int(-told.amount // 1)
+            raise DataError(f"{name}={span!r} has no unit of time", hint=f'write {name}="10 s"')
+        return -int(-given.amount // 1)
     if schema.tick_ns is None:
         raise DataError(
-            f"lateness={lateness!r} needs to know how long a tick of the integer `{schema.ts}` is",
-            hint='name the unit (unit="s"), or give the lateness in ticks',
+            f"{name}={span!r} needs to know how long a tick of the integer `{schema.ts}` is",
+            hint=f'name the unit (unit="s"), or give {name} in ticks',
         )
-    return -int(-told.amount // schema.tick_ns)
+    return -int(-given.amount // schema.tick_ns)
+
+
+@dataclass(frozen=True)
+class Due:
+    """The events that are due after a push. ``rows``: the next ones, in the order of the stream. ``inserted``: events
+    that belong before some that were given earlier, in order. ``removed``: the arrival numbers of events that were
+    given earlier and are taken back."""
+
+    rows: pa.Table | None = None
+    inserted: pa.Table | None = None
+    removed: Sequence[int] = ()
 
 
 class Arrivals:
-    """The events of a stream that are held until no earlier one can come.
+    """The events of a stream that are held until no earlier one can come, or for a shorter time: with a ``speculation``
+    events are given that long before they are final, and at once if it is ``None``.
 
     ``op`` names the column with +1 for an event and -1 for the retraction of the event with the same id. A retraction
-    has the time of its event. It takes effect while the event is held; if it comes before its event, both are left out.
+    has the time of its event. It takes effect until the event is final. If it comes before its event, both are left
+    out.
 
     >>> from acep.events.tables import schema_of
     >>> columns = pa.schema({"ts": pa.int64()})
     >>> held = Arrivals(columns, schema_of(columns), lateness=2)
-    >>> [None if rows is None else rows["ts"].to_pylist() for rows in map(held.push, (
+    >>> [None if due.rows is None else due.rows["ts"].to_pylist() for due in map(held.push, (
     ...     pa.table({"ts": [3, 5]}), pa.table({"ts": [4, 9]})))]
     [None, [3, 4, 5]]
-    >>> held.push(pa.table({"ts": [6]})), held.late.to_pydict()
+    >>> held.push(pa.table({"ts": [6]})).rows, held.late.to_pydict()
     (None, {'ts': [6]})
+    >>> held = Arrivals(columns, schema_of(columns), lateness=2, speculation=None)
+    >>> held.push(pa.table({"ts": [3, 5]})).rows["ts"].to_pylist()
+    [3, 5]
+    >>> held.push(pa.table({"ts": [4]})).inserted["ts"].to_pylist()
+    [4]
     """
 
-    def __init__(self, arrow: pa.Schema, schema: InputSchema, lateness: Any, op: str | None = None) -> None:
-        self.lateness, self.op, self.schema = lateness_ticks(lateness, schema), op, schema
+    def __init__(
+        self,
+        arrow: pa.Schema,
+        schema: InputSchema,
+        lateness: Any,
+        op: str | None = None,
+        speculation: Any = 0,
+    ) -> None:
+        self.lateness, self.op, self.schema = span_ticks("lateness", lateness, schema), op, schema
+        ahead = span_ticks("speculation", ENDLESS if speculation is None else speculation, schema)
+        self.speculation = None if ahead is None or (self.lateness is not None and ahead >= self.lateness) else ahead
+        self.final: int | None = None
+        """The time before which nothing changes any more, in ticks; ``None``: not known yet."""
         self._arrow = pa.schema([field for field in arrow.remove_metadata() if field.name != op])
         for name in (schema.ts, schema.seq, schema.id):
             if name is not None and name not in self._arrow.names:
@@ -84,12 +122,20 @@ class Arrivals:
         return len(self._held) - len(self._gone)
 
     @property
-    def final(self) -> int | None:
-        """Return the time before which nothing changes any more, in ticks; ``None`` before the first push."""
-        return self._held.released
+    def speculates(self) -> bool:
+        """Return whether events are given before they are final."""
+        return self.speculation != 0
 
-    def push(self, rows: pa.Table) -> pa.Table | None:
-        """Take in rows in any order; return those that are certain now, in the order of the stream.
+    @property
+    def passed(self) -> int | None:
+        """Return the time up to which no more events will be given as the next ones; ``None``: not known."""
+        if self.speculation is not None:
+            return None if self._held.released is None else self._held.released - 1
+        greatest = self._held.greatest
+        return None if self.final is None or greatest is None or self.final <= greatest else self.final - 1
+
+    def push(self, rows: pa.Table) -> Due:
+        """Take in rows in any order; return those that are due now, in the order of the stream.
 
         Raises :class:`DataError`, with nothing taken in, for a null time, id or seq, a column ``op`` that is not +1 or
         -1, an id that is inserted twice, or a retraction whose time is not that of its event.
@@ -97,39 +143,60 @@ class Arrivals:
         same, ticks = self._same(rows), self._ticks(rows)
         fresh = np.ones(len(ticks), bool) if self.final is None else ticks >= self.final
         numbers = np.arange(self._arrived, self._arrived + len(rows))
-        kept = fresh if self.op is None else fresh & self._operated(rows, ticks, numbers, fresh)
+        kept, removed = fresh, list[int]()
+        if self.op is not None:
+            stay, removed = self._operated(rows, ticks, numbers, fresh)
+            kept = fresh & stay
         self._arrived += len(rows)
         self.late = rows.filter(pa.array(~fresh))
         self.late_count += self.late.num_rows
-        self._held.add(same.append_column(ARRIVAL, pa.array(numbers)).filter(pa.array(kept)))
         if not fresh.any():
-            return None
+            return Due()
+        same = same.append_column(ARRIVAL, pa.array(numbers))
+        given, inserted = self._held.released, None
+        if given is not None and self.speculates and (early := kept & (ticks < given)).any():
+            inserted, kept = self._in_order(same.filter(pa.array(early)), ticks[early]), kept & ~early
         self._held.see(int(ticks[fresh].max()))
-        assert self._held.greatest is not None
-        return self._released(self._held.greatest - self.lateness)
+        greatest = self._held.greatest
+        assert greatest is not None
+        if not kept.all():
+            same, ticks = same.filter(pa.array(kept)), ticks[kept]
+        certain = self._certain(greatest)
+        if self.speculation is not None:
+            self._held.add(same)
+            return Due(None if certain is None else self._released(certain), inserted, removed)
+        # Without ``seq``, a later event of the same time comes after those before.
+        self._held.released = greatest + (self.schema.seq is not None)
+        self._settle(certain)
+        return Due(self._in_order(same, ticks) if len(ticks) else None, inserted, removed)
 
-    def advance(self, tick: int) -> pa.Table | None:
-        """Declare that no event at or before ``tick`` will come; return the rows that are certain now."""
-        return self._released(tick + 1)
+    def advance(self, tick: int) -> Due:
+        """Declare that no event at or before ``tick`` will come; return the rows that are due now."""
+        certain = tick + 1 if self.final is None else max(tick + 1, self.final)
+        if self.speculation is None:
+            self._settle(certain)
+            return Due()
+        return Due(self._released(certain))
 
-    def finish(self) -> pa.Table | None:
+    def finish(self) -> Due:
         """Return all remaining rows: no event will come."""
         rows = self._held.drain()
-        self._settle(None)
-        return self._stay(rows)
+        self._settle(None, last=True)
+        return Due(self._stay(rows))
 
     def dump(self) -> dict[str, Any]:
         """Return the state as JSON-like data with bytes."""
-        told = {"held": self._held.dumps(), "released": self._held.released, "greatest": self._held.greatest}
-        told |= {"late": self.late_count, "arrived": self._arrived}
+        given = {"held": self._held.dumps(), "released": self._held.released, "greatest": self._held.greatest}
+        given |= {"late": self.late_count, "arrived": self._arrived, "final": self.final}
         ids = [[one, *both] for one, both in self._ids.items()]
-        return told | {"ids": ids, "waiting": [*map(list, self._waiting.items())], "gone": sorted(self._gone)}
+        return given | {"ids": ids, "waiting": [*map(list, self._waiting.items())], "gone": sorted(self._gone)}
 
     def load(self, data: Mapping[str, Any]) -> None:
         """Read the data of :meth:`dump`. Raises :class:`SnapshotError` if it is invalid."""
         try:
             self._held.loads(data["held"])
             self._held.released, self._held.greatest = (_tick(data[name]) for name in ("released", "greatest"))
+            self.final = _tick(data["final"])
             self.late_count, self._arrived = int(data["late"]), int(data["arrived"])
             self._ids = {one: (int(number), int(tick)) for one, number, tick in data["ids"]}
             self._waiting = {one: int(tick) for one, tick in data["waiting"]}
@@ -162,12 +229,31 @@ class Arrivals:
                 raise DataError(f"column `{name}` is null in some event", hint="fill it in, or drop the row")
         return ticks
 
-    def _released(self, before: int) -> pa.Table | None:
-        if self.final is not None and before <= self.final:
-            return None
-        rows = self._held.release(before)
-        self._settle(before)
-        return self._stay(rows)
+    def _certain(self, greatest: int) -> int | None:
+        """Return the time before which nothing changes any more, once ``greatest`` was seen."""
+        if self.lateness is None:
+            return self.final
+        return greatest - self.lateness if self.final is None else max(greatest - self.lateness, self.final)
+
+    def _was_given(self, tick: int) -> bool:
+        """Return whether an event that came before this push, at ``tick``, has been given."""
+        return self.speculation is None or (self._held.released is not None and tick < self._held.released)
+
+    def _in_order(self, rows: pa.Table, ticks: Any) -> pa.Table:
+        """Return rows in the order of the stream."""
+        if self.schema.seq is not None:
+            seq, _ = ticks_of(self.schema.seq, rows.column(self.schema.seq), self.schema.tick_ns or 1)
+            return rows.take(pa.array(np.lexsort((seq, ticks))))
+        if (ticks[1:] < ticks[:-1]).any():
+            return rows.take(pa.array(np.argsort(ticks, kind="stable")))
+        return rows
+
+    def _released(self, certain: int) -> pa.Table | None:
+        """Release the held rows that are due once ``certain`` is the time before which nothing changes."""
+        assert self.speculation is not None
+        given, due = self._held.released, certain + self.speculation
+        self._settle(certain)
+        return None if given is not None and due <= given else self._stay(self._held.release(due))
 
     def _stay(self, rows: pa.Table | None) -> pa.Table | None:
         """Return the rows that were not retracted."""
@@ -178,21 +264,26 @@ class Arrivals:
         self._gone.difference_update(numbers[gone].tolist())
         return rows.filter(pa.array(~gone)) if not gone.all() else None
 
-    def _settle(self, before: int | None) -> None:
+    def _settle(self, certain: int | None, *, last: bool = False) -> None:
         """Forget the ids of events that are final, and warn of retractions whose event did not come."""
+        if not last and (certain is None or certain == self.final):
+            return
+        self.final = certain if not last else self.final
         if self.op is None:
             return
-        self._ids = {one: both for one, both in self._ids.items() if before is not None and both[1] >= before}
-        waiting = {one: tick for one, tick in self._waiting.items() if before is not None and tick >= before}
+        self._ids = {one: both for one, both in self._ids.items() if certain is not None and both[1] >= certain}
+        waiting = {one: tick for one, tick in self._waiting.items() if certain is not None and tick >= certain}
         if lost := len(self._waiting) - len(waiting):
             some = next(one for one in self._waiting if one not in waiting)
             warn_caller(f"{lost} retractions name events that never came or were final, first id {some!r}", DataWarning)
         self._waiting = waiting
 
-    def _operated(self, rows: pa.Table, ticks: Any, numbers: Any, fresh: Any) -> Any:
-        """Apply the column ``op``, and return which rows are events that may stay."""
+    def _operated(self, rows: pa.Table, ticks: Any, numbers: Any, fresh: Any) -> tuple[Any, list[int]]:
+        """Apply the column ``op``; return which rows are events that may stay, and the arrival numbers of events that
+        were given and are taken back."""
         signs = _signs(str(self.op), rows)
         ids, waiting, gone = dict(self._ids), dict(self._waiting), set(self._gone)
+        given: set[int] = set()
         stay = signs > 0
         names = rows.column(str(self.schema.id)).to_pylist()
         for at in np.flatnonzero(fresh).tolist():
@@ -208,14 +299,17 @@ class Arrivals:
                 number, known = ids.pop(name)
                 _same_time(name, tick, known)
                 gone.add(number)
+                if number < self._arrived and self._was_given(known):
+                    given.add(number)
             elif name in waiting:
                 raise DataError(f"the event with id {name!r} is retracted twice")
             else:
                 waiting[name] = tick
         inside = {number for number in gone if number >= self._arrived}
         stay[[number - self._arrived for number in inside]] = False
-        self._ids, self._waiting, self._gone = ids, waiting, gone - inside
-        return stay
+        removed = {number for number in gone - inside if number in given}
+        self._ids, self._waiting, self._gone = ids, waiting, gone - inside - removed
+        return stay, sorted(removed)
 
 
 def _signs(op: str, rows: pa.Table) -> Any:

@@ -16,7 +16,8 @@ from acep.events.columns import UNIT_NS
 from acep.events.fixed import decimal_type, scale_of
 from acep.events.tables import attribute_tick, decimals_of, time_types
 from acep.events.times import time_type
-from acep.matches.found_columns import FoundColumns, longest_text
+from acep.matches.found_columns import FoundColumns, longest_text, ops_of
+from acep.matches.match_ids import id_of, ids_of
 from acep.matches.matches import Bundle, Matches, Point, whole
 from acep.matches.records import Found
 from acep.pattern.expressions import Value
@@ -127,6 +128,13 @@ def record_batch(found: Sequence[Found], matches: Matches, fractional: bool) -> 
             for i, (v, kind, scale) in enumerate(zip(values, given, scales, strict=True))
         ]
         columns["values"] = pa.StructArray.from_arrays(fields, names=list(matches.returns))
+    if matches.revised:
+        if isinstance(found, FoundColumns):
+            ops, ids = ops_of(found), ids_of(found)
+        else:
+            ops, ids = [one.op for one in found], [id_of(one.key, one.bindings) for one in found]
+        columns["bundle"] = pa.nulls(len(found), columns["bundle"].type)
+        columns |= {"op": pa.array(ops, pa.int64()), "id": pa.array(ids, pa.string())}
     return pa.RecordBatch.from_pydict(columns)
 
 

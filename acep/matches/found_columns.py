@@ -16,7 +16,7 @@ from acep.matches.records import Found
 from acep.pattern.expressions import Value
 from acep.plan.schema import Kind
 
-__all__ = ["FoundColumns", "concatenate", "ordered"]
+__all__ = ["FoundColumns", "concatenate", "ops_of", "ordered"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -35,7 +35,8 @@ class FoundColumns(Sequence[Found]):
     i are ``offsets[i]`` to ``offsets[i + 1]`` of ``ids`` ((m,) int64, or texts as objects) and ``vars`` ((m,) uint16,
     indices into ``variables``), in stream order. ``variables``: those of the plan, in pattern order.
     ``values``: a column of n for each value of RETURN. ``shape``: the part of ``vars`` of each match, if known to be
-    the same for all. ``in_order``: whether the matches are known to be in output order.
+    the same for all. ``in_order``: whether the matches are known to be in output order. ``ops``: (n,) int64, -1 for a
+    match that is taken back, else 1 (``None``: none is).
 
     >>> zero = np.array([0])
     >>> trail = {"offsets": np.array([0, 2]), "ids": np.array([7, 9]), "vars": np.array([1, 0], np.uint16)}
@@ -56,9 +57,15 @@ class FoundColumns(Sequence[Found]):
     values: tuple[Column, ...] = ()
     shape: tuple[int, ...] | None = None
     in_order: bool = False
+    ops: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.start)
+
+    @property
+    def taken_back(self) -> int:
+        """Return the number of matches that are taken back."""
+        return 0 if self.ops is None else int(np.count_nonzero(self.ops < 0))
 
     @overload
     def __getitem__(self, index: int) -> Found: ...
@@ -125,6 +132,7 @@ class FoundColumns(Sequence[Found]):
             vars=codes,
             values=tuple(c.at(rows) for c in self.values),
             in_order=self.in_order and isinstance(rows, slice),
+            ops=None if self.ops is None else self.ops[rows],
         )
 
     def _records(self, begin: int, stop: int) -> Iterator[Found]:
@@ -138,6 +146,7 @@ class FoundColumns(Sequence[Found]):
         codes = self.vars[first : offsets[-1]].tolist()
         numbers = zip(*(c[rows].tolist() for c in (self.start, self.end, self.error, self.bundle)), strict=True)
         names = self.variables
+        ops = [1] * size if self.ops is None else self.ops[rows].tolist()
         for i, (start, end, error, bundle) in enumerate(numbers):
             low, high = offsets[i] - first, offsets[i + 1] - first
             trail, bound = ids[low:high], codes[low:high]
@@ -153,6 +162,7 @@ class FoundColumns(Sequence[Found]):
                 bundle=bundle,
                 values=values[i],
                 trail=tuple(zip(trail, (names[var] for var in bound), strict=True)),
+                op=ops[i],
             )
 
 
@@ -209,7 +219,13 @@ def concatenate(parts: Sequence[FoundColumns]) -> FoundColumns:
         vars=np.concatenate([p.vars for p in parts]),
         variables=first.variables,
         values=tuple(_joined(columns) for columns in zip(*(p.values for p in parts), strict=True)),
+        ops=None if all(p.ops is None for p in parts) else np.concatenate([ops_of(p) for p in parts]),
     )
+
+
+def ops_of(found: FoundColumns) -> Ints:
+    """Return 1 for each match that is given, -1 for one that is taken back."""
+    return np.ones(len(found), np.int64) if found.ops is None else found.ops
 
 
 def _joined(columns: Sequence[Column]) -> Column:

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from acep.events.batch import Column
+from acep.events.batch_state import column_of_plain, plain_of_column
 from acep.matches.found_columns import FoundColumns
-from acep.plan.schema import Kind
 
 __all__ = ["found_of", "plain_of"]
 
@@ -18,7 +17,7 @@ WORDS = ("start", "end", "bundle", "error", "offsets")
 def plain_of(found: FoundColumns) -> dict[str, Any]:
     """Return matches as plain data (:mod:`acep.storage.plain_data`)."""
     columns = {
-        name: [[c.kind.value, c.values, c.valid, None if c.texts is None else list(c.texts)] for c in held]
+        name: [plain_of_column(column) for column in held]
         for name, held in (("keys", found.keys), ("values", found.values))
     }
     words = {name: getattr(found, name) for name in WORDS}
@@ -39,19 +38,7 @@ def found_of(data: Any, variables: tuple[str, ...]) -> FoundColumns:
         raise ValueError("matches")
     if (codes < 0).any() or (codes >= len(variables)).any():
         raise ValueError("variables")
-    keys, values = (tuple(_column(one, many) for one in data[name]) for name in ("keys", "values"))
+    keys, values = (tuple(column_of_plain(one, many) for one in data[name]) for name in ("keys", "values"))
     return FoundColumns(
         **words, scale=scale, keys=keys, ids=ids, vars=codes.astype(np.uint16), variables=variables, values=values
     )
-
-
-def _column(data: Any, many: int) -> Column:
-    kind, values, valid, texts = data
-    column = Column(Kind(kind), values, valid, None if texts is None else [str(text) for text in texts])
-    good = values.shape == (many,) and (valid is None or (valid.shape == (many,) and valid.dtype == np.uint8))
-    good &= values.dtype == (np.float64 if column.kind is Kind.FLOAT else np.int64)
-    if column.kind is Kind.STRING:
-        good &= bool(((values >= 0) & (values < len(column.texts or ()))).all())
-    if not good:
-        raise ValueError("a column")
-    return column

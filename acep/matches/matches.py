@@ -10,6 +10,7 @@ from fractions import Fraction
 from html import escape
 from typing import TYPE_CHECKING, Any, overload
 
+from acep.errors import QueryError
 from acep.events.fixed import decimal_of
 from acep.events.records import Id
 from acep.events.tables import attribute_tick, decimal_like, key_to_input, ticks_to_input, time_of
@@ -37,7 +38,8 @@ class Match:
     input: an integer, a date, or a datetime (in UTC if the input has a zone; a ``numpy.datetime64`` where it has a
     fraction of a microsecond or lies beyond the years of a datetime). ``error``: the total weight of the missing
     events, an integer where it is whole. ``bindings``: the event ids of each variable. ``bundle``: the first match
-    point of its bundle. ``values``: the values of RETURN, by name.
+    point of its bundle. ``values``: the values of RETURN, by name. ``op``: 1, or -1 if a match that was given is taken
+    back. ``id``: a hash of 128 bits of key and bindings, as 32 hexadecimal digits; it is the same in every process.
     """
 
     key: dict[str, Any]
@@ -47,6 +49,18 @@ class Match:
     bindings: dict[str, tuple[Id, ...]]
     bundle: Any
     values: dict[str, Any] = field(default_factory=dict)
+    op: int = field(default=1, repr=False)
+    _found: Found | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def id(self) -> str:
+        """Return a hash of 128 bits of key and bindings, as 32 hexadecimal digits."""
+        from acep.matches.match_ids import id_of
+
+        found = self._found
+        return id_of(
+            *((tuple(self.key.values()), [*self.bindings.items()]) if found is None else (found.key, found.bindings))
+        )
 
 
 def whole(error: int | Fraction) -> int | float:
@@ -82,6 +96,7 @@ class Matches(Sequence[Match]):
     whether nothing is missing; ``keys`` and ``returns`` name the partition attributes and the values of RETURN.
     ``return_kinds``, ``return_scales`` and ``return_times`` are the plan's; they serve to give times and decimals among
     the values of RETURN back as such. ``report`` may be given as a function, which is called when it is first read.
+    ``revised``: some may be taken back later, or take back others; they have no bundles.
 
     >>> one = Found(("AAPL",), 1, 9, 0, (("a", (0, 3)), ("b", (7,))), 9)
     >>> Matches([one], Schema((("symbol", Kind.STRING),)), keys=("symbol",))[0]
@@ -98,6 +113,8 @@ class Matches(Sequence[Match]):
         return_kinds: tuple[Kind, ...] = (),
         return_scales: tuple[int | None, ...] = (),
         return_times: tuple[TimeOf | None, ...] = (),
+        *,
+        revised: bool = False,
     ) -> None:
         self.found = found
         self.schema = schema
@@ -107,6 +124,7 @@ class Matches(Sequence[Match]):
         self.return_kinds = return_kinds
         self.return_scales = return_scales
         self.return_times = return_times
+        self.revised = revised
         self._given_keys = any(schema.kind(k) is Kind.TIMESTAMP or schema.scale(k) is not None for k in keys)
         self._instants = [i for i, kind in enumerate(return_kinds) if kind is Kind.TIMESTAMP]
         self._given = bool(self._instants) or any(scale is not None for scale in return_scales)
@@ -162,8 +180,10 @@ class Matches(Sequence[Match]):
             end=end,
             error=whole(one.error),
             bindings=dict(one.bindings),
-            bundle=bundle,
+            bundle=None if self.revised else bundle,
             values=dict(zip(self.returns, values, strict=True)),
+            op=one.op,
+            _found=one,
         )
 
     def _key(self, key: tuple[Any, ...]) -> dict[str, Any]:
@@ -189,7 +209,10 @@ class Matches(Sequence[Match]):
         return time_of(self.return_times[number] if self.return_times else None, self.schema)
 
     def count(self, value: Any = None) -> Count:  # type: ignore[override]
-        """Return the number of matches (of those equal to ``value``, if one is given), with the report."""
+        """Return the number of matches (of those equal to ``value``, if one is given), with the report. A match that
+        is taken back counts as -1."""
+        if self.revised and value is None:
+            return Count(sum(match.op for match in self), self.report)
         return Count(len(self.found) if value is None else sum(match == value for match in self), self.report)
 
     def bundles(self, *, counts: bool = True) -> Bundles:
@@ -199,6 +222,7 @@ class Matches(Sequence[Match]):
         >>> Matches(ends, Schema(())).bundles()
         [Bundle(key={}, start=5, end=7, matches=2, best=0)]
         """
+        self._want_final("bundles")
         given = bundles_of(grouped(self.found, "bundle"), self.keys, self.schema, counts=counts)
         return Bundles(given, replace(self.report, bundles=len(given)))
 
@@ -209,16 +233,22 @@ class Matches(Sequence[Match]):
         >>> Matches(ends, Schema(())).points()
         [Point(key={}, point=5, best=1)]
         """
+        self._want_final("match points")
         given = points_of(grouped(self.found, "end"), self.keys, self.schema)
         return Points(given, replace(self.report, points=len(given)))
+
+    def _want_final(self, what: str) -> None:
+        if self.revised:
+            raise QueryError(f"matches that may be taken back have no {what}", hint="leave speculation= out")
 
     def to_arrow(self) -> pa.Table:
         """Return the matches as an Arrow table, one row per match.
 
         Columns: ``key`` (struct of the partition attributes), ``start`` and ``end`` (of the type of the input's time
         column), ``error`` (int64, or float64 where one is fractional), ``bindings`` (map of variable to list of event
-        ids), ``bundle`` (as ``start``), and ``values`` (struct) if the query has RETURN. The metadata entry ``acep``
-        says in JSON whether the matches are ``exact``, and has the ``report`` in words.
+        ids), ``bundle`` (as ``start``), and ``values`` (struct) if the query has RETURN. With ``speculation`` there are
+        also ``op`` (int64: 1, or -1 for a match that is taken back) and ``id`` (text), and ``bundle`` is null. The
+        metadata entry ``acep`` says in JSON whether the matches are ``exact``, and has the ``report`` in words.
         """
         from acep.matches.arrow import matches_table
 
@@ -273,6 +303,9 @@ def _title(matches: Matches) -> str:
     told = "" if matches.exact else f"; not exact: {matches.report.missing()}"
     if not number:
         return f"no matches{told}"
+    if matches.revised:
+        taken = sum(match.op < 0 for match in matches)
+        return f"{number - taken:,} match{'es' if number - taken != 1 else ''}, {taken:,} taken back{told}"
     bundles = group_number(matches.found)
     return f"{number:,} match{'es' if number > 1 else ''} in {bundles:,} bundle{'s' if bundles > 1 else ''}{told}"
 
@@ -282,7 +315,8 @@ def _bound(match: Match) -> str:
 
 
 def _line(match: Match) -> str:
-    parts = [f"{name}={value_text(value)}" for name, value in match.key.items()]
+    parts = ["taken back:"] if match.op < 0 else []
+    parts += [f"{name}={value_text(value)}" for name, value in match.key.items()]
     parts += [f"{value_text(match.start)}..{value_text(match.end)}", _bound(match)]
     if match.error:
         parts.append(f"error={match.error}")

@@ -23,7 +23,7 @@ class Found:
     """One match. ``key``: the values of the partition attributes; ``start`` and ``end``: the ticks of its first and
     last bound event; ``bindings``: (variable, ids) pairs in pattern order, bound variables only; ``bundle``: the first
     match point of its bundle; ``values``: those of RETURN; ``trail``: the chain of bound events, as (id, variable)
-    pairs in stream order."""
+    pairs in stream order; ``op``: 1, or -1 if a match that was given is taken back."""
 
     key: tuple[Value, ...]
     start: int
@@ -33,6 +33,7 @@ class Found:
     bundle: int
     values: tuple[Value, ...] = ()
     trail: tuple[tuple[Id, str], ...] = ()
+    op: int = 1
 
 
 def output_order(found: Found) -> tuple[int, tuple[Id, ...], tuple[str, ...]]:
@@ -47,7 +48,8 @@ class Counts:
     ``matches`` (if not ``counted``, only match points were requested); partial matches and events ``shed``; the most
     bytes held, if ``memory`` is bounded; the tallies ``known`` for the recall of match points and bundles (``None``:
     ``unknown`` says why), or a function that is called once to get them; touches spent on ``recovering`` bundles, and
-    how many were ``recovered``, or ``unrecovered`` for an insufficient budget."""
+    how many were ``recovered``, or ``unrecovered`` for an insufficient budget; matches that were given and are
+    ``retracted``, which do not count as ``matches``."""
 
     events: int = 0
     late: int = 0
@@ -64,6 +66,7 @@ class Counts:
     recovered: int = 0
     unrecovered: int = 0
     counted: bool = True
+    retracted: int = 0
 
     @property
     def points(self) -> Tally | None:

@@ -19,7 +19,18 @@ SURE = 0.2  # wider intervals have no likely value: where the answer is known, i
 FINE = 0.05  # narrower intervals are printed with a decimal
 TINY = 1e-9  # of a percent
 # Fields that a report has of the counts of a run.
-COUNTED = ("events", "late", "ahead", "shed", "deciding", "memory", "recovering", "recovered", "unrecovered")
+COUNTED = (
+    "events",
+    "late",
+    "ahead",
+    "shed",
+    "deciding",
+    "memory",
+    "recovering",
+    "recovered",
+    "unrecovered",
+    "retracted",
+)
 # Fields that are summed in the report of several runs; of the memory the most counts.
 SUMS = (*COUNTED, "made", "kept", "work", "matches", "seconds", "points", "bundles")
 
@@ -41,7 +52,8 @@ class Report:
     why. ``chosen``: matches are chosen among others, as by NON OVERLAP, so a budget may change which are given.
     ``limited``: matches stopped at a limit, and there may be more. Under ``Budget(recover=)``, ``recovered`` match
     bundles were matched again exactly, around what was found of them, and ``unrecovered`` were not, for want of
-    allowance; ``recovering`` of the touches went into that.
+    allowance; ``recovering`` of the touches went into that. With ``speculation``, ``matches`` are those given and not
+    taken back; ``retracted`` were taken back.
 
     >>> print(Report(events=1000, made=40, work=2000, matches=3, seconds=0.5))
     1,000 events, 3 matches in 0.50 s (2,000 events/s)
@@ -71,6 +83,7 @@ class Report:
     bundles: int | None = None
     chosen: bool = False
     limited: bool = False
+    retracted: int = 0
 
     @classmethod
     def of(cls, counts: Counts, seconds: float = 0.0, *, chosen: bool = False) -> Report:
@@ -177,6 +190,8 @@ class Report:
             told.append(_count(self.bundles, "match bundle"))
         if self.matches is not None:
             told.append(least + _count(self.matches, "match", "matches"))
+        if self.retracted:
+            told.append(f"{self.retracted:,} taken back")
         return ", ".join(told) or "matches were not counted"
 
     @property

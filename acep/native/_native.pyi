@@ -74,7 +74,16 @@ class Session:
         columns: Sequence[Input],
         start: int = 0,  # row
         enough: int = 0,  # matches; 0: whatever comes. Of the only plan
+        hold: bool = False,  # no time passes: the events may be older than earlier ones, of partitions that were reset
     ) -> int: ...  # the row to go on with: one before the last where so many matches wait to be taken
+    def reset(  # the partitions of these events
+        self,
+        ts: Words,
+        types: Words | tuple[NDArray[np.signedinteger[Any]], Words] | None,
+        types_valid: Validity | None,
+        ids: Words | int | None,
+        columns: Sequence[Input],
+    ) -> None: ...
     def flow(self, engine: int, most: int) -> None: ...  # matches of one event before they have to be taken; 0: any
     def tally(self, engine: int, kind: int) -> None: ...  # of the node engine: matches are counted and not made
     def take_tally(self, engine: int) -> dict[str, Any]: ...

@@ -52,7 +52,8 @@ class Encoder:
     def words(self, batch: Batch) -> Pushed:
         """Return the next batch in the form that the core takes; all earlier matches have been taken."""
         self._release()
-        self.clock = int(batch.ts[-1])
+        latest = int(batch.ts[-1])  # earlier than events before where a batch is matched again
+        self.clock = latest if self.clock is None else max(latest, self.clock)
         ids = batch.ids
         if isinstance(ids, list):
             self.names.add(self.events, ids, self.clock)

@@ -112,6 +112,17 @@ class NativeSession:
         else:
             self._session.push(*self._encoder.words(batch))
 
+    def revise(self, removed: Batch | None, batch: Batch) -> None:
+        """Forget the partitions of all these events, and match those of ``batch`` again at the present time."""
+        if removed is not None:
+            self._session.reset(*self._encoder.words(removed))
+        if len(batch):
+            words = self._encoder.words(batch)
+            self._session.reset(*words)
+            self._session.push(*words, hold=True)
+        if self.clock is not None:
+            self._session.advance(self.clock)
+
     def another_core(self, plan: int, shedding_table: dict[str, Any]) -> _native.Session:
         """Return another core for one plan, which takes the same words; its budget is still to be set."""
         core = _native.Session(self._codes.texts, *self._made)

@@ -65,6 +65,24 @@ class ReferenceRuntime:
 
     def push(self, events: Events) -> list[Found]:
         """Push events in stream order; return the matches that are certain after the last one."""
+        return self._settle(self._take_in(events))
+
+    def revise(self, removed: Events | None, events: Events) -> list[Found]:
+        """Forget the partitions of all these events (under strict contiguity, all partitions), and match ``events``
+        again at the present time."""
+        clock = self.clock
+        for some in (removed, events):
+            for _, _, key, _ in () if some is None else self._rows(some):
+                self.partitions.pop(key or (), None)
+        if self.plan.strict:
+            self.partitions.clear()
+        seen, self.counts.events = self.counts.events, 0
+        touched = self._take_in(events)
+        self.counts.events, self.clock = seen, clock
+        return self._settle(touched)
+
+    def _take_in(self, events: Events) -> dict[Key, None]:
+        """Take in events in stream order; return the partitions that have changed."""
         touched: dict[Key, None] = {}
         self.keeps_positions |= events.ids is None
         for i, event, key, kind in self._rows(events):
@@ -80,7 +98,7 @@ class ReferenceRuntime:
             partition.position += 1
             touched.setdefault(key)
             self._feed(key, partition, Event(position, event.ts, identity, event.row), kind)
-        return self._settle(touched)
+        return touched
 
     def advance(self, clock: int) -> list[Found]:
         """Advance the time: no event with ``ts <= clock`` will come any more."""
@@ -223,8 +241,8 @@ class ReferenceRuntime:
             self.swept = clock
             touched = self.partitions
         keys = dict.fromkeys(touched)
-        if self.waits:
-            keys |= dict.fromkeys(k for k, p in self.partitions.items() if p.undecided)
+        if self.waits or self.plan.query.output is not Output.ALL:
+            keys |= dict.fromkeys(k for k, p in self.partitions.items() if p.undecided or p.waiting)
         if timed:
             for key in keys:
                 partition = self.partitions[key]

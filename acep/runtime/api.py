@@ -138,8 +138,12 @@ class Matcher(Generic[Result]):
     With ``lateness`` (a text such as ``"10 s"``, a timedelta, or ticks of an integer ``ts``) events may come in any
     order. They are held until no earlier one can come: until an event is later by more than ``lateness``, or until
     :meth:`advance`. Events that come too late even so are not used: ``report.late`` counts them, :attr:`late` has them.
-    ``op`` names a column with +1 for an event and -1 to take back the event with the same id, while it is held; it
-    needs ``id`` (docs/internals/disorder.md).
+    ``op`` names a column with +1 for an event and -1 to take back the event with the same id; it needs ``id``.
+
+    With ``speculation`` (a time of the same form, or ``"inf"``) events are matched that long before they are final. A
+    match may then be taken back: it comes again with ``op`` -1 and the same ``id``. Such matches have no ``bundle``.
+    The matches given, less those taken back, are always those of the sorted, corrected events so far. Match points up
+    to :attr:`final` do not change any more (docs/howto/late_events.md).
 
     >>> import acep
     >>> matcher = Matcher(acep.regex("ab", within=5))
@@ -193,6 +197,20 @@ class Matcher(Generic[Result]):
         return found
 
     @property
+    def final(self) -> Any:
+        """Return the time up to which no match point changes any more, in the form of the time column; ``None``: it is
+        not known. It is known with ``lateness``; without a speculation all matches given are final.
+
+        >>> import acep
+        >>> matcher = Matcher(acep.regex("ab", within=5), lateness=3, speculation="inf")
+        >>> [(m.op, m.end) for m in matcher.push({"ts": [1, 9], "type": ["a", "x"]})], matcher.final
+        ([], 5)
+        >>> [(m.op, m.end) for m in matcher.push({"ts": [6], "type": ["b"]})], matcher.final
+        ([(1, 6)], 5)
+        """
+        return self._tables.final
+
+    @property
     def late(self) -> pa.Table | None:
         """Return the events of the last push that came too late; ``None`` without ``lateness`` or before a push."""
         return None if self._tables.arrivals is None else self._tables.arrivals.late
@@ -211,26 +229,16 @@ class Matcher(Generic[Result]):
         """
         tables, table = self._tables, to_table(batch)
         started = time.perf_counter()
-        if tables.ready(table) and (rows := tables.in_order(table)) is not None:
-            assert tables.stream is not None
-            for found in tables.stream.blocks(tables.batch(rows)):
-                tables.seconds += time.perf_counter() - started
-                yield tables.given(found)
-                started = time.perf_counter()
-            tables.rows += rows.num_rows
+        for found in tables.blocks(table):
+            tables.seconds += time.perf_counter() - started
+            yield tables.given(found)
+            started = time.perf_counter()
         tables.seconds += time.perf_counter() - started
 
     def finish_blocks(self) -> Iterator[Result]:
         """Finish the stream like :meth:`finish`, but yield the matches in blocks."""
-        tables = self._tables
-        if tables.stream is not None and not tables.finished:
-            if tables.arrivals is not None:
-                yield tables.given(tables.rest())
-            tables.finished = True
-            for found in tables.stream.finish_blocks():
-                yield tables.given(found)
-            tables.warn()
-        tables.finished = True
+        for found in self._tables.finish_blocks():
+            yield self._tables.given(found)
 
     def finish(self) -> Result:
         """End the stream; return the matches that waited for its end. Warns (:class:`acep.DataWarning`) of event types

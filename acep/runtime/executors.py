@@ -40,6 +40,10 @@ class Executor(Protocol):
     def advance(self, clock: int) -> Sequence[Found]:
         """Advance the time: no event with ``ts <= clock`` will come any more."""
 
+    def revise(self, removed: Batch | None, batch: Batch) -> Sequence[Found]:
+        """Match the events of ``batch`` again, in fresh partitions, at the present time. The partitions of ``removed``
+        are fresh too."""
+
     def finish(self) -> Sequence[Found]:
         """End the stream."""
 
@@ -66,9 +70,10 @@ class Executor(Protocol):
 class NativeExecutors:
     """The plans of a stream that run on the native core, in one session."""
 
-    def __init__(self, engine: str, output: str, limits: Limits | None = None) -> None:
+    def __init__(self, engine: str, output: str, limits: Limits | None = None, *, revisable: bool = False) -> None:
         self.engine = engine
         self.limits = limits
+        self.revisable = revisable
         self.efforts: dict[int, SheddingController | PartitionSampler] = {}
         self.recoveries: dict[int, Recovery] = {}
         self.output = output
@@ -88,7 +93,9 @@ class NativeExecutors:
             return self._bounded(plan, choice, self.limits, inner=inner)
         if choice.engine == "reference" or (inner and not decides_at_once(plan)):
             return ReferenceExecutor(plan)
-        return self._native(plan, choice.engine, inner=inner)
+        # Match windows hold events back, by ids that rise in the order of the stream.
+        engine = choice.alone if self.revisable else choice.engine
+        return self._native(plan, engine, inner=inner)
 
     def _native(self, plan: Plan, engine: str, *, inner: bool) -> NativeExecutor:
         number = len(self.plans)
@@ -180,6 +187,9 @@ class NativeExecutor:
     def advance(self, clock: int) -> Sequence[Found]:  # noqa: ARG002
         return self.finish()
 
+    def revise(self, removed: Batch | None, batch: Batch) -> Sequence[Found]:  # noqa: ARG002
+        return self.finish()
+
     def finish(self) -> Sequence[Found]:
         return [] if self.engine == "dominance" else self.session.take(self.number)  # counted() returns match points
 
@@ -228,6 +238,9 @@ class ReferenceExecutor:
 
     def advance(self, clock: int) -> list[Found]:
         return self.core.advance(clock)
+
+    def revise(self, removed: Batch | None, batch: Batch) -> list[Found]:
+        return self.core.revise(None if removed is None else removed.events, batch.events)
 
     def finish(self) -> list[Found]:
         return self.core.finish()
@@ -310,7 +323,7 @@ class ComposedExecutor(ReferenceExecutor):
     def dump(self) -> Any:
         held, inner = [], [core.dump() for core in self.inner]
         for i, found in self.held:
-            key, start, end, error, *rest = astuple(found)
+            key, start, end, error, *rest, _ = astuple(found)
             held.append([i, key, start, end, str(error), *rest])
         return {"core": dump_runtime(self.core), "inner": inner, "held": held, "given": self.given}
 

@@ -64,9 +64,11 @@ class MatchKeywords(StreamKeywords, total=False):
 
 
 class MatcherKeywords(StreamKeywords, total=False):
-    """The options of :class:`acep.Matcher`: also how late events may come, and the column that takes events back."""
+    """The options of :class:`acep.Matcher`: also how late events may come, how long before they are final they are
+    matched, and the column that takes events back."""
 
     lateness: Any
+    speculation: Any
     op: str | None
 
 
@@ -86,11 +88,14 @@ class StreamOptions:
     unit: str | None = None
     engine: str = "auto"
     lateness: Any = None
+    speculation: Any = 0
     op: str | None = None
 
     def __post_init__(self) -> None:
         if self.op is not None and (self.lateness is None or self.id is None):
-            raise QueryError("op= takes back events by id while they are held", hint="name id=, and give lateness=")
+            raise QueryError("op= takes back events by id until they are final", hint="name id=, and give lateness=")
+        if self.speculation != 0 and self.lateness is None:
+            raise QueryError("speculation= is for events that may come late", hint="give lateness=")
         if not isinstance(self.engine, str) or self.engine not in ENGINES:
             raise EngineError(f"there is no engine {self.engine!r}", hint=f"one of {', '.join(ENGINES)}")
 

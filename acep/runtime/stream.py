@@ -43,10 +43,16 @@ class Stream:
     """
 
     def __init__(
-        self, plans: Sequence[Plan], engine: str = "auto", output: str = "matches", limits: Limits | None = None
+        self,
+        plans: Sequence[Plan],
+        engine: str = "auto",
+        output: str = "matches",
+        limits: Limits | None = None,
+        *,
+        revisable: bool = False,
     ) -> None:
         self.plans = tuple(plans)
-        self._natives = NativeExecutors(engine, output, limits)
+        self._natives = NativeExecutors(engine, output, limits, revisable=revisable)
         self._cores: list[Executor] = [self._natives.core(plan) for plan in self.plans]
         self._natives.start()
         self._newest: tuple[int, int | None] | None = None
@@ -194,6 +200,14 @@ class Stream:
             if self._session is not None:
                 self._session.advance(clock)
             return [in_order(core.advance(clock)) for core in self._cores]
+
+    def revise(self, removed: Batch | None, batch: Batch) -> list[Sequence[Found]]:
+        """Match the events of ``batch`` again, in fresh partitions, at the present time, and return the matches. The
+        partitions of ``removed`` are fresh too. Only for a stream that is ``revisable``."""
+        with self._at_once():
+            if self._session is not None:
+                self._session.revise(removed, batch)
+            return [in_order(core.revise(removed, batch)) for core in self._cores]
 
     def finish(self) -> list[Sequence[Found]]:
         """End the stream and return the remaining matches."""

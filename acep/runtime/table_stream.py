@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import binascii
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from acep.budget import tolerant
 from acep.errors import DataError, QueryError, SnapshotError
-from acep.events.arrivals import ARRIVAL, Arrivals
+from acep.events.arrivals import ARRIVAL, Arrivals, Due
 from acep.events.batch import Batch
 from acep.events.columns import ticks_of
 from acep.events.empty_schema import told
-from acep.events.tables import batch_of, schema_of
+from acep.events.tables import batch_of, schema_of, ticks_to_input
 from acep.matches.counted import Counted
 from acep.matches.matches import Matches, Report
 from acep.matches.records import Counts, Found
@@ -28,10 +30,13 @@ from acep.plan.compile import Plan, compile_query
 from acep.plan.schema import Schema
 from acep.runtime.absent import Absent
 from acep.runtime.options import StreamOptions
+from acep.runtime.revised_stream import RevisedStream
 from acep.runtime.stream import Stream, together
 from acep.storage.snapshot import seal, unseal
 
 __all__ = ["TableStream"]
+
+Ints = npt.NDArray[np.int64]
 
 
 class TableStream:
@@ -48,12 +53,13 @@ class TableStream:
         self.engine, self.columns = options.engine, options.columns
         self.asked = replace(asked, queries=tuple(tolerant(one, options.budget) for one in asked.queries))
         self.limits = options.limits()
-        self.lateness, self.op = options.lateness, options.op
+        self.lateness, self.op, self.speculation = options.lateness, options.op, options.speculation
         self.arrivals: Arrivals | None = None
         self.arrow: pa.Schema | None = None
         self.schema: Schema | None = None
         self.plans: tuple[Plan, ...] = ()
         self.stream: Stream | None = None
+        self.revised: RevisedStream | None = None
         self.absent: Absent | None = None
         self.rows = 0
         self.seconds = 0.0
@@ -64,6 +70,7 @@ class TableStream:
         """Return another stream of one of the queries, or of all, with the same columns and engine and no limits."""
         wanted = self.asked.give(self.asked.queries) if query is None else query
         own: dict[str, Any] = {"engine": self.engine, "lateness": self.lateness, "op": self.op}
+        own["speculation"] = self.speculation
         return TableStream(wanted, StreamOptions(**self.columns, **own))
 
     def prepare(self, arrow: pa.Schema, output: str = "matches", *, counts: bool = True) -> None:
@@ -74,9 +81,17 @@ class TableStream:
             output = "matches"
         self.schema = schema_of(arrow, **self.columns)
         if self.lateness is not None:
-            self.arrivals = Arrivals(arrow, self.schema, self.lateness, self.op)
+            self.arrivals = Arrivals(arrow, self.schema, self.lateness, self.op, self.speculation)
         self.plans = tuple(compile_query(query, self.schema) for query in self.asked.queries)
-        self.stream = Stream(self.plans, self.engine, output, self.limits)
+        if self.arrivals is not None and self.arrivals.speculates:
+            if self.limits is not None:
+                raise QueryError(
+                    "matches that may be taken back keep to no budget of work, time or memory",
+                    hint="leave these bounds out of the Budget, or speculation= out",
+                )
+            self.revised = RevisedStream(self.plans, self.engine)
+        else:
+            self.stream = Stream(self.plans, self.engine, output, self.limits)
         self.absent = Absent(self.plans)
         self.arrow = pa.schema([f.remove_metadata() for f in arrow])
 
@@ -85,10 +100,10 @@ class TableStream:
         if self.finished:
             raise DataError("the stream has been finished: no more events can be pushed", hint="make a new Matcher")
         if not table.num_rows:
-            if self.stream is None and table.num_columns:
+            if self.schema is None and table.num_columns:
                 self.told(table.schema)
             return False
-        if self.stream is None:
+        if self.schema is None:
             self.prepare(table.schema)
         assert self.schema is not None
         if schema_of(table.schema, **self.columns).instants != self.schema.instants:
@@ -115,13 +130,27 @@ class TableStream:
     def push(self, table: pa.Table) -> list[Sequence[Found]]:
         """Feed events; return the matches of each query that are certain now. Raises as :meth:`ready` does."""
         started = time.perf_counter()
-        found = self._fed(self.in_order(table)) if self.ready(table) else self._nothing()
+        found = self.fed(self.due(table)) if self.ready(table) else self._nothing()
         self.seconds += time.perf_counter() - started
         return found
 
-    def in_order(self, table: pa.Table) -> pa.Table | None:
-        """Return the events that are due after a table came, in order; ``None`` if there are none."""
-        return table if self.arrivals is None else self.arrivals.push(table)
+    def due(self, table: pa.Table) -> Due:
+        """Return the events that are due after a table came."""
+        return Due(table) if self.arrivals is None else self.arrivals.push(table)
+
+    def blocks(self, table: pa.Table) -> Iterator[list[Sequence[Found]]]:
+        """Feed events like :meth:`push`, and yield the matches in blocks, in bounded memory where events are final."""
+        if not self.ready(table):
+            return
+        due = self.due(table)
+        if self.stream is None:
+            yield self.fed(due)
+            return
+        if due.rows is not None:
+            yield from self.stream.blocks(self.batch(due.rows))
+            self.rows += due.rows.num_rows
+        if self.arrivals is not None and self.arrivals.passed is not None:
+            yield self.stream.advance(self.arrivals.passed)
 
     def advance(self, ts: Any) -> list[Sequence[Found]]:
         """Declare that no event at or before ``ts`` will come; return the matches that are certain now."""
@@ -130,30 +159,62 @@ class TableStream:
         if self.arrivals is None or self.schema is None or self.finished:
             return self._nothing()
         (tick,) = ticks_of(self.schema.ts, pa.chunked_array([self.arrivals.time(ts)]), self.schema.tick_ns or 1)[0]
-        return self._fed(self.arrivals.advance(int(tick)))
+        return self.fed(self.arrivals.advance(int(tick)))
 
     def _nothing(self) -> list[Sequence[Found]]:
         return [[]] * len(self.asked.queries)
 
-    def _fed(self, rows: pa.Table | None) -> list[Sequence[Found]]:
-        """Feed events in order, and the time that has passed; return the matches that are certain now."""
+    def fed(self, due: Due) -> list[Sequence[Found]]:
+        """Feed the events that are due, and the time that has passed; return the matches that are due."""
+        if self.revised is not None:
+            return self._revised(self.revised, due)
         assert self.stream is not None
         found = self._nothing()
-        if rows is not None:
-            found = self.stream.push(self.batch(rows))
-            self.rows += rows.num_rows
-        if self.arrivals is not None and self.arrivals.final is not None:
-            passed = self.stream.advance(self.arrivals.final - 1)
+        if due.rows is not None:
+            found = self.stream.push(self.batch(due.rows))
+            self.rows += due.rows.num_rows
+        if self.arrivals is not None and self.arrivals.passed is not None:
+            passed = self.stream.advance(self.arrivals.passed)
             found = [together(parts) for parts in zip(found, passed, strict=True)]
         return found
+
+    def _revised(self, stream: RevisedStream, due: Due) -> list[Sequence[Found]]:
+        """Feed events that are due to a stream that can be revised."""
+        assert self.arrivals is not None
+        steps = []
+        if due.inserted is not None or due.removed:
+            inserted = None if due.inserted is None else self.batch(due.inserted)
+            steps.append(stream.revise(inserted, _numbers(due.inserted), due.removed))
+        if due.rows is not None:
+            steps.append(stream.push(self.batch(due.rows), _numbers(due.rows)))
+            self.rows += due.rows.num_rows
+        if self.arrivals.passed is not None:
+            steps.append(stream.advance(self.arrivals.passed))
+        if self.arrivals.final is not None:
+            stream.settle(self.arrivals.final)
+        return [together(parts) for parts in zip(*steps, strict=True)] if steps else self._nothing()
+
+    @property
+    def final(self) -> Any:
+        """Return the time up to which no match point changes any more, in the form of the time column."""
+        if self.finished or self.arrivals is None or self.arrivals.final is None or self.schema is None:
+            return None
+        if self.revised is not None:
+            certain = self.revised.certain(self.arrivals.final)
+        else:
+            assert self.stream is not None
+            lows = [self.stream.low(number) for number in range(len(self.plans))]
+            certain = None if None in lows else min(low for low in lows if low is not None) - 1
+        return None if certain is None else ticks_to_input((certain,), self.schema)[0]
 
     def end(self) -> list[Sequence[Found]]:
         """End the stream; return the matches of each query that waited for its end."""
         started = time.perf_counter()
-        found: list[Sequence[Found]] = [[]] * len(self.asked.queries)
-        if self.stream is not None and not self.finished:
+        found = self._nothing()
+        source = self.stream or self.revised
+        if source is not None and not self.finished:
             rest = self.rest()
-            found = [together(parts) for parts in zip(rest, self.stream.finish(), strict=True)]
+            found = [together(parts) for parts in zip(rest, source.finish(), strict=True)]
             self.warn()
         self.finished = True
         self.seconds += time.perf_counter() - started
@@ -161,12 +222,24 @@ class TableStream:
 
     def rest(self) -> list[Sequence[Found]]:
         """Feed all events that are still held, before the end."""
-        return self._nothing() if self.arrivals is None else self._fed(self.arrivals.finish())
+        return self._nothing() if self.arrivals is None else self.fed(self.arrivals.finish())
 
     def warn(self) -> None:
         """Warn of types and keys that never occurred, if the whole stream was seen."""
         if self.absent is not None:
             self.absent.warn()
+
+    def finish_blocks(self) -> Iterator[list[Sequence[Found]]]:
+        """End the stream like :meth:`end`, and yield the matches in blocks."""
+        if self.stream is None:
+            yield self.end()
+            return
+        if not self.finished:
+            if self.arrivals is not None:
+                yield self.rest()
+            self.finished = True
+            yield from self.stream.finish_blocks()
+            self.warn()
 
     # Results ----------------------------------------------------------------------------------------
 
@@ -181,6 +254,7 @@ class TableStream:
             plan = self.plans[number]
             about = {"keys": plan.keys, "returns": tuple(name for name, _ in plan.returns)}
             about |= {name: getattr(plan, name) for name in ("return_kinds", "return_scales", "return_times")}
+            about["revised"] = self.revised is not None
         return Matches(found, self.schema or Schema(()), report=report or self.report_of(number), **about)
 
     def any_of(self, found: Sequence[Found]) -> bool:
@@ -196,13 +270,15 @@ class TableStream:
     @property
     def report(self) -> Report:
         """Return the report of the work done so far, for all queries together."""
-        counts = self._with_late(self.stream.counts if self.stream else Counts())
+        source = self.stream or self.revised
+        counts = self._with_late(source.counts if source else Counts())
         report = Report.of(counts, self.seconds, chosen=any(plan.chooses for plan in self.plans))
         return replace(report, points=self.groups.get("points"), bundles=self.groups.get("bundles"))
 
     def report_of(self, number: int) -> Callable[[], Report]:
         """Return a function that makes the report of one query as of now."""
-        counts = self._with_late(self.stream.counts_of(number) if self.stream else Counts())
+        source = self.stream or self.revised
+        counts = self._with_late(source.counts_of(number) if source else Counts())
         chosen = bool(self.plans) and self.plans[number].chooses
         return partial(Report.of, counts, self.seconds, chosen=chosen)
 
@@ -218,13 +294,15 @@ class TableStream:
         """Return the fingerprint that a snapshot must have."""
         queries = "\n".join(canonical(query) for query in self.asked.queries)
         held = "" if self.lateness is None else f"{self.lateness!r}{self.op!r}"
+        held += f"{self.speculation!r}" if self.speculation else ""
         return f"{queries}{self.asked.names}{sorted(self.columns.items())}{held}"
 
     def snapshot(self) -> bytes:
         """Return the state so far as bytes."""
+        source = self.stream or self.revised
         payload: dict[str, Any] = {
             "arrow": bytes(self.arrow.serialize().to_pybytes()) if self.arrow is not None else None,
-            "stream": self.stream.snapshot() if self.stream else None,
+            "stream": None if source is None else source.snapshot(),
             "rows": self.rows,
             "finished": self.finished,
         }
@@ -242,7 +320,12 @@ class TableStream:
             other.finished = payload["finished"] is True
             if payload["arrow"] is not None:
                 other.prepare(pa.ipc.read_schema(pa.py_buffer(_bytes(payload["arrow"]))))
-                other.stream = Stream.restore(other.plans, _bytes(payload["stream"]), self.engine, limits=self.limits)
+                if other.revised is not None:
+                    other.revised.restore(payload["stream"])
+                else:
+                    other.stream = Stream.restore(
+                        other.plans, _bytes(payload["stream"]), self.engine, limits=self.limits
+                    )
                 other.absent = None  # the snapshot does not hold the types that came before
                 if other.arrivals is not None:
                     other.arrivals.load(payload["arrivals"])
@@ -251,6 +334,11 @@ class TableStream:
         except (KeyError, TypeError, ValueError, binascii.Error, pa.ArrowException, OSError):
             raise SnapshotError("the snapshot does not hold a state of this query") from None
         return other
+
+
+def _numbers(rows: pa.Table | None) -> Ints:
+    """Return the arrival numbers of events."""
+    return np.zeros(0, np.int64) if rows is None else rows.column(ARRIVAL).to_numpy()
 
 
 def _bytes(data: Any) -> bytes:

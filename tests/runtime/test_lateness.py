@@ -152,7 +152,7 @@ def test_a_snapshot_holds_what_is_held(engine: str) -> None:
 def test_blocks_and_batches_of_other_types_are_held_too() -> None:
     matcher = acep.Matcher(acep.regex("ab", within=9), lateness=5)
     small = pa.table({"ts": pa.array([2], pa.int32()), "type": pa.array(["b"]).dictionary_encode()})
-    assert [len(one) for one in matcher.blocks(small)] == []
+    assert sum(len(one) for one in matcher.blocks(small)) == 0
     assert sum(len(one) for one in matcher.blocks({"ts": [1, 9], "type": ["a", "x"]})) == 1
 
 

@@ -16,7 +16,7 @@ from acep.runtime.options import LearnKeywords, MatcherKeywords, MatchKeywords, 
 from tests.test_imports import FOLDERS, ROOT
 
 OPTIONS = StreamOptions.__dataclass_fields__
-DISORDER = {"lateness", "op"}  # of a Matcher alone
+DISORDER = {"lateness", "speculation", "op"}
 
 
 def spark(name: str) -> Callable[..., Any]:

@@ -136,64 +136,81 @@ bool places(const nb::object& object, const Words& codes, Batch& batch) {
     return true;
 }
 
-// Return the row to continue with; it is before the end of the batch if `enough` matches wait to be taken.
-size_t push(BoundSession& self, const Words& ts, const nb::object& types, const nb::object& types_valid,
-            const nb::object& ids, const nb::sequence& columns, size_t from, size_t enough) {
+// A batch, and the arrays of Python that it refers to.
+struct GivenBatch {
     Batch batch;
-    batch.size = ts.shape(0);
-    batch.ts = ts.data();
     std::vector<Words> words;
     std::vector<Bytes> bytes;
     std::optional<Words> list;
-    const auto held = [&]<class T>(std::vector<Values<T>>& all, nb::handle object) -> const T* {
+
+    GivenBatch(const BoundSession& self, const Words& ts, const nb::object& types, const nb::object& types_valid,
+               const nb::object& ids, const nb::sequence& columns) {
+        batch.size = ts.shape(0);
+        batch.ts = ts.data();
+        if (nb::isinstance<nb::tuple>(types)) {
+            const auto pair = nb::cast<nb::tuple>(types);
+            if (pair.size() != 2) throw std::invalid_argument("types: pairs of places and codes");
+            list.emplace(nb::cast<Words>(pair[1]));
+            nb::object at = pair[0];
+            const bool fits = places<int8_t>(at, *list, batch) || places<int16_t>(at, *list, batch) ||
+                              places<int32_t>(at, *list, batch) || places<int64_t>(at, *list, batch);
+            if (!fits) throw std::invalid_argument("types: no places in the codes");
+        } else {
+            batch.types.values = held(words, types);
+        }
+        batch.types.valid = held(bytes, types_valid);
+        if (nb::isinstance<nb::int_>(ids)) {
+            batch.first_id = nb::cast<int64_t>(ids);
+            int64_t last;
+            if (batch.first_id == Batch::NO_IDS ||
+                __builtin_add_overflow(batch.first_id, static_cast<int64_t>(batch.size), &last)) {
+                throw std::invalid_argument("ids: beyond 64 bits");
+            }
+        } else {
+            batch.ids = held(words, ids);
+        }
+        for (nb::handle c : columns) {
+            auto pair = nb::cast<nb::tuple>(c);
+            if (pair.size() != 2) throw std::invalid_argument("columns: pairs of values and validity");
+            const int64_t* values = held(words, pair[0]);
+            if (values == nullptr) throw std::invalid_argument("columns: no values");
+            batch.columns.push_back({values, held(bytes, pair[1])});
+        }
+        if (batch.columns.size() != self.columns) throw std::invalid_argument("columns: too few or too many");
+    }
+
+private:
+    template <class T>
+    const T* held(std::vector<Values<T>>& all, nb::handle object) {
         if (object.is_none()) return nullptr;
         all.push_back(nb::cast<Values<T>>(object, false));
         if (all.back().shape(0) != batch.size) throw std::invalid_argument("columns: of different lengths");
         return all.back().data();
-    };
-    const auto column = [&](nb::handle object) { return held(words, object); };
-    const auto validity = [&](nb::handle object) { return held(bytes, object); };
-    if (nb::isinstance<nb::tuple>(types)) {
-        const auto pair = nb::cast<nb::tuple>(types);
-        if (pair.size() != 2) throw std::invalid_argument("types: pairs of places and codes");
-        list.emplace(nb::cast<Words>(pair[1]));
-        nb::object at = pair[0];
-        const bool fits = places<int8_t>(at, *list, batch) || places<int16_t>(at, *list, batch) ||
-                          places<int32_t>(at, *list, batch) || places<int64_t>(at, *list, batch);
-        if (!fits) throw std::invalid_argument("types: no places in the codes");
-    } else {
-        batch.types.values = column(types);
     }
-    batch.types.valid = validity(types_valid);
-    if (nb::isinstance<nb::int_>(ids)) {
-        batch.first_id = nb::cast<int64_t>(ids);
-        int64_t last;
-        if (batch.first_id == Batch::NO_IDS ||
-            __builtin_add_overflow(batch.first_id, static_cast<int64_t>(batch.size), &last)) {
-            throw std::invalid_argument("ids: beyond 64 bits");
-        }
-    } else {
-        batch.ids = column(ids);
-    }
-    for (nb::handle c : columns) {
-        auto pair = nb::cast<nb::tuple>(c);
-        if (pair.size() != 2) throw std::invalid_argument("columns: pairs of values and validity");
-        const int64_t* values = column(pair[0]);
-        if (values == nullptr) throw std::invalid_argument("columns: no values");
-        batch.columns.push_back({values, validity(pair[1])});
-    }
-    if (batch.columns.size() != self.columns) throw std::invalid_argument("columns: too few or too many");
+};
+
+// Return the row to continue with; it is before the end of the batch if `enough` matches wait to be taken.
+size_t push(BoundSession& self, const Words& ts, const nb::object& types, const nb::object& types_valid,
+            const nb::object& ids, const nb::sequence& columns, size_t from, size_t enough, bool hold) {
+    const GivenBatch given(self, ts, types, types_valid, ids, columns);
+    const Batch& batch = given.batch;
     if (enough != 0 && self.engines.size() != 1) throw std::invalid_argument("enough: there are several plans");
     if (enough == 0) enough = Engine::endless;
     size_t at = from;
     while (at < batch.size) {
         const size_t to = std::min(at + block_rows, batch.size);
-        at = unlocked([&] { return self.session->push(batch, at, to, enough); });
+        at = unlocked([&] { return self.session->push(batch, at, to, enough, hold); });
         // Signals are checked between parts.
         if (PyErr_CheckSignals() != 0) throw nb::python_error();
         if (enough != Engine::endless && self.engines[0]->output().size() >= enough) break;
     }
     return at;
+}
+
+void reset(BoundSession& self, const Words& ts, const nb::object& types, const nb::object& types_valid,
+           const nb::object& ids, const nb::sequence& columns) {
+    const GivenBatch given(self, ts, types, types_valid, ids, columns);
+    unlocked([&] { self.session->reset(given.batch); });
 }
 
 // Return the merged engine. Not behind match windows: they pass events on too late for waiting matches.
@@ -279,7 +296,9 @@ void bind_session(nb::module_& m) {
     session.def("__init__", &make, "texts"_a, "programs"_a, "classes"_a, "columns"_a, "keys"_a);
     session.def("add", &add, "engine"_a, "arrays"_a);
     session.def("push", &push, "ts"_a.noconvert(), "types"_a.none(), "types_valid"_a.none(), "ids"_a.none(),
-                "columns"_a, "start"_a = 0, "enough"_a = 0);
+                "columns"_a, "start"_a = 0, "enough"_a = 0, "hold"_a = false);
+    session.def("reset", &reset, "ts"_a.noconvert(), "types"_a.none(), "types_valid"_a.none(), "ids"_a.none(),
+                "columns"_a);
     session.def("flow", &flow, "engine"_a, "most"_a);
     session.def("tally", of_engine(&tally), "engine"_a, "kind"_a);
     session.def("take_tally", of_engine(&take_tally), "engine"_a);

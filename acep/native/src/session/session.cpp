@@ -26,7 +26,7 @@ Engine& Session::add(std::unique_ptr<Engine> engine) {
     return *engines_.back();
 }
 
-size_t Session::push(const Batch& batch, size_t from, size_t to, size_t enough) {
+size_t Session::push(const Batch& batch, size_t from, size_t to, size_t enough, bool hold) {
     uint32_t pattern[block_rows], partition[block_rows];
     uint8_t wanted[block_rows];
     // Blocks end at the same events however the stream is split into batches, and idle partitions are forgotten only
@@ -74,12 +74,33 @@ size_t Session::push(const Batch& batch, size_t from, size_t to, size_t enough) 
             n = i;
         }
         seen_ += static_cast<int64_t>(n);
+        if (hold) continue;
         latest_ = batch.ts[at + n - 1];
         for (auto& engine : engines_) engine->advance(latest_);
         if (!rests_when_told_ && static_cast<size_t>(seen_) % block_rows == 0) sweep(latest_);
         if (enough != Engine::endless && engines_[0]->output().size() >= enough) return at + n;
     }
     return to;
+}
+
+void Session::reset(const Batch& batch) {
+    for (auto& table : tables_) {
+        const bool strict = std::any_of(table->engines.begin(), table->engines.end(),
+                                        [](const Engine* engine) { return engine->tables().strict; });
+        for (uint32_t p = 0; strict && p < table->partitions.size(); ++p) {
+            if (table->partitions.used(p)) reset(*table, p);
+        }
+        for (size_t row = 0; !strict && row < batch.size; ++row) {
+            if (table->partitions.unknown(batch, row)) continue;
+            const uint32_t p = table->partitions.find(batch, row);
+            if (p != NIL && table->partitions.positions[p] != 0) reset(*table, p);
+        }
+    }
+}
+
+void Session::reset(KeyTable& table, uint32_t partition) {
+    for (Engine* engine : table.engines) engine->forget(partition);
+    table.partitions.positions[partition] = 0;
 }
 
 void Session::advance(int64_t clock) {

@@ -35,7 +35,11 @@ public:
     // Process rows [from, to) of a batch of events in stream order, which may be pushed in several parts. All columns
     // must have batch.size values. Returns the row to continue with: one before `to` if the only engine is full
     // (`Engine::flow`), or, after the last row of a time, has `enough` matches.
-    size_t push(const Batch& batch, size_t from, size_t to, size_t enough = Engine::endless);
+    // `hold`: events may be older than earlier ones, as their partitions were reset; no time passes.
+    size_t push(const Batch& batch, size_t from, size_t to, size_t enough = Engine::endless, bool hold = false);
+    // Forget all that partitions hold, so that their events can be pushed again: the partitions of these rows; under
+    // strict contiguity, where an event concerns all partitions, all of them.
+    void reset(const Batch& batch);
     // Declare that no event with ts < clock will come.
     void advance(int64_t clock);
     // End the stream: all pending matches are decided and written.
@@ -59,6 +63,7 @@ private:
     static void fields(auto& self, auto& archive);
     void sweep(int64_t clock);
     void forget_idle(KeyTable& table, int64_t clock);
+    static void reset(KeyTable& table, uint32_t partition);
     void give_up_oldest(KeyTable& table, int64_t clock);
     uint32_t find_bounded(KeyTable& table, const Batch& batch, size_t row);
 

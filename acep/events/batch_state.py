@@ -1,0 +1,70 @@
+"""Convert columns and batches of events to plain data and back, to save them in a snapshot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from acep.events.batch import Batch, Column
+from acep.plan.schema import Kind
+
+__all__ = ["batch_of_plain", "column_of_plain", "plain_of_batch", "plain_of_column"]
+
+
+def plain_of_column(column: Column) -> list[Any]:
+    """Return a column as plain data (:mod:`acep.storage.plain_data`)."""
+    return [column.kind.value, column.values, column.valid, None if column.texts is None else list(column.texts)]
+
+
+def column_of_plain(data: Any, many: int) -> Column:
+    """Restore a column of ``many`` values. Raises :class:`ValueError`, :class:`AttributeError` or :class:`TypeError`
+    for other data."""
+    kind, values, valid, texts = data
+    column = Column(Kind(kind), values, valid, None if texts is None else [str(text) for text in texts])
+    good = values.shape == (many,) and (valid is None or (valid.shape == (many,) and valid.dtype == np.uint8))
+    good &= values.dtype == (np.float64 if column.kind is Kind.FLOAT else np.int64)
+    if column.kind is Kind.STRING:
+        good &= bool(((values >= 0) & (values < len(column.texts or ()))).all())
+    if not good:
+        raise ValueError("a column")
+    return column
+
+
+def plain_of_batch(batch: Batch) -> dict[str, Any]:
+    """Return a batch as plain data; its ids are integers or texts.
+
+    >>> batch = Batch(np.array([1]), None, ["x"], {"k": Column(Kind.INT, np.array([5]))})
+    >>> batch_of_plain(plain_of_batch(batch)).columns["k"].to_list()
+    [5]
+    """
+    return {
+        "ts": batch.ts,
+        "types": None if batch.types is None else plain_of_column(batch.types),
+        "ids": list(batch.ids) if isinstance(batch.ids, range) else batch.ids,
+        "columns": {name: plain_of_column(column) for name, column in batch.columns.items()},
+        "order": batch.order,
+    }
+
+
+def batch_of_plain(data: Any) -> Batch:
+    """Restore the batch of :func:`plain_of_batch`. Raises :class:`ValueError`, :class:`KeyError`,
+    :class:`AttributeError` or :class:`TypeError` for other data."""
+    ts, order, ids, types = (data[name] for name in ("ts", "order", "ids", "types"))
+    many = len(ts)
+    for words in (ts, order):
+        if words is not None and (words.dtype != np.int64 or words.shape != (many,)):
+            raise ValueError("times")
+    if isinstance(ids, list):
+        ids = [str(one) for one in ids]
+    elif ids is not None and ids.dtype != np.int64:
+        raise ValueError("ids")
+    if ids is not None and len(ids) != many:
+        raise ValueError("ids")
+    return Batch(
+        ts=ts,
+        types=None if types is None else column_of_plain(types, many),
+        ids=ids,
+        columns={str(name): column_of_plain(one, many) for name, one in data["columns"].items()},
+        order=order,
+    )

@@ -1,0 +1,92 @@
+"""Compute the id of a match: a hash of 128 bits of its key and its binding, the same in every process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from acep.events.batch import column_of_values
+from acep.events.hashes import Hashes, hashes_of_columns, hashes_of_texts
+from acep.events.records import Id
+from acep.matches.found_columns import FoundColumns
+from acep.pattern.expressions import Value
+from acep.plan.schema import Kind
+from acep.sketches.hashing import halves, mixed
+
+__all__ = ["contents", "id_of", "ids_of", "kind_of_value"]
+
+STEP = np.uint64(0x9E3779B97F4A7C15)
+LOW, HIGH = 1, 2  # seeds of the two halves
+
+
+def ids_of(found: FoundColumns) -> list[str]:
+    """Return the ids of matches, as 32 hexadecimal digits each."""
+    high, low = _hashed(found, HIGH), _hashed(found, LOW)
+    return [f"{one:016x}{other:016x}" for one, other in zip(high.tolist(), low.tolist(), strict=True)]
+
+
+def id_of(key: Sequence[Value], bindings: Sequence[tuple[str, Sequence[Id]]]) -> str:
+    """Return the id of one match, as :func:`ids_of` does.
+
+    >>> one = Found(("x",), 1, 2, 0, (("b", (7,)), ("a", (8, 9))), 2)
+    >>> id_of(one.key, one.bindings) == id_of(("x",), [("a", [8, 9]), ("b", [7])])
+    True
+    """
+    bound = [(name, event) for name, events in bindings for event in events]
+    events = [event for _, event in bound]
+    texts = any(isinstance(event, str) for event in events)
+    variables = tuple(dict.fromkeys(name for name, _ in bound))
+    zero = np.zeros(1, np.int64)
+    return ids_of(
+        FoundColumns(
+            *(zero,) * 4,
+            scale=1,
+            keys=tuple(column_of_values([value], kind_of_value(value)) for value in key),
+            offsets=np.array([0, len(events)]),
+            ids=np.array(events, object if texts else np.int64),
+            vars=np.array([variables.index(name) for name, _ in bound], np.uint16),
+            variables=variables,
+        )
+    )[0]
+
+
+def contents(found: FoundColumns) -> Hashes:
+    """Return a hash of all that is given of each match but its bundle."""
+    total = _hashed(found, LOW)
+    for words in (found.start, found.end, found.error):
+        total = mixed(total * STEP + words.view(np.uint64))
+    return mixed(total * STEP + hashes_of_columns(found.values, len(found))) if found.values else total
+
+
+def kind_of_value(value: Value) -> Kind:
+    """Return the kind of a column that holds a value."""
+    if isinstance(value, bool):
+        return Kind.BOOL
+    if isinstance(value, int):
+        return Kind.INT
+    return Kind.FLOAT if isinstance(value, float) else Kind.STRING
+
+
+def _hashed(found: FoundColumns, seed: int) -> Hashes:
+    """Return one half of the hash of each match: of its key, and of the ids of each variable in their order."""
+    total = mixed(hashes_of_columns(found.keys, len(found)) + np.uint64(seed))
+    if not len(found.vars):
+        return total
+    if found.ids.dtype == object:
+        names = {one: n for n, one in enumerate(dict.fromkeys(found.ids.tolist()))}
+        events = hashes_of_texts(names)[[names[one] for one in found.ids.tolist()]].view(np.int64)
+    else:
+        events = found.ids
+    # The place of each event among those of its match and variable.
+    owners = np.repeat(np.arange(len(found)), np.diff(found.offsets))
+    runs = owners * len(found.variables) + found.vars
+    order = np.argsort(runs, kind="stable")
+    ordered = runs[order]
+    begins = np.concatenate([[True], ordered[1:] != ordered[:-1]])
+    starts = np.flatnonzero(begins)
+    place = np.empty(len(runs), np.uint64)
+    place[order] = np.arange(len(runs)) - np.repeat(starts, np.diff(np.append(starts, len(runs))))
+    variable = hashes_of_texts(found.variables)[found.vars]
+    words = mixed(halves(events, seed)[0] + variable * STEP + place)
+    return mixed(total * STEP + np.add.reduceat(words, found.offsets[:-1]))

@@ -1,0 +1,228 @@
+"""Match a stream whose events may still come, or be taken back, before others that were matched already.
+
+The stream is always the sorted, corrected stream of the events so far. A change at the time t concerns only matches
+whose window may hold t, so their partitions are matched again from a window before t on, and the difference to the
+matches given before is given: a match that is new, or one that is taken back (docs/internals/disorder.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from acep.errors import QueryError
+from acep.events.batch import Batch
+from acep.events.batch_state import batch_of_plain, plain_of_batch
+from acep.events.event_log import BUCKETS, EventLog, bucket_of
+from acep.matches.found_columns import FoundColumns
+from acep.matches.records import Counts, Found
+from acep.pattern.tree import Output
+from acep.plan.compile import Plan
+from acep.runtime.given_matches import GivenMatches
+from acep.runtime.stream import Stream, together
+from acep.storage.plain_data import from_json, to_plain
+
+__all__ = ["RevisedStream"]
+
+Ints = npt.NDArray[np.int64]
+SELDOM = 32  # calls between two looks at what may be forgotten
+
+
+class RevisedStream:
+    """The state of plans over one stream that may be revised; each plan runs alone.
+
+    Batches come with the arrival numbers of their events. Matches are those of :class:`acep.runtime.stream.Stream`
+    over the events so far, with ``op`` -1 where one that was given is taken back; they have no bundles.
+    """
+
+    def __init__(self, plans: Sequence[Plan], engine: str = "auto") -> None:
+        self.plans = tuple(plans)
+        self._parts = [_RevisedPlan(plan, engine) for plan in self.plans]
+        self._events = 0
+
+    def push(self, batch: Batch, numbers: Ints) -> list[Sequence[Found]]:
+        """Push the next events of the stream; return the matches."""
+        self._events += len(batch)
+        return [part.push(batch, numbers) for part in self._parts]
+
+    def revise(self, inserted: Batch | None, numbers: Ints, removed: Sequence[int]) -> list[Sequence[Found]]:
+        """Insert events before others that were pushed, and remove events by their arrival numbers; return the
+        matches that come and go."""
+        self._events += (0 if inserted is None else len(inserted)) - len(removed)
+        return [part.revise(inserted, numbers, np.array(removed, np.int64)) for part in self._parts]
+
+    def advance(self, clock: int) -> list[Sequence[Found]]:
+        """Declare that no event with ``ts <= clock`` will be pushed any more, except by :meth:`revise`."""
+        return [part.advance(clock) for part in self._parts]
+
+    def finish(self) -> list[Sequence[Found]]:
+        """End the stream and return the remaining matches."""
+        return [part.finish() for part in self._parts]
+
+    def settle(self, final: int) -> None:
+        """Forget what only an event before ``final`` could change."""
+        for part in self._parts:
+            part.settle(final)
+
+    def certain(self, final: int) -> int | None:
+        """Return the time up to which no match point changes any more, if no event before ``final`` changes.
+        ``None``: it is not known."""
+        times = [part.certain(final) for part in self._parts]
+        return None if None in times else min(time for time in times if time is not None)
+
+    @property
+    def counts(self) -> Counts:
+        """Return the events and the work of all plans; ``matches`` is the number of those given and not taken back."""
+        parts = [self.counts_of(number) for number in range(len(self.plans))]
+        if len(parts) == 1:
+            return parts[0]
+        sums = {name: sum(getattr(one, name) for one in parts) for name in ("nodes", "touches", "matches", "retracted")}
+        return replace(parts[0], **sums)
+
+    def counts_of(self, plan: int) -> Counts:
+        """Return the events, and the work and matches of plan number ``plan``."""
+        part = self._parts[plan]
+        counts = part.stream.counts
+        return replace(counts, events=self._events, matches=part.matches, retracted=part.retracted)
+
+    @property
+    def held(self) -> int:
+        """Return the number of events that are kept for revisions, by the plan that keeps most."""
+        return max(len(part.log) for part in self._parts)
+
+    def snapshot(self) -> Any:
+        """Return the state: the events that are kept. The matches that may be taken back are found again from them."""
+        return to_plain({"parts": [part.dump() for part in self._parts], "events": self._events})
+
+    def restore(self, data: Any) -> None:
+        """Restore the state of :meth:`snapshot` in a new stream. Raises :class:`ValueError`, :class:`KeyError`,
+        :class:`AttributeError` or :class:`TypeError` for other data."""
+        given = from_json(data)
+        parts, self._events = given["parts"], int(given["events"])
+        for part, one in zip(self._parts, parts, strict=True):
+            part.load(one)
+
+
+class _RevisedPlan:
+    """One plan over the stream. ``log``: the events that a change may concern; ``given``: the matches that it may
+    take back; ``matches`` and ``retracted``: how many were given in all and not taken back, and taken back."""
+
+    def __init__(self, plan: Plan, engine: str) -> None:
+        if plan.sources:
+            raise QueryError("matches of matches are final, and cannot be revised", hint="speculation=0")
+        if plan.query.output is Output.NON_OVERLAP:
+            raise QueryError("OUTPUT NON OVERLAP waits for all matches, and cannot be revised", hint="speculation=0")
+        self.plan, self.engine = plan, engine
+        self.stream = Stream([plan], engine, revisable=True)
+        self.log = EventLog(plan.keys, plan.schema)
+        self.given = GivenMatches()
+        self.matches = self.retracted = 0
+        self.clock: int | None = None  # no event before this time will be pushed, except to revise
+        self._calls = 0
+        negations = plan.automaton.negations
+        self.waits = any(one.trailing for one in negations) or plan.query.output is Output.EARLIEST_MAXIMAL
+        self.leads = any(one.leading for one in negations)
+
+    def push(self, batch: Batch, numbers: Ints) -> Sequence[Found]:
+        self.log.add(batch, numbers)
+        self._saw(batch)
+        return self._give(self.stream.push(batch)[0])
+
+    def advance(self, clock: int) -> Sequence[Found]:
+        self.clock = clock + 1 if self.clock is None else max(self.clock, clock + 1)
+        return self._give(self.stream.advance(clock)[0])
+
+    def finish(self) -> Sequence[Found]:
+        return self._give(self.stream.finish()[0])
+
+    def revise(self, inserted: Batch | None, numbers: Ints, removed: Ints) -> Sequence[Found]:
+        gone = self.log.remove(removed) if len(removed) else None
+        changed = [one for one in (inserted, gone) if one is not None and len(one)]
+        if not changed:
+            return []
+        earliest = min(int(one.ts[0]) for one in changed)
+        buckets = None
+        if not self.plan.strict and self.plan.keys:
+            buckets = np.zeros(BUCKETS, bool)
+            for one in changed:
+                buckets[bucket_of(self.log.hashes_of(one))] = True
+        if inserted is not None:
+            self.log.add(inserted, numbers)
+        cut, begin = self._reach(earliest, buckets, together=self.plan.strict)
+        region = self.log.since(begin, buckets)
+        self._saw(region)
+        found = self.given.revise(self.stream.revise(gone, region)[0], cut, buckets)
+        return self._counted(together([found]))
+
+    def settle(self, final: int) -> None:
+        self._calls += 1
+        if self._calls % SELDOM:
+            return
+        cut, begin = self._reach(final)
+        if begin is not None:
+            self.log.forget(begin)
+        if cut is not None:
+            self.given.forget(cut)
+
+    def certain(self, final: int) -> int | None:
+        if not self.waits:
+            return final - 1
+        window = self.plan.window
+        if window.span is None:
+            return None
+        if window.counted:
+            cut, _ = self._reach(final)
+            return None if cut is None else cut - 1
+        return final - window.span - 1
+
+    def dump(self) -> Any:
+        batch, numbers = self.log.whole()
+        state = [plain_of_batch(batch), numbers] if len(batch) else None
+        return [state, self.matches, self.retracted, self.clock]
+
+    def load(self, data: Any) -> None:
+        state, matches, retracted, clock = data
+        if state is not None:
+            batch, numbers = batch_of_plain(state[0]), state[1]
+            if numbers.dtype != np.int64 or numbers.shape != (len(batch),):
+                raise ValueError("numbers")
+            self.push(batch, numbers)
+        if clock is not None:
+            self.advance(int(clock) - 1)
+        self.matches, self.retracted = int(matches), int(retracted)
+
+    def _saw(self, batch: Batch) -> None:
+        if len(batch):
+            latest = int(batch.ts[-1])
+            self.clock = latest if self.clock is None else max(self.clock, latest)
+
+    def _give(self, found: Sequence[Found]) -> Sequence[Found]:
+        self.given.add(found)
+        return self._counted(found)
+
+    def _counted(self, found: Sequence[Found]) -> Sequence[Found]:
+        taken = found.taken_back if isinstance(found, FoundColumns) else sum(one.op < 0 for one in found)
+        self.matches += len(found) - 2 * taken
+        self.retracted += taken
+        return found
+
+    def _reach(
+        self, tick: int, buckets: npt.NDArray[np.bool_] | None = None, *, together: bool = False
+    ) -> tuple[int | None, int | None]:
+        """Return the earliest start of a match that a change at ``tick`` may concern, and the time from which events
+        must be matched again to find these matches (``None``: from the first one on). A match that waits for others
+        may wait for a window more, and leading negations look a window back. ``together``: positions count the events
+        of all partitions. (What waits is decided by an event of its own partition, also under strict contiguity.)"""
+        span, waits = self.plan.window.span, 2 if self.waits else 1
+        if span is None:
+            return None, None
+        if not self.plan.window.counted:
+            cut = tick - waits * span
+            return cut, cut - span if self.leads else cut
+        cut = self.log.before(tick, waits * span, buckets, together=together)
+        begin = cut if not self.leads else self.log.before(cut, span, buckets, together=together)
+        return cut, begin
