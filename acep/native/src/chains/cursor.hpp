@@ -39,7 +39,7 @@ private:
     friend class OrderedWalk;
     void begin();
     void make_room(size_t matches, size_t items);
-    // Record that the matches written last bind these variables; `first`: there are no others.
+    // Record that the matches written last bind these variables; `first`: there are no matches before them.
     void shaped(const std::vector<uint16_t>& vars, bool first);
     void shapeless();
 
@@ -67,21 +67,21 @@ public:
     bool done() const { return !alone_ && at_ == NIL && stack_.empty(); }
     const Root& root() const { return root_; }
 
-    // Write at most `most` matches, and return their number. `shortens`: links to cells that began before the window
-    // are shortened, so that none is skipped twice; the arena may then not be walked for earlier windows.
+    // Write at most `most` matches, and return their number. With `shortens`, links to cells that began before the
+    // window are shortened, so that none is skipped twice. Then the arena must not be walked for earlier windows.
     template <bool shortens, class Arena_>
     size_t next(Arena_& arena, MatchWriter& writer, size_t most);
 
-    // Move to one match of a root just opened. passes(cell) decides whether to skip all matches through a cell that
-    // leads to a start in the window.
+    // Move to one match of a root that was just opened. passes(cell) is called for cells that lead to a start in the
+    // window; it returns whether to skip all matches through the cell.
     template <class Passes>
     void seek(const Arena& arena, Passes&& passes);
 
-    // Write or read its state. `places`: the number of keys that roots may refer to.
+    // Write or read the state of the cursor. `places`: the number of keys that roots may refer to.
     template <class Archive>
     static void fields(auto& self, Archive& archive, const Tables& tables, const Arena& arena, size_t places);
 
-    // For compaction: call f(cell, low) for the cells at which the walk continues.
+    // Call f(cell, low) for the cells at which the walk continues; compaction needs them.
     template <class F>
     void visit(F&& f) {
         f(at_, root_.low);

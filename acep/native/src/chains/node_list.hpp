@@ -14,30 +14,30 @@ namespace acep {
 // The kind of a register's content.
 enum Tag : uint8_t { unbound = 0, null = 1, value = 2 };
 
-// Columns of equal capacity in one buffer, so that a block of nodes is contiguous in memory, and an empty list needs
-// none. Nodes are [head, end), in the order in which they were made.
+// Columns of equal capacity in one buffer. A block of nodes is contiguous in each column, and an empty list needs no
+// memory. The nodes are rows [head, end), in the order in which they were made.
 class NodeList {
 public:
     uint32_t head = 0;
     uint32_t end = 0;
-    bool sorted = true;  // starts do not fall from head to end: expired nodes are at the head
+    bool sorted = true;  // starts do not fall from head to end, so expired nodes are at the head
     bool plain = true;   // every register of every node is bound and not null
     bool tight = false;  // while it grows, it has room for at most twice its nodes, or 8
-    // Hash table (open addressing) from registers to rows, made on demand; it covers the rows before `indexed`, also
-    // those before `head`. It is invalid once rows have moved.
+    // Hash table (open addressing) from registers to rows, made on demand. It covers the rows before `indexed`,
+    // including those before `head`. It is invalid once rows have moved.
     std::vector<uint32_t> index;
-    std::vector<uint32_t> before;  // by row: the last equal row before it, if all of them are needed
+    std::vector<uint32_t> before;  // by row: the last equal row before it; only for dominance
     uint32_t indexed = 0;
     uint64_t scanned = 0;  // rows compared without the index since rows moved
-    // Best effort (shedding.hpp): how often each node was evaluated, and when the list was last pruned.
+    // For shedding (shedding.hpp): how often each node was evaluated, and when the list was last pruned.
     int64_t touched = 0;
     int64_t tended = 0;
     uint32_t births = 0;  // nodes made in it, modulo 2^16
     uint32_t popped = 0;  // `births` when the first node was last checked
-    double price = 0;
+    double price = 0;  // utility threshold when it was last pruned
     uint32_t limit = 0;  // number of nodes at which it is pruned again
-    uint32_t patience = 0;  // how seldom it is pruned for its age alone
-    uint32_t room = 0;  // nodes before expired ones are removed; not the capacity: a restart must change nothing
+    uint32_t patience = 0;  // the higher, the less often it is pruned for its age alone
+    uint32_t room = 0;  // size at which expired nodes are removed; not the capacity, which a restart changes
 
     uint32_t size() const { return end - head; }
     bool empty() const { return head == end; }
@@ -65,7 +65,7 @@ public:
         }
     }
 
-    // Set row `to` to row `from` of another list with the same slots, with another start and chain.
+    // Copy row `from` of another list with the same slots to row `to`, but with the given start and chain.
     void take(uint32_t to, NodeList& other, uint32_t from, uint32_t slots, int64_t start, uint32_t cell) {
         if (to > head && starts()[to - 1] > start) sorted = false;
         if (to + 1 < end && starts()[to + 1] < start) sorted = false;
@@ -145,7 +145,7 @@ public:
         return end++;
     }
 
-    // Add slots, the last ones of each node.
+    // Add slots after the existing ones of each node.
     void widen(uint32_t slots, uint32_t more) {
         if (empty()) return release();
         rebuild(slots, slots + more, capacity_);

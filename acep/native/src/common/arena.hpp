@@ -1,9 +1,9 @@
-// The arena of partial matches: cells that share their pasts, in rings that are freed by epoch or by compaction.
+// The arena of partial matches: cells that share their pasts, in rings. Memory is freed by age or by compaction.
 //
-// A cell binds an event to a variable (or unites two chains) and points back. A match node holds a *chain*: the set of
-// all sequences of bound events that lead to it, newest cell first, linked by `next`. `past` is the chain of the
-// events bound before (the tECS of CORE; see docs/internals/native.md). Each link carries the latest start that can be reached
-// through it, so a walk never enters a part in which every sequence began before the window, nor reads freed memory.
+// A cell binds an event to a variable (or unites two chains) and points back. A partial match holds a *chain*: all
+// sequences of bound events that lead to it. The cells of a chain are linked by `next`, the newest first. `past` of a
+// cell is the chain of the events bound before (the tECS of CORE; see docs/internals/native.md). Each link carries the
+// latest start that it leads to. So a walk skips parts that began before the window, and reads no freed memory.
 #pragma once
 
 #include <algorithm>
@@ -23,14 +23,14 @@ constexpr uint32_t NIL = 0xFFFFFFFFu;
 constexpr uint16_t UNION = 0xFFFFu;  // variable of a cell that binds nothing
 constexpr int64_t NEVER = std::numeric_limits<int64_t>::min();
 
-// The earliest key (time or position) in a window ending at `now`; span -1: no window.
+// Return the earliest key (time or position) in a window that ends at `now`. Span -1: there is no window.
 inline int64_t earliest(int64_t now, int64_t span) {
     int64_t low;
     return span < 0 || __builtin_sub_overflow(now, span, &low) ? NEVER + 1 : std::max(low, NEVER + 1);
 }
 
-// Elements numbered in rising order, in a power-of-two buffer; the oldest are dropped from the tail. Numbers wrap at
-// 32 bits and skip NIL. At most 2^31 elements are held at once.
+// Elements with rising numbers, in a buffer whose size is a power of two; the oldest are dropped from the tail. Numbers
+// wrap at 32 bits and skip NIL. At most 2^31 elements are held at once.
 template <class T>
 class Ring {
 public:
@@ -74,7 +74,7 @@ public:
             }
         }
     }
-    // Keep the elements [tail, head): called after a compaction that moved the survivors to the front.
+    // Keep the elements [tail, head). Call it after a compaction has moved the elements that stay to the front.
     void truncate(uint32_t head) { head_ = head; }
 
 private:
@@ -104,7 +104,7 @@ private:
 
 struct Cell {
     int64_t id;  // id of the event
-    int64_t latest;  // latest start of a sequence through `past` (the own start of a first event)
+    int64_t latest;  // latest start of a sequence through `past` (of a first event: its own start)
     int64_t below;  // latest start of a sequence through `next`; NEVER if there is none
     uint32_t past;  // chain of the events bound before; NIL: this event is the first
     uint32_t next;  // the rest of the chain that this cell heads
@@ -183,7 +183,8 @@ public:
 
     bool holds(uint32_t cell) const { return cell != NIL && cell - cells.tail() < cells.size(); }
 
-    // Bind `event` after `past` and put it before `rest`. An empty `past`: it is the first, and begins at `start`.
+    // Bind `event` after `past`, and put its cell before `rest`. If `past` is empty, the event is the first one and
+    // begins at `start`.
     Chain bind(uint32_t event, int64_t id, uint16_t var, uint16_t arc, Chain past, int64_t start, Chain rest) {
         int64_t latest = past.cell == NIL ? start : past.latest;
         uint32_t cell = cells.push({id, latest, rest.latest, past.cell, rest.cell, event, var, arc});
@@ -205,7 +206,7 @@ public:
         begin_walk(chain, low, last);
         return go_on(low, emit);
     }
-    // The same walk in parts: `go_on` continues where `emit` stopped it. No cell may be added or freed in between.
+    // Begin a walk in parts: `go_on` continues where `emit` stopped it. No cell may be added or freed in between.
     void begin_walk(Chain chain, int64_t low, const Cell* last) {
         size_t first = 0;
         if (path_.size() < 64) path_.resize(64);
@@ -249,10 +250,10 @@ public:
         return true;
     }
 
-    // Free the cells and events that no sequence within its window can reach, where epochs do not suffice. `visit(f)`
-    // calls f(uint32_t& cell, int64_t low) for each reference held outside, with the earliest start that still counts
-    // for it. That start must never fall from one compaction to the next. `visit` is called twice: first, references
-    // that reach nothing become NIL, then the others get their new numbers.
+    // Free the cells and events that no sequence within its window can reach, if age does not free them. `visit(f)`
+    // calls f(uint32_t& cell, int64_t low) for each reference held outside; `low` is the earliest start that still
+    // counts for it, and must never fall from one compaction to the next. `visit` is called twice. First, references
+    // that reach nothing become NIL; then the others get their new numbers.
     template <class Visit>
     void compact(Visit&& visit) {
         begin_marking();
@@ -290,7 +291,7 @@ private:
     }
     void sweep();
 
-    std::vector<int64_t> low_;  // by cell: the earliest start that counts, if it is reached
+    std::vector<int64_t> low_;  // by cell that is reached: the earliest start that counts
     std::vector<uint32_t> moved_;  // by cell: its new number
     std::vector<uint32_t> moved_events_;
     std::vector<const Cell*> path_;

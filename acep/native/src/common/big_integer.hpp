@@ -1,4 +1,4 @@
-// BigInteger numbers of any size, for exact counts of matches.
+// Integers of any size, zero or positive, for exact counts of matches.
 #pragma once
 
 #include <bit>
@@ -10,11 +10,11 @@
 
 namespace acep {
 
-// Words of 64 bits, the least first; the last is not 0, and zero has none.
+// Words of 64 bits, the least significant first. The last word is not 0; the number zero has no words.
 using BigInteger = std::vector<uint64_t>;
 using BigIntegerView = std::span<const uint64_t>;
 
-// a += b
+// Add `b` to `a`.
 inline void increase(BigInteger& a, BigIntegerView b) {
     if (a.size() < b.size()) a.resize(b.size());
     bool carry = false;
@@ -25,7 +25,7 @@ inline void increase(BigInteger& a, BigIntegerView b) {
     if (carry) a.push_back(1);
 }
 
-// a -= b; the result must not be negative.
+// Subtract `b` from `a`; the result must not be negative.
 inline void decrease(BigInteger& a, BigIntegerView b) {
     bool borrow = false;
     for (size_t i = 0; i < a.size() && (borrow || i < b.size()); ++i) {

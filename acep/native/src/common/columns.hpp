@@ -33,7 +33,7 @@ struct Batch {
     size_t size = 0;
     const int64_t* ts = nullptr;
     Places types;
-    const int64_t* ids = nullptr;  // nullptr: `first_id` and the numbers after it, or positions
+    const int64_t* ids = nullptr;  // nullptr: they count up from `first_id`, or are positions
     int64_t first_id = NO_IDS;
     std::vector<Column> columns;
 
@@ -46,7 +46,7 @@ struct Event {
     int64_t ts;
     int64_t position;  // in its partition, or in the whole stream if the plan needs that
     int64_t id;
-    uint32_t pattern;  // number of the set of classes that the event belongs to (event_classifier.hpp)
+    uint32_t pattern;  // number of its event pattern (event_classifier.hpp)
     const Batch* batch;
     size_t row;
 };
@@ -62,7 +62,7 @@ public:
         return found->second;
     }
 
-    // An array of exactly `size` values, each in [low, high).
+    // Return an array of exactly `size` values (`any`: of any length), each in [low, high).
     std::span<const int64_t> at(const std::string& name, size_t size, int64_t low, int64_t high) const {
         auto values = at(name);
         if (size != any && values.size() != size) throw std::invalid_argument("tables: length of " + name);
@@ -72,7 +72,7 @@ public:
         return values;
     }
 
-    // Offsets of the lists of `rows` rows in an array of `size` values: rows + 1 numbers that do not fall.
+    // Return the offsets of the lists of `rows` rows in an array of `size` values: rows + 1 numbers that do not fall.
     std::span<const int64_t> offsets(const std::string& name, size_t rows, size_t size) const {
         auto values = at(name, rows + 1, 0, static_cast<int64_t>(size) + 1);
         if (values.front() != 0 || values.back() != static_cast<int64_t>(size)) {

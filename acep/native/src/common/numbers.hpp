@@ -40,7 +40,7 @@ inline int compare_exactly(int64_t i, double d) {
 inline double divide(uint128 n, uint128 d, bool negative) {
     uint128 quotient = n / d, rest = n - quotient * d;
     int shift = 0;
-    // Of more than 55 bits the lowest is far below the 53 that remain, so it can stand for all that follow.
+    // A double keeps 53 bits. So the lowest bit of a quotient of more than 55 bits can stand for all bits after it.
     while (rest != 0 && quotient >> 56 == 0) {
         const auto high = static_cast<uint64_t>(rest >> 64);
         const int step = high != 0 ? std::countl_zero(high) : 64;
@@ -119,14 +119,14 @@ inline int64_t floor_divide(int64_t a, int64_t b) {  // b > 0
     return a % b < 0 ? q - 1 : q;
 }
 
-// Convert a whole double to an integer; false if it does not fit in 64 bits (or is NaN).
+// Convert a whole double to an integer; return false if it does not fit in 64 bits (or is NaN).
 inline bool to_integer(double whole, int64_t& out) {
     if (!(whole >= -two_63 && whole < two_63)) return false;
     out = static_cast<int64_t>(whole);
     return true;
 }
 
-// Compute round(x, digits), half away from zero; false if it leaves 64 bits. Below -300 digits `x` is unchanged.
+// Compute round(x, digits), half away from zero; return false beyond 64 bits. Below -300 digits `x` is unchanged.
 inline bool round_integer(int64_t x, int64_t digits, int64_t& out) {
     out = x;
     if (digits >= 0 || digits < -300) return true;
@@ -145,8 +145,8 @@ inline bool round_integer(int64_t x, int64_t digits, int64_t& out) {
     return true;
 }
 
-// Compute round(x, digits) of the shortest decimal that reads as `x`, half away from zero; false for NaN and if more
-// than 28 digits would be kept (the precision of Python's decimal numbers).
+// Round the shortest decimal that reads as `x` to `digits`, half away from zero. Return false for NaN, and if more than
+// 28 digits would be kept, which is the precision of Python's decimal numbers.
 inline bool round_double(double x, int64_t digits, double& out) {
     out = x;
     if (std::isnan(x)) return false;
@@ -186,8 +186,8 @@ inline bool round_double(double x, int64_t digits, double& out) {
 
 enum class TimePart : uint8_t { hour, minute, second, day, month, year, dayofweek };
 
-// Compute a part of the time `ticks` after 1970, where a tick is per / over microseconds (both positive, below 2^62);
-// false outside the years 1 to 9999.
+// Compute a part of the time `ticks` after 1970, where a tick is per / over microseconds (both positive, below 2^62).
+// Return false outside the years 1 to 9999.
 inline bool time_part(int64_t ticks, TimePart part, int64_t per, int64_t over, int64_t& out) {
     constexpr int64_t day_us = 86'400'000'000, first_day = -719'162, last_day = 2'932'896;
     int64_t us = ticks;

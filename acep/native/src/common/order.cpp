@@ -1,5 +1,6 @@
-// Sorting of matches for the output. Engines mostly write them by end, so most work is within groups of equal end.
-// There ids are close together: those of a match, less the least id at their place, are packed into a word to sort.
+// Sorting of matches for the output. Engines mostly write them by end, so most work is within groups of equal end. The
+// ids in a group are close together: each has the least id at its place subtracted, and those of a match are packed
+// into one word to sort.
 #include "common/order.hpp"
 
 #include <algorithm>

@@ -7,7 +7,8 @@
 
 namespace acep {
 
-// n matches: match i binds the events offsets[i] to offsets[i + 1], m in all. ranks: rank of each variable by name.
+// The bound events of `n` matches, `m` events in all: those of match i are at [offsets[i], offsets[i + 1]) of `ids` and
+// `vars`. `ranks` has the rank of each variable by its name.
 struct Trails {
     size_t n, m, variables;
     const int64_t* end;
@@ -20,8 +21,8 @@ struct Trails {
 // Throw std::invalid_argument unless the offsets rise from 0 to m.
 void check(const Trails& trails);
 
-// Whether the matches are in order. This and `output_order` need trails that were checked, and throw
-// std::invalid_argument for a variable without a rank, if they compare it.
+// Return whether the matches are in order. This function and `output_order` need trails that `check` has accepted. They
+// throw std::invalid_argument if they compare a variable that has no rank.
 bool in_order(const Trails& trails);
 
 // Return the numbers of the matches in output order; equal matches keep their order.

@@ -9,9 +9,9 @@
 
 namespace acep {
 
-// Rows of counts, as columns: match points or match bundles, or the matches with one error that end with an event. For
-// bundles, `first` and `last` are the first and the last match point; else both are the time of the event, and `bundle`
-// is the first match point of its bundle.
+// Rows of counts, as columns. A row stands for a match point, a match bundle, or all matches with one error that end
+// with one event. For bundles, `first` and `last` are the first and the last match point. Else both are the time of
+// the event, and `bundle` is the first match point of its bundle.
 struct CountRows {
     Numbers<int64_t> keys;  // n times the number of key columns
     Numbers<int64_t> first, last, bundle;
@@ -19,7 +19,7 @@ struct CountRows {
     Numbers<int64_t> count;
 
     size_t size() const { return first.size(); }
-    // Add a row but for its count.
+    // Add a row without its count.
     void add(const int64_t* key, size_t width, int64_t from, int64_t to, int64_t in, int64_t cost) {
         keys.insert(keys.end(), key, key + width);
         first.push_back(from);
@@ -29,8 +29,8 @@ struct CountRows {
     }
 };
 
-// Counts of matches that are not written: their number, and a row for each match point or match bundle. One of these
-// may have several rows if rows were taken in between.
+// Counts of matches that are not written: their number, and a row for each match point or match bundle. A match
+// point or bundle may have several rows if rows were taken in between.
 struct Tally {
     enum Kind : int64_t { off = 0, count = 1, points = 2, bundles = 3 };
     Kind kind = off;
@@ -68,13 +68,13 @@ struct Output {
     Numbers<int64_t> values;   // n times the number of RETURN values
     Numbers<uint8_t> valid;    // as `values`
 
-    bool ordered = false;      // certainly in output order, as far as ids are concerned
-    bool uniform = false;      // all matches bind the same variables in the same order:
+    bool ordered = false;      // the matches are known to be in output order, by end and ids
+    bool uniform = false;      // all matches bind the variables of `shape`, in this order
     std::vector<uint16_t> shape;
 
     Tally tally;
 
-    // Add a match but for its events.
+    // Add a match without its events.
     void add(int64_t from, int64_t to, int64_t cost, int64_t in, const int64_t* key, size_t width) {
         start.push_back(from);
         end.push_back(to);
@@ -82,7 +82,7 @@ struct Output {
         bundle.push_back(in);
         keys.insert(keys.end(), key, key + width);
     }
-    // Set the number of matches, with `width` key columns, and of their events.
+    // Set the number of matches, which have `width` key columns; `resize_events` sets that of their events.
     void resize(size_t n, size_t width) {
         for (auto* column : {&start, &end, &error, &bundle}) column->resize(n);
         keys.resize(n * width);
@@ -99,7 +99,7 @@ struct Output {
         offsets = {0};
     }
     size_t size() const { return start.size(); }
-    // The number of matches, with those that were only counted.
+    // Return the number of matches, including those that were only counted.
     size_t given() const { return size() + static_cast<size_t>(tally.total); }
 };
 

@@ -1,5 +1,5 @@
-// The memory of columns: a pool that reuses that of large columns of output, and the bytes that containers hold. The first
-// touch of a page costs more than all that is written to it, and Python mostly drops its columns batch by batch.
+// A pool that reuses the memory of large output columns, and the bytes that containers hold. The first access to a page
+// costs more than filling it, and Python mostly drops its columns batch by batch.
 #pragma once
 
 #include <bit>

@@ -19,10 +19,10 @@ static_assert(std::endian::native == std::endian::little, "states are little-end
 
 [[noreturn]] inline void bad_state(const char* what) { throw std::invalid_argument(std::string("state: ") + what); }
 
-// Both are an *archive*: they have the same calls for values in memory, so that one list of fields serves to write and to
-// read. These are `words` (any values), `within` (numbers in [low, high)), `at_most` (numbers that are brought into
-// [0, most]), `finite` (doubles), `items` (an array with its length) and `size` (the length of a vector whose elements
-// follow).
+// Writer and Reader are *archives*: they have the same functions, so that one list of fields serves to write and to
+// read. The functions are `words` (any values), `within` (numbers in [low, high)), `at_most` (numbers that are clamped
+// to [0, most] when read), `finite` (doubles), `items` (an array with its length) and `size` (the length of a vector
+// whose elements follow).
 class Writer {
 public:
     static constexpr bool reads = false;

@@ -12,8 +12,8 @@
 
 namespace acep {
 
-// A code belongs to its text until it is released; then another text may get it, so that a long stream of ever new
-// texts needs room only for those in use. Codes are 0, 1, 2, ...
+// A code belongs to its text until it is released. Then another text may get it, so a long stream of ever new texts
+// needs room only for the texts in use. Codes are 0, 1, 2, ...
 struct Texts {
     Texts() = default;
     Texts(const Texts&) = delete;  // the keys of `codes_` point into `kept_`
@@ -34,12 +34,12 @@ struct Texts {
     int order(int64_t a, int64_t b) const { return a == b ? 0 : text(a).compare(text(b)); }
     // Return a hash of a text in use, the same in every run; `keep`: cache it.
     uint64_t hash(int64_t code, bool keep) const;
-    // The number of codes in use.
+    // Return the number of codes in use.
     size_t size() const { return codes_.size(); }
-    // Free the codes from `begin` on that are not marked, and the room of those at the end.
+    // Free the codes from `begin` on that are not marked in `used`, and the memory of free codes at the end.
     void keep(std::span<const uint8_t> used, int64_t begin);
     int64_t bytes() const;
-    // The number of codes, in use or free.
+    // Return the number of codes, in use or free.
     size_t capacity() const { return kept_.size(); }
 
 private:

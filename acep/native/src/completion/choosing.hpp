@@ -13,13 +13,13 @@ namespace acep {
 enum class Verdict : uint8_t { wait, give, drop };
 
 // Choose greedily by (error, match point, start, ids) within each cluster of overlapping matches. No later match starts
-// before position `horizon`, so a cluster that ends before it is decided; the others wait. With `order_by`, that text
-// of each event is compared instead of its id.
+// before position `horizon`, so a cluster that ends before it is decided; the others wait. With
+// `Tables::order_by`, a text of each event is compared instead of its id.
 std::vector<Verdict> non_overlap(const std::vector<const Binding*>& waiting, int64_t horizon, const Tables& tables,
                                  const Texts& texts);
 
-// Choose, for each first event, the matches that are earliest and maximal among all that begin with it. `alive`: the
-// first positions of partial matches; matches that begin there wait.
+// Choose, for each first event, the matches that are earliest and maximal among all that begin with it. `alive` has
+// the positions at which partial matches begin; matches that begin there wait.
 std::vector<Verdict> earliest_maximal(const std::vector<const Binding*>& waiting,
                                       const std::unordered_set<int64_t>& alive);
 

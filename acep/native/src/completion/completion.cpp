@@ -1,4 +1,4 @@
-// The steps from complete runs to output, as in acep/reference/runtime.py, but only for partitions that may have changed.
+// The steps from complete runs to output (acep/reference/runtime.py), but only for partitions that may have changed.
 #include "completion/completion.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The steps between a complete run and its output, for plans that have any (acep/reference/runtime.py): negations, HAVING,
-// the wait for a trailing negation, the choice of the output, and release in the order of match points.
+// The steps between a complete run and its output, for plans that need any (acep/reference/runtime.py): negations,
+// HAVING, the wait for a trailing negation, the choice of the output, and release in the order of match points.
 #pragma once
 
 #include <cstdint>
@@ -29,14 +29,15 @@ struct Alive {
 
 class Completion {
 public:
-    // `alive(partition, low, found)` adds the nodes of a partition that began at `low` or later to `found`.
+    // `alive(partition, low, found)` adds to `found` the nodes of a partition that began at `low` or later.
     using Nodes = std::function<void(uint32_t partition, int64_t low, Alive& found)>;
 
     Completion(const Tables& tables, EventClassifier& classifier, Partitions& partitions, Arena& arena, Output& output,
                Work& work, Nodes alive);
 
-    // Call these in this order for each event: `before` decides runs whose window is over; `trail` takes a chain of
-    // bound events that may end with it, newest first, with the error of its node in `state`; `after` ends the event.
+    // Call these functions in this order for each event. `before` decides the runs whose window is over. `trail` takes
+    // a sequence of bound events that may end with the event, newest first, and the error of its node, which is in
+    // `state`. `after` ends the event.
     void before(uint32_t partition, const Event& event);
     void trail(uint32_t partition, const Event& event, const Cell* const* path, size_t length, uint32_t state,
                int64_t error);
@@ -44,7 +45,7 @@ public:
     // Keep the column values of an event that has just been bound.
     void keep(uint32_t number, const Event& event);
 
-    // Output all matches that are certain, as no event before `clock` will come.
+    // Output all matches that are certain if no event before `clock` will come.
     void settle(int64_t clock);
     // Decide and output everything, as the stream has ended and no node is left.
     void end();
@@ -76,7 +77,7 @@ private:
     Held& held(uint32_t partition);
     void touch(uint32_t partition);
     int64_t key(const Binding& b) const { return tables_.counted ? b.first() : b.start; }
-    // The earliest start in the window: runs that began before it cannot continue.
+    // Return the earliest start in the window: runs that began before it cannot continue.
     int64_t low(const Held& h, int64_t clock) const;
     int64_t broken(const Held& h, const Binding& b, int64_t most);
     int64_t cost(const Held& h, const Binding& b, std::span<const uint16_t> arcs, size_t j, const Crossing& crossing,

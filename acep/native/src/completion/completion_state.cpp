@@ -1,4 +1,4 @@
-// The state of completion (waiting matches and events) as bytes. Loading checks all references, as for hostile tables.
+// The state of completion (waiting matches and events) as bytes. All references are checked when it is loaded.
 #include <algorithm>
 
 #include "completion/completion.hpp"

@@ -1,6 +1,6 @@
 // Conditions over whole bindings: HAVING, RETURN, and the events that break a negation (acep/reference/bindings.py).
 //
-// Predicates on arcs read registers; these read the bound events themselves.
+// Predicates on arcs read registers; these conditions read the bound events themselves.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ struct Option {
     uint16_t accept;
 };
 
-// A complete run of n bound events, oldest first, with copies of all it needs: nothing else is kept for it.
+// A complete run of n bound events, oldest first. It has copies of all that it needs; nothing else is kept for it.
 struct Binding {
     int64_t error = 0;
     int64_t start = 0, end = 0;  // ts of the first and the last event
@@ -60,7 +60,7 @@ struct Suspects {
     size_t size() const { return ts.size(); }
     bool empty() const { return head == ts.size(); }
     void forget(size_t upto, size_t width);
-    // Remove those that are discarded.
+    // Remove the discarded events.
     void cut(size_t width);
     // Throw std::invalid_argument unless this is a state that was written.
     void check(size_t width) const;
@@ -72,8 +72,8 @@ public:
 
     bool having(const Binding& binding);
     void returns(Binding& binding);
-    // Count the suspects [from, to) that break a negation crossed by a run before its event j; stop at `most`. `arcs`:
-    // those of the run.
+    // Count the suspects [from, to) that break a negation crossed by a run before its event j; stop at `most`. `arcs`
+    // are those of the run.
     int64_t breaks(const Crossing& crossing, const Binding& binding, std::span<const uint16_t> arcs, size_t j,
                    const Suspects& suspects, size_t from, size_t to, int64_t most);
     const Arc& arc(uint16_t number) const { return *arcs_[number]; }
@@ -84,13 +84,13 @@ private:
         int64_t word;
         bool valid;
     };
-    // Events of one variable: indices into rows of `width` values.
+    // Column values of events, `width` for each; events of a variable are given by their indices in these rows.
     struct Rows {
         const int64_t* rows;
         const uint8_t* valid;
         size_t width;
     };
-    // A reference of a conjunct that is the same for all candidates: one value, or one for each index of its loop.
+    // The value of a reference that is the same for all candidates, or its values for each index of its loop.
     using Prepared = std::vector<Word>;
 
     Word summary(const Ref& ref, std::span<const uint32_t> events, const Rows& rows) const;
@@ -103,7 +103,7 @@ private:
     EventClassifier& classifier_;
     std::vector<const Arc*> arcs_;
     std::vector<std::vector<uint32_t>> events_;  // by variable
-    std::vector<uint8_t> seen_;                  // whether they are those of the current negation
+    std::vector<uint8_t> seen_;                  // by variable: whether `events_` has it for the current negation
     std::vector<std::vector<Prepared>> prepared_;  // by conjunct and reference
     std::vector<size_t> combinations_;             // by conjunct
     std::vector<uint8_t> pass_;

@@ -11,8 +11,8 @@
 
 namespace acep {
 
-// The result asked for: the number of all matches, match points (Definition 2 of the 2016 paper) with the least error
-// of each, bundles (Definition 3) with their numbers of matches, or a row for each error of each event that ends any.
+// The requested result: the number of all matches; match points (Definition 2 of the 2016 paper) with the least error
+// of each; bundles (Definition 3) with their numbers of matches; or rows by event that ends matches and by error.
 enum class Asked { count, points, bundles, ends };
 
 class CountingEngine final : public BoundedEngine {
@@ -23,7 +23,7 @@ public:
     void advance(int64_t) override {}
     bool idle(uint32_t partition, int64_t clock) override;
     void forget(uint32_t partition) override;
-    int64_t oldest() const override { return int64_max; }  // it gives no ids
+    int64_t oldest() const override { return int64_max; }  // it writes no ids
     int64_t bytes() const override;
     int64_t partial_matches(int64_t clock) const override;
     int64_t drop(uint32_t partition, int64_t ts) override;
@@ -31,11 +31,11 @@ public:
     void dump(Writer& out) const override;
     void load(Reader& in) override;
 
-    // The rows that are final, with counts of -1 where they are too large for 64 bits, and these counts by row.
+    // Final rows. A count that is too large for 64 bits is -1 there, and `large` has it with the number of its row.
     struct Rows : CountRows {
         std::vector<std::pair<size_t, BigInteger>> large;
     };
-    // Take the rows. `all`: also the bundles that later matches could join, which are then closed.
+    // Take the final rows. With `all`, bundles that later matches could join are closed and taken too.
     Rows take(bool all);
     // Return the number of all matches so far, by error (scaled).
     std::vector<std::pair<int64_t, BigInteger>> totals() const;

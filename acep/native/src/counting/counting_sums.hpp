@@ -1,9 +1,9 @@
 // Numbers of partial matches in a sliding window, by D-state (automaton.hpp), without a walk over their starts.
 //
-// The effect of an event on the numbers of one partition is a sparse matrix over the D-states and the start. The
-// numbers of partial matches that began in the window are the row of the start in the product of its events' matrices.
-// That product has two parts, like a queue made of two stacks: the front has the row for each start that may still
-// expire, the back is a matrix to which events are applied. When all starts of the front have expired, the back's
+// The effect of an event on the numbers of one partition is a sparse matrix over the D-states and the start state. The
+// numbers of partial matches that began in the window are the start state's row in the product of these matrices.
+// That product has two parts, like a queue made of two stacks. The front has this row for each start that may still
+// expire; the back is a matrix to which events are applied. When all starts of the front have expired, the back's
 // events are read once, from last to first, and become the front. So amortised work is constant per event and move.
 #pragma once
 
@@ -40,7 +40,7 @@ struct Large {
     static bool fits(const Number&) { return true; }
 };
 
-// A number of matches: 128 bits while they suffice, else a natural number.
+// A number of matches: 128 bits while they suffice, else an integer of any size.
 class Amount {
 public:
     Amount() = default;
@@ -66,7 +66,7 @@ public:
         }
     }
     bool zero() const { return !spilt_ && small_ == 0; }
-    // Whether it is at most 2^63 - 1.
+    // Return whether it is at most 2^63 - 1.
     bool fits() const { return !spilt_ && small_ <= static_cast<uint128>(int64_max); }
     int64_t small() const { return static_cast<int64_t>(small_); }
     BigInteger big_integer() const { return spilt_ ? large_ : words(small_); }
@@ -109,7 +109,7 @@ struct CountScratch {
     std::vector<Action> actions;
     std::vector<Addition> additions;
     std::vector<typename Kind::Number> saved;
-    std::vector<typename Kind::Number> ways;  // of a D-state: numbers of ways to each live one
+    std::vector<typename Kind::Number> ways;  // by D-state: the numbers of ways from it to each kept one
     std::vector<typename Kind::Number> row;
     std::vector<size_t> kept;
 };
@@ -119,26 +119,26 @@ class Sums {
 public:
     using Number = typename Kind::Number;
 
-    // Apply one event; `low` is the earliest start that still counts, or is ignored (`windowed` is false). Calls
-    // give(error, amount) for the matches that end with it. Returns false if numbers grow too large: then nothing was
-    // given, and the event must be applied to a wider copy.
+    // Apply one event. `low` is the earliest start that still counts; it is ignored unless `windowed`. Call
+    // give(error, amount) for the matches that end with the event. Return false if numbers grow too large: then `give`
+    // was not called, and the event must be applied to a copy with larger numbers.
     template <class Give>
     bool event(Automaton& automaton, uint32_t pattern, int64_t key, int64_t low, bool windowed,
                CountScratch<Kind>& scratch, Give&& give);
 
     bool empty() const { return states_.empty(); }
     size_t states() const { return states_.size(); }
-    // Whether no start at `low` or later is left.
+    // Return whether no start at `low` or later is left.
     bool expired(int64_t low) const { return empty() || newest_ < low; }
     void clear();
-    // Copy the numbers into another number type; those of `other` must fit.
+    // Copy the numbers of `other`, which must fit into this number type.
     template <class Other>
     void copy(const Sums<Other>& other);
-    // `small`: whether 64 bits suffice; it is only called once after each `turn` of the back.
+    // Return whether the back became the front since the last call. Then `small` returns whether 64 bits suffice now.
     bool turned() { return std::exchange(turned_, false); }
     bool small() const;
     int64_t bytes() const;
-    // `patterns`: those of the front by their numbers when the state was written; `states`: the number of D-states.
+    // Write or read the numbers. `patterns`: event patterns by the numbers they were written with; `states`: D-states.
     template <class Archive>
     static void fields(auto& self, Archive& archive, std::span<const uint32_t> patterns, size_t states);
 
@@ -164,7 +164,7 @@ private:
     bool room(size_t moves);
     Amount value(size_t column) const;
 
-    // The back: a column for each D-state. Row 0 counts starts since the front was made; other rows are its D-states.
+    // The back: a column for each D-state. Row 0 counts starts since the front was made; the others are its D-states.
     std::vector<uint32_t> states_;
     std::vector<uint8_t> live_;  // by column: whether any number is not 0
     std::vector<Number> back_;
@@ -319,7 +319,7 @@ bool Sums<Kind>::expire(Automaton& automaton, int64_t low, CountScratch<Kind>& s
     return first_ >= low || turn(automaton, low, scratch);
 }
 
-// Remove the front, all of whose starts have expired.
+// Remove the front, as all its starts have expired.
 template <class Kind>
 void Sums<Kind>::forget_front() {
     const size_t height = rows();
@@ -369,7 +369,7 @@ bool Sums<Kind>::turn(Automaton& automaton, int64_t low, CountScratch<Kind>& scr
             starts_.push_back(log_[e].key);
             front_.insert(front_.end(), scratch.row.begin(), scratch.row.end());
         }
-        // Ways from before this event: update the D-states that it changes, reading all of them before any is written.
+        // Update the ways from before this event for the D-states that it changes: read all, then write.
         scratch.actions.clear();
         for (size_t i = 0; i < states_.size(); ++i) {
             const Automaton::Step step = automaton.step(pattern, states_[i]);

@@ -44,7 +44,7 @@ public:
         bool valid;
     };
 
-    // Make room for a program of so many slots; allocates only if there is too little.
+    // Make room for a program with `slots` slots; memory is allocated only if there is too little.
     void reserve(size_t slots) {
         if (slots > slots_.size()) {
             slots_.resize(slots);
@@ -66,7 +66,7 @@ public:
     static constexpr size_t most_slots = 1024;
     static constexpr size_t most_words = size_t{1} << 20;
 
-    // Throw std::invalid_argument for words that are no program of `slots` slots and `leaves` inputs.
+    // Throw std::invalid_argument if the words are not a program with `slots` slots and `leaves` inputs.
     BlockProgram(std::span<const int64_t> code, int64_t slots, int64_t leaves);
 
     // Set pass[i] to 1 if the result is true, 0 if it is false or null (or not a truth value); n <= block_rows.
@@ -75,9 +75,9 @@ public:
     void value(const Leaf* leaves, size_t n, const Texts& texts, Scratch& scratch, int64_t* out, uint8_t* valid) const;
 
     size_t leaves() const { return leaves_; }
-    // Whether the result is a truth value.
+    // Return whether the result is a truth value.
     bool condition() const { return condition_; }
-    // Whether `test` is a conjunction of comparisons of inputs and constants, done without scratch vectors.
+    // Return whether `test` is a conjunction of comparisons of inputs and constants, which needs no scratch vectors.
     bool short_way() const { return !terms_.empty(); }
 
 private:

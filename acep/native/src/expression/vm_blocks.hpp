@@ -97,7 +97,7 @@ void mark_null(Work& w, size_t n, Bad bad) {
     w.out.valid = w.out.stride == 0 && valid[0] != 0 ? nullptr : valid;
 }
 
-// out = value(a, b), which is defined for all operands.
+// Compute out = value(a, b), which is defined for all operands.
 template <class A, class B, class R, class Value>
 void total(Work w, Value value) {
     const size_t n = begin_strict(w);
@@ -107,7 +107,7 @@ void total(Work w, Value value) {
     });
 }
 
-// out = value(a, b); null if that is NaN.
+// Compute out = value(a, b); null if that is NaN.
 template <class A, class Value>
 void doubles(Work w, Value value) {
     const size_t n = begin_strict(w);
@@ -125,7 +125,7 @@ void doubles(Work w, Value value) {
     if (any != 0) mark_null(w, n, [out](size_t i) { return std::isnan(std::bit_cast<double>(out[i])); });
 }
 
-// out = a + b or a - b of integers; the sign bit of `over` is set if the result is beyond 64 bits.
+// Compute out = a + b or a - b of integers; the sign bit of `over` is set if the result is beyond 64 bits.
 template <class Value, class Over>
 void sums(Work w, Value value, Over over) {
     const size_t n = begin_strict(w);
@@ -143,7 +143,7 @@ void sums(Work w, Value value, Over over) {
     });
 }
 
-// out is set by put(a, b, out); null if that returns false.
+// Call put(a, b, out) to set out; null if that returns false.
 template <class A, class B, class R, class Put>
 void partial(Work w, Put put) {
     const size_t n = begin_strict(w);
@@ -162,8 +162,8 @@ void partial(Work w, Put put) {
     });
 }
 
-// out = a % b of integers. For one divisor below 2^32 for all rows, two multiplications suffice if all a fit in 32 bits
-// (Lemire, Kaser and Kurz, "Faster remainder by direct computation", 2019).
+// Compute out = a % b of integers. If all rows have one divisor below 2^32 and all a fit in 32 bits, this takes two
+// multiplications (Lemire, Kaser and Kurz, "Faster remainder by direct computation", 2019).
 inline void remainders(Work w) {
     const int64_t divisor = w.b.stride == 0 && w.b.valid == nullptr ? w.b.words[0] : 0;
     if (divisor <= 1 || divisor >> 32 != 0) return partial<int64_t, int64_t, int64_t>(w, remainder);
@@ -191,7 +191,7 @@ void compare_rows(const View& a, const View& b, size_t n, uint8_t* __restrict ou
     });
 }
 
-// End an operation with a truth value that is null where an operand is: there it is false.
+// End an operation whose truth value is null where an operand is null: set it to false there.
 inline void end_truth(const Work& w, size_t n) {
     if (w.out.valid == nullptr) return;
     for (size_t i = 0; i < n; ++i) w.slot.truth[i] = static_cast<uint8_t>(w.slot.truth[i] & w.slot.valid[i]);
@@ -212,7 +212,7 @@ inline void end_own(Work& w, size_t stride, bool nulls) {
     w.out = {w.slot.words, w.slot.truth, keeps ? w.slot.valid : nullptr, stride};
 }
 
-// AND (`absorbing` = 0) and OR (1): the absorbing value decides the result, even if the other operand is null.
+// Compute AND (`absorbing` = 0) or OR (1): the absorbing value decides the result, even if the other operand is null.
 template <uint8_t absorbing>
 void logic(Work w) {
     const View &a = w.a, &b = w.b;
@@ -247,7 +247,7 @@ inline void nullness(Work w) {
     end_own(w, w.a.stride, false);
 }
 
-// out = b if later(a, b), else a; if one of them is null, the other one.
+// Compute out = b if later(a, b), else a; if one of them is null, out is the other one.
 template <class Later>
 void either(Work w, Later later) {
     const View &a = w.a, &b = w.b;
@@ -286,7 +286,7 @@ inline void selection(const View& c, Work w) {
     end_own(w, stride, nulls);
 }
 
-// Whether each row is one of `set`, which is sorted.
+// Test whether each row is in `set`, which is sorted.
 template <class T>
 void membership(Work w, std::span<const int64_t> set) {
     const size_t n = begin_strict(w);
@@ -309,7 +309,7 @@ void membership(Work w, std::span<const int64_t> set) {
     end_truth(w, n);
 }
 
-// The data of a running program: the operands of its operations, and the operations that have none.
+// The data of a running program: the operands of its operations, and those operations that have no operands.
 struct BlockFrame {
     View* views;
     Slot* slots;

@@ -9,7 +9,7 @@
 
 namespace acep::operations {
 
-// Call fn(type, type, comparison) for a comparison other than of texts, with its operand types; false for other `op`.
+// Call fn(type, type, comparison) with the operand types of a comparison. Return false if `op` is none or one of texts.
 template <class T>
 struct Type {
     using type = T;

@@ -13,12 +13,12 @@
 
 namespace acep {
 
-// Numbers of sequences in a chain that began at `low` or later. Counts are cached as long as `low` is the same.
+// The number of sequences in a chain that began at `low` or later. Numbers are cached as long as `low` is the same.
 class TrailCounts {
 public:
     static constexpr size_t most_words = size_t{1} << 28;  // for all numbers beyond 64 bits together
 
-    // The result is valid until the next call.
+    // Return the number for a chain; it is valid until the next call.
     BigIntegerView of(const Arena& arena, uint32_t chain, int64_t low);
     int64_t bytes() const { return heap_bytes(known_, pool_, sum_, stack_); }
 
@@ -54,7 +54,7 @@ public:
     size_t cells() const { return arena_.cells.size(); }
     int64_t bytes();
 
-    // The number of matches.
+    // Return the number of matches.
     BigInteger count();
     // Draw `n` matches independently, each with equal probability, in the order of their numbers; none if there are no
     // matches.
@@ -71,7 +71,7 @@ private:
     const int64_t* key(const Root& root) const { return keys_.data() + root.partition * width_; }
     BigIntegerView count_of(const Root& root);
     void prepare();
-    // Move the cursor to match `number`, which exists; `place` is where the last one was found, or the start.
+    // Move the cursor to match `number`, which exists. `place` is the place of the match found before, or the start.
     void find(const BigInteger& number, Place& place, Cursor& cursor);
 
     const Arena arena_;
@@ -115,7 +115,7 @@ public:
     int64_t bytes() const override;
     int64_t partial_matches(int64_t clock) const override { return merger_.partial_matches(clock); }
 
-    // Return the matches found since the last call; what may still grow is copied. With `last` nothing is left.
+    // Return the matches found since the last call. Chains that may still grow are copied; with `last`, none is kept.
     std::shared_ptr<Compressed> take(bool last);
 
 private:

@@ -16,12 +16,12 @@ namespace acep {
 // The live D-states of each partition with their chains, in one arena.
 class Merger {
 public:
-    // `one_partition`: there are no keys.
+    // `one_partition`: the stream has no key columns.
     Merger(const Tables& tables, const EventClassifier& classifier, bool one_partition);
 
     Arena& arena() { return arena_; }
     const Arena& arena() const { return arena_; }
-    // The time or the position of an event or bound event, depending on the unit of the window.
+    // Return the time or the position of an event or bound event, depending on the unit of the window.
     template <class T>
     int64_t key(const T& event) const {
         return std::max(tables_.key(event), NEVER + 1);
@@ -35,13 +35,13 @@ public:
     void advance(int64_t clock, const Ring<Root>& held);
     // If cells cannot be freed by their age, free unreachable ones once enough were added since the last time.
     void make_room(Ring<Root>& held, Cursor& cursor);
-    // Return all cells and events, and keep those that later matches may need; none if this is the `last` call.
+    // Return all cells and events, and keep copies of those that later matches may need; with `last`, keep none.
     Arena hand_over(bool last);
     bool idle(uint32_t partition, int64_t clock);
     void forget(uint32_t partition) {
         if (partition < parts_.size()) parts_[partition] = Part{};
     }
-    // The most touches of an event: one for each variable, from the start and from each chain.
+    // Return the most touches that an event can need: one for each variable, from the start and from each chain.
     size_t most_touches(uint32_t partition) const {
         return (partition < parts_.size() ? parts_[partition].live.size() + 1 : 1) * tables_.variables;
     }
@@ -49,10 +49,10 @@ public:
     int64_t needs(uint32_t partition, const Event& event);
     // Drop the chains of a partition; return how many there were at time `ts`.
     int64_t drop(uint32_t partition, int64_t ts);
-    // Number of chains in all partitions whose window is not over at `clock`.
+    // Return the number of chains in all partitions whose window is not over at `clock`.
     int64_t partial_matches(int64_t clock) const;
     int64_t points() const { return points_; }  // match points, counted per partition
-    // Write the state, or read that of a merger of the same tables. std::invalid_argument: it is invalid.
+    // Write the state, or read that of a merger of the same tables. Throw std::invalid_argument if it is invalid.
     template <class Archive>
     static void fields(auto& self, Archive& archive, uint32_t partitions);
     int64_t bytes() const;
@@ -79,7 +79,7 @@ private:
         Chain past;
     };
     void check_live(std::vector<Live>& all);
-    // Whether cells are in the order of their keys (time or position), so that the oldest can be freed.
+    // Return whether cells are in the order of their keys (time or position), so that the oldest can be freed.
     bool by_epoch() const { return tables_.span >= 0 && (!tables_.counted || one_partition_ || tables_.strict); }
 
     const Tables& tables_;
@@ -115,12 +115,12 @@ public:
     int64_t partial_matches(int64_t clock) const override { return merger_.partial_matches(clock); }
     int64_t drop(uint32_t partition, int64_t ts) override { return merger_.drop(partition, ts); }
 
-    // If lazy, enumerate matches only in `more` and `block`; until then they are kept as roots.
+    // Set whether matches are enumerated only in `more` and `block`; until then they are kept as roots.
     void set_lazy(bool lazy) { lazy_ = lazy; }
     // Write up to `most` matches of past events to the output, and return their number; fewer if no more are left.
     size_t more(size_t most);
-    // The same in output order, where that needs no sorting. Matches of one time that must be sorted (with `whole`: all
-    // matches of one time) are written in one go if they are at most `sorted`.
+    // Write matches as `more` does, but in output order where that needs no sorting. Matches of one time that must be
+    // sorted are written in one go if they are at most `sorted`; with `whole`, this holds for all matches of one time.
     size_t block(size_t most, size_t sorted, bool whole);
 
 private:

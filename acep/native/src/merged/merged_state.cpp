@@ -1,5 +1,5 @@
-// The state of the merged and compressed engines as bytes. Loading restores what walks rely on: links lead to older
-// cells, and no link claims a later start than it reaches. So an invalid state is refused, or gives other matches.
+// The state of the merged and compressed engines as bytes. After loading, links lead to older cells, and no link
+// claims a later start than it reaches, as walks rely on this. So an invalid state is refused, or gives other matches.
 #include <algorithm>
 
 #include "merged/compressed.hpp"

@@ -1,4 +1,4 @@
-// Enumeration of matches in output order, which compares first events first; a cursor reaches the last ones first.
+// Enumeration of matches in output order. This order compares first events first, but a cursor reaches them last.
 //
 // The links of a root's chains are reversed. The cells of a chain in the window are a *list*. As a chain only grows,
 // the events bound after one of its cells are the last part of all events bound after the chain. So the bindings that
@@ -19,8 +19,8 @@ public:
     // `counted`: starts are positions, and times of first events are looked up. `width`: number of key columns.
     OrderedWalk(bool counted, size_t width) : counted_(counted), key_(width) {}
 
-    // Start the matches of a root. False: its chains have another form (united chains, ids that do not rise with the
-    // stream, an event with two variables), and there is nothing to walk. The arena is not needed afterwards.
+    // Start the matches of a root. Return false if its chains have another form (united chains, ids that do not rise
+    // with the stream, an event with two variables): there is nothing to walk then. The arena is not needed afterwards.
     bool open(const Arena& arena, const Root& root, const int64_t* key);
     bool done() const { return frames_.empty(); }
     // Skip the remaining matches of the root.

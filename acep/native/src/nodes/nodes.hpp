@@ -37,12 +37,12 @@ public:
     void dump(Writer& out) const override;
     void load(Reader& in) override;
 
-    // Best effort; the first call must come before any event.
+    // Return the object that sheds. The first call makes it, and must come before any event.
     Shedding& shed(uint64_t seed = 0);
     void order(SheddingTable table);
     int64_t clock() const { return clock_; }
     // Hold at most `bytes` from now on, including the partitions, and give up nodes for it (nodes_memory.cpp).
-    // std::invalid_argument: `bytes` is negative, or complete runs wait, whose memory has no bound.
+    // Throw std::invalid_argument if `bytes` is negative, or if complete runs wait, whose memory has no bound.
     void bound_memory(int64_t bytes);
     int64_t least_memory() const;
     int64_t peak() const { return memory_.peak; }
@@ -57,7 +57,7 @@ public:
     int64_t seen(uint32_t partition) const override { return partition < parts_.size() ? parts_[partition].seen : -1; }
     void give_up_partition(uint32_t partition, int64_t clock) override;
     bool gave_up() override { return std::exchange(memory_.gave_up, false); }
-    // Number of slots that shedding adds to each node now.
+    // Return the number of slots that shedding adds to each node now.
     uint32_t hidden() const { return admission_.hidden; }
     bool rests() const { return resting_ != nullptr; }
     // Keep the data for shedding with each node from now on, as nodes may have to be dropped.
@@ -83,7 +83,7 @@ private:
     struct Turn {
         uint32_t state;
         std::vector<const Arc*> arcs;
-        bool blocks;  // some arc decides whether a node may ignore the event
+        bool blocks;  // for some arc, a node that can take the event must not ignore it
     };
     struct Frame {
         int64_t when;  // time or position of its event
@@ -106,8 +106,8 @@ private:
     void compact(int64_t oldest = NEVER + 1);
     void free_expired(int64_t clock);
     void look(Part& part, uint32_t partition, const Event& event);
-    // With a bound on bytes, decisions depend on the bytes that the content may take, not on the capacity that happens
-    // to be reserved.
+    // Return whether there is a bound on bytes. Then decisions depend on the bytes that the content may take, not on
+    // the capacity that happens to be reserved.
     bool bounded() const { return memory_.most >= 0; }
     Shedding* shedding() const { return shed_ ? shed_.get() : resting_.get(); }
     int64_t node_bytes(uint32_t state) const;
@@ -142,7 +142,7 @@ private:
                      size_t leaf);
     void run(uint32_t program, size_t count, uint8_t* pass);
     bool all_frames(const Check& check, NodeList& list, uint32_t slots, const Event& event, uint32_t row);
-    // `early`: the node was scored before it is made, and `admission_.own_mark` is its mark.
+    // Make a node. `early`: it was scored before, and `admission_.own_mark` is its mark.
     void make(const Arc& arc, NodeList& list, uint32_t row, const Event& event, int32_t error, bool early);
     void put(const Put& p, NodeList& from, uint32_t row, uint32_t before, NodeList& to, uint32_t made, uint32_t after,
              const Event& event);
@@ -166,18 +166,18 @@ private:
     }
     void unite(Made& made, uint32_t this_state);
     void complete(Part& part, uint32_t partition, uint32_t state, Made& made, const Event& event, int64_t low);
-    // Whether matches may be written later. They may not if matches with one binding must first become one.
+    // Return whether matches may be written later. They may not if matches with one binding must first become one.
     bool flows() const { return full_ != endless && tables_.unambiguous; }
     void give(uint32_t partition, const Ending& root, const Event& event, int64_t low);
     bool give_trail(uint32_t partition, const Ending& root, const Event& event, const Cell* const* path, size_t length);
     void go_on(uint32_t partition, const Event& event);
     Chain bind_all(Made& made, uint32_t leader, const Event& event, Chain chain);
     void alive(uint32_t partition, int64_t low, Alive& found);
-    // Number of slots of a state in which united nodes are equal: all but the position of the first event.
+    // Return the number of slots in which united nodes are equal: without those of shedding and the first position.
     uint32_t common(const State& s) const {
         return s.slots == 0 ? 0 : s.slots - admission_.hidden - (tables_.firsts ? 1 : 0);
     }
-    // As NodeList::expire and NodeList::keep, but removed nodes are logged.
+    // Do the same as NodeList::expire and NodeList::keep, and log the removed nodes.
     bool expire(NodeList& list, uint32_t state, int64_t low);
     void make_room(NodeList& list, uint32_t state, int64_t low);
     template <class Wanted>
@@ -197,7 +197,7 @@ private:
     }
     bool admits(const Part& part, const Event& event);
     void take_in(Part& part, uint32_t partition, const Event& event);
-    // The mark a new node takes over from its parent; its `birth` is first the number of nodes made after the parent.
+    // Return the mark that a new node inherits. Its `birth` is at first the number of nodes made after the parent.
     Mark inherited(const Arc& arc, NodeList& list, uint32_t row) const {
         if (arc.source == 0) return admission_.mark;
         Mark mark = Mark::of(list.slot(tables_.states[arc.source].slots - 1)[row]);
@@ -214,7 +214,7 @@ private:
     void stop_sparing(Part& part, int64_t now);
     bool idle_shadow(Part& part, int64_t low, int64_t clock);
     int64_t oldest_start(const Event& event) const;
-    // Whether the budget suffices for `touches` and all that they lead to; if not, shedding must start (`wake`).
+    // Return whether the budget suffices for `touches` and all they lead to; if not, shedding must start (`wake`).
     bool suffices(size_t touches) {
         return work_.touches + static_cast<int64_t>(touches) + work_.nodes - admission_.nodes_before <=
                    admission_.sufficient ||
@@ -228,7 +228,7 @@ private:
     void widen(NodeList& list, uint32_t state, int64_t low, int64_t now);
     void distinct(size_t first);
     void count_written(uint32_t partition);
-    // The node of `list` that equals node `i` of `made` and began at `low` or later, or NIL.
+    // Return the node of `list` that equals node `i` of `made` and began at `low` or later, or NIL.
     uint32_t like(NodeList& list, NodeList& made, uint32_t i, const State& s, size_t wanted, int64_t low) const;
     uint32_t earlier(NodeList& list, Made& made, uint32_t i, uint32_t state, int64_t low);
     uint32_t bound(const Event& event);
@@ -240,7 +240,7 @@ private:
     Arena arena_;
     Ring<Frame> frames_;
     uint32_t kept_cells_ = 0, kept_frames_ = 0;  // left by the last compaction
-    std::vector<std::vector<uint8_t>> framed_;  // by state: whether a slot holds a list of frames
+    std::vector<std::vector<uint8_t>> framed_;  // by state and slot: whether it holds a list of frames
     NodeList nothing_;  // the start state: one node without registers
     CandidateBlock block_;
     std::vector<uint32_t> all_;  // live rows of a list

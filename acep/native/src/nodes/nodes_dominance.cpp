@@ -1,5 +1,5 @@
-// Match points without matches: a state keeps only the nodes that no other dominates (docs/internals/dominance.md). No sequences
-// of events are kept; a complete run is a match point with its error.
+// Match points without matches: a state keeps only the nodes that no other dominates (docs/internals/dominance.md). No
+// sequences of events are kept; a complete run is a match point with its error.
 #include "nodes/nodes_dominance.hpp"
 
 #include <bit>

@@ -1,5 +1,5 @@
-// Dominance between two match nodes of a state, so that one may be removed without loss (docs/internals/dominance.md): the
-// condition, proved by acep/plan/dominance.py, and the node engine's search for such nodes.
+// Dominance between two match nodes of a state, so that one may be removed without loss (docs/internals/dominance.md).
+// acep/plan/dominance.py proves the condition; the node engine searches for such nodes.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace acep {
 
-// The relation between a slot of the dominating node and that of the other one. Null ranks below all numbers; unbound,
-// which drops predicates, above them.
+// The relation that a slot of the dominating node must have to that of the other node. Null ranks below all numbers. An
+// unbound slot ranks above them, as predicates on it are dropped.
 enum class Relation : int64_t { any = 0, equal = 1, greater = 2, less = 3, greater_float = 4, less_float = 5 };
 
 struct Demand {
@@ -27,23 +27,23 @@ struct Demand {
 struct Ranking {
     std::vector<uint32_t> equal;  // slots
     std::vector<Demand> ordered;
-    // One ordered demand and no errors: by rising start nodes have falling ranks, so places are found by bisection.
+    // Set for one ordered demand without errors: ranks fall as starts rise, so places are found by bisection.
     bool front = false;
-    Trial trial;  // of comparisons: nodes that were dominated or dominated others
+    Trial trial;  // whether comparisons pay off: new nodes that were dominated, or dominated others
 };
 
 class Dominance {
 public:
-    static constexpr int64_t most_credit = 1 << 16;  // that can be saved
+    static constexpr int64_t most_credit = 1 << 16;  // the most that can be saved up
 
-    // std::invalid_argument: the arrays are no demands for these tables.
+    // Read the demands. Throw std::invalid_argument if the arrays are no demands for these tables.
     Dominance(const Arrays& arrays, const Tables& tables);
 
     std::vector<Ranking> states;
     // Comparisons of nodes are paid for by touches, so they never cost more than matching.
     int64_t credit = 0;
     int64_t paid = 0;  // touches already counted as credit
-    // Best effort: the log of removed nodes, the state of the compared nodes, and the current time.
+    // For shedding: the log of removed nodes, the state of the compared nodes, and the current time.
     Shedding* log = nullptr;
     uint32_t state = 0;
     int64_t now = 0;
@@ -53,19 +53,19 @@ public:
         archive.at_most(touches, self.paid);
         for (auto& state : self.states) Trial::fields(state.trial, archive, Trial::size - 1);
     }
-    // Whether row `a` of `mine` dominates row `b` of `others`.
+    // Return whether row `a` of `mine` dominates row `b` of `others`.
     bool dominates(const Ranking& r, NodeList& mine, uint32_t a, NodeList& others, uint32_t b, uint32_t slots) const;
     // Nodes that began before `alive` have expired; those that began before `room` may be removed to make room.
     struct Lows {
         int64_t alive, room;
     };
-    // Make room for row `i` of `made` in `list`, unless it is dominated there, and remove the nodes that it dominates.
-    // Return its row, which the caller fills in and which may be that of a removed node, or NIL.
+    // Remove the nodes of `list` that row `i` of `made` dominates. Return a row of `list` for it (perhaps that of a
+    // removed node), which the caller fills in; return NIL if it is dominated itself.
     uint32_t place(Ranking& r, NodeList& list, NodeList& made, uint32_t i, uint32_t slots, Lows lows,
                    int64_t& compared);
 
 private:
-    // Whether the node is dominated; if not, a row that it dominates, or NIL.
+    // Whether a new node is dominated; if it is not, a row that it dominates, or NIL.
     struct Met {
         bool dominated = false;
         uint32_t into = NIL;
@@ -76,7 +76,7 @@ private:
     void gone_from(NodeList& list, uint32_t row) const {
         if (log != nullptr) log->died(list, row, state, now, EndReason::taken);
     }
-    bool positions_;  // a later last position is better, as missing events are paid by the gap
+    bool positions_;  // a later last position is better, as a longer gap may cost more errors
 };
 
 }  // namespace acep

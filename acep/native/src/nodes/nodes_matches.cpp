@@ -1,4 +1,4 @@
-// Complete runs of the node engine: their sequences are walked out of the chains, as matches or for `completion.hpp`.
+// Complete runs of the node engine: the sequences of their chains become matches, or are passed to completion.hpp.
 #include "nodes/nodes.hpp"
 
 #include <numeric>

@@ -17,11 +17,11 @@ struct HeldBytes {
 struct MemoryBudget {
     int64_t most = -1;  // bytes; -1: no bound
     int64_t pool = 0;  // part of it for stored partial matches
-    int64_t most_made = 0;  // and for those of one event before they are stored
+    int64_t most_made = 0;  // part of it for the partial matches of one event before they are stored
     int64_t next = 0;  // charged bytes above which partial matches are given up
     HeldBytes held;  // for all partitions
-    int64_t coming = 0, coming_made = 0;  // bytes that the current event takes: of stored matches, and before that
-    int64_t most_given = 0;  // bytes of matches in a stretch of events; beyond it an event gives one match
+    int64_t coming = 0, coming_made = 0;  // bytes that the current event takes once stored, and before
+    int64_t most_given = 0;  // bytes of matches in a stretch of events; beyond it a match point gives one match
     int64_t given = 0, given_since = 0;  // bytes in the current stretch, and its number
     size_t given_before = 0;  // matches before those of the current event
     int64_t peak = 0;

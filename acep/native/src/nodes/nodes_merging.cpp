@@ -1,4 +1,4 @@
-// Nodes with equal state, error and registers are united (SASE+ 2008, 5.2.2), of one event and of different events.
+// The union of nodes with equal state, error and registers, of one event or of different ones (SASE+ 2008, 5.2.2).
 #include "nodes/nodes.hpp"
 
 #include <bit>

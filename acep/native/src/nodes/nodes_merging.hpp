@@ -1,4 +1,4 @@
-// When the node engine searches for equal partial matches, to unite them (nodes_merging.cpp).
+// The decision when to search for equal partial matches, which the node engine unites (nodes_merging.cpp).
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace acep {
 
-// Whether the registers of two rows are equal in the slots of `which`.
+// Return whether the registers of two rows are equal in the slots of `which`.
 bool same(NodeList& nodes, uint32_t a, NodeList& others, uint32_t b, uint32_t slots, const auto& which) {
     for (const uint32_t s : which) {
         const uint8_t tag = nodes.tags(s, slots)[a];
@@ -27,20 +27,20 @@ uint64_t hashed(NodeList& nodes, uint32_t row, uint64_t hash, uint32_t slots, co
     return mixed(hash);
 }
 
-// A trial of whether a search pays: of the last `seen` new partial matches of a state, `met` found one. If too few of
-// `size` did, the search pauses while 16 times as many are made.
+// A trial of a search, to see whether it pays off: it succeeded for `met` of the last `seen` new partial matches of a
+// state. If it succeeds for too few of `size`, it pauses while 16 times as many are made.
 struct Trial {
     static constexpr uint32_t size = 256;
     static constexpr uint32_t most_rest = 16 * size;
     uint32_t seen = 0, met = 0, rest = 0;
 
-    // Whether the search pauses for one more partial match.
+    // Return whether the search pauses for one more partial match.
     bool pauses() { return rest != 0 && rest-- != 0; }
     void end(bool pays) {
         if (!pays) rest = most_rest;
         seen = met = 0;
     }
-    // Any numbers are safe here: they only control how long to search.
+    // Write or read the numbers. All values are safe, as they only control how long to search.
     static void fields(auto& self, auto& archive, int64_t most) {
         archive.at_most(most, self.seen, self.met);
         archive.at_most(most_rest, self.rest);
@@ -50,8 +50,8 @@ struct Trial {
 // The search for an equal partial match of an earlier event.
 struct Likes : Trial {
     bool possible = false;
-    bool often = false;  // 15 in 16 of the last trial met one: a list that is not sorted pays off
-    uint32_t joined = 0;  // those that were united with it
+    bool often = false;  // at least 15 in 16 of the last trial found one, so lists may become unsorted for it
+    uint32_t joined = 0;  // how many were united with the one found
 
     static void fields(auto& self, auto& archive) {
         archive.at_most(size - 1, self.seen, self.met, self.joined);
@@ -63,7 +63,7 @@ struct Likes : Trial {
 struct Merging {
     bool unites = false;  // equal ones are united; else each has one sequence of events
     std::vector<Likes> likes;  // by state
-    std::vector<Trial> unions;  // by state, under a budget: those united; if hardly any are, new ones count as separate
+    std::vector<Trial> unions;  // by state, under a budget: how many are united; if hardly any, new ones are separate
 };
 
 }  // namespace acep

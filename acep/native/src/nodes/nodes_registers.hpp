@@ -12,7 +12,7 @@ namespace acep {
 struct CandidateBlock {
     std::vector<uint32_t> rows = std::vector<uint32_t>(block_rows);
     bool contiguous = false;  // the rows follow each other
-    std::vector<int64_t> words;  // the inputs of a predicate that had to be gathered, `block_rows` each
+    std::vector<int64_t> words;  // inputs of a predicate that had to be gathered, `block_rows` values each
     std::vector<uint8_t> valid;
     std::vector<Leaf> leaves;
     alignas(64) uint8_t pass[block_rows];

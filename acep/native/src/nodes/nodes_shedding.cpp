@@ -28,7 +28,7 @@ void NodeEngine::catch_up() {
 // With dominance, each evaluated node may make a new one, which may be compared with a few others.
 double NodeEngine::each_touch() const { return dominance_ ? 20 : 1; }
 
-// Update `ample_`. As long as nothing else changes, the budget only grows, so `ample_` stays a safe bound.
+// Update `admission_.sufficient`. While nothing else changes, the budget only grows, so this bound stays safe.
 void NodeEngine::look_at_allowance() {
     const double room = resting_->tokens() / each_touch();
     admission_.sufficient =

@@ -10,11 +10,11 @@ namespace acep {
 
 struct NodeAdmission {
     int64_t nodes_before = 0;  // partial matches made before the current event
-    int64_t sufficient = -1;  // the budget is sufficient while touches and new partial matches are at most this
+    int64_t sufficient = -1;  // the greatest sum of touches and new partial matches that the budget surely allows
     uint32_t hidden = 0;  // slots that shedding adds to each partial match now
     bool clears = false;  // the current event is a match point, which clears the partial matches before it
     Mark mark;  // of partial matches that begin with the current event
-    Mark own_mark;  // of the one being made
+    Mark own_mark;  // of the partial match that is being made
     std::vector<std::vector<uint32_t>> classes;  // by event pattern: its event classes
 };
 

@@ -17,8 +17,8 @@ namespace acep {
 
 constexpr uint32_t NOWHERE = 0xFFFFFFFFu;
 
-// Whether the engines over D-states can run a plan: no predicate relates events beyond the partition, and under
-// contiguity no cost depends on gaps.
+// Return whether the engines over D-states can run a plan: no predicate relates events beyond the partition, complete
+// runs are written directly, and under contiguity no cost depends on gaps.
 bool mergeable(const Tables& tables);
 
 class Automaton {
@@ -34,7 +34,7 @@ public:
         uint16_t arc;  // one of the arcs that make this binding
         int64_t error;
     };
-    // The effect of one pattern on a D-state: the moves that bind its events, and the D-state of runs that do not.
+    // The effect of one pattern on a D-state: the moves that bind the event, and the D-state of runs that do not.
     struct Step {
         uint32_t first;
         uint32_t count;
@@ -50,12 +50,12 @@ public:
         }
         return make(pattern, state);
     }
-    // The i-th move of a step; computing another step may invalidate the reference.
+    // Return the i-th move of a step; computing another step may invalidate the reference.
     const Move& move(const Step& step, uint32_t i) const { return moves_[step.first + i]; }
 
-    // Move the live D-states of a partition on by an event: each leaves its place unless its runs may ignore the event
-    // there. Call follow(step, live) for the moves that bind the event, and goes(state, live) for a D-state to which runs
-    // go that ignore it.
+    // Apply an event to the live D-states of a partition. A D-state is removed unless its runs may ignore the event and
+    // stay there. Call follow(step, live) for the moves that bind the event, and goes(state, live) if the runs that
+    // ignore it go to another D-state.
     template <class Live>
     void advance(std::vector<Live>& all, uint32_t pattern, auto&& in_window, auto&& follow, auto&& goes) {
         for (size_t i = 0; i < all.size();) {
@@ -87,7 +87,8 @@ public:
         return found;
     }
 
-    // Write the D-states by the numbers that other state uses, and load those of an automaton of the same tables.
+    // Write the D-states by the numbers that other parts of the state use, or read those of an automaton of the same
+    // tables.
     void fields(Writer& out) const;
     void fields(Reader& in);
 
@@ -105,7 +106,7 @@ private:
     static constexpr uint32_t UNKNOWN = 0xFFFFFFFFu;
 
     Step make(uint32_t pattern, uint32_t state);
-    // The number of the D-state of those places from which a run can still go on.
+    // Return the number of the D-state of those places from which a run can still go on.
     uint32_t number(const Places& places);
 
     const Tables& tables_;

@@ -53,7 +53,7 @@ public:
         return ((bits_[pattern * words_ + event_class / 64] >> (event_class % 64)) & 1) != 0;
     }
 
-    // The classes of a pattern as bits, and the pattern of such bits (std::invalid_argument: they are invalid).
+    // Return the classes of a pattern as bits, or the pattern of bits; std::invalid_argument if they are invalid.
     std::span<const uint64_t> bits(uint32_t pattern) const { return {bits_.data() + pattern * words_, words_}; }
     uint32_t pattern_of(std::span<const uint64_t> bits) {
         const bool beyond = classes_.size() % 64 != 0 && !bits.empty() && (bits.back() >> (classes_.size() % 64)) != 0;

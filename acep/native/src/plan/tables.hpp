@@ -26,7 +26,7 @@ struct Source {
     From from;
     int32_t a;
     int32_t b;
-    int32_t places = 0;  // of an average; in the tables it is above the lowest 20 bits of b
+    int32_t places = 0;  // of an average; the arrays have it above the lowest 20 bits of b
 };
 
 // A predicate with the sources of its leaves. With `only >= 0`, it applies only if count slot `only` is `turn`.
@@ -103,10 +103,10 @@ struct State {
     std::vector<Check> ending;
 };
 
-// Which of the complete matches are output (docs/reference/semantics.md, "HAVING, RETURN, output").
+// The complete matches that are output (docs/reference/semantics.md, "HAVING, RETURN, output").
 enum class Choice : int64_t { all = 0, non_overlap = 1, earliest_maximal = 2 };
 
-// How a reference to the events of a variable is computed from column `column`, which is kept with them.
+// The value of a reference to the events of a variable, from column `column`, which is kept with these events.
 enum class How : int64_t {
     length = 0,    // number of events
     nth = 1,       // value of the n-th event
@@ -189,27 +189,27 @@ struct Tables {
     std::vector<Whole> having;     // one or none
     std::vector<Whole> returns;
 
-    // Whether a complete run is not written directly.
+    // Return whether a complete run goes through more steps before it is written.
     bool completes() const {
         return choice != Choice::all || !negations.empty() || !having.empty() || !returns.empty();
     }
-    // Whether a complete run may have to wait.
+    // Return whether a complete run may have to wait.
     bool waits() const { return choice != Choice::all || trailing(); }
-    // Whether a negation follows the last event of some run.
+    // Return whether a negation follows the last event of some run.
     bool trailing() const {
         return std::any_of(states.begin(), states.end(), [](const State& s) {
             return std::any_of(s.accepts.begin(), s.accepts.end(),
                                [](const Accept& a) { return !a.crossings.empty(); });
         });
     }
-    // The time or the position of an event, depending on the unit of the window.
+    // Return the time or the position of an event, depending on the unit of the window.
     int64_t key(const auto& event) const { return counted ? event.position : event.ts; }
     size_t arcs() const {
         size_t found = 0;
         for (const State& s : states) found += s.arcs.size();
         return found;
     }
-    // Whether there is a window in time.
+    // Return whether there is a window in time.
     bool timed() const { return span >= 0 && !counted; }
     bool contiguous() const { return strategy == Strategy::partition || strategy == Strategy::strict; }
 };

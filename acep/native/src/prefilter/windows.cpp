@@ -1,4 +1,4 @@
-// Match windows: the needs of a match, and the decision when waiting events are passed on to the engine.
+// Match windows: the needs of a match, and the decision when waiting events are passed to the engine.
 #include "prefilter/windows.hpp"
 
 #include <algorithm>

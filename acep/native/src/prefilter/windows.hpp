@@ -1,10 +1,10 @@
 // Match windows (Cadonna, Gamper and Böhlen, 2012): events wait in a window, and are passed to an engine in order only
 // if the window may hold a match that ends with the newest event. acep/plan/prefilter.py makes the conditions.
 //
-// The events that a match must have are *needs*: numbers of events of some classes (Theorem 2, condition 6). Order
-// (condition 7) uses no counters: the *reach* of a stage is the latest start of a part of the window that holds all
-// stages up to it, one after the other. It is the least, over the needs of the stage, of the previous stage's reach as
-// it was at the last event of that kind. So nothing must be undone when an event leaves the window.
+// A *need* is a number of events of some classes that every match must have (Theorem 2, condition 6). The order of
+// needs (condition 7) is checked without counters. The *reach* of a stage is the latest start of a part of the window
+// that holds all stages up to it, one after the other. The previous stage's reach is stored with each event of a need.
+// The reach of a stage is the least of those stored with its needed events, so nothing is undone when an event leaves.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace acep {
 
-// `count` events of some classes in a stage; each missing one costs `weight` levels of error; -1: none may be missing.
+// `count` events of some classes in a stage. Each missing one costs `weight` levels of error; -1: all are required.
 struct Need {
     uint32_t stage;
     uint32_t count;
@@ -33,7 +33,7 @@ struct Needs {
     uint32_t least = 0;             // least number of events of a match (condition 4)
 };
 
-// Read the needs of a plan. std::invalid_argument: the arrays do not fit, or the plan's events may not be delayed.
+// Read the needs of a plan. Throw std::invalid_argument if arrays do not fit, or if events of the plan may not wait.
 Needs needs_from(const Arrays& arrays, const Tables& tables);
 
 class WindowedEngine final : public Engine {
@@ -68,8 +68,8 @@ private:
         int64_t id;
         uint32_t pattern;
     };
-    // `known`: reaches by stage and level; by place and level, the reaches before its last events; and the keys of the
-    // last `least` events, the oldest at `turn`. Waiting events are a ring, with their column values in step.
+    // `known` has the reaches by stage and level; the reaches stored with the last events, by place and level; and the
+    // keys of the last `least` events, the oldest at `turn`. `words` and `valid` have column values for the ring.
     struct Part {
         std::vector<int64_t> known;
         int64_t since = NEVER;  // events up to this key are not all in `known`
@@ -130,7 +130,7 @@ private:
     int64_t came_ = 0;
     int64_t handed_ = 0;
     bool passing_ = false;
-    enum class Stage : uint8_t { done, waiting, own };  // of an event to be passed on after those waiting
+    enum class Stage : uint8_t { done, waiting, own };  // of an event that follows the waiting ones
     Stage stage_ = Stage::done;
     int64_t tried_ = 0;           // events of this trial, and those of them passed on
     int64_t tried_handed_ = 0;
@@ -138,7 +138,7 @@ private:
     int64_t left_ = 0;            // events until the next trial
     int64_t swept_ = NEVER;
     int64_t last_id_ = NEVER;
-    int64_t bound_ = NEVER;       // no event with an id up to this may still be written
+    int64_t bound_ = NEVER;       // events with ids up to this are not written any more
     Ring<Mark> marks_;
 };
 

@@ -1,4 +1,4 @@
-// Arrays of NumPy that come in, and vectors that go out as arrays that own their memory.
+// Conversion of NumPy arrays that come in, and of vectors that go out as arrays that own their memory.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -30,7 +30,7 @@ nanobind::object array(std::vector<T, Allocator>&& values) {
         nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>>(held->data(), {held->size()}, owner));
 }
 
-// Return the result of a function that is called without Python's lock.
+// Call a function without Python's lock, and return its result.
 auto unlocked(auto&& function) {
     nanobind::gil_scoped_release release;
     return function();

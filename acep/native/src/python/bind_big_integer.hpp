@@ -1,4 +1,4 @@
-// Conversion of natural numbers to Python integers.
+// Conversion of integers of any size to Python integers.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -22,7 +22,7 @@ struct BoundSession {
     size_t classes;
     std::vector<Engine*> engines;
 
-    // Return an engine, also if it is behind match windows.
+    // Return an engine; if match windows are in front of it, the engine behind them.
     Engine& engine(size_t number) const;
 };
 

@@ -13,12 +13,12 @@
 
 namespace acep {
 
-// The number of matches that may still be written under a budget of time, as one node may stand for very many. An event
-// that ends matches may write one in any case.
+// The number of matches that may still be written under a budget of time. It is bounded, as one node may stand for very
+// many matches. An event that ends matches may write one in any case.
 struct Walks {
     int64_t left = std::numeric_limits<int64_t>::max();
     int64_t walked = 0;
-    int64_t withheld = 0;  // match points not all of whose matches were written
+    int64_t withheld = 0;  // match points for which some matches were not written
     bool any = false;      // the current event has written one
 
     bool may() {
@@ -48,14 +48,14 @@ public:
     virtual Output& output() { return output_; }
     virtual const Work& work() const { return work_; }
 
-    // In which partitions events of a pattern must be passed to `event`: none, those with partial matches, or all.
+    // The partitions in which events of a pattern must be passed to `event`: none, those with partial matches, or all.
     enum Wants : uint8_t { nowhere = 0, where_live = 1, everywhere = 2 };
     Wants wants(uint32_t pattern) {
         if (wanted_.size() <= pattern) [[unlikely]]
             learn_wants(pattern);
         return static_cast<Wants>(wanted_[pattern]);
     }
-    // Whether a partition has partial matches; true if the engine does not track it.
+    // Return whether a partition has partial matches; true if the engine does not track it.
     bool live(uint32_t partition) const { return !tells_live_ || (partition < live_.size() && live_[partition] != 0); }
 
     Walks walks;
@@ -72,28 +72,28 @@ public:
     virtual void advance(int64_t clock) = 0;
     // End the stream: all pending matches are decided and written.
     virtual void end() {}
-    // Whether nothing is left of a partition at `clock`, so that its number may be reused for another key.
+    // Return whether nothing is left of a partition at `clock`, so that its number may be reused for another key.
     virtual bool idle(uint32_t partition, int64_t clock) = 0;
     virtual void forget(uint32_t partition) = 0;
-    // Under a bound on memory: whether there is room for one more partition; count an event skipped for lack of it;
-    // whether nodes were given up since the last call, so that partitions may be idle.
+    // Under a bound on memory: return whether there is room for one more partition; count an event that was skipped for
+    // lack of room; return whether nodes were given up since the last call, so that partitions may be idle.
     virtual bool takes_partition(int64_t) { return true; }
     virtual void passed_over() {}
     virtual bool gave_up() { return false; }
-    // Return the number in the stream of a partition's last event; give up all partial matches of a partition.
+    // Return the number of a partition's last event in the stream; give up all partial matches of a partition.
     virtual int64_t seen(uint32_t) const { return -1; }
     virtual void give_up_partition(uint32_t, int64_t) {}
-    // Mark the text codes that it holds; add the event ids that it may still write.
+    // Mark the text codes that the engine holds; add the event ids that it may still write.
     virtual void used_texts(std::vector<uint8_t>&) const {}
     virtual void used_ids(std::vector<int64_t>&) const {}
-    // The least event id that may still be written, if ids rise in stream order.
+    // Return the least event id that may still be written, if ids rise in stream order.
     virtual int64_t oldest() const { return NEVER; }
-    // Write the whole state; load that of an engine with the same tables (std::invalid_argument: it is invalid).
+    // Write the state, or load that of an engine with the same tables; std::invalid_argument if it is invalid.
     virtual void dump(Writer&) const { throw std::logic_error("this engine has no state"); }
     virtual void load(Reader&) { throw std::logic_error("this engine has no state"); }
-    // Approximate number of bytes held.
+    // Return the approximate number of bytes held.
     virtual int64_t bytes() const = 0;
-    // Partial matches whose window is not over at `clock`; those held as one, or only counted together, count as one.
+    // Count the partial matches whose window is not over at `clock`. Those held as one, or counted together, are one.
     virtual int64_t partial_matches(int64_t clock) const = 0;
 
 protected:

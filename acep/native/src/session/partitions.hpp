@@ -51,7 +51,7 @@ public:
         }
     }
 
-    // Whether no partition has the key of a row; false if it contains null.
+    // Return whether no partition has the key of a row; false if the key contains null.
     bool unknown(const Batch& batch, size_t row) const {
         if (columns_.empty() || null_key(batch, row)) return false;
         return table_.empty() || table_[place_of(batch, row)] == NIL;
@@ -100,7 +100,7 @@ public:
     std::vector<int64_t> positions;  // number of events in each partition
 
     int64_t bytes() const { return heap_bytes(keys_, positions, used_, free_, table_, direct_); }
-    // The most bytes of one partition, if partitions are found row by row: vectors and the table double when they grow.
+    // Return the most bytes of one partition, if they are found row by row; vectors and the table double to grow.
     int64_t bytes_each() const {
         return static_cast<int64_t>(2 * ((columns_.size() + 1) * sizeof(int64_t) + 1 + sizeof(uint32_t)) +
                                     4 * sizeof(uint32_t));
@@ -108,7 +108,7 @@ public:
     bool has_free() const { return !free_.empty(); }
 
 private:
-    // Check what was loaded, and find the rest.
+    // Check the loaded state, and compute the rest from it.
     void loaded() {
         if (used_.size() != positions.size() || keys_.size() != used_.size() * columns_.size() || used_.size() >= NIL) {
             bad_state("partitions");

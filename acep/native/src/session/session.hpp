@@ -33,29 +33,29 @@ public:
     size_t key_tables() const { return tables_.size(); }
 
     // Process rows [from, to) of a batch of events in stream order, which may be pushed in several parts. All columns
-    // must have batch.size values. Returns the row to continue with: one before `to` if the only engine is full
-    // (`Engine::flow`), or, after the last row of a time, has `enough` matches.
-    // `hold`: events may be older than earlier ones, as their partitions were reset; no time passes.
+    // must have batch.size values. Return the row to continue with. It is before `to` if the only engine is full
+    // (`Engine::flow`), or if it has `enough` matches after the last row of a time. With `hold` no time passes: the
+    // events may be older than earlier ones, as their partitions were reset.
     size_t push(const Batch& batch, size_t from, size_t to, size_t enough = Engine::endless, bool hold = false);
-    // Forget all that partitions hold, so that their events can be pushed again: the partitions of these rows; under
-    // strict contiguity, where an event concerns all partitions, all of them.
+    // Forget all that the partitions of these rows hold, so that their events can be pushed again. Under strict
+    // contiguity an event concerns all partitions, and all are forgotten.
     void reset(const Batch& batch);
     // Declare that no event with ts < clock will come.
     void advance(int64_t clock);
     // End the stream: all pending matches are decided and written.
     void finish();
-    // Forget partitions only when `rest` is called from now on: the log of partitions and their numbers must not
+    // From now on, forget partitions only when `rest` is called, so that the log of partitions and their numbers do not
     // depend on how the stream is split into batches.
     void rest_when_told() { rests_when_told_ = true; }
     void rest() { sweep(latest_); }
     int64_t seen() const { return seen_; }  // events so far
-    // Check for each row whether there is room for its key, as engines have a bound on bytes.
+    // From now on, check for each row whether there is room for its key, as engines have a bound on bytes.
     void bound() { bounded_ = true; }
     int64_t bytes() const;
-    // For bounded engines: whether each text code is in use, and the ids that may still be written, in rising order.
+    // If bytes are bounded: return a flag for each text code in use; return the ids that may be written, in order.
     std::vector<uint8_t> used_texts(size_t codes) const;
     std::vector<int64_t> used_ids() const;
-    // Write the state of all plans; load that of a session of the same tables (std::invalid_argument: it is invalid).
+    // Write the state of all plans, or load that of a session of the same tables; std::invalid_argument if invalid.
     void dump(Writer& out) const;
     void load(Reader& in);
 

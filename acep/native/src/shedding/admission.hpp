@@ -1,4 +1,4 @@
-// What is known of the partial matches that an arc makes before they are made, to refuse some of them (admission.cpp).
+// The features of a partial match that are known before it is made, so that it can be refused unmade (admission.cpp).
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,19 @@ struct Origin {
     bool held = false;  // whether the parent's slot is used
 };
 
-// A term whose number is known before the partial match is made.
+// A term of the utility whose number is known before the partial match is made.
 struct TermRange {
     uint32_t term;
-    float most, range;  // `most`: what this term and those after it add at most
+    float most, range;  // `most`: the most that this term and those after it add
     const Term* of;  // in the shedding table
     Origin a, b;
 };
 
 struct ArcAdmission {
-    bool scorable = false;  // partial matches can be scored
-    int64_t ends = 0;  // least error that an ending there adds
+    bool scorable = false;  // the arc's partial matches can be scored before they are made
+    int64_t ends = 0;  // least error that an ending at the arc's target adds
     bool whole = true;  // all terms are known
-    double later = 0;  // buckets that the unknown terms add at most
+    double later = 0;  // the most buckets that the unknown terms add
     std::vector<TermRange> terms;  // those of the largest range first
 };
 

@@ -9,21 +9,21 @@ namespace acep {
 struct Allowance {
     double rate = -1;  // touches per event; negative: unlimited
     double granted = 0;  // touches granted up to event `since`
-    double most_carried = 0;  // unused touches that are carried over at most
+    double most_carried = 0;  // the most unused touches that are carried over
     int64_t since = 0;
 
     // Return the touches granted up to event `seen`.
     double up_to(int64_t seen) const { return granted + rate * static_cast<double>(seen - since); }
-    // Return the touches kept for bursts: those of so many events, or half of what may be carried over if that is less.
+    // Return the touches kept for bursts: those of `events` events, or half of `most_carried` if that is less.
     double reserve(double events) const { return std::min(rate * events, most_carried / 2); }
 };
 
-// How the utility threshold follows the touches that are spent.
+// The numbers by which the utility threshold follows the touches that are spent.
 struct ThresholdPace {
     int64_t paced = 0, spent = 0;  // events, and touches spent, when it was last updated
-    int64_t lent = 0;  // touches of the shadow sample then
-    double step = 4;  // by which it rises if no budget is left
-    double surge = 0;  // part of it that was added when no budget was left, and decays
+    int64_t lent = 0;  // touches of the shadow sample at that time
+    double step = 4;  // buckets by which the threshold rises if no budget is left
+    double surge = 0;  // part of the threshold that was added in such rises, and decays
     double mean = 0;  // recent touches per event, without the shadow sample
     double lent_mean = 0;  // recent touches per event in the shadow sample
     int64_t denied = 0;  // touches denied since it was last updated

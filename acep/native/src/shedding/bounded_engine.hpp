@@ -23,7 +23,7 @@ public:
     virtual int64_t drop(uint32_t partition, int64_t ts) = 0;
 
 protected:
-    // Whether the limit allows an event that takes at most `most` touches, and exactly needs().
+    // Return whether the limit allows an event that takes needs() touches, which are at most `most`.
     template <class Needs>
     bool suffices(size_t most, Needs&& needs) {
         if (work_.touches <= limit - static_cast<int64_t>(most)) [[likely]]

@@ -1,4 +1,4 @@
-// The mark of a partial match under a budget: what shedding must know of it besides its registers, in one word.
+// The mark of a partial match under a budget: the data that shedding needs besides its registers, in one word.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 namespace acep {
 
 struct Mark {
-    // In place of a trajectory number: not logged; to be logged without a parent.
+    // Values in place of a trajectory number: the partial match is not logged; it is to be logged without a parent.
     static constexpr uint32_t unlogged = 0xFFFFFFFFu, fresh = 0xFFFFFFFEu;
     static constexpr uint8_t most_chance = 63;
     static constexpr int64_t decided_bit = int64_t{1} << 62;
@@ -14,7 +14,7 @@ struct Mark {
     uint32_t trajectory = unlogged;
     uint16_t birth = 0;  // number of partial matches made in its list before it, modulo 2^16
     uint8_t feature = 128;  // 128 plus the buckets that its registers add
-    uint8_t chance = 0;  // 0 .. most_chance
+    uint8_t chance = 0;  // a random number, 0 .. most_chance
     bool decided = false;  // it was admitted before it was made
     bool put_off = false;  // the buckets that its registers add are not computed yet
 

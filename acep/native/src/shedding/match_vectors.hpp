@@ -21,7 +21,7 @@ public:
     // Take over the sizes of a shedding table, and compute the bounds of the bins once, as they are used very often.
     void set(const SheddingTable& table, int64_t span);
 
-    // Return the number of the match vector of a partial match of `state` at `now`. `made`: when its last event came.
+    // Return the number of the match vector of a partial match of `state` at `now`. `made`: time of its last event.
     size_t at(uint32_t state, int64_t error, int64_t start, int64_t made, uint8_t feature, int64_t now) const {
         const int64_t errors = errors_ == 1 ? 0 : std::min(error / error_step_, errors_ - 1);
         int64_t window = 0, wait = 0;
@@ -35,7 +35,7 @@ public:
     }
 
 private:
-    // Return the bin of the time left in the window: by its definition, and by the ages at which bins end.
+    // Return the bin of the time left in the window: `window_by` from its definition, `window_at` from stored bounds.
     int64_t window_by(int64_t age) const {
         const auto rest = static_cast<double>(apart(span_, age)), windows = static_cast<double>(windows_);
         const auto bin = static_cast<int64_t>(rest * windows / (static_cast<double>(span_) + 1));
@@ -53,7 +53,7 @@ private:
 
     int64_t span_ = -1;  // of the window; -1: none
     int64_t errors_ = 1, error_step_ = 1, windows_ = 1, waits_ = 1, features_ = 1;
-    std::vector<int64_t> window_bounds_;  // by bin: the least age that is in a lower bin; and a last one for none
+    std::vector<int64_t> window_bounds_;  // by bin: the least age that is in a lower bin; -1 at the end
     double bins_a_tick_ = 0;
     std::vector<int64_t> wait_bounds_;  // rising
 };

@@ -28,11 +28,11 @@ inline uint64_t key_hash(const Partitions& partitions, const Texts& texts, uint3
 }
 
 struct SamplingUnitAt {
-    int64_t begin;  // the least number if it would be below it
-    uint64_t draw;  // of 2^32
+    int64_t begin;  // the least integer if the unit begins before it
+    uint64_t draw;  // a random number below 2^32
 };
 
-// Return the unit that contains `now`, of the partition with this hash; `length` (negative: there is only one unit).
+// Return the unit that contains `now`, for the hash of a partition's key. Negative `length`: there is only one unit.
 inline SamplingUnitAt unit_at(uint64_t key, int64_t length, int64_t now) {
     constexpr int64_t first = std::numeric_limits<int64_t>::min();
     if (length < 0) return {first, mixed(key) >> 32};

@@ -1,4 +1,4 @@
-// Cluster sampling of partitions under a budget: the units that are admitted, and sums for estimates of skipped ones.
+// Cluster sampling under a budget: the choice of the units to admit, and sums to estimate what skipped units held.
 #include "shedding/sampling_units.hpp"
 
 #include <algorithm>

@@ -21,9 +21,9 @@ public:
         : Engine(std::move(tables), classifier, partitions), behind_(std::move(behind)) {}
 
     Engine& behind() { return *behind_; }
-    // Call before any event. `key_texts`: a bit for each part of the key that is a text.
+    // Set the seed; call it before any event. `key_texts`: a bit for each part of the key that is a text.
     void start(uint64_t seed, uint32_t key_texts);
-    // Set the touches per event after `seen` events (negative: unlimited), and the most unused ones to carry over.
+    // Set the touches per event after `seen` events (negative: unlimited), and the most unused touches to carry over.
     void allow(double rate, double most_carried, int64_t seen);
 
     Output& output() override { return behind_->output(); }
@@ -45,30 +45,30 @@ public:
     int64_t partial_matches(int64_t clock) const override { return behind_->partial_matches(clock); }
 
     double tokens() const { return allowance_.up_to(arrived) - static_cast<double>(behind_->work().touches); }
-    int64_t withheld() const { return behind_->walks.withheld; }  // match points not all of whose matches were written
+    int64_t withheld() const { return behind_->walks.withheld; }  // match points with matches left out
     int64_t dropped() const { return dropped_; }
     int64_t passed_over() const { return passed_over_; }
-    // Sums over the units that were admitted, each with probability p: their number; with their match points x and
-    // events e for which nothing was skipped for a window, sums of x / p, e / p and the square of x / p; and of the
-    // squares and the product of x / p and e / p, times 1 - p.
+    // Sums over the admitted units. A unit is admitted with probability p; it has x match points and e events before
+    // which nothing was skipped for a window. `x` and `e` sum x / p and e / p, `squares` the squares of x / p; `xx`,
+    // `xe` and `ee` sum the squares and the product of x / p and e / p, times 1 - p.
     struct Sums {
         double units = 0, x = 0, e = 0, squares = 0, xx = 0, xe = 0, ee = 0;
     };
     Sums sums() const;
-    int64_t points() const { return behind_->match_points; }  // found so far, and while nothing was skipped
+    int64_t points() const { return behind_->match_points; }  // found; `certain`: found while nothing was skipped
     int64_t certain() const { return certain_ + (gated_ ? 0 : behind_->match_points - gated_points_); }
     int64_t let_in() const { return let_in_; }  // events admitted since something was first skipped
 
 private:
-    static constexpr int64_t windows = 8;  // in a unit
-    static constexpr int64_t events = 1 << 16;  // of the stream, in a unit if there is no window
+    static constexpr int64_t windows = 8;  // windows in a unit
+    static constexpr int64_t events = 1 << 16;  // events of the stream in a unit, if there is no window
     static constexpr uint64_t all = uint64_t{1} << 32;
     struct SamplingUnit {
         int64_t begin = NEVER;
-        uint64_t draw = 0;  // of 2^32
+        uint64_t draw = 0;  // a random number below 2^32
         uint64_t share = all;  // the least share of admitted units during this one
-        int64_t since = NEVER;  // key up to which something of it was skipped
-        int64_t points = 0, events = 0;  // for which nothing was skipped
+        int64_t since = NEVER;  // time or position up to which events of it were skipped
+        int64_t points = 0, events = 0;  // those before which nothing was skipped for a window
         bool any = false;
         bool off = false;  // skipped from some event on
     };
@@ -89,10 +89,10 @@ private:
     uint64_t seed_ = 0;
     uint32_t key_texts_ = 0;
     Allowance allowance_;
-    bool gated_ = false;  // the budget did not suffice
+    bool gated_ = false;  // units are skipped, as the budget does not suffice
     bool paused_ = false;  // no budget is left
     double share_ = 1;  // of units that are admitted
-    double need_ = 0;  // touches per event if all units were admitted, from `told_` events
+    double need_ = 0;  // mean touches per event if all units were admitted, over `told_` events
     double told_ = 0;
     int64_t paced_ = 0, paced_touches_ = 0, paced_in_ = 0, paced_out_ = 0, paced_denied_ = 0;  // at the last `adjust`
     std::vector<SamplingUnit> units_;  // by partition

@@ -14,7 +14,7 @@ constexpr double passing = 0.25, fades = 0.125;
 // which touches beyond the reserve are spread.
 constexpr double mean_of = 2048, reserved = 2048, spread = 8192;
 constexpr double most_fall = 8;  // octaves
-constexpr double sufficient = 2;  // a budget of this many times the touches is ample
+constexpr double sufficient = 2;  // a budget of this many times the touches is sufficient
 
 }  // namespace
 
@@ -159,7 +159,7 @@ void Shedding::shrink() {
     std::vector<uint32_t>().swap(rows_);
 }
 
-// The state without the shedding table, which its caller keeps.
+// Write or read the state without the shedding table, which the caller keeps.
 template <class Archive>
 void Shedding::fields(auto& self, Archive& archive) {
     auto& [paced, paced_spent, lent, step, surge, mean, lent_mean, denied, calm] = self.pace_;

@@ -29,13 +29,13 @@ namespace acep {
 
 class Shedding {
 public:
-    // Number of slots of every partial match after its registers: the time when it was made, and its Mark.
+    // The number of slots of every partial match after its registers: the time when it was made, and its Mark.
     static constexpr uint32_t hidden = 2;
     static constexpr uint32_t least_room = 64;
     static constexpr size_t most_logged = 1 << 14;  // at this length of the log no further starts are logged
     static constexpr size_t most_at_all = 1 << 16;  // at this length no trajectories are logged at all
     static constexpr int64_t pace = 128;  // events between two updates of the utility threshold
-    static constexpr uint64_t most_unseen = uint64_t{1} << 28;  // of 2^32 units: a shadow sample that `calm` allows
+    static constexpr uint64_t most_unseen = uint64_t{1} << 28;  // the most of 2^32 units sampled for `calm`
     static constexpr int64_t unit_bytes = 72;  // bytes kept per partition
     static constexpr int64_t decided_a_touch = 4;  // utility look-ups that cost as much as a touch
 
@@ -55,7 +55,7 @@ public:
         changed_ = true;
     }
 
-    // Start an event: `arrived` have come, with it, and there were `touches` before it.
+    // Start an event. `arrived` events have come, including it, and `touches` touches were spent before it.
     void arrive(uint32_t partition, int64_t arrived, int64_t touches) {
         here_ = partition;
         arrived_ = arrived;
@@ -66,42 +66,43 @@ public:
     void deny() { ++pace_.denied; }
     int64_t deciding() const { return decided / decided_a_touch; }
     int64_t spent() const { return touches_ + deciding(); }
-    // Touches left of the budget.
+    // Return the touches left of the budget.
     double tokens() const { return granted() - static_cast<double>(spent()); }
     bool limited() const { return allowance_.rate >= 0; }
-    // Whether the budget suffices for some more touches. A part is held back for the shadow sample; else it would be cut
-    // short when little is left, and losses would be unknown. Beyond that part, a sampled unit, which is a burst, may
-    // not use up the reserve, or for a while no matches would be found elsewhere.
+    // Return whether the budget suffices for some more touches. A part is held back for the shadow sample. Without it,
+    // the sample would be cut short when little is left, and losses would be unknown. Beyond that part, the bursts of
+    // the sample must not use up the reserve, or no matches would be found elsewhere for a while.
     bool affords(int64_t touches = 1) { return (!shadow && spent() + touches <= sure_) || affords_still(touches); }
     double afforded() const {
         return shadow ? std::max(std::min(held(), tokens()),
                                  tokens() - std::min(reserve(), granted()) * ShadowSample::untouched)
                       : tokens() - held();
     }
-    // Whether nothing needs to be dropped, much of the budget is unused, and the shadow sample is small.
+    // Return whether nothing needs to be dropped, much of the budget is unused, and the shadow sample is small.
     bool calm() const { return pace_.calm && price <= 0 && !bounded() && table_.shadow <= most_unseen; }
-    // Whether, since the last call, `calm` may have changed or the budget shrunk other than by touches.
+    // Return whether, since the last call, `calm` may have changed or the budget shrunk for other reasons than touches.
     bool changed() { return std::exchange(changed_, false); }
 
     // Admission ----------------------------------------------------------------------------------
 
-    // Whether the partial matches of an arc must and can be scored before they are made (admission.cpp).
+    // Return whether the partial matches of an arc must and can be scored before they are made (admission.cpp).
     bool foresees(const Arc& arc) const {
         return price > 0 && !shadow && arc.number < admission_.size() && admission_[arc.number].scorable;
     }
-    // Whether the one that an arc would make is admitted; else it is not made. `mark`: its parent's, then its own.
+    // Return whether a partial match is admitted before an arc makes it. `mark`: that of the parent, then its own.
     bool foresee(const Arc& arc, const Coming& coming, Mark& mark);
-    // Whether a new partial match is admitted; sets its feature and chance.
+    // Return whether a new partial match is admitted, and set its feature and chance.
     bool admit(NodeList& made, uint32_t row, uint32_t state, uint32_t partition, int64_t now) {
         int64_t& word = made.slot(tables_.states[state].slots - 1)[row];
         if ((word & Mark::decided_bit) == 0) return weigh(made, row, state, partition, now, Mark::of(word));
         word &= ~Mark::decided_bit;
         return true;
     }
-    // Whether an event of some classes is admitted. `oldest`: the earliest start in its partition.
+    // Return whether an event of some classes is admitted. `oldest`: the earliest start in its partition.
     bool admits(const std::vector<uint32_t>& classes, int64_t now, int64_t oldest);
-    // The utility that registers add is computed when first needed: while the threshold is 0, few partial matches need
-    // it. Before the shedding table changes, it is computed for all. Whether any lack it; compute it for a list.
+    // The utility that registers add is computed when it is first needed, as few partial matches need it while the
+    // threshold is 0. Before the shedding table changes, it is computed for all. `puts_off` returns whether any partial
+    // match lacks it; `catch_up` computes it for a list.
     bool puts_off() { return std::exchange(puts_off_, false); }
     void catch_up(NodeList& list, uint32_t state, uint32_t partition);
 
@@ -117,7 +118,7 @@ public:
 
     // The shadow sample --------------------------------------------------------------------------
 
-    // Whether partial matches that begin with an event are shadow-sampled; to be called for each event that begins any.
+    // Return whether partial matches that begin with an event are shadow-sampled. Call it for each such event.
     bool is_shadow(uint32_t partition, int64_t now);
     // Begin and end work on the lists of the shadow sample.
     void enter(int64_t touches) {
@@ -186,7 +187,7 @@ public:
     int64_t made(NodeList& list, uint32_t row, uint32_t state) const {
         return list.slot(tables_.states[state].slots - 2)[row];
     }
-    // The time when a partial match that began at `start` leaves the window.
+    // Return the time when a partial match that began at `start` leaves the window.
     int64_t expiry(int64_t start) const {
         int64_t end;
         return __builtin_add_overflow(start, tables_.span, &end) ? std::numeric_limits<int64_t>::max() : end;
@@ -205,7 +206,7 @@ public:
     int64_t passed_over = 0;  // events that were skipped
     int64_t turned_away = 0;  // those of them skipped for lack of room for another key
     int64_t points = 0;  // match points, without those found by the shadow sample alone
-    int64_t withheld = 0;  // match points not all of whose matches were written
+    int64_t withheld = 0;  // match points for which some matches were not written
     int64_t shadow_sampling = 0;  // touches of the shadow sample
     int64_t weighed = 0;  // partial matches whose terms were computed, in this session
     double price = 0;  // utility threshold, in buckets
@@ -221,7 +222,7 @@ private:
     // The budget.
     double granted() const { return allowance_.up_to(arrived_); }
     double reserve() const;
-    // Touches held back for the shadow sample.
+    // Return the touches held back for the shadow sample.
     double held() const {
         return shadow ? std::max(0.0, sample_.held - static_cast<double>(spent() - sample_.entered)) : sample_.held;
     }
@@ -289,7 +290,7 @@ private:
     void look_ahead();
     static bool origin(const Arc& arc, uint32_t slot, Origin& found);
     bool weigh(NodeList& made, uint32_t row, uint32_t state, uint32_t partition, int64_t now, Mark own);
-    // `grown`: the list has grown, or the threshold has risen; else it is pruned for its age.
+    // Prune a list. `grown`: it has grown, or the threshold has risen; else it is pruned for its age.
     void prune(NodeList& list, uint32_t state, int64_t now, int64_t low, bool grown);
     uint32_t choose(NodeList& list, uint32_t state);
     uint32_t choose_few(NodeList& list, uint32_t state);
@@ -307,7 +308,7 @@ private:
     void log_end(const NodeList& list, Mark own, int64_t when, EndReason how);
     void log_values(NodeList& list, uint32_t row, uint32_t state, uint32_t partition);
     bool bounded() const { return most_log_ != endless; }
-    // Whether one more row of the log may exceed its bound, as vectors double.
+    // Return whether one more row of the log may exceed its bound, as vectors double.
     bool crowded() const {
         const size_t rows =
             trajectories.made.size() * (sizeof(Trajectories::Made) + sizeof(double) * table_.most_terms) +
@@ -326,7 +327,7 @@ private:
     int64_t arrived_ = 0;
     int64_t touches_ = 0;
     int64_t hit_ = -1;  // the last event that completed a match
-    int64_t sure_ = std::numeric_limits<int64_t>::min();  // the budget suffices up to this `spent`
+    int64_t sure_ = std::numeric_limits<int64_t>::min();  // the budget suffices while `spent` is at most this
     bool changed_ = true;
     SheddingTable table_;
     MatchVectors vectors_;
@@ -338,7 +339,7 @@ private:
     bool puts_off_ = false;
     uint64_t drawn_ = 0;  // number of chances drawn so far
     uint32_t next_trajectory_ = 0;
-    std::unordered_map<uint32_t, int64_t> open_;  // logged ones still there: their list's touches when made
+    std::unordered_map<uint32_t, int64_t> open_;  // by open trajectory: `touched` of its list when made
     int64_t most_log_ = endless;  // bytes
     mutable std::vector<uint64_t> key_hashes_;  // by partition; 0: not computed yet
     std::vector<uint32_t> levels_, rows_;  // of the partial matches of a list

@@ -14,7 +14,7 @@ namespace acep {
 struct Term {
     enum Kind : int64_t { held = 0, ratio = 1, difference = 2, hashed = 3, partition = 4, text = 5 };
     static constexpr uint32_t buckets = 1024;  // of hashed values
-    static constexpr size_t few = 16;  // bounds that are searched linearly
+    static constexpr size_t few = 16;  // up to so many bounds are searched linearly
     Kind kind = held;
     uint32_t a = 0, b = 0;  // slots
     bool a_floats = false, b_floats = false;
@@ -42,7 +42,7 @@ struct SheddingTable {
 
     int64_t errors = 1, windows = 1, waits = 1, features = 1;  // sizes of the grid of match vectors
     std::vector<uint8_t> level;  // by match vector: the utility bucket; 0: no utility
-    std::vector<int8_t> later;  // by state and bin of how many were made in its list since: buckets added
+    std::vector<int8_t> later;  // by state, and bin of the number made in its list since: buckets added
     std::vector<double> decay;  // by state: buckets that each better partial match of its list subtracts
     std::vector<std::vector<Term>> terms;  // by state
     size_t most_terms = 0;

@@ -1,4 +1,4 @@
-// The log of trajectories since it was last taken: what became of partial matches, and which match points they led to.
+// The log of trajectories since it was last taken: how partial matches ended, and which match points they led to.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ namespace acep {
 enum class EndReason : int64_t { expired = 0, shed = 1, taken = 2, cleared = 3, merged_into = 4 };
 
 struct Trajectories {
-    struct Made {
-        int64_t trajectory, parent, partition, state, error, start, made, feature, age;  // age: made after the parent
+    struct Made {  // `age`: number of partial matches made in the parent's list after the parent
+        int64_t trajectory, parent, partition, state, error, start, made, feature, age;
     };
     struct Ended {
         int64_t trajectory, when, how, touches, age;  // touches: for merged_into, the other trajectory instead
@@ -20,8 +20,8 @@ struct Trajectories {
         int64_t parent, partition, when, error, age;
     };
     // A match point in a shadow-sampled unit, found by the partial matches that were kept (`kept`) or by all (`whole`);
-    // or the time from which data are missing (`lost`), or the end of the unit. `begin`: of the unit; `blind`: last time
-    // of a start that was not fully followed; `share`: how many of 2^32 units are sampled.
+    // or the time from which data are missing (`lost`); or the end of the unit (`ended`). `begin`: of the unit;
+    // `blind`: last start that was not fully followed; `share`: how many of 2^32 units are sampled.
     struct Point {
         enum Kind : int64_t { ended = -2, lost = -1, whole = 0, kept = 1 };
         int64_t partition, begin, when, ts, kind, blind, share;
