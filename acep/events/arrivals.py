@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from acep.errors import DataError, DataWarning, SnapshotError, warn_caller
@@ -60,13 +61,22 @@ def span_ticks(name: str, span: Any, schema: InputSchema) -> int | None:
 
 @dataclass(frozen=True)
 class Due:
-    """The events that are due after a push. ``rows``: the next ones, in the order of the stream. ``inserted``: events
-    that belong before some that were given earlier, in order. ``removed``: the arrival numbers of events that were
-    given earlier and are taken back."""
+    """The events that are due after a push. ``order``: the places of the ``rows`` in the order of the stream
+    (``None``: they are in order). The first ``inserted`` in that order belong before some that were given earlier.
+    ``removed``: the arrival numbers of events that were given earlier and are taken back."""
 
     rows: pa.Table | None = None
-    inserted: pa.Table | None = None
+    order: npt.NDArray[np.intp] | None = None
+    inserted: int = 0
     removed: Sequence[int] = ()
+
+    @property
+    def numbers(self) -> npt.NDArray[np.int64]:
+        """Return the arrival numbers of the rows, in the order of the stream."""
+        if self.rows is None:
+            return np.zeros(0, np.int64)
+        numbers: npt.NDArray[np.int64] = self.rows.column(ARRIVAL).to_numpy()
+        return numbers if self.order is None else numbers[self.order]
 
 
 class Arrivals:
@@ -88,8 +98,9 @@ class Arrivals:
     >>> held = Arrivals(columns, schema_of(columns), lateness=2, speculation=None)
     >>> held.push(pa.table({"ts": [3, 5]})).rows["ts"].to_pylist()
     [3, 5]
-    >>> held.push(pa.table({"ts": [4]})).inserted["ts"].to_pylist()
-    [4]
+    >>> due = held.push(pa.table({"ts": [6, 4]}))
+    >>> due.rows["ts"].to_pylist(), due.order.tolist(), due.inserted
+    ([6, 4], [1, 0], 1)
     """
 
     def __init__(
@@ -148,27 +159,35 @@ class Arrivals:
             stay, removed = self._operated(rows, ticks, numbers, fresh)
             kept = fresh & stay
         self._arrived += len(rows)
-        self.late = rows.filter(pa.array(~fresh))
+        self.late = rows.slice(0, 0) if fresh.all() else rows.filter(pa.array(~fresh))
         self.late_count += self.late.num_rows
         if not fresh.any():
             return Due()
         same = same.append_column(ARRIVAL, pa.array(numbers))
-        given, inserted = self._held.released, None
-        if given is not None and self.speculates and (early := kept & (ticks < given)).any():
-            inserted, kept = self._in_order(same.filter(pa.array(early)), ticks[early]), kept & ~early
-        self._held.see(int(ticks[fresh].max()))
-        greatest = self._held.greatest
+        self._held.see(int(ticks.max()) if fresh.all() else int(ticks[fresh].max()))
+        greatest, given = self._held.greatest, self._held.released
         assert greatest is not None
         if not kept.all():
             same, ticks = same.filter(pa.array(kept)), ticks[kept]
         certain = self._certain(greatest)
-        if self.speculation is not None:
-            self._held.add(same)
-            return Due(None if certain is None else self._released(certain), inserted, removed)
-        # Without ``seq``, a later event of the same time comes after those before.
-        self._held.released = greatest + (self.schema.seq is not None)
-        self._settle(certain)
-        return Due(self._in_order(same, ticks) if len(ticks) else None, inserted, removed)
+        if self.speculation is None:
+            # Without ``seq``, a later event of the same time comes after those before.
+            self._held.released = greatest + (self.schema.seq is not None)
+            self._settle(certain)
+            inserted = 0 if given is None else int(np.count_nonzero(ticks < given))
+            return Due(same if len(ticks) else None, self._order(same, ticks), inserted, removed)
+        early = None
+        if given is not None and self.speculates and (before := ticks < given).any():
+            early = same.filter(pa.array(before))
+            if (order := self._order(early, ticks[before])) is not None:
+                early = early.take(pa.array(order))
+            same = same.filter(pa.array(~before))
+        self._held.add(same)
+        due = None if certain is None else self._released(certain)
+        if early is None:
+            return Due(due, removed=removed)
+        rows = early if due is None else pa.concat_tables([early, due])
+        return Due(rows, inserted=early.num_rows, removed=removed)
 
     def advance(self, tick: int) -> Due:
         """Declare that no event at or before ``tick`` will come; return the rows that are due now."""
@@ -214,7 +233,8 @@ class Arrivals:
     def _same(self, rows: pa.Table) -> pa.Table:
         """Return the rows with the columns of the first push. Raises :class:`DataError` if these do not fit."""
         try:
-            return rows.select(self._arrow.names).cast(self._arrow)
+            same = rows.select(self._arrow.names)
+            return same if same.schema.equals(self._arrow) else same.cast(self._arrow)
         except KeyError as missing:
             raise DataError(f"the events have other columns than before: {missing.args[0]}") from None
         except pa.ArrowException as bad:
@@ -239,14 +259,12 @@ class Arrivals:
         """Return whether an event that came before this push, at ``tick``, has been given."""
         return self.speculation is None or (self._held.released is not None and tick < self._held.released)
 
-    def _in_order(self, rows: pa.Table, ticks: Any) -> pa.Table:
-        """Return rows in the order of the stream."""
+    def _order(self, rows: pa.Table, ticks: Any) -> npt.NDArray[np.intp] | None:
+        """Return the places of rows in the order of the stream; ``None``: they are in order."""
         if self.schema.seq is not None:
             seq, _ = ticks_of(self.schema.seq, rows.column(self.schema.seq), self.schema.tick_ns or 1)
-            return rows.take(pa.array(np.lexsort((seq, ticks))))
-        if (ticks[1:] < ticks[:-1]).any():
-            return rows.take(pa.array(np.argsort(ticks, kind="stable")))
-        return rows
+            return np.lexsort((seq, ticks))
+        return np.argsort(ticks, kind="stable") if (ticks[1:] < ticks[:-1]).any() else None
 
     def _released(self, certain: int) -> pa.Table | None:
         """Release the held rows that are due once ``certain`` is the time before which nothing changes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -40,7 +40,7 @@ class Column:
     def at(self, rows: npt.NDArray[np.intp] | slice) -> Column:
         """Return the values of some rows."""
         valid = None if self.valid is None else self.valid[rows]
-        return replace(self, values=self.values[rows], valid=valid)
+        return Column(self.kind, self.values[rows], valid, self.texts)
 
     def to_list(self) -> list[Value]:
         """Return Python values, ``None`` for null.

@@ -5,6 +5,7 @@ Arrow's own ``to_numpy`` imports pandas if it is installed, which takes longer t
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ __all__ = ["buffer", "decoded", "joined", "nulls", "plain_type"]
 Array = npt.NDArray[Any]
 
 
+@lru_cache(maxsize=256)
 def plain_type(held: pa.DataType) -> pa.DataType:
     """Return the type of the values, without dictionary, run-end or extension wrapping."""
     while True:
@@ -56,6 +58,7 @@ def joined(column: pa.ChunkedArray) -> tuple[Array, Array | None]:
     return numbers, np.concatenate([nulls(chunk) for chunk in column.chunks])
 
 
+@lru_cache(maxsize=256)
 def _dtype(held: pa.DataType) -> np.dtype[Any]:
     if pa.types.is_boolean(held):
         return np.dtype(bool)

@@ -5,7 +5,9 @@ Buffers are read directly (:mod:`acep.events.buffers`).
 
 from __future__ import annotations
 
+import sys
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ UNIT_NS = {unit: UNITS[unit] for unit in ("ns", "us", "ms", "s", "min", "h", "d"
 """The nanoseconds of each unit that an integer time may count."""
 
 LIMIT = 2**63
+SOME = 100  # up to so many texts, a Python dict is faster than a call of Arrow
 FEW = 10_000  # up to so many texts, a Python dict is faster than importing pyarrow.compute
 
 Array = npt.NDArray[Any]
@@ -49,6 +52,7 @@ _REFUSALS = (
 """Why a column of a type cannot be used, and what to do; the first row whose test the type passes counts."""
 
 
+@lru_cache(maxsize=256)
 def kind_of(held: pa.DataType) -> Kind | None:
     """Return the kind of values of an Arrow type, or ``None`` if it cannot be an attribute (:func:`refusal` says why).
 
@@ -82,6 +86,7 @@ def refusal(held: pa.DataType) -> str | None:
     return f"is {shown}, and {why}; {hint}"
 
 
+@lru_cache(maxsize=256)
 def tick_of(held: pa.DataType) -> int | None:
     """Return the nanoseconds in one unit of a timestamp, date or duration, else ``None``; a date32 counts in seconds.
 
@@ -229,7 +234,9 @@ def _texts(column: pa.ChunkedArray) -> Column:
 
 def _encoded(array: pa.Array) -> tuple[list[str | None], Array]:
     """Return the distinct texts of a chunk and the index of each row's text; for a null, the number of texts."""
-    if not pa.types.is_dictionary(array.type) and len(array) <= FEW:
+    # Once the functions of Arrow are loaded, they are faster from a few texts on.
+    few = SOME if "pyarrow.compute" in sys.modules else FEW
+    if not pa.types.is_dictionary(array.type) and len(array) <= few:
         found: dict[str, int] = {}
         rows = array.to_pylist()
         places = [-1 if t is None else found.setdefault(t, len(found)) for t in rows]

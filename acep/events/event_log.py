@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acep.events.batch import Batch, Column
+from acep.events.growing import Growing
 from acep.events.hashes import Hashes, hashes_of_columns
 from acep.plan.schema import Kind, Schema
 
@@ -17,28 +18,8 @@ Ints = npt.NDArray[np.int64]
 
 BUCKETS = 1 << 16
 """Number of buckets into which partitions fall by their hash."""
+FEW = 256  # texts that are given with each batch, whether it has them or not
 SPARE = 4096  # rows of events that are gone, beyond as many as there are left, before they are removed
-
-
-class _Growing:
-    """An array that grows at its end, at a constant cost for each value."""
-
-    def __init__(self, kind: Any) -> None:
-        self._all = np.empty(1024, kind)
-        self.size = 0
-
-    def extend(self, values: Any) -> None:
-        size = self.size + len(values)
-        if size > len(self._all):
-            grown = np.empty(2 * size, self._all.dtype)
-            grown[: self.size] = self._all[: self.size]
-            self._all = grown
-        self._all[self.size : size] = values
-        self.size = size
-
-    @property
-    def now(self) -> Any:
-        return self._all[: self.size]
 
 
 class _Values:
@@ -46,20 +27,20 @@ class _Values:
 
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
-        self.values = _Growing(np.float64 if kind is Kind.FLOAT else np.int64)
-        self.valid: _Growing | None = None
+        self.values = Growing(np.float64 if kind is Kind.FLOAT else np.int64)
+        self.valid: Growing | None = None
         self.texts: dict[str, int] = {}
 
     def extend(self, column: Column) -> None:
         values: Any = column.values
         if self.kind is Kind.STRING:
-            texts = self.texts
-            used, places = np.unique(values, return_inverse=True)
-            held = column.texts or [""]
-            own = [texts.setdefault(held[code], len(texts)) for code in used.tolist()]
-            values = np.array(own, np.int64)[places]
+            texts, held = self.texts, column.texts or [""]
+            if len(held) > len(values):  # a dictionary shared by many batches
+                used, values = np.unique(values, return_inverse=True)
+                held = [held[code] for code in used.tolist()]
+            values = np.array([texts.setdefault(text, len(texts)) for text in held], np.int64)[values]
         if column.valid is not None and self.valid is None:
-            self.valid = _Growing(np.uint8)
+            self.valid = Growing(np.uint8)
             self.valid.extend(np.ones(self.values.size, np.uint8))
         if self.valid is not None:
             self.valid.extend(np.ones(len(values), np.uint8) if column.valid is None else column.valid)
@@ -72,8 +53,10 @@ class _Values:
             valid = None
         if self.kind is not Kind.STRING:
             return Column(self.kind, values, valid)
-        used, places = np.unique(values, return_inverse=True)
         texts = [*self.texts]
+        if len(texts) <= FEW:
+            return Column(self.kind, values, valid, texts)
+        used, places = np.unique(values, return_inverse=True)
         return Column(self.kind, places.astype(np.int64), valid, [texts[code] for code in used.tolist()])
 
 
@@ -97,13 +80,15 @@ class EventLog:
         self._types: _Values | None = None
         self._ids: Any = None  # a growing array of integers, or values that are texts
         self._rows = 0
-        # The order of the stream: by place, the time, order, number, row and partition hash of each event.
-        self._ts, self._order, self._number, self._row = (_Growing(np.int64) for _ in range(4))
-        self._hash = _Growing(np.uint64)
+        # The order of the stream: by place, the time, order, number, row, partition hash and bucket of each event.
+        self._ts, self._order, self._number, self._row = (Growing(np.int64) for _ in range(4))
+        self._hash, self._bucket = Growing(np.uint64), Growing(np.uint16)
         self._begin = 0
+        self._ordered = False  # events have an order besides their times
+        self._later: list[tuple[Batch, Ints]] = []  # events after these, which were not asked for yet
 
     def __len__(self) -> int:
-        return self._ts.size - self._begin
+        return self._ts.size - self._begin + sum(len(batch) for batch, _ in self._later)
 
     @property
     def ts(self) -> Ints:
@@ -119,12 +104,21 @@ class EventLog:
 
     def hashes_of(self, batch: Batch) -> Hashes:
         """Return the hash of the partition of each event of a batch."""
+        if not self.keys:
+            return np.zeros(len(batch), np.uint64)
         return hashes_of_columns([self._key(batch, name) for name in self.keys], len(batch))
 
     def add(self, batch: Batch, numbers: Ints) -> None:
         """Add events, each at its place in the order of the stream; those of the batch are in order."""
-        if not len(batch):
-            return
+        if len(batch):
+            self._later.append((batch, numbers))
+
+    def _catch_up(self) -> None:
+        later, self._later = self._later, []
+        for batch, numbers in later:
+            self._add(batch, numbers)
+
+    def _add(self, batch: Batch, numbers: Ints) -> None:
         if self._types is None and batch.types is not None:
             self._types = _Values(batch.types.kind)
         if not self._columns:
@@ -136,34 +130,37 @@ class EventLog:
         self._add_ids(batch.ids)
         added = len(batch)
         first = int(batch.ts[0])
-        behind = len(self) > 0 and first <= int(self._ts.now[-1])
+        behind = self._ts.size > self._begin and first <= int(self._ts.now[-1])
         self._ts.extend(batch.ts)
         self._order.extend(np.zeros(added, np.int64) if batch.order is None else batch.order)
+        self._ordered = self._ordered or batch.order is not None
         self._number.extend(numbers)
         self._row.extend(np.arange(self._rows, self._rows + added))
-        self._hash.extend(self.hashes_of(batch))
+        hashes = self.hashes_of(batch)
+        self._hash.extend(hashes)
+        self._bucket.extend(bucket_of(hashes))
         self._rows += added
         if behind:
             self._sort(int(np.searchsorted(self._ts.now[self._begin : -added], first)) + self._begin)
 
     def remove(self, numbers: Ints) -> Batch:
         """Remove the events with these numbers, and return them."""
+        self._catch_up()
         gone = np.isin(self._number.now[self._begin :], np.asarray(numbers, np.int64))
         found = self._batch(np.flatnonzero(gone) + self._begin)
         stay = np.flatnonzero(~gone) + self._begin
         for growing in self._by_place():
-            values = growing.now[stay]
-            growing.size = self._begin
-            growing.extend(values)
+            growing.keep(stay, self._begin)
         return found
 
     def before(self, tick: int, many: int, buckets: npt.NDArray[np.bool_] | None, *, together: bool) -> int:
         """Return the earliest time of the last ``many`` events before ``tick`` of each partition in ``buckets``, or
         (``together``) of all partitions."""
+        self._catch_up()
         end = int(np.searchsorted(self.ts, tick))
         places = np.arange(end)
         if not together and buckets is not None:
-            places = places[buckets[bucket_of(self.hashes[:end])]]
+            places = places[buckets[self._bucket.now[self._begin : self._begin + end]]]
         if not len(places) or not many:
             return tick
         if together or not self.keys:
@@ -174,31 +171,43 @@ class EventLog:
         sizes = np.diff(np.append(begins, len(order)))
         return int(self.ts[places[order[begins + np.maximum(sizes - many, 0)]]].min())
 
-    def since(self, tick: int | None, buckets: npt.NDArray[np.bool_] | None) -> Batch:
-        """Return the events at ``tick`` or later (``None``: all), of the partitions in ``buckets`` (``None``: all)."""
+    def last_in(self, many: int, buckets: npt.NDArray[np.bool_] | None) -> bool:
+        """Return whether the last ``many`` events are all of partitions in ``buckets``."""
+        self._catch_up()
+        return buckets is None or bool(buckets[self._bucket.now[self._bucket.size - many :]].all())
+
+    def since(self, tick: int | None, buckets: npt.NDArray[np.bool_] | None, without: int = 0) -> Batch:
+        """Return the events at ``tick`` or later (``None``: all), of the partitions in ``buckets`` (``None``: all),
+        without the last few of all events."""
+        self._catch_up()
         begin = self._begin
         if tick is not None:
             begin += int(np.searchsorted(self.ts, tick))
-        places = np.arange(begin, self._ts.size)
-        if buckets is not None:
-            places = places[buckets[bucket_of(self._hash.now[begin:])]]
-        return self._batch(places)
+        end = max(begin, self._ts.size - without)
+        if buckets is None:
+            return self._batch(np.arange(begin, end))
+        return self._batch(np.flatnonzero(buckets[self._bucket.now[begin:end]]) + begin)
 
     def forget(self, tick: int) -> None:
         """Forget the events before ``tick``."""
         self._begin += int(np.searchsorted(self.ts, tick))
-        if self._rows > 2 * len(self) + SPARE:
+        if self._begin == self._ts.size:
+            past = next((n for n, (batch, _) in enumerate(self._later) if int(batch.ts[-1]) >= tick), len(self._later))
+            del self._later[:past]
+        if self._rows > 2 * (self._ts.size - self._begin) + SPARE:
             self._rebuild()
 
     def whole(self) -> tuple[Batch, Ints]:
         """Return all events with their numbers, in stream order."""
+        self._catch_up()
         return self.since(None, None), self._number.now[self._begin :].copy()
 
     def _rebuild(self) -> None:
         """Remove the rows of events that are gone."""
+        later, self._later = self._later, []
         batch, numbers = self.whole()
         self.__init__(self.keys, self.schema)  # type: ignore[misc]
-        self.add(batch, numbers)
+        self._later = [(batch, numbers), *later] if len(batch) else later
 
     def _batch(self, places: Ints) -> Batch:
         rows = self._row.now[places]
@@ -212,7 +221,7 @@ class EventLog:
             types=None if self._types is None else self._types.at(rows),
             ids=ids,
             columns={name: values.at(rows) for name, values in self._columns.items()},
-            order=self._order.now[places],
+            order=self._order.now[places] if self._ordered else None,
         )
 
     def _add_ids(self, ids: Any) -> None:
@@ -221,7 +230,7 @@ class EventLog:
             self._ids.extend(Column(Kind.STRING, np.arange(len(ids)), None, ids))
             return
         if self._ids is None:
-            self._ids = _Growing(np.int64)
+            self._ids = Growing(np.int64)
         self._ids.extend(ids)
 
     def _key(self, batch: Batch, name: str) -> Column:
@@ -232,17 +241,21 @@ class EventLog:
         assert batch.types is not None
         return batch.types
 
-    def _by_place(self) -> tuple[_Growing, ...]:
-        return self._ts, self._order, self._number, self._row, self._hash
+    def _by_place(self) -> tuple[Growing, ...]:
+        return self._ts, self._order, self._number, self._row, self._hash, self._bucket
 
     def _sort(self, begin: int) -> None:
         """Put the events from place ``begin`` on in order."""
         tail = slice(begin, self._ts.size)
-        order = np.lexsort((self._number.now[tail], self._order.now[tail], self._ts.now[tail]))
+        # Both sorts are stable, and events come in the order of their numbers.
+        if self._ordered:
+            order = np.lexsort((self._order.now[tail], self._ts.now[tail]))
+        else:
+            order = np.argsort(self._ts.now[tail], kind="stable")
         for growing in self._by_place():
             growing.now[tail] = growing.now[tail][order]
 
 
-def bucket_of(hashes: Hashes) -> npt.NDArray[np.intp]:
+def bucket_of(hashes: Hashes) -> npt.NDArray[np.uint16]:
     """Return the bucket of each hash of a partition."""
-    return (hashes >> np.uint64(48)).astype(np.intp)
+    return (hashes >> np.uint64(48)).astype(np.uint16)

@@ -14,7 +14,7 @@ from acep.pattern.expressions import Value
 from acep.plan.schema import Kind
 from acep.sketches.hashing import halves, mixed
 
-__all__ = ["contents", "id_of", "ids_of", "kind_of_value"]
+__all__ = ["id_of", "ids_of", "kind_of_value"]
 
 STEP = np.uint64(0x9E3779B97F4A7C15)
 LOW, HIGH = 1, 2  # seeds of the two halves
@@ -49,14 +49,6 @@ def id_of(key: Sequence[Value], bindings: Sequence[tuple[str, Sequence[Id]]]) ->
             variables=variables,
         )
     )[0]
-
-
-def contents(found: FoundColumns) -> Hashes:
-    """Return a hash of all that is given of each match but its bundle."""
-    total = _hashed(found, LOW)
-    for words in (found.start, found.end, found.error):
-        total = mixed(total * STEP + words.view(np.uint64))
-    return mixed(total * STEP + hashes_of_columns(found.values, len(found))) if found.values else total
 
 
 def kind_of_value(value: Value) -> Kind:

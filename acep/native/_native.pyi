@@ -52,6 +52,16 @@ def output_order(
     ranks: NDArray[np.uint16],
 ) -> Words | None: ...
 
+# A hash of each match: of its end, of its value in each of the columns, and of its events in their order.
+def contents(
+    end: Words,
+    offsets: Words,
+    ids: Words,
+    vars: NDArray[np.uint16],  # noqa: A002
+    columns: Sequence[Words],
+) -> Words: ...
+def missing(some: Words, others: Words) -> Words: ...  # the places in `some` of numbers that are not in `others`
+
 # One class of events: the codes of its types (None: any), and (program, sources) of the conditions on a single event.
 EventClass: TypeAlias = tuple[Words | None, Sequence[tuple[int, Words]]]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,113 +12,119 @@ import numpy.typing as npt
 
 from acep.events.batch import column_of_values
 from acep.events.event_log import bucket_of
+from acep.events.growing import Growing
 from acep.events.hashes import hashes_of_columns
 from acep.matches.found_columns import FoundColumns, concatenate
-from acep.matches.match_ids import contents, kind_of_value
+from acep.matches.match_ids import kind_of_value
 from acep.matches.records import Found
 
-__all__ = ["GivenMatches"]
+__all__ = ["GivenColumns", "GivenRecords"]
 
 Buckets = npt.NDArray[np.bool_] | None
+Ints = npt.NDArray[np.int64]
 GONE = np.iinfo(np.int64).min
-MOST_PARTS = 16  # parts that are kept apart; joining them takes time in proportion to all
+SPARE = 4096  # matches that are gone, beyond as many as there are left, before they are removed
 
 
-@dataclass
-class _Part:
-    """Matches as columns, their starts (``GONE``: taken back), and the buckets of their partitions once needed."""
-
-    found: FoundColumns
-    start: npt.NDArray[np.int64]
-    buckets: npt.NDArray[np.intp] | None = None
-
-    def those(self, cut: int | None, buckets: Buckets) -> npt.NDArray[np.intp]:
-        """Return which began at ``cut`` or later, in some buckets of partitions."""
-        there = self.start > GONE if cut is None else self.start >= max(cut, GONE + 1)
-        if buckets is not None and there.any():
-            if self.buckets is None:
-                self.buckets = bucket_of(hashes_of_columns(self.found.keys, len(self.found)))
-            there = there & buckets[self.buckets]
-        return np.flatnonzero(there)
-
-
-class GivenMatches:
-    """The matches of one plan that were given: columns of the native core, or records of the reference engine."""
+class GivenColumns:
+    """The matches of one plan that the native core found, in parts as they were given. Of each match there are its
+    start (``GONE``: it is not kept any more), a hash of all that is given of it, and the bucket of its partition."""
 
     def __init__(self) -> None:
-        self._parts: list[_Part] = []
-        self._records: list[Found] = []
+        self._parts: list[FoundColumns] = []
+        self._later: list[FoundColumns] = []  # parts that were not asked for yet
+        self._start, self._hash, self._part, self._row = (Growing(np.int64) for _ in range(4))
+        self._bucket = Growing(np.uint16)
 
-    def __len__(self) -> int:
-        return len(self._records) + sum(int(np.count_nonzero(part.start > GONE)) for part in self._parts)
-
-    def add(self, found: Sequence[Found]) -> None:
+    def add(self, found: FoundColumns) -> None:
         """Record that matches were given."""
-        if not len(found):
-            return
-        if not isinstance(found, FoundColumns):
-            self._records += found
-            return
-        self._parts.append(_Part(found, found.start.copy()))
-        if len(self._parts) > MOST_PARTS:
-            self._join()
+        if len(found):
+            self._later.append(found)
 
-    def revise(self, found: Sequence[Found], cut: int | None, buckets: Buckets) -> Sequence[Found]:
+    def revise(self, found: FoundColumns, cut: int | None, buckets: Buckets) -> FoundColumns:
         """Compare ``found``, all matches that began at ``cut`` or later in some partitions (``None``: in all) as they
         are now, with those that were given. Return the difference, which is given from now on."""
-        if isinstance(found, FoundColumns):
-            return self._revise_columns(found, cut, buckets)
-        gone = self._revise_records([one for one in found if cut is None or one.start >= cut], cut, buckets)
-        if not self._parts:
-            return gone
-        empty = self._parts[0].found.take(np.zeros(0, np.intp))  # the native core may give an empty list
-        return [*gone, *self._revise_columns(empty, cut, buckets)]
+        from acep.native import _native  # here, as only the native core finds matches as columns
+
+        later, self._later = self._later, []
+        for part in later:
+            self._add(part, _contents(part))
+        there = self._start.now >= (GONE + 1 if cut is None else max(cut, GONE + 1))
+        if buckets is not None:
+            there &= buckets[self._bucket.now]
+        at = np.flatnonzero(there)
+        if cut is not None and len(found) and found.start.min() < cut:
+            found = found.take(np.flatnonzero(found.start >= cut))
+        old, new = self._hash.now[at], _contents(found)
+        come, gone = _native.missing(new, old), at[_native.missing(old, new)]
+        if len(come) < len(found):
+            found, new = found.take(come), new[come]
+        taken = [self._taken_back(part, gone) for part in sorted({*self._part.now[gone].tolist()})]
+        self._start.now[gone] = GONE
+        if len(found):
+            self._add(found, new)
+        return concatenate([*taken, found]) if taken else found
 
     def forget(self, cut: int) -> None:
         """Forget the matches that began before ``cut``."""
-        self._records = [one for one in self._records if one.start >= cut]
-        for part in self._parts:
-            part.start[part.start < cut] = GONE
-        if sum(len(part.found) for part in self._parts) > 2 * len(self):
-            self._join()
+        self._later = [part for part in self._later if int(part.start.max()) >= cut]
+        start = self._start.now
+        start[start < cut] = GONE
+        stay = np.flatnonzero(start > GONE)
+        if len(start) <= 2 * len(stay) + SPARE:
+            return
+        parts, numbers = np.unique(self._part.now[stay], return_inverse=True)
+        self._parts = [self._parts[part] for part in parts.tolist()]
+        self._part.now[stay] = numbers
+        for growing in (self._start, self._hash, self._part, self._row, self._bucket):
+            growing.keep(stay)
 
-    def _join(self) -> None:
-        kept = [part.found.take(np.flatnonzero(part.start > GONE)) for part in self._parts]
-        kept = [one for one in kept if len(one)]
-        self._parts = []
-        if kept:
-            joined = concatenate(kept)
-            self._parts = [_Part(joined, joined.start.copy())]
+    def _add(self, part: FoundColumns, hashes: Ints) -> None:
+        zeros = np.zeros(len(part), np.int64)
+        self._part.extend(zeros + len(self._parts))
+        self._row.extend(np.arange(len(part)))
+        self._start.extend(part.start)
+        self._hash.extend(hashes)
+        self._bucket.extend(bucket_of(hashes_of_columns(part.keys, len(part))) if part.keys else zeros)
+        self._parts.append(part)
 
-    def _revise_columns(self, found: FoundColumns, cut: int | None, buckets: Buckets) -> Sequence[Found]:
-        fresh = found if cut is None else found.take(np.flatnonzero(found.start >= cut))
-        places = [(part, part.those(cut, buckets)) for part in self._parts]
-        places = [(part, at) for part, at in places if len(at)]
-        new = contents(fresh)
-        if not places:
-            self.add(fresh)
-            return fresh
-        old = np.concatenate([contents(part.found.take(at)) for part, at in places])
-        gone = ~np.isin(old, new)
-        taken = []
-        begin = 0
-        for part, at in places:
-            lost = at[gone[begin : begin + len(at)]]
-            begin += len(at)
-            if len(lost):
-                taken.append(replace(part.found.take(lost), ops=np.full(len(lost), -1)))
-                part.start[lost] = GONE
-        come = fresh.take(np.flatnonzero(~np.isin(new, old)))
-        self.add(come)
-        return concatenate([*taken, come]) if taken else come
+    def _taken_back(self, part: int, gone: Ints) -> FoundColumns:
+        """Return those of the matches in the places ``gone`` that are in a part."""
+        rows = self._row.now[gone[self._part.now[gone] == part]]
+        return replace(self._parts[part].take(rows), ops=np.full(len(rows), -1))
 
-    def _revise_records(self, fresh: list[Found], cut: int | None, buckets: Buckets) -> list[Found]:
-        there = [one for one in self._records if cut is None or one.start >= cut]
+
+def _contents(found: FoundColumns) -> Ints:
+    """Return a hash of all that is given of each match but its bundle."""
+    from acep.native import _native
+
+    columns = [found.start, found.error]
+    if found.keys or found.values:
+        columns.append(hashes_of_columns((*found.keys, *found.values), len(found)).view(np.int64))
+    ids = found.ids
+    if ids.dtype == object:
+        ids = np.fromiter(map(hash, ids.tolist()), np.int64, len(ids))
+    return _native.contents(found.end, found.offsets, ids, found.vars, columns)
+
+
+class GivenRecords:
+    """The matches of one plan that the reference engine found, as records. The methods are those of
+    :class:`GivenColumns`."""
+
+    def __init__(self) -> None:
+        self._found: list[Found] = []
+
+    def add(self, found: Sequence[Found]) -> None:
+        """Record that matches were given."""
+        self._found += found
+
+    def revise(self, found: Sequence[Found], cut: int | None, buckets: Buckets) -> list[Found]:
+        """Compare matches as they are now with those given, and return the difference."""
+        fresh = [one for one in found if cut is None or one.start >= cut]
+        there = [one for one in self._found if cut is None or one.start >= cut]
         if buckets is not None and there:
-            keys = [
-                column_of_values(values, kind_of_value(values[0]))
-                for values in zip(*(f.key for f in there), strict=True)
-            ]
+            columns = zip(*(one.key for one in there), strict=True)
+            keys = [column_of_values(values, kind_of_value(values[0])) for values in columns]
             held = buckets[bucket_of(hashes_of_columns(keys, len(there)))]
             there = [one for one, wanted in zip(there, held.tolist(), strict=True) if wanted]
         old, new = Counter(map(_content, there)), Counter(map(_content, fresh))
@@ -126,8 +132,12 @@ class GivenMatches:
         come = [one for one in fresh if _content(one) in added]
         taken = [one for one in there if _content(one) in gone]
         lost = {id(one) for one in taken}
-        self._records = [one for one in self._records if id(one) not in lost] + come
+        self._found = [one for one in self._found if id(one) not in lost] + come
         return [replace(one, op=-1) for one in taken] + come
+
+    def forget(self, cut: int) -> None:
+        """Forget the matches that began before ``cut``."""
+        self._found = [one for one in self._found if one.start >= cut]
 
 
 def _content(found: Found) -> Any:

@@ -22,13 +22,14 @@ from acep.matches.found_columns import FoundColumns
 from acep.matches.records import Counts, Found
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan
-from acep.runtime.given_matches import GivenMatches
+from acep.runtime.given_matches import GivenColumns, GivenRecords
 from acep.runtime.stream import Stream, together
 from acep.storage.plain_data import from_json, to_plain
 
 __all__ = ["RevisedStream"]
 
 Ints = npt.NDArray[np.int64]
+Buckets = npt.NDArray[np.bool_] | None
 SELDOM = 32  # calls between two looks at what may be forgotten
 
 
@@ -44,16 +45,11 @@ class RevisedStream:
         self._parts = [_RevisedPlan(plan, engine) for plan in self.plans]
         self._events = 0
 
-    def push(self, batch: Batch, numbers: Ints) -> list[Sequence[Found]]:
-        """Push the next events of the stream; return the matches."""
-        self._events += len(batch)
-        return [part.push(batch, numbers) for part in self._parts]
-
-    def revise(self, inserted: Batch | None, numbers: Ints, removed: Sequence[int]) -> list[Sequence[Found]]:
-        """Insert events before others that were pushed, and remove events by their arrival numbers; return the
-        matches that come and go."""
-        self._events += (0 if inserted is None else len(inserted)) - len(removed)
-        return [part.revise(inserted, numbers, np.array(removed, np.int64)) for part in self._parts]
+    def push(self, batch: Batch | None, numbers: Ints, inserted: int, removed: Sequence[int]) -> list[Sequence[Found]]:
+        """Push events in stream order, the first ``inserted`` of which belong before others that were pushed earlier.
+        Remove events by their arrival numbers. Return the matches that come and go."""
+        self._events += (0 if batch is None else len(batch)) - len(removed)
+        return [part.push(batch, numbers, inserted, np.array(removed, np.int64)) for part in self._parts]
 
     def advance(self, clock: int) -> list[Sequence[Found]]:
         """Declare that no event with ``ts <= clock`` will be pushed any more, except by :meth:`revise`."""
@@ -119,7 +115,7 @@ class _RevisedPlan:
         self.plan, self.engine = plan, engine
         self.stream = Stream([plan], engine, revisable=True)
         self.log = EventLog(plan.keys, plan.schema)
-        self.given = GivenMatches()
+        self.given: Any = GivenColumns() if self.stream.natively else GivenRecords()
         self.matches = self.retracted = 0
         self.clock: int | None = None  # no event before this time will be pushed, except to revise
         self._calls = 0
@@ -127,36 +123,48 @@ class _RevisedPlan:
         self.waits = any(one.trailing for one in negations) or plan.query.output is Output.EARLIEST_MAXIMAL
         self.leads = any(one.leading for one in negations)
 
-    def push(self, batch: Batch, numbers: Ints) -> Sequence[Found]:
-        self.log.add(batch, numbers)
-        self._saw(batch)
-        return self._give(self.stream.push(batch)[0])
+    def push(self, batch: Batch | None, numbers: Ints, inserted: int, removed: Ints) -> Sequence[Found]:
+        gone = self.log.remove(removed) if len(removed) else None
+        if batch is not None:
+            self.log.add(batch, numbers)
+        early = None if batch is None or not inserted else batch.at(slice(inserted))
+        rest = batch.at(slice(inserted, None)) if batch is not None and inserted else batch
+        found: list[Sequence[Found]] = []
+        later = 0 if rest is None else len(rest)
+        if early is not None or gone is not None:
+            changed = [one for one in (early, gone) if one is not None]
+            buckets = self._buckets(changed)
+            if self.log.last_in(later, buckets):
+                later = 0  # all that is next is of partitions that are matched again anyway
+            found.append(self._revise(min(int(one.ts[0]) for one in changed), gone, buckets, later))
+        if rest is not None and later:
+            self._saw(rest)
+            found.append(self._given(self.stream.push(rest)[0]))
+        return self._counted(together(found))
 
     def advance(self, clock: int) -> Sequence[Found]:
         self.clock = clock + 1 if self.clock is None else max(self.clock, clock + 1)
-        return self._give(self.stream.advance(clock)[0])
+        return self._counted(self._given(self.stream.advance(clock)[0]))
 
     def finish(self) -> Sequence[Found]:
-        return self._give(self.stream.finish()[0])
+        return self._counted(self._given(self.stream.finish()[0]))
 
-    def revise(self, inserted: Batch | None, numbers: Ints, removed: Ints) -> Sequence[Found]:
-        gone = self.log.remove(removed) if len(removed) else None
-        changed = [one for one in (inserted, gone) if one is not None and len(one)]
-        if not changed:
-            return []
-        earliest = min(int(one.ts[0]) for one in changed)
-        buckets = None
-        if not self.plan.strict and self.plan.keys:
-            buckets = np.zeros(BUCKETS, bool)
-            for one in changed:
-                buckets[bucket_of(self.log.hashes_of(one))] = True
-        if inserted is not None:
-            self.log.add(inserted, numbers)
+    def _buckets(self, changed: Sequence[Batch]) -> Buckets:
+        """Return the buckets of the partitions that changed events concern; ``None``: all partitions."""
+        if self.plan.strict or not self.plan.keys:
+            return None
+        buckets = np.zeros(BUCKETS, bool)
+        for one in changed:
+            buckets[bucket_of(self.log.hashes_of(one))] = True
+        return buckets
+
+    def _revise(self, earliest: int, gone: Batch | None, buckets: Buckets, later: int) -> Sequence[Found]:
+        """Match again what changes from the time ``earliest`` on may concern, up to the last ``later`` events."""
         cut, begin = self._reach(earliest, buckets, together=self.plan.strict)
-        region = self.log.since(begin, buckets)
+        region = self.log.since(begin, buckets, later)
         self._saw(region)
-        found = self.given.revise(self.stream.revise(gone, region)[0], cut, buckets)
-        return self._counted(together([found]))
+        found: Sequence[Found] = self.given.revise(self.stream.revise(gone, region)[0], cut, buckets)
+        return found
 
     def settle(self, final: int) -> None:
         self._calls += 1
@@ -190,7 +198,7 @@ class _RevisedPlan:
             batch, numbers = batch_of_plain(state[0]), state[1]
             if numbers.dtype != np.int64 or numbers.shape != (len(batch),):
                 raise ValueError("numbers")
-            self.push(batch, numbers)
+            self.push(batch, numbers, 0, numbers[:0])
         if clock is not None:
             self.advance(int(clock) - 1)
         self.matches, self.retracted = int(matches), int(retracted)
@@ -200,9 +208,9 @@ class _RevisedPlan:
             latest = int(batch.ts[-1])
             self.clock = latest if self.clock is None else max(self.clock, latest)
 
-    def _give(self, found: Sequence[Found]) -> Sequence[Found]:
+    def _given(self, found: Sequence[Found]) -> Sequence[Found]:
         self.given.add(found)
-        return self._counted(found)
+        return found
 
     def _counted(self, found: Sequence[Found]) -> Sequence[Found]:
         taken = found.taken_back if isinstance(found, FoundColumns) else sum(one.op < 0 for one in found)
@@ -210,9 +218,7 @@ class _RevisedPlan:
         self.retracted += taken
         return found
 
-    def _reach(
-        self, tick: int, buckets: npt.NDArray[np.bool_] | None = None, *, together: bool = False
-    ) -> tuple[int | None, int | None]:
+    def _reach(self, tick: int, buckets: Buckets = None, *, together: bool = False) -> tuple[int | None, int | None]:
         """Return the earliest start of a match that a change at ``tick`` may concern, and the time from which events
         must be matched again to find these matches (``None``: from the first one on). A match that waits for others
         may wait for a window more, and leading negations look a window back. ``together``: positions count the events

@@ -66,6 +66,11 @@ class Stream:
         return self._natives.session
 
     @property
+    def natively(self) -> bool:
+        """Return whether all plans run on the native core, so that matches are columns."""
+        return all(isinstance(core, NativeExecutor) for core in self._cores)
+
+    @property
     def _peak(self) -> int:
         """Return the most bytes that were held, where there is a bound on them."""
         return 0 if self._session is None else self._session.budget.peak
@@ -202,12 +207,12 @@ class Stream:
             return [in_order(core.advance(clock)) for core in self._cores]
 
     def revise(self, removed: Batch | None, batch: Batch) -> list[Sequence[Found]]:
-        """Match the events of ``batch`` again, in fresh partitions, at the present time, and return the matches. The
-        partitions of ``removed`` are fresh too. Only for a stream that is ``revisable``."""
+        """Match the events of ``batch`` again, in fresh partitions, at the present time, and return the matches, in no
+        order. The partitions of ``removed`` are fresh too. Only for a stream that is ``revisable``."""
         with self._at_once():
             if self._session is not None:
                 self._session.revise(removed, batch)
-            return [in_order(core.revise(removed, batch)) for core in self._cores]
+            return [core.revise(removed, batch) for core in self._cores]
 
     def finish(self) -> list[Sequence[Found]]:
         """End the stream and return the remaining matches."""

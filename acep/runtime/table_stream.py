@@ -9,13 +9,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from acep.budget import tolerant
 from acep.errors import DataError, QueryError, SnapshotError
-from acep.events.arrivals import ARRIVAL, Arrivals, Due
+from acep.events.arrivals import Arrivals, Due
 from acep.events.batch import Batch
 from acep.events.columns import ticks_of
 from acep.events.empty_schema import told
@@ -36,8 +34,6 @@ from acep.storage.snapshot import seal, unseal
 
 __all__ = ["TableStream"]
 
-Ints = npt.NDArray[np.int64]
-
 
 class TableStream:
     """Queries over tables that come in order of time, or in any order within ``lateness``.
@@ -57,6 +53,7 @@ class TableStream:
         self.arrivals: Arrivals | None = None
         self.arrow: pa.Schema | None = None
         self.schema: Schema | None = None
+        self._checked: pa.Schema | None = None  # of the last table whose columns were found to fit
         self.plans: tuple[Plan, ...] = ()
         self.stream: Stream | None = None
         self.revised: RevisedStream | None = None
@@ -106,23 +103,27 @@ class TableStream:
         if self.schema is None:
             self.prepare(table.schema)
         assert self.schema is not None
+        if self._checked is not None and table.schema.equals(self._checked):
+            return True
         if schema_of(table.schema, **self.columns).instants != self.schema.instants:
             raise DataError(
                 f"column `{self.schema.ts}` is now {table.schema.field(self.schema.ts).type}, as it was not before"
             )
+        self._checked = table.schema
         return True
 
     def told(self, arrow: pa.Schema) -> pa.Schema:
         """Return the columns of a table without rows, with types that the queries can use."""
         return told(arrow, self.asked.queries, self.columns)
 
-    def batch(self, table: pa.Table) -> Batch:
-        """Return events as the engines take them."""
+    def batch(self, table: pa.Table, numbers: Any = None) -> Batch:
+        """Return events as the engines take them. ``numbers``: those of their arrival, in the order of the stream,
+        which are their ids where there is no column of ids."""
         assert self.schema is not None
         columns = dict.fromkeys(column for plan in self.plans for column in plan.columns)
         batch = batch_of(table, self.schema, tuple(columns), base=self.rows)
-        if self.arrivals is not None and self.schema.id is None:
-            batch = replace(batch, ids=table.column(ARRIVAL).to_numpy())
+        if numbers is not None and self.schema.id is None:
+            batch = replace(batch, ids=numbers)
         if self.absent is not None:
             self.absent.saw(batch)
         return batch
@@ -147,7 +148,7 @@ class TableStream:
             yield self.fed(due)
             return
         if due.rows is not None:
-            yield from self.stream.blocks(self.batch(due.rows))
+            yield from self.stream.blocks(self.batch(due.rows, due.numbers if self.arrivals else None))
             self.rows += due.rows.num_rows
         if self.arrivals is not None and self.arrivals.passed is not None:
             yield self.stream.advance(self.arrivals.passed)
@@ -171,7 +172,7 @@ class TableStream:
         assert self.stream is not None
         found = self._nothing()
         if due.rows is not None:
-            found = self.stream.push(self.batch(due.rows))
+            found = self.stream.push(self.batch(due.rows, due.numbers if self.arrivals else None))
             self.rows += due.rows.num_rows
         if self.arrivals is not None and self.arrivals.passed is not None:
             passed = self.stream.advance(self.arrivals.passed)
@@ -182,12 +183,11 @@ class TableStream:
         """Feed events that are due to a stream that can be revised."""
         assert self.arrivals is not None
         steps = []
-        if due.inserted is not None or due.removed:
-            inserted = None if due.inserted is None else self.batch(due.inserted)
-            steps.append(stream.revise(inserted, _numbers(due.inserted), due.removed))
-        if due.rows is not None:
-            steps.append(stream.push(self.batch(due.rows), _numbers(due.rows)))
-            self.rows += due.rows.num_rows
+        if due.rows is not None or due.removed:
+            numbers = due.numbers
+            batch = None if due.rows is None else self.batch(due.rows, numbers)
+            steps.append(stream.push(batch, numbers, due.inserted, due.removed))
+            self.rows += len(numbers)
         if self.arrivals.passed is not None:
             steps.append(stream.advance(self.arrivals.passed))
         if self.arrivals.final is not None:
@@ -334,11 +334,6 @@ class TableStream:
         except (KeyError, TypeError, ValueError, binascii.Error, pa.ArrowException, OSError):
             raise SnapshotError("the snapshot does not hold a state of this query") from None
         return other
-
-
-def _numbers(rows: pa.Table | None) -> Ints:
-    """Return the arrival numbers of events."""
-    return np.zeros(0, np.int64) if rows is None else rows.column(ARRIVAL).to_numpy()
 
 
 def _bytes(data: Any) -> bytes:

@@ -10,6 +10,8 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "common/hash.hpp"
+
 namespace acep {
 
 namespace {
@@ -179,6 +181,41 @@ std::vector<int64_t> output_order(const Trails& t) {
         begin = stop;
     }
     return places;
+}
+
+std::vector<int64_t> contents(const Trails& trails, const std::vector<const int64_t*>& columns) {
+    std::vector<int64_t> found(trails.n);
+    for (size_t i = 0; i < trails.n; ++i) {
+        uint64_t hash = mixed(static_cast<uint64_t>(trails.end[i]));
+        for (const int64_t* column : columns) hash = mixed(hash + golden_step + static_cast<uint64_t>(column[i]));
+        for (int64_t k = trails.offsets[i]; k < trails.offsets[i + 1]; ++k) {
+            hash = mixed(hash + golden_step + static_cast<uint64_t>(trails.ids[k]));
+            hash = mixed(hash + golden_step + trails.vars[k]);
+        }
+        found[i] = static_cast<int64_t>(hash);
+    }
+    return found;
+}
+
+std::vector<int64_t> missing(std::span<const int64_t> some, std::span<const int64_t> others) {
+    const size_t size = std::bit_ceil(2 * others.size() + 1);
+    std::vector<int64_t> table(size);
+    std::vector<uint8_t> used(size, 0);
+    const auto place_of = [&](int64_t number) {
+        size_t at = mixed(static_cast<uint64_t>(number)) & (size - 1);
+        while (used[at] != 0 && table[at] != number) at = (at + 1) & (size - 1);
+        return at;
+    };
+    for (const int64_t number : others) {
+        const size_t at = place_of(number);
+        used[at] = 1;
+        table[at] = number;
+    }
+    std::vector<int64_t> found;
+    for (size_t i = 0; i < some.size(); ++i) {
+        if (used[place_of(some[i])] == 0) found.push_back(static_cast<int64_t>(i));
+    }
+    return found;
 }
 
 }  // namespace acep

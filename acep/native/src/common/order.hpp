@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace acep {
@@ -27,5 +28,11 @@ bool in_order(const Trails& trails);
 
 // Return the numbers of the matches in output order; equal matches keep their order.
 std::vector<int64_t> output_order(const Trails& trails);
+
+// Return a hash of each match: of its events, and of its value in each of the `columns`.
+std::vector<int64_t> contents(const Trails& trails, const std::vector<const int64_t*>& columns);
+
+// Return the places in `some` of the numbers that are not in `others`.
+std::vector<int64_t> missing(std::span<const int64_t> some, std::span<const int64_t> others);
 
 }  // namespace acep
