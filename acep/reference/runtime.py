@@ -69,7 +69,7 @@ class ReferenceRuntime:
 
     def revise(self, removed: Events | None, events: Events) -> list[Found]:
         """Forget the partitions of all these events (under strict contiguity, all partitions), and match ``events``
-        again at the present time."""
+        again. Time passes only by what is newer than all before."""
         clock = self.clock
         for some in (removed, events):
             for _, _, key, _ in () if some is None else self._rows(some):
@@ -78,7 +78,9 @@ class ReferenceRuntime:
             self.partitions.clear()
         seen, self.counts.events = self.counts.events, 0
         touched = self._take_in(events)
-        self.counts.events, self.clock = seen, clock
+        self.counts.events = seen
+        if clock is not None:  # the events may be older, and newer, than what was seen
+            self.clock = max(clock, self.clock or clock)
         return self._settle(touched)
 
     def _take_in(self, events: Events) -> dict[Key, None]:

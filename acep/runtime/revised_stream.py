@@ -229,6 +229,8 @@ class _RevisedPlan:
         if not self.plan.window.counted:
             cut = tick - waits * span
             return cut, cut - span if self.leads else cut
-        cut = self.log.before(tick, waits * span, buckets, together=together)
+        # What waits is decided by an event beyond its window.
+        many = waits * (span + 1) if self.waits else span
+        cut = self.log.before(tick, many, buckets, together=together)
         begin = cut if not self.leads else self.log.before(cut, span, buckets, together=together)
         return cut, begin

@@ -148,7 +148,7 @@ class TableStream:
             yield self.fed(due)
             return
         if due.rows is not None:
-            yield from self.stream.blocks(self.batch(due.rows, due.numbers if self.arrivals else None))
+            yield from self.stream.blocks(self.batch(due.rows, None if self.arrivals is None else due.numbers))
             self.rows += due.rows.num_rows
         if self.arrivals is not None and self.arrivals.passed is not None:
             yield self.stream.advance(self.arrivals.passed)
@@ -172,7 +172,7 @@ class TableStream:
         assert self.stream is not None
         found = self._nothing()
         if due.rows is not None:
-            found = self.stream.push(self.batch(due.rows, due.numbers if self.arrivals else None))
+            found = self.stream.push(self.batch(due.rows, None if self.arrivals is None else due.numbers))
             self.rows += due.rows.num_rows
         if self.arrivals is not None and self.arrivals.passed is not None:
             passed = self.stream.advance(self.arrivals.passed)
