@@ -211,6 +211,12 @@ class Matcher(Generic[Result]):
         return self._tables.final
 
     @property
+    def held(self) -> int | None:
+        """Return the number of events that are kept because others may come before them; ``None`` without
+        ``lateness`` or before a push."""
+        return self._tables.held
+
+    @property
     def late(self) -> pa.Table | None:
         """Return the events of the last push that came too late; ``None`` without ``lateness`` or before a push."""
         return None if self._tables.arrivals is None else self._tables.arrivals.late

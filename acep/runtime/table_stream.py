@@ -207,6 +207,13 @@ class TableStream:
             certain = None if None in lows else min(low for low in lows if low is not None) - 1
         return None if certain is None else ticks_to_input((certain,), self.schema)[0]
 
+    @property
+    def held(self) -> int | None:
+        """Return the number of events that wait, or are kept to revise the stream."""
+        if self.arrivals is None:
+            return None
+        return len(self.arrivals) + (0 if self.revised is None else self.revised.held)
+
     def end(self) -> list[Sequence[Found]]:
         """End the stream; return the matches of each query that waited for its end."""
         started = time.perf_counter()

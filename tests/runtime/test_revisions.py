@@ -15,9 +15,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import acep
-from acep.errors import QueryError
+from acep.errors import QueryError, SnapshotError
 from acep.pattern.tree import Output, Query
 from tests.random_cases import COLUMNS, Case
 from tests.test_random import drawn
@@ -25,6 +27,7 @@ from tests.test_random import drawn
 CHUNKS = 40
 ENGINES = ("auto", "reference")
 SPECULATIONS = (0, 1, 3, "inf", "inf")
+ONE_AND_TWO = ["bd371470734756636469088bbb553408", "bb45b4b68a67c0a5b03c7acae3a7b620"]
 SCHEMA = pa.schema([*COLUMNS.items(), ("number", pa.int64()), ("op", pa.int8())])
 
 Row = dict[str, Any]
@@ -171,3 +174,159 @@ def test_what_is_given_less_what_is_taken_back_is_the_exact_result(chunk: int, c
                     continue
                 wrong = checked(case, query, engine, rng)
             assert not wrong, f"{wrong}\nseed {seed}, engine {engine}\n{case.paste()}"
+
+
+UNUSED = (10, 11)  # bytes of the head of a snapshot that mean nothing
+LETTERS = acep.regex("ab", within=10)
+
+
+def rows_of(*rows: tuple[Any, ...]) -> list[Row]:
+    return [dict(zip(("ts", "type", "id", "op"), row, strict=True)) for row in rows]
+
+
+def told(matches: Any) -> list[tuple[Any, ...]]:
+    return [(m.op, m.bindings) for m in matches]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_match_is_taken_back_and_comes_again_with_the_same_id(engine: str) -> None:
+    matcher = acep.Matcher(LETTERS, id="id", op="op", lateness=50, speculation="inf", engine=engine)
+    (one,) = matcher.push(rows_of((1, "a", 7, 1), (5, "b", 8, 1)))
+    (gone,) = matcher.push(rows_of((5, "b", 8, -1)))
+    (again,) = matcher.push(rows_of((6, "b", 8, 1)))
+    assert [(m.op, m.end) for m in (one, gone, again)] == [(1, 5), (-1, 5), (1, 6)]
+    assert one.id == gone.id == again.id
+    assert len(one.id) == 32
+    report = matcher.report
+    assert (report.events, report.matches, report.retracted, report.exact) == (2, 1, 1, True)
+    assert "1 match, 1 taken back" in str(report)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_values_and_errors_of_an_unchanged_binding_are_corrected(engine: str) -> None:
+    query = acep.parse("PATTERN SEQ(a p, x m, b q) WITHIN 10 RETURN p.v + q.v AS sum", errors=1)
+    options: dict[str, Any] = {"id": "id", "op": "op", "lateness": 50, "speculation": "inf", "engine": engine}
+    matcher = acep.Matcher(query, **options)
+    found = [
+        *matcher.push(
+            [{"ts": t, "type": k, "id": i, "v": v, "op": 1} for t, k, i, v in ((1, "a", 1, 1), (5, "b", 2, 2))]
+        )
+    ]
+    assert [(m.op, m.error, m.values) for m in found] == [(1, 1, {"sum": 3})]
+    change = matcher.push(
+        [{"ts": 5, "type": "b", "id": 2, "v": 2, "op": -1}, {"ts": 5, "type": "b", "id": 2, "v": 9, "op": 1}]
+    )
+    assert [(m.op, m.values, m.id == found[0].id) for m in change] == [(-1, {"sum": 3}, True), (1, {"sum": 10}, True)]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_output_as_a_table_can_be_kept_as_a_table_by_id(engine: str) -> None:
+    """Each +1 inserts a row and each -1 deletes one: the table is the exact result at the end."""
+    rng, kept = Random(3), dict[str, Row]()
+    rows = [{"ts": t, "type": rng.choice("ab"), "name": f"e{t}"} for t in range(300)]
+    rows.sort(key=lambda row: row["ts"] + rng.randrange(20))
+    query = acep.parse("PATTERN SEQ(a p, b q) WHERE skip_till_next_match(p, q) WITHIN 10")
+    matcher = acep.Matcher(query, id="name", lateness=25, speculation="inf", engine=engine)
+    for at in range(0, 300, 10):
+        for row in matcher.push(rows[at : at + 10]).to_arrow().to_pylist():
+            if row["op"] > 0:
+                assert row["id"] not in kept
+                kept[row["id"]] = row
+            else:
+                assert kept.pop(row["id"])["bindings"] == row["bindings"]
+            assert row["bundle"] is None
+    matcher.finish()
+    exact = acep.match(rows, query, id="name", engine=engine)
+    assert {one: dict(row["bindings"]) for one, row in kept.items()} == {
+        m.id: {name: [*ids] for name, ids in m.bindings.items()} for m in exact
+    }
+    assert matcher.report.retracted > 0
+
+
+def test_ids_are_the_same_in_every_process_and_engine() -> None:
+    query = acep.parse("PATTERN SEQ(a p, b+ q[]) WHERE skip_till_next_match(p, q[]) { [k] } WITHIN 9")
+    rows = {"ts": [1, 2, 3], "type": ["a", "b", "b"], "k": ["x", "x", "x"]}
+    for engine in ENGINES:
+        assert [m.id for m in acep.match(rows, query, engine=engine)] == ONE_AND_TWO
+
+
+@pytest.mark.parametrize("speculation", [0, 4, "inf"])
+def test_events_are_matched_as_long_before_they_are_final_as_was_asked(speculation: Any) -> None:
+    matcher = acep.Matcher(LETTERS, lateness=10, speculation=speculation)
+    steps = [
+        told(matcher.push({"ts": [ts], "type": [kind]})) for ts, kind in ((1, "a"), (5, "b"), (12, "x"), (16, "x"))
+    ]
+    assert [len(step) for step in steps] == {0: [0, 0, 0, 1], 4: [0, 0, 1, 0], "inf": [0, 1, 0, 0]}[speculation]
+
+
+def test_without_speculation_nothing_is_taken_back() -> None:
+    rng = Random(5)
+    rows = [{"ts": t, "type": rng.choice("ab")} for t in range(400)]
+    rows.sort(key=lambda row: row["ts"] + rng.randrange(20))
+    matcher = acep.Matcher(LETTERS, lateness=25)
+    assert all(m.op == 1 for at in range(0, 400, 7) for m in matcher.push(rows[at : at + 7]))
+
+
+@pytest.mark.parametrize("window", ["20", "20 EVENTS"])
+def test_memory_is_bounded_by_the_lateness_and_the_window(window: str) -> None:
+    query = acep.parse(f"PATTERN SEQ(a p, ~b n, a q) WHERE skip_till_next_match(p, q) {{ [k] }} WITHIN {window}")
+    rng, most = Random(7), 0
+    matcher = acep.Matcher(query, lateness=30, speculation="inf")
+    for at in range(0, 60_000, 50):
+        times = [max(0, at + i - rng.randrange(20)) for i in range(50)]
+        matcher.push({"ts": times, "type": [rng.choice("ab") for _ in times], "k": [rng.randrange(3) for _ in times]})
+        assert matcher.held is not None
+        most = max(most, matcher.held)
+    assert most < 32 * 50 + 500  # forgotten every 32 pushes
+
+
+def test_several_queries_are_revised_each_by_itself() -> None:
+    matcher = acep.Matcher({"one": LETTERS, "two": acep.regex("ba", within=10)}, lateness=50, speculation="inf")
+    assert {name: told(found) for name, found in matcher.push({"ts": [1, 5], "type": ["a", "b"]}).items()} == {
+        "one": [(1, {"a": (0,), "b": (1,)})],
+        "two": [],
+    }
+    found = matcher.push({"ts": [7, 0], "type": ["a", "b"]})
+    assert {name: told(one) for name, one in found.items()} == {
+        "one": [],
+        "two": [(1, {"b": (3,), "a": (0,)}), (1, {"b": (1,), "a": (2,)}), (1, {"b": (3,), "a": (2,)})],
+    }
+    assert matcher.report.matches == 4
+
+
+def test_matches_that_may_be_taken_back_have_no_bundles_and_points() -> None:
+    found = acep.Matcher(LETTERS, lateness=5, speculation="inf").push({"ts": [1, 2], "type": ["a", "b"]})
+    assert found[0].bundle is None
+    assert found.count() == 1
+    with pytest.raises(QueryError, match="no bundles"):
+        found.bundles()
+    with pytest.raises(QueryError, match="no match points"):
+        found.points()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"speculation": 3}, "give lateness="),
+        ({"lateness": 5, "speculation": "inf", "budget": acep.Budget(work=3)}, "keep to no budget"),
+        ({"lateness": 5, "speculation": "soon"}, "is not a window"),
+    ],
+)
+def test_speculation_that_makes_no_sense_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(QueryError, match=message):
+        acep.Matcher(LETTERS, **options).push({"ts": [1], "type": ["a"]})
+
+
+@given(seed=st.integers(0, 2**20))
+def test_a_damaged_snapshot_of_a_revised_stream_is_refused(seed: int) -> None:
+    rng = Random(seed)
+    matcher = acep.Matcher(LETTERS, id="id", lateness=9, speculation="inf")
+    matcher.push([{"ts": t, "type": rng.choice("ab"), "id": t} for t in range(rng.randrange(30))])
+    state = bytearray(matcher.snapshot())
+    at = rng.choice([n for n in range(len(state)) if n not in UNUSED])
+    state[at] ^= 1 << rng.randrange(8)
+    other = acep.Matcher(LETTERS, id="id", lateness=9, speculation="inf")
+    with pytest.raises(SnapshotError):
+        other.restore(bytes(state))
+    with pytest.raises(SnapshotError):
+        acep.Matcher(LETTERS, id="id", lateness=9).restore(matcher.snapshot())
