@@ -113,7 +113,8 @@ class Arrivals:
     ) -> None:
         self.lateness, self.op, self.schema = span_ticks("lateness", lateness, schema), op, schema
         ahead = span_ticks("speculation", ENDLESS if speculation is None else speculation, schema)
-        self.speculation = None if ahead is None or (self.lateness is not None and ahead >= self.lateness) else ahead
+        at_once = ahead is None or (ahead > 0 and self.lateness is not None and ahead >= self.lateness)
+        self.speculation = None if at_once else ahead
         self.final: int | None = None
         """The time before which nothing changes any more, in ticks; ``None``: not known yet."""
         self._arrow = pa.schema([field for field in arrow.remove_metadata() if field.name != op])
@@ -140,10 +141,8 @@ class Arrivals:
     @property
     def passed(self) -> int | None:
         """Return the time up to which no more events will be given as the next ones; ``None``: not known."""
-        if self.speculation is not None:
-            return None if self._held.released is None else self._held.released - 1
-        greatest = self._held.greatest
-        return None if self.final is None or greatest is None or self.final <= greatest else self.final - 1
+        before = self.final if self.speculation is None else self._held.released
+        return None if before is None else before - 1
 
     def push(self, rows: pa.Table) -> Due:
         """Take in rows in any order; return those that are due now, in the order of the stream.

@@ -130,9 +130,11 @@ def record_batch(found: Sequence[Found], matches: Matches, fractional: bool) -> 
         columns["values"] = pa.StructArray.from_arrays(fields, names=list(matches.returns))
     if matches.revised:
         if isinstance(found, FoundColumns):
-            ops, ids = ops_of(found), ids_of(found)
+            ops: Any = ops_of(found)
+            ids = ids_of(found)
         else:
-            ops, ids = [one.op for one in found], [id_of(one.key, one.bindings) for one in found]
+            ops = [one.op for one in found]
+            ids = [id_of(one.key, one.bindings) for one in found]
         columns["bundle"] = pa.nulls(len(found), columns["bundle"].type)
         columns |= {"op": pa.array(ops, pa.int64()), "id": pa.array(ids, pa.string())}
     return pa.RecordBatch.from_pydict(columns)

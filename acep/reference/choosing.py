@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from acep.events.records import Id
 from acep.pattern.expressions import Value
 
-__all__ = ["Complete", "earliest_maximal", "non_overlap"]
+__all__ = ["Complete", "clusters", "earliest_maximal", "greedy", "non_overlap"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,32 +49,38 @@ def non_overlap(waiting: list[Complete], horizon: int | None) -> tuple[list[Comp
     """
     chosen: list[Complete] = []
     rest: list[Complete] = []
-    for cluster in _clusters(waiting):
+    for cluster in clusters(waiting):
         if horizon is not None and max(m.last for m in cluster) >= horizon:
             rest += cluster
-            continue
-        taken: list[Complete] = []
-        for match in sorted(cluster, key=_greedy):
-            if all(match.first > t.last or match.last < t.first for t in taken):
-                taken.append(match)
-        chosen += taken
+        else:
+            chosen += greedy(cluster)
     return chosen, rest
 
 
-def _greedy(match: Complete) -> tuple[int, int, int, tuple[Id, ...], tuple[str, ...]]:
+def greedy(cluster: list[Complete]) -> list[Complete]:
+    """Return the matches that are chosen of a cluster of overlapping ones."""
+    taken: list[Complete] = []
+    for match in sorted(cluster, key=_rank):
+        if all(match.first > t.last or match.last < t.first for t in taken):
+            taken.append(match)
+    return taken
+
+
+def _rank(match: Complete) -> tuple[int, int, int, tuple[Id, ...], tuple[str, ...]]:
     point, ids, variables = match.order()
     return match.error, point, match.events[0][1], ids, variables
 
 
-def _clusters(waiting: list[Complete]) -> Iterable[list[Complete]]:
+def clusters(waiting: list[Complete]) -> Iterable[list[Complete]]:
+    """Yield the matches in clusters, in order: those of one cluster overlap one another, directly or by others."""
     cluster: list[Complete] = []
-    end = -1
+    end: Any = None
     for match in sorted(waiting, key=lambda m: m.first):
         if cluster and match.first > end:
             yield cluster
             cluster = []
+        end = max(end, match.last) if cluster else match.last
         cluster.append(match)
-        end = max(end, match.last) if len(cluster) > 1 else match.last
     if cluster:
         yield cluster
 

@@ -15,15 +15,19 @@ import numpy as np
 import numpy.typing as npt
 
 from acep.errors import QueryError
-from acep.events.batch import Batch
+from acep.events.batch import Batch, column_of_values
 from acep.events.batch_state import batch_of_plain, plain_of_batch
 from acep.events.event_log import BUCKETS, EventLog, bucket_of
+from acep.events.hashes import hashes_of_columns
 from acep.matches.found_columns import FoundColumns
+from acep.matches.match_ids import kind_of_value
 from acep.matches.records import Counts, Found
+from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan
+from acep.runtime.chosen_matches import ChosenMatches
 from acep.runtime.given_matches import GivenColumns, GivenRecords
-from acep.runtime.stream import Stream, together
+from acep.runtime.stream import Stream, in_order, together
 from acep.storage.plain_data import from_json, to_plain
 
 __all__ = ["RevisedStream"]
@@ -110,8 +114,10 @@ class _RevisedPlan:
     def __init__(self, plan: Plan, engine: str) -> None:
         if plan.sources:
             raise QueryError("matches of matches are final, and cannot be revised", hint="speculation=0")
+        self.chosen: ChosenMatches | None = None
         if plan.query.output is Output.NON_OVERLAP:
-            raise QueryError("OUTPUT NON OVERLAP waits for all matches, and cannot be revised", hint="speculation=0")
+            plan = replace(plan, query=replace(plan.query, output=Output.ALL))
+            self.chosen = ChosenMatches(together=plan.strict)
         self.plan, self.engine = plan, engine
         self.stream = Stream([plan], engine, revisable=True)
         self.log = EventLog(plan.keys, plan.schema)
@@ -127,6 +133,8 @@ class _RevisedPlan:
         gone = self.log.remove(removed) if len(removed) else None
         if batch is not None:
             self.log.add(batch, numbers)
+            if self.chosen is not None:
+                self.chosen.add(batch, numbers.tolist())
         early = None if batch is None or not inserted else batch.at(slice(inserted))
         rest = batch.at(slice(inserted, None)) if batch is not None and inserted else batch
         found: list[Sequence[Found]] = []
@@ -140,14 +148,38 @@ class _RevisedPlan:
         if rest is not None and later:
             self._saw(rest)
             found.append(self._given(self.stream.push(rest)[0]))
-        return self._counted(together(found))
+        return self._counted(self._choose(together(found)))
 
     def advance(self, clock: int) -> Sequence[Found]:
-        self.clock = clock + 1 if self.clock is None else max(self.clock, clock + 1)
-        return self._counted(self._given(self.stream.advance(clock)[0]))
+        if self.clock is not None and clock < self.clock:
+            return []
+        self.clock = clock + 1
+        return self._counted(self._choose(self._given(self.stream.advance(clock)[0])))
 
     def finish(self) -> Sequence[Found]:
-        return self._counted(self._given(self.stream.finish()[0]))
+        found = self._choose(self._given(self.stream.finish()[0]))
+        if self.chosen is not None:
+            found = [*found, *self.chosen.finish()]
+        return self._counted(in_order(found))
+
+    def _choose(self, found: Sequence[Found]) -> Sequence[Found]:
+        """Return the matches that come and go among those that are chosen."""
+        return found if self.chosen is None else in_order(self.chosen.revise(found, self._open))
+
+    def _open(self, key: tuple[Value, ...]) -> int | None:
+        """Return the time from which matches of a partition that are yet to come may begin; ``None``: from any."""
+        window = self.plan.window
+        if self.clock is None or window.span is None:
+            return None
+        many = self.waits + 1
+        if not window.counted:
+            return self.clock - many * window.span
+        buckets = None
+        if self.plan.keys and not self.plan.strict:
+            buckets = np.zeros(BUCKETS, bool)
+            columns = [column_of_values([value], kind_of_value(value)) for value in key]
+            buckets[bucket_of(hashes_of_columns(columns, 1))] = True
+        return self.log.before(self.clock + 1, many * (window.span + 1), buckets, together=self.plan.strict)
 
     def _buckets(self, changed: Sequence[Batch]) -> Buckets:
         """Return the buckets of the partitions that changed events concern; ``None``: all partitions."""
@@ -175,8 +207,13 @@ class _RevisedPlan:
             self.log.forget(begin)
         if cut is not None:
             self.given.forget(cut)
+            if self.chosen is not None:
+                self.chosen.forget(cut, cut if begin is None else begin)
 
     def certain(self, final: int) -> int | None:
+        if self.chosen is not None:
+            cut, _ = self._reach(final)
+            return None if cut is None else self.chosen.certain(cut)
         if not self.waits:
             return final - 1
         window = self.plan.window
@@ -199,7 +236,7 @@ class _RevisedPlan:
             if numbers.dtype != np.int64 or numbers.shape != (len(batch),):
                 raise ValueError("numbers")
             self.push(batch, numbers, 0, numbers[:0])
-        if clock is not None:
+        if clock is not None and clock != self.clock:
             self.advance(int(clock) - 1)
         self.matches, self.retracted = int(matches), int(retracted)
 
@@ -229,8 +266,8 @@ class _RevisedPlan:
         if not self.plan.window.counted:
             cut = tick - waits * span
             return cut, cut - span if self.leads else cut
-        # What waits is decided by an event beyond its window.
-        many = waits * (span + 1) if self.waits else span
+        # What waits, for others too, is decided by an event beyond its window.
+        many = waits * (span + 1) if self.waits or self.chosen else span
         cut = self.log.before(tick, many, buckets, together=together)
         begin = cut if not self.leads else self.log.before(cut, span, buckets, together=together)
         return cut, begin

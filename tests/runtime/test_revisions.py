@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import acep
 from acep.errors import QueryError, SnapshotError
-from acep.pattern.tree import Output, Query
+from acep.pattern.tree import Query
 from tests.random_cases import COLUMNS, Case
 from tests.test_random import drawn
 
@@ -155,7 +155,7 @@ def checked(case: Case, query: Query, engine: str, rng: Random) -> str:
 
 
 def refused(query: Query) -> bool:
-    return bool(query.sources) or query.output is Output.NON_OVERLAP
+    return bool(query.sources)
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))

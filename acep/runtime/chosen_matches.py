@@ -1,0 +1,114 @@
+"""Choose NON OVERLAP matches again whenever a match comes or is taken back (docs/reference/semantics.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from acep.events.batch import Batch
+from acep.events.records import Id
+from acep.matches.records import Found
+from acep.pattern.expressions import Value
+from acep.reference.choosing import Complete, clusters, greedy
+
+__all__ = ["ChosenMatches"]
+
+Key = tuple[Value, ...]
+Place = tuple[int, int, int]
+"""The place of an event in the stream: its time, its order within that time, and its number."""
+
+
+@dataclass
+class _Partition:
+    """All matches of a partition that may still change the choice, and those chosen and given, by their content."""
+
+    matches: dict[Any, Complete] = field(default_factory=dict)
+    found: dict[Any, Found] = field(default_factory=dict)
+    given: set[Any] = field(default_factory=set)
+
+
+class ChosenMatches:
+    """The choice among the matches of one plan. ``together``: matches of all partitions may overlap.
+
+    Matches are chosen by clusters of overlapping ones. A cluster is decided once every match that may still come begins
+    after it.
+    """
+
+    def __init__(self, *, together: bool) -> None:
+        self._together = together
+        self._partitions: dict[Key, _Partition] = {}
+        self._places: dict[Id, Place] = {}
+
+    def add(self, batch: Batch, numbers: Sequence[int]) -> None:
+        """Record the places of events."""
+        order = [0] * len(batch) if batch.order is None else batch.order.tolist()
+        assert batch.ids is not None
+        ids = batch.ids if isinstance(batch.ids, list | range) else batch.ids.tolist()
+        self._places.update(zip(ids, zip(batch.ts.tolist(), order, numbers, strict=True), strict=True))
+
+    def revise(self, found: Sequence[Found], decided: Callable[[Key], int | None]) -> list[Found]:
+        """Take in matches that come and go among all, and return those that come and go among the chosen ones.
+        ``decided(key)``: the time from which matches of a partition may still begin (``None``: any time)."""
+        for one in found:
+            partition = self._partitions.setdefault(() if self._together else one.key, _Partition())
+            content = _content(one)
+            if one.op < 0:
+                del partition.matches[content]
+            else:
+                partition.matches[content] = self._complete(one)
+                partition.found[content] = one
+        out: list[Found] = []
+        for key, partition in self._partitions.items():
+            out += self._chosen(partition, decided(key))
+        return out
+
+    def finish(self) -> list[Found]:
+        """Decide everything, as no more matches will come."""
+        return [one for partition in self._partitions.values() for one in self._chosen(partition, None, last=True)]
+
+    def certain(self, cut: int) -> int:
+        """Return the time up to which nothing changes any more, if no match that begins before ``cut`` changes."""
+        begins = [cut]
+        for partition in self._partitions.values():
+            open_ones = [one for one in clusters([*partition.matches.values()]) if _end(one) >= cut]
+            begins += [one.events[0][1] for cluster in open_ones for one in cluster]
+        return min(begins) - 1
+
+    def forget(self, cut: int, begin: int) -> None:
+        """Forget the clusters that end before ``cut``, and the places of events before ``begin``."""
+        for partition in self._partitions.values():
+            for cluster in clusters([*partition.matches.values()]):
+                if _end(cluster) < cut:
+                    for one in cluster:
+                        content = one.values[0]
+                        del partition.matches[content], partition.found[content]
+                        partition.given.discard(content)
+        self._partitions = {key: one for key, one in self._partitions.items() if one.matches}
+        needed = {e[2] for one in self._partitions.values() for match in one.matches.values() for e in match.events}
+        self._places = {one: place for one, place in self._places.items() if place[0] >= begin or one in needed}
+
+    def _chosen(self, partition: _Partition, decided: int | None, *, last: bool = False) -> list[Found]:
+        wanted: set[Any] = set()
+        for cluster in clusters([*partition.matches.values()]):
+            if last or (decided is not None and _end(cluster) < decided):
+                wanted.update(one.values[0] for one in greedy(cluster))
+        taken = [replace(partition.found[content], op=-1) for content in partition.given - wanted]
+        come = [partition.found[content] for content in wanted - partition.given]
+        partition.given = wanted
+        for content in [*partition.found.keys() - partition.matches.keys()]:
+            del partition.found[content]
+        return taken + come
+
+    def _complete(self, found: Found) -> Complete:
+        """Return a match as the choice takes it, with the places of its events, and its content as its value."""
+        events: Any = tuple((place := self._places[one], place[0], one, variable) for one, variable in found.trail)
+        return Complete(found.key, found.error, (_content(found),), events)  # type: ignore[arg-type]
+
+
+def _end(cluster: Sequence[Complete]) -> int:
+    return max(one.events[-1][1] for one in cluster)
+
+
+def _content(found: Found) -> Any:
+    return found.key, found.trail, found.start, found.end, found.error, found.values
