@@ -173,8 +173,9 @@ PEERS := .venv-peers
 bench: native  ## measure all workloads; the results go to docs/results/
 	$(BIN)/python -m experiments.bench $(BENCH_ARGS)
 
-bench-more: native  ## what match windows gain, memory over 50 million events
+bench-more: native  ## what match windows gain, memory over 50 million events, late events
 	$(BIN)/python -m experiments.gain
+	$(BIN)/python -m experiments.disorder
 	$(BIN)/python -m experiments.memory
 
 bench-spark: native  ## measure streams and DataFrames on Spark against routes that match nothing

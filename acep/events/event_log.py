@@ -64,6 +64,7 @@ class EventLog:
     """The events of a stream from some time on, in stream order, by the partition attributes ``keys``.
 
     ``number`` of an event is its place in the order of arrival; it decides between events of one time and ``order``.
+    ``counted``: :meth:`before` will be asked for.
 
     >>> log = EventLog((), Schema(()))
     >>> event = lambda *ts: Batch(np.array(ts), None, np.array(ts) * 10, {})
@@ -74,8 +75,8 @@ class EventLog:
     [20, 30, 30, 50]
     """
 
-    def __init__(self, keys: tuple[str, ...], schema: Schema) -> None:
-        self.keys, self.schema = keys, schema
+    def __init__(self, keys: tuple[str, ...], schema: Schema, *, counted: bool = False) -> None:
+        self.keys, self.schema, self.counted = keys, schema, counted
         self._columns: dict[str, _Values] = {}
         self._types: _Values | None = None
         self._ids: Any = None  # a growing array of integers, or values that are texts
@@ -84,7 +85,6 @@ class EventLog:
         self._ts, self._order, self._number, self._row = (Growing(np.int64) for _ in range(4))
         self._hash, self._bucket = Growing(np.uint64), Growing(np.uint16)
         self._begin = 0
-        self._ordered = False  # events have an order besides their times
         self._later: list[tuple[Batch, Ints]] = []  # events after these, which were not asked for yet
 
     def __len__(self) -> int:
@@ -132,12 +132,13 @@ class EventLog:
         first = int(batch.ts[0])
         behind = self._ts.size > self._begin and first <= int(self._ts.now[-1])
         self._ts.extend(batch.ts)
-        self._order.extend(np.zeros(added, np.int64) if batch.order is None else batch.order)
-        self._ordered = self._ordered or batch.order is not None
+        if batch.order is not None:
+            self._order.extend(batch.order)
         self._number.extend(numbers)
         self._row.extend(np.arange(self._rows, self._rows + added))
         hashes = self.hashes_of(batch)
-        self._hash.extend(hashes)
+        if self.counted:
+            self._hash.extend(hashes)
         self._bucket.extend(bucket_of(hashes))
         self._rows += added
         if behind:
@@ -160,7 +161,7 @@ class EventLog:
         end = int(np.searchsorted(self.ts, tick))
         places = np.arange(end)
         if not together and buckets is not None:
-            places = places[buckets[self._bucket.now[self._begin : self._begin + end]]]
+            places = places[np.take(buckets, self._bucket.now[self._begin : self._begin + end])]
         if not len(places) or not many:
             return tick
         if together or not self.keys:
@@ -186,7 +187,7 @@ class EventLog:
         end = max(begin, self._ts.size - without)
         if buckets is None:
             return self._batch(np.arange(begin, end))
-        return self._batch(np.flatnonzero(buckets[self._bucket.now[begin:end]]) + begin)
+        return self._batch(np.flatnonzero(np.take(buckets, self._bucket.now[begin:end])) + begin)
 
     def forget(self, tick: int) -> None:
         """Forget the events before ``tick``."""
@@ -206,7 +207,7 @@ class EventLog:
         """Remove the rows of events that are gone."""
         later, self._later = self._later, []
         batch, numbers = self.whole()
-        self.__init__(self.keys, self.schema)  # type: ignore[misc]
+        self.__init__(self.keys, self.schema, counted=self.counted)  # type: ignore[misc]
         self._later = [(batch, numbers), *later] if len(batch) else later
 
     def _batch(self, places: Ints) -> Batch:
@@ -221,7 +222,7 @@ class EventLog:
             types=None if self._types is None else self._types.at(rows),
             ids=ids,
             columns={name: values.at(rows) for name, values in self._columns.items()},
-            order=self._order.now[places] if self._ordered else None,
+            order=self._order.now[places] if self._order.size else None,
         )
 
     def _add_ids(self, ids: Any) -> None:
@@ -242,13 +243,14 @@ class EventLog:
         return batch.types
 
     def _by_place(self) -> tuple[Growing, ...]:
-        return self._ts, self._order, self._number, self._row, self._hash, self._bucket
+        growing = self._ts, self._order, self._number, self._row, self._hash, self._bucket
+        return tuple(one for one in growing if one.size)
 
     def _sort(self, begin: int) -> None:
         """Put the events from place ``begin`` on in order."""
         tail = slice(begin, self._ts.size)
         # Both sorts are stable, and events come in the order of their numbers.
-        if self._ordered:
+        if self._order.size:
             order = np.lexsort((self._order.now[tail], self._ts.now[tail]))
         else:
             order = np.argsort(self._ts.now[tail], kind="stable")

@@ -120,7 +120,7 @@ class _RevisedPlan:
             self.chosen = ChosenMatches(together=plan.strict)
         self.plan, self.engine = plan, engine
         self.stream = Stream([plan], engine, revisable=True)
-        self.log = EventLog(plan.keys, plan.schema)
+        self.log = EventLog(plan.keys, plan.schema, counted=plan.window.counted)
         self.given: Any = GivenColumns() if self.stream.natively else GivenRecords()
         self.matches = self.retracted = 0
         self.clock: int | None = None  # no event before this time will be pushed, except to revise

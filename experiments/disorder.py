@@ -1,0 +1,203 @@
+"""Late events: ``python -m experiments.disorder [--rows N] [--output FOLDER]``.
+
+Measures the throughput and the events that are kept against the share of late events, and the size and latency of the
+output against the speculation, all in one process and on one core (2010 paper, section 6.2).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import acep
+from experiments.charts import Panel, chart
+from experiments.machine import described, pin
+from experiments.results import RESULTS, table, write_csv, write_page
+
+__all__ = ["Given", "Rate", "body", "events", "late", "main", "outputs", "rates"]
+
+SEQ = "PATTERN SEQ(A a, B b, C c) WHERE partition_contiguity(a, b, c) { [k] } WITHIN %d"
+RISE = (
+    "PATTERN SEQ(A+ a[], B b) WHERE skip_till_next_match(a[], b) "
+    "{ [k] AND a[1].x > 0.9 AND a[i].x > a[i-1].x } WITHIN %d"
+)
+QUERIES = {"seq": SEQ, "rise": RISE}
+WINDOWS = {1: 500, 10_000: 100_000}  # by number of keys: some ten events of a key, or 500 of the only one
+SHARES = (0.0, 0.01, 0.05, 0.2)
+BY = 1_000  # positions that a late event is late at most
+SPECULATIONS = (0, 125, 250, 500, 750, "inf")
+PUSH = 1_000
+REPEATS = 5
+BLOCKS = "SEQ(A a, ~D d, B b) WHERE skip_till_next_match(a, b) { [k] }"
+
+
+@dataclass(frozen=True)
+class Rate:
+    """The processor time of a push of a stream with a ``share`` of late events, against that of the stream in order
+    without ``lateness``: the ``ratio`` of rates. ``kept``: the most events kept. ``taken_back``: retractions for each
+    match of the result."""
+
+    query: str
+    keys: int
+    share: float
+    ratio: float
+    kept: int
+    taken_back: float
+
+
+@dataclass(frozen=True)
+class Given:
+    """The output with a ``speculation``: ``rows`` and retractions for each match of the result, and the mean time from
+    the last event of a match to the greatest time seen when it was given, in events."""
+
+    speculation: str
+    rows: float
+    taken_back: float
+    latency: float
+
+
+def events(rows: int, keys: int, seed: int = 1) -> pa.Table:
+    """Events of five types, one for each tick, with a key and a number."""
+    rng = np.random.default_rng(seed)
+    kinds = pa.array(np.array(list("ABCDE"))[rng.integers(0, 5, rows)])
+    columns = {"ts": np.arange(rows), "type": kinds, "k": rng.integers(0, keys, rows), "x": rng.random(rows)}
+    return pa.table(columns)
+
+
+def late(stream: pa.Table, share: float, seed: int = 2) -> pa.Table:
+    """Bring a share of the events late by 1 to :data:`BY` positions."""
+    rng = np.random.default_rng(seed)
+    moved = np.arange(len(stream)) + np.where(rng.random(len(stream)) < share, rng.integers(1, BY + 1, len(stream)), 0)
+    return stream.take(pa.array(np.argsort(moved, kind="stable"))).combine_chunks()
+
+
+def pushes(stream: pa.Table) -> list[pa.Table]:
+    """Cut a stream into pushes."""
+    return [stream.slice(at, PUSH) for at in range(0, len(stream), PUSH)]
+
+
+def rates(rows: int) -> Iterator[Rate]:
+    """Measure each query with few and many keys; runs of one comparison alternate."""
+    for keys, window in WINDOWS.items():
+        stream = events(rows, keys)
+        for name, text in QUERIES.items():
+            query, found = acep.parse(text % window), dict[float, acep.Matcher[Any]]()
+            times: dict[float | None, list[float]] = {}
+            for _ in range(REPEATS):
+                times.setdefault(None, []).append(_timed(acep.Matcher(query), stream)[0])
+                for share in SHARES:
+                    matcher = acep.Matcher(query, lateness=2 * BY, speculation="inf")
+                    spent, kept = _timed(matcher, late(stream, share))
+                    times.setdefault(share, []).append(spent)
+                    found[share] = matcher
+            for share in SHARES:
+                ratio = median(plain / spent for plain, spent in zip(times[None], times[share], strict=True))
+                report = found[share].report
+                taken_back = report.retracted / max(report.matches or 0, 1)
+                yield Rate(name, keys, share, ratio, kept, taken_back)
+
+
+def _timed(matcher: Any, stream: pa.Table) -> tuple[float, int]:
+    """Return the processor time of all pushes but the first tenth, and the most events kept."""
+    kept, parts = 0, pushes(stream)
+    started = time.process_time()
+    for number, part in enumerate(parts):
+        if number == len(parts) // 10:
+            started = time.process_time()
+        matcher.push(part)
+        kept = max(kept, matcher.held or 0)
+    return time.process_time() - started, kept
+
+
+def outputs(rows: int) -> Iterator[Given]:
+    """Push one event of twenty late, with each speculation."""
+    query = acep.parse(f"PATTERN {BLOCKS} WITHIN 2000")
+    stream = late(events(rows, 50), 0.05)
+    for speculation in SPECULATIONS:
+        matcher = acep.Matcher(query, lateness=BY, speculation=speculation)
+        given = taken_back = waited = greatest = 0
+        for at in range(0, len(stream), 50):
+            part = stream.slice(at, 50)
+            greatest = max(greatest, int(part["ts"].to_numpy().max()))
+            for match in matcher.push(part):
+                given, taken_back = given + 1, taken_back + (match.op < 0)
+                waited += greatest - match.end if match.op > 0 else 0
+        kept = given - 2 * taken_back
+        yield Given(str(speculation), given / kept, taken_back / kept, waited / (given - taken_back))
+
+
+WORDS = f"""Written by `python -m experiments.disorder`; [how it works](../internals/disorder.md). One event comes for
+each tick, of five types, in pushes of {PUSH:,}; a late one comes 1 to {BY:,} positions late. Queries: `{SEQ % 500}` and
+`{RISE % 500}`, with one key, and with 10,000 keys and a window of 100,000. A ratio is the median over {REPEATS} runs in
+alternation.
+
+![Late events](disorder.svg)"""
+
+
+def body(found: Sequence[Rate], given: Sequence[Given]) -> str:
+    """The tables of the page."""
+    first = [
+        (f"{one.query}, {one.keys:,}", f"{one.share:g}", f"{one.ratio:.2f}", f"{one.kept:,}", f"{one.taken_back:.3f}")
+        for one in found
+    ]
+    second = [(one.speculation, f"{one.rows:.3f}", f"{one.taken_back:.3f}", f"{one.latency:,.0f}") for one in given]
+    heads = (
+        'The rate with `speculation="inf"` against that of a `Matcher` without `lateness` on the stream in order; the '
+        "most events kept; retractions for each match.",
+        f"`{BLOCKS}` within 2,000 ticks, 50 keys, one event of twenty late. Rows of output and retractions for each "
+        "match of the result, and the mean delay of a match in ticks.",
+    )
+    parts = (
+        f"## Against the share of late events\n\n{heads[0]}",
+        table(("query, keys", "late", "rate", "events kept", "taken back"), first),
+        f"## Against the speculation\n\n{heads[1]}",
+        table(("speculation", "rows", "taken back", "delay"), second),
+    )
+    return "\n\n".join(parts)
+
+
+def picture(found: Sequence[Rate], given: Sequence[Given]) -> str:
+    """The same as charts."""
+    names = dict.fromkeys((one.query, one.keys) for one in found)
+    series = {
+        f"{query}, {keys:,}": [(one.share, one.ratio) for one in found if (one.query, one.keys) == (query, keys)]
+        for query, keys in names
+    }
+    longest = max(one.latency for one in given) or 1.0
+    places = [(BY if one.speculation == "inf" else int(one.speculation), one) for one in given]
+    output = {
+        "taken back for each match": [(x, one.taken_back) for x, one in places],
+        "delay, of the longest": [(x, one.latency / longest) for x, one in places],
+    }
+    return chart([Panel("rate", series, "late", high=None), Panel("output", output, "speculation", high=None)], 2)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.disorder", description=(__doc__ or "")[:12])
+    parser.add_argument("--rows", type=int, default=300_000, help="events of a stream")
+    parser.add_argument("--output", type=Path, default=RESULTS, help="folder for the page, its picture and its rows")
+    asked = parser.parse_args(arguments)
+    pin()
+    found = list(rates(asked.rows))
+    given = list(outputs(min(asked.rows, 100_000)))
+    asked.output.mkdir(parents=True, exist_ok=True)
+    rows = {"late": [asdict(one) for one in found], "speculation": [asdict(one) for one in given]}
+    write_csv(asked.output / "disorder.csv", rows)
+    (asked.output / "disorder.svg").write_text(picture(found, given), encoding="utf-8")
+    told: dict[str, Any] = {"words": WORDS, "machine": described(), "body": body(found, given)}
+    print(write_page(asked.output, "disorder", title="Late events and revisions", **told))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
