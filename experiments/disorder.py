@@ -151,10 +151,14 @@ def body(found: Sequence[Rate], given: Sequence[Given]) -> str:
     ]
     second = [(one.speculation, f"{one.rows:.3f}", f"{one.taken_back:.3f}", f"{one.latency:,.0f}") for one in given]
     heads = (
-        'The rate with `speculation="inf"` against that of a `Matcher` without `lateness` on the stream in order; the '
-        "most events kept; retractions for each match.",
-        f"`{BLOCKS}` within 2,000 ticks, 50 keys, one event of twenty late. Rows of output and retractions for each "
-        "match of the result, and the mean delay of a match in ticks.",
+        (
+            'The rate with `speculation="inf"` against that of a `Matcher` without `lateness` on the stream in order; the '
+            "most events kept; retractions for each match."
+        ),
+        (
+            f"`{BLOCKS}` within 2,000 ticks, 50 keys, one event of twenty late. Rows of output and retractions for each "
+            "match of the result, and the mean delay of a match in ticks."
+        ),
     )
     parts = (
         f"## Against the share of late events\n\n{heads[0]}",

@@ -71,7 +71,7 @@ class EventLog:
     >>> log.add(event(1, 3, 5), np.arange(3))
     >>> log.add(event(2, 3), np.array([3, 4]))
     >>> log.remove(np.array([0]))
-    >>> log.since(None, None).ids.tolist()
+    >>> log.since(None, None, 1)[0].ids.tolist()
     [20, 30, 30, 50]
     """
 
@@ -85,6 +85,7 @@ class EventLog:
         self._ts, self._order, self._number, self._row = (Growing(np.int64) for _ in range(4))
         self._hash, self._bucket = Growing(np.uint64), Growing(np.uint16)
         self._begin = 0
+        self._last = np.zeros(0, np.uint16)
         self._later: list[tuple[Batch, Ints]] = []  # events after these, which were not asked for yet
 
     def __len__(self) -> int:
@@ -139,7 +140,8 @@ class EventLog:
         hashes = self.hashes_of(batch)
         if self.counted:
             self._hash.extend(hashes)
-        self._bucket.extend(bucket_of(hashes))
+        self._last = bucket_of(hashes)
+        self._bucket.extend(self._last)
         self._rows += added
         if behind:
             self._sort(int(np.searchsorted(self._ts.now[self._begin : -added], first)) + self._begin)
@@ -172,22 +174,23 @@ class EventLog:
         sizes = np.diff(np.append(begins, len(order)))
         return int(self.ts[places[order[begins + np.maximum(sizes - many, 0)]]].min())
 
-    def last_in(self, many: int, buckets: npt.NDArray[np.bool_] | None) -> bool:
-        """Return whether the last ``many`` events are all of partitions in ``buckets``."""
+    def since(self, tick: int | None, buckets: npt.NDArray[np.bool_] | None, later: int) -> tuple[Batch, int]:
+        """Return the events at ``tick`` or later (``None``: all) of the partitions in ``buckets`` (``None``: all), and
+        how many they are, followed by the last ``later`` events of all partitions."""
         self._catch_up()
-        return buckets is None or bool(buckets[self._bucket.now[self._bucket.size - many :]].all())
-
-    def since(self, tick: int | None, buckets: npt.NDArray[np.bool_] | None, without: int = 0) -> Batch:
-        """Return the events at ``tick`` or later (``None``: all), of the partitions in ``buckets`` (``None``: all),
-        without the last few of all events."""
-        self._catch_up()
-        begin = self._begin
+        begin, size = self._begin, self._ts.size
         if tick is not None:
             begin += int(np.searchsorted(self.ts, tick))
-        end = max(begin, self._ts.size - without)
+        end = max(begin, size - later)
         if buckets is None:
-            return self._batch(np.arange(begin, end))
-        return self._batch(np.flatnonzero(np.take(buckets, self._bucket.now[begin:end])) + begin)
+            return self._batch(np.arange(begin, size)), end - begin
+        places = np.flatnonzero(np.take(buckets, self._bucket.now[begin:end])) + begin
+        return self._batch(np.concatenate([places, np.arange(end, size)])), len(places)
+
+    def buckets_of_last(self, many: int) -> npt.NDArray[np.uint16]:
+        """Return the buckets of the first ``many`` events of the batch that was added last."""
+        self._catch_up()
+        return self._last[:many]
 
     def forget(self, tick: int) -> None:
         """Forget the events before ``tick``."""
@@ -201,7 +204,7 @@ class EventLog:
     def whole(self) -> tuple[Batch, Ints]:
         """Return all events with their numbers, in stream order."""
         self._catch_up()
-        return self.since(None, None), self._number.now[self._begin :].copy()
+        return self._batch(np.arange(self._begin, self._ts.size)), self._number.now[self._begin :].copy()
 
     def _rebuild(self) -> None:
         """Remove the rows of events that are gone."""

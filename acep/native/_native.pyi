@@ -86,13 +86,14 @@ class Session:
         enough: int = 0,  # matches; 0: whatever comes. Of the only plan
         hold: bool = False,  # no time passes: the events may be older than earlier ones, of partitions that were reset
     ) -> int: ...  # the row to go on with: one before the last where so many matches wait to be taken
-    def reset(  # the partitions of these events
+    def reset(  # the partitions of the first rows
         self,
         ts: Words,
         types: Words | tuple[NDArray[np.signedinteger[Any]], Words] | None,
         types_valid: Validity | None,
         ids: Words | int | None,
         columns: Sequence[Input],
+        rows: int,
     ) -> None: ...
     def flow(self, engine: int, most: int) -> None: ...  # matches of one event before they have to be taken; 0: any
     def tally(self, engine: int, kind: int) -> None: ...  # of the node engine: matches are counted and not made

@@ -112,13 +112,13 @@ class NativeSession:
         else:
             self._session.push(*self._encoder.words(batch))
 
-    def revise(self, removed: Batch | None, batch: Batch) -> None:
-        """Forget the partitions of all these events, and match those of ``batch`` again at the present time."""
+    def revise(self, removed: Batch | None, batch: Batch, again: int) -> None:
+        """Forget the partitions of the events ``removed`` and of the first ``again`` of a batch, and push the batch."""
         if removed is not None:
-            self._session.reset(*self._encoder.words(removed))
+            self._session.reset(*self._encoder.words(removed), rows=len(removed))
         if len(batch):
             words = self._encoder.words(batch)
-            self._session.reset(*words)
+            self._session.reset(*words, rows=again)
             self._session.push(*words, hold=True)
         if self.clock is not None:
             self._session.advance(self.clock)

@@ -40,9 +40,9 @@ class Executor(Protocol):
     def advance(self, clock: int) -> Sequence[Found]:
         """Advance the time: no event with ``ts <= clock`` will come any more."""
 
-    def revise(self, removed: Batch | None, batch: Batch) -> Sequence[Found]:
-        """Match the events of ``batch`` again, in fresh partitions, at the present time. The partitions of ``removed``
-        are fresh too."""
+    def revise(self, removed: Batch | None, batch: Batch, again: int) -> Sequence[Found]:
+        """Forget the partitions of the events ``removed`` and of the first ``again`` of a batch, and push the batch,
+        whose events may be older than others were."""
 
     def finish(self) -> Sequence[Found]:
         """End the stream."""
@@ -187,7 +187,7 @@ class NativeExecutor:
     def advance(self, clock: int) -> Sequence[Found]:  # noqa: ARG002
         return self.finish()
 
-    def revise(self, removed: Batch | None, batch: Batch) -> Sequence[Found]:  # noqa: ARG002
+    def revise(self, removed: Batch | None, batch: Batch, again: int) -> Sequence[Found]:  # noqa: ARG002
         return self.finish()
 
     def finish(self) -> Sequence[Found]:
@@ -239,8 +239,8 @@ class ReferenceExecutor:
     def advance(self, clock: int) -> list[Found]:
         return self.core.advance(clock)
 
-    def revise(self, removed: Batch | None, batch: Batch) -> list[Found]:
-        return self.core.revise(None if removed is None else removed.events, batch.events)
+    def revise(self, removed: Batch | None, batch: Batch, again: int) -> list[Found]:
+        return self.core.revise(None if removed is None else removed.events, batch.events, again)
 
     def finish(self) -> list[Found]:
         return self.core.finish()

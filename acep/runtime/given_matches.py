@@ -42,8 +42,9 @@ class GivenColumns:
             self._later.append(found)
 
     def revise(self, found: FoundColumns, cut: int | None, buckets: Buckets) -> FoundColumns:
-        """Compare ``found``, all matches that began at ``cut`` or later in some partitions (``None``: in all) as they
-        are now, with those that were given. Return the difference, which is given from now on."""
+        """Compare ``found``, which has all matches that began at ``cut`` or later in some partitions (``None``: in all)
+        as they are now, with those that were given. Return the difference, which is given from now on, with matches of
+        other partitions, which are new."""
         from acep.native import _native  # here, as only the native core finds matches as columns
 
         later, self._later = self._later, []
@@ -54,7 +55,10 @@ class GivenColumns:
             there &= buckets[self._bucket.now]
         at = np.flatnonzero(there)
         if cut is not None and len(found) and found.start.min() < cut:
-            found = found.take(np.flatnonzero(found.start >= cut))
+            early = found.start < cut
+            if buckets is not None:
+                early &= buckets[bucket_of(hashes_of_columns(found.keys, len(found)))]
+            found = found.take(np.flatnonzero(~early))
         old, new = self._hash.now[at], _contents(found)
         come, gone = _native.missing(new, old), at[_native.missing(old, new)]
         if len(come) < len(found):
@@ -120,13 +124,10 @@ class GivenRecords:
 
     def revise(self, found: Sequence[Found], cut: int | None, buckets: Buckets) -> list[Found]:
         """Compare matches as they are now with those given, and return the difference."""
-        fresh = [one for one in found if cut is None or one.start >= cut]
         there = [one for one in self._found if cut is None or one.start >= cut]
-        if buckets is not None and there:
-            columns = zip(*(one.key for one in there), strict=True)
-            keys = [column_of_values(values, kind_of_value(values[0])) for values in columns]
-            held = buckets[bucket_of(hashes_of_columns(keys, len(there)))]
-            there = [one for one, wanted in zip(there, held.tolist(), strict=True) if wanted]
+        there = [one for one, again in zip(there, _among(there, buckets), strict=True) if again]
+        again = _among(found, buckets)
+        fresh = [one for one, same in zip(found, again, strict=True) if cut is None or one.start >= cut or not same]
         old, new = Counter(map(_content, there)), Counter(map(_content, fresh))
         gone, added = old - new, new - old
         come = [one for one in fresh if _content(one) in added]
@@ -138,6 +139,16 @@ class GivenRecords:
     def forget(self, cut: int) -> None:
         """Forget the matches that began before ``cut``."""
         self._found = [one for one in self._found if one.start >= cut]
+
+
+def _among(found: Sequence[Found], buckets: Buckets) -> list[bool]:
+    """Return for each match whether its partition is in ``buckets``."""
+    if buckets is None or not found:
+        return [True] * len(found)
+    columns = zip(*(one.key for one in found), strict=True)
+    keys = [column_of_values(values, kind_of_value(values[0])) for values in columns]
+    held: list[bool] = buckets[bucket_of(hashes_of_columns(keys, len(found)))].tolist()
+    return held
 
 
 def _content(found: Found) -> Any:

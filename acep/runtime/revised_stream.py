@@ -27,7 +27,7 @@ from acep.pattern.tree import Output
 from acep.plan.compile import Plan
 from acep.runtime.chosen_matches import ChosenMatches
 from acep.runtime.given_matches import GivenColumns, GivenRecords
-from acep.runtime.stream import Stream, in_order, together
+from acep.runtime.stream import Stream, in_order
 from acep.storage.plain_data import from_json, to_plain
 
 __all__ = ["RevisedStream"]
@@ -130,25 +130,19 @@ class _RevisedPlan:
         self.leads = any(one.leading for one in negations)
 
     def push(self, batch: Batch | None, numbers: Ints, inserted: int, removed: Ints) -> Sequence[Found]:
+        found: Sequence[Found] = []
         gone = self.log.remove(removed) if len(removed) else None
         if batch is not None:
             self.log.add(batch, numbers)
             if self.chosen is not None:
                 self.chosen.add(batch, numbers.tolist())
-        early = None if batch is None or not inserted else batch.at(slice(inserted))
-        rest = batch.at(slice(inserted, None)) if batch is not None and inserted else batch
-        found: list[Sequence[Found]] = []
-        later = 0 if rest is None else len(rest)
-        if early is not None or gone is not None:
-            changed = [one for one in (early, gone) if one is not None]
-            buckets = self._buckets(changed)
-            if self.log.last_in(later, buckets):
-                later = 0  # all that is next is of partitions that are matched again anyway
-            found.append(self._revise(min(int(one.ts[0]) for one in changed), gone, buckets, later))
-        if rest is not None and later:
-            self._saw(rest)
-            found.append(self._given(self.stream.push(rest)[0]))
-        return self._counted(self._choose(together(found)))
+        if inserted or gone is not None:
+            found = in_order(self._revise(batch, inserted, gone))
+        elif batch is not None:
+            self._saw(batch)
+            found = self.stream.push(batch)[0]
+            self.given.add(found)
+        return self._counted(self._choose(found))
 
     def advance(self, clock: int) -> Sequence[Found]:
         if self.clock is not None and clock < self.clock:
@@ -181,21 +175,23 @@ class _RevisedPlan:
             buckets[bucket_of(hashes_of_columns(columns, 1))] = True
         return self.log.before(self.clock + 1, many * (window.span + 1), buckets, together=self.plan.strict)
 
-    def _buckets(self, changed: Sequence[Batch]) -> Buckets:
-        """Return the buckets of the partitions that changed events concern; ``None``: all partitions."""
-        if self.plan.strict or not self.plan.keys:
-            return None
-        buckets = np.zeros(BUCKETS, bool)
-        for one in changed:
-            buckets[bucket_of(self.log.hashes_of(one))] = True
-        return buckets
-
-    def _revise(self, earliest: int, gone: Batch | None, buckets: Buckets, later: int) -> Sequence[Found]:
-        """Match again what changes from the time ``earliest`` on may concern, up to the last ``later`` events."""
-        cut, begin = self._reach(earliest, buckets, together=self.plan.strict)
-        region = self.log.since(begin, buckets, later)
-        self._saw(region)
-        found: Sequence[Found] = self.given.revise(self.stream.revise(gone, region)[0], cut, buckets)
+    def _revise(self, batch: Batch | None, inserted: int, gone: Batch | None) -> Sequence[Found]:
+        """Push a batch, the first ``inserted`` of which are older than others were, after the events ``gone`` were
+        removed. What these changes may concern is matched again."""
+        changed = [int(batch.ts[0])] if batch is not None and inserted else []
+        buckets = None
+        if not self.plan.strict and self.plan.keys:
+            buckets = np.zeros(BUCKETS, bool)
+            if inserted:
+                buckets[self.log.buckets_of_last(inserted)] = True
+            if gone is not None:
+                buckets[bucket_of(self.log.hashes_of(gone))] = True
+        if gone is not None:
+            changed.append(int(gone.ts[0]))
+        cut, begin = self._reach(min(changed), buckets, together=self.plan.strict)
+        again, many = self.log.since(begin, buckets, 0 if batch is None else len(batch) - inserted)
+        self._saw(again)
+        found: Sequence[Found] = self.given.revise(self.stream.revise(gone, again, many)[0], cut, buckets)
         return found
 
     def settle(self, final: int) -> None:

@@ -206,13 +206,14 @@ class Stream:
                 self._session.advance(clock)
             return [in_order(core.advance(clock)) for core in self._cores]
 
-    def revise(self, removed: Batch | None, batch: Batch) -> list[Sequence[Found]]:
-        """Match the events of ``batch`` again, in fresh partitions, at the present time, and return the matches, in no
-        order. The partitions of ``removed`` are fresh too. Only for a stream that is ``revisable``."""
+    def revise(self, removed: Batch | None, batch: Batch, again: int) -> list[Sequence[Found]]:
+        """Push events that may be older than others were, and return the matches, in no order. The partitions of the
+        events ``removed`` and of the first ``again`` of the batch are forgotten before. Only for a stream that is
+        ``revisable``."""
         with self._at_once():
             if self._session is not None:
-                self._session.revise(removed, batch)
-            return [core.revise(removed, batch) for core in self._cores]
+                self._session.revise(removed, batch, again)
+            return [core.revise(removed, batch, again) for core in self._cores]
 
     def finish(self) -> list[Sequence[Found]]:
         """End the stream and return the remaining matches."""

@@ -208,9 +208,9 @@ size_t push(BoundSession& self, const Words& ts, const nb::object& types, const 
 }
 
 void reset(BoundSession& self, const Words& ts, const nb::object& types, const nb::object& types_valid,
-           const nb::object& ids, const nb::sequence& columns) {
+           const nb::object& ids, const nb::sequence& columns, size_t rows) {
     const GivenBatch given(self, ts, types, types_valid, ids, columns);
-    unlocked([&] { self.session->reset(given.batch); });
+    unlocked([&] { self.session->reset(given.batch, std::min(rows, given.batch.size)); });
 }
 
 // Return the merged engine. Not behind match windows: they pass events on too late for waiting matches.
@@ -298,7 +298,7 @@ void bind_session(nb::module_& m) {
     session.def("push", &push, "ts"_a.noconvert(), "types"_a.none(), "types_valid"_a.none(), "ids"_a.none(),
                 "columns"_a, "start"_a = 0, "enough"_a = 0, "hold"_a = false);
     session.def("reset", &reset, "ts"_a.noconvert(), "types"_a.none(), "types_valid"_a.none(), "ids"_a.none(),
-                "columns"_a);
+                "columns"_a, "rows"_a);
     session.def("flow", &flow, "engine"_a, "most"_a);
     session.def("tally", of_engine(&tally), "engine"_a, "kind"_a);
     session.def("take_tally", of_engine(&take_tally), "engine"_a);

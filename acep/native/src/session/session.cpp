@@ -83,14 +83,14 @@ size_t Session::push(const Batch& batch, size_t from, size_t to, size_t enough, 
     return to;
 }
 
-void Session::reset(const Batch& batch) {
+void Session::reset(const Batch& batch, size_t rows) {
     for (auto& table : tables_) {
         const bool strict = std::any_of(table->engines.begin(), table->engines.end(),
                                         [](const Engine* engine) { return engine->tables().strict; });
         for (uint32_t p = 0; strict && p < table->partitions.size(); ++p) {
             if (table->partitions.used(p)) reset(*table, p);
         }
-        for (size_t row = 0; !strict && row < batch.size; ++row) {
+        for (size_t row = 0; !strict && row < rows; ++row) {
             if (table->partitions.unknown(batch, row)) continue;
             const uint32_t p = table->partitions.find(batch, row);
             if (p != NIL && table->partitions.positions[p] != 0) reset(*table, p);

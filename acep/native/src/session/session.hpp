@@ -37,9 +37,9 @@ public:
     // (`Engine::flow`), or if it has `enough` matches after the last row of a time. With `hold` no time passes: the
     // events may be older than earlier ones, as their partitions were reset.
     size_t push(const Batch& batch, size_t from, size_t to, size_t enough = Engine::endless, bool hold = false);
-    // Forget all that the partitions of these rows hold, so that their events can be pushed again. Under strict
+    // Forget all that the partitions of the first rows hold, so that their events can be pushed again. Under strict
     // contiguity an event concerns all partitions, and all are forgotten.
-    void reset(const Batch& batch);
+    void reset(const Batch& batch, size_t rows);
     // Declare that no event with ts < clock will come.
     void advance(int64_t clock);
     // End the stream: all pending matches are decided and written.
