@@ -150,20 +150,18 @@ def body(found: Sequence[Rate], given: Sequence[Given]) -> str:
         for one in found
     ]
     second = [(one.speculation, f"{one.rows:.3f}", f"{one.taken_back:.3f}", f"{one.latency:,.0f}") for one in given]
-    heads = (
-        (
-            'The rate with `speculation="inf"` against that of a `Matcher` without `lateness` on the stream in order; the '
-            "most events kept; retractions for each match."
-        ),
-        (
-            f"`{BLOCKS}` within 2,000 ticks, 50 keys, one event of twenty late. Rows of output and retractions for each "
-            "match of the result, and the mean delay of a match in ticks."
-        ),
+    rate = (
+        'The rate with `speculation="inf"` against that of a `Matcher` without `lateness` on the stream in order; the '
+        "most events kept; retractions for each match."
+    )
+    output = (
+        f"`{BLOCKS}` within 2,000 ticks, 50 keys, one event of twenty late. Rows of output and retractions for each "
+        "match of the result, and the mean delay of a match in ticks."
     )
     parts = (
-        f"## Against the share of late events\n\n{heads[0]}",
+        f"## Against the share of late events\n\n{rate}",
         table(("query, keys", "late", "rate", "events kept", "taken back"), first),
-        f"## Against the speculation\n\n{heads[1]}",
+        f"## Against the speculation\n\n{output}",
         table(("speculation", "rows", "taken back", "delay"), second),
     )
     return "\n\n".join(parts)

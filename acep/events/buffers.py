@@ -17,16 +17,17 @@ __all__ = ["buffer", "decoded", "joined", "nulls", "plain_type"]
 Array = npt.NDArray[Any]
 
 
-@lru_cache(maxsize=256)
 def plain_type(held: pa.DataType) -> pa.DataType:
     """Return the type of the values, without dictionary, run-end or extension wrapping."""
-    while True:
-        if isinstance(held, pa.BaseExtensionType):
-            held = held.storage_type
-        elif pa.types.is_dictionary(held) or pa.types.is_run_end_encoded(held):
-            held = held.value_type
-        else:
-            return held
+    if isinstance(held, pa.BaseExtensionType):  # which may have no hash
+        return plain_type(held.storage_type)
+    return _plain(held)
+
+
+@lru_cache(maxsize=256)
+def _plain(held: pa.DataType) -> pa.DataType:
+    wrapped = pa.types.is_dictionary(held) or pa.types.is_run_end_encoded(held)
+    return plain_type(held.value_type) if wrapped else held
 
 
 def decoded(column: pa.ChunkedArray, *, keep_dictionary: bool = False) -> pa.ChunkedArray:

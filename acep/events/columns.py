@@ -52,7 +52,6 @@ _REFUSALS = (
 """Why a column of a type cannot be used, and what to do; the first row whose test the type passes counts."""
 
 
-@lru_cache(maxsize=256)
 def kind_of(held: pa.DataType) -> Kind | None:
     """Return the kind of values of an Arrow type, or ``None`` if it cannot be an attribute (:func:`refusal` says why).
 
@@ -63,7 +62,11 @@ def kind_of(held: pa.DataType) -> Kind | None:
     """
     if _is_bool8(held):
         return Kind.BOOL
-    held = plain_type(held)
+    return _kind(plain_type(held))
+
+
+@lru_cache(maxsize=256)
+def _kind(held: pa.DataType) -> Kind | None:
     return next((kind for kind, tests in _KINDS.items() if any(test(held) for test in tests)), None)
 
 
@@ -86,14 +89,17 @@ def refusal(held: pa.DataType) -> str | None:
     return f"is {shown}, and {why}; {hint}"
 
 
-@lru_cache(maxsize=256)
 def tick_of(held: pa.DataType) -> int | None:
     """Return the nanoseconds in one unit of a timestamp, date or duration, else ``None``; a date32 counts in seconds.
 
     >>> tick_of(pa.timestamp("ms")), tick_of(pa.date32()), tick_of(pa.int64())
     (1000000, 1000000000, None)
     """
-    held = plain_type(held)
+    return _tick(plain_type(held))
+
+
+@lru_cache(maxsize=256)
+def _tick(held: pa.DataType) -> int | None:
     if pa.types.is_timestamp(held) or pa.types.is_duration(held):
         return UNIT_NS[held.unit]
     if pa.types.is_date32(held):
