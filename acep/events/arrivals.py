@@ -8,6 +8,7 @@ last :meth:`Arrivals.advance`. Late events are not used; :attr:`Arrivals.late` h
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -187,6 +188,14 @@ class Arrivals:
             return Due(due, removed=removed)
         rows = early if due is None else pa.concat_tables([early, due])
         return Due(rows, inserted=early.num_rows, removed=removed)
+
+    def mark(self) -> dict[str, Any]:
+        """Return the state as it is now, for :meth:`back_to`."""
+        return vars(self) | {"_held": copy(self._held)}
+
+    def back_to(self, mark: Mapping[str, Any]) -> None:
+        """Undo all that came since :meth:`mark`."""
+        vars(self).update(mark)
 
     def advance(self, tick: int) -> Due:
         """Declare that no event at or before ``tick`` will come; return the rows that are due now."""

@@ -74,7 +74,7 @@ class HoldBack:
             if late:
                 rows, ticks = rows.filter(pa.array(fresh)), ticks[fresh]
         if rows.num_rows:
-            self._held.append((rows, ticks))
+            self._held = [*self._held, (rows, ticks)]  # a new list, so that a copy of the buffer stays as it is
         self.late += late
         return late
 

@@ -227,10 +227,10 @@ def events_of(table: pa.Table, schema: Schema, columns: tuple[str, ...], *, base
     return batch_of(table, schema, columns, base=base).events
 
 
-def batch_of(table: pa.Table, schema: Schema, columns: tuple[str, ...], *, base: int = 0) -> Batch:
+def batch_of(table: pa.Table, schema: Schema, columns: tuple[str, ...], *, base: int = 0, unique: bool = True) -> Batch:
     """Return the rows of a table as events in the order of (``ts``, ``seq``, row); only ``columns`` are converted.
 
-    Ids are ``base`` plus the row's position, or the values of the id column.
+    Ids are ``base`` plus the row's position, or the values of the id column. ``unique``: none may come twice.
 
     Raises :class:`DataError` for a null in the time, seq or id column, for an id that comes twice, for a column
     that is missing or not of the kind that ``schema`` says, and for values that do not fit.
@@ -270,7 +270,7 @@ def batch_of(table: pa.Table, schema: Schema, columns: tuple[str, ...], *, base:
     if schema.type is not None:
         types = column_of(schema.type, there[schema.type], Kind.STRING, tick)
         types = types if order is None else types.at(order)
-    ids: Any = range(base, base + size) if schema.id is None else _ids(schema.id, there[schema.id], base)
+    ids: Any = range(base, base + size) if schema.id is None else _ids(schema.id, there[schema.id], base, unique=unique)
     if order is not None:
         ids = np.arange(base, base + size) if isinstance(ids, range) else ids
         ids = [ids[i] for i in order] if isinstance(ids, list) else ids[order]
@@ -300,7 +300,7 @@ def _no_nulls(name: str, column: pa.ChunkedArray, tick: Fraction | int, base: in
     return numbers
 
 
-def _ids(name: str, held: pa.ChunkedArray, base: int) -> Any:
+def _ids(name: str, held: pa.ChunkedArray, base: int, *, unique: bool) -> Any:
     """Return the ids of all rows: int64, or a list of texts."""
     kind = kind_of(held.type)
     other = kind not in (Kind.INT, Kind.STRING) or scale_of(held.type) is not None or tick_of(held.type) is not None
@@ -310,7 +310,7 @@ def _ids(name: str, held: pa.ChunkedArray, base: int) -> Any:
     if column.valid is not None:
         raise null_error(name, int(np.argmin(column.valid)) + base)
     values: Any = column.to_list() if kind is Kind.STRING else column.values
-    if not (len(set(values)) == len(values) if kind is Kind.STRING else _distinct(values)):
+    if unique and not (len(set(values)) == len(values) if kind is Kind.STRING else _distinct(values)):
         seen: set[Id] = set()
         twice = next(v for v in values if v in seen or seen.add(v))  # type: ignore[func-returns-value]
         raise twice_error(name, twice if isinstance(twice, str) else int(twice))

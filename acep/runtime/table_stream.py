@@ -5,6 +5,7 @@ from __future__ import annotations
 import binascii
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -116,12 +117,12 @@ class TableStream:
         """Return the columns of a table without rows, with types that the queries can use."""
         return told(arrow, self.asked.queries, self.columns)
 
-    def batch(self, table: pa.Table, numbers: Any = None) -> Batch:
+    def batch(self, table: pa.Table, numbers: Any = None, *, unique: bool = True) -> Batch:
         """Return events as the engines take them. ``numbers``: those of their arrival, in the order of the stream,
-        which are their ids where there is no column of ids."""
+        which are their ids where there is no column of ids. ``unique``: no id may come twice."""
         assert self.schema is not None
         columns = dict.fromkeys(column for plan in self.plans for column in plan.columns)
-        batch = batch_of(table, self.schema, tuple(columns), base=self.rows)
+        batch = batch_of(table, self.schema, tuple(columns), base=self.rows, unique=unique)
         if numbers is not None and self.schema.id is None:
             batch = replace(batch, ids=numbers)
         if self.absent is not None:
@@ -131,25 +132,54 @@ class TableStream:
     def push(self, table: pa.Table) -> list[Sequence[Found]]:
         """Feed events; return the matches of each query that are certain now. Raises as :meth:`ready` does."""
         started = time.perf_counter()
-        found = self.fed(self.due(table)) if self.ready(table) else self._nothing()
+        found = self._nothing()
+        if self.ready(table):
+            with self._whole_or_not_at_all():
+                found = self.fed(self.due(table))
         self.seconds += time.perf_counter() - started
         return found
 
+    @contextmanager
+    def _whole_or_not_at_all(self) -> Iterator[None]:
+        """Guard one push: if its events are refused, none of them was taken in."""
+        mark = None if self.arrivals is None else self.arrivals.mark()
+        try:
+            yield
+        except DataError:
+            if self.arrivals is not None and mark is not None:
+                self.arrivals.back_to(mark)
+            raise
+
     def due(self, table: pa.Table) -> Due:
-        """Return the events that are due after a table came."""
-        return Due(table) if self.arrivals is None else self.arrivals.push(table)
+        """Return the events that are due after a table came. Raises :class:`DataError` if they cannot be taken in."""
+        if self.arrivals is None:
+            return Due(table)
+        if self.arrivals.speculation is not None:  # else they are converted now
+            self.batch(table, unique=self.op is None)
+        return self.arrivals.push(table)
+
+    def _due_batch(self, due: Due) -> Batch:
+        """Return the rows that are due as a batch."""
+        if self.arrivals is None:
+            return self.batch(due.rows)
+        # Those that were held were checked when they came.
+        return self.batch(due.rows, due.numbers, unique=self.op is None and self.arrivals.speculation is None)
 
     def blocks(self, table: pa.Table) -> Iterator[list[Sequence[Found]]]:
         """Feed events like :meth:`push`, and yield the matches in blocks, in bounded memory where events are final."""
         if not self.ready(table):
             return
-        due = self.due(table)
         if self.stream is None:
-            yield self.fed(due)
+            with self._whole_or_not_at_all():
+                found = self.fed(self.due(table))
+            yield found
             return
-        if due.rows is not None:
-            yield from self.stream.blocks(self.batch(due.rows, None if self.arrivals is None else due.numbers))
-            self.rows += due.rows.num_rows
+        with self._whole_or_not_at_all():
+            due = self.due(table)
+            batch = None if due.rows is None else self._due_batch(due)
+        if batch is not None:
+            yield from self.stream.blocks(batch)
+            self.rows += len(batch)
         if self.arrivals is not None and self.arrivals.passed is not None:
             yield self.stream.advance(self.arrivals.passed)
 
@@ -172,7 +202,7 @@ class TableStream:
         assert self.stream is not None
         found = self._nothing()
         if due.rows is not None:
-            found = self.stream.push(self.batch(due.rows, None if self.arrivals is None else due.numbers))
+            found = self.stream.push(self._due_batch(due))
             self.rows += due.rows.num_rows
         if self.arrivals is not None and self.arrivals.passed is not None:
             passed = self.stream.advance(self.arrivals.passed)
@@ -185,7 +215,7 @@ class TableStream:
         steps = []
         if due.rows is not None or due.removed:
             numbers = due.numbers
-            batch = None if due.rows is None else self.batch(due.rows, numbers)
+            batch = None if due.rows is None else self._due_batch(due)
             steps.append(stream.push(batch, numbers, due.inserted, due.removed))
             self.rows += len(numbers)
         if self.arrivals.passed is not None:

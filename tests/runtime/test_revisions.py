@@ -330,3 +330,38 @@ def test_a_damaged_snapshot_of_a_revised_stream_is_refused(seed: int) -> None:
         other.restore(bytes(state))
     with pytest.raises(SnapshotError):
         acep.Matcher(LETTERS, id="id", lateness=9).restore(matcher.snapshot())
+
+
+BAD = pa.table({"ts": [6, 3], "type": ["a", "b"], "x": pa.array([2**63, 1], pa.uint64()), "id": [70, 71], "op": [1, 1]})
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("speculation", [0, 2, "inf"])
+@pytest.mark.parametrize("ops", [False, True])
+def test_a_push_that_is_refused_leaves_no_trace(engine: str, speculation: Any, ops: bool) -> None:
+    query = acep.parse("PATTERN SEQ(a p, b q) WHERE skip_till_next_match(p, q) { q.x >= p.x } WITHIN 9")
+    options: dict[str, Any] = {"id": "id", "lateness": 4, "speculation": speculation, "engine": engine}
+    options |= {"op": "op"} if ops else {}
+    good = [BAD.set_column(2, "x", pa.array(x, pa.uint64())) for x in ([3, 2], [5, 4])]
+    good[1] = good[1].set_column(3, "id", pa.array([80, 81])).set_column(0, "ts", pa.array([8, 7]))
+    one, other = (acep.Matcher(query, **options) for _ in range(2))
+    for matcher in (one, other):
+        assert matcher.push(good[0]) is not None
+        if matcher is other:
+            for refused_table in (BAD, good[1].set_column(3, "id", pa.array([9, 9]))):
+                with pytest.raises(acep.errors.DataError):
+                    matcher.push(refused_table)
+                with pytest.raises(acep.errors.DataError):
+                    list(matcher.blocks(refused_table))
+    assert told(one.push(good[1])) == told(other.push(good[1]))
+    assert told(one.finish()) == told(other.finish())
+    assert one.report.events == other.report.events == 4
+
+
+def test_an_id_may_come_again_in_a_later_push_as_without_lateness() -> None:
+    rows = {"ts": [1, 2], "type": ["a", "b"], "id": [5, 6]}
+    for lateness in (None, 9):
+        options = {} if lateness is None else {"lateness": lateness}
+        matcher = acep.Matcher(LETTERS, id="id", **options)
+        found = [*matcher.push(rows), *matcher.push(rows | {"ts": [3, 4]}), *matcher.finish()]
+        assert [m.bindings for m in found] == [{"a": (5,), "b": (6,)}] * 3
