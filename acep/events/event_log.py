@@ -70,7 +70,8 @@ class EventLog:
     >>> event = lambda *ts: Batch(np.array(ts), None, np.array(ts) * 10, {})
     >>> log.add(event(1, 3, 5), np.arange(3))
     >>> log.add(event(2, 3), np.array([3, 4]))
-    >>> log.remove(np.array([0]))
+    >>> log.remove(np.array([0])).ids.tolist()
+    [10]
     >>> log.since(None, None, 1)[0].ids.tolist()
     [20, 30, 30, 50]
     """
