@@ -1,0 +1,129 @@
+"""Partitions that are matched again: forgotten, and pushed with older events; hashes of matches, and what differs."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+
+import acep
+from acep.events.batch import Batch
+from acep.native.session import NativeSession
+from tests.native.harness import ANY, NEXT, plan_of, session_of, shown, stream, take, whole
+from tests.native.test_order import random_trails
+
+native = pytest.importorskip("acep.native._native")
+
+TEXTS = (
+    f"SEQ(A a, B b) WHERE {NEXT}(a, b) {{ [k] AND b.x >= a.x }} WITHIN 20",
+    f"SEQ(A a, ~C c, B+ b[]) WHERE {ANY}(a, b[]) {{ [k] }} WITHIN 9",
+    f"SEQ(A a, B b, ~C c) WHERE {NEXT}(a, b) {{ [k] }} WITHIN 9",
+    "SEQ(A a, B b) WHERE strict_contiguity(a, b) { [k] } WITHIN 9",
+    "SEQ(A a, B b) WITHIN 6 EVENTS",
+)
+MERGED = f"SEQ(A a, ANY b, C c) WHERE {ANY}(a, b, c) {{ [k] }} WITHIN 15"
+
+
+def rows(batch: Batch, places: np.ndarray) -> Batch:
+    """Some rows of a batch, in order."""
+    return Batch(
+        batch.ts[places],
+        None if batch.types is None else batch.types.at(places),
+        np.asarray(batch.ids)[places],
+        {name: column.at(places) for name, column in batch.columns.items()},
+    )
+
+
+def late(session: NativeSession, batch: Batch, rng: Random) -> tuple[list[str], set[int]]:
+    """Push a batch without some of its events, then match the partitions of these again with them. Return what is
+    found then, and the keys of these partitions."""
+    plan, size = session.plans[0], len(batch)
+    gone = np.array(sorted(rng.sample(range(size), 3)))
+    session.push(rows(batch, np.setdiff1d(np.arange(size), gone)))
+    take(session)
+    keys = batch.columns["k"].values if plan.keys else np.zeros(size, np.int64)
+    again = np.flatnonzero(np.isin(keys, keys[gone]) | plan.strict)
+    session.revise(None, rows(batch, again), len(again))
+    return shown(take(session, last=False)), set(keys[again].tolist())
+
+
+@pytest.mark.parametrize(("text", "engine"), [*((text, "nodes") for text in TEXTS), (MERGED, "merged")])
+def test_partitions_matched_again_are_as_if_all_had_come_in_order(text: str, engine: str) -> None:
+    for seed in range(40):
+        rng, table = Random(seed), stream(60, seed, k=3, x=4)
+        plan = plan_of(f"PATTERN {text}", table)
+        batch, session, straight = whole(plan, table), session_of(plan, engine), session_of(plan, engine)
+        found, keys = late(session, batch, rng)
+        straight.push(batch)
+        exact = take(straight, last=False)
+        assert found == shown(one for one in exact if not plan.keys or one.key[0] in keys)
+        more = stream(40, seed + 1000, k=3, x=4)
+        after = whole(plan, more.set_column(0, "ts", [range(100, 140)]))
+        for one in (session, straight):
+            one.push(after)
+            one.finish()
+        assert shown(take(session)) == shown(take(straight))
+
+
+def test_a_partition_whose_events_are_all_gone_holds_nothing() -> None:
+    table = stream(30, 3, types="AB", k=1, x=4)
+    plan = plan_of(f"PATTERN {TEXTS[0]}", table)
+    batch, session = whole(plan, table), session_of(plan, "nodes")
+    session.push(batch)
+    take(session)
+    assert session.live(0) > 0
+    session.revise(batch, rows(batch, np.zeros(0, np.intp)), 0)
+    assert session.live(0) == 0
+    session.finish()
+    assert take(session) == []
+
+
+def test_equal_matches_have_equal_hashes_and_others_do_not() -> None:
+    for seed in range(100):
+        end, offsets, ids, codes, _ = random_trails(seed)
+        column = np.arange(len(end)) % 2
+        hashes = native.contents(end, offsets, ids, codes, [column])
+        trails = [
+            (end[i], column[i], *ids[offsets[i] : offsets[i + 1]], *codes[offsets[i] : offsets[i + 1]])
+            for i in range(len(end))
+        ]
+        assert len(set(hashes.tolist())) == len(set(trails))
+        assert native.contents(end, offsets, ids, codes, [column]).tolist() == hashes.tolist()
+
+
+def test_missing_numbers_are_those_of_numpy() -> None:
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        some, others = (rng.integers(-50, 50, rng.integers(0, 80)) for _ in range(2))
+        assert native.missing(some, others).tolist() == np.flatnonzero(~np.isin(some, others)).tolist()
+
+
+def test_hostile_arrays_are_refused() -> None:
+    one, codes = np.zeros(1, np.int64), np.zeros(1, np.uint16)
+    good = (one, np.array([0, 1]), one, codes, [one])
+    assert len(native.contents(*good)) == 1
+    for place, bad in ((1, one), (1, np.array([0, 5])), (1, np.array([1, 0])), (2, np.zeros(3, np.int64))):
+        with pytest.raises(ValueError, match=r"offsets|vars"):
+            native.contents(*good[:place], bad, *good[place + 1 :])
+    with pytest.raises(ValueError, match="columns"):
+        native.contents(*good[:4], [np.zeros(2, np.int64)])
+    session = session_of(plan_of(f"PATTERN {TEXTS[0]}"), "nodes")._session
+    with pytest.raises(ValueError, match="columns"):
+        session.reset(one, None, None, None, [], rows=1)
+
+
+@pytest.mark.parametrize("text", [*TEXTS, MERGED])
+def test_a_late_event_gives_what_the_stream_in_order_gives(text: str) -> None:
+    for seed in range(10):
+        rng, table = Random(seed), stream(80, seed, k=3, x=4, id=list(range(80)))
+        order = sorted(range(80), key=lambda i: i + rng.randrange(12))
+        query = acep.parse(f"PATTERN {text}")
+        matcher = acep.Matcher(query, id="id", lateness=20, speculation="inf", engine="native")
+        found = [one for at in range(0, 80, 9) for one in matcher.push(table.take(order[at : at + 9]))]
+        found += matcher.finish()
+        kept: dict[str, int] = {}
+        for one in found:
+            kept[one.id] = kept.get(one.id, 0) + one.op
+        exact = acep.match(table, query, id="id", engine="native")
+        assert {one for one, many in kept.items() if many} == {one.id for one in exact}
