@@ -334,8 +334,10 @@ def test_where_partial_matches_multiply_the_workers_shed_and_all_events_travel(
     assert told[-1].report.shed > 0
     assert not told[-1].report.exact
     assert told[-1].report.unknown == "too little was watched to say how many"
-    flags = [row["exact"] for row in out]
-    assert flags == sorted(flags, reverse=True)  # on a busy machine no match may come after the first event was shed
+    # Each bucket says it of itself: once it has shed, it is exact no more. On a busy machine no match may come after that.
+    for key in {str(row["key"]) for row in out}:
+        flags = [row["exact"] for row in out if str(row["key"]) == key]
+        assert flags == sorted(flags, reverse=True)
 
 
 def test_where_spark_takes_the_time_too_units_are_shed_before_the_workers_shed(
