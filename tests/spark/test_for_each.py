@@ -334,7 +334,7 @@ def test_where_partial_matches_multiply_the_workers_shed_and_all_events_travel(
     assert told[-1].report.shed > 0
     assert not told[-1].report.exact
     assert told[-1].report.unknown == "too little was watched to say how many"
-    # Each bucket says it of itself: once it has shed, it is exact no more. On a busy machine no match may come after that.
+    # Each bucket says it of itself: once it has shed, it is exact no more. On a busy machine no match may come later.
     for key in {str(row["key"]) for row in out}:
         flags = [row["exact"] for row in out if str(row["key"]) == key]
         assert flags == sorted(flags, reverse=True)
