@@ -11,7 +11,7 @@ from acep.events.batch import Column
 from acep.plan.schema import Kind
 from acep.sketches.hashing import mixed
 
-__all__ = ["Hashes", "hashes_of_columns", "hashes_of_texts"]
+__all__ = ["STEP", "Hashes", "hashes_of_columns", "hashes_of_texts"]
 
 Hashes = npt.NDArray[np.uint64]
 

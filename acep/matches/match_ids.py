@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from acep.events.batch import column_of_values
-from acep.events.hashes import Hashes, hashes_of_columns, hashes_of_texts
+from acep.events.hashes import STEP, Hashes, hashes_of_columns, hashes_of_texts
 from acep.events.records import Id
 from acep.matches.found_columns import FoundColumns
 from acep.pattern.expressions import Value
@@ -16,7 +16,6 @@ from acep.sketches.hashing import halves, mixed
 
 __all__ = ["id_of", "ids_of", "kind_of_value"]
 
-STEP = np.uint64(0x9E3779B97F4A7C15)
 LOW, HIGH = 1, 2  # seeds of the two halves
 
 

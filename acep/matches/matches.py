@@ -284,9 +284,11 @@ class Matches(Sequence[Match]):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        heads = [*self.keys, "start", "end", "error", "bindings", "bundle", *self.returns]
+        last = "op" if self.revised else "bundle"
+        heads = [*self.keys, "start", "end", "error", "bindings", last, *self.returns]
         rows = [
-            [*m.key.values(), m.start, m.end, m.error, _bound(m), m.bundle, *m.values.values()] for m in self[:SHOWN]
+            [*m.key.values(), m.start, m.end, m.error, _bound(m), getattr(m, last), *m.values.values()]
+            for m in self[:SHOWN]
         ]
         body = "".join("<tr>" + "".join(f"<td>{escape(value_text(v))}</td>" for v in row) + "</tr>" for row in rows)
         head = "".join(f"<th>{escape(h)}</th>" for h in heads)

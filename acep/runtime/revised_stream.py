@@ -56,7 +56,7 @@ class RevisedStream:
         return [part.push(batch, numbers, inserted, np.array(removed, np.int64)) for part in self._parts]
 
     def advance(self, clock: int) -> list[Sequence[Found]]:
-        """Declare that no event with ``ts <= clock`` will be pushed any more, except by :meth:`revise`."""
+        """Declare that no event with ``ts <= clock`` will be pushed as one of the next, only as one inserted."""
         return [part.advance(clock) for part in self._parts]
 
     def finish(self) -> list[Sequence[Found]]:
@@ -123,7 +123,7 @@ class _RevisedPlan:
         self.log = EventLog(plan.keys, plan.schema, counted=plan.window.counted)
         self.given: Any = GivenColumns() if self.stream.natively else GivenRecords()
         self.matches = self.retracted = 0
-        self.clock: int | None = None  # no event before this time will be pushed, except to revise
+        self.clock: int | None = None  # the time to which the engine has come
         self._calls = 0
         negations = plan.automaton.negations
         self.waits = any(one.trailing for one in negations) or plan.query.output is Output.EARLIEST_MAXIMAL
@@ -177,7 +177,7 @@ class _RevisedPlan:
 
     def _revise(self, batch: Batch | None, inserted: int, gone: Batch | None) -> Sequence[Found]:
         """Push a batch, the first ``inserted`` of which are older than others were, after the events ``gone`` were
-        removed. What these changes may concern is matched again."""
+        removed. Partitions that these changes concern are matched again."""
         changed = [int(batch.ts[0])] if batch is not None and inserted else []
         buckets = None
         if not self.plan.strict and self.plan.keys:
@@ -255,14 +255,15 @@ class _RevisedPlan:
         """Return the earliest start of a match that a change at ``tick`` may concern, and the time from which events
         must be matched again to find these matches (``None``: from the first one on). A match that waits for others
         may wait for a window more, and leading negations look a window back. ``together``: positions count the events
-        of all partitions. (What waits is decided by an event of its own partition, also under strict contiguity.)"""
+        of all partitions. (A match that waits is decided by an event of its own partition, also under strict
+        contiguity.)"""
         span, waits = self.plan.window.span, 2 if self.waits else 1
         if span is None:
             return None, None
         if not self.plan.window.counted:
             cut = tick - waits * span
             return cut, cut - span if self.leads else cut
-        # What waits, for others too, is decided by an event beyond its window.
+        # A match that waits, for others too, is decided by an event beyond its window.
         many = waits * (span + 1) if self.waits or self.chosen else span
         cut = self.log.before(tick, many, buckets, together=together)
         begin = cut if not self.leads else self.log.before(cut, span, buckets, together=together)

@@ -202,6 +202,17 @@ def test_a_match_is_taken_back_and_comes_again_with_the_same_id(engine: str) -> 
     assert "1 match, 1 taken back" in str(report)
 
 
+def test_a_match_that_is_taken_back_is_shown_as_such() -> None:
+    matcher = acep.Matcher(LETTERS, id="id", op="op", lateness=50, speculation="inf")
+    given = matcher.push(rows_of((1, "a", 7, 1), (5, "b", 8, 1)))
+    gone = matcher.push(rows_of((5, "b", 8, -1)))
+    assert "taken back: 1..5" in repr(gone).replace("taken back:  ", "taken back: ")
+    assert "taken back: 1..5" not in repr(given)
+    assert "<th>op</th>" in gone._repr_html_()
+    assert "<td>-1</td>" in gone._repr_html_()
+    assert "<td>-1</td>" not in given._repr_html_()
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_values_and_errors_of_an_unchanged_binding_are_corrected(engine: str) -> None:
     query = acep.parse("PATTERN SEQ(a p, x m, b q) WITHIN 10 RETURN p.v + q.v AS sum", errors=1)
