@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep.errors import DataError, DataWarning, SnapshotError, warn_caller
+from acep.events.buffers import selectable
 from acep.events.columns import ticks_of
 from acep.events.disorder import HoldBack
 from acep.events.tables import InputSchema
@@ -118,12 +119,13 @@ class Arrivals:
         self.speculation = None if at_once else ahead
         self.final: int | None = None
         """The time before which nothing changes any more, in ticks; ``None``: not known yet."""
-        self._arrow = pa.schema([field for field in arrow.remove_metadata() if field.name != op])
+        columns = [field for field in arrow.remove_metadata() if field.name != op]
+        self._arrow = selectable(pa.schema(columns).empty_table()).schema
         for name in (schema.ts, schema.seq, schema.id):
             if name is not None and name not in self._arrow.names:
                 raise DataError(f"column `{name}` is a field of another, and events are held by columns", hint=FLATTEN)
         then = [] if schema.seq is None else [schema.seq]
-        self._held = HoldBack(schema.ts, [*then, ARRIVAL], schema.tick_ns or 1)
+        self._held = HoldBack(schema.ts, [*then, ARRIVAL], schema.tick_ns or 1, unique=True)
         self.late: pa.Table | None = None
         self.late_count = 0
         self._arrived = 0
@@ -151,6 +153,7 @@ class Arrivals:
         Raises :class:`DataError`, with nothing taken in, for a null time, id or seq, a column ``op`` that is not +1 or
         -1, an id that is inserted twice, or a retraction whose time is not that of its event.
         """
+        rows = selectable(rows)
         same, ticks = self._same(rows), self._ticks(rows)
         fresh = np.ones(len(ticks), bool) if self.final is None else ticks >= self.final
         numbers = np.arange(self._arrived, self._arrived + len(rows))

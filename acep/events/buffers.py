@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["buffer", "decoded", "joined", "nulls", "plain_type"]
+__all__ = ["buffer", "decoded", "joined", "nulls", "plain_type", "selectable"]
 
 Array = npt.NDArray[Any]
 
@@ -43,6 +43,39 @@ def decoded(column: pa.ChunkedArray, *, keep_dictionary: bool = False) -> pa.Chu
     if pa.types.is_dictionary(held) and not keep_dictionary:
         return decoded(column.cast(held.value_type))
     return column
+
+
+def selectable(rows: pa.Table) -> pa.Table:
+    """Return the table with types of which Arrow can select rows: without run ends, and without views of texts.
+
+    >>> rows = pa.table({"x": pa.array(["a", "b"], pa.string_view()), "y": [1, 2]})
+    >>> selectable(rows).schema.types
+    [DataType(large_string), DataType(int64)]
+    """
+    for place, field in enumerate(rows.schema):
+        extended = isinstance(field.type, pa.BaseExtensionType)  # which may have no hash
+        held = field.type if extended else _selectable(field.type)
+        if held != field.type:
+            column = rows.column(place)
+            column = decoded(column, keep_dictionary=True) if pa.types.is_run_end_encoded(field.type) else column
+            rows = rows.set_column(place, field.with_type(held), column.cast(held))
+    return rows
+
+
+@lru_cache(maxsize=256)
+def _selectable(held: pa.DataType) -> pa.DataType:
+    is_ = pa.types
+    if is_.is_string_view(held):
+        return pa.large_string()
+    if is_.is_binary_view(held):
+        return pa.large_binary()
+    if is_.is_run_end_encoded(held):
+        return _selectable(held.value_type)
+    if is_.is_struct(held):
+        return pa.struct([field.with_type(_selectable(field.type)) for field in held])
+    if is_.is_list(held):
+        return pa.list_(held.value_field.with_type(_selectable(held.value_type)))
+    return held
 
 
 def joined(column: pa.ChunkedArray) -> tuple[Array, Array | None]:

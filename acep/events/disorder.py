@@ -23,7 +23,8 @@ class HoldBack:
     ``ts`` names the time column; ``tick_ns`` is the length of its tick in nanoseconds (1 for an integer column of
     unknown unit). Rows are ordered by ``ts``, then by the columns ``then``, then by all other columns in the order
     of their names; NaN comes after the numbers, null last. Rows that compare equal hold the same values, so the
-    order does not depend on how the rows arrived.
+    order does not depend on how the rows arrived. ``unique``: the columns ``then`` tell all rows apart, and no other
+    column is compared.
 
     ``released``: all rows before this time have been released (ticks, ``None`` before the first release).
     ``greatest``: the greatest time seen (ticks, ``None`` before the first row). ``late`` and ``ahead`` count the
@@ -38,9 +39,10 @@ class HoldBack:
     1
     """
 
-    def __init__(self, ts: str, then: Sequence[str] = (), tick_ns: Fraction | int = 1) -> None:
+    def __init__(self, ts: str, then: Sequence[str] = (), tick_ns: Fraction | int = 1, *, unique: bool = False) -> None:
         self.ts = ts
         self.then = tuple(then)
+        self.unique = unique
         self.tick_ns = tick_ns
         self.released: int | None = None
         self.greatest: int | None = None
@@ -153,9 +155,11 @@ class HoldBack:
             tied = np.zeros(len(ticks), bool)
             tied[1:] = equal
             tied[:-1] |= equal
-            first = (self.ts, *self.then)
-            names = [*first, *sorted(set(rows.column_names) - set(first))]
+            names = [self.ts, *self.then]
+            if not self.unique:
+                names += sorted(set(rows.column_names) - set(names))
             places = order[tied]
-            some = pc.sort_indices(rows.take(pa.array(places)), sort_keys=[(name, "ascending") for name in names])
+            some = rows.select(names).take(pa.array(places))
+            some = pc.sort_indices(some, sort_keys=[(name, "ascending") for name in names])
             order[tied] = places[some.to_numpy()]
         return rows.take(pa.array(order))

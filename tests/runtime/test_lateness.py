@@ -212,3 +212,25 @@ def test_without_lateness_there_is_no_punctuation() -> None:
     with pytest.raises(QueryError, match="lateness="):
         matcher.advance(3)
     assert matcher.late is None
+
+
+UNSORTED = {
+    "view": pa.array(["u", "v", "w", "x"], pa.string_view()),
+    "bytes": pa.array([b"u", b"v", b"w", b"x"], pa.binary_view()),
+    "runs": pa.RunEndEncodedArray.from_arrays([3, 4], ["u", "v"]),
+    "map": pa.array([[("u", 1)]] * 4, pa.map_(pa.string(), pa.int64())),
+    "half": pa.array([1, 2, 3, 4], pa.float32()).cast(pa.float16()),
+    "struct": pa.array([{"u": "v"}] * 4, pa.struct([("u", pa.string_view())])),
+    "list": pa.array([["u"]] * 4, pa.list_(pa.string_view())),
+    "coded": pa.array([1, 2, 1, 2]).dictionary_encode(),
+}
+
+
+@pytest.mark.parametrize("speculation", [0, 1, "inf"])
+@pytest.mark.parametrize("name", UNSORTED)
+def test_columns_of_any_type_may_be_late(name: str, speculation: int | str) -> None:
+    table = pa.table({"ts": [5, 5, 7, 1], "type": ["a", "a", "b", "a"], name: UNSORTED[name]})
+    matcher = acep.Matcher("PATTERN SEQ(a p, b q)", lateness=2, speculation=speculation)
+    found = list(matcher.push(table.slice(0, 3))) + list(matcher.push(table.slice(3)))
+    assert matcher.late[name].to_pylist() == table[name].to_pylist()[3:]
+    assert [one.bindings for one in [*found, *matcher.finish()]] == [{"p": (0,), "q": (2,)}, {"p": (1,), "q": (2,)}]
