@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from acep.events.files.reading import read_events
     from acep.matches.answers import Bundle, Bundles, Count, Point, Points
     from acep.matches.matches import Match, Matches, Report
+    from acep.pattern.automata import Automaton, arc
     from acep.pattern.letters import regex
     from acep.pattern.sase import parse
     from acep.pattern.tree import Query
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AcepError",
+    "Automaton",
     "Budget",
     "Bundle",
     "Bundles",
@@ -50,6 +52,7 @@ __all__ = [
     "Report",
     "SnapshotError",
     "__version__",
+    "arc",
     "follow",
     "learn",
     "match",
@@ -65,6 +68,7 @@ _NAMES = {
     "acep.events.files.reading": "read_events",
     "acep.matches.answers": "Bundle Bundles Count Point Points",
     "acep.matches.matches": "Match Matches Report",
+    "acep.pattern.automata": "Automaton arc",
     "acep.pattern.letters": "regex",
     "acep.pattern.sase": "parse",
     "acep.pattern.tree": "Query",

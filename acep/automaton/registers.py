@@ -14,7 +14,7 @@ from acep.automaton.thompson import Thompson
 from acep.pattern import expressions as ex
 from acep.pattern.walk import leaves_of, means_each
 
-__all__ = ["Check", "Frame", "Program", "Register", "Step", "ValueSource", "assemble"]
+__all__ = ["Assign", "Check", "Frame", "Program", "Register", "Step", "ValueSource", "assemble"]
 
 
 @dataclass(frozen=True, order=True)
@@ -22,8 +22,9 @@ class Register:
     """One remembered value of the events bound to ``var``.
 
     ``kind`` is ``last`` or ``nth`` (``number``-th) for a value of attribute ``name``, ``count`` for the number of
-    events, ``sum``, ``min``, ``max`` or ``nonnull`` (number of non-null values) for an aggregate of the attribute, or
-    ``frames`` for the values that the references of predicate ``number`` to ``var`` have at each event.
+    events, ``sum``, ``min``, ``max`` or ``nonnull`` (number of non-null values) for an aggregate of the attribute,
+    ``frames`` for the values that the references of predicate ``number`` to ``var`` have at each event, or ``field``
+    for register ``name`` of a hand-written automaton.
     """
 
     kind: str
@@ -32,6 +33,8 @@ class Register:
     number: int = 0
 
     def __str__(self) -> str:
+        if self.kind == "field":
+            return self.name
         if self.kind == "frames":
             return f"{self.var}[].frames(p{self.number})"
         if self.kind == "nth":
@@ -82,25 +85,42 @@ class Frame:
 
 
 @dataclass(frozen=True)
+class Assign:
+    """A register of a hand-written automaton that becomes the value of transfer number ``transfer``."""
+
+    register: Register
+    transfer: int
+    sources: tuple[ValueSource, ...]
+
+    def reads(self) -> set[Register]:
+        """Return the registers that the value depends on."""
+        return {r for s in self.sources for r in s.registers}
+
+
+@dataclass(frozen=True)
 class Step:
     """The actions along an arc, in this order: ``leaving`` is checked on the old registers, the registers of the
-    variables in ``forgets`` are unbound, ``binding`` is checked, the event updates the registers of its variable."""
+    variables in ``forgets`` are unbound, ``binding`` is checked, the event updates the registers of its variable, and
+    ``assigns`` those of a hand-written automaton."""
 
     arc: Arc
     leaving: tuple[Check, ...]
     forgets: tuple[str, ...]
     binding: tuple[Check, ...]
     frames: tuple[Frame, ...]
+    assigns: tuple[Assign, ...] = ()
 
 
 @dataclass(frozen=True)
 class Program:
     """The assembled automaton: ``layouts[s]`` are the registers kept in state s, ``steps[s]`` the steps of its arcs,
-    and ``ending[s]`` the checks made when a run ends there."""
+    and ``ending[s]`` the checks made when a run ends there. ``ignoring[s]`` are the checks of the ignorable arcs of
+    state s; it is empty if the automaton has none."""
 
     layouts: tuple[tuple[Register, ...], ...]
     steps: tuple[tuple[Step, ...], ...]
     ending: tuple[tuple[Check, ...], ...]
+    ignoring: tuple[tuple[tuple[Check, ...], ...], ...] = ()
 
 
 def assemble(automaton: Thompson, arcs: Arcs, predicates: tuple[ex.Expr, ...]) -> Program:

@@ -17,7 +17,7 @@ from acep.events.fixed import decimal_type, scale_of
 from acep.events.tables import attribute_tick, decimals_of, time_types
 from acep.events.times import time_type
 from acep.matches.found_columns import FoundColumns, longest_text, ops_of
-from acep.matches.match_ids import id_of, ids_of
+from acep.matches.match_ids import id_of_found, ids_of
 from acep.matches.matches import Bundle, Matches, Point, whole
 from acep.matches.records import Found
 from acep.pattern.expressions import Value
@@ -134,7 +134,7 @@ def record_batch(found: Sequence[Found], matches: Matches, fractional: bool) -> 
             ids = ids_of(found)
         else:
             ops = [one.op for one in found]
-            ids = [id_of(one.key, one.bindings) for one in found]
+            ids = [id_of_found(one) for one in found]
         columns["bundle"] = pa.nulls(len(found), columns["bundle"].type)
         columns |= {"op": pa.array(ops, pa.int64()), "id": pa.array(ids, pa.string())}
     return pa.RecordBatch.from_pydict(columns)

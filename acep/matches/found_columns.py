@@ -36,7 +36,8 @@ class FoundColumns(Sequence[Found]):
     indices into ``variables``), in stream order. ``variables``: those of the plan, in pattern order.
     ``values``: a column of n for each value of RETURN. ``shape``: the part of ``vars`` of each match, if known to be
     the same for all. ``in_order``: whether the matches are known to be in output order. ``ops``: (n,) int64, -1 for a
-    match that is taken back, else 1 (``None``: none is).
+    match that is taken back, else 1 (``None``: none is). ``apart``: matches with the same bindings are told apart by
+    their values.
 
     >>> zero = np.array([0])
     >>> trail = {"offsets": np.array([0, 2]), "ids": np.array([7, 9]), "vars": np.array([1, 0], np.uint16)}
@@ -58,6 +59,7 @@ class FoundColumns(Sequence[Found]):
     shape: tuple[int, ...] | None = None
     in_order: bool = False
     ops: Ints | None = None
+    apart: bool = False
 
     def __len__(self) -> int:
         return len(self.start)
@@ -163,6 +165,7 @@ class FoundColumns(Sequence[Found]):
                 values=values[i],
                 trail=tuple(zip(trail, (names[var] for var in bound), strict=True)),
                 op=ops[i],
+                apart=self.apart,
             )
 
 
@@ -220,6 +223,7 @@ def concatenate(parts: Sequence[FoundColumns]) -> FoundColumns:
         variables=first.variables,
         values=tuple(_joined(columns) for columns in zip(*(p.values for p in parts), strict=True)),
         ops=None if all(p.ops is None for p in parts) else np.concatenate([ops_of(p) for p in parts]),
+        apart=first.apart,
     )
 
 
@@ -249,8 +253,24 @@ def _joined(columns: Sequence[Column]) -> Column:
 def ordered(found: FoundColumns, sort: Sort | None = None) -> FoundColumns:
     """Return the matches in the order of :func:`acep.matches.records.output_order`; the sort is stable. ``sort`` does
     what :func:`order_in_python` does, in native code."""
-    places = None if found.in_order else _places(found, sort or order_in_python)
+    if found.in_order:
+        return found
+    if found.apart and len(found) > 1:
+        found = found.take(np.lexsort([one for column in reversed(found.values) for one in _ranked(column)]))
+    places = _places(found, sort or order_in_python)
     return found if places is None else found.take(places)
+
+
+def _ranked(column: Column) -> list[npt.NDArray[Any]]:
+    """Return sort keys of a column for ``lexsort``, the first one last: whether it is null, and the value."""
+    values = column.values
+    if column.kind is Kind.STRING and len(column.texts or ()):
+        texts = list(column.texts or ())
+        ranks = {text: rank for rank, text in enumerate(sorted(set(texts)))}
+        values = np.array([ranks[text] for text in texts], np.int64)[values]
+    if column.valid is None:
+        return [values]
+    return [np.where(column.valid != 0, values, 0), column.valid == 0]
 
 
 def _places(found: FoundColumns, sort: Sort) -> Ints | None:

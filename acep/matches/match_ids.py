@@ -10,11 +10,12 @@ from acep.events.batch import column_of_values
 from acep.events.hashes import STEP, Hashes, hashes_of_columns, hashes_of_texts
 from acep.events.records import Id
 from acep.matches.found_columns import FoundColumns
+from acep.matches.records import Found
 from acep.pattern.expressions import Value
 from acep.plan.schema import Kind
 from acep.sketches.hashing import halves, mixed
 
-__all__ = ["id_of", "ids_of", "kind_of_value"]
+__all__ = ["id_of", "id_of_found", "ids_of", "kind_of_value"]
 
 LOW, HIGH = 1, 2  # seeds of the two halves
 
@@ -49,6 +50,11 @@ def id_of(key: Sequence[Value], bindings: Sequence[tuple[str, Sequence[Id]]]) ->
     )[0]
 
 
+def id_of_found(found: Found) -> str:
+    """Return the id of one match, of which the values are a part if they tell matches apart."""
+    return id_of((*found.key, *found.values) if found.apart else found.key, found.bindings)
+
+
 def kind_of_value(value: Value) -> Kind:
     """Return the kind of a column that holds a value."""
     if isinstance(value, bool):
@@ -60,7 +66,8 @@ def kind_of_value(value: Value) -> Kind:
 
 def _hashed(found: FoundColumns, seed: int) -> Hashes:
     """Return one half of the hash of each match: of its key, and of the ids of each variable in their order."""
-    total = mixed(hashes_of_columns(found.keys, len(found)) + np.uint64(seed))
+    told = (*found.keys, *found.values) if found.apart else found.keys
+    total = mixed(hashes_of_columns(told, len(found)) + np.uint64(seed))
     if not len(found.vars):
         return total
     if found.ids.dtype == object:

@@ -54,13 +54,12 @@ class Match:
 
     @property
     def id(self) -> str:
-        """Return a hash of 128 bits of key and bindings, as 32 hexadecimal digits."""
-        from acep.matches.match_ids import id_of
+        """Return a hash of 128 bits of key and bindings (for a hand-written automaton also of its values), as 32
+        hexadecimal digits."""
+        from acep.matches.match_ids import id_of, id_of_found
 
         found = self._found
-        return id_of(
-            *((tuple(self.key.values()), [*self.bindings.items()]) if found is None else (found.key, found.bindings))
-        )
+        return id_of(tuple(self.key.values()), [*self.bindings.items()]) if found is None else id_of_found(found)
 
 
 def whole(error: int | Fraction) -> int | float:

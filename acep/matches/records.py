@@ -23,7 +23,8 @@ class Found:
     """One match. ``key``: the values of the partition attributes; ``start`` and ``end``: the ticks of its first and
     last bound event; ``bindings``: (variable, ids) pairs in pattern order, bound variables only; ``bundle``: the first
     match point of its bundle; ``values``: those of RETURN; ``trail``: the chain of bound events, as (id, variable)
-    pairs in stream order; ``op``: 1, or -1 if a match that was given is taken back."""
+    pairs in stream order; ``op``: 1, or -1 if a match that was given is taken back; ``apart``: matches with the same
+    bindings are told apart by their values."""
 
     key: tuple[Value, ...]
     start: int
@@ -34,11 +35,14 @@ class Found:
     values: tuple[Value, ...] = ()
     trail: tuple[tuple[Id, str], ...] = ()
     op: int = 1
+    apart: bool = False
 
 
-def output_order(found: Found) -> tuple[int, tuple[Id, ...], tuple[str, ...]]:
-    """Return the sort key of the output: match point, then the ids and the variables in stream order."""
-    return found.end, tuple(i for i, _ in found.trail), tuple(v for _, v in found.trail)
+def output_order(found: Found) -> tuple[int, tuple[Id, ...], tuple[str, ...], tuple[tuple[bool, Value], ...]]:
+    """Return the sort key of the output: match point, then the ids and the variables in stream order, then the values
+    that tell matches apart, null last."""
+    values = tuple((v is None, 0 if v is None else v) for v in found.values) if found.apart else ()
+    return found.end, tuple(i for i, _ in found.trail), tuple(v for _, v in found.trail), values
 
 
 @dataclass

@@ -38,9 +38,10 @@ class Decoder:
             keys=self._keys(given["keys"]),
             ids=self.names.of(given["ids"]) if self.names else given["ids"],
             variables=self.plan.variables,
-            values=self._values(given["values"], given["valid"]),
+            values=self._values(given["values"], given["valid"], len(given["start"])),
             shape=None if given["shape"] is None else tuple(given["shape"].tolist()),
             in_order=given["ordered"] and not self.names,
+            apart=self.plan.query.graph is not None,
         )
 
     def counted(self, given: dict[str, Any], matches: Any) -> Counted:
@@ -54,9 +55,16 @@ class Decoder:
         table = words.reshape(-1, len(kinds)) if kinds else words
         return tuple(self.codes.column(table[:, i], kind) for i, kind in enumerate(kinds))
 
-    def _values(self, words: Ints, valid: npt.NDArray[np.uint8]) -> tuple[Column, ...]:
+    def _values(self, words: Ints, valid: npt.NDArray[np.uint8], many: int) -> tuple[Column, ...]:
         kinds = self.return_kinds
         if not kinds:
             return ()
+        states, first = self.plan.arcs.states, int(self.plan.query.graph is not None)
+        if first and not len(words):  # there are no registers, and one final state
+            final = next(state.number for state in states if state.accepts)
+            words, valid = np.full(many, final), np.ones(many, np.uint8)
         table, known = words.reshape(-1, len(kinds)), valid.reshape(-1, len(kinds))
-        return tuple(self.codes.column(table[:, i], kind, known[:, i]) for i, kind in enumerate(kinds))
+        columns = [self.codes.column(table[:, i], kind, known[:, i]) for i, kind in enumerate(kinds[first:], first)]
+        if first:
+            columns.insert(0, Column(Kind.STRING, table[:, 0], None, [state.var for state in states]))
+        return tuple(columns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,9 +31,14 @@ def query_of(query: object) -> Query:
     """
     if isinstance(query, Query):
         return query
+    if not isinstance(query, str) and "acep.pattern.automata" in sys.modules:
+        from acep.pattern.automata import Automaton
+
+        if isinstance(query, Automaton):
+            return query.query
     if not isinstance(query, str):
         raise QueryError(
-            f"a query is a text, or what acep.parse or acep.regex gives, not {type(query).__name__}",
+            f"a query is a text, an acep.Automaton, or what acep.parse or acep.regex gives, not {type(query).__name__}",
             hint='the query comes after the events: acep.match(events, "PATTERN SEQ(A a, B b) WITHIN 5")',
         )
     if query.startswith(LETTERS):

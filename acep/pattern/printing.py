@@ -6,10 +6,24 @@ from collections.abc import Iterator
 
 from acep.pattern.spelling import condition_text, expression_text, name_text, quoted_text, tie_text
 from acep.pattern.times import window_text
-from acep.pattern.tree import Choice, Component, EventSet, Negation, Node, Output, Query, Repeat, Sequence, Strategy
+from acep.pattern.tree import (
+    Choice,
+    Component,
+    EventSet,
+    GraphArc,
+    GraphRegister,
+    Negation,
+    Node,
+    Output,
+    Query,
+    Repeat,
+    Sequence,
+    StateGraph,
+    Strategy,
+)
 from acep.pattern.walk import levels, parts
 
-__all__ = ["canonical", "expression_text", "pattern_text", "tree_lines"]
+__all__ = ["arc_text", "canonical", "expression_text", "pattern_text", "tree_lines"]
 
 _OUTPUTS = {Output.ALL: "ALL", Output.NON_OVERLAP: "NON OVERLAP", Output.EARLIEST_MAXIMAL: "EARLIEST MAXIMAL"}
 
@@ -39,6 +53,32 @@ def pattern_text(node: Node) -> str:
             return f"({' | '.join(pattern_text(i) for i in items)})"
         case EventSet(items=members):
             return f"{{{', '.join(pattern_text(i) for i in members)}}}"
+        case StateGraph(start=start, final=final, registers=registers, arcs=arcs):
+            head = f"AUTOMATON FROM {name_text(start)} TO {', '.join(map(name_text, final))}"
+            return "; ".join([head, *map(_register_text, registers), *map(arc_text, arcs)])
+
+
+def _register_text(register: GraphRegister) -> str:
+    value = register.initial
+    initial = quoted_text(value) if isinstance(value, str) else "null" if value is None else repr(value)
+    return f"{register.kind} {name_text(register.name)} = {initial}"
+
+
+def arc_text(arc: GraphArc) -> str:
+    """Return an arc of a hand-written automaton as one line.
+
+    >>> from acep.pattern.automata import arc
+    >>> arc_text(arc("a", "b", "e.x > r.y", {"y": "e.x"}))
+    'a -> b: e.x > r.y; y := e.x; bind events'
+    """
+    parts = ["any event" if arc.fence is None else expression_text(arc.fence)]
+    if arc.epsilon:
+        parts[0] = "no event" if arc.fence is None else f"no event, {parts[0]}"
+    parts += [f"{name_text(name)} := {expression_text(value)}" for name, value in arc.transfer]
+    parts += ["ignored"] if arc.ignorable else [] if arc.epsilon else [f"bind {name_text(arc.var)}"]
+    parts += [] if arc.since is None else [f"since {expression_text(arc.since)}"]
+    parts += [] if arc.until is None else [f"until {expression_text(arc.until)}"]
+    return f"{name_text(arc.source)} -> {name_text(arc.target)}: {'; '.join(parts)}"
 
 
 def _types(types: tuple[str, ...]) -> str:
@@ -160,6 +200,8 @@ def tree_lines(query: Query) -> list[str]:
         lines.append(f"  from, as {name_text(source.type)}")
         lines += ["    " + line for line in tree_lines(source.query)]
     lines += ["  " * depth + _heading(node) for node, depth in levels(query.pattern, parts)]
+    if query.graph is not None:
+        lines += [f"    {line}" for line in (*map(_register_text, query.graph.registers), *map(arc_text, query.graph.arcs))]
     lines += [f"  tie [{tie_text(t)}]" for t in query.ties]
     lines += [f"  where {expression_text(e)}" for e in query.where]
     if query.within is not None:
@@ -187,6 +229,8 @@ def _heading(node: Node) -> str:
             return "choice"
         case EventSet():
             return "set, in any order"
+        case StateGraph(start=start, final=final):
+            return f"automaton from {name_text(start)} to {', '.join(map(name_text, final))}"
 
 
 def _count_text(low: int, high: int | None) -> str:

@@ -16,6 +16,8 @@ __all__ = [
     "Choice",
     "Component",
     "EventSet",
+    "GraphArc",
+    "GraphRegister",
     "Negation",
     "Node",
     "Output",
@@ -23,6 +25,7 @@ __all__ = [
     "Repeat",
     "Sequence",
     "Source",
+    "StateGraph",
     "Strategy",
     "Within",
 ]
@@ -103,7 +106,59 @@ class EventSet:
     items: tuple[Component | Repeat, ...]
 
 
-Node: TypeAlias = Component | Negation | Repeat | Sequence | Choice | EventSet
+@dataclass(frozen=True)
+class GraphRegister:
+    """A register of a hand-written automaton. ``kind`` is ``"int"``, ``"float"``, ``"string"``, ``"bool"`` or
+    ``"timestamp"``; ``initial`` is its value at the start (``None``: null)."""
+
+    name: str
+    kind: str
+    initial: bool | int | float | str | None
+
+
+@dataclass(frozen=True)
+class GraphArc:
+    """An arc of a hand-written automaton from state ``source`` to state ``target`` (AFA 2010, section 2.2).
+
+    ``fence`` must hold (``None``: always). ``transfer`` are (register, new value) pairs; the other registers keep
+    their values. Both refer to the event as ``e`` and to the registers before the arc as ``r``. The event is bound to
+    ``var``. An ``epsilon`` arc binds no event. An ``ignorable`` arc lets an event pass: it is not bound, and state and
+    registers stay. Only events from ``since`` on and before ``until`` take the arc (``None``: without limit).
+    """
+
+    source: str
+    target: str
+    fence: Expr | None
+    transfer: tuple[tuple[str, Expr], ...]
+    var: str
+    epsilon: bool = False
+    ignorable: bool = False
+    since: Expr | None = None
+    until: Expr | None = None
+
+
+@dataclass(frozen=True)
+class StateGraph:
+    """A hand-written automaton: the ``start`` state, the ``final`` ones, registers and arcs."""
+
+    start: str
+    final: tuple[str, ...]
+    registers: tuple[GraphRegister, ...]
+    arcs: tuple[GraphArc, ...]
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """Return the names of the states, in the order in which they are named."""
+        ends = [name for arc in self.arcs for name in (arc.source, arc.target)]
+        return tuple(dict.fromkeys([self.start, *ends, *self.final]))
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Return the variables to which events are bound, in the order in which they are named."""
+        return tuple(dict.fromkeys(arc.var for arc in self.arcs if not (arc.epsilon or arc.ignorable)))
+
+
+Node: TypeAlias = Component | Negation | Repeat | Sequence | Choice | EventSet | StateGraph
 
 
 @dataclass(frozen=True)
@@ -134,7 +189,8 @@ class Query:
     are (variable, weight) pairs; a weight of ``None`` means "may not be missing". ``text`` is the user's text.
     ``pattern`` is the root of the tree and ``within`` the window (``None``: no limit). ``having`` and ``returns``
     (pairs of a name and an expression) apply to complete matches; ``output`` selects among these. ``sources`` are the
-    queries of FROM, ``errors`` is the error budget. ``letters``: it was written as a letter expression.
+    queries of FROM, ``errors`` is the error budget. ``letters``: it was written as a letter expression. If ``pattern``
+    is a :class:`StateGraph`, a window in time ends before its last tick.
     """
 
     text: str
@@ -150,6 +206,11 @@ class Query:
     errors: Fraction = Fraction(0)
     weights: tuple[tuple[str, Fraction | None], ...] = ()
     letters: bool = False
+
+    @property
+    def graph(self) -> StateGraph | None:
+        """Return the hand-written automaton, if the query is one."""
+        return self.pattern if isinstance(self.pattern, StateGraph) else None
 
     @property
     def results(self) -> tuple[Expr, ...]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from collections.abc import Sequence as Several
+from dataclasses import replace
 from typing import TypeVar
 
 from acep.pattern import expressions as ex
-from acep.pattern.tree import Choice, Component, EventSet, Negation, Node, Repeat, Sequence
+from acep.pattern.tree import Choice, Component, EventSet, Negation, Node, Repeat, Sequence, StateGraph
 
 __all__ = [
     "attributes",
@@ -27,6 +28,7 @@ __all__ = [
     "parts",
     "positions",
     "variables",
+    "with_children",
 ]
 
 Part = TypeVar("Part")
@@ -75,6 +77,8 @@ def components(node: Node) -> tuple[Component | Negation, ...]:
 
 def variables(node: Node) -> tuple[str, ...]:
     """Return the variables below a node, including negated ones, each once, in the order of the text."""
+    if isinstance(node, StateGraph):
+        return node.variables
     return tuple(dict.fromkeys(c.var for c in components(node)))
 
 
@@ -143,6 +147,22 @@ def children(expr: ex.Expr) -> tuple[ex.Expr, ...]:
             return (x, low, high)
         case _:
             return ()
+
+
+def with_children(expr: ex.Expr, parts: Several[ex.Expr]) -> ex.Expr:
+    """Return an expression with other direct parts, as many as :func:`children` returns."""
+    match expr:
+        case ex.Unary() | ex.IsNull() | ex.Like():
+            return replace(expr, operand=parts[0])
+        case ex.Binary():
+            return replace(expr, left=parts[0], right=parts[1])
+        case ex.Call():
+            return replace(expr, args=tuple(parts))
+        case ex.In():
+            return replace(expr, operand=parts[0], values=tuple(parts[1:]))
+        case ex.Between():
+            return replace(expr, operand=parts[0], low=parts[1], high=parts[2])
+    return expr
 
 
 def leaves_of(expr: ex.Expr) -> tuple[ex.Leaf, ...]:

@@ -86,6 +86,8 @@ def _not_merged(plan: Plan, tables: PlanTables) -> str | None:
         return None
     if plan.query.output is not Output.ALL:
         return f"matches are chosen ({plan.query.output.value.replace('_', ' ')}), so that each run is kept apart"
+    if plan.query.graph is not None:
+        return "its runs are told apart by registers and final states"
     if plan.automaton.negations:
         return "negations look at the events of each run"
     if plan.having is not None or plan.returns:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from acep.automaton.arcs import Arcs, compose
+from acep.automaton.graph import thompson_of
 from acep.automaton.registers import Program, assemble
 from acep.automaton.thompson import Thompson, build
 from acep.errors import AcepError, QueryError
@@ -15,8 +16,10 @@ from acep.pattern import expressions as ex
 from acep.pattern.closure import close_equalities, partition_attributes
 from acep.pattern.evaluation import Compiled, compile_expression
 from acep.pattern.printing import canonical
-from acep.pattern.tree import Output, Query, Strategy
+from acep.pattern.automata import STATE
+from acep.pattern.tree import Output, Query, StateGraph, Strategy
 from acep.pattern.walk import attributes, variables
+from acep.plan.compile_graph import compile_graph
 from acep.plan.decimals import DECIMAL, Typed
 from acep.plan.kinds import column, resolve
 from acep.plan.schema import Kind, Schema, kinds_text
@@ -53,7 +56,8 @@ class Plan:
     columns. ``row``: the columns of the tuples on which the engine evaluates expressions. ``return_scales`` are the
     scales of decimals among the values of RETURN. ``return_times`` are the source columns of these decimals and of
     times. ``predicates`` are checked on arcs, ``negated[n]`` on the events that may violate negation n. ``sources``
-    are the plans whose matches form the stream of this plan, with the event type of each.
+    are the plans whose matches form the stream of this plan, with the event type of each. ``transfers`` are the new
+    values of registers of a hand-written automaton.
     """
 
     query: Query
@@ -75,6 +79,7 @@ class Plan:
     return_scales: tuple[int | None, ...]
     return_times: tuple[TimeOf | None, ...]
     sources: tuple[tuple[Plan, str], ...]
+    transfers: tuple[Compiled, ...] = ()
 
     @property
     def strict(self) -> bool:
@@ -82,6 +87,14 @@ class Plan:
         return self.query.strategy is Strategy.STRICT_CONTIGUITY or (
             self.query.strategy is Strategy.PARTITION_CONTIGUITY and not self.keys
         )
+
+    @property
+    def return_names(self) -> tuple[str, ...]:
+        """Return the names of the values of a match: those of RETURN, or the final state and the registers of a
+        hand-written automaton."""
+        if (graph := self.query.graph) is not None:
+            return (STATE, *(register.name for register in graph.registers))
+        return tuple(name for name, _ in self.returns)
 
     @property
     def chooses(self) -> bool:
@@ -120,6 +133,8 @@ def compile_query(query: Query, schema: Schema) -> Plan:
 
 
 def _compile(query: Query, schema: Schema) -> Plan:
+    if query.graph is not None:
+        return _compile_graph(query, query.graph, schema)
     sources = tuple((compile_query(s.query, schema), s.type) for s in query.sources)
     if sources:
         schema = _derived(sources, schema)
@@ -173,6 +188,35 @@ def _compile(query: Query, schema: Schema) -> Plan:
     )
 
 
+def _compile_graph(query: Query, graph: StateGraph, schema: Schema) -> Plan:
+    """Compile a hand-written automaton."""
+    keys = tuple(column(k, ex.Attribute("", None, k), schema)[0] for k in query.ties)
+    made = compile_graph(graph, schema)
+    window = _window(query, schema)
+    return Plan(
+        query=query,
+        schema=made.schema,
+        keys=keys,
+        columns=tuple(sorted({*made.row, *keys} - {schema.ts, schema.type})),
+        row=made.row,
+        variables=graph.variables,
+        kleene=frozenset(graph.variables),
+        window=window if window.span is None or window.counted else _open_window(query, schema),
+        automaton=thompson_of(graph),
+        arcs=made.arcs,
+        program=made.program,
+        predicates=made.predicates,
+        negated=(),
+        having=None,
+        returns=(),
+        return_kinds=(Kind.STRING, *made.kinds),
+        return_scales=(None,) * (len(made.kinds) + 1),
+        return_times=(None,) * (len(made.kinds) + 1),
+        sources=(),
+        transfers=made.transfers,
+    )
+
+
 def _check_repetitions(automaton: Thompson) -> None:
     """Raise ``QueryError`` if a variable is repeated in one alternative and single in another."""
     if mixed := sorted(automaton.kleene & {letter.var for letter in automaton.letters if letter.kleene is None}):
@@ -213,6 +257,13 @@ def _window(query: Query, schema: Schema) -> Window:
         message = "a window in time needs to know how long a tick of the integer `ts` is"
         raise _at_within(query, message, 'name the unit: unit="s" (ns, us, ms, s, min, h, d)')
     return Window(int(within.amount / schema.tick_ns // 1), False)
+
+
+def _open_window(query: Query, schema: Schema) -> Window:
+    """Return the window of a hand-written automaton, whose end does not belong to it."""
+    assert query.within is not None
+    ticks = query.within.amount / (schema.tick_ns or 1) if query.within.unit == "ns" else query.within.amount
+    return Window(-int(-ticks // 1) - 1, False)
 
 
 def _at_within(query: Query, message: str, hint: str) -> QueryError:

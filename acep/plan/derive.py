@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from acep.automaton.graph import HELD
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import TEXT_FUNCTIONS, Compiled, compile_expression
 from acep.pattern.spelling import expression_text
-from acep.pattern.walk import children, leaves_of
+from acep.pattern.walk import children, leaves_of, with_children
 from acep.plan.kinds import resolve
 from acep.plan.schema import Kind, Schema
 
@@ -53,7 +54,8 @@ def _rewrite(expr: ex.Expr, schema: Schema, tick_ns: Fraction | None, found: dic
         return expr
     leaves = [replace(leaf, span=None) for leaf in leaves_of(expr)]
     leaf = leaves[0] if leaves else None
-    if isinstance(leaf, ex.Attribute) and leaves == [leaf] * len(leaves) and not _is_logic(expr):
+    of_event = isinstance(leaf, ex.Attribute) and not leaf.name.startswith(HELD)
+    if isinstance(leaf, ex.Attribute) and of_event and leaves == [leaf] * len(leaves) and not _is_logic(expr):
         kind = resolve(expr, schema).kind
         if kind in ("bool", "int", "float", "string"):
             alone = _alone(expr)
@@ -62,7 +64,7 @@ def _rewrite(expr: ex.Expr, schema: Schema, tick_ns: Fraction | None, found: dic
                 name = f"({name})"
             found[name] = Derived(name, leaf.name, Kind(kind), compile_expression(alone, tick_ns))
             return replace(leaf, name=name)
-    return _with_children(expr, [_rewrite(c, schema, tick_ns, found) for c in children(expr)])
+    return with_children(expr, [_rewrite(c, schema, tick_ns, found) for c in children(expr)])
 
 
 def _is_logic(expr: ex.Expr) -> bool:
@@ -79,19 +81,4 @@ def _has_texts(expr: ex.Expr) -> bool:
 def _alone(expr: ex.Expr) -> ex.Expr:
     if isinstance(expr, ex.Attribute):
         return ex.Attribute("event", None, expr.name)
-    return _with_children(expr, [_alone(c) for c in children(expr)])
-
-
-def _with_children(expr: ex.Expr, parts: Sequence[ex.Expr]) -> ex.Expr:
-    match expr:
-        case ex.Unary() | ex.IsNull() | ex.Like():
-            return replace(expr, operand=parts[0])
-        case ex.Binary():
-            return replace(expr, left=parts[0], right=parts[1])
-        case ex.Call():
-            return replace(expr, args=tuple(parts))
-        case ex.In():
-            return replace(expr, operand=parts[0], values=tuple(parts[1:]))
-        case ex.Between():
-            return replace(expr, operand=parts[0], low=parts[1], high=parts[2])
-    return expr
+    return with_children(expr, [_alone(c) for c in children(expr)])

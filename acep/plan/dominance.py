@@ -31,6 +31,8 @@ def reason_against(plan: Plan) -> str | None:
     """Return why state, error, start and registers do not determine the future of a run; ``None`` if they do."""
     if plan.sources:
         return "it runs on the matches of other queries"
+    if plan.query.graph is not None:
+        return "it is written by hand"
     if plan.automaton.negations:
         return "negations look at the events of each run"
     if plan.having is not None:

@@ -16,7 +16,7 @@ from acep.events.records import Id
 from acep.matches.records import Counts
 from acep.pattern.tree import Strategy
 from acep.plan.compile import Plan
-from acep.reference.program import Registers, Row, moves_of
+from acep.reference.program import Registers, Row, ignoring_of, moves_of
 
 __all__ = ["CrossingHistory", "Event", "MatchNode", "ReferenceEngine", "Trail", "bound_events", "path_of"]
 
@@ -93,6 +93,7 @@ class ReferenceEngine:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.moves, self.ending = moves_of(plan)
+        self.ignoring = ignoring_of(plan)
         self.states = plan.arcs.states
         self.budget = plan.automaton.costs.budget
         self.scale = plan.automaton.costs.scale
@@ -125,7 +126,8 @@ class ReferenceEngine:
         match may also ignore the event and wait."""
         state, registers, so_far, trail, history = node or START
         event, kind = feed.event, feed.kind
-        between = event.position - trail.event.position - 1 if trail else 0
+        # With ignorable arcs, partial matches that let an event pass unduly are gone.
+        between = event.position - trail.event.position - 1 if trail and not self.ignoring else 0
         next_match = self.strategy is Strategy.SKIP_TILL_NEXT_MATCH
         taken = False
         for move in self.moves[state]:
@@ -145,7 +147,7 @@ class ReferenceEngine:
                 after = move.update(registers, event.row)
                 self._make(arc, MatchNode(arc.target, after, error, bound, history), feed.made)
         if self.strategy.contiguous:
-            return node is not None and self._can_pay(node, between + 1)
+            return node is not None and (self._can_pay(node, between + 1) or self._ignores(node, event.row))
         return not taken
 
     def _make(self, arc: Arc, node: MatchNode, made: dict[Any, MatchNode]) -> None:
@@ -178,6 +180,11 @@ class ReferenceEngine:
         return any(
             node.error + self._cost(m.arc, between) + self._rest(m.arc) <= self.budget for m in self.moves[node.state]
         )
+
+    def _ignores(self, node: MatchNode, row: Row) -> bool:
+        """Return whether an ignorable arc lets the event pass."""
+        arcs = self.ignoring[node.state] if self.ignoring else ()
+        return any(all(holds(node.registers, row) for holds in arc) for arc in arcs)
 
     def _endings(self, node: MatchNode) -> Iterator[Accept]:
         accepts = self.states[node.state].accepts

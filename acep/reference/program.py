@@ -12,11 +12,11 @@ from itertools import product
 from typing import Any, Final
 
 from acep.automaton.arcs import Arc
-from acep.automaton.registers import Check, Register, Step, ValueSource
+from acep.automaton.registers import Assign, Check, Register, Step, ValueSource
 from acep.pattern.evaluation import INT_LIMIT
 from acep.plan.compile import Plan
 
-__all__ = ["UNBOUND", "Move", "Registers", "Row", "Unbound", "moves_of"]
+__all__ = ["UNBOUND", "Holds", "Move", "Registers", "Row", "Unbound", "ignoring_of", "moves_of"]
 
 
 class Unbound:
@@ -53,6 +53,15 @@ class Move:
             if not holds(registers, row):
                 return number
         return None
+
+
+def ignoring_of(plan: Plan) -> tuple[tuple[tuple[Holds, ...], ...], ...]:
+    """Return for each state the conditions of its ignorable arcs; empty if the automaton has none."""
+    layouts = [{r: i for i, r in enumerate(layout)} for layout in plan.program.layouts]
+    return tuple(
+        tuple(tuple(_check(plan, one, layout) for one in checks) for checks in here)
+        for here, layout in zip(plan.program.ignoring, layouts, strict=False)
+    )
 
 
 def moves_of(plan: Plan) -> tuple[tuple[tuple[Move, ...], ...], tuple[tuple[Holds, ...], ...]]:
@@ -147,6 +156,9 @@ def _update(plan: Plan, step: Step, old: dict[Register, int]) -> Callable[[Regis
 
 def _write(plan: Plan, register: Register, step: Step, old: dict[Register, int]) -> Callable[[Registers, Row], Any]:
     i = old.get(register, -1)
+    for assign in step.assigns:
+        if assign.register == register:
+            return _assigned(plan, assign, old)
 
     def before(regs: Registers) -> Any:
         return regs[i] if i >= 0 else UNBOUND
@@ -191,6 +203,13 @@ def _write(plan: Plan, register: Register, step: Step, old: dict[Register, int])
         return known if value is None else fold(known, value)
 
     return folded
+
+
+def _assigned(plan: Plan, assign: Assign, old: dict[Register, int]) -> Callable[[Registers, Row], Any]:
+    """Return the function that computes the new value of a register of a hand-written automaton."""
+    run = plan.transfers[assign.transfer].run
+    gets = tuple(_get(plan, source, old, ()) for source in assign.sources)
+    return lambda regs, row: run([get(regs, row, ()) for get in gets])
 
 
 FOLDS: Final[dict[str, Callable[[Any, Any], Any]]] = {

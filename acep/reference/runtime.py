@@ -163,20 +163,27 @@ class ReferenceRuntime:
 
     def _complete(self, key: Key, partition: Partition, complete: list[tuple[MatchNode, Accept]]) -> None:
         """Handle the bindings that end with the current event; of runs with the same binding the least error counts."""
-        bindings: dict[int, tuple[Trail, list[Option]]] = {}
+        bindings: dict[Any, tuple[MatchNode, list[Option]]] = {}
         for node, accept in complete:
             error = node.error + accept.cost + self._broken(partition, node)
             if error <= self.engine.budget:
-                _, options = bindings.setdefault(id(node.trail), (node.trail, []))
+                # Runs of a hand-written automaton are told apart by the final state and the registers as well.
+                apart = (node.state, node.registers) if self.plan.query.graph else ()
+                _, options = bindings.setdefault((id(node.trail), apart), (node, []))
                 options.append((error, node.history, accept.crossings))
-        for trail, options in bindings.values():
-            steps = trail.steps()
+        for node, options in bindings.values():
+            steps = node.trail.steps()
             if not having_holds(self.plan, steps):
                 continue
             if any(crossings for _, _, crossings in options):
-                partition.undecided.append(Undecided(trail, options))
+                partition.undecided.append(Undecided(node.trail, options))
             else:
-                self._choose(key, partition, trail, min(error for error, _, _ in options))
+                values = self._registers(node) if self.plan.query.graph else None
+                self._choose(key, partition, node.trail, min(error for error, _, _ in options), values)
+
+    def _registers(self, node: MatchNode) -> tuple[Value, ...]:
+        """Return the values of a match of a hand-written automaton: the final state and the registers."""
+        return (self.plan.arcs.states[node.state].var, *node.registers)
 
     def _broken(self, partition: Partition, node: MatchNode) -> int:
         """Return the cost of the negations broken before the last event of a run."""
@@ -225,10 +232,12 @@ class ReferenceRuntime:
                 self._choose(key, partition, undecided.trail, min(errors))
         partition.undecided = rest
 
-    def _choose(self, key: Key, partition: Partition, trail: Trail, error: int) -> None:
+    def _choose(
+        self, key: Key, partition: Partition, trail: Trail, error: int, values: tuple[Value, ...] | None = None
+    ) -> None:
         steps = trail.steps()
         events = tuple((e.position, e.ts, e.id, var) for e, var in steps)
-        match = Complete(key, error, returned(self.plan, steps), events)
+        match = Complete(key, error, returned(self.plan, steps) if values is None else values, events)
         if self.plan.query.output is Output.ALL:
             partition.ready.append(match)
         else:
@@ -318,6 +327,7 @@ class ReferenceRuntime:
             bundle=partition.bundle,
             values=match.values,
             trail=tuple((e[2], e[3]) for e in match.events),
+            apart=self.plan.query.graph is not None,
         )
 
     def _forget(self, key: Key) -> None:

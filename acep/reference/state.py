@@ -284,6 +284,6 @@ def _load_complete(runtime: ReferenceRuntime, key: tuple[Any, ...], data: Any) -
     if not loaded or any(v not in runtime.plan.variables for *_, v in loaded):
         raise ValueError("events")
     returned = _loaded(values)
-    if not isinstance(returned, tuple) or len(returned) != len(runtime.plan.returns):
+    if not isinstance(returned, tuple) or len(returned) != len(runtime.plan.return_names):
         raise ValueError("values")
     return Complete(key, _int(error), returned, loaded)

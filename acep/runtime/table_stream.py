@@ -289,7 +289,7 @@ class TableStream:
         about: dict[str, Any] = {}
         if self.plans:
             plan = self.plans[number]
-            about = {"keys": plan.keys, "returns": tuple(name for name, _ in plan.returns)}
+            about = {"keys": plan.keys, "returns": plan.return_names}
             about |= {name: getattr(plan, name) for name in ("return_kinds", "return_scales", "return_times")}
             about["revised"] = self.revised is not None
         return Matches(found, self.schema or Schema(()), report=report or self.report_of(number), **about)

@@ -87,7 +87,7 @@ def _all_of(given: Sequence[pa.Schema], name: str) -> dict[str, pa.DataType]:
 
 def _table(job: Job, plan: Plan, found: Sequence[Found]) -> pa.Table:
     schema: Schema = plan.schema if plan.sources else job.schema
-    returns = tuple(name for name, _ in plan.returns)
+    returns = plan.return_names
     if not (found.values if isinstance(found, FoundColumns) else all(one.values for one in found)):
         returns = ()
     given: dict[str, Any] = {}

@@ -12,7 +12,8 @@ from itertools import accumulate, pairwise
 from typing import Literal
 
 from acep.automaton.arcs import Arc
-from acep.automaton.registers import Check, Frame, Register, Step, ValueSource, assemble
+from acep.automaton.graph import HELD, rebound
+from acep.automaton.registers import Assign, Check, Frame, Register, Step, ValueSource, assemble
 from acep.pattern.tree import Strategy
 from acep.plan.compile import Plan
 from acep.plan.derive import derive
@@ -35,7 +36,7 @@ MOST_OF_FRAME = 6
 
 SLOT, TOTAL, AVERAGE, MEAN, FRAME = range(ONE + 1, ONE + 6)
 EQUAL, GREATER, LESS = range(1, 4)
-COPY, LAST, NTH, COUNT, SUM, ADD, LEAST, GREATEST, NONNULL, FRAMES, POSITION = range(11)
+COPY, LAST, NTH, COUNT, SUM, ADD, LEAST, GREATEST, NONNULL, FRAMES, POSITION, ASSIGN = range(12)
 
 RegisterKind = Literal["int", "float", "text"]
 _Placed = tuple[int, int, tuple[Triple, ...], list[int]]
@@ -78,17 +79,23 @@ class _TableLowering:
         self.plan = plan
         self.shared = shared
         wholes = [*([plan.having] if plan.having else []), *(c for _, c in plan.returns)]
-        parts = [plan.predicates, *plan.negated, wholes]
+        parts = [plan.predicates, *plan.negated, wholes, plan.transfers]
         everything, derived = derive([c.expr for p in parts for c in p], plan.schema, plan.schema.tick_ns)
         ends = list(accumulate(map(len, parts), initial=0))
-        predicates, *negated, self.wholes = (everything[i:j] for i, j in pairwise(ends))
+        predicates, *negated, self.wholes, transfers = (everything[i:j] for i, j in pairwise(ends))
         self.writer = Writer(plan, shared, derived, code_of_text)
-        self.program = assemble(plan.automaton, plan.arcs, predicates) if derived else plan.program
+        self.program = plan.program
+        if derived and plan.query.graph:
+            self.program = rebound(plan.program, predicates, transfers)
+        elif derived:
+            self.program = assemble(plan.automaton, plan.arcs, predicates)
         self.layouts = [self._layout(layout) for layout in self.program.layouts]
         self.checks: dict[tuple[object, ...], int] = {}
         self.frames = 0
         self.expressions = predicates
         self.predicates = [self.writer.program(e)[0] for e in predicates]
+        self.transfers = [self.writer.program(e)[0] for e in transfers]
+        self.assigned = 0
         self.negations = Negations(self.writer, negated)
         self.firsts = needs_firsts(plan)
         self.takes: list[list[tuple[int, int]]] = [[] for _ in plan.arcs.states]
@@ -175,13 +182,21 @@ class _TableLowering:
             for step in here:
                 self._arc(step)
             self.writer.add("arc", [0] * len(here))
+            ignoring = self.program.ignoring[state.number] if self.program.ignoring else ()
+            for checks in ignoring:
+                own, bound = self._split(checks, layout)
+                self.writer.put("ignore_class", self.writer.event_class((), own))
+                self.writer.add("ignore_binding", bound)
+            self.writer.add("ignore", [0] * len(ignoring))
         having, returns = (self.wholes[0], self.wholes[1:]) if plan.having else (None, self.wholes)
         return_kinds = write_output(self.writer, self.negations, having, returns)
+        if plan.query.graph is not None:
+            return_kinds = tuple(Kind.INT if kind is Kind.NULL else kind for kind in plan.return_kinds)
         positions = plan.query.strategy.contiguous or window.counted
         key = tuple(self.writer.column(k) for k in plan.keys)
         shared.keys[key] = shared.keys.get(key, False) or positions
         arrays = self.writer.arrays()
-        del arrays["accept"], arrays["arc"]  # only their offsets by state are needed
+        del arrays["accept"], arrays["arc"], arrays["ignore"]  # only their offsets by state are needed
         arrays["span"] = (-1 if window.span is None else window.span,)
         arrays["meta"] = (
             STRATEGIES.index(plan.query.strategy),
@@ -196,9 +211,12 @@ class _TableLowering:
             0,
             len(plan.variables),
             self.frames,
+            self.assigned,
+            0 if plan.query.graph is None else len(plan.return_kinds),
         )
         arrays["firsts"] = (int(self.firsts),)
         mergeable = not any(arrays["state_slots"]) and not arrays["check_program"] and not completes(plan)
+        mergeable = mergeable and not arrays["ignore_class"] and (plan.query.graph is None or _ends_once(plan))
         registers = tuple(
             tuple(self._described(r, slot) for r, slot in here.items() if r.kind != "frames" and self._width(r) == 1)
             for here in self.layouts
@@ -206,7 +224,7 @@ class _TableLowering:
         return PlanTables(arrays, mergeable, return_kinds, registers, tuple(map(tuple, self.takes)))
 
     def _described(self, r: Register, slot: int) -> tuple[int, str, str, RegisterKind]:
-        kind = Kind.INT if r.kind in ("count", "nonnull") else self.writer.kind(r.name)
+        kind = Kind.INT if r.kind in ("count", "nonnull") else self.writer.kind(_column(r))
         return slot, r.var, r.name, "float" if kind is Kind.FLOAT else "text" if kind is Kind.STRING else "int"
 
     def demands(self) -> dict[str, tuple[int, ...]]:
@@ -233,17 +251,7 @@ class _TableLowering:
     def _arc(self, step: Step) -> None:
         arc = step.arc
         old = {r: i for r, i in self.layouts[arc.source].items() if r.var not in step.forgets}
-        own: list[tuple[int, tuple[Triple, ...]]] = []
-        binding: list[int] = []
-        for check in step.binding:
-            found = self._check(check, old)
-            if found is None:
-                continue
-            only, _, sources, loops = found
-            if only < 0 and not loops and all(s[0] in (EVENT, ONE) for s in sources):
-                own.append((self.predicates[check.predicate], sources))
-            else:
-                binding += self._numbered(check, old)
+        own, binding = self._split(step.binding, old)
         self.writer.put("arc_target", arc.target)
         self.writer.put("arc_var", self.plan.variables.index(arc.var))
         taken = self.writer.event_class(arc.types, own)
@@ -255,7 +263,11 @@ class _TableLowering:
         self.writer.add("arc_leaving", [n for c in step.leaving for n in self._numbered(c, before)])
         self.writer.add("arc_binding", binding)
         frames = {f.register: f for f in step.frames}
-        puts = [self._write(r, slot, arc, old, frames) for r, slot in self.layouts[arc.target].items()]
+        assigns = {a.register: a for a in step.assigns}
+        puts = [
+            self._assign(assigns[r], slot, old) if r in assigns else self._write(r, slot, arc, old, frames)
+            for r, slot in self.layouts[arc.target].items()
+        ]
         if self.firsts:
             held = self._size(arc.source) - 1 if arc.source else -1
             puts.append([(POSITION, self._size(arc.target) - 1, held, -1, -1, 0)])
@@ -265,12 +277,37 @@ class _TableLowering:
         self.writer.add("arc_crossings", crossings)
         self.writer.add("arc_resets", arc.resets)
 
+    def _assign(self, assign: Assign, slot: int, old: dict[Register, int]) -> list[tuple[int, ...]]:
+        """Return the write of a register of a hand-written automaton."""
+        sources = [self._source(one, old, ()) for one in assign.sources]
+        self.writer.put("assign_program", self.transfers[assign.transfer])
+        self.writer.add("assign_sources", [x for s in sources if s is not None for x in s])
+        self.assigned += 1
+        return [(ASSIGN, slot, -1, -1, -1, self.assigned - 1)]
+
+    def _split(
+        self, checks: tuple[Check, ...], layout: dict[Register, int]
+    ) -> tuple[list[tuple[int, tuple[Triple, ...]]], list[int]]:
+        """Return the checks of an event alone, and the numbers of those of registers."""
+        own: list[tuple[int, tuple[Triple, ...]]] = []
+        binding: list[int] = []
+        for check in checks:
+            found = self._check(check, layout)
+            if found is None:
+                continue
+            only, _, sources, loops = found
+            if only < 0 and not loops and all(s[0] in (EVENT, ONE) for s in sources):
+                own.append((self.predicates[check.predicate], sources))
+            else:
+                binding += self._numbered(check, layout)
+        return own, binding
+
     def _write(
         self, r: Register, slot: int, arc: Arc, old: dict[Register, int], frames: dict[Register, Frame]
     ) -> list[tuple[int, ...]]:
         """Return the writes of a target register: (write, slot, from, column, counter, extra) for each slot."""
         before = old.get(r, -1)
-        if r.var != arc.var:
+        if r.var != arc.var or r.kind == "field":
             copies: list[tuple[int, ...]] = [(COPY, slot, before, -1, -1, 0)]
             if self._is_total(r):
                 copies.append((COPY, slot + 1, before + 1 if before >= 0 else -1, -1, -1, 0))
@@ -312,8 +349,20 @@ def _check(plan: Plan) -> None:
         raise NotNativeError("it has 65,535 arcs or more")
 
 
+def _column(r: Register) -> str:
+    """Return the name under which the schema of the plan has the values of a register."""
+    return HELD + r.name if r.kind == "field" else r.name
+
+
+def _ends_once(plan: Plan) -> bool:
+    """Return whether all matches end in one state."""
+    return sum(bool(state.accepts) for state in plan.arcs.states) == 1
+
+
 def _unambiguous(plan: Plan) -> bool:
     """Return whether a binding determines its run: no two arcs of a state can bind one event to one variable."""
+    if plan.query.graph is not None:
+        return False  # runs with one binding differ in their registers
     for here in plan.arcs.arcs:
         seen: dict[str, set[str]] = {}
         for arc in here:

@@ -21,11 +21,12 @@ Triple = tuple[int, int, int]
 
 PLAIN = (
     "check_program", "check_only", "check_turn", "crossing_negation", "accept_cost", "arc_target", "arc_var",
-    "arc_class", "arc_blocking", "arc_history",
+    "arc_class", "arc_blocking", "arc_history", "assign_program", "ignore_class",
 )  # fmt: skip
 LISTS = (
     "check_sources", "check_loops", "crossing_entered", "accept", "accept_crossings", "frame_sources", "arc",
-    "arc_gaps", "arc_leaving", "arc_binding", "arc_puts", "arc_crossings", "arc_resets",
+    "arc_gaps", "arc_leaving", "arc_binding", "arc_puts", "arc_crossings", "arc_resets", "assign_sources", "ignore",
+    "ignore_binding",
 )  # fmt: skip
 COMPLETION = (
     "kept", "order_by", "choice", "variable_rank", "negation_class", "negation_weight", "conjunct_program", "having",

@@ -271,11 +271,15 @@ void NodeEngine::contiguous_end(Part& part, const Event& event) {
     for (uint32_t s = 0; s < part.lists.size(); ++s) {
         NodeList& list = part.lists[s];
         if (list.empty()) continue;
+        const State& state = tables_.states[s];
+        if (!state.ignoring.empty()) {
+            ignore(list, s, event);
+            continue;
+        }
         if (tables_.budget == 0) {
             drop_all(list, s, key(event), EndReason::taken);
             continue;
         }
-        const State& state = tables_.states[s];
         keep(list, s, key(event), EndReason::taken, [&](uint32_t i) {
             int64_t between = event.position - list.positions()[i];
             return std::any_of(state.arcs.begin(), state.arcs.end(), [&](const Arc& arc) {
@@ -283,6 +287,27 @@ void NodeEngine::contiguous_end(Part& part, const Event& event) {
             });
         });
     }
+}
+
+// Keep the nodes that an ignorable arc lets wait behind the event; they have taken the event before it.
+void NodeEngine::ignore(NodeList& list, uint32_t state, const Event& event) {
+    const uint32_t slots = tables_.states[state].slots;
+    taken_.assign(list.end, 0);
+    for (const Ignore& arc : tables_.states[state].ignoring) {
+        if (!classifier_.has(event.pattern, arc.event_class)) continue;
+        for (uint32_t at = list.head; at < list.end; at += static_cast<uint32_t>(block_rows)) {
+            const uint32_t stop = std::min(list.end, at + static_cast<uint32_t>(block_rows));
+            for (uint32_t i = at; i < stop; ++i) block_.rows[i - at] = i;
+            block_.contiguous = true;
+            const size_t count = passing(arc.checks, list, slots, event, stop - at);
+            for (size_t k = 0; k < count; ++k) taken_[block_.rows[k]] = 1;
+        }
+    }
+    for (uint32_t i = list.head; i < list.end; ++i) {
+        if (event.position - list.positions()[i] != 1) taken_[i] = 0;
+    }
+    keep(list, state, key(event), EndReason::taken, [&](uint32_t i) { return taken_[i] != 0; });
+    for (uint32_t i = list.head; i < list.end; ++i) list.positions()[i] = event.position;
 }
 
 // New nodes, time and memory ---------------------------------------------------------------------
@@ -300,7 +325,7 @@ void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int6
     }
     if (!completion_) {
         if (!tables_.unambiguous && output_.size() > written) {
-            if (output_.size() > written + 1) distinct(written);
+            if (output_.size() > written + 1 && tables_.told == 0) distinct(written);
             if (output_.tally.kind != Tally::off) count_written(partition);
         }
         work_.matches += static_cast<int64_t>(output_.given() - given);

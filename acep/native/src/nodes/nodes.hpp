@@ -135,6 +135,7 @@ private:
     void step(Part& part, const Turn& turn, const Event& event, int64_t low);
     void begin(const Turn& turn, const Event& event);
     void contiguous_end(Part& part, const Event& event);
+    void ignore(NodeList& list, uint32_t state, const Event& event);
     // Keep those of block_.rows[0 .. count) in `list` that pass the checks, and return their number.
     size_t passing(const std::vector<Check>& checks, NodeList& list, uint32_t slots, const Event& event, size_t count);
     void load(const Source& source, NodeList& list, uint32_t slots, const Event& event, size_t count, size_t leaf);
@@ -227,6 +228,7 @@ private:
     void wake(int64_t now);
     void widen(NodeList& list, uint32_t state, int64_t low, int64_t now);
     void distinct(size_t first);
+    void tell(NodeList& nodes, uint32_t row, uint32_t state);
     void count_written(uint32_t partition);
     // Return the node of `list` that equals node `i` of `made` and began at `low` or later, or NIL.
     uint32_t like(NodeList& list, NodeList& made, uint32_t i, const State& s, size_t wanted, int64_t low) const;
@@ -243,6 +245,8 @@ private:
     std::vector<std::vector<uint8_t>> framed_;  // by state and slot: whether it holds a list of frames
     NodeList nothing_;  // the start state: one node without registers
     CandidateBlock block_;
+    std::vector<int64_t> told_;  // values of the match that is written, if the last node has them
+    std::vector<uint8_t> told_valid_;
     std::vector<uint32_t> all_;  // live rows of a list
     std::vector<uint8_t> taken_;
     uint32_t current_ = NIL;  // number of the current event, once bound

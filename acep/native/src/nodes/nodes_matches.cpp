@@ -51,12 +51,25 @@ void NodeEngine::complete(Part& part, uint32_t partition, uint32_t state, Made& 
         if (completion_) error -= tables_.states[state].ends;
         Ending root{{event.id, key(event), NEVER, past.cell, NIL, own, arc.var, arc.number}, past, error, 0, state};
         if (!completion_) root.bundle = part.bundle.at(event.ts, event.position, tables_.span, tables_.counted);
+        if (tables_.told != 0) tell(made.nodes, i, state);
         if (flows()) {
             endings_.all.push_back(root);
         } else {
             give(partition, root, event, low);
         }
     });
+}
+
+// Take the values of the matches that a node completes: its state, and its registers.
+void NodeEngine::tell(NodeList& nodes, uint32_t row, uint32_t state) {
+    const uint32_t slots = tables_.states[state].slots;
+    told_.assign(1, state);
+    told_valid_.assign(1, 1);
+    for (uint32_t k = 0; k + 1 < tables_.told; ++k) {
+        const bool known = nodes.tags(k, slots)[row] == value;
+        told_.push_back(known ? nodes.slot(k)[row] : 0);
+        told_valid_.push_back(known ? 1 : 0);
+    }
 }
 
 // Whether one more sequence may be walked out.
@@ -121,6 +134,8 @@ bool NodeEngine::give_trail(uint32_t partition, const Ending& root, const Event&
     const Cell& first = *path[length - 1];
     const int64_t start = length == 1 ? event.ts : tables_.counted ? arena_.events[first.event].ts : first.latest;
     output_.add(start, event.ts, root.error, root.bundle, keys, width);
+    output_.values.insert(output_.values.end(), told_.begin(), told_.end());
+    output_.valid.insert(output_.valid.end(), told_valid_.begin(), told_valid_.end());
     const size_t at = output_.ids.size();
     output_.resize_events(at + length);
     for (size_t i = 0; i < length; ++i) {

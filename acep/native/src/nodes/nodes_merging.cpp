@@ -24,8 +24,10 @@ void NodeEngine::unite(Made& made, uint32_t this_state) {
     NodeList& nodes = made.nodes;
     const bool merges = merging_.unites;
     auto alike = [&](uint32_t i, uint32_t j) {
+        // In a hand-written automaton, arcs to one state may bind the event to several variables.
         bool first = merges ? nodes.errors()[i] == nodes.errors()[j]
-                            : nodes.cells()[i] == nodes.cells()[j] && made.arcs[i]->history == made.arcs[j]->history;
+                            : nodes.cells()[i] == nodes.cells()[j] && made.arcs[i]->history == made.arcs[j]->history &&
+                                  made.arcs[i]->var == made.arcs[j]->var;
         return first && same(nodes, i, nodes, j, slots, registers);
     };
     auto join = [&](uint32_t leader, uint32_t i) {

@@ -276,6 +276,16 @@ void NodeEngine::put(const Put& p, NodeList& from, uint32_t row, uint32_t old, N
             const int order = empty ? 0 : order_of(p.extra, seen, held, classifier_.texts);
             return (p.write == Write::least ? order < 0 : order > 0) ? read() : keep();
         }
+        case Write::assign: {
+            const Assign& assign = tables_.assigns[static_cast<size_t>(p.extra)];
+            block_.room_for(assign.sources.size());
+            for (size_t k = 0; k < assign.sources.size(); ++k) load_one(assign.sources[k], from, old, event, row, k);
+            int64_t word = 0;
+            uint8_t valid = 0;
+            const BlockProgram& program = classifier_.programs()[assign.program];
+            program.value(block_.leaves.data(), 1, classifier_.texts, block_.scratch, &word, &valid);
+            return set(word, valid != 0 ? value : null);
+        }
         case Write::frames: {
             Frame frame{key(event), known == value ? static_cast<uint32_t>(held) : NIL, 0, {}};
             const auto& sources = tables_.frames[static_cast<size_t>(p.extra)];

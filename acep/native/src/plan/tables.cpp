@@ -75,6 +75,16 @@ struct Builder {
         return found;
     }
 
+    void read_assigns(size_t many) {
+        auto program = arrays.at("assign_program", many, 0, static_cast<int64_t>(programs.size()));
+        auto from = lists(arrays, "assign_sources", many, -1, MOST);
+        for (size_t i = 0; i < many; ++i) {
+            const auto number = static_cast<uint32_t>(program[i]);
+            t.assigns.push_back({number, sources(from[i])});
+            if (t.assigns.back().sources.size() != programs[number]) bad("number of sources");
+        }
+    }
+
     void read_checks() {
         size_t n = arrays.at("check_program").size();
         auto program = arrays.at("check_program", n, 0, static_cast<int64_t>(programs.size()));
@@ -123,7 +133,7 @@ struct Builder {
         std::vector<Put> found;
         std::vector<uint8_t> written(after, 0);
         for (size_t i = 0; i < words.size(); i += 6) {
-            if (words[i] < 0 || words[i] > 10) bad("kind of a put");
+            if (words[i] < 0 || words[i] > 11) bad("kind of a put");
             Put p{static_cast<Write>(words[i]),       static_cast<int32_t>(words[i + 1]),
                   static_cast<int32_t>(words[i + 2]), static_cast<int32_t>(words[i + 3]),
                   static_cast<int32_t>(words[i + 4]), words[i + 5]};
@@ -133,12 +143,18 @@ struct Builder {
             bool first = p.write == Write::position;
             if (first != (t.firsts && p.slot == static_cast<int64_t>(after) - 1)) bad("slot of a first position");
             if (first && p.from != static_cast<int64_t>(before) - 1) bad("origin of a first position");
-            bool reads = p.write != Write::copy && p.write != Write::count && p.write != Write::frames && !first;
+            const bool assigned = p.write == Write::assign;
+            bool reads =
+                p.write != Write::copy && p.write != Write::count && p.write != Write::frames && !first && !assigned;
             if (p.column < (reads ? 0 : -1) || p.column >= static_cast<int64_t>(t.columns)) bad("column of a put");
             if (p.counter < -1 || p.counter >= static_cast<int64_t>(before)) bad("counter of a put");
             if (p.write == Write::frames) {
                 if (p.extra < 0 || p.extra >= static_cast<int64_t>(t.frames.size())) bad("frame of a put");
                 for (const Source& s : t.frames[static_cast<size_t>(p.extra)]) check_source(s, before, 0);
+            }
+            if (assigned) {
+                if (p.extra < 0 || p.extra >= static_cast<int64_t>(t.assigns.size())) bad("assignment of a put");
+                for (const Source& s : t.assigns[static_cast<size_t>(p.extra)].sources) check_source(s, before, 0);
             }
             if ((p.write == Write::least || p.write == Write::greatest) && (p.extra < 0 || p.extra > 2)) bad("order");
             for (int32_t k = 0; k <= wide; ++k) {
@@ -151,7 +167,7 @@ struct Builder {
     }
 
     Tables build() {
-        auto meta = arrays.at("meta", 12, -1, FAR);
+        auto meta = arrays.at("meta", 14, -1, FAR);
         if (meta[0] < 0 || meta[0] > 3) bad("strategy");
         if (meta[1] < 0 || meta[1] >= (int64_t{1} << 30) || meta[2] < 1) bad("budget");
         t.strategy = static_cast<Strategy>(meta[0]);
@@ -164,7 +180,7 @@ struct Builder {
         t.classes = static_cast<uint32_t>(meta[8]);
         t.columns = static_cast<uint32_t>(meta[9]);
         t.variables = static_cast<uint32_t>(meta[10]);
-        for (size_t i = 7; i < 12; ++i) {
+        for (size_t i = 7; i < 14; ++i) {
             if (meta[i] < 0 || meta[i] > 0xFFFE) bad("meta");
         }
         t.span = arrays.at("span", 1, -1, std::numeric_limits<int64_t>::max())[0];
@@ -174,6 +190,8 @@ struct Builder {
             t.frames.push_back(sources(frame_sources[i]));
             if (t.frames.back().size() > most_of_frame) bad("size of a frame");
         }
+        t.told = static_cast<uint32_t>(meta[13]);
+        read_assigns(static_cast<size_t>(meta[12]));
         read_checks();
         read_completion();
         read_crossings();
@@ -206,9 +224,17 @@ struct Builder {
         auto crossing = lists(arrays, "arc_crossings", arcs, 0, crossed);
         auto resets = lists(arrays, "arc_resets", arcs, 0, static_cast<int64_t>(t.groups.size()));
         auto history = arrays.at("arc_history", arcs, 0, MOST);
+        const size_t ignored = arrays.at("ignore_class").size();
+        auto ignore_at = arrays.offsets("ignore_at", n, ignored);
+        auto ignore_class = arrays.at("ignore_class", ignored, 0, static_cast<int64_t>(t.classes));
+        auto ignore_binding = lists(arrays, "ignore_binding", ignored, 0, many);
         for (size_t s = 0; s < n; ++s) {
             const auto own_slots = static_cast<uint32_t>(slots[s]);
-            State state{rest[s], own_slots, t.budget + 1, {}, {}, checks_of(ending[s], own_slots)};
+            State state{rest[s], own_slots, t.budget + 1, {}, {}, checks_of(ending[s], own_slots), {}};
+            for (auto i = static_cast<size_t>(ignore_at[s]); i < static_cast<size_t>(ignore_at[s + 1]); ++i) {
+                const auto of = static_cast<uint32_t>(ignore_class[i]);
+                state.ignoring.push_back({of, checks_of(ignore_binding[i], own_slots)});
+            }
             for (auto i = static_cast<size_t>(accept_at[s]); i < static_cast<size_t>(accept_at[s + 1]); ++i) {
                 state.accepts.push_back({accept_cost[i], crossings_of(accept_crossings[i])});
                 state.ends = std::min(state.ends, accept_cost[i]);
@@ -236,6 +262,11 @@ struct Builder {
             t.states.push_back(std::move(state));
         }
         if (t.states[0].slots != 0) bad("registers at the start");
+        for (const State& s : t.states) {
+            if (t.told != 0 && !s.accepts.empty() && s.slots + 1 != t.told) bad("registers at the end");
+            if (!s.ignoring.empty() && (!t.contiguous() || t.budget != 0)) bad("an ignorable arc");
+        }
+        if (t.told != 0 && (t.unambiguous || t.completes())) bad("values of the last node");
         if (!t.firsts && (t.choice != Choice::all || (!t.negations.empty() && t.span < 0))) bad("first positions");
         if (t.trailing() && t.span < 0) bad("a trailing negation without a window");
     }

@@ -51,6 +51,7 @@ enum class Write : int64_t {
     nonnull = 8,
     frames = 9,    // extra: the frame
     position = 10, // of the first event
+    assign = 11,   // extra: the assignment
 };
 
 struct Put {
@@ -60,6 +61,18 @@ struct Put {
     int32_t column;
     int32_t counter;
     int64_t extra;
+};
+
+// A new value of a register of a hand-written automaton: a program with the sources of its leaves.
+struct Assign {
+    uint32_t program;
+    std::vector<Source> sources;
+};
+
+// An ignorable arc: an event of the class for which the checks hold passes, and a partial match stays as it is.
+struct Ignore {
+    uint32_t event_class;
+    std::vector<Check> checks;
 };
 
 struct Gap {
@@ -101,6 +114,7 @@ struct State {
     std::vector<Arc> arcs;
     std::vector<Accept> accepts;
     std::vector<Check> ending;
+    std::vector<Ignore> ignoring;
 };
 
 // The complete matches that are output (docs/reference/semantics.md, "HAVING, RETURN, output").
@@ -179,6 +193,8 @@ struct Tables {
     uint32_t variables;
     std::vector<State> states;
     std::vector<std::vector<Source>> frames;
+    std::vector<Assign> assigns;
+    uint32_t told = 0;  // values of a match that its last node has: the state and the registers; 0: none
     Choice choice = Choice::all;
     bool firsts = false;  // the last slot of each state is the position of the first event
     std::vector<uint32_t> kept;    // columns kept with bound events

@@ -113,6 +113,7 @@ private:
             bool found = false;
             for (const State& s : tables_.states) {
                 for (const Arc& a : s.arcs) found = found || classifier_.has(next, a.event_class);
+                for (const Ignore& i : s.ignoring) found = found || classifier_.has(next, i.event_class);
             }
             for (const Negation& n : tables_.negations) found = found || classifier_.has(next, n.event_class);
             // Any event may end the wait of a run, as it moves the positions on, or makes a gap.

@@ -1,0 +1,262 @@
+"""Compile a hand-written automaton to states, arcs and registers (AFA 2010, section 2.2).
+
+Epsilon arcs are composed away: an arc that takes an event is followed by every chain of epsilon arcs, in which the new
+values of registers replace the registers. State 0 of the result is the start, where nothing is bound and no register
+is held; the states of the graph follow in the order in which they are named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from acep.automaton.arcs import Accept, Arc, Arcs, State
+from acep.automaton.registers import Assign, Check, Program, Register, Step, ValueSource
+from acep.automaton.thompson import Costs, Letter, Thompson
+from acep.errors import QueryError
+from acep.pattern import expressions as ex
+from acep.pattern.tree import GraphArc, StateGraph
+from acep.pattern.walk import children, leaves_of, with_children
+
+__all__ = [
+    "HELD",
+    "MOST_WALKS",
+    "GraphStep",
+    "GraphSteps",
+    "arcs_of",
+    "named_apart",
+    "program_of",
+    "rebound",
+    "steps_of",
+    "thompson_of",
+]
+
+MOST_WALKS = 10_000
+"""The greatest number of arcs that a graph may have once its epsilon arcs are composed."""
+
+HELD = "register "
+"""What stands before the name of a register, where it is used as that of a column."""
+
+_EVENT, _REGISTER = "e", "r"
+
+
+@dataclass(frozen=True)
+class GraphStep:
+    """An arc with the epsilon arcs after it. ``fence`` are conditions that must all hold. ``transfer`` has the new value
+    of each register that changes; ``var`` is empty for an ignorable arc."""
+
+    source: int
+    target: int
+    fence: tuple[ex.Expr, ...]
+    transfer: tuple[tuple[str, ex.Expr], ...]
+    var: str
+
+
+@dataclass(frozen=True)
+class GraphSteps:
+    """The composed arcs of each state, and the ignorable arcs of each state."""
+
+    taking: tuple[tuple[GraphStep, ...], ...]
+    ignoring: tuple[tuple[GraphStep, ...], ...]
+
+
+def steps_of(graph: StateGraph) -> GraphSteps:
+    """Compose the epsilon arcs of a graph.
+
+    Raises :class:`QueryError` if there are too many chains of them.
+    """
+    names = {name: number for number, name in enumerate(graph.states, 1)}
+    leaving: dict[str, list[GraphArc]] = {}
+    for arc in graph.arcs:
+        leaving.setdefault(arc.source, []).append(arc)
+    taking: list[list[GraphStep]] = [[] for _ in range(len(names) + 1)]
+    ignoring: list[list[GraphStep]] = [[] for _ in range(len(names) + 1)]
+    initial = {r.name: ex.Literal(r.initial) for r in graph.registers}
+    begins = [(0, walk) for walk in _epsilon_walks(leaving, _Walk(graph.start, (), initial))]
+    stays = [(number, _Walk(name, (), {})) for name, number in names.items()]
+    many = 0
+    for number, before in (*begins, *stays):
+        for arc in leaving.get(before.state, ()):
+            if arc.epsilon:
+                continue
+            after = _along(before, arc)
+            if arc.ignorable:
+                if number:
+                    ignoring[number].append(GraphStep(number, number, after.fence, (), ""))
+                continue
+            for walk in _epsilon_walks(leaving, after):
+                many += 1
+                if many > MOST_WALKS:
+                    raise QueryError("there are too many chains of epsilon arcs", hint=f"at most {MOST_WALKS}")
+                step = GraphStep(number, names[walk.state], walk.fence, tuple(walk.values.items()), arc.var)
+                taking[number].append(step)
+    return GraphSteps(tuple(map(tuple, taking)), tuple(map(tuple, ignoring)))
+
+
+@dataclass(frozen=True)
+class _Walk:
+    """A walk to a state: its conditions, and the new values of registers by what they were before it."""
+
+    state: str
+    fence: tuple[ex.Expr, ...]
+    values: Mapping[str, ex.Expr]
+
+
+def _epsilon_walks(leaving: Mapping[str, list[GraphArc]], walk: _Walk) -> Iterator[_Walk]:
+    """Yield a walk, and all walks that go on from it along epsilon arcs."""
+    stack = [walk]
+    while stack:
+        one = stack.pop()
+        yield one
+        stack += [_along(one, arc) for arc in reversed(leaving.get(one.state, ())) if arc.epsilon]
+
+
+def _along(walk: _Walk, arc: GraphArc) -> _Walk:
+    """Return the walk followed by an arc."""
+    fence = list(walk.fence)
+    if arc.fence is not None:
+        fence += _conjuncts(_replaced(arc.fence, walk.values))
+    time = ex.Attribute(_EVENT, None, "ts")
+    fence += [] if arc.since is None else [ex.Binary(">=", time, arc.since)]
+    fence += [] if arc.until is None else [ex.Binary("<", time, arc.until)]
+    values = {**walk.values, **{name: _replaced(value, walk.values) for name, value in arc.transfer}}
+    return _Walk(arc.target, tuple(fence), values)
+
+
+def _conjuncts(expr: ex.Expr) -> Iterator[ex.Expr]:
+    if isinstance(expr, ex.Binary) and expr.op == "and":
+        yield from _conjuncts(expr.left)
+        yield from _conjuncts(expr.right)
+    else:
+        yield expr
+
+
+def _replaced(expr: ex.Expr, values: Mapping[str, ex.Expr]) -> ex.Expr:
+    """Return an expression with values in place of registers."""
+    if isinstance(expr, ex.Attribute):
+        return values.get(expr.name, expr) if expr.var == _REGISTER else expr
+    parts = children(expr)
+    return with_children(expr, [_replaced(part, values) for part in parts]) if parts else expr
+
+
+def thompson_of(graph: StateGraph) -> Thompson:
+    """Return what plans know of a pattern's Thompson automaton: there are no errors and no negations, and each variable
+    may be bound to several events."""
+    letters = tuple(Letter(var, (), (), (), 0, 0, 0) for var in graph.variables)
+    return Thompson((), (), letters, (), (), (), 0, 0, Costs(1, 0, (), contiguous=True))
+
+
+def arcs_of(graph: StateGraph, steps: GraphSteps) -> Arcs:
+    """Return the states and arcs that engines run."""
+    names = ("", *graph.states)
+    rest: list[int | None] = [0 if name in graph.final else None for name in names]
+    changed = True
+    while changed:
+        changed = False
+        for here in steps.taking:
+            for step in here:
+                if rest[step.target] is not None and rest[step.source] is None:
+                    rest[step.source], changed = 0, True
+    states = tuple(
+        State(number, name, (), (Accept(0, ()),) if name in graph.final else (), rest[number])
+        for number, name in enumerate(names)
+    )
+    arcs = tuple(
+        tuple(Arc(s.source, s.target, s.var, (), ((0, 0),), (), (), (), blocking=False) for s in here)
+        for here in steps.taking
+    )
+    return Arcs(states, arcs)
+
+
+def program_of(
+    graph: StateGraph,
+    arcs: Arcs,
+    steps: GraphSteps,
+    number: Callable[[ex.Expr], tuple[int, tuple[ex.Leaf, ...]]],
+    assigned: Callable[[str, ex.Expr], tuple[int, tuple[ex.Leaf, ...]]],
+) -> Program:
+    """Return the checks and assignments of each arc, and the registers of each state.
+
+    ``number`` returns the number of a condition among the predicates of the plan, with its references; ``assigned`` that
+    of the value of a register among the transfers. A state keeps the registers that are read later, and a final state
+    all, as they are part of the match.
+    """
+
+    def check(expr: ex.Expr) -> Check:
+        predicate, leaves = number(expr)
+        return Check(predicate, tuple(map(_source, leaves)), ())
+
+    everything = [_register(r.name) for r in graph.registers]
+    made: list[list[tuple[GraphStep, Arc, tuple[Check, ...], dict[Register, Assign]]]] = []
+    for here, of_state in zip(steps.taking, arcs.arcs, strict=True):
+        made.append([])
+        for step, arc in zip(here, of_state, strict=True):
+            assigns = {}
+            for name, expr in step.transfer:
+                transfer, leaves = assigned(name, expr)
+                assigns[_register(name)] = Assign(_register(name), transfer, tuple(map(_source, leaves)))
+            made[-1].append((step, arc, tuple(check(one) for one in step.fence), assigns))
+    ignoring = tuple(tuple(tuple(check(one) for one in step.fence) for step in here) for here in steps.ignoring)
+    layouts = [set(everything) if state.accepts else set[Register]() for state in arcs.states]
+    for number_of, here_ignored in enumerate(ignoring):
+        layouts[number_of] |= {r for checks in here_ignored for one in checks for r in one.reads()}
+    changed = True
+    while changed:
+        changed = False
+        for source, here_made in enumerate(made):
+            for step, _, checks, assigns in here_made:
+                needed = {r for one in checks for r in one.reads()}
+                for register in layouts[step.target]:
+                    needed |= assigns[register].reads() if register in assigns else {register}
+                if not needed <= layouts[source]:
+                    layouts[source] |= needed
+                    changed = True
+    assert not layouts[0]
+    taking = tuple(
+        tuple(
+            Step(arc, (), (), checks, (), tuple(a for r, a in assigns.items() if r in layouts[step.target]))
+            for step, arc, checks, assigns in here_made
+        )
+        for here_made in made
+    )
+    kept = tuple(tuple(r for r in everything if r in layout) for layout in layouts)
+    return Program(kept, taking, ((),) * len(arcs.states), ignoring)
+
+
+def _register(name: str) -> Register:
+    return Register("field", "", name)
+
+
+def _source(leaf: ex.Leaf) -> ValueSource:
+    assert isinstance(leaf, ex.Attribute)
+    if leaf.var == _EVENT:
+        return ValueSource("event", name=leaf.name)
+    return ValueSource("register", (_register(leaf.name.removeprefix(HELD)),))
+
+
+def named_apart(expr: ex.Expr) -> ex.Expr:
+    """Return an expression in which no register has the name of a column of events."""
+    if isinstance(expr, ex.Attribute) and expr.var == _REGISTER:
+        return replace(expr, name=HELD + expr.name)
+    parts = children(expr)
+    return with_children(expr, [named_apart(part) for part in parts]) if parts else expr
+
+
+def rebound(program: Program, predicates: Sequence[ex.Expr], transfers: Sequence[ex.Expr]) -> Program:
+    """Return the program for other forms of the same predicates and transfers, which may read other columns."""
+
+    def check(one: Check) -> Check:
+        return replace(one, sources=tuple(map(_source, leaves_of(predicates[one.predicate]))))
+
+    def assign(one: Assign) -> Assign:
+        return replace(one, sources=tuple(map(_source, leaves_of(transfers[one.transfer]))))
+
+    steps = tuple(
+        tuple(
+            replace(step, binding=tuple(map(check, step.binding)), assigns=tuple(map(assign, step.assigns)))
+            for step in here
+        )
+        for here in program.steps
+    )
+    ignoring = tuple(tuple(tuple(map(check, checks)) for checks in here) for here in program.ignoring)
+    return replace(program, steps=steps, ignoring=ignoring)

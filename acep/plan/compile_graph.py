@@ -1,0 +1,92 @@
+"""Compile a hand-written automaton for the columns of a stream: its conditions, and the new values of its registers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from acep.automaton.arcs import Arcs
+from acep.automaton.graph import HELD, arcs_of, named_apart, program_of, steps_of
+from acep.automaton.registers import Program
+from acep.errors import QueryError
+from acep.pattern import expressions as ex
+from acep.pattern.evaluation import Compiled, compile_expression
+from acep.pattern.tree import GraphRegister, StateGraph
+from acep.plan.decimals import DECIMAL, Typed, as_float
+from acep.plan.kinds import resolve
+from acep.plan.schema import Kind, Schema
+
+__all__ = ["CompiledGraph", "compile_graph"]
+
+
+@dataclass(frozen=True)
+class CompiledGraph:
+    """The parts of a plan that come from a graph. ``schema`` is that of the stream with the registers as columns,
+    ``kinds`` those of the registers, and ``row`` has the columns that conditions and transfers read."""
+
+    schema: Schema
+    kinds: tuple[Kind, ...]
+    row: tuple[str, ...]
+    arcs: Arcs
+    program: Program
+    predicates: tuple[Compiled, ...]
+    transfers: tuple[Compiled, ...]
+
+
+def compile_graph(graph: StateGraph, schema: Schema) -> CompiledGraph:
+    """Compile a graph. Raises :class:`QueryError` for a missing column, or a value of the wrong kind."""
+    kinds = {r.name: _kind(r, schema) for r in graph.registers}
+    for name in kinds:
+        if schema.kind(HELD + name) is not None:
+            raise QueryError(f"the stream has a column `{HELD}{name}`", hint="rename it")
+    schema = replace(schema, kinds=(*schema.kinds, *((HELD + name, kind) for name, kind in kinds.items())))
+    # By their text, as constants of several kinds are equal in Python.
+    predicates: dict[str, tuple[int, Compiled]] = {}
+    transfers: dict[str, tuple[int, Compiled]] = {}
+
+    def condition(expr: ex.Expr) -> tuple[int, tuple[ex.Leaf, ...]]:
+        resolved = resolve(named_apart(expr), schema, condition=True).expr
+        if repr(resolved) not in predicates:
+            predicates[repr(resolved)] = len(predicates), compile_expression(resolved, schema.tick_ns, expr)
+        number, made = predicates[repr(resolved)]
+        return number, made.leaves
+
+    def value(name: str, expr: ex.Expr) -> tuple[int, tuple[ex.Leaf, ...]]:
+        resolved = _converted(resolve(named_apart(expr), schema), kinds[name], name)
+        if repr(resolved) not in transfers:
+            transfers[repr(resolved)] = len(transfers), compile_expression(resolved, schema.tick_ns, expr)
+        number, made = transfers[repr(resolved)]
+        return number, made.leaves
+
+    steps = steps_of(graph)
+    arcs = arcs_of(graph, steps)
+    program = program_of(graph, arcs, steps, condition, value)
+    compiled = [made for parts in (predicates, transfers) for _, made in parts.values()]
+    read = {leaf.name for made in compiled for leaf in made.leaves if isinstance(leaf, ex.Attribute)}
+    return CompiledGraph(
+        schema=schema,
+        kinds=tuple(kinds.values()),
+        row=tuple(sorted(name for name in read if not name.startswith(HELD))),
+        arcs=arcs,
+        program=program,
+        predicates=tuple(made for _, made in predicates.values()),
+        transfers=tuple(made for _, made in transfers.values()),
+    )
+
+
+def _kind(register: GraphRegister, schema: Schema) -> Kind:
+    if register.kind == "timestamp" and not schema.instants:
+        return Kind.INT  # the times of this stream are ticks
+    return Kind(register.kind)
+
+
+def _converted(value: Typed, kind: Kind, name: str) -> ex.Expr:
+    """Return the new value of a register, as a float if the register holds one and the value is another number."""
+    if value.kind in ("null", kind.value):
+        return value.expr
+    if kind is Kind.FLOAT and value.kind == DECIMAL:
+        return as_float(value)
+    if kind is Kind.FLOAT and value.kind == "int":
+        if isinstance(value.expr, ex.Literal) and isinstance(value.expr.value, int):
+            return ex.Literal(float(value.expr.value))
+        return ex.Binary("*", value.expr, ex.Literal(1.0))
+    raise ex.error_at(f"register `{name}` holds a {kind.value}, and its new value is a {value.named}", value.expr)
