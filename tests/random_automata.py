@@ -62,6 +62,19 @@ def random_automaton(rng: Random) -> acep.Automaton:
     return acep.Automaton(arcs, final=final, registers=registers, keys=rng.choice(((), "k")), window=window)
 
 
+def random_rows(rng: Random, most: int = 14) -> list[Row]:
+    """Events in the order of time, with ties and nulls."""
+    times = sorted(rng.randrange(12) for _ in range(rng.randrange(1, most)))
+    return [
+        {
+            "ts": ts, "type": rng.choice("ABC"), "k": rng.choice((0, 0, 1, None)), "x": rng.choice((0, 1, 2, 3, None)),
+            "y": rng.choice((1, None)), "f": rng.choice((0.5, 2.0, None)), "s": rng.choice(("ab", "b", None)),
+            "seq": number, "id": f"e{number}",
+        }
+        for number, ts in enumerate(times)
+    ]  # fmt: skip
+
+
 def _reads(text: str) -> set[str]:
     """The registers in an expression."""
     return {name for name in REGISTERS if f"r.{name}" in text}
@@ -100,7 +113,7 @@ def _after(automaton: acep.Automaton, runs: set[Run], row: Row, place: int) -> I
     graph = automaton.query.graph
     assert graph is not None
     for run in runs:
-        for state, held, bound in (_closure(automaton, run, row) if not run[2] else [run]):
+        for state, held, bound in _closure(automaton, run, row) if not run[2] else [run]:
             for arc in graph.arcs:
                 if arc.source != state or arc.epsilon or not _holds(automaton, arc, held, row):
                     continue
@@ -117,9 +130,10 @@ def _closure(automaton: acep.Automaton, run: Run, row: Row) -> list[Run]:
     assert graph is not None
     found = [run]
     for state, held, bound in found:
-        for arc in graph.arcs:
-            if arc.epsilon and arc.source == state and _holds(automaton, arc, held, row):
-                found.append((arc.target, _moved(automaton, arc, held, row), bound))
+        arcs = [arc for arc in graph.arcs if arc.epsilon and arc.source == state]
+        found += [
+            (arc.target, _moved(automaton, arc, held, row), bound) for arc in arcs if _holds(automaton, arc, held, row)
+        ]
     return found
 
 

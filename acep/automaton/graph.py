@@ -15,6 +15,7 @@ from acep.automaton.registers import Assign, Check, Program, Register, Step, Val
 from acep.automaton.thompson import Costs, Letter, Thompson
 from acep.errors import QueryError
 from acep.pattern import expressions as ex
+from acep.pattern.graph_check import EVENT, REGISTER
 from acep.pattern.tree import GraphArc, StateGraph
 from acep.pattern.walk import children, leaves_of, with_children
 
@@ -37,13 +38,11 @@ MOST_WALKS = 10_000
 HELD = "register "
 """What stands before the name of a register, where it is used as that of a column."""
 
-_EVENT, _REGISTER = "e", "r"
-
 
 @dataclass(frozen=True)
 class GraphStep:
-    """An arc with the epsilon arcs after it. ``fence`` are conditions that must all hold. ``transfer`` has the new value
-    of each register that changes; ``var`` is empty for an ignorable arc."""
+    """An arc with the epsilon arcs after it. ``fence`` are conditions that must all hold. ``transfer`` has the new
+    value of each register that changes; ``var`` is empty for an ignorable arc."""
 
     source: int
     target: int
@@ -104,9 +103,12 @@ class _Walk:
 
 def _epsilon_walks(leaving: Mapping[str, list[GraphArc]], walk: _Walk) -> Iterator[_Walk]:
     """Yield a walk, and all walks that go on from it along epsilon arcs."""
-    stack = [walk]
+    stack, many = [walk], 0
     while stack:
         one = stack.pop()
+        many += 1
+        if many > MOST_WALKS:
+            raise QueryError("there are too many chains of epsilon arcs", hint=f"at most {MOST_WALKS}")
         yield one
         stack += [_along(one, arc) for arc in reversed(leaving.get(one.state, ())) if arc.epsilon]
 
@@ -116,7 +118,7 @@ def _along(walk: _Walk, arc: GraphArc) -> _Walk:
     fence = list(walk.fence)
     if arc.fence is not None:
         fence += _conjuncts(_replaced(arc.fence, walk.values))
-    time = ex.Attribute(_EVENT, None, "ts")
+    time = ex.Attribute(EVENT, None, "ts")
     fence += [] if arc.since is None else [ex.Binary(">=", time, arc.since)]
     fence += [] if arc.until is None else [ex.Binary("<", time, arc.until)]
     values = {**walk.values, **{name: _replaced(value, walk.values) for name, value in arc.transfer}}
@@ -134,7 +136,7 @@ def _conjuncts(expr: ex.Expr) -> Iterator[ex.Expr]:
 def _replaced(expr: ex.Expr, values: Mapping[str, ex.Expr]) -> ex.Expr:
     """Return an expression with values in place of registers."""
     if isinstance(expr, ex.Attribute):
-        return values.get(expr.name, expr) if expr.var == _REGISTER else expr
+        return values.get(expr.name, expr) if expr.var == REGISTER else expr
     parts = children(expr)
     return with_children(expr, [_replaced(part, values) for part in parts]) if parts else expr
 
@@ -177,9 +179,9 @@ def program_of(
 ) -> Program:
     """Return the checks and assignments of each arc, and the registers of each state.
 
-    ``number`` returns the number of a condition among the predicates of the plan, with its references; ``assigned`` that
-    of the value of a register among the transfers. A state keeps the registers that are read later, and a final state
-    all, as they are part of the match.
+    ``number`` returns the number of a condition among the predicates of the plan, with its references; ``assigned``
+    that of the value of a register among the transfers. A state keeps the registers that are read later, and a final
+    state all, as they are part of the match.
     """
 
     def check(expr: ex.Expr) -> Check:
@@ -229,14 +231,14 @@ def _register(name: str) -> Register:
 
 def _source(leaf: ex.Leaf) -> ValueSource:
     assert isinstance(leaf, ex.Attribute)
-    if leaf.var == _EVENT:
+    if leaf.var == EVENT:
         return ValueSource("event", name=leaf.name)
     return ValueSource("register", (_register(leaf.name.removeprefix(HELD)),))
 
 
 def named_apart(expr: ex.Expr) -> ex.Expr:
     """Return an expression in which no register has the name of a column of events."""
-    if isinstance(expr, ex.Attribute) and expr.var == _REGISTER:
+    if isinstance(expr, ex.Attribute) and expr.var == REGISTER:
         return replace(expr, name=HELD + expr.name)
     parts = children(expr)
     return with_children(expr, [named_apart(part) for part in parts]) if parts else expr

@@ -15,7 +15,7 @@ from fractions import Fraction
 from math import lcm, prod
 
 from acep.errors import QueryError
-from acep.pattern.tree import Choice, Component, EventSet, Negation, Node, Query, Repeat, Sequence
+from acep.pattern.tree import Choice, Component, EventSet, Negation, Node, Query, Repeat, Sequence, StateGraph
 from acep.pattern.walk import binds, variables
 
 __all__ = ["Costs", "Edge", "Gap", "Letter", "Negated", "Place", "Thompson", "build", "costs_of", "pareto"]
@@ -193,6 +193,8 @@ class _Builder:
 
     def node(self, node: Node, start: int, around: _Around) -> int:
         match node:
+            case StateGraph():
+                raise AssertionError("a hand-written automaton is compiled by acep.automaton.graph")
             case Component():
                 end = self.place(around.inside)
                 self.letter(node, start, end, around, None)
@@ -326,6 +328,8 @@ class _Builder:
     def absent(self, node: Node) -> tuple[Gap, ...]:
         """Return the gaps of passing ``node`` with no event bound."""
         match node:
+            case StateGraph():
+                return ()
             case Component(var=var):
                 weight = self.costs.weight(var)
                 letters = 1 if self.costs.contiguous else 0

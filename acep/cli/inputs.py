@@ -31,8 +31,9 @@ __all__ = [
 ]
 
 LETTERS = "re:"
+TOML = ".toml"
 EVENTS_NAME = re.compile(r"\.(csv|tsv|json|jsonl|ndjson|parquet|gz|zst)$", re.IGNORECASE)
-FILE_NAME = re.compile(r"\S*(?:[/\\]\S*|\.(?:acep|sase|sql|txt|query|q))")
+FILE_NAME = re.compile(r"\S*(?:[/\\]\S*|\.(?:acep|sase|sql|txt|query|q|toml))")
 
 
 def load_query(args: argparse.Namespace) -> Query:
@@ -41,6 +42,8 @@ def load_query(args: argparse.Namespace) -> Query:
     Raises :class:`QueryError` or :class:`DataError` for a query that cannot be read.
     """
     text = _query_text(args.query)
+    if args.query.endswith(TOML):
+        return _automaton(text, args)
     errors, weights = _errors(args.errors), _weights(args.weights)
     if text.startswith(LETTERS):
         return _letters(text[len(LETTERS) :], args, errors, weights)
@@ -90,6 +93,16 @@ def _query_text(given: str) -> str:
         raise DataError(f"`{given}` cannot be read: {bad.strerror}") from None
     except UnicodeDecodeError:
         raise DataError(f"`{given}` is not a text in UTF-8", hint="a query comes first, then the events") from None
+
+
+def _automaton(text: str, args: argparse.Namespace) -> Query:
+    """Return the hand-written automaton of a TOML file."""
+    from acep.pattern.automata import Automaton
+
+    for option in ("errors", "weights", "within", "by", "strategy"):
+        if getattr(args, option) is not None:
+            raise QueryError(f"--{option} is not for hand-written automata", hint="say in the file what it shall do")
+    return Automaton.from_toml(text).query
 
 
 def _letters(text: str, args: argparse.Namespace, errors: Fraction, weights: dict[str, Any]) -> Query:

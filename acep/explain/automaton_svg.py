@@ -6,18 +6,23 @@ The result is SVG text with colours for light and dark backgrounds. All names fr
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 
 from acep.automaton.arcs import Accept, Arc, Arcs, State, compose
 from acep.automaton.thompson import Costs, Edge, Gap, Thompson, build
 from acep.explain.automaton_text import types_text
 from acep.explain.layers import place
 from acep.explain.shapes import LINE, Arrow, Shape, number, picture, safe, text, text_width
-from acep.pattern.tree import Query
+from acep.pattern.printing import arc_text
+from acep.pattern.tree import Query, StateGraph
 
 __all__ = ["automaton_svg", "query_svg"]
 
+Picture = tuple[list[Shape], list[Arrow]]
+
 _MARGIN = 24.0
 _LONGEST = 28
+_LONGEST_ARC = 60
 _WIDEST = 110
 _STYLE = """
 .paper{fill:#ffffff}
@@ -59,22 +64,31 @@ def query_svg(query: Query) -> str:
     >>> picture.startswith("<svg"), "&lt;" in picture
     (True, True)
     """
+    if query.graph is not None:
+        heading = "States, and arcs with their fence, their transfer and the variable that they bind"
+        title = f"automaton from {query.graph.start} to {', '.join(query.graph.final)}"
+        return _document(title, ((heading, _graph(query.graph)),), "double border: the automaton accepts there")
     automaton = build(query)
     return automaton_svg(automaton, compose(automaton), title=query.text)
 
 
 def automaton_svg(automaton: Thompson, arcs: Arcs, *, title: str = "") -> str:
     """Return a Thompson automaton and its arcs as an SVG document, below the title."""
+    pictures = (
+        ("Thompson automaton: places, and edges that bind one letter or none", _thompson(automaton)),
+        ("Arcs: a state for each letter bound last; each arc binds the letter it leads to", _arcs(arcs, automaton)),
+    )
+    return _document(title, pictures, _LEGEND)
+
+
+def _document(title: str, pictures: Sequence[tuple[str, Picture]], legend: str) -> str:
+    """Return an SVG document of pictures with headings, below the title and above the legend."""
     parts: list[str] = []
     width, y = 0.0, _MARGIN
     for line in _wrapped(title):
         y += LINE
         parts.append(text(_MARGIN, y, line))
         width = max(width, text_width(line))
-    pictures = (
-        ("Thompson automaton: places, and edges that bind one letter or none", _thompson(automaton)),
-        ("Arcs: a state for each letter bound last; each arc binds the letter it leads to", _arcs(arcs, automaton)),
-    )
     for heading, (shapes, arrows) in pictures:
         y += 2 * LINE
         parts.append(text(_MARGIN, y, heading, "title"))
@@ -93,8 +107,8 @@ def automaton_svg(automaton: Thompson, arcs: Arcs, *, title: str = "") -> str:
         y += drawing.height
         width = max(width, drawing.width + 22)
     y += 2 * LINE
-    parts.append(text(_MARGIN, y, _LEGEND, "note"))
-    width = max(width, text_width(_LEGEND)) + 2 * _MARGIN
+    parts.append(text(_MARGIN, y, legend, "note"))
+    width = max(width, text_width(legend)) + 2 * _MARGIN
     y += _MARGIN
     size = f'width="{number(width)}" height="{number(y)}" viewBox="0 0 {number(width)} {number(y)}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">'
@@ -106,13 +120,28 @@ def automaton_svg(automaton: Thompson, arcs: Arcs, *, title: str = "") -> str:
 # ---- shapes and arrows
 
 
-def _thompson(automaton: Thompson) -> tuple[list[Shape], list[Arrow]]:
+def _thompson(automaton: Thompson) -> Picture:
     """Return the places and edges as shapes and arrows, the start first."""
     order = [automaton.start, *(i for i in range(len(automaton.places)) if i != automaton.start)]
     at = {place: i for i, place in enumerate(order)}
     shapes = [Shape((str(place),), True, place == automaton.final) for place in order]
     arrows = [_edge(edge, automaton, at) for edge in automaton.edges]
     return shapes, arrows
+
+
+def _graph(graph: StateGraph) -> Picture:
+    """Return the states and arcs of a hand-written automaton as shapes and arrows; loops of a state are one arrow."""
+    names = graph.states
+    shapes = [Shape((_short(name),), True, name in graph.final) for name in names]
+    lines: dict[tuple[int, int], list[str]] = {}
+    for arc in graph.arcs:
+        told = arc_text(arc).partition(": ")[2]
+        lines.setdefault((names.index(arc.source), names.index(arc.target)), []).append(_longer(told))
+    return shapes, [Arrow(source, target, tuple(told), "line") for (source, target), told in lines.items()]
+
+
+def _longer(told: str) -> str:
+    return told if len(told) <= _LONGEST_ARC else told[: _LONGEST_ARC - 1] + "…"
 
 
 def _edge(edge: Edge, automaton: Thompson, at: dict[int, int]) -> Arrow:
@@ -132,7 +161,7 @@ def _edge(edge: Edge, automaton: Thompson, at: dict[int, int]) -> Arrow:
             return Arrow(source, target, (), "empty")
 
 
-def _arcs(arcs: Arcs, automaton: Thompson) -> tuple[list[Shape], list[Arrow]]:
+def _arcs(arcs: Arcs, automaton: Thompson) -> Picture:
     shapes = [_state(state, automaton) for state in arcs.states]
     arrows = []
     for here in arcs.arcs:

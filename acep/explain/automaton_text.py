@@ -189,11 +189,12 @@ def _accept(accept: Accept, automaton: Thompson) -> str:
 # ---- the program
 
 
-def program_lines(program: Program, predicates: Sequence[Expr]) -> list[str]:
+def program_lines(program: Program, predicates: Sequence[Expr], transfers: Sequence[Expr] = ()) -> list[str]:
     """Print the program: for each state the registers of a run, the checks along its arcs (with the sources of values
     in brackets), and how arcs set the registers of their target state.
 
     ``predicates`` are those from which the program was assembled; predicates that no arc decides are listed at the end.
+    ``transfers`` are the new values of registers of a hand-written automaton.
     """
     texts = [f"p{i}: {expression_text(p)}" for i, p in enumerate(predicates)]
     decided: set[int] = set()
@@ -203,9 +204,13 @@ def program_lines(program: Program, predicates: Sequence[Expr]) -> list[str]:
         for step in steps:
             lines.append(f"  {step.arc.var} -> {step.arc.target}")
             lines += [f"    {line}" for line in _step(step, layout, program.layouts[step.arc.target], texts)]
+            lines += [f"    {a.register} := {expression_text(transfers[a.transfer])}" for a in step.assigns]
             decided.update(check.predicate for check in (*step.leaving, *step.binding))
         lines += [f"  at the end checks {_check(check, texts)}" for check in ending]
         decided.update(check.predicate for check in ending)
+        for checks in program.ignoring[number] if program.ignoring else ():
+            lines += ["  ignores an event", *(f"    checks {_check(check, texts)}" for check in checks)]
+            decided.update(check.predicate for check in checks)
     return lines + [f"never decided: {text}" for i, text in enumerate(texts) if i not in decided]
 
 

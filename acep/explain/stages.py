@@ -76,9 +76,11 @@ def _stages(plan: Plan, *, assumed: bool, missing: str | None, source: bool = Fa
         stages = _stages(inner, assumed=assumed, missing=missing, source=True)
         yield f"source {kind}", _text(list(stages)).splitlines()
     yield "equalities", list(_equalities(plan.query))
-    yield "Thompson automaton", thompson_lines(plan.automaton)
+    if plan.query.graph is None:
+        yield "Thompson automaton", thompson_lines(plan.automaton)
     yield "arcs", arcs_lines(plan.arcs, plan.automaton)
-    yield "program", program_lines(plan.program, [p.told for p in plan.predicates])
+    told = [p.told for p in plan.predicates]
+    yield "program", program_lines(plan.program, told, [p.told for p in plan.transfers])
     yield "plan", [*_plan(plan, assumed), *_engine(plan, missing, source)]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from acep.errors import DataError, suggest
+from acep.errors import DataError, QueryError, suggest
 from acep.events.tables import events_of, key_to_input, schema_of, to_table
 from acep.explain.closest_partial import Furthest, furthest
 from acep.pattern.asked import query_of
@@ -58,6 +58,8 @@ def why(
 def explained(table: pa.Table, query: Query, choose: Callable[[Plan, list[Key]], Key], **columns: Any) -> Furthest:
     """Find how far the events of one key of a table came. ``choose`` returns this key, given the plan and all keys in
     the table. ``columns`` are the arguments of :func:`acep.events.tables.schema_of`."""
+    if query.graph is not None:
+        raise QueryError("hand-written automata are not explained match by match", hint="`acep explain` draws them")
     schema = schema_of(table.schema, **columns)
     plan = compile_query(query, schema)
     events = events_of(table, schema, tuple(dict.fromkeys([*plan.columns, *plan.keys])))

@@ -109,10 +109,14 @@ def asked_for(query: object) -> Asked:
 
 def columns_read(query: Query) -> Iterator[str]:
     """Yield the attributes that a query mentions, including those of its sources."""
-    from acep.pattern.walk import attributes
+    from acep.pattern.expressions import Attribute
+    from acep.pattern.walk import attributes, leaves_of
 
     yield from query.ties
     for expr in (*query.where, *query.results):
         yield from attributes(expr)
+    for arc in query.graph.arcs if query.graph is not None else ():
+        for expr in (*([] if arc.fence is None else [arc.fence]), *(value for _, value in arc.transfer)):
+            yield from (leaf.name for leaf in leaves_of(expr) if isinstance(leaf, Attribute) and leaf.var == "e")
     for source in query.sources:
         yield from columns_read(source.query)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from collections.abc import Sequence as Several
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -18,17 +18,15 @@ from typing import Any, Final
 
 from acep.errors import QueryError, suggest
 from acep.pattern import expressions as ex
+from acep.pattern.graph_check import EVENT, REGISTER, check_graph, references
 from acep.pattern.predicates import expression
 from acep.pattern.printing import canonical
 from acep.pattern.syntax import branches, read
 from acep.pattern.times import ns_of, read_timestamp, window_of
 from acep.pattern.tree import GraphArc, GraphRegister, Query, StateGraph, Strategy
-from acep.pattern.walk import children, levels
 
-__all__ = ["EVENT", "REGISTER", "STATE", "Automaton", "arc"]
+__all__ = ["STATE", "Automaton", "arc"]
 
-EVENT: Final = "e"
-REGISTER: Final = "r"
 STATE: Final = "state"
 """The value of a match that names the final state."""
 BOUND: Final = "events"
@@ -39,7 +37,7 @@ _NAMED: Final = {"bool": bool, "int": int, "float": float, "text": str, "timesta
 _ARC: Final = ("from", "to", "fence", "transfer", "bind", "epsilon", "ignorable", "since", "until")
 _PARTS: Final = ("start", "final", "registers", "keys", "window", "arc")
 _PREFIX: Final = "PATTERN ANY x RETURN "
-Moment = int | str | datetime
+Moment = int | str | date
 
 
 def arc(
@@ -83,7 +81,7 @@ def arc(
     for name, value in (transfer or {}).items():
         told = f"{where}, transfer to `{name}`"
         sets.append((name, _expression(value, told) if isinstance(value, str) else ex.Literal(_constant(value, told))))
-    if epsilon and any(leaf.var == EVENT for one in (condition, *(v for _, v in sets)) for leaf in _leaves(one)):
+    if epsilon and any(leaf.var == EVENT for one in (condition, *(v for _, v in sets)) for leaf in references(one)):
         raise QueryError(f"{where}: an epsilon arc takes no event, so it cannot refer to `{EVENT}`")
     times = [None if one is None else _moment(one, where) for one in (since, until)]
     return GraphArc(source, target, condition, tuple(sets), bind or BOUND, epsilon, ignorable, *times)
@@ -178,7 +176,7 @@ class Automaton:
         registers = tuple(_register(name, value) for name, value in self.registers.items())
         final = (self.final,) if isinstance(self.final, str) else tuple(dict.fromkeys(self.final))
         graph = StateGraph(self.start or self.arcs[0].source, final, registers, tuple(self.arcs))
-        _check(graph)
+        check_graph(graph)
         keys = (self.keys,) if isinstance(self.keys, str) else tuple(dict.fromkeys(self.keys))
         within = window_of(self.window)
         if within is not None and within.amount == 0:
@@ -244,88 +242,26 @@ def _expression(text: Any, where: str) -> ex.Expr:
     if not isinstance(text, str):
         raise QueryError(f"{where}: an expression is a text, not {text!r}")
     try:
-        (returns,) = branches(branches(read("sase", f"{_PREFIX}({text}) AS y"))[0], "returns")
+        (returns,) = branches(branches(read("sase", f"{_PREFIX}{text} AS y"))[0], "returns")
         (named,) = branches(returns)
         found = expression(branches(named)[0])
     except QueryError as error:
         raise QueryError(f"{where}: {error.message}", hint=error.hint) from None
     except ValueError:
         raise QueryError(f"{where}: `{text[:60]}` is no expression") from None
-    for leaf in _leaves(found):
+    for leaf in references(found):
         if not isinstance(leaf, ex.Attribute) or leaf.index is not None or leaf.var not in (EVENT, REGISTER):
             hint = f"`{EVENT}.price` is the event's, `{REGISTER}.low` a register's value before the arc"
             raise QueryError(f"{where}: an arc sees one event and the registers", hint=hint)
     return found
 
 
-def _leaves(expr: ex.Expr | None) -> list[ex.Leaf]:
-    """Return all references of an expression."""
-    if expr is None:
-        return []
-    return [one for one, _ in levels(expr, children) if isinstance(one, ex.Attribute | ex.Length | ex.Aggregate)]
-
-
 def _moment(value: Any, where: str) -> ex.Expr:
-    if isinstance(value, datetime):
-        return ex.Timestamp(ns_of(value))
+    if isinstance(value, date):  # TOML has dates as well
+        moment = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
+        return ex.Timestamp(ns_of(moment))
     if isinstance(value, str):
         return ex.Timestamp(read_timestamp(value))
     if isinstance(value, int) and not isinstance(value, bool):
         return ex.Literal(value)
     raise QueryError(f"{where}: {value!r} is no time", hint="an integer, a text such as '2026-01-31 10:00', a datetime")
-
-
-def _check(graph: StateGraph) -> None:
-    """Raise :class:`QueryError` for a graph whose parts do not fit together."""
-    if not graph.final or not all(isinstance(name, str) and name for name in graph.final):
-        raise QueryError("an automaton needs final states", hint='final="end"')
-    known = {register.name for register in graph.registers}
-    for one in graph.arcs:
-        where = f"arc {one.source} -> {one.target}"
-        for name, _ in one.transfer:
-            if name not in known:
-                raise QueryError(f"{where}: there is no register `{name}`", hint=suggest(name, known))
-        for expr in (one.fence, *(value for _, value in one.transfer)):
-            for leaf in _leaves(expr):
-                assert isinstance(leaf, ex.Attribute)
-                if leaf.var == REGISTER and leaf.name not in known:
-                    hint = suggest(leaf.name, known) or "declare it in registers="
-                    raise QueryError(f"{where}: there is no register `{leaf.name}`", hint=hint)
-    reached, todo = {graph.start}, [graph.start]
-    while todo:
-        state = todo.pop()
-        for one in graph.arcs:
-            if one.source == state and one.target not in reached:
-                reached.add(one.target)
-                todo.append(one.target)
-    for name in graph.final:
-        if name not in reached:
-            raise QueryError(f"no arcs lead from `{graph.start}` to the final state `{name}`", hint=suggest(name, reached))
-    _check_epsilon(graph)
-    if not graph.variables:
-        raise QueryError("no arc of the automaton binds an event")
-
-
-def _check_epsilon(graph: StateGraph) -> None:
-    """Raise :class:`QueryError` for a cycle of epsilon arcs, along which a run would never end."""
-    leaving: dict[str, list[str]] = {}
-    for one in graph.arcs:
-        if one.epsilon:
-            leaving.setdefault(one.source, []).append(one.target)
-    done: set[str] = set()
-    for first in leaving:
-        path: dict[str, None] = {}
-        stack = [(first, iter(leaving[first]))]
-        path[first] = None
-        while stack:
-            state, rest = stack[-1]
-            after = next(rest, None)
-            if after is None:
-                stack.pop()
-                path.pop(state)
-                done.add(state)
-            elif after in path:
-                raise QueryError(f"the epsilon arcs through `{after}` form a cycle", hint="let one of them take an event")
-            elif after not in done and after in leaving:
-                path[after] = None
-                stack.append((after, iter(leaving[after])))

@@ -201,7 +201,9 @@ def tree_lines(query: Query) -> list[str]:
         lines += ["    " + line for line in tree_lines(source.query)]
     lines += ["  " * depth + _heading(node) for node, depth in levels(query.pattern, parts)]
     if query.graph is not None:
-        lines += [f"    {line}" for line in (*map(_register_text, query.graph.registers), *map(arc_text, query.graph.arcs))]
+        lines += [
+            f"    {line}" for line in (*map(_register_text, query.graph.registers), *map(arc_text, query.graph.arcs))
+        ]
     lines += [f"  tie [{tie_text(t)}]" for t in query.ties]
     lines += [f"  where {expression_text(e)}" for e in query.where]
     if query.within is not None:

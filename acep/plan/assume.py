@@ -13,7 +13,7 @@ from acep.errors import QueryError
 from acep.pattern import expressions as ex
 from acep.pattern.closure import partition_attributes
 from acep.pattern.evaluation import SAME_FUNCTIONS, TEXT_FUNCTIONS, TIME_PARTS
-from acep.pattern.tree import Query
+from acep.pattern.tree import Query, StateGraph
 from acep.pattern.walk import attributes
 from acep.plan.compile import Plan, compile_query
 from acep.plan.schema import Kind, Schema
@@ -113,11 +113,25 @@ class _Reader:
             self.condition(expr)
         for _, expr in query.returns:
             self.term(expr)
+        if query.graph is not None:
+            self.graph(query.graph)
         mentioned = {name for expr in (*query.where, *query.results) for name in attributes(expr)}
         for name in (*partition_attributes(query), *mentioned):
             column = self.column(name)
             for reader in inner:
                 self.slots.same(column, reader.given(name))
+
+    def graph(self, graph: StateGraph) -> None:
+        """Read the arcs of a hand-written automaton."""
+        time = ex.Attribute("e", None, "ts")
+        for arc in graph.arcs:
+            if arc.fence is not None:
+                self.condition(arc.fence)
+            for name, value in arc.transfer:
+                self.alike(ex.Attribute("r", None, name), value)
+            for moment in (arc.since, arc.until):
+                if moment is not None:
+                    self.alike(time, moment)
 
     def given(self, name: str) -> Term:
         """Return the term for an attribute of the matches of this query."""
@@ -161,6 +175,8 @@ class _Reader:
                 return Kind.FLOAT
             case ex.Timestamp():
                 return Kind.TIMESTAMP
+            case ex.Attribute(var="r", name=name) if self.query.graph is not None:
+                return Kind(next(r.kind for r in self.query.graph.registers if r.name == name))
             case ex.Attribute(name=name):
                 return self.column(name)
             case ex.Aggregate():

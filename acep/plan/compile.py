@@ -13,10 +13,10 @@ from acep.automaton.registers import Program, assemble
 from acep.automaton.thompson import Thompson, build
 from acep.errors import AcepError, QueryError
 from acep.pattern import expressions as ex
+from acep.pattern.automata import STATE
 from acep.pattern.closure import close_equalities, partition_attributes
 from acep.pattern.evaluation import Compiled, compile_expression
 from acep.pattern.printing import canonical
-from acep.pattern.automata import STATE
 from acep.pattern.tree import Output, Query, StateGraph, Strategy
 from acep.pattern.walk import attributes, variables
 from acep.plan.compile_graph import compile_graph

@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import gcd
 
 from acep.automaton.thompson import Costs
-from acep.pattern.tree import Choice, Component, EventSet, Negation, Node, Output, Repeat, Sequence
+from acep.pattern.tree import Choice, Component, EventSet, Negation, Node, Output, Repeat, Sequence, StateGraph
 from acep.plan.compile import Plan
 
 __all__ = ["Necessary", "Need", "PrefilterGain", "lines", "necessary", "reason_against", "worth"]
@@ -202,6 +202,8 @@ def _least(needs: Several[Need], budget: int) -> int:
 def _stages(node: Node, costs: Costs) -> list[list[Need]]:
     """Return the needs, in order, that every path through a part of the pattern meets or pays for."""
     match node:
+        case StateGraph():
+            return []
         case Component(var=var):
             return [[Need((var,), 1, costs.weight(var))]]
         case Negation() | Repeat(low=0):

@@ -163,7 +163,7 @@ class ReferenceRuntime:
 
     def _complete(self, key: Key, partition: Partition, complete: list[tuple[MatchNode, Accept]]) -> None:
         """Handle the bindings that end with the current event; of runs with the same binding the least error counts."""
-        bindings: dict[Any, tuple[MatchNode, list[Option]]] = {}
+        bindings: dict[object, tuple[MatchNode, list[Option]]] = {}
         for node, accept in complete:
             error = node.error + accept.cost + self._broken(partition, node)
             if error <= self.engine.budget:

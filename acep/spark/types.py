@@ -147,8 +147,8 @@ def result_type(job: Job, plans: Sequence[Plan], columns: StructType) -> StructT
             derived = bool(plan.sources) and key not in columns.names
             given = of_kind(plan.schema.kind(key), plan.schema.scale(key))
             keys[key] = given if derived else _key_type(columns[key].dataType)
-        returned = zip(plan.returns, plan.return_kinds, plan.return_scales, plan.return_times, strict=True)
-        for (name, _), kind, scale, of in returned:
+        returned = zip(plan.return_names, plan.return_kinds, plan.return_scales, plan.return_times, strict=True)
+        for name, kind, scale, of in returned:
             held, other = of_kind(kind, scale), values.get(name)
             if scale is not None:
                 held = _spark_type(decimal_like(of, scale, plan.schema)) or held

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import re
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -11,25 +14,13 @@ import pytest
 
 import acep
 from acep.errors import QueryError
+from acep.explain.why import explained
 from acep.native.compiled import why_not
-from tests.random_automata import Row, accepted, random_automaton
+from tests.random_automata import Row, accepted, random_automaton, random_rows
 from tests.random_cases import COLUMNS
 
 ENGINES = ["native", "reference"] if why_not() is None else ["reference"]
 PARTS = 20
-
-
-def random_rows(rng: Random, most: int = 14) -> list[Row]:
-    """Events in the order of time, with ties and nulls."""
-    times = sorted(rng.randrange(12) for _ in range(rng.randrange(1, most)))
-    return [
-        {
-            "ts": ts, "type": rng.choice("ABC"), "k": rng.choice((0, 0, 1, None)), "x": rng.choice((0, 1, 2, 3, None)),
-            "y": rng.choice((1, None)), "f": rng.choice((0.5, 2.0, None)), "s": rng.choice(("ab", "b", None)),
-            "seq": number, "id": f"e{number}",
-        }
-        for number, ts in enumerate(times)
-    ]  # fmt: skip
 
 
 def table(rows: list[Row]) -> pa.Table:
@@ -60,3 +51,178 @@ def test_what_is_found_is_what_the_definition_accepts(part: int, engine: str, ca
         assert len({m.id for m in got}) == len(wanted)
         some += bool(wanted)
     assert some
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_all_outputs_have_the_same_matches(engine: str) -> None:
+    for seed in range(150):
+        rng = Random(seed)
+        automaton, events = random_automaton(rng), table(random_rows(rng, 18))
+        found = acep.match(events, automaton, engine=engine)
+        assert acep.match(events, automaton, engine=engine, output="exists") == bool(found)
+        points = acep.match(events, automaton, engine=engine, output="points")
+        assert sorted(map(str, points)) == sorted(map(str, found.points()))
+        bundles = acep.match(events, automaton, engine=engine, output="bundles")
+        assert sorted(map(str, bundles)) == sorted(map(str, found.bundles()))
+        parts = list(acep.match(events, automaton, engine=engine, output="batches"))
+        assert sum(part.num_rows for part in parts) == len(found)
+        assert sorted(map(str, (row for part in parts for row in part.to_pylist()))) == sorted(
+            map(str, found.to_arrow().to_pylist())
+        )
+
+
+def test_both_engines_give_matches_in_one_order() -> None:
+    for seed in range(300):
+        rng = Random(seed)
+        automaton, events = random_automaton(rng), table(random_rows(rng, 18))
+        given = [list(acep.match(events, automaton, engine=engine)) for engine in ENGINES]
+        assert all(one == given[0] for one in given)
+        assert len({m.id for m in given[0]}) == len(given[0])
+
+
+@pytest.mark.skipif(why_not() is not None, reason="the reference keeps to no budget")
+@pytest.mark.parametrize("policy", ["history", "random", "newest"])
+def test_a_budget_only_loses_matches(policy: str) -> None:
+    lost = 0
+    for seed in range(200):
+        rng = Random(seed)
+        automaton, rows = random_automaton(rng), random_rows(rng, 22)
+        exact = told(acep.match(table(rows), automaton))
+        for budget in (acep.Budget(work=0.5), acep.Budget(memory="1 MB")):
+            found = acep.match(table(rows), automaton, budget=budget, policy=policy)
+            assert set(told(found)) <= set(exact), f"seed {seed}: {automaton.query.text}"
+            assert found.exact is False or told(found) == exact
+            lost += len(exact) - len(found)
+    assert lost > 0
+
+
+GOOD = [acep.arc("begin", "end", "e.x > 1")]
+WRONG: list[tuple[Callable[[], Any], str]] = [
+    (lambda: acep.Automaton([], final="end"), "needs arcs"),
+    (lambda: acep.Automaton(GOOD, final="nowhere"), "no arcs lead from `begin` to the final state `nowhere`"),
+    (lambda: acep.Automaton(GOOD, final=[]), "needs final states"),
+    (lambda: acep.Automaton(GOOD, final="end", registers={"state": 1}), "cannot be called `state`"),
+    (lambda: acep.Automaton(GOOD, final="end", registers={"n": None}), "has no type"),
+    (lambda: acep.Automaton(GOOD, final="end", registers={"n": list}), "no register holds a list"),
+    (lambda: acep.Automaton(GOOD, final="end", registers={"n": 2**63}), "is no value of a register"),
+    (lambda: acep.Automaton(GOOD, final="end", window=0), "a window of 0 holds no event"),
+    (lambda: acep.Automaton(GOOD, final="end", window="soon"), "is not a window"),
+    (lambda: acep.Automaton([acep.arc("a", "b", "r.n > 1")], final="b"), "there is no register `n`"),
+    (lambda: acep.Automaton([acep.arc("a", "b", transfer={"n": "1"})], final="b"), "there is no register `n`"),
+    (lambda: acep.Automaton([acep.arc("a", "b", epsilon=True)], final="b"), "no arc of the automaton binds an event"),
+    (
+        lambda: acep.Automaton(
+            [*GOOD, acep.arc("end", "more", epsilon=True), acep.arc("more", "end", epsilon=True)], final="end"
+        ),
+        "form a cycle",
+    ),
+    (lambda: acep.arc("a", "b", "e.x >"), "arc a -> b, fence: "),
+    (lambda: acep.arc("a", "b", "e.x > 1) AND (2 = 2"), "arc a -> b, fence: "),
+    (lambda: acep.arc("a", "b", "e.x > 1 AS y, e.x"), "arc a -> b, fence: "),
+    (lambda: acep.arc("a", "b", "x > 1"), "arc a -> b, fence: "),
+    (lambda: acep.arc("a", "b", "b.x > 1"), "an arc sees one event and the registers"),
+    (lambda: acep.arc("a", "b", "sum(e[].x) > 1"), "an arc sees one event and the registers"),
+    (lambda: acep.arc("a", "b", "e.x > 1", epsilon=True), "cannot refer to `e`"),
+    (lambda: acep.arc("a", "b", ignorable=True), "changes nothing and binds nothing"),
+    (lambda: acep.arc("a", "", "e.x > 1"), "a state has a name"),
+    (lambda: acep.arc("a", "b", transfer={"n": [1]}), "is no value of a register"),  # type: ignore[dict-item]
+    (lambda: acep.arc("a", "b", since=1.5), "is no time"),  # type: ignore[arg-type]
+    (lambda: acep.arc("a", "b", 3), "an expression is a text"),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize(("build", "message"), WRONG, ids=range(len(WRONG)))
+def test_what_is_no_automaton_is_refused(build: Callable[[], Any], message: str) -> None:
+    with pytest.raises(QueryError, match=re.escape(message)):
+        build()
+
+
+OF_COLUMNS = [
+    ("e.missing > 1", {}, "unknown column `missing`"),
+    ("e.x", {}, "a condition is needed here"),
+    ("e.type > 1", {}, "cannot be compared"),
+    (None, {"n": "e.type"}, "register `n` holds a int, and its new value is a string"),
+    (None, {"n": "e.f"}, "register `n` holds a int, and its new value is a float"),
+    (None, {"who": "e.x"}, "register `who` holds a string"),
+]
+
+
+@pytest.mark.parametrize(("fence", "transfer", "message"), OF_COLUMNS)
+def test_what_does_not_fit_the_columns_is_refused(fence: str | None, transfer: dict[str, str], message: str) -> None:
+    automaton = acep.Automaton([acep.arc("a", "b", fence, transfer)], final="b", registers={"n": 0, "who": "x"})
+    with pytest.raises(QueryError, match=re.escape(message)):
+        acep.match(table(random_rows(Random(1))), automaton)
+
+
+NO_TOML = [
+    ("final = ", "this is no TOML"),
+    ("final = 'b'", "an automaton needs arcs"),
+    ("arc = 3\nfinal = 'b'", "the arcs of an automaton are tables"),
+    ("[[arc]]\nfrom = 'a'\nto = 'b'", "an automaton needs final states"),
+    ("final = 'b'\n[[arc]]\nfrom = 'a'", "an arc needs `to`"),
+    ("final = 'b'\nfinals = 'c'\n[[arc]]\nfrom = 'a'\nto = 'b'", "an automaton has no `finals`"),
+    ("final = 'b'\n[[arc]]\nfrom = 'a'\nto = 'b'\nwhen = 'e.x > 1'", "an arc has no `when`"),
+    ("final = 'b'\n[[arc]]\nfrom = 'a'\nto = 'b'\nepsilon = 1", "`epsilon` is no bool"),
+    ("final = 'b'\nregisters = { n = 'number' }\n[[arc]]\nfrom = 'a'\nto = 'b'", "`number` is no type"),
+    ("final = 'b'\nregisters = 3\n[[arc]]\nfrom = 'a'\nto = 'b'", "the registers of an automaton are a table"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), NO_TOML)
+def test_what_is_no_automaton_in_toml_is_refused(text: str, message: str) -> None:
+    with pytest.raises(QueryError, match=re.escape(message)):
+        acep.Automaton.from_toml(text)
+
+
+def test_toml_and_python_give_one_automaton(tmp_path: Path) -> None:
+    text = """
+    final = ["b", "c"]
+    registers = { n = 0, name = ["x"], low = "float", at = "timestamp" }
+    keys = ["k"]
+    window = "2 hours"
+    [[arc]]
+    from = "a"
+    to = "b"
+    fence = "e.x > r.n"
+    transfer = { n = "r.n + 1", low = 2.5, name = "'y'" }
+    bind = "one"
+    since = 2026-01-31T10:00:00
+    [[arc]]
+    from = "b"
+    to = "c"
+    epsilon = true
+    """
+    (tmp_path / "one.toml").write_text(text)
+    arcs = [
+        acep.arc("a", "b", "e.x > r.n", {"n": "r.n + 1", "low": 2.5, "name": "'y'"}, bind="one",
+                 since="2026-01-31 10:00"),
+        acep.arc("b", "c", epsilon=True),
+    ]  # fmt: skip
+    registers = {"n": 0, "name": "x", "low": float, "at": dt.datetime}
+    same = acep.Automaton(arcs, final=["b", "c"], registers=registers, keys="k", window=dt.timedelta(hours=2))
+    read = acep.Automaton.from_toml(tmp_path / "one.toml")
+    assert read.query.text == same.query.text == acep.Automaton.from_toml(text).query.text
+    with pytest.raises(QueryError, match="cannot be read"):
+        acep.Automaton.from_toml(tmp_path / "none.toml")
+
+
+def test_a_window_in_time_ends_before_its_last_tick() -> None:
+    two = [acep.arc("a", "b"), acep.arc("b", "c")]
+    times = pa.table({"ts": pa.array([0, 1000, 3000], pa.timestamp("ms"))})
+    for window, many in (("1 s", 0), ("1001 ms", 1), ("2 s", 1), ("2001 ms", 2), ("2 events", 2), ("1 event", 0)):
+        assert acep.match(times, acep.Automaton(two, final="c", window=window), type=None, output="count") == many
+    ticks = pa.table({"ts": [0, 1, 3]})
+    for window, many in ((1, 0), (1.5, 1), (2, 1), (2.5, 2)):
+        assert acep.match(ticks, acep.Automaton(two, final="c", window=window), type=None, output="count") == many
+
+
+def test_matches_are_not_explained_one_by_one() -> None:
+    with pytest.raises(QueryError, match="not explained match by match"):
+        explained(table(random_rows(Random(1))), acep.Automaton(GOOD, final="end").query, lambda plan, there: ())
+
+
+def test_too_many_chains_of_epsilon_arcs_are_refused() -> None:
+    arcs = [acep.arc("0", "0")]
+    arcs += [acep.arc(str(n), str(n + 1), epsilon=True) for n in range(20) for _ in range(2)]
+    with pytest.raises(QueryError, match="too many chains of epsilon arcs"):
+        acep.match(table([]), acep.Automaton(arcs, final="20"))

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 import acep
 from acep.errors import QueryError, SnapshotError
 from acep.pattern.tree import Query
+from tests.random_automata import random_automaton, random_rows
 from tests.random_cases import COLUMNS, Case
 from tests.test_random import drawn
 
@@ -173,6 +174,18 @@ def test_what_is_given_less_what_is_taken_back_is_the_exact_result(chunk: int, c
                         acep.Matcher(query, lateness=3, speculation="inf").push(case.table())
                     continue
                 wrong = checked(case, query, engine, rng)
+            assert not wrong, f"{wrong}\nseed {seed}, engine {engine}\n{case.paste()}"
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS // 4))
+def test_the_same_holds_for_hand_written_automata(chunk: int, cases: Callable[[int], int]) -> None:
+    each = cases(100)
+    for seed in range(chunk * each, (chunk + 1) * each):
+        rng = Random(seed)
+        automaton = random_automaton(rng)
+        case = Case(seed, False, automaton.query.text, {}, random_rows(rng, 25), rng.choice(({}, {"seq": "seq"})))
+        for engine in ENGINES:
+            wrong = checked(case, automaton.query, engine, Random(seed))
             assert not wrong, f"{wrong}\nseed {seed}, engine {engine}\n{case.paste()}"
 
 

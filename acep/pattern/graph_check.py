@@ -1,0 +1,64 @@
+"""Check that the parts of a hand-written automaton fit together: its states, registers and epsilon arcs."""
+
+from __future__ import annotations
+
+from graphlib import CycleError, TopologicalSorter
+from typing import Final
+
+from acep.errors import QueryError, suggest
+from acep.pattern import expressions as ex
+from acep.pattern.tree import StateGraph
+from acep.pattern.walk import children, levels
+
+__all__ = ["EVENT", "REGISTER", "check_graph", "references"]
+
+EVENT: Final = "e"
+REGISTER: Final = "r"
+
+
+def check_graph(graph: StateGraph) -> None:
+    """Raise :class:`QueryError` for a graph whose parts do not fit together."""
+    if not graph.final or not all(isinstance(name, str) and name for name in graph.final):
+        raise QueryError("an automaton needs final states", hint='final="end"')
+    known = {register.name for register in graph.registers}
+    for one in graph.arcs:
+        where = f"arc {one.source} -> {one.target}"
+        for name, _ in one.transfer:
+            if name not in known:
+                raise QueryError(f"{where}: there is no register `{name}`", hint=suggest(name, known))
+        for expr in (one.fence, *(value for _, value in one.transfer)):
+            for leaf in references(expr):
+                assert isinstance(leaf, ex.Attribute)
+                if leaf.var == REGISTER and leaf.name not in known:
+                    hint = suggest(leaf.name, known) or "declare it in registers="
+                    raise QueryError(f"{where}: there is no register `{leaf.name}`", hint=hint)
+    reached, todo = {graph.start}, [graph.start]
+    while todo:
+        state = todo.pop()
+        for one in graph.arcs:
+            if one.source == state and one.target not in reached:
+                reached.add(one.target)
+                todo.append(one.target)
+    for name in graph.final:
+        if name not in reached:
+            raise QueryError(
+                f"no arcs lead from `{graph.start}` to the final state `{name}`", hint=suggest(name, reached)
+            )
+    before: dict[str, list[str]] = {}
+    for one in graph.arcs:
+        if one.epsilon:
+            before.setdefault(one.target, []).append(one.source)
+    try:
+        TopologicalSorter(before).prepare()
+    except CycleError as cycle:  # along which a run would never end
+        hint = "let one of them take an event"
+        raise QueryError(f"the epsilon arcs through `{cycle.args[1][0]}` form a cycle", hint=hint) from None
+    if not graph.variables:
+        raise QueryError("no arc of the automaton binds an event")
+
+
+def references(expr: ex.Expr | None) -> list[ex.Leaf]:
+    """Return all references of an expression."""
+    if expr is None:
+        return []
+    return [one for one, _ in levels(expr, children) if isinstance(one, ex.Attribute | ex.Length | ex.Aggregate)]
