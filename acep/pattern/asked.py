@@ -38,7 +38,7 @@ def query_of(query: object) -> Query:
             return query.query
     if not isinstance(query, str):
         raise QueryError(
-            f"a query is a text, an acep.Automaton, or what acep.parse or acep.regex gives, not {type(query).__name__}",
+            f"a query is a text, or what acep.parse, acep.regex or acep.Automaton gives, not {type(query).__name__}",
             hint='the query comes after the events: acep.match(events, "PATTERN SEQ(A a, B b) WITHIN 5")',
         )
     if query.startswith(LETTERS):

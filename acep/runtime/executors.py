@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Executor", "NativeExecutors", "bounded_engine"]
 
+HELD = 8
+"""The first fields of a match, which a snapshot of a composed query holds."""
+
 
 class Executor(Protocol):
     """The runtime of one plan. Methods that return matches return those decided since the last call."""
@@ -323,7 +326,7 @@ class ComposedExecutor(ReferenceExecutor):
     def dump(self) -> Any:
         held, inner = [], [core.dump() for core in self.inner]
         for i, found in self.held:
-            key, start, end, error, *rest, _ = astuple(found)
+            key, start, end, error, *rest = astuple(found)[:HELD]
             held.append([i, key, start, end, str(error), *rest])
         return {"core": dump_runtime(self.core), "inner": inner, "held": held, "given": self.given}
 

@@ -173,7 +173,7 @@ def check(found: Furthest, types: dict[Any, str], order: list[Any]) -> None:
     ("query", "key", "message"),
     [
         ("re:a", None, "a letter expression needs a window"),
-        (5, None, "a query is a text, or what acep.parse or acep.regex gives, not int"),
+        (5, None, "a query is a text, or what acep.parse, acep.regex or acep.Automaton gives, not int"),
         (acep.regex("a", within=5, by="k"), "k", "key= is a dict of attributes and values, not str"),
         (acep.regex("a", within=5, by="k"), 5, "key= is a dict"),
         (acep.regex("a", within=5, by="k"), {"k": np.array([1, 2])}, "there is no event with k="),

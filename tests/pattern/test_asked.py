@@ -42,7 +42,7 @@ def test_a_text_is_read_on_spark() -> None:
 
 
 SWAPPED = "a query stands where the events should"
-NO_QUERY = "a query is a text, or what acep.parse or acep.regex gives, not "
+NO_QUERY = "a query is a text, or what acep.parse, acep.regex or acep.Automaton gives, not "
 
 
 @pytest.mark.parametrize(
